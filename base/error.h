@@ -1,0 +1,22 @@
+// The exception for mistakes in a request: a wrong setting, file or pairing.
+//
+// Thrown while something is built, never while it runs: faults of the world are `Status` values
+// (status.h), and broken invariants abort (check.h).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+/// A request that cannot be served. `what()` says what is wrong, where, and what would do.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message) : std::runtime_error(message) {}
+};
+
+/// Throws `Error` with the message "FIELD: VALUE is refused: REASON".
+[[noreturn]] void refuse(std::string_view field, std::string_view value, std::string_view reason);
+
+}  // namespace sotto

@@ -1,0 +1,47 @@
+// The exchange: what an algorithm wants carried, and the unit that every transport posts.
+//
+// An exchange is all sends and all expected receives of one phase of one round. It owns nothing:
+// the buffers belong to the algorithm that made it, and stay untouched (sends) or reserved
+// (receives) from the post until the transport reports the exchange complete.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sotto/base/ids.h>
+
+namespace sotto {
+
+/// Matches a send to its receive: equal on both sides, and never reused within 2^32 rounds.
+struct ExchangeTag {
+  Round round = 0;
+  std::uint16_t phase = 0;
+  std::uint32_t bucket = 0;
+
+  friend bool operator==(const ExchangeTag&, const ExchangeTag&) = default;
+  friend auto operator<=>(const ExchangeTag&, const ExchangeTag&) = default;
+};
+
+/// One sealed frame (frame.h) for one peer.
+struct Send {
+  Rank to = 0;
+  std::span<const std::byte> frame;
+};
+
+/// Room for one frame from one peer, at least as large as the largest that can be due.
+struct Receive {
+  Rank from = 0;
+  std::span<std::byte> buffer;
+};
+
+/// At most one send and one receive a peer; both sorted by peer. An exchange may have no peers at
+/// all (one node alone): it is then complete as soon as it is posted.
+struct Exchange {
+  ExchangeTag tag;
+  std::vector<Send> sends;
+  std::vector<Receive> receives;
+};
+
+}  // namespace sotto

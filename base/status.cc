@@ -1,0 +1,31 @@
+#include <sotto/base/status.h>
+
+#include <fmt/format.h>
+
+namespace sotto {
+
+std::string_view fault_name(Fault fault) {
+  switch (fault) {
+    case Fault::none:
+      return "none";
+    case Fault::malformed:
+      return "malformed";
+    case Fault::unexpected:
+      return "unexpected";
+    case Fault::non_finite:
+      return "non_finite";
+    case Fault::peer_lost:
+      return "peer_lost";
+    case Fault::deadline:
+      return "deadline";
+    case Fault::io:
+      return "io";
+  }
+  return "unknown";
+}
+
+Status Status::with_context(std::string_view context) const {
+  return ok() ? *this : Status(fault_, fmt::format("{}: {}", context, message_));
+}
+
+}  // namespace sotto

@@ -1,0 +1,83 @@
+// Faults of the world as values: a lost peer, a deadline, malformed bytes, a NaN.
+//
+// `Status` is a success or a fault with a message; `Result<T>` is a T or a fault. Both are plain
+// values that own their message; they are as thread-safe as `std::string`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <sotto/base/check.h>
+
+namespace sotto {
+
+/// What went wrong.
+enum class Fault {
+  none,        ///< nothing
+  malformed,   ///< bytes that break the format, or that do not fit what was announced
+  unexpected,  ///< well-formed, but not due now: another run, round, phase or sender
+  non_finite,  ///< a NaN or an infinity in a gradient, a parameter or a frame
+  peer_lost,   ///< a peer closed, crashed or became unreachable
+  deadline,    ///< a wait ended without what it waited for
+  io,          ///< the operating system refused a read or write
+};
+
+/// The fault's name as used in messages and JSON, e.g. "peer_lost".
+std::string_view fault_name(Fault fault);
+
+/// Success, or a fault with a message that says what, where and what to do.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(Fault fault, std::string message) : fault_(fault), message_(std::move(message)) {
+    check(fault != Fault::none, "a Status with a message has a fault");
+  }
+
+  bool ok() const { return fault_ == Fault::none; }
+  explicit operator bool() const { return ok(); }
+  Fault fault() const { return fault_; }
+  const std::string& message() const { return message_; }
+
+  /// The same fault with "CONTEXT: " in front of the message; success stays success.
+  Status with_context(std::string_view context) const;
+
+ private:
+  Fault fault_ = Fault::none;
+  std::string message_;
+};
+
+/// A value, or the fault that kept it from being made.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
+    check(!status_.ok(), "a Result without a value has a fault");
+  }
+
+  bool ok() const { return value_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  const Status& status() const { return status_; }
+
+  /// The value; requires ok().
+  T& value() {
+    check(ok(), "Result::value() on a fault");
+    return *value_;
+  }
+  const T& value() const {
+    check(ok(), "Result::value() on a fault");
+    return *value_;
+  }
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,39 @@
+# Options and the settings that every target shares.
+include(GNUInstallDirs)
+include(CMakeDependentOption)
+
+option(SOTTO_BUILD_PROGRAM "Build the `sotto` program" ${PROJECT_IS_TOP_LEVEL})
+option(SOTTO_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(SOTTO_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(SOTTO_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(SOTTO_BUILD_FUZZERS "Build the libFuzzer targets (Clang only)" OFF)
+option(SOTTO_WITH_HIGHWAY "SIMD kernels through Google Highway" ON)
+option(SOTTO_WITH_GLOO "The Gloo transport" ON)
+option(SOTTO_WITH_ZMQ "The ZeroMQ transport and the TCP rendezvous" ON)
+option(SOTTO_WITH_REDIS "Rendezvous through a Redis server" ON)
+option(SOTTO_WERROR "Treat warnings as errors (set by the presets)" OFF)
+set(SOTTO_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, RelWithDebInfo" FORCE)
+endif()
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY_DEFAULT ${CMAKE_BINARY_DIR})
+
+# A flag set that all sotto targets use and that is not exported to users.
+add_library(sotto_flags INTERFACE)
+target_compile_features(sotto_flags INTERFACE cxx_std_20)
+# Products and sums are rounded separately on every machine: results must not depend on whether the
+# compiler found a fused multiply-add.
+target_compile_options(sotto_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow
+                                             -Wconversion -Wsign-conversion -Wnon-virtual-dtor
+                                             -Wold-style-cast -Woverloaded-virtual)
+if(SOTTO_WERROR)
+  target_compile_options(sotto_flags INTERFACE -Werror)
+endif()
+if(SOTTO_SANITIZE)
+  add_compile_options(-fsanitize=${SOTTO_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${SOTTO_SANITIZE})
+endif()

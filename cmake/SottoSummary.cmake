@@ -1,0 +1,21 @@
+# What was found, and what its absence costs.
+function(sotto_report name have present absent)
+  if(${have})
+    message(STATUS "  ${name}: yes — ${present}")
+  else()
+    message(STATUS "  ${name}: no — ${absent}")
+  endif()
+endfunction()
+
+message(STATUS "sotto ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID}")
+sotto_report("Highway" SOTTO_HAVE_HIGHWAY "SIMD kernels, chosen at run time"
+             "plain loops only: codecs several times slower (libhwy-dev)")
+sotto_report("Gloo" SOTTO_HAVE_GLOO "--transport gloo" "no --transport gloo (libgloo-dev)")
+sotto_report("ZeroMQ" SOTTO_HAVE_ZMQ "--transport zmq, tcp:// rendezvous"
+             "no --transport zmq, no tcp:// rendezvous (libzmq3-dev cppzmq-dev)")
+sotto_report("hiredis" SOTTO_HAVE_REDIS "redis:// rendezvous"
+             "no redis:// rendezvous (libhiredis-dev)")
+if(SOTTO_BUILD_BENCH)
+  sotto_report("Google Benchmark" benchmark_FOUND "micro-benchmarks in bench/"
+               "no micro-benchmarks (libbenchmark-dev)")
+endif()

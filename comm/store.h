@@ -1,0 +1,49 @@
+// A small key–value store through which nodes meet: addresses before the first connection, and
+// results out of band (never counted as training traffic).
+//
+// Thread safety: every implementation may be used from several threads. Values are limited to
+// kStoreMaxValue bytes, keys to kStoreMaxKey bytes of [A-Za-z0-9._/-].
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+
+namespace sotto {
+
+inline constexpr std::size_t kStoreMaxKey = 200;
+inline constexpr std::size_t kStoreMaxValue = std::size_t{1} << 30;
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  /// Publishes a value; a second set of the same key replaces it.
+  virtual Status set(std::string_view key, std::span<const std::byte> value) = 0;
+  /// Waits until the key is there. Fault::deadline names the key.
+  virtual Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) = 0;
+  /// Forgets a key; forgetting an absent one is fine.
+  virtual Status remove(std::string_view key) = 0;
+};
+
+/// Within one process.
+std::shared_ptr<Store> make_memory_store();
+/// In a directory that all nodes see (made if absent); values appear by an atomic rename.
+std::shared_ptr<Store> make_file_store(const std::string& directory);
+/// Served by rank 0 at host:port, reached by the others; needs the ZeroMQ component.
+std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve);
+/// On a Redis server, keys prefixed by `prefix`; needs the hiredis component.
+std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
+                                        const std::string& prefix);
+
+/// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
+/// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, or for a component that this build
+/// lacks.
+std::shared_ptr<Store> make_store(const std::string& url, int rank);
+
+}  // namespace sotto

@@ -1,0 +1,1 @@
+#include <sotto/comm/transport.h>

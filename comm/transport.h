@@ -1,0 +1,84 @@
+// Carries exchanges between nodes. One contract, several implementations: inproc, gloo, zmq.
+//
+// Contract. `post` hands over an exchange and returns at once; buffers stay as they are until the
+// event `exchange_done` for its tag. `poll` waits for the next event, at the latest until the
+// deadline. A frame that arrives before its receive is posted is kept (at most one round ahead) and
+// delivered then. A peer that closes, crashes or breaks the protocol gives `peer_lost`, once, and
+// exchanges that need it never complete. Nothing blocks without a deadline, and destructors return
+// promptly whatever state the peers are in.
+//
+// Thread safety: one thread at a time. Ownership: owns its connections; frames are the caller's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/exchange.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/store.h>
+
+namespace sotto {
+
+struct TransportEvent {
+  enum class Kind {
+    frame,          ///< a frame from `peer` stands in its receive's buffer, `bytes` long
+    exchange_done,  ///< all sends flushed, all frames reported
+    peer_lost,      ///< `peer` is gone; `reason` says how it was noticed
+  };
+  Kind kind = Kind::exchange_done;
+  ExchangeTag tag;
+  Rank peer = -1;
+  std::size_t bytes = 0;
+  std::string reason;
+};
+
+struct TransportOptions {
+  Rank rank = 0;
+  int nodes = 1;
+  std::uint64_t run_id = 0;
+  /// Peers to connect to, sorted; no other connection is made.
+  std::vector<Rank> to;
+  std::vector<Rank> from;
+  std::size_t max_frame_bytes = 0;
+  std::shared_ptr<Store> store;
+  /// Address or interface to bind; loopback by default.
+  std::string bind = "127.0.0.1";
+  /// Allow binding beyond loopback without encryption.
+  bool insecure = false;
+  /// How long connecting may take.
+  Deadline::Clock::duration connect_timeout = std::chrono::seconds(30);
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::string_view name() const = 0;
+
+  /// Hands over an exchange. Fault::peer_lost when a peer of it is known to be gone.
+  virtual Status post(const Exchange& exchange) = 0;
+  /// The next event, or Fault::deadline with a message that names the peers still awaited.
+  virtual Result<TransportEvent> poll(Deadline deadline) = 0;
+};
+
+/// One transport, as `sotto list` shows it.
+struct TransportInfo {
+  std::string_view name;
+  std::string_view summary;
+  bool available = false;  ///< built in
+  bool processes = false;  ///< nodes are processes of their own (inproc: threads)
+};
+
+std::span<const TransportInfo> transports();
+
+/// Connects to the peers in `options`. Throws Error for an unknown or absent transport and for a
+/// refused setting; a peer that does not come in time is a fault.
+Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
+                                                  const TransportOptions& options);
+
+}  // namespace sotto

@@ -1,0 +1,1 @@
+#include <sotto/compress/compressor.h>

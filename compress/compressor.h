@@ -1,0 +1,83 @@
+// A compressor: a map C from R^d to few bytes, with a contract that says how far C(x) is from x.
+//
+// Thread safety: an object is used by one thread at a time; different objects are independent.
+// Ownership: a compressor owns no data of the caller's. Nothing allocates after construction except
+// where a header says so. `encode` requires finite input; callers check with
+// `Ops::count_non_finite`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <sotto/base/philox.h>
+#include <sotto/base/status.h>
+#include <sotto/kernels/ops.h>
+
+namespace sotto {
+
+/// The two contracts of the literature; an algorithm names the one that it needs.
+enum class ContractKind {
+  any,
+  exact,              ///< C(x) = x
+  unbiased,           ///< E C(x) = x and E‖C(x) − x‖² ≤ α²‖x‖²
+  unbiased_absolute,  ///< E C(x) = x and E‖C(x) − x‖² ≤ σ̃² whatever ‖x‖
+  contraction,        ///< E‖C(x) − x‖² ≤ (1 − δ)‖x‖² with δ > 0
+};
+
+std::string_view contract_kind_name(ContractKind kind);
+
+/// What holds for every finite x of the dimension asked for (worst case, not typical).
+struct Contract {
+  bool unbiased = false;
+  /// Relative bound α; infinity when there is none.
+  double alpha = std::numeric_limits<double>::infinity();
+  /// Absolute bound per element, so that σ̃² = d × this²; infinity when there is none.
+  double absolute_per_element = std::numeric_limits<double>::infinity();
+  /// δ of the contraction; 0 when there is none.
+  double delta = 0;
+
+  bool meets(ContractKind kind) const;
+  /// One line, e.g. "unbiased, α ≤ 0.089".
+  std::string describe() const;
+};
+
+class Compressor {
+ public:
+  virtual ~Compressor() = default;
+
+  /// The full specification with all parameters, e.g. "quant:8,chunk=1024,rounding=stochastic":
+  /// make_compressor() of it gives an equal compressor.
+  virtual std::string spec() const = 0;
+  /// Number in the frame header; see registry.h.
+  virtual std::uint16_t wire_id() const = 0;
+  /// Length of the longest encoding of `elements` elements.
+  virtual std::size_t max_bytes(std::size_t elements) const = 0;
+  virtual Contract contract(std::size_t elements) const = 0;
+  virtual std::unique_ptr<Compressor> clone() const = 0;
+
+  /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
+  /// Deterministic in (x, key). Returns the bytes used.
+  virtual std::size_t encode(std::span<const float> x, const RandomKey& key,
+                             std::span<std::byte> out) = 0;
+
+  /// y ← y + scale × C, where `bytes` is a whole encoding of y.size() elements. Never trusts
+  /// `bytes`: anything malformed, or any value that is not finite, gives Fault::malformed or
+  /// Fault::non_finite and leaves y untouched.
+  virtual Status decode_add(std::span<const std::byte> bytes, float scale,
+                            std::span<float> y) const = 0;
+
+  /// Encodes v and leaves the residual v − C(v) in v: one step of error feedback. Equal to
+  /// encode(v) followed by decode_add(out, −1, v), bit for bit; faster where fused.
+  virtual std::size_t encode_residual(std::span<float> v, const RandomKey& key,
+                                      std::span<std::byte> out);
+
+  /// Elements that the last encode could not represent and clamped (fixed grids, fp16); 0
+  /// elsewhere.
+  virtual std::size_t saturated() const { return 0; }
+};
+
+}  // namespace sotto

@@ -1,0 +1,41 @@
+// Compressors by name: `quant:4,chunk=512` → an object. Pure functions; thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sotto/compress/compressor.h>
+
+namespace sotto {
+
+/// One family of compressors, as `sotto list` shows it.
+struct CompressorInfo {
+  std::string_view name;      ///< "quant"
+  std::string_view synopsis;  ///< "quant:B[,chunk=N][,rounding=stochastic|nearest]"
+  std::string_view summary;   ///< one sentence
+  std::string_view contract;  ///< what it promises, in words
+  std::string_view example;   ///< a specification that builds
+  std::uint16_t wire_id = 0;
+};
+
+/// All families, in a fixed order.
+std::span<const CompressorInfo> compressors();
+
+/// Builds the compressor that `spec` names: `NAME[:ARGUMENT…][,parameter=value…]`.
+///
+/// Some families have two forms, an unbiased one and a contraction (quant rounds stochastically or
+/// to the nearest; randk scales by d/k or not). A parameter of the spec chooses; where it does not,
+/// `need` does, so that each algorithm gets the form that its theory asks for.
+/// Throws Error naming the parameter, the value and what would do.
+std::unique_ptr<Compressor> make_compressor(std::string_view spec,
+                                            ContractKind need = ContractKind::any,
+                                            const Ops& ops = host_ops());
+
+/// √(E‖C(x) − x‖² / ‖x‖²), measured on Gaussian x of `elements` elements, `samples` times.
+/// Deterministic in seed. The typical figure beside Contract's worst case.
+double measure_alpha(Compressor& compressor, std::size_t elements, int samples,
+                     std::uint64_t seed = 0);
+
+}  // namespace sotto

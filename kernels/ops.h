@@ -1,0 +1,158 @@
+// The table of vector operations that everything numeric in sotto is built from.
+//
+// Every operation is **bit-exact**: all implementations give the same bytes for the same inputs, on
+// any device, with any vector width and thread count. That holds because a product and a sum are
+// rounded separately (no fused multiply-add), because reductions have a fixed shape (see
+// `kReduceLanes`), and because rounding noise is Philox keyed by element (base/philox.h). What is
+// *toleranced* is the distance of a reduction to the true sum: its bound is stated beside it.
+//
+// Thread safety: all members are const and may be called from any thread on disjoint outputs.
+// Ownership: spans are views; nothing is kept. Spans of one call have equal lengths (an invariant,
+// checked) and do not overlap unless they are the same span or it is said otherwise.
+// NaN: elementwise operations pass it through; quantizers require finite input (see
+// `count_non_finite`).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <sotto/base/philox.h>
+
+namespace sotto {
+
+/// Shape of every sum over a span: elements are cut into blocks of kReduceBlock; within a block
+/// element i is added, in float32 and in order, to lane i % kReduceLanes; the lanes are then added
+/// pairwise (lane l with lane l + 16, then + 8, + 4, + 2, + 1) in float32; block results are added
+/// in order in float64. Relative to Σ|terms| the error is at most 133 × 2^-24.
+inline constexpr std::size_t kReduceLanes = 32;
+inline constexpr std::size_t kReduceBlock = 4096;
+
+/// Packed codes hold 64 elements in b planes of 8 bytes: bit i of plane p is bit p of element i's
+/// code (element 64 g + i of group g). A last group of m < 64 elements has planes of ⌈m/8⌉ bytes,
+/// with zero padding. For b = 8 the codes are plain bytes instead.
+inline constexpr std::size_t kPackGroup = 64;
+
+/// Bytes that `count` codes of `bits` bits occupy.
+constexpr std::size_t packed_bytes(std::size_t count, int bits) {
+  if (bits == 8) {
+    return count;
+  }
+  const std::size_t tail = count % kPackGroup;
+  return (count / kPackGroup * 8 + (tail + 7) / 8) * static_cast<std::size_t>(bits);
+}
+
+struct MinMax {
+  float min = 0;
+  float max = 0;
+};
+
+struct NonFinite {
+  std::size_t count = 0;
+  std::size_t first = 0;  ///< index of the first one; 0 when count is 0
+};
+
+/// A uniform grid: code q stands for origin + q × step, q = 0 … 2^bits − 1.
+struct Grid {
+  float origin = 0;
+  float step = 0;
+  int bits = 8;
+
+  std::uint32_t max_code() const { return (1U << bits) - 1U; }
+};
+
+/// How a value between two grid points is rounded.
+enum class Rounding {
+  stochastic,  ///< up with probability equal to the fractional part, to 2^-16 of a step
+  nearest,     ///< to the nearest, halves up
+};
+
+/// The k largest magnitudes of a vector: all |x| bits > threshold, and the first `ties` (by index)
+/// of those equal to it.
+struct TopK {
+  std::uint32_t threshold = 0;  ///< bits of |x| as an unsigned integer
+  std::size_t ties = 0;
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  /// "reference", or the instruction set in use, e.g. "AVX3".
+  virtual std::string_view name() const = 0;
+
+  // Elementwise.
+  virtual void fill(float value, std::span<float> y) const = 0;
+  virtual void copy(std::span<const float> x, std::span<float> y) const = 0;
+  /// y ← a y
+  virtual void scale(float a, std::span<float> y) const = 0;
+  /// y ← y + a x
+  virtual void axpy(float a, std::span<const float> x, std::span<float> y) const = 0;
+  /// y ← b y + a x (each product rounded, then the sum)
+  virtual void axpby(float a, std::span<const float> x, float b, std::span<float> y) const = 0;
+  /// out ← x − y
+  virtual void subtract(std::span<const float> x, std::span<const float> y,
+                        std::span<float> out) const = 0;
+  /// Adam's moments and direction (Kingma and Ba 2015), elementwise in float32 in this order:
+  /// m ← β₁ m + (1 − β₁) g;  v ← β₂ v + ((1 − β₂) g) g;  out ← (step m) / (√v × root_scale + ε).
+  /// `step` is γ / (1 − β₁^t) and `root_scale` 1 / √(1 − β₂^t). Zero where m is zero.
+  virtual void adam(std::span<const float> g, float beta1, float beta2, float step,
+                    float root_scale, float epsilon, std::span<float> m, std::span<float> v,
+                    std::span<float> out) const = 0;
+
+  // Reductions, of the fixed shape above.
+  virtual double sum(std::span<const float> x) const = 0;
+  virtual double sum_abs(std::span<const float> x) const = 0;
+  virtual double sum_squares(std::span<const float> x) const = 0;
+  virtual double dot(std::span<const float> x, std::span<const float> y) const = 0;
+  /// Smallest and largest element, −0 counted as +0; {0, 0} for an empty span. Requires no NaN.
+  virtual MinMax min_max(std::span<const float> x) const = 0;
+  virtual NonFinite count_non_finite(std::span<const float> x) const = 0;
+
+  // Half precision. Round to nearest even; finite values beyond the format's range saturate to its
+  // largest finite value.
+  virtual void to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
+  virtual void to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
+  /// y ← y + a × value(bits)
+  virtual void fp16_axpy(float a, std::span<const std::uint16_t> bits,
+                         std::span<float> y) const = 0;
+  virtual void bf16_axpy(float a, std::span<const std::uint16_t> bits,
+                         std::span<float> y) const = 0;
+
+  // Grid quantization. With r = (x − origin) × (1 / step), computed as written in float32:
+  // stochastic: q = ⌊r + u⌋, u = rounding_noise(key, first + i) × 2^-16; nearest: q = ⌊r + 0.5⌋;
+  // then q is clamped to 0 … max_code. A grid of step 0 codes everything as 0.
+  /// Quantizes x and packs the codes: out is packed_bytes(x.size(), grid.bits) long.
+  /// Returns how many elements were clamped by more than one step (saturated).
+  virtual std::size_t quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
+                                    const RandomKey& key, std::size_t first,
+                                    std::span<std::byte> out) const = 0;
+  /// y ← y + a × (origin + q × step), each operation rounded. `codes` is packed_bytes long.
+  virtual void unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,
+                           std::span<float> y) const = 0;
+
+  // Signs: a 1-bit plane, 1 for x ≥ 0 (so also for both zeros), 0 for negative x.
+  virtual void sign_pack(std::span<const float> x, std::span<std::byte> out) const = 0;
+  /// y ← y + magnitude where the bit is 1, y − magnitude where it is 0.
+  virtual void sign_axpy(float magnitude, std::span<const std::byte> signs,
+                         std::span<float> y) const = 0;
+
+  // Sparse.
+  /// Which elements are the k largest in magnitude, ties to the lowest index. Requires
+  /// 1 ≤ k ≤ x.size() and finite x.
+  virtual TopK top_k(std::span<const float> x, std::size_t k) const = 0;
+  /// Indices, ascending, and values of the elements that `top` selects. The outputs have k
+  /// elements.
+  virtual void top_k_gather(std::span<const float> x, const TopK& top,
+                            std::span<std::uint32_t> indices, std::span<float> values) const = 0;
+};
+
+/// Plain loops: the definition that every other implementation is held to.
+const Ops& reference_ops();
+
+/// The fastest implementation for this machine's processor, chosen at run time (Google Highway);
+/// reference_ops() when sotto was built without Highway.
+const Ops& host_ops();
+
+}  // namespace sotto

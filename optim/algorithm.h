@@ -1,0 +1,112 @@
+// One node's side of a distributed optimizer, as a pure state machine (sans-IO).
+//
+// An algorithm never sees a socket, a clock, a thread or a file. It is told what happened and
+// answers with an `Exchange` that it wants carried. The same object runs over a real network, over
+// threads and in the simulator, and is deterministic in (state, event).
+//
+// A driver does, for each round:
+//   begin_round(out)                 — may ask for an exchange (D-PSGD sends x before the gradient)
+//   gradient at parameters()         — meanwhile the exchange may be under way
+//   … until accepts_gradient()
+//   gradient_ready(g, out)           — may ask for an exchange
+//   … until parameters_ready(), or idle() when it does not overlap, then the next round.
+// Whenever `out` holds an exchange, the driver posts it; when all its sends are flushed and all its
+// frames are there, it calls frame_arrived for each (in any order) and then exchange_done, which
+// may ask for a further exchange. At most one exchange is under way at a time.
+//
+// Thread safety: one thread at a time; but while an exchange is under way and until gradient_ready,
+// frame_arrived and exchange_done leave parameters() untouched whenever parameters_ready() was
+// already true, so that a gradient can be taken at them in parallel.
+// Ownership: the parameters are the caller's; everything else is the algorithm's, allocated by the
+// constructor. Nothing is allocated afterwards, except by save.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/exchange.h>
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/topology/topology.h>
+
+namespace sotto {
+
+/// Everything that one node needs to take part.
+struct AlgorithmSetup {
+  Rank rank = 0;
+  int nodes = 1;
+  /// x_i, updated in place; must outlive the algorithm and stay where it is.
+  std::span<float> parameters;
+  std::shared_ptr<const Topology> topology;
+  std::unique_ptr<StepRule> step_rule;
+  std::unique_ptr<Compressor> compressor;
+  /// Step of the consensus (η, in the papers often γ), for algorithms that have one; by default
+  /// derived from the compressor's measured α.
+  std::optional<double> consensus_stepsize;
+  std::uint64_t seed = 0;    ///< of all random rounding
+  std::uint64_t run_id = 0;  ///< frames of other runs are refused
+  /// Run although the compressor's contract or the graph's property is not what the theory needs.
+  bool allow_contract_violation = false;
+  const Ops* ops = &host_ops();
+};
+
+/// Whom a node talks to over a whole run, and how large a frame can get.
+struct Peers {
+  std::vector<Rank> to;    ///< sorted
+  std::vector<Rank> from;  ///< sorted
+  std::size_t max_frame_bytes = 0;
+};
+
+/// Counters that an algorithm keeps for reports.
+struct AlgorithmCounters {
+  std::uint64_t saturated = 0;   ///< elements clamped by the compressor
+  std::uint64_t bad_frames = 0;  ///< frames refused
+};
+
+class Algorithm {
+ public:
+  virtual ~Algorithm() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual Peers peers() const = 0;
+
+  /// The model at which the next gradient is taken.
+  virtual std::span<const float> parameters() const = 0;
+  /// Rounds finished so far; the round under way has this number.
+  virtual Round round() const = 0;
+
+  /// parameters() is the point of the next gradient.
+  virtual bool parameters_ready() const = 0;
+  /// gradient_ready may be called: the exchanges that it builds on are complete.
+  virtual bool accepts_gradient() const = 0;
+  /// No exchange is under way or due: the state can be saved, or the run ended.
+  virtual bool idle() const = 0;
+
+  /// Starts a round; requires parameters_ready(). Returns true when `out` is to be posted.
+  virtual bool begin_round(Exchange& out) = 0;
+  /// Takes the local gradient at parameters(). Fault::non_finite names node, round and element of a
+  /// NaN or an infinity; the state is then unchanged. `*post` says whether `out` is to be posted.
+  virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
+  /// Takes a frame of the exchange under way. A frame that is not due, or that breaks a rule, gives
+  /// a fault and changes nothing but counters().
+  virtual Status frame_arrived(Rank from, std::span<const std::byte> frame) = 0;
+  /// The exchange under way is complete. Returns true when `out` is to be posted next.
+  virtual Result<bool> exchange_done(Exchange& out) = 0;
+
+  virtual AlgorithmCounters counters() const = 0;
+
+  /// The whole state but parameters(), which the caller saves. Requires idle().
+  virtual void save(ByteBuffer& out) const = 0;
+  /// Takes back what save wrote with the same setup; on a fault the algorithm must be discarded.
+  virtual Status load(ByteReader& in) = 0;
+};
+
+}  // namespace sotto

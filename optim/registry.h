@@ -1,0 +1,53 @@
+// Algorithms by name. Pure functions; thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include <sotto/compress/compressor.h>
+#include <sotto/optim/algorithm.h>
+
+namespace sotto {
+
+/// What an algorithm asks of the mixing matrix.
+enum class GraphNeed {
+  any,                ///< does not use the graph (all-reduce)
+  doubly_stochastic,  ///< rows and columns sum to 1
+  symmetric,          ///< symmetric and doubly stochastic
+  column_stochastic,  ///< columns sum to 1 (push-sum)
+};
+
+/// One algorithm, as `sotto list` shows it.
+struct AlgorithmInfo {
+  std::string_view name;     ///< "dcd"
+  std::string_view title;    ///< "DCD-PSGD, difference compression"
+  std::string_view paper;    ///< authors, year, arXiv number
+  std::string_view rule;     ///< the update in one line
+  std::string_view summary;  ///< when to use it
+  ContractKind contract = ContractKind::any;
+  GraphNeed graph = GraphNeed::any;
+  bool time_varying = false;        ///< takes graphs that change between rounds
+  bool overlaps = false;            ///< its exchange hides behind a gradient exactly
+  bool consensus_stepsize = false;  ///< has the parameter η
+  /// Floats of state per parameter, besides the model, as a function of the degree.
+  std::string_view memory;
+  std::string_view default_compressor;
+  std::uint16_t wire_id = 0;
+};
+
+std::span<const AlgorithmInfo> algorithms();
+
+/// The entry called `name`; throws Error listing the names if there is none.
+const AlgorithmInfo& algorithm_info(std::string_view name);
+
+/// Builds a node's algorithm. Throws Error when the compressor's contract or a property of the
+/// graph is not met (and setup.allow_contract_violation is not set), naming what fails and what
+/// would do. `warnings`, when given, receives what is admissible but outside the theory (DCD's α
+/// bound).
+std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
+                                          std::vector<std::string>* warnings = nullptr);
+
+std::string_view graph_need_name(GraphNeed need);
+
+}  // namespace sotto

@@ -1,0 +1,1 @@
+#include <sotto/optim/schedule.h>

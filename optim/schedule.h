@@ -1,0 +1,33 @@
+// Learning-rate schedules: a factor for each round. A plain value; thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <sotto/base/ids.h>
+
+namespace sotto {
+
+/// constant; step: × factor every `every` rounds; cosine: from 1 down to `floor` over `total`
+/// rounds; invsqrt: 1/√(1 + t/every). `warmup` rounds of linear rise come first in each.
+struct Schedule {
+  enum class Shape { constant, step, cosine, inverse_sqrt };
+
+  Shape shape = Shape::constant;
+  Round warmup = 0;
+  Round every = 1;
+  double factor = 0.1;
+  double floor = 0;
+  Round total = 0;
+
+  /// What the learning rate is multiplied by in `round`.
+  double multiplier(Round round) const;
+  std::string spec() const;
+};
+
+/// Parses `constant`, `step:EVERY[:FACTOR]`, `cosine[:FLOOR]`, `invsqrt:EVERY`, each with an
+/// optional
+/// `,warmup=ROUNDS`; `total` is the run's length. Throws Error.
+Schedule parse_schedule(std::string_view spec, Round total);
+
+}  // namespace sotto

@@ -1,0 +1,56 @@
+// Step rules: from a gradient to the local update direction d, so that x ← x − d is the plain step.
+//
+// An algorithm asks its rule for d where its paper writes γ g. One thread at a time; a rule owns
+// its moments (their size is stated with each rule) and allocates only in `resize`.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/optim/schedule.h>
+
+namespace sotto {
+
+/// Settings of all rules, under the names that torch.optim uses.
+struct StepRuleOptions {
+  std::string rule = "sgd";  ///< sgd, adam, adamw
+  double learning_rate = 0.1;
+  double momentum = 0;      ///< sgd: v ← μ v + g
+  bool nesterov = false;    ///< sgd: d = γ (g + μ v)
+  double weight_decay = 0;  ///< sgd, adam: g ← g + λ x; adamw: d ← d + γ λ x
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  Schedule schedule;  ///< multiplies the learning rate
+};
+
+class StepRule {
+ public:
+  virtual ~StepRule() = default;
+
+  virtual std::string_view name() const = 0;
+  /// Sets the dimension and zeroes the moments. Called once, before the first direction.
+  virtual void resize(std::size_t dimension) = 0;
+  /// Writes d for `round` given x and g; all three have the dimension set before.
+  virtual void direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                         std::span<float> d) = 0;
+  /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
+  virtual void set_learning_rate(double learning_rate) = 0;
+
+  /// Moments and counters, for checkpoints; load expects what save wrote for the same dimension.
+  virtual void save(ByteBuffer& out) const = 0;
+  virtual Status load(ByteReader& in) = 0;
+};
+
+/// Throws Error for an unknown rule or a setting outside its range.
+std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options,
+                                         const Ops& ops = host_ops());
+
+}  // namespace sotto

@@ -1,0 +1,1 @@
+// Lock-step driver: see lockstep.h

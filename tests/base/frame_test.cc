@@ -1,0 +1,86 @@
+#include <sotto/base/frame.h>
+
+#include <cstring>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace sotto;
+
+namespace {
+
+FrameHeader example_header(std::size_t payload_bytes) {
+  return {.run_id = 0x1122334455667788,
+          .algorithm = 3,
+          .compressor = 7,
+          .round = 41,
+          .sender = 5,
+          .epoch = 2,
+          .phase = 1,
+          .bucket = 9,
+          .elements = 1000,
+          .payload_bytes = payload_bytes};
+}
+
+std::vector<std::byte> example_frame(std::size_t payload_bytes) {
+  std::vector<std::byte> frame(kFrameHeaderBytes + payload_bytes);
+  for (std::size_t i = 0; i < payload_bytes; ++i) {
+    frame[kFrameHeaderBytes + i] = static_cast<std::byte>(i * 37);
+  }
+  seal_frame(example_header(payload_bytes), frame);
+  return frame;
+}
+
+}  // namespace
+
+TEST_CASE("a sealed frame parses back to what was sealed") {
+  for (const std::size_t size : {0U, 1U, 63U, 64U, 1000U}) {
+    CAPTURE(size);
+    const auto frame = example_frame(size);
+    const auto view = parse_frame(frame);
+    REQUIRE(view.ok());
+    CHECK(view->header.run_id == 0x1122334455667788);
+    CHECK(view->header.algorithm == 3);
+    CHECK(view->header.compressor == 7);
+    CHECK(view->header.round == 41);
+    CHECK(view->header.sender == 5);
+    CHECK(view->header.epoch == 2);
+    CHECK(view->header.phase == 1);
+    CHECK(view->header.bucket == 9);
+    CHECK(view->header.elements == 1000);
+    CHECK(view->payload.size() == size);
+    CHECK(announced_frame_bytes(frame, 5000).value() == frame.size());
+  }
+}
+
+TEST_CASE("every truncation and every extension of a frame is refused") {
+  const auto frame = example_frame(40);
+  for (std::size_t size = 0; size < frame.size(); ++size) {
+    CAPTURE(size);
+    CHECK(parse_frame(std::span(frame).first(size)).status().fault() == Fault::malformed);
+  }
+  auto longer = frame;
+  longer.push_back(std::byte{0});
+  CHECK(parse_frame(longer).status().fault() == Fault::malformed);
+}
+
+TEST_CASE("every flipped bit of a frame is noticed") {
+  const auto frame = example_frame(40);
+  for (std::size_t bit = 0; bit < 8 * frame.size(); ++bit) {
+    CAPTURE(bit);
+    auto damaged = frame;
+    damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    CHECK(parse_frame(damaged).status().fault() == Fault::malformed);
+  }
+}
+
+TEST_CASE("lengths that would wrap are refused before use") {
+  for (const std::uint64_t length :
+       {~std::uint64_t{0}, ~std::uint64_t{0} - 63, std::uint64_t{1} << 62, std::uint64_t{41}}) {
+    CAPTURE(length);
+    auto frame = example_frame(40);
+    std::memcpy(frame.data() + 48, &length, sizeof length);
+    CHECK(parse_frame(frame).status().fault() == Fault::malformed);
+    CHECK(announced_frame_bytes(frame, frame.size()).status().fault() == Fault::malformed);
+  }
+}

@@ -1,0 +1,46 @@
+// What can be said of a graph and its mixing matrix: degrees, connectivity, stochasticity,
+// spectrum. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+
+#include <sotto/topology/topology.h>
+
+namespace sotto {
+
+/// Properties that algorithms ask for. Sums are taken to within 1e-6.
+struct GraphProperties {
+  bool directed = false;   ///< some edge of some round has no opposite edge in that round
+  bool symmetric = false;  ///< W = Wᵀ in every round
+  bool row_stochastic = false;
+  bool column_stochastic = false;
+  bool connected = false;  ///< strongly, over the union of all rounds
+  int degree_min = 0;      ///< in-neighbours without the node itself, over nodes and rounds
+  int degree_max = 0;
+  std::size_t edges = 0;  ///< of the union of all rounds; an undirected edge counts once
+
+  bool doubly_stochastic() const { return row_stochastic && column_stochastic; }
+};
+
+GraphProperties properties(const Topology& topology);
+
+/// Spectral figures of W; for a time-varying graph those of the product over one period.
+/// Symmetric W: from the eigenvalues 1 = λ_1 ≥ … ≥ λ_n. Otherwise ρ = ‖W − 11ᵀ/n‖₂ and
+/// μ = ‖I − W‖₂ on the complement of 1, which agree with the eigenvalues for a normal W.
+struct Spectrum {
+  double rho = 0;           ///< max(|λ_2|, |λ_n|)
+  double spectral_gap = 0;  ///< 1 − ρ
+  double mu = 0;            ///< max_{k≥2} |1 − λ_k|
+  double lambda_min = 1;    ///< λ_n, symmetric W only
+  /// Largest α that DCD-PSGD's theory allows: (1 − ρ)² − 4 μ² α² > 0, so (1 − ρ) / (2 μ).
+  /// Infinite when μ is 0 (a single node).
+  double dcd_alpha_limit = 0;
+};
+
+/// Dense up to a few hundred nodes, iterative beyond.
+Spectrum spectrum(const Topology& topology);
+
+/// A drawing as a self-contained SVG document.
+std::string draw_svg(const Topology& topology);
+
+}  // namespace sotto

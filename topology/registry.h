@@ -1,0 +1,40 @@
+// Topologies by name: `torus:2x4` and a node count → a graph. Pure functions; thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <sotto/topology/topology.h>
+
+namespace sotto {
+
+/// One family of graphs, as `sotto list` shows it.
+struct TopologyInfo {
+  std::string_view name;      ///< "torus"
+  std::string_view synopsis;  ///< "torus:RxC"
+  std::string_view summary;   ///< one sentence
+  std::string_view nodes;     ///< which node counts it takes
+  std::string_view example;
+  bool directed = false;
+  bool time_varying = false;
+};
+
+std::span<const TopologyInfo> topologies();
+
+struct TopologyOptions {
+  /// Metropolis for undirected graphs, uniform for directed regular ones, when not given.
+  std::optional<Weighting> weighting;
+  /// Replace W by (I + W) / 2.
+  bool lazy = false;
+  /// Seed of random graphs.
+  std::uint64_t seed = 0;
+};
+
+/// Builds the graph that `spec` names for `nodes` nodes (for `file:` 0 takes the file's count).
+/// Throws Error naming the spec, what fails and what would do.
+std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
+                                              const TopologyOptions& options = {});
+
+}  // namespace sotto

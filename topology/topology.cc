@@ -1,0 +1,1 @@
+#include <sotto/topology/topology.h>

@@ -1,0 +1,1 @@
+#include <sotto/trainers/task.h>
