@@ -1,1 +1,56 @@
-int main() { return 0; }
+// The program `sotto`: finds the command, reads its settings, runs it, and turns what went wrong
+// into a message and an exit status.
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <sotto/base/error.h>
+
+#include "commands.h"
+#include "config_file.h"
+
+namespace {
+
+using sotto::cli::Command;
+
+int complain(const char* what, int status) {
+  fmt::print(stderr, "sotto: {}\n", what);
+  return status;
+}
+
+int run_chosen(const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) {
+      continue;
+    }
+    if (const auto* config = command.app->get_option_no_throw("--config");
+        config != nullptr && config->count() > 0) {
+      sotto::cli::apply_config_file(*command.app, config->as<std::string>());
+    }
+    return command.run();
+  }
+  return sotto::cli::kWrongRequest;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App program("Trains one model on many machines that barely talk.", "sotto");
+  program.set_version_flag("--version", "sotto " SOTTO_VERSION);
+  program.require_subcommand(1);
+  program.footer("`sotto COMMAND --help` explains a command and shows examples.");
+  const std::vector<Command> commands = {};
+  try {
+    program.parse(argc, argv);
+    return run_chosen(commands);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? sotto::cli::kDone : sotto::cli::kWrongRequest;
+  } catch (const sotto::Error& error) {
+    return complain(error.what(), sotto::cli::kWrongRequest);
+  } catch (const std::exception& error) {
+    return complain(error.what(), sotto::cli::kFailed);
+  }
+}

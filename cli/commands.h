@@ -1,0 +1,40 @@
+// The subcommands of `sotto`: how one is added, and what all of them share.
+//
+// To add a command NAME: write cli/NAME.cc with a function `Command add_NAME_command(CLI::App&)`,
+// declare it below, and list it in main.cc. The function adds a subcommand and its options, bound
+// to variables that the returned `run` owns; it reads nothing and prints nothing. `run` is called
+// after the command line and --config have been read. It returns the exit status (0 done, 1 the run
+// failed) and throws sotto::Error when the request is wrong (status 2).
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <CLI/App.hpp>
+
+namespace sotto::cli {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongRequest = 2;
+
+/// A subcommand. `program` owns the App.
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+/// What every command understands.
+struct CommonOptions {
+  std::string json;  ///< where the result goes as JSON; "-" is standard output, "" nowhere
+  bool quiet = false;
+  std::uint64_t seed = 0;
+  std::string config;
+};
+
+/// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
+void add_common_options(CLI::App& command, CommonOptions& options);
+
+}  // namespace sotto::cli

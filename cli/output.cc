@@ -1,0 +1,83 @@
+#include "output.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto::cli {
+namespace {
+
+/// Columns that `text` takes on a terminal: code points, not bytes.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
+
+}  // namespace
+
+Output::Output(const CommonOptions& options)
+    : json_(options.json), talks_(!options.quiet && options.json != "-") {
+  if (!json_.empty() && json_ != "-" && !std::ofstream(json_)) {
+    refuse("--json", json_, "the file cannot be written");
+  }
+}
+
+void Output::line(std::string_view text) const {
+  if (talks_) {
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+  }
+}
+
+void Output::table(const std::vector<std::string>& titles,
+                   const std::vector<std::vector<std::string>>& rows) const {
+  std::vector<std::size_t> widths;
+  for (std::size_t column = 0; column < titles.size(); ++column) {
+    std::size_t widest = width(titles[column]);
+    for (const auto& row : rows) {
+      widest = std::max(widest, width(row[column]));
+    }
+    widths.push_back(widest);
+  }
+  const auto print_row = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (std::size_t column = 0; column < cells.size(); ++column) {
+      text += cells[column];
+      if (column + 1 < cells.size()) {
+        text.append(widths[column] - width(cells[column]) + 2, ' ');
+      }
+    }
+    line(text);
+  };
+  print_row(titles);
+  for (const auto& row : rows) {
+    print_row(row);
+  }
+}
+
+void Output::json(const Json& result) const {
+  if (json_.empty()) {
+    return;
+  }
+  // Labels come from files and specs, so text that is not UTF-8 must not end the run.
+  const std::string text = result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (json_ == "-") {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+    return;
+  }
+  std::ofstream file(json_);
+  file << text;
+  file.close();
+  if (!file) {
+    throw std::runtime_error(fmt::format("--json: '{}' could not be written", json_));
+  }
+}
+
+}  // namespace sotto::cli

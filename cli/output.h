@@ -1,0 +1,39 @@
+// Where a command's words go: tables and lines for people on standard output, the result as JSON in
+// a file or on standard output (then nothing else goes there). One thread at a time.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+
+namespace sotto::cli {
+
+/// Keeps the order in which fields were written.
+using Json = nlohmann::ordered_json;
+
+class Output {
+ public:
+  /// Refuses (Error) a --json file that cannot be opened, before any work is done.
+  explicit Output(const CommonOptions& options);
+
+  /// True when words for people are wanted on standard output.
+  bool talks() const { return talks_; }
+  /// Prints a line for people.
+  void line(std::string_view text) const;
+  /// Prints columns aligned under their titles.
+  void table(const std::vector<std::string>& titles,
+             const std::vector<std::vector<std::string>>& rows) const;
+  /// Writes the result where --json asked for it; nothing without --json. Throws
+  /// std::runtime_error when it cannot be written.
+  void json(const Json& result) const;
+
+ private:
+  std::string json_;
+  bool talks_ = true;
+};
+
+}  // namespace sotto::cli
