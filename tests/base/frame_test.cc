@@ -1,6 +1,9 @@
 #include <sotto/base/frame.h>
 
+#include <array>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -83,4 +86,30 @@ TEST_CASE("lengths that would wrap are refused before use") {
     CHECK(parse_frame(frame).status().fault() == Fault::malformed);
     CHECK(announced_frame_bytes(frame, frame.size()).status().fault() == Fault::malformed);
   }
+}
+
+TEST_CASE("the worked example of docs/wire.md is what the code writes and reads") {
+  std::ifstream file(std::string(SOTTO_GOLDEN_DIR) + "/frame_v1.hex");
+  std::vector<std::byte> golden;
+  for (std::string digits; file >> digits;) {
+    golden.push_back(static_cast<std::byte>(std::stoi(digits, nullptr, 16)));
+  }
+  REQUIRE(golden.size() == 72);
+
+  const std::array<float, 2> values{1.0F, -2.0F};
+  std::vector<std::byte> frame(kFrameHeaderBytes + sizeof values);
+  std::memcpy(frame.data() + kFrameHeaderBytes, values.data(), sizeof values);
+  seal_frame({.run_id = 0x0123456789abcdef,
+              .algorithm = 2,
+              .compressor = 1,
+              .round = 41,
+              .sender = 3,
+              .elements = 2,
+              .payload_bytes = sizeof values},
+             frame);
+  CHECK(frame == golden);
+  const auto view = parse_frame(golden);
+  REQUIRE(view.ok());
+  CHECK(view->header.round == 41);
+  CHECK(view->header.sender == 3);
 }

@@ -1,0 +1,203 @@
+// The house rules that a machine can check: who may include whom, how long things may get.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMaxFunctionLines = 70;
+constexpr std::size_t kMaxFileLines = 500;
+constexpr std::size_t kMaxColumns = 100;
+
+const fs::path kRoot = SOTTO_SOURCE_DIR;
+
+/// The arrows of ARCHITECTURE.md: a folder may include itself and what stands here.
+const std::map<std::string, std::set<std::string>> kArrows = {
+    {"base", {}},
+    {"kernels", {"base"}},
+    {"compress", {"base", "kernels"}},
+    {"topology", {"base"}},
+    {"optim", {"base", "kernels", "compress", "topology"}},
+    {"comm", {"base"}},
+    {"trainers", {"base", "kernels", "compress", "topology", "optim", "comm"}},
+    {"sim", {"base", "kernels", "compress", "topology", "optim"}},
+    {"cli", {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim"}},
+};
+
+std::vector<std::string> read_lines(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<fs::path> sources_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  if (!fs::exists(folder)) {
+    return found;
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const auto extension = entry.path().extension();
+    if (extension == ".h" || extension == ".cc" || extension == ".cu") {
+      found.push_back(entry.path());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<fs::path> all_sources() {
+  std::vector<fs::path> found;
+  std::set<std::string> folders = {"tests", "examples", "bench"};
+  for (const auto& [folder, allowed] : kArrows) {
+    folders.insert(folder);
+  }
+  for (const auto& folder : folders) {
+    const auto more = sources_in(kRoot / folder);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
+std::string shown(const fs::path& path) { return fs::relative(path, kRoot).string(); }
+
+}  // namespace
+
+TEST_CASE("folders include each other along the arrows only") {
+  const std::regex include(R"(^\s*#include <sotto/([a-z]+)/.*>)");
+  for (const auto& [folder, allowed] : kArrows) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      for (const auto& line : read_lines(path)) {
+        std::smatch match;
+        if (std::regex_search(line, match, include) && match[1] != folder) {
+          CHECK_MESSAGE(allowed.contains(match[1]), shown(path), ": ", line);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("algorithms see no socket, clock, thread or file") {
+  const std::set<std::string> forbidden = {"<thread>",   "<chrono>",     "<mutex>",
+                                           "<fstream>",  "<filesystem>", "<sys/socket.h>",
+                                           "<unistd.h>", "<atomic>",     "<condition_variable>",
+                                           "<random>",   "<ctime>",      "<cstdio>"};
+  for (const auto* folder : {"optim", "compress", "kernels", "topology"}) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      // Graphs may come from files.
+      if (path.filename().string().starts_with("graph_file")) {
+        continue;
+      }
+      for (const auto& line : read_lines(path)) {
+        for (const auto& header : forbidden) {
+          CHECK_MESSAGE(line != "#include " + header, shown(path), ": ", line);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("nothing that decides a result iterates an unordered container") {
+  for (const auto* folder : {"kernels", "compress", "topology", "optim", "sim", "trainers"}) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      for (const auto& line : read_lines(path)) {
+        CHECK_MESSAGE(!line.starts_with("#include <unordered_"), shown(path), ": ", line);
+      }
+    }
+  }
+}
+
+TEST_CASE("files and lines keep their length, and nothing is left undone") {
+  const std::regex undone(
+      "\\b(TO"
+      "DO|FIX"
+      "ME|XX"
+      "X)\\b");
+  for (const auto& path : all_sources()) {
+    const auto lines = read_lines(path);
+    CHECK_MESSAGE(lines.size() <= kMaxFileLines, shown(path), " has ", lines.size(), " lines");
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      // Count characters, not bytes: continuation bytes of UTF-8 are 10xxxxxx.
+      const auto columns =
+          static_cast<std::size_t>(std::count_if(lines[i].begin(), lines[i].end(), [](char c) {
+            return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+          }));
+      CHECK_MESSAGE(columns <= kMaxColumns, shown(path), ":", i + 1, " has ", columns, " columns");
+      CHECK_MESSAGE(!std::regex_search(lines[i], undone), shown(path), ":", i + 1);
+    }
+  }
+}
+
+TEST_CASE("functions keep their length") {
+  // In this layout a function at namespace scope opens in column 0 and ends with a lone "}".
+  const std::regex opener(R"(^[A-Za-z_].*)");
+  const std::regex not_a_function(
+      R"(^(namespace|extern|HWY_BEFORE|HWY_AFTER|using|#|public|private).*)");
+  for (const auto& path : all_sources()) {
+    const auto lines = read_lines(path);
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const bool opens = std::regex_match(lines[i], opener) &&
+                         !std::regex_match(lines[i], not_a_function) &&
+                         (i == 0 || lines[i - 1].empty() || lines[i - 1].starts_with("//") ||
+                          lines[i - 1].starts_with("#") || lines[i - 1].starts_with("}"));
+      if (opens) {
+        start = i;
+      } else if (lines[i] == "}") {
+        const std::size_t length = i - start + 1;
+        CHECK_MESSAGE(length <= kMaxFunctionLines, shown(path), ":", start + 1, " spans ", length,
+                      " lines: ", lines[start]);
+      }
+    }
+  }
+}
+
+TEST_CASE("every header opens with what it is for") {
+  for (const auto& [folder, allowed] : kArrows) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      if (path.extension() != ".h" || path.filename().string().ends_with("-inl.h")) {
+        continue;
+      }
+      const auto lines = read_lines(path);
+      REQUIRE_MESSAGE(!lines.empty(), shown(path));
+      CHECK_MESSAGE(lines.front().starts_with("// "), shown(path));
+      CHECK_MESSAGE(std::find(lines.begin(), lines.end(), "#pragma once") != lines.end(),
+                    shown(path));
+    }
+  }
+}
+
+TEST_CASE("links between the documents lead somewhere") {
+  const std::regex link(R"(\]\(([^)#: ]+)(#[^)]*)?\))");
+  std::vector<fs::path> pages;
+  for (const auto& folder : {kRoot, kRoot / "docs", kRoot / "bench", kRoot / "examples"}) {
+    if (!fs::exists(folder)) {
+      continue;
+    }
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == ".md") {
+        pages.push_back(entry.path());
+      }
+    }
+  }
+  REQUIRE_FALSE(pages.empty());
+  for (const auto& page : pages) {
+    for (const auto& line : read_lines(page)) {
+      for (std::sregex_iterator it(line.begin(), line.end(), link), end; it != end; ++it) {
+        const auto target = page.parent_path() / (*it)[1].str();
+        CHECK_MESSAGE(fs::exists(target), shown(page), " links to ", (*it)[1].str());
+      }
+    }
+  }
+}
