@@ -1,1 +1,10 @@
-#include <sotto/kernels/ops.h>
+#include "reference_ops.h"
+
+namespace sotto {
+
+const Ops& reference_ops() {
+  static const ReferenceOps ops;
+  return ops;
+}
+
+}  // namespace sotto

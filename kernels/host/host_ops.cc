@@ -1,1 +1,0 @@
-#include <sotto/kernels/ops.h>
