@@ -25,7 +25,7 @@ std::span<const TopologyInfo> topologies();
 
 struct TopologyOptions {
   /// Metropolis for undirected graphs, uniform for directed regular ones, when not given.
-  std::optional<Weighting> weighting;
+  std::optional<Weighting> weighting = std::nullopt;
   /// Replace W by (I + W) / 2.
   bool lazy = false;
   /// Seed of random graphs.

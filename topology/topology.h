@@ -42,9 +42,11 @@ enum class Weighting {
 class Topology {
  public:
   /// `rounds[k]` holds the edges of every round t with t % rounds.size() == k, self-loops left out.
-  /// Row i's self-weight is 1 − Σ_j W_ij, unless `self_weights[k]` (n numbers each) is given.
-  /// Throws Error for a rank outside 0 … nodes−1, a self-loop, a duplicate edge, or a weight that
-  /// is not finite or not positive.
+  /// Row i's self-weight is 1 − Σ_j W_ij, unless `self_weights[k]` (n numbers each) is given. Where
+  /// it is not, edge weights may be rounded by a few 1e-8 so that all of a row are float32 values
+  /// with the sum 1 (symmetric weights stay symmetric).
+  /// Throws Error for a rank outside 0 … nodes−1, a self-loop, a duplicate edge, a weight that is
+  /// not finite or not positive, or a row whose edges already sum to more than 1.
   Topology(std::string name, int nodes, std::vector<std::vector<WeightedEdge>> rounds,
            std::vector<std::vector<double>> self_weights = {});
 
@@ -65,7 +67,7 @@ class Topology {
   std::vector<Rank> in_peers(Rank node) const;
   std::vector<Rank> out_peers(Rank node) const;
 
-  /// Directed edges of one round, or of all rounds together without repetition.
+  /// Directed edges of that round, self-loops not counted.
   std::size_t edge_count(Round round) const;
 
  private:
@@ -80,6 +82,9 @@ class Topology {
     Rows out;
     std::vector<float> self;
   };
+  static Rows make_rows(int nodes, const std::vector<WeightedEdge>& edges,
+                        Rank WeightedEdge::*owner, Rank WeightedEdge::*peer);
+  std::vector<Rank> peers(Rank node, Rows Graph::*direction) const;
   const Graph& graph(Round round) const { return graphs_[round % period_]; }
 
   std::string name_;
