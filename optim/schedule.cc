@@ -1,1 +1,136 @@
 #include <sotto/optim/schedule.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view kForms =
+    "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, with an optional "
+    ",warmup=ROUNDS";
+
+/// Cuts the part before the next `separator` off `rest`.
+std::string_view next_part(std::string_view& rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view part = rest.substr(0, at);
+  rest = at == std::string_view::npos ? std::string_view{} : rest.substr(at + 1);
+  return part;
+}
+
+template <typename T>
+T parse_number(std::string_view text, std::string_view spec, std::string_view what) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) {
+    refuse("schedule", spec, fmt::format("'{}' is no {}; give {}", text, what, kForms));
+  }
+  return value;
+}
+
+Round parse_period(std::string_view text, std::string_view spec) {
+  const auto rounds = parse_number<Round>(text, spec, "number of rounds");
+  if (rounds == 0) {
+    refuse("schedule", spec, "EVERY must be at least 1 round");
+  }
+  return rounds;
+}
+
+double parse_fraction(std::string_view text, std::string_view spec, std::string_view what) {
+  const auto value = parse_number<double>(text, spec, what);
+  if (!(value >= 0 && value <= 1)) {
+    refuse("schedule", spec, fmt::format("the {} must lie in 0 … 1", what));
+  }
+  return value;
+}
+
+}  // namespace
+
+double Schedule::multiplier(Round round) const {
+  if (round < warmup) {
+    return static_cast<double>(round + 1) / static_cast<double>(warmup);
+  }
+  const Round t = round - warmup;
+  const Round period = std::max<Round>(every, 1);
+  switch (shape) {
+    case Shape::constant:
+      return 1;
+    case Shape::step:
+      return std::pow(factor, static_cast<double>(t / period));
+    case Shape::cosine: {
+      const Round span = total > warmup ? total - warmup : 1;
+      const double progress = static_cast<double>(std::min(t, span)) / static_cast<double>(span);
+      return floor + (1 - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    }
+    case Shape::inverse_sqrt:
+      return 1 / std::sqrt(1 + static_cast<double>(t) / static_cast<double>(period));
+  }
+  return 1;
+}
+
+std::string Schedule::spec() const {
+  std::string text = "constant";
+  switch (shape) {
+    case Shape::constant:
+      break;
+    case Shape::step:
+      text = fmt::format("step:{}:{}", every, factor);
+      break;
+    case Shape::cosine:
+      text = fmt::format("cosine:{}", floor);
+      break;
+    case Shape::inverse_sqrt:
+      text = fmt::format("invsqrt:{}", every);
+      break;
+  }
+  return warmup == 0 ? text : fmt::format("{},warmup={}", text, warmup);
+}
+
+Schedule parse_schedule(std::string_view spec, Round total) {
+  Schedule schedule;
+  schedule.total = total;
+  std::string_view options = spec;
+  std::string_view arguments = next_part(options, ',');
+  const std::string_view name = next_part(arguments, ':');
+  if (name == "step") {
+    schedule.shape = Schedule::Shape::step;
+    schedule.every = parse_period(next_part(arguments, ':'), spec);
+    if (!arguments.empty()) {
+      schedule.factor = parse_fraction(next_part(arguments, ':'), spec, "factor");
+    }
+  } else if (name == "cosine") {
+    schedule.shape = Schedule::Shape::cosine;
+    if (!arguments.empty()) {
+      schedule.floor = parse_fraction(next_part(arguments, ':'), spec, "floor");
+    }
+  } else if (name == "invsqrt") {
+    schedule.shape = Schedule::Shape::inverse_sqrt;
+    schedule.every = parse_period(next_part(arguments, ':'), spec);
+  } else if (name != "constant") {
+    refuse("schedule", spec, fmt::format("the shapes are {}", kForms));
+  }
+  if (!arguments.empty()) {
+    refuse("schedule", spec, fmt::format("'{}' is left over; give {}", arguments, kForms));
+  }
+  if (!options.empty()) {
+    constexpr std::string_view kWarmup = "warmup=";
+    if (!options.starts_with(kWarmup)) {
+      refuse("schedule", spec, fmt::format("'{}' is no option; give {}", options, kForms));
+    }
+    schedule.warmup = parse_number<Round>(options.substr(kWarmup.size()), spec, "number of rounds");
+  }
+  if (schedule.shape == Schedule::Shape::cosine && total <= schedule.warmup) {
+    refuse("schedule", spec,
+           fmt::format("a cosine needs a run longer than its warm-up of {} rounds, not one of {}",
+                       schedule.warmup, total));
+  }
+  return schedule;
+}
+
+}  // namespace sotto

@@ -28,7 +28,7 @@ struct StepRuleOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  Schedule schedule;  ///< multiplies the learning rate
+  Schedule schedule = {};  ///< multiplies the learning rate
 };
 
 class StepRule {

@@ -1,0 +1,223 @@
+// Step rules against references written in double precision from the documentation of torch.optim.
+#include <sotto/optim/step_rule.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+
+using namespace sotto;
+
+namespace {
+
+constexpr std::size_t kDimension = 37;
+constexpr Round kRounds = 200;
+
+/// One parameter in double precision, with up to two moments.
+struct Reference {
+  double x = 0;
+  double first = 0;
+  double second = 0;
+};
+using ReferenceStep = std::function<void(Reference&, double gradient, int t)>;
+
+/// A gradient that depends on x, so that an error in one step shows in all later ones.
+double gradient_at(double x, std::size_t i, Round t) {
+  return 0.3 * x + std::sin(0.7 * static_cast<double>(i) + 0.05 * static_cast<double>(t));
+}
+
+/// Runs the rule and the reference side by side and returns the largest difference of any x.
+double largest_difference(const StepRuleOptions& options, const ReferenceStep& step) {
+  const auto rule = make_step_rule(options);
+  rule->resize(kDimension);
+  std::vector<float> x(kDimension);
+  std::vector<float> g(kDimension);
+  std::vector<float> d(kDimension, std::numeric_limits<float>::quiet_NaN());
+  std::vector<Reference> reference(kDimension);
+  for (std::size_t i = 0; i < kDimension; ++i) {
+    x[i] = static_cast<float>(i) / 8 - 2;
+    reference[i].x = static_cast<double>(x[i]);
+  }
+  double largest = 0;
+  for (Round t = 0; t < kRounds; ++t) {
+    for (std::size_t i = 0; i < kDimension; ++i) {
+      g[i] = static_cast<float>(gradient_at(static_cast<double>(x[i]), i, t));
+      step(reference[i], gradient_at(reference[i].x, i, t), static_cast<int>(t) + 1);
+    }
+    rule->direction(t, x, g, d);
+    for (std::size_t i = 0; i < kDimension; ++i) {
+      x[i] -= d[i];
+      largest = std::fmax(largest, std::fabs(static_cast<double>(x[i]) - reference[i].x));
+    }
+  }
+  return largest;
+}
+
+ReferenceStep sgd_reference(double rate, double momentum, bool nesterov, double decay) {
+  return [=](Reference& p, double g, int t) {
+    g += decay * p.x;
+    if (momentum != 0) {
+      p.first = t == 1 ? g : momentum * p.first + g;
+      g = nesterov ? g + momentum * p.first : p.first;
+    }
+    p.x -= rate * g;
+  };
+}
+
+ReferenceStep adam_reference(double rate, double beta1, double beta2, double epsilon, double decay,
+                             bool decoupled) {
+  return [=](Reference& p, double g, int t) {
+    if (decoupled) {
+      p.x *= 1 - rate * decay;
+    } else {
+      g += decay * p.x;
+    }
+    p.first = beta1 * p.first + (1 - beta1) * g;
+    p.second = beta2 * p.second + (1 - beta2) * g * g;
+    const double first = p.first / (1 - std::pow(beta1, t));
+    const double second = p.second / (1 - std::pow(beta2, t));
+    p.x -= rate * first / (std::sqrt(second) + epsilon);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("SGD, with momentum, Nesterov and weight decay, follows torch.optim.SGD") {
+  for (const double decay : {0.0, 0.01}) {
+    CAPTURE(decay);
+    CHECK(largest_difference({.learning_rate = 0.1, .weight_decay = decay},
+                             sgd_reference(0.1, 0, false, decay)) < 1e-5);
+    for (const bool nesterov : {false, true}) {
+      CAPTURE(nesterov);
+      CHECK(
+          largest_difference(
+              {.learning_rate = 0.05, .momentum = 0.9, .nesterov = nesterov, .weight_decay = decay},
+              sgd_reference(0.05, 0.9, nesterov, decay)) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("Adam and AdamW follow torch.optim.Adam and torch.optim.AdamW") {
+  for (const double decay : {0.0, 0.1}) {
+    for (const bool decoupled : {false, true}) {
+      CAPTURE(decay);
+      CAPTURE(decoupled);
+      CHECK(
+          largest_difference(
+              {.rule = decoupled ? "adamw" : "adam", .learning_rate = 0.01, .weight_decay = decay},
+              adam_reference(0.01, 0.9, 0.999, 1e-8, decay, decoupled)) < 1e-4);
+      CHECK(largest_difference({.rule = decoupled ? "adamw" : "adam",
+                                .learning_rate = 0.01,
+                                .weight_decay = decay,
+                                .beta1 = 0.8,
+                                .beta2 = 0.95,
+                                .epsilon = 1e-3},
+                               adam_reference(0.01, 0.8, 0.95, 1e-3, decay, decoupled)) < 1e-4);
+    }
+  }
+}
+
+TEST_CASE("Adam does not move a parameter whose gradient is always zero") {
+  const auto rule = make_step_rule({.rule = "adam"});
+  rule->resize(2);
+  const std::vector<float> x = {1, 1};
+  const std::vector<float> g = {0, 1};
+  std::vector<float> d(2);
+  rule->direction(0, x, g, d);
+  CHECK(d[0] == 0);
+  CHECK(d[1] == doctest::Approx(0.1));
+}
+
+TEST_CASE("the schedule and a new learning rate scale the direction") {
+  StepRuleOptions options{.learning_rate = 1};
+  options.schedule = parse_schedule("step:10:0.5", 0);
+  const auto rule = make_step_rule(options);
+  rule->resize(1);
+  const std::vector<float> x = {0};
+  const std::vector<float> g = {1};
+  std::vector<float> d(1);
+  rule->direction(0, x, g, d);
+  CHECK(d[0] == 1);
+  rule->direction(10, x, g, d);
+  CHECK(d[0] == 0.5F);
+  rule->set_learning_rate(0.25);
+  rule->direction(25, x, g, d);
+  CHECK(d[0] == 0.0625F);
+}
+
+TEST_CASE("a rule that was saved and loaded continues to the bit") {
+  for (const StepRuleOptions& options :
+       {StepRuleOptions{}, StepRuleOptions{.momentum = 0.9, .nesterov = true},
+        StepRuleOptions{.rule = "adam"}, StepRuleOptions{.rule = "adamw", .weight_decay = 0.1}}) {
+    CAPTURE(options.rule);
+    const auto rule = make_step_rule(options);
+    const auto copy = make_step_rule(options);
+    rule->resize(3);
+    copy->resize(3);
+    const std::vector<float> x = {1, -2, 3};
+    const std::vector<float> g = {0.5, 0.25, -1};
+    std::vector<float> d(3);
+    std::vector<float> e(3);
+    for (Round t = 0; t < 5; ++t) {
+      rule->direction(t, x, g, d);
+    }
+    ByteBuffer saved;
+    rule->save(saved);
+    ByteReader in(saved.bytes());
+    REQUIRE(copy->load(in).ok());
+    CHECK(in.finished());
+    rule->direction(5, x, g, d);
+    copy->direction(5, x, g, e);
+    CHECK(d == e);
+  }
+}
+
+TEST_CASE("a damaged or foreign state of a rule is refused") {
+  const auto adam = make_step_rule({.rule = "adam"});
+  adam->resize(3);
+  ByteBuffer saved;
+  adam->save(saved);
+  for (std::size_t size = 0; size < saved.bytes().size(); ++size) {
+    CAPTURE(size);
+    ByteReader in(saved.bytes().first(size));
+    CHECK(adam->load(in).fault() == Fault::malformed);
+  }
+  const auto sgd = make_step_rule({});
+  sgd->resize(3);
+  ByteReader foreign(saved.bytes());
+  CHECK(sgd->load(foreign).message() == "checkpoint of step rule 'adam' where 'sgd' is used");
+  adam->resize(4);
+  ByteReader other_dimension(saved.bytes());
+  CHECK(adam->load(other_dimension).message() ==
+        "checkpoint has 3 elements of first moment where 4 are due");
+}
+
+TEST_CASE("a setting outside its range is refused by name") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto refused_field = [](const StepRuleOptions& options) {
+    try {
+      make_step_rule(options);
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      return what.substr(0, what.find(':'));
+    }
+    return std::string("nothing");
+  };
+  CHECK(refused_field({.rule = "newton"}) == "step_rule");
+  CHECK(refused_field({.learning_rate = nan}) == "learning_rate");
+  CHECK(refused_field({.learning_rate = -1}) == "learning_rate");
+  CHECK(refused_field({.momentum = 1}) == "momentum");
+  CHECK(refused_field({.momentum = nan}) == "momentum");
+  CHECK(refused_field({.rule = "adam", .momentum = 0.9}) == "momentum");
+  CHECK(refused_field({.nesterov = true}) == "nesterov");
+  CHECK(refused_field({.weight_decay = -0.1}) == "weight_decay");
+  CHECK(refused_field({.beta1 = 1}) == "beta1");
+  CHECK(refused_field({.beta2 = -0.1}) == "beta2");
+  CHECK(refused_field({.epsilon = 0}) == "epsilon");
+  CHECK(refused_field({}) == "nothing");
+}
