@@ -37,7 +37,9 @@ struct Spectrum {
   double dcd_alpha_limit = 0;
 };
 
-/// Dense up to a few hundred nodes, iterative beyond.
+/// Dense up to 256 nodes, Lanczos beyond; ρ and μ to about 1e-9. An expander of 10,000 nodes takes
+/// milliseconds; a ring, whose gap is tiny, needs about n products with W: a second at 10,000
+/// nodes.
 Spectrum spectrum(const Topology& topology);
 
 /// A drawing as a self-contained SVG document.

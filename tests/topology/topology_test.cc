@@ -1,6 +1,7 @@
 #include <sotto/topology/topology.h>
 
 #include <limits>
+#include <string>
 
 #include <doctest/doctest.h>
 #include <sotto/base/error.h>
@@ -40,8 +41,8 @@ TEST_CASE("an 8-node ring has weights 1/3 and sorted neighbours") {
 }
 
 TEST_CASE("one and two nodes need no special care") {
-  for (const char* spec : {"ring", "complete", "star", "line", "grid", "torus", "hypercube",
-                           "exponential", "one-peer-exponential"}) {
+  for (const std::string spec : {"ring", "complete", "star", "line", "grid", "torus", "hypercube",
+                                 "exponential", "one-peer-exponential"}) {
     CAPTURE(spec);
     const auto one = make_topology(spec, 1);
     CHECK(one->edge_count(0) == 0);
@@ -55,8 +56,8 @@ TEST_CASE("one and two nodes need no special care") {
 }
 
 TEST_CASE("rows sum to exactly 1 in real arithmetic, and no weight is negative") {
-  for (const char* spec : {"ring", "complete", "star", "line", "grid", "torus", "exponential",
-                           "one-peer-exponential"}) {
+  for (const std::string spec : {"ring", "complete", "star", "line", "grid", "torus", "exponential",
+                                 "one-peer-exponential"}) {
     for (const int nodes : {1, 2, 3, 5, 7, 12, 33, 100, 641}) {
       for (const bool lazy : {false, true}) {
         CAPTURE(spec);
