@@ -24,6 +24,13 @@ struct ParameterBlock {
 };
 using ParameterLayout = std::vector<ParameterBlock>;
 
+/// Appends a block behind the last one and returns its offset. Throws Error when the layout grows
+/// beyond kMaxDimension floats, so that a product of shapes never wraps.
+std::size_t append_block(ParameterLayout& layout, std::string name, std::vector<std::size_t> shape);
+
+/// The largest model that a layout may describe: 2^30 floats, 4 GiB.
+inline constexpr std::size_t kMaxDimension = std::size_t{1} << 30;
+
 struct Evaluation {
   double loss = 0;
   double accuracy = 0;  ///< fraction in 0 … 1; NaN where the task has none

@@ -1,0 +1,71 @@
+#include <sotto/trainers/dataset.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+void require_valid(const std::string& name, std::string_view part, const Examples* examples,
+                   int classes) {
+  check(examples != nullptr, "a data set needs both a training and a test set");
+  if (examples->size() == 0 || examples->features() == 0) {
+    throw Error(fmt::format("{}: the {} set is empty", name, part));
+  }
+  if (examples->size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(fmt::format("{}: the {} set has {} examples; 2^32 − 1 is the limit", name, part,
+                            examples->size()));
+  }
+  const auto labels = examples->labels();
+  const auto bad = std::find_if(labels.begin(), labels.end(), [classes](std::int32_t label) {
+    return label < 0 || label >= classes;
+  });
+  if (bad != labels.end()) {
+    throw Error(fmt::format("{}: the {} set's example {} has the label {}, outside 0 … {}", name,
+                            part, bad - labels.begin(), *bad, classes - 1));
+  }
+}
+
+}  // namespace
+
+DenseExamples::DenseExamples(std::size_t features, std::vector<float> values,
+                             std::vector<std::int32_t> labels)
+    : Examples(features, std::move(labels)), values_(std::move(values)) {
+  check(values_.size() == size() * features, "a row of features for every label");
+}
+
+void DenseExamples::copy_row(std::size_t row, std::span<float> out) const {
+  check(row < size() && out.size() == features(), "DenseExamples::copy_row within bounds");
+  std::copy_n(values_.data() + row * features(), features(), out.data());
+}
+
+Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
+                 std::unique_ptr<const Examples> test, std::optional<ImageShape> image)
+    : name_(std::move(name)),
+      classes_(classes),
+      train_(std::move(train)),
+      test_(std::move(test)),
+      image_(image) {
+  if (classes_ < 2) {
+    throw Error(fmt::format("{}: {} class(es); a classification task needs two", name_, classes_));
+  }
+  require_valid(name_, "training", train_.get(), classes_);
+  require_valid(name_, "test", test_.get(), classes_);
+  if (train_->features() != test_->features()) {
+    throw Error(fmt::format("{}: {} features to train, but {} to test", name_, train_->features(),
+                            test_->features()));
+  }
+  if (image_ && image_->size() != features()) {
+    throw Error(
+        fmt::format("{}: images of {} values, but {} features", name_, image_->size(), features()));
+  }
+}
+
+}  // namespace sotto

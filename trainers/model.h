@@ -1,0 +1,70 @@
+// Models: a classifier as a function of one flat parameter vector.
+//
+// A model keeps no parameters: they are the caller's, so that an optimizer may mix and compress
+// them as one vector. It keeps the activations of its last forward pass. Thread safety: one thread
+// at a time. Nothing is allocated after the first pass with the largest number of rows. Results
+// depend on the arguments alone, not on threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <sotto/trainers/dataset.h>
+#include <sotto/trainers/task.h>
+
+namespace sotto {
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ParameterLayout& layout() const = 0;
+  /// Writes initial parameters; the same bits on every machine for the same seed.
+  virtual void initialize(std::span<float> parameters, std::uint64_t seed) const = 0;
+  /// The class scores (before the softmax) of `rows` examples, rows × classes, row-major; valid
+  /// until the next call. `x` is rows × features, row-major, and must stay untouched until
+  /// backward.
+  virtual std::span<const float> forward(std::span<const float> parameters,
+                                         std::span<const float> x, std::size_t rows) = 0;
+  /// Given ∂loss/∂scores of the last forward pass (rows × classes), at the same parameters, writes
+  /// ∂loss/∂parameters.
+  virtual void backward(std::span<const float> parameters, std::span<const float> score_gradient,
+                        std::span<float> gradient) = 0;
+};
+
+/// What a model is built for.
+struct ModelInput {
+  std::size_t features = 0;
+  std::size_t classes = 0;
+  std::optional<ImageShape> image;
+};
+
+/// One kind of model, as `sotto list` shows it.
+struct ModelInfo {
+  std::string_view name;      ///< "mlp"
+  std::string_view synopsis;  ///< "mlp:H1[,H2…]"
+  std::string_view summary;   ///< one sentence
+  std::string_view example;   ///< a specification that builds
+};
+
+/// All kinds, in a fixed order.
+std::span<const ModelInfo> models();
+
+/// Builds the model that `spec` names. Throws Error for an unknown name, a width out of range, a
+/// model above kMaxDimension parameters, or a `cnn` without images.
+///
+/// softmax   scores = W x + b (multinomial logistic regression; convex)
+/// mlp:H1,…  fully connected layers of H1, … units with ReLU between them
+/// cnn[:C1,C2]  5×5 convolution to C1 = 8 channels, ReLU, 2×2 maximum; 3×3 convolution to C2 = 16
+///           channels, ReLU, 2×2 maximum; a fully connected layer. Convolutions keep the size.
+///
+/// Weights are stored as torch.nn does: [out, in] and [out, in, height, width]. They start uniform
+/// in ±√(6/in) before a ReLU (He et al. 2015, arXiv:1502.01852) and ±√(6/(in + out)) in the last
+/// layer (Glorot and Bengio 2010); biases start at 0.
+std::unique_ptr<Model> make_model(std::string_view spec, const ModelInput& input);
+
+}  // namespace sotto

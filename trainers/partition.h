@@ -1,0 +1,45 @@
+// How the training examples are dealt out to the nodes.
+//
+// Every example goes to exactly one node, and the shards' sizes differ by at most one, so that the
+// average of the nodes' objectives is the objective over all data. Pure functions, deterministic in
+// their arguments; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+struct Partition {
+  enum class Kind {
+    iid,        ///< shuffled, then dealt in equal shares
+    dirichlet,  ///< every node has its own mix of the classes (Hsu, Qi and Brown 2019)
+    label,      ///< sorted by label, then cut: a node sees few classes, the hardest case
+  };
+  Kind kind = Kind::iid;
+  /// dirichlet: node i's class mix is q_i ~ Dir(α p), p the classes' shares of all data. Large α
+  /// tends to iid, small α to one class a node.
+  double alpha = 1;
+
+  std::string spec() const;
+};
+
+/// Parses `iid`, `dirichlet:ALPHA` (ALPHA in 0.0001 … 1000000) or `label`. Throws Error.
+Partition parse_partition(std::string_view spec);
+
+/// Row numbers of the examples of each node. `labels` are 0 … classes − 1, at most 2^32 − 1 of
+/// them. Throws Error unless there is at least one example for every node.
+///
+/// dirichlet follows M. Hsu, H. Qi, M. Brown, "Measuring the effects of non-identical data
+/// distribution for federated visual classification" (arXiv:1909.06335), section 3: nodes take
+/// turns drawing an example from a class chosen by their mix; a class that is used up leaves the
+/// mixes, which are renormalized.
+std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::int32_t> labels,
+                                                           int classes, int nodes,
+                                                           const Partition& partition,
+                                                           std::uint64_t seed);
+
+}  // namespace sotto

@@ -1,0 +1,42 @@
+// Classification: a model and a node's share of a data set as a Task.
+//
+// Loss: mean cross-entropy of the softmax, L = (1/B) Σ (log Σ_k exp s_k − s_label), accumulated in
+// double; the logarithm of the sum is taken relative to the largest score, so nothing overflows.
+// Thread safety and ownership: as Task; the data set is shared, the model and the sampler owned.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <sotto/trainers/dataset.h>
+#include <sotto/trainers/model.h>
+#include <sotto/trainers/sampler.h>
+#include <sotto/trainers/task.h>
+
+namespace sotto {
+
+class SupervisedTask final : public Task {
+ public:
+  /// `nodes` is the job's number of nodes, of which this is one; it sets the length of an epoch.
+  SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_ptr<Model> model, Sampler sampler,
+                 int nodes);
+
+  const ParameterLayout& layout() const override { return model_->layout(); }
+  void initialize(std::span<float> parameters, std::uint64_t seed) const override;
+  /// ⌈training examples / (nodes × batch)⌉
+  Round rounds_per_epoch() const override { return rounds_per_epoch_; }
+  double loss_and_gradient(Round round, std::span<const float> parameters,
+                           std::span<float> gradient) override;
+  Evaluation evaluate(std::span<const float> parameters) override;
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  std::unique_ptr<Model> model_;
+  Sampler sampler_;
+  Round rounds_per_epoch_;
+  std::vector<float> x_;               // rows × features
+  std::vector<float> score_gradient_;  // rows × classes
+};
+
+}  // namespace sotto

@@ -1,0 +1,118 @@
+#include <sotto/trainers/task_registry.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+#include <sotto/trainers/digits.h>
+#include <sotto/trainers/model.h>
+#include <sotto/trainers/partition.h>
+#include <sotto/trainers/sampler.h>
+#include <sotto/trainers/supervised_task.h>
+
+#include "loaders/task_spec.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t kMaxBatch = 1 << 16;
+constexpr std::size_t kMaxBatchValues = std::size_t{1} << 30;
+
+/// A kind of task and how its data come about.
+struct Entry {
+  TaskInfo info;
+  TaskData (*load)(std::string_view spec);
+};
+
+TaskData load_digits(std::string_view spec) {
+  const TaskSpec parsed = parse_task_spec(spec, false, {"train", "test", "seed"});
+  const DigitsOptions defaults;
+  TaskData data;
+  data.dataset = make_digits({.train = parsed.value("train", defaults.train),
+                              .test = parsed.value("test", defaults.test),
+                              .seed = parsed.value("seed", defaults.seed)});
+  return data;
+}
+
+constexpr std::array<Entry, 1> kEntries = {{
+    {{"digits", "digits[,train=N][,test=N][,seed=S]",
+      "generated 28 × 28 images of drawn digits, 10 classes; needs no file", "mlp:64"},
+     load_digits},
+}};
+
+constexpr auto kInfos = [] {
+  std::array<TaskInfo, kEntries.size()> infos;
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    infos[i] = kEntries[i].info;
+  }
+  return infos;
+}();
+
+ModelInput input_of(const Dataset& data) {
+  return {.features = data.features(),
+          .classes = static_cast<std::size_t>(data.classes()),
+          .image = data.image()};
+}
+
+void require_batch(std::size_t batch, std::size_t features) {
+  if (batch == 0 || batch > kMaxBatch || batch > kMaxBatchValues / features) {
+    refuse("batch", fmt::to_string(batch),
+           fmt::format("expected 1 … {} examples of {} features",
+                       std::min(kMaxBatch, kMaxBatchValues / features), features));
+  }
+}
+
+}  // namespace
+
+std::span<const TaskInfo> tasks() { return kInfos; }
+
+std::shared_ptr<const TaskData> load_task(std::string_view spec) {
+  for (const Entry& entry : kEntries) {
+    if (entry.info.name == task_name(spec)) {
+      TaskData data = entry.load(spec);
+      data.spec = spec;
+      data.default_model = entry.info.default_model;
+      return std::make_shared<const TaskData>(std::move(data));
+    }
+  }
+  std::vector<std::string_view> forms;
+  for (const TaskInfo& info : tasks()) {
+    forms.push_back(info.synopsis);
+  }
+  refuse("task", spec, fmt::format("expected {}", fmt::join(forms, ", ")));
+}
+
+TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options)
+    : data_(std::move(data)), options_(std::move(options)) {
+  if (options_.model.empty()) {
+    options_.model = data_->default_model;
+  }
+  const Dataset& dataset = *data_->dataset;
+  require_batch(options_.batch, dataset.features());
+  static_cast<void>(make_model(options_.model, input_of(dataset)));  // refuse early
+  shards_ = partition_examples(dataset.train().labels(), dataset.classes(), options_.nodes,
+                               parse_partition(options_.partition), options_.seed);
+}
+
+std::vector<std::size_t> TaskFactory::examples_per_node() const {
+  std::vector<std::size_t> sizes;
+  for (const auto& shard : shards_) {
+    sizes.push_back(shard.size());
+  }
+  return sizes;
+}
+
+std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
+  check(rank >= 0 && rank < options_.nodes, "the rank of a node of the job");
+  Sampler sampler(shards_[static_cast<std::size_t>(rank)], options_.batch, options_.seed, rank);
+  return std::make_unique<SupervisedTask>(data_->dataset,
+                                          make_model(options_.model, input_of(*data_->dataset)),
+                                          std::move(sampler), options_.nodes);
+}
+
+}  // namespace sotto

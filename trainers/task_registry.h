@@ -1,0 +1,77 @@
+// Tasks by name: `mnist:DIR` → data, and data → one Task for each node.
+//
+//   auto data = load_task("digits");                       // once a process
+//   TaskFactory tasks(data, {.nodes = 8, .batch = 32});    // once a job
+//   std::unique_ptr<Task> task = tasks.make(rank);         // once a local node
+//
+// Thread safety: TaskData and TaskFactory are immutable and may be shared; a Task belongs to one
+// node. Ownership: a factory and the tasks share the data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/trainers/dataset.h>
+#include <sotto/trainers/task.h>
+
+namespace sotto {
+
+/// One kind of task, as `sotto list` shows it.
+struct TaskInfo {
+  std::string_view name;           ///< "digits"
+  std::string_view synopsis;       ///< "digits[,train=N][,test=N][,seed=S]"
+  std::string_view summary;        ///< one sentence
+  std::string_view default_model;  ///< a model's specification; empty where the task is the model
+};
+
+/// All kinds, in a fixed order.
+std::span<const TaskInfo> tasks();
+
+/// What the nodes of one process share.
+struct TaskData {
+  std::string spec;           ///< what it was loaded from
+  std::string default_model;  ///< empty where the task is the model
+  std::shared_ptr<const Dataset> dataset;
+};
+
+/// Reads or generates the data of the task that `spec` names: `NAME[:PATH][,parameter=value…]`.
+/// Throws Error for an unknown name or parameter, a file that cannot be read, and a damaged file
+/// (with file, place and what was expected there).
+std::shared_ptr<const TaskData> load_task(std::string_view spec);
+
+/// The settings of a job that a task depends on; equal on all nodes.
+struct TaskOptions {
+  std::string model{};            ///< make_model's specification; empty for the task's default
+  std::string partition = "iid";  ///< parse_partition's specification
+  std::size_t batch = 32;         ///< examples a round and node, 1 … 65,536
+  int nodes = 1;
+  std::uint64_t seed = 0;  ///< of the partition and of the order of examples
+};
+
+class TaskFactory {
+ public:
+  /// Splits the data over the nodes. Throws Error for an option that does not fit.
+  TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options);
+
+  const TaskData& data() const { return *data_; }
+  /// The options as used: the model is filled in.
+  const TaskOptions& options() const { return options_; }
+  /// Training examples of each node; empty where the task has none.
+  std::vector<std::size_t> examples_per_node() const;
+
+  /// The task of node `rank`. Requires 0 ≤ rank < nodes.
+  std::unique_ptr<Task> make(Rank rank) const;
+
+ private:
+  std::shared_ptr<const TaskData> data_;
+  TaskOptions options_;
+  std::vector<std::vector<std::uint32_t>> shards_;
+};
+
+}  // namespace sotto
