@@ -1,0 +1,202 @@
+// Models against a plain double-precision copy of their definition: the scores directly, the
+// gradient by central differences of that copy.
+#include <sotto/trainers/model.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/philox.h>
+
+#include "reference_models.h"
+
+using namespace sotto;
+
+namespace {
+
+struct Case {
+  const char* spec;
+  ModelInput input;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"softmax", {.features = 5, .classes = 3, .image = {}}},
+      {"softmax", {.features = 1, .classes = 2, .image = {}}},
+      {"mlp:7", {.features = 6, .classes = 4, .image = {}}},
+      {"mlp:1", {.features = 3, .classes = 2, .image = {}}},
+      {"mlp:33,9,5", {.features = 20, .classes = 10, .image = {}}},
+  };
+  return all;
+}
+
+std::vector<float> uniform(std::size_t count, float scale, std::uint32_t bucket) {
+  RandomStream stream({.seed = 17, .purpose = Purpose::test, .bucket = bucket});
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = scale * static_cast<float>(2 * stream.uniform() - 1);
+  }
+  return values;
+}
+
+std::size_t dimension_of(const Model& model) {
+  return model.layout().back().offset + model.layout().back().size;
+}
+
+/// Parameters away from zero everywhere, biases included.
+std::vector<float> some_parameters(const Model& model) {
+  return uniform(dimension_of(model), 0.6F, 1);
+}
+
+}  // namespace
+
+TEST_CASE("scores agree with the definition") {
+  for (const Case& c : cases()) {
+    for (const std::size_t rows : {1UL, 2UL, 13UL}) {
+      CAPTURE(c.spec);
+      CAPTURE(rows);
+      const auto model = make_model(c.spec, c.input);
+      const auto parameters = some_parameters(*model);
+      const auto x = uniform(rows * c.input.features, 1.0F, 2);
+      const auto expected =
+          test::reference_scores(*model, c.input, test::widen(parameters), test::widen(x), rows);
+      const auto scores = model->forward(parameters, x, rows);
+      REQUIRE(scores.size() == expected.size());
+      for (std::size_t i = 0; i < scores.size(); ++i) {
+        CHECK(std::abs(static_cast<double>(scores[i]) - expected[i]) < 2e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("gradients agree with central differences of the definition") {
+  constexpr std::size_t kRows = 4;
+  for (const Case& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = make_model(c.spec, c.input);
+    const auto parameters = some_parameters(*model);
+    const auto x = uniform(kRows * c.input.features, 1.0F, 2);
+    const auto weights = uniform(kRows * c.input.classes, 1.0F, 3);  // ∂loss/∂scores
+    std::vector<float> gradient(parameters.size(), 1e30F);           // must all be overwritten
+    model->forward(parameters, x, kRows);
+    model->backward(parameters, weights, gradient);
+
+    auto at = test::widen(parameters);
+    const auto loss = [&] {
+      const auto scores = test::reference_scores(*model, c.input, at, test::widen(x), kRows);
+      double sum = 0;
+      for (std::size_t i = 0; i < scores.size(); ++i) {
+        sum += static_cast<double>(weights[i]) * scores[i];
+      }
+      return sum;
+    };
+    constexpr double kStep = 1e-6;
+    double worst = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const double here = at[i];
+      at[i] = here + kStep;
+      const double above = loss();
+      at[i] = here - kStep;
+      const double below = loss();
+      at[i] = here;
+      const double slope = (above - below) / (2 * kStep);
+      worst = std::max(worst, std::abs(slope - static_cast<double>(gradient[i])));
+    }
+    CHECK(worst < 5e-5);
+  }
+}
+
+TEST_CASE("results do not depend on where the caller's values lie in memory") {
+  constexpr std::size_t kRows = 3;
+  for (const Case& c : cases()) {
+    const auto model = make_model(c.spec, c.input);
+    const auto parameters = some_parameters(*model);
+    const auto x = uniform(kRows * c.input.features, 1.0F, 2);
+    const auto weights = uniform(kRows * c.input.classes, 1.0F, 3);
+    std::vector<float> expected;
+    for (std::size_t shift = 0; shift < 8; ++shift) {
+      CAPTURE(c.spec);
+      CAPTURE(shift);
+      const auto shifted = [shift](const std::vector<float>& values) {
+        std::vector<float> moved(shift);
+        moved.insert(moved.end(), values.begin(), values.end());
+        return moved;
+      };
+      const auto p = shifted(parameters);
+      const auto inputs = shifted(x);
+      const auto w = shifted(weights);
+      std::vector<float> gradient(shift + parameters.size());
+      model->forward(std::span(p).subspan(shift), std::span(inputs).subspan(shift), kRows);
+      model->backward(std::span(p).subspan(shift), std::span(w).subspan(shift),
+                      std::span(gradient).subspan(shift));
+      gradient.erase(gradient.begin(), gradient.begin() + static_cast<std::ptrdiff_t>(shift));
+      if (shift == 0) {
+        expected = gradient;
+      }
+      CHECK(gradient == expected);
+    }
+  }
+}
+
+TEST_CASE("layouts are dense and named") {
+  const auto model = make_model("mlp:7,5", {.features = 6, .classes = 4, .image = {}});
+  const auto& layout = model->layout();
+  REQUIRE(layout.size() == 6);
+  CHECK(layout[0].name == "layer1.weight");
+  CHECK(layout[0].shape == std::vector<std::size_t>{7, 6});
+  CHECK(layout[5].name == "layer3.bias");
+  CHECK(layout[5].shape == std::vector<std::size_t>{4});
+  std::size_t at = 0;
+  for (const ParameterBlock& block : layout) {
+    CHECK(block.offset == at);
+    at += block.size;
+  }
+  CHECK(at == 7 * 6 + 7 + 5 * 7 + 5 + 4 * 5 + 4);
+}
+
+TEST_CASE("initial weights are bounded, depend on the seed, and biases are zero") {
+  for (const Case& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = make_model(c.spec, c.input);
+    std::vector<float> first(dimension_of(*model), 7.0F);
+    std::vector<float> again = first;
+    std::vector<float> other = first;
+    model->initialize(first, 1);
+    model->initialize(again, 1);
+    model->initialize(other, 2);
+    CHECK(first == again);
+    CHECK(first != other);
+    for (const ParameterBlock& block : model->layout()) {
+      const auto values = std::span(first).subspan(block.offset, block.size);
+      const bool bias = block.name.ends_with("bias");
+      const double fan_in = static_cast<double>(block.size) / static_cast<double>(block.shape[0]);
+      for (const float value : values) {
+        CHECK(std::abs(static_cast<double>(value)) <= (bias ? 0.0 : std::sqrt(6.0 / fan_in)));
+      }
+    }
+  }
+}
+
+TEST_CASE("wrong model specifications are refused with what would do") {
+  const ModelInput input{.features = 6, .classes = 4, .image = {}};
+  for (const char* spec : {"", "softmax:3", "mlp", "mlp:", "mlp:0", "mlp:-1", "mlp:8,", "mlp:,8",
+                           "mlp:8;8", "mlp:99999999999999999999", "mlp:65537", "transformer"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_WITH_AS(make_model(spec, input), doctest::Contains("expected"), Error);
+  }
+  // Every width is in range, their product is not.
+  CHECK_THROWS_AS(make_model("mlp:65536,65536", input), Error);
+}
+
+TEST_CASE("every listed example builds") {
+  const ModelInput input{
+      .features = 64, .classes = 4, .image = ImageShape{.channels = 1, .height = 8, .width = 8}};
+  for (const ModelInfo& info : models()) {
+    CAPTURE(info.name);
+    CHECK(make_model(info.example, input) != nullptr);
+  }
+}
