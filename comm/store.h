@@ -35,8 +35,10 @@ class Store {
 std::shared_ptr<Store> make_memory_store();
 /// In a directory that all nodes see (made if absent); values appear by an atomic rename.
 std::shared_ptr<Store> make_file_store(const std::string& directory);
-/// Served by rank 0 at host:port, reached by the others; needs the ZeroMQ component.
-std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve);
+/// Served by one process at host:port, reached by the others; needs the ZeroMQ component. Serving
+/// beyond loopback is refused unless `insecure`: the store has neither encryption nor passwords.
+std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
+                                      bool insecure = false);
 /// On a Redis server, keys prefixed by `prefix`; needs the hiredis component.
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
                                         const std::string& prefix);
@@ -44,6 +46,6 @@ std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
 /// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
 /// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, or for a component that this build
 /// lacks.
-std::shared_ptr<Store> make_store(const std::string& url, int rank);
+std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure = false);
 
 }  // namespace sotto

@@ -1,1 +1,117 @@
 #include <sotto/comm/transport.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/frame.h>
+
+#include "internal/backends.h"
+
+namespace sotto {
+namespace {
+
+#ifdef SOTTO_HAVE_GLOO
+constexpr bool kHaveGloo = true;
+#else
+constexpr bool kHaveGloo = false;
+#endif
+#ifdef SOTTO_HAVE_ZMQ
+constexpr bool kHaveZmq = true;
+#else
+constexpr bool kHaveZmq = false;
+#endif
+
+constexpr std::array<TransportInfo, 3> kTransports = {{
+    {.name = "inproc",
+     .summary = "threads of one process, frames copied in memory",
+     .available = true,
+     .processes = false},
+    {.name = "gloo",
+     .summary = "TCP through Gloo, for the nodes of one trusted cluster",
+     .available = kHaveGloo,
+     .processes = true},
+    {.name = "zmq",
+     .summary = "TCP through ZeroMQ, for nodes that come and go",
+     .available = kHaveZmq,
+     .processes = true},
+}};
+
+void check_peers(std::string_view field, const std::vector<Rank>& peers,
+                 const TransportOptions& options) {
+  const auto shown = fmt::format("{}", fmt::join(peers, ","));
+  if (std::adjacent_find(peers.begin(), peers.end(), std::greater_equal<>()) != peers.end()) {
+    refuse(field, shown, "peers are sorted, each named once");
+  }
+  for (const Rank peer : peers) {
+    if (peer < 0 || peer >= options.nodes || peer == options.rank) {
+      refuse(field, shown,
+             fmt::format("peers of rank {} are other ranks from 0 to {}", options.rank,
+                         options.nodes - 1));
+    }
+  }
+}
+
+void check_options(const TransportOptions& options) {
+  if (options.nodes < 1 || options.rank < 0 || options.rank >= options.nodes) {
+    refuse("rank", fmt::to_string(options.rank),
+           fmt::format("ranks of {} nodes go from 0 to {}", options.nodes, options.nodes - 1));
+  }
+  check_peers("to", options.to, options);
+  check_peers("from", options.from, options);
+  if (options.store == nullptr) {
+    refuse("store", "none", "nodes meet through a store; see make_store");
+  }
+  const bool alone = options.to.empty() && options.from.empty();
+  if (!alone && options.max_frame_bytes < kFrameHeaderBytes) {
+    refuse("max_frame_bytes", fmt::to_string(options.max_frame_bytes),
+           fmt::format("a frame has {} bytes at least", kFrameHeaderBytes));
+  }
+}
+
+}  // namespace
+
+namespace internal {
+
+std::vector<Rank> neighbours(const TransportOptions& options) {
+  std::vector<Rank> all;
+  std::set_union(options.to.begin(), options.to.end(), options.from.begin(), options.from.end(),
+                 std::back_inserter(all));
+  return all;
+}
+
+}  // namespace internal
+
+std::span<const TransportInfo> transports() { return kTransports; }
+
+Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
+                                                  const TransportOptions& options) {
+  const auto info = std::find_if(kTransports.begin(), kTransports.end(),
+                                 [&](const TransportInfo& one) { return one.name == name; });
+  if (info == kTransports.end()) {
+    refuse("transport", name, "inproc, gloo and zmq exist");
+  }
+  if (!info->available) {
+    refuse("transport", name,
+           fmt::format("this build lacks it; build with {}",
+                       name == "gloo" ? "libgloo-dev" : "libzmq3-dev and cppzmq-dev"));
+  }
+  check_options(options);
+#ifdef SOTTO_HAVE_GLOO
+  if (name == "gloo") {
+    return internal::make_gloo_transport(options);
+  }
+#endif
+#ifdef SOTTO_HAVE_ZMQ
+  if (name == "zmq") {
+    return internal::make_zmq_transport(options);
+  }
+#endif
+  return internal::make_inproc_transport(options);
+}
+
+}  // namespace sotto

@@ -2,10 +2,13 @@
 //
 // Contract. `post` hands over an exchange and returns at once; buffers stay as they are until the
 // event `exchange_done` for its tag. `poll` waits for the next event, at the latest until the
-// deadline. A frame that arrives before its receive is posted is kept (at most one round ahead) and
-// delivered then. A peer that closes, crashes or breaks the protocol gives `peer_lost`, once, and
-// exchanges that need it never complete. Nothing blocks without a deadline, and destructors return
-// promptly whatever state the peers are in.
+// deadline. A sender may run ahead: up to two frames a peer are kept until their receives are
+// posted, and further ones wait at the sender, whose exchange is not done before. Frames are
+// matched by tag. A peer that crashes or breaks the protocol gives `peer_lost`, once; one that
+// closed in good order gives it when something still needs it. Exchanges that need a lost peer
+// never complete. Nothing blocks without a deadline. A destructor lets what was handed over reach
+// its receivers, for at most `close_timeout`, and returns at once when nothing is left or the peers
+// are gone.
 //
 // Thread safety: one thread at a time. Ownership: owns its connections; frames are the caller's.
 #pragma once
@@ -28,7 +31,7 @@ namespace sotto {
 struct TransportEvent {
   enum class Kind {
     frame,          ///< a frame from `peer` stands in its receive's buffer, `bytes` long
-    exchange_done,  ///< all sends flushed, all frames reported
+    exchange_done,  ///< all sends handed over, all frames reported
     peer_lost,      ///< `peer` is gone; `reason` says how it was noticed
   };
   Kind kind = Kind::exchange_done;
@@ -46,6 +49,7 @@ struct TransportOptions {
   std::vector<Rank> to;
   std::vector<Rank> from;
   std::size_t max_frame_bytes = 0;
+  /// Where peers find each other; inproc needs one memory store shared by all nodes.
   std::shared_ptr<Store> store;
   /// Address or interface to bind; loopback by default.
   std::string bind = "127.0.0.1";
@@ -53,6 +57,8 @@ struct TransportOptions {
   bool insecure = false;
   /// How long connecting may take.
   Deadline::Clock::duration connect_timeout = std::chrono::seconds(30);
+  /// How long the destructor may take to flush what living peers have not taken yet.
+  Deadline::Clock::duration close_timeout = std::chrono::seconds(5);
 };
 
 class Transport {
@@ -60,7 +66,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual std::string_view name() const = 0;
 
-  /// Hands over an exchange. Fault::peer_lost when a peer of it is known to be gone.
+  /// Hands over an exchange. Fault::peer_lost, and nothing handed over, when a peer of it is known
+  /// to be gone.
   virtual Status post(const Exchange& exchange) = 0;
   /// The next event, or Fault::deadline with a message that names the peers still awaited.
   virtual Result<TransportEvent> poll(Deadline deadline) = 0;

@@ -1,0 +1,39 @@
+#include "inproc_hub.h"
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto::internal {
+namespace {
+
+bool alive(InprocEndpoint& endpoint) {
+  const std::lock_guard lock(endpoint.mutex);
+  return !endpoint.closed;
+}
+
+}  // namespace
+
+void InprocHub::enter(Rank rank, std::shared_ptr<InprocEndpoint> endpoint) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto& place = endpoints_[rank];
+    if (place && alive(*place)) {
+      refuse("rank", fmt::to_string(rank), "another node of this run has it");
+    }
+    place = std::move(endpoint);
+  }
+  entered_.notify_all();
+}
+
+Result<std::shared_ptr<InprocEndpoint>> InprocHub::meet(Rank rank, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const bool there =
+      entered_.wait_until(lock, deadline.at(), [&] { return endpoints_.contains(rank); });
+  if (!there) {
+    return Status(Fault::deadline, fmt::format("rank {} did not come in time", rank));
+  }
+  return endpoints_[rank];
+}
+
+}  // namespace sotto::internal

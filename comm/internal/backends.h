@@ -1,0 +1,24 @@
+// The constructors of the transports, for the table in transport.cc.
+//
+// Options have been checked when these are called (transport.cc). Each throws Error for a setting
+// that only it refuses, and returns a fault when a peer does not come in time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <sotto/comm/transport.h>
+
+namespace sotto::internal {
+
+/// Frames of one peer that may wait here for their receives; a sender keeps further ones.
+inline constexpr std::size_t kEarlyFrames = 2;
+
+/// `to` and `from` merged, sorted, each once.
+std::vector<Rank> neighbours(const TransportOptions& options);
+
+Result<std::unique_ptr<Transport>> make_inproc_transport(const TransportOptions& options);
+Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& options);
+Result<std::unique_ptr<Transport>> make_zmq_transport(const TransportOptions& options);
+
+}  // namespace sotto::internal

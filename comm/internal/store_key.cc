@@ -1,0 +1,42 @@
+#include "store_key.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sotto/comm/store.h>
+
+namespace sotto::internal {
+namespace {
+
+bool allowed(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '/' || c == '-';
+}
+
+}  // namespace
+
+Status check_store_key(std::string_view key) {
+  if (key.empty() || key.size() > kStoreMaxKey) {
+    return {Fault::malformed, fmt::format("a store key of {} characters: 1 to {} are allowed",
+                                          key.size(), kStoreMaxKey)};
+  }
+  if (!std::all_of(key.begin(), key.end(), allowed)) {
+    return {Fault::malformed, "a store key with characters other than A-Z a-z 0-9 . _ / -"};
+  }
+  return {};
+}
+
+Status check_store_entry(std::string_view key, std::span<const std::byte> value) {
+  if (value.size() > kStoreMaxValue) {
+    return {Fault::malformed, fmt::format("a store value of {} bytes: at most {} are allowed",
+                                          value.size(), kStoreMaxValue)};
+  }
+  return check_store_key(key);
+}
+
+Status store_overdue(std::string_view key) {
+  return {Fault::deadline, fmt::format("nobody published '{}' in the store in time", key)};
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,20 @@
+// The rules for keys and values that every store keeps. Pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sotto/base/status.h>
+
+namespace sotto::internal {
+
+/// Fault::malformed unless the key is 1 … kStoreMaxKey characters of [A-Za-z0-9._/-].
+Status check_store_key(std::string_view key);
+/// As check_store_key, and the value's length.
+Status check_store_entry(std::string_view key, std::span<const std::byte> value);
+/// The fault of a get that nobody answered.
+Status store_overdue(std::string_view key);
+
+}  // namespace sotto::internal

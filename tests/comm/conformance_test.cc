@@ -1,0 +1,249 @@
+// What every transport must do, run for each that this build has.
+#include <doctest/doctest.h>
+
+#include "nodes.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+TEST_CASE("frames of all sizes arrive as they were sent, on rings of all sizes") {
+  for (const auto& name : available_transports()) {
+    for (const int nodes : {1, 2, 3, 5, 8}) {
+      CAPTURE(name);
+      CAPTURE(nodes);
+      const Graph graph = ring(nodes);
+      run_nodes(name, graph, 1U << 20, [&](Rank rank, Transport& transport) {
+        Round round = 0;
+        for (const std::size_t size : {0U, 1U, 63U, 1000U, 65536U, 1U << 20}) {
+          swap_frames(transport, graph, rank, {.round = round++}, size);
+        }
+      });
+    }
+  }
+}
+
+TEST_CASE("32 ranks on a ring come up and exchange") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(32);
+    run_nodes(name, graph, 1000, [&](Rank rank, Transport& transport) {
+      for (Round round = 0; round < 5; ++round) {
+        swap_frames(transport, graph, rank, {.round = round}, 1000);
+      }
+    });
+  }
+}
+
+TEST_CASE("a complete graph exchanges in several phases and buckets") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = complete(5);
+    run_nodes(name, graph, 5000, [&](Rank rank, Transport& transport) {
+      for (Round round = 7; round < 12; ++round) {
+        for (std::uint16_t phase = 0; phase < 2; ++phase) {
+          for (const std::uint32_t bucket : {1U, 0U}) {
+            swap_frames(transport, graph, rank, {round, phase, bucket}, 1000 * phase + bucket);
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("edges may run one way: some only send, some only receive") {
+  for (const auto& name : available_transports()) {
+    for (const auto& graph : {chain(4), directed_ring(5)}) {
+      CAPTURE(name);
+      run_nodes(name, graph, 3000, [&](Rank rank, Transport& transport) {
+        for (Round round = 0; round < 200; ++round) {
+          swap_frames(transport, graph, rank, {.round = round}, 3000);
+        }
+      });
+    }
+  }
+}
+
+TEST_CASE("a frame of 64 MiB arrives") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = chain(2);
+    run_nodes(name, graph, 64U << 20, [&](Rank rank, Transport& transport) {
+      swap_frames(transport, graph, rank, {}, 64U << 20);
+    });
+  }
+}
+
+TEST_CASE("2000 small rounds back to back, whoever is ahead") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(2);
+    run_nodes(name, graph, 100, [&](Rank rank, Transport& transport) {
+      for (Round round = 0; round < 2000; ++round) {
+        swap_frames(transport, graph, rank, {.round = round}, round % 100);
+      }
+    });
+  }
+}
+
+TEST_CASE("a frame shorter than its room arrives with its own length") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(3);
+    run_nodes(name, graph, 10000, [&](Rank rank, Transport& transport) {
+      for (Round round = 0; round < 20; ++round) {
+        const std::size_t payload = 37 * round;
+        const Swap swap(graph, rank, {.round = round}, payload, 10000);
+        REQUIRE(transport.post(swap.exchange).ok());
+        for (;;) {
+          const auto event = transport.poll(generous());
+          REQUIRE_MESSAGE(event.ok(), event.status().message());
+          if (event->kind == TransportEvent::Kind::exchange_done) {
+            break;
+          }
+          swap.check_frame(*event, payload);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("several exchanges may be under way at once") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(3);
+    run_nodes(name, graph, 5000, [&](Rank rank, Transport& transport) {
+      std::vector<Swap> swaps;
+      for (Round round = 0; round < 6; ++round) {
+        swaps.emplace_back(graph, rank, ExchangeTag{.round = round}, 5000);
+      }
+      for (const Swap& swap : swaps) {
+        REQUIRE(transport.post(swap.exchange).ok());
+      }
+      std::set<Round> done;
+      while (done.size() < swaps.size()) {
+        const auto event = transport.poll(generous());
+        REQUIRE_MESSAGE(event.ok(), event.status().message());
+        REQUIRE(event->kind != TransportEvent::Kind::peer_lost);
+        if (event->kind == TransportEvent::Kind::frame) {
+          swaps[event->tag.round].check_frame(*event, 5000);
+        } else {
+          done.insert(event->tag.round);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("a wait ends at its deadline and names whom it waited for") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = complete(3);
+    const auto store = make_memory_store();
+    std::vector<std::byte> told{std::byte{1}};
+    spawn(3, [&](Rank rank) {
+      const auto transport = connect(name, options_for(graph, rank, store, 100));
+      if (rank == 0) {
+        const auto idle = transport->poll(Deadline::after(std::chrono::milliseconds(1)));
+        CHECK(idle.status().fault() == Fault::deadline);
+      }
+      if (rank == 2) {
+        // Silent until the others have given up.
+        CHECK(store->get("done/0", generous()).ok());
+        CHECK(store->get("done/1", generous()).ok());
+        return;
+      }
+      const Swap swap(graph, rank, {.round = 41}, 100);
+      REQUIRE(transport->post(swap.exchange).ok());
+      auto event = transport->poll(generous());
+      REQUIRE_MESSAGE(event.ok(), event.status().message());
+      CHECK(event->peer == 1 - rank);
+      event = transport->poll(Deadline::after(std::chrono::milliseconds(50)));
+      REQUIRE(event.status().fault() == Fault::deadline);
+      CHECK_MESSAGE(event.status().message().find("round 41") != std::string::npos,
+                    event.status().message());
+      CHECK_MESSAGE(event.status().message().find("no frame yet from 2") != std::string::npos,
+                    event.status().message());
+      CHECK(store->set("done/" + std::to_string(rank), told).ok());
+      // Leave only when both have seen their deadline, not a peer that went.
+      CHECK(store->get("done/" + std::to_string(1 - rank), generous()).ok());
+    });
+  }
+}
+
+TEST_CASE("the last frames of a node that leaves still arrive") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = chain(2);
+    const auto store = make_memory_store();
+    const std::size_t size = 3U << 20;
+    std::vector<std::byte> told{std::byte{1}};
+    spawn(2, [&](Rank rank) {
+      const auto transport = connect(name, options_for(graph, rank, store, size));
+      if (rank == 1) {
+        // Look only when the sender is leaving or has left.
+        if (name != "gloo") {
+          CHECK(store->get("leaving", generous()).ok());
+        }
+        swap_frames(*transport, graph, rank, {.round = 0}, size);
+        swap_frames(*transport, graph, rank, {.round = 1}, size);
+        return;
+      }
+      swap_frames(*transport, graph, rank, {.round = 0}, size);
+      if (name != "gloo") {
+        CHECK(store->set("leaving", told).ok());
+      }
+      swap_frames(*transport, graph, rank, {.round = 1}, size);
+    });
+  }
+}
+
+TEST_CASE("a peer that closed is lost when something needs it, once") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(3);
+    run_nodes(name, graph, 100, [&](Rank rank, Transport& transport) {
+      swap_frames(transport, graph, rank, {.round = 0}, 100);
+      if (rank == 2) {
+        return;
+      }
+      const Swap swap(graph, rank, {.round = 1}, 100);
+      const Status posted = transport.post(swap.exchange);
+      if (!posted.ok()) {
+        CHECK(posted.fault() == Fault::peer_lost);
+        CHECK_MESSAGE(posted.message().find("rank 2") != std::string::npos, posted.message());
+      }
+      int losses = 0;
+      for (;;) {
+        const auto event =
+            transport.poll(losses == 0 ? generous() : Deadline::after(std::chrono::seconds(0)));
+        if (!event.ok()) {
+          REQUIRE(event.status().fault() == Fault::deadline);
+          break;
+        }
+        REQUIRE(event->kind != TransportEvent::Kind::exchange_done);
+        if (event->kind == TransportEvent::Kind::peer_lost) {
+          // The other neighbour may leave too once it has seen this.
+          losses += event->peer == 2 ? 1 : 0;
+          CHECK_FALSE(event->reason.empty());
+        }
+      }
+      CHECK(losses == 1);
+      const Swap next(graph, rank, {.round = 2}, 100);
+      CHECK(transport.post(next.exchange).fault() == Fault::peer_lost);
+    });
+  }
+}
+
+TEST_CASE("a peer that never comes is a fault that names it") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(2);
+    auto options = options_for(graph, 0, make_memory_store(), 100);
+    options.connect_timeout = std::chrono::milliseconds(200);
+    const auto transport = make_transport(name, options);
+    REQUIRE_FALSE(transport.ok());
+    CHECK(transport.status().fault() == Fault::deadline);
+    CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
+                  transport.status().message());
+  }
+}

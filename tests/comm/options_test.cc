@@ -1,0 +1,96 @@
+// Requests that make_transport and make_store refuse, and what they say.
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+
+#include "nodes.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+void check_refused(TransportOptions options, std::string_view field) {
+  CAPTURE(field);
+  try {
+    (void)make_transport("inproc", options);
+    FAIL("not refused");
+  } catch (const Error& error) {
+    CHECK_MESSAGE(std::string_view(error.what()).starts_with(field), error.what());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("settings of a transport that cannot work are refused by name") {
+  const auto good = options_for(ring(3), 1, make_memory_store(), 100);
+  auto options = good;
+  options.rank = 3;
+  check_refused(options, "rank");
+  options = good;
+  options.to = {2, 0};
+  check_refused(options, "to");
+  options = good;
+  options.to = {0, 0};
+  check_refused(options, "to");
+  options = good;
+  options.from = {1};
+  check_refused(options, "from");
+  options = good;
+  options.from = {3};
+  check_refused(options, "from");
+  options = good;
+  options.max_frame_bytes = 63;
+  check_refused(options, "max_frame_bytes");
+  options = good;
+  options.store = nullptr;
+  check_refused(options, "store");
+  CHECK_THROWS_AS((void)make_transport("telepathy", good), Error);
+}
+
+TEST_CASE("every transport of the table is available or says what is missing") {
+  for (const TransportInfo& info : transports()) {
+    CAPTURE(info.name);
+    CHECK_FALSE(info.summary.empty());
+    auto options = options_for(ring(1), 0, make_memory_store(), 0);
+    if (info.available) {
+      const auto transport = make_transport(info.name, options);
+      REQUIRE_MESSAGE(transport.ok(), transport.status().message());
+      CHECK((*transport)->name() == info.name);
+    } else {
+      CHECK_THROWS_AS((void)make_transport(info.name, options), Error);
+    }
+  }
+}
+
+TEST_CASE("inproc refuses two nodes of one rank, and a store that is not shared memory") {
+  auto options = options_for(ring(1), 0, make_memory_store(), 0);
+  const auto first = connect("inproc", options);
+  CHECK_THROWS_AS((void)make_transport("inproc", options), Error);
+  options.run_id = kRun + 1;
+  CHECK(make_transport("inproc", options).ok());
+}
+
+TEST_CASE("inproc refuses an edge that its receiver does not know of") {
+  const auto store = make_memory_store();
+  spawn(2, [&](Rank rank) {
+    auto options = options_for(ring(2), rank, store, 100);
+    if (rank == 1) {
+      options.from.clear();
+    }
+    const auto transport = make_transport("inproc", options);
+    if (rank == 0) {
+      REQUIRE_FALSE(transport.ok());
+      CHECK(transport.status().fault() == Fault::unexpected);
+    }
+  });
+}
+
+TEST_CASE("store URLs that mean nothing are refused") {
+  for (const auto* url :
+       {"", "memory", "file:", "tcp://", "tcp://host", "tcp://:1", "tcp://h:0", "tcp://h:65536",
+        "tcp://h:1x", "tcp://127.0.0.1:9000/x", "redis://h", "http://h:1"}) {
+    CAPTURE(url);
+    CHECK_THROWS_AS((void)make_store(url, 1), Error);
+  }
+}

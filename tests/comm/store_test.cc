@@ -1,0 +1,173 @@
+// What every store must do, run for each that this build has.
+#include <sotto/comm/store.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "nodes.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A directory of its own that goes with the object.
+struct TemporaryDirectory {
+  TemporaryDirectory() {
+    auto pattern = (fs::temp_directory_path() / "sotto-store-XXXXXX").string();
+    path = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryDirectory() { fs::remove_all(path); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  fs::path path;
+};
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return {data, data + text.size()};
+}
+
+Deadline soon() { return Deadline::after(std::chrono::milliseconds(30)); }
+
+/// `first` and `second` are two handles on one store; for memory they are the same.
+void check_store(Store& first, Store& second) {
+  // Values come back as they were, from either handle; a second set replaces.
+  CHECK(first.set("a/b.c-d_E9", bytes_of("one")).ok());
+  CHECK(second.get("a/b.c-d_E9", generous()).value() == bytes_of("one"));
+  CHECK(second.set("a/b.c-d_E9", bytes_of("two")).ok());
+  CHECK(first.get("a/b.c-d_E9", generous()).value() == bytes_of("two"));
+  CHECK(first.set("empty", {}).ok());
+  CHECK(second.get("empty", generous()).value().empty());
+  // Keys that look alike are different keys.
+  CHECK(first.set("x/y", bytes_of("slash")).ok());
+  CHECK(first.set("x.y", bytes_of("dot")).ok());
+  CHECK(first.set("..", bytes_of("up")).ok());
+  CHECK(first.set("../..", bytes_of("up up")).ok());
+  CHECK(second.get("x/y", generous()).value() == bytes_of("slash"));
+  CHECK(second.get("..", generous()).value() == bytes_of("up"));
+  CHECK(second.get("../..", generous()).value() == bytes_of("up up"));
+  // Absent keys.
+  const auto absent = first.get("absent/key", soon());
+  REQUIRE_FALSE(absent.ok());
+  CHECK(absent.status().fault() == Fault::deadline);
+  CHECK(absent.status().message().find("absent/key") != std::string::npos);
+  CHECK(first.remove("absent/key").ok());
+  CHECK(first.remove("x.y").ok());
+  CHECK(second.get("x.y", soon()).status().fault() == Fault::deadline);
+  // Keys that are refused.
+  for (const std::string& key : {std::string(), std::string("a b"), std::string("ä"),
+                                 std::string("a%b"), std::string(kStoreMaxKey + 1, 'k')}) {
+    CAPTURE(key);
+    CHECK(first.set(key, {}).fault() == Fault::malformed);
+    CHECK(first.get(key, soon()).status().fault() == Fault::malformed);
+    CHECK(first.remove(key).fault() == Fault::malformed);
+  }
+  const std::string longest(kStoreMaxKey, 'k');
+  CHECK(first.set(longest, bytes_of("long")).ok());
+  CHECK(second.get(longest, generous()).value() == bytes_of("long"));
+}
+
+void check_big_value(Store& first, Store& second) {
+  std::vector<std::byte> big(16U << 20);
+  for (std::size_t i = 0; i < big.size(); i += 4093) {
+    big[i] = static_cast<std::byte>(i);
+  }
+  REQUIRE(first.set("big", big).ok());
+  const auto back = second.get("big", generous());
+  REQUIRE_MESSAGE(back.ok(), back.status().message());
+  CHECK(*back == big);
+}
+
+void check_waiting(Store& first, Store& second) {
+  // A get that began before the set ends with it.
+  std::thread late([&] { CHECK(first.set("late", bytes_of("here")).ok()); });
+  const auto value = second.get("late", generous());
+  late.join();
+  REQUIRE_MESSAGE(value.ok(), value.status().message());
+  CHECK(*value == bytes_of("here"));
+}
+
+void check_concurrent_use(Store& first, Store& second) {
+  // Each of eight threads publishes for the next and reads from the one before, for rounds.
+  spawn(8, [&](Rank rank) {
+    Store& store = rank % 2 == 0 ? first : second;
+    for (int round = 0; round < 10; ++round) {
+      const auto mine = fmt::format("ring/{}/{}", rank, round);
+      REQUIRE(store.set(mine, bytes_of(mine)).ok());
+      const auto theirs = fmt::format("ring/{}/{}", (rank + 7) % 8, round);
+      const auto value = store.get(theirs, generous());
+      REQUIRE_MESSAGE(value.ok(), value.status().message());
+      REQUIRE(*value == bytes_of(theirs));
+    }
+  });
+}
+
+void check_everything(Store& first, Store& second) {
+  check_store(first, second);
+  check_waiting(first, second);
+  check_concurrent_use(first, second);
+  check_big_value(first, second);
+}
+
+}  // namespace
+
+TEST_CASE("the memory store keeps the contract") {
+  const auto store = make_store("memory:", 0);
+  check_everything(*store, *store);
+}
+
+TEST_CASE("the file store keeps the contract") {
+  const TemporaryDirectory directory;
+  const auto url = "file:" + (directory.path / "made" / "deep").string();
+  const auto first = make_store(url, 0);
+  const auto second = make_store(url, 1);
+  check_everything(*first, *second);
+}
+
+TEST_CASE("the file store shows whole values only, and leaves nothing lying about") {
+  const TemporaryDirectory directory;
+  const auto writer = make_file_store(directory.path.string());
+  const auto reader = make_file_store(directory.path.string());
+  REQUIRE(writer->set("value", std::vector(100'000, std::byte{0})).ok());
+  std::atomic<bool> stop = false;
+  std::thread replacing([&] {
+    for (int i = 0; i < 200; ++i) {
+      const auto size = static_cast<std::size_t>(100'000 + i);
+      CHECK(writer->set("value", std::vector(size, static_cast<std::byte>(i))).ok());
+    }
+    stop = true;
+  });
+  while (!stop) {
+    const auto value = reader->get("value", generous());
+    REQUIRE(value.ok());
+    const auto i = value->size() - 100'000;
+    REQUIRE(value->back() == static_cast<std::byte>(i));
+    REQUIRE(std::count(value->begin(), value->end(), value->front()) ==
+            static_cast<std::ptrdiff_t>(value->size()));
+  }
+  replacing.join();
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory.path)) {
+    ++files;
+  }
+  CHECK(files == 1);
+}
+
+TEST_CASE("a file store that cannot be written says so") {
+  const TemporaryDirectory directory;
+  const auto store = make_file_store((directory.path / "gone").string());
+  fs::remove_all(directory.path / "gone");
+  CHECK(store->set("key", bytes_of("value")).fault() == Fault::io);
+  CHECK(store->get("key", soon()).status().fault() == Fault::deadline);
+}
