@@ -8,6 +8,7 @@
 #include <sotto/base/error.h>
 
 #include "internal/families.h"
+#include "internal/graph_file.h"
 
 namespace sotto {
 namespace {
@@ -17,7 +18,8 @@ using internal::GraphRequest;
 
 struct Family {
   Blueprint (*build)(const GraphRequest&);
-  bool takes_argument;
+  bool takes_argument = false;
+  bool needs_argument = false;
 };
 
 constexpr std::array kInfos = {
@@ -40,6 +42,14 @@ constexpr std::array kInfos = {
                  "One edge of the exponential graph a round, in turn; the exact average after "
                  "log2 n rounds when n is a power of two.",
                  "any", "one-peer-exponential", true, true},
+    TopologyInfo{"regular", "regular:K", "A random connected graph of equal degrees K.",
+                 "above K, and even for odd K", "regular:3"},
+    TopologyInfo{"erdos", "erdos:P",
+                 "Every pair is an edge with probability P (Erdős–Rényi), drawn until connected.",
+                 "up to 32768", "erdos:0.5"},
+    TopologyInfo{"file", "file:GRAPH.csv",
+                 "Edges from a file with the header from,to,weight or from,to.",
+                 "the file's ranks, or more", "file:graph.csv"},
 };
 
 constexpr std::array kFamilies = {
@@ -52,6 +62,9 @@ constexpr std::array kFamilies = {
     Family{internal::hypercube, false},
     Family{internal::exponential, false},
     Family{internal::one_peer_exponential, false},
+    Family{internal::regular, true, true},
+    Family{internal::erdos, true, true},
+    Family{nullptr, true, true},  // files bring weights, see from_file
 };
 static_assert(kInfos.size() == kFamilies.size());
 
@@ -63,18 +76,22 @@ static_assert(kInfos.size() == kFamilies.size());
   refuse("topology", spec, fmt::format("there are {}", fmt::join(synopses, ", ")));
 }
 
-std::shared_ptr<const Topology> weighted(std::string_view spec, const Blueprint& blueprint,
+bool all_undirected(const Blueprint& blueprint) {
+  return std::all_of(blueprint.rounds.begin(), blueprint.rounds.end(),
+                     [](const auto& arcs) { return internal::is_undirected(arcs); });
+}
+
+/// Applies the weighting asked for, or Metropolis to undirected graphs and `directed` to others.
+std::shared_ptr<const Topology> weighted(const Blueprint& blueprint, Weighting directed,
                                          const TopologyOptions& options) {
-  const bool undirected =
-      std::all_of(blueprint.rounds.begin(), blueprint.rounds.end(),
-                  [](const auto& arcs) { return internal::is_undirected(arcs); });
+  const bool undirected = all_undirected(blueprint);
   const Weighting weighting =
-      options.weighting.value_or(undirected ? Weighting::metropolis : Weighting::uniform);
+      options.weighting.value_or(undirected ? Weighting::metropolis : directed);
   if (weighting == Weighting::metropolis && !undirected) {
     refuse("weighting", "metropolis",
            fmt::format("{} is directed, and these weights are for undirected graphs; take uniform "
                        "(rows sum to 1) or shares (columns do)",
-                       spec));
+                       blueprint.name));
   }
   std::vector<std::vector<WeightedEdge>> rounds;
   std::vector<std::vector<double>> self;
@@ -87,6 +104,28 @@ std::shared_ptr<const Topology> weighted(std::string_view spec, const Blueprint&
   }
   return std::make_shared<const Topology>(blueprint.name, blueprint.nodes, std::move(rounds),
                                           std::move(self));
+}
+
+std::shared_ptr<const Topology> from_file(const GraphRequest& request,
+                                          const TopologyOptions& options) {
+  if (request.nodes != 0) {
+    internal::require_nodes(request);
+  }
+  const std::string path(request.argument);
+  internal::FileGraph file =
+      internal::parse_graph(internal::read_graph_text(path), path, request.nodes);
+  const std::string name(request.spec);
+  if (file.weights.empty() || options.weighting) {
+    return weighted({name, file.nodes, {std::move(file.arcs)}}, Weighting::shares, options);
+  }
+  internal::Weights weights = internal::file_weights(file, path, options.lazy);
+  std::vector<std::vector<double>> self;
+  if (!weights.self.empty()) {
+    self.push_back(std::move(weights.self));
+  }
+  return std::make_shared<const Topology>(
+      name, file.nodes, std::vector<std::vector<WeightedEdge>>{std::move(weights.edges)},
+      std::move(self));
 }
 
 }  // namespace
@@ -110,10 +149,25 @@ std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
     refuse_unknown(spec);
   }
   const Family& family = kFamilies[static_cast<std::size_t>(info - kInfos.begin())];
-  if (colon != std::string_view::npos && (!family.takes_argument || request.argument.empty())) {
+  const bool has_colon = colon != std::string_view::npos;
+  if (has_colon ? !family.takes_argument || request.argument.empty() : family.needs_argument) {
     refuse("topology", spec, fmt::format("it is written {}", info->synopsis));
   }
-  return weighted(spec, family.build(request), options);
+  return family.build == nullptr ? from_file(request, options)
+                                 : weighted(family.build(request), Weighting::uniform, options);
+}
+
+Weighting parse_weighting(std::string_view name) {
+  if (name == "metropolis") {
+    return Weighting::metropolis;
+  }
+  if (name == "uniform") {
+    return Weighting::uniform;
+  }
+  if (name == "shares") {
+    return Weighting::shares;
+  }
+  refuse("weighting", name, "there are metropolis, uniform, shares");
 }
 
 }  // namespace sotto

@@ -24,7 +24,8 @@ struct TopologyInfo {
 std::span<const TopologyInfo> topologies();
 
 struct TopologyOptions {
-  /// Metropolis for undirected graphs, uniform for directed regular ones, when not given.
+  /// When not given: a file's own weights; else Metropolis for undirected graphs, uniform for
+  /// directed families (they are regular), shares for directed files.
   std::optional<Weighting> weighting = std::nullopt;
   /// Replace W by (I + W) / 2.
   bool lazy = false;
@@ -32,9 +33,15 @@ struct TopologyOptions {
   std::uint64_t seed = 0;
 };
 
-/// Builds the graph that `spec` names for `nodes` nodes (for `file:` 0 takes the file's count).
+/// Builds the graph that `spec` names for `nodes` nodes; 0 takes the count that the spec itself
+/// fixes (`file:GRAPH.csv`, `torus:2x4`). A file's weights are those with which `to` mixes what
+/// `from` says; a self-loop is a node's own weight and is taken as it is, a node without one
+/// completes its row to 1.
 /// Throws Error naming the spec, what fails and what would do.
 std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
                                               const TopologyOptions& options = {});
+
+/// "metropolis", "uniform" or "shares"; throws Error for anything else.
+Weighting parse_weighting(std::string_view name);
 
 }  // namespace sotto

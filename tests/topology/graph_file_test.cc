@@ -1,0 +1,209 @@
+// Graphs from CSV files: what they mean, and what damaged ones do.
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <sotto/base/error.h>
+#include <sotto/base/philox.h>
+#include <sotto/topology/analysis.h>
+#include <sotto/topology/registry.h>
+
+using namespace sotto;
+
+namespace {
+
+/// A file with this text, gone with the object.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& text) {
+    static int count = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("sotto_graph_" + std::to_string(::getpid()) + "_" + std::to_string(count++) + ".csv");
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  std::string spec() const { return "file:" + path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::shared_ptr<const Topology> load(const std::string& text, int nodes = 0,
+                                     const TopologyOptions& options = {}) {
+  const TemporaryFile file(text);
+  return make_topology(file.spec(), nodes, options);
+}
+
+std::string refusal(const std::string& text, int nodes = 0) {
+  try {
+    load(text, nodes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+#define CHECK_MENTIONS(text, part) CHECK_MESSAGE((text).find(part) != std::string::npos, text)
+
+}  // namespace
+
+TEST_CASE("weights are those with which `to` mixes what `from` says") {
+  const auto graph = load("from,to,weight\n0,1,0.25\n1,0,0.5\n0,0,0.5\n1,1,0.75\n");
+  CHECK(graph->nodes() == 2);
+  CHECK(graph->in_edges(1, 0)[0].peer == 0);
+  CHECK(graph->in_edges(1, 0)[0].weight == 0.25F);
+  CHECK(graph->out_edges(1, 0)[0].weight == 0.5F);
+  CHECK(graph->self_weight(0, 0) == 0.5F);
+  CHECK(graph->self_weight(1, 0) == 0.75F);
+  CHECK(properties(*graph).row_stochastic);
+  CHECK_FALSE(properties(*graph).column_stochastic);
+}
+
+TEST_CASE("own weights are taken as given, missing ones complete the row") {
+  const auto given = load("from,to,weight\n0,1,0.25\n1,0,0.25\n0,0,0.5\n1,1,0\n");
+  CHECK(given->self_weight(0, 0) == 0.5F);
+  CHECK(given->self_weight(1, 0) == 0.0F);
+  CHECK_FALSE(properties(*given).row_stochastic);
+  const auto mixed = load("from,to,weight\n0,1,0.25\n1,0,0.25\n0,0,0.5\n");
+  CHECK(mixed->self_weight(0, 0) == 0.5F);
+  CHECK(mixed->self_weight(1, 0) == 0.75F);
+  const auto completed = load("from,to,weight\n0,1,0.1\n1,0,0.1\n");
+  CHECK(static_cast<double>(completed->self_weight(1, 0)) +
+            static_cast<double>(completed->in_edges(1, 0)[0].weight) ==
+        1.0);
+  CHECK_MENTIONS(refusal("from,to,weight\n0,2,0.6\n1,2,0.6\n"), "node 2");
+  CHECK_MENTIONS(refusal("from,to,weight\n0,2,0.6\n1,2,0.6\n0,0,1\n"), "sum to 1.2");
+  CHECK(load("from,to,weight\n0,2,0.6\n1,2,0.6\n2,2,0.2\n")->self_weight(2, 0) == 0.2F);
+}
+
+TEST_CASE("decimals of a third complete without a negative weight") {
+  const auto graph = load("from,to,weight\n0,3,0.333333333\n1,3,0.333333333\n2,3,0.333333333\n");
+  CHECK(graph->self_weight(3, 0) >= 0.0F);
+  CHECK(graph->self_weight(3, 0) < 1e-6F);
+}
+
+TEST_CASE("without weights: Metropolis when undirected, equal shares when directed") {
+  const auto star = load("from,to\n0,1\n1,0\n2,0\n0,2\n");
+  CHECK(star->in_edges(1, 0)[0].weight == doctest::Approx(1.0 / 3));
+  CHECK(star->self_weight(1, 0) == doctest::Approx(2.0 / 3));
+  CHECK(properties(*star).doubly_stochastic());
+  const auto directed = load("from,to\n0,1\n0,2\n1,2\n2,0\n");
+  CHECK(directed->out_edges(0, 0)[0].weight == doctest::Approx(1.0 / 3));
+  CHECK(directed->self_weight(1, 0) == 0.5F);
+  CHECK(properties(*directed).column_stochastic);
+  CHECK_FALSE(properties(*directed).row_stochastic);
+  CHECK(properties(*directed).connected);
+}
+
+TEST_CASE("a weighting asked for replaces the file's, lazy halves them") {
+  const std::string text = "from,to,weight\n0,1,0.1\n1,0,0.1\n";
+  CHECK(load(text, 0, {.weighting = Weighting::metropolis})->self_weight(0, 0) == 0.5F);
+  CHECK(load(text, 0, {.lazy = true})->in_edges(0, 0)[0].weight == doctest::Approx(0.05));
+  const auto given =
+      load("from,to,weight\n0,1,0.5\n1,0,0.5\n0,0,0.5\n1,1,0.5\n", 0, {.lazy = true});
+  CHECK(given->self_weight(0, 0) == 0.75F);
+  CHECK(given->in_edges(0, 0)[0].weight == 0.25F);
+  CHECK(load("from,to,weight\n0,1,1\n1,0,1\n", 0, {.lazy = true})->self_weight(0, 0) == 0.5F);
+}
+
+TEST_CASE("layout: order of columns, spaces, blank lines, line ends, byte-order mark") {
+  const auto graph =
+      load("\xEF\xBB\xBF\r\n weight , to,from \r\n\r\n0.25,1, 0\r\n\t0.5 ,0,1\r\n\r\n");
+  CHECK(graph->in_edges(1, 0)[0].weight == 0.25F);
+  CHECK(graph->in_edges(0, 0)[0].weight == 0.5F);
+}
+
+TEST_CASE("the node count is the highest rank's, or the one given") {
+  CHECK(load("from,to\n0,4\n4,0\n")->nodes() == 5);
+  const auto more = load("from,to\n0,1\n1,0\n", 4);
+  CHECK(more->nodes() == 4);
+  CHECK_FALSE(properties(*more).connected);
+  CHECK(load("from,to\n", 3)->edge_count(0) == 0);
+  CHECK(load("from,to\n0,0\n")->nodes() == 1);
+  CHECK_MENTIONS(refusal("from,to\n"), "number of nodes");
+  CHECK_MENTIONS(refusal("from,to\n0,1\n7,0\n", 4), "line 3, column from: '7'");
+  CHECK_MENTIONS(refusal("from,to\n0,1\n", -1), "any count");
+}
+
+TEST_CASE("errors name line and column") {
+  const std::string header = "from,to,weight\n";
+  CHECK_MENTIONS(refusal(""), "an empty file");
+  CHECK_MENTIONS(refusal("0,1,0.5\n"), "line 1, column 1: '0'");
+  CHECK_MENTIONS(refusal("from,to,wait\n"), "line 1, column 3: 'wait'");
+  CHECK_MENTIONS(refusal("from,from\n"), "line 1, column 2: 'from'");
+  CHECK_MENTIONS(refusal("from\n"), "the first line is");
+  CHECK_MENTIONS(refusal("from,weight\n"), "the first line is");
+  CHECK_MENTIONS(refusal(header + "0,1\n"), "line 2: '0,1'");
+  CHECK_MENTIONS(refusal(header + "0,1,0.5,7\n"), "3 columns");
+  CHECK_MENTIONS(refusal(header + "0,1,0.5\n\n1,x,0.5\n"), "line 4, column to: 'x'");
+  CHECK_MENTIONS(refusal(header + "-1,1,0.5\n"), "line 2, column from: '-1'");
+  CHECK_MENTIONS(refusal(header + "1.0,0,0.5\n"), "column from: '1.0'");
+  CHECK_MENTIONS(refusal(header + "4294967296,0,0.5\n"), "column from: '4294967296'");
+  CHECK_MENTIONS(refusal(header + "2147483647,0,0.5\n"), "ranks go from 0 to 1048575");
+  CHECK_MENTIONS(refusal(header + "0,1,0.2\n1,0,0.2\n0,1,0.3\n"), "line 4, column from,to: '0,1'");
+  CHECK_MENTIONS(refusal(header + "0,1,0.2\n1,0,0.2\n0,1,0.3\n"), "line 2 has this edge");
+  for (const std::string weight : {"", "-0.5", "nan", "inf", "-inf", "1e308", "1e999", "1e-999",
+                                   "1.0001", "0.5x", "0,5", "0x1p-1", "--1", "1e-60", "0", "-0"}) {
+    CAPTURE(weight);
+    CHECK_MENTIONS(refusal(header + "0,1," + weight + "\n"), "line 2");
+  }
+  const std::string wild = refusal(header + std::string(100000, '\x01') + ",1,0.5\n");
+  CHECK(wild.size() < 300);
+  CHECK(wild.find('\x01') == std::string::npos);
+}
+
+TEST_CASE("what is no file is refused") {
+  CHECK_THROWS_AS(make_topology("file:", 0), Error);
+  CHECK_THROWS_AS(make_topology("file:/does/not/exist.csv", 0), Error);
+  CHECK_THROWS_AS(make_topology("file:/", 0), Error);
+  CHECK_THROWS_AS(make_topology("file:/dev/zero", 0), Error);
+}
+
+TEST_CASE("damaged files give a graph or an error, nothing else") {
+  const std::string whole =
+      "from,to,weight\r\n0,1,0.25\r\n1,2,0.125\r\n2,0,0.5\r\n0,0,0.5\r\n3,1,1e-3\r\n";
+  const auto survives = [](const std::string& text) {
+    try {
+      const auto topology = load(text);
+      CHECK(topology->nodes() >= 1);
+      CHECK(topology->nodes() <= 1 << 20);
+      if (topology->nodes() < 1000) {
+        properties(*topology);
+      }
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).size() > 10);
+    }
+  };
+  for (std::size_t length = 0; length <= whole.size(); ++length) {
+    CAPTURE(length);
+    survives(whole.substr(0, length));
+  }
+  constexpr std::array<char, 16> kAlphabet = {'0', '9', ',', '\n', '.', '-', 'e', '\0',
+                                              ' ', 'x', '"', '\r', '1', '+', 'n', '\xFF'};
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed, .purpose = Purpose::test});
+    std::string text = whole;
+    for (std::uint64_t edits = 1 + random.below(4); edits > 0; --edits) {
+      const std::size_t at = random.below(text.size());
+      const char letter = kAlphabet[random.below(kAlphabet.size())];
+      switch (random.below(3)) {
+        case 0:
+          text[at] = letter;
+          break;
+        case 1:
+          text.insert(at, 1, letter);
+          break;
+        default:
+          text.erase(at, 1 + random.below(8));
+      }
+    }
+    survives(text);
+  }
+}

@@ -1,0 +1,269 @@
+#include "graph_file.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <sotto/base/error.h>
+
+#include "families.h"
+
+namespace sotto::internal {
+namespace {
+
+constexpr double kSumTolerance = 1e-6;
+constexpr std::size_t kShownCharacters = 40;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+/// A damaged field, fit for a terminal.
+std::string shown(std::string_view text) {
+  std::string safe(text.substr(0, kShownCharacters));
+  std::replace_if(
+      safe.begin(), safe.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  return text.size() > kShownCharacters ? safe + "..." : safe;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view source, int nodes)
+      : text_(text), source_(source), given_nodes_(nodes) {}
+
+  FileGraph parse() {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (text_.starts_with(kByteOrderMark)) {
+      text_.remove_prefix(kByteOrderMark.size());
+    }
+    read_header();
+    for (std::string_view line; next_line(line);) {
+      read_edge(line);
+    }
+    refuse_duplicates();
+    graph_.nodes = given_nodes_ > 0 ? given_nodes_ : highest_ + 1;
+    if (graph_.nodes == 0) {
+      refuse(source_, "no edge", "without one the number of nodes must be given");
+    }
+    return collect();
+  }
+
+ private:
+  struct Line {
+    Arc arc;
+    double weight = 0;
+    std::size_t number = 0;
+  };
+  enum Column : std::size_t { from, to, weight, columns };
+  static constexpr std::array<std::string_view, columns> kNames = {"from", "to", "weight"};
+
+  [[noreturn]] void refuse_field(std::string_view column, std::string_view value,
+                                 std::string_view reason) const {
+    refuse(fmt::format("{}, line {}, column {}", source_, line_, column), shown(value), reason);
+  }
+
+  /// The next line that is not blank.
+  bool next_line(std::string_view& line) {
+    while (!text_.empty()) {
+      ++line_;
+      const std::size_t end = text_.find('\n');
+      line = trimmed(text_.substr(0, end));
+      text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+      if (!line.empty()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void read_header() {
+    constexpr std::string_view kExpected = "the first line is from,to,weight or from,to";
+    std::string_view line;
+    if (!next_line(line)) {
+      refuse(source_, "an empty file", kExpected);
+    }
+    for (const std::string_view field : split(line)) {
+      const auto* const name = std::find(kNames.begin(), kNames.end(), field);
+      if (name == kNames.end() || std::count(order_.begin(), order_.end(), name - kNames.begin())) {
+        refuse_field(fmt::to_string(order_.size() + 1), field, kExpected);
+      }
+      order_.push_back(static_cast<std::size_t>(name - kNames.begin()));
+    }
+    weighted_ = std::count(order_.begin(), order_.end(), weight) > 0;
+    if (order_.size() != (weighted_ ? 3U : 2U)) {
+      refuse(fmt::format("{}, line {}", source_, line_), shown(line), kExpected);
+    }
+  }
+
+  /// The fields of a line; at most one more than a right line has.
+  std::vector<std::string_view> split(std::string_view line) const {
+    std::vector<std::string_view> fields;
+    for (;;) {
+      const std::size_t comma = line.find(',');
+      fields.push_back(trimmed(line.substr(0, comma)));
+      if (comma == std::string_view::npos || fields.size() > columns) {
+        return fields;
+      }
+      line.remove_prefix(comma + 1);
+    }
+  }
+
+  void read_edge(std::string_view line) {
+    const auto fields = split(line);
+    if (fields.size() != order_.size()) {
+      refuse(fmt::format("{}, line {}", source_, line_), shown(line),
+             fmt::format("a line has {} columns, as the header", order_.size()));
+    }
+    Line edge{{}, 0, line_};
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      switch (order_[i]) {
+        case from:
+          edge.arc.from = read_rank(kNames[from], fields[i]);
+          break;
+        case to:
+          edge.arc.to = read_rank(kNames[to], fields[i]);
+          break;
+        default:
+          edge.weight = read_weight(fields[i]);
+      }
+    }
+    if (weighted_ && edge.arc.from != edge.arc.to && !(static_cast<float>(edge.weight) > 0)) {
+      refuse_field(kNames[weight], fmt::to_string(edge.weight),
+                   "an edge has a positive weight; leave out what is not heard");
+    }
+    lines_.push_back(edge);
+  }
+
+  Rank read_rank(std::string_view column, std::string_view field) {
+    Rank rank = 0;
+    const auto [end, fault] = std::from_chars(field.data(), field.data() + field.size(), rank);
+    if (fault != std::errc() || end != field.data() + field.size()) {
+      refuse_field(column, field, "a rank is a whole number from 0");
+    }
+    const int limit = given_nodes_ > 0 ? given_nodes_ : kMaxNodes;
+    if (rank < 0 || rank >= limit) {
+      refuse_field(column, field, fmt::format("ranks go from 0 to {}", limit - 1));
+    }
+    highest_ = std::max(highest_, rank);
+    return rank;
+  }
+
+  double read_weight(std::string_view field) const {
+    double value = 0;
+    const auto [end, fault] = std::from_chars(field.data(), field.data() + field.size(), value);
+    if (fault != std::errc() || end != field.data() + field.size() || !(value >= 0 && value <= 1)) {
+      refuse_field(kNames[weight], field, "a weight is a number from 0 to 1, e.g. 0.25");
+    }
+    return value;
+  }
+
+  void refuse_duplicates() {
+    std::vector<Line> sorted = lines_;
+    std::sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) {
+      return a.arc != b.arc ? a.arc < b.arc : a.number < b.number;
+    });
+    const auto twice = std::adjacent_find(
+        sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.arc == b.arc; });
+    if (twice != sorted.end()) {
+      line_ = (twice + 1)->number;
+      refuse_field("from,to", fmt::format("{},{}", twice->arc.from, twice->arc.to),
+                   fmt::format("line {} has this edge already", twice->number));
+    }
+  }
+
+  FileGraph collect() {
+    graph_.self.resize(static_cast<std::size_t>(graph_.nodes));
+    for (const Line& line : lines_) {
+      if (line.arc.from == line.arc.to) {
+        if (weighted_) {
+          graph_.self[static_cast<std::size_t>(line.arc.from)] = line.weight;
+        }
+        continue;
+      }
+      graph_.arcs.push_back(line.arc);
+      if (weighted_) {
+        graph_.weights.push_back(line.weight);
+      }
+    }
+    return std::move(graph_);
+  }
+
+  std::string_view text_;
+  std::string_view source_;
+  int given_nodes_ = 0;
+  std::size_t line_ = 0;
+  Rank highest_ = -1;
+  bool weighted_ = false;
+  std::vector<std::size_t> order_;  // the header's columns
+  std::vector<Line> lines_;
+  FileGraph graph_;
+};
+
+}  // namespace
+
+FileGraph parse_graph(std::string_view text, std::string_view source, int nodes) {
+  return Parser(text, source, nodes).parse();
+}
+
+std::string read_graph_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    refuse("topology file", path, "it cannot be opened for reading");
+  }
+  std::string text;
+  std::array<char, 1 << 16> block{};
+  while (file.read(block.data(), block.size()) || file.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kMaxGraphFileBytes) {
+      refuse("topology file", path,
+             fmt::format("it is longer than {} MiB", kMaxGraphFileBytes >> 20));
+    }
+  }
+  if (file.bad()) {
+    refuse("topology file", path, "it cannot be read; is it a folder?");
+  }
+  return text;
+}
+
+Weights file_weights(const FileGraph& graph, std::string_view source, bool lazy) {
+  const auto n = static_cast<std::size_t>(graph.nodes);
+  Weights weights;
+  std::vector<double> sums(n);
+  for (std::size_t k = 0; k < graph.arcs.size(); ++k) {
+    const Arc& arc = graph.arcs[k];
+    const double weight = lazy ? graph.weights[k] / 2 : graph.weights[k];
+    weights.edges.push_back({arc.from, arc.to, weight});
+    sums[static_cast<std::size_t>(arc.to)] += static_cast<double>(static_cast<float>(weight));
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!graph.self[i] && sums[i] > (lazy ? 0.5 : 1.0) + kSumTolerance) {
+      refuse(source, fmt::format("node {}", i),
+             fmt::format("the weights of what it hears sum to {:.9g}, more than 1; lower them, or "
+                         "give its own weight on a line {},{},WEIGHT",
+                         lazy ? 2 * sums[i] : sums[i], i, i));
+    }
+  }
+  if (std::none_of(graph.self.begin(), graph.self.end(),
+                   [](const auto& own) { return own.has_value(); })) {
+    return weights;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const double own = graph.self[i].value_or(0);
+    weights.self.push_back(!graph.self[i] ? std::max(0.0, 1 - sums[i])
+                           : lazy         ? (1 + own) / 2
+                                          : own);
+  }
+  return weights;
+}
+
+}  // namespace sotto::internal

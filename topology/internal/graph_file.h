@@ -1,0 +1,37 @@
+// Graphs from CSV files: header `from,to,weight` or `from,to`, one edge a line. Bounded; any bytes
+// give a graph or an Error that names file, line and column. Thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights.h"
+
+namespace sotto::internal {
+
+/// Larger files are refused.
+inline constexpr std::size_t kMaxGraphFileBytes = std::size_t{64} << 20;
+
+struct FileGraph {
+  int nodes = 0;
+  std::vector<Arc> arcs;  ///< in the file's order, self-loops left out
+  /// The weight with which `to` mixes what `from` says, for each arc; empty without that column.
+  std::vector<double> weights;
+  /// Own weights of the nodes that have a self-loop with a weight.
+  std::vector<std::optional<double>> self;
+};
+
+/// Parses the contents of the file called `source`; `nodes` 0 takes the highest rank + 1.
+FileGraph parse_graph(std::string_view text, std::string_view source, int nodes);
+
+/// Reads a whole file of at most kMaxGraphFileBytes.
+std::string read_graph_text(const std::string& path);
+
+/// The file's own weights. Where no node has a self-loop, rows complete to 1 exactly; where some
+/// have, their own weights are taken as they are, and only the others' rows complete to 1. `lazy`
+/// gives (I + W) / 2. Throws Error when a row to be completed already sums to more than 1.
+Weights file_weights(const FileGraph& graph, std::string_view source, bool lazy);
+
+}  // namespace sotto::internal

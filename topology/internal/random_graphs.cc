@@ -1,0 +1,228 @@
+// Random graphs. Every machine must draw the same graph from the same seed, so that only integer
+// arithmetic and comparisons decide; no library function that may differ in the last bit.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+#include <sotto/base/philox.h>
+
+#include "families.h"
+
+namespace sotto::internal {
+namespace {
+
+constexpr std::uint32_t kAttempts = 100;
+/// Erdős–Rényi graphs decide every pair, 2^29 at most.
+constexpr int kMaxErdosNodes = 1 << 15;
+/// Swaps tried per edge; the graph has forgotten where it started well before.
+constexpr std::size_t kSwapsPerEdge = 10;
+
+RandomStream graph_stream(const GraphRequest& request, std::uint32_t attempt) {
+  return RandomStream({.seed = request.seed, .purpose = Purpose::topology, .bucket = attempt});
+}
+
+/// Whether undirected edges join all nodes (union–find).
+bool joins_all(int nodes, const std::vector<Arc>& edges) {
+  std::vector<Rank> parent(static_cast<std::size_t>(nodes));
+  std::iota(parent.begin(), parent.end(), 0);
+  const auto root = [&](Rank node) {
+    while (parent[static_cast<std::size_t>(node)] != node) {
+      Rank& up = parent[static_cast<std::size_t>(node)];
+      up = parent[static_cast<std::size_t>(up)];
+      node = up;
+    }
+    return node;
+  };
+  int components = nodes;
+  for (const Arc& edge : edges) {
+    const Rank a = root(edge.from);
+    const Rank b = root(edge.to);
+    if (a != b) {
+      parent[static_cast<std::size_t>(a)] = b;
+      --components;
+    }
+  }
+  return components == 1;
+}
+
+/// A simple graph in which edges can trade ends.
+class SwappableGraph {
+ public:
+  /// The circulant graph of `degree`: a start that exists whenever a regular graph does.
+  SwappableGraph(int nodes, int degree) : neighbours_(static_cast<std::size_t>(nodes)) {
+    for (int hop = 1; hop <= degree / 2; ++hop) {
+      for (Rank i = 0; i < nodes; ++i) {
+        add({i, (i + hop) % nodes});
+      }
+    }
+    for (Rank i = 0; degree % 2 == 1 && i < nodes / 2; ++i) {
+      add({i, i + nodes / 2});
+    }
+  }
+
+  const std::vector<Arc>& edges() const { return edges_; }
+
+  /// Turns a–b and c–d into a–d and c–b, unless that would make a loop or a double edge.
+  void try_swap(RandomStream& random) {
+    Arc& first = edges_[random.below(edges_.size())];
+    Arc& second = edges_[random.below(edges_.size())];
+    if (random.below(2) == 1) {
+      std::swap(second.from, second.to);
+    }
+    const auto [a, b] = first;
+    const auto [c, d] = second;
+    if (a == c || a == d || b == c || b == d || adjacent(a, d) || adjacent(c, b)) {
+      return;
+    }
+    unlink(a, b);
+    unlink(c, d);
+    link(a, d);
+    link(c, b);
+    first.to = d;
+    second.to = b;
+  }
+
+ private:
+  std::vector<Rank>& of(Rank node) { return neighbours_[static_cast<std::size_t>(node)]; }
+
+  bool adjacent(Rank a, Rank b) { return std::binary_search(of(a).begin(), of(a).end(), b); }
+  void insert(Rank a, Rank b) { of(a).insert(std::lower_bound(of(a).begin(), of(a).end(), b), b); }
+  void erase(Rank a, Rank b) { of(a).erase(std::lower_bound(of(a).begin(), of(a).end(), b)); }
+  void link(Rank a, Rank b) {
+    insert(a, b);
+    insert(b, a);
+  }
+  void unlink(Rank a, Rank b) {
+    erase(a, b);
+    erase(b, a);
+  }
+  void add(Arc edge) {
+    edges_.push_back(edge);
+    link(edge.from, edge.to);
+  }
+
+  std::vector<Arc> edges_;
+  std::vector<std::vector<Rank>> neighbours_;  // sorted
+};
+
+/// A connected 2-regular graph is a ring: only the order of its nodes is random.
+std::vector<Arc> shuffled_ring(int nodes, RandomStream random) {
+  std::vector<Rank> order(static_cast<std::size_t>(nodes));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[random.below(i)]);
+  }
+  std::vector<Arc> edges;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    edges.push_back({order[i], order[(i + 1) % order.size()]});
+  }
+  return edges;
+}
+
+int parse_degree(const GraphRequest& request) {
+  int degree = 0;
+  const char* const end = request.argument.data() + request.argument.size();
+  const auto [at, fault] = std::from_chars(request.argument.data(), end, degree);
+  if (fault != std::errc() || at != end || degree < 0) {
+    refuse_graph(request, "the degree is a whole number, e.g. regular:4");
+  }
+  const std::int64_t n = request.nodes;
+  if (degree >= n) {
+    refuse_graph(request,
+                 fmt::format("{} nodes have degrees up to {}; take that or more nodes", n, n - 1));
+  }
+  if (n * degree % 2 != 0) {
+    refuse_graph(request, fmt::format("{} nodes of odd degree {} do not pair up; take an even "
+                                      "number of nodes, or degree {}",
+                                      n, degree, degree - 1 > 1 ? degree - 1 : degree + 1));
+  }
+  if ((degree == 0 && n > 1) || (degree == 1 && n > 2)) {
+    refuse_graph(request,
+                 fmt::format("{} nodes of degree {} are not connected; degree 2 or more would do",
+                             n, degree));
+  }
+  return degree;
+}
+
+double parse_probability(const GraphRequest& request) {
+  double probability = 0;
+  const char* const end = request.argument.data() + request.argument.size();
+  const auto [at, fault] = std::from_chars(request.argument.data(), end, probability);
+  if (fault != std::errc() || at != end || !(probability > 0 && probability <= 1)) {
+    refuse_graph(request, "the edge probability is above 0 and at most 1, e.g. erdos:0.3");
+  }
+  return probability;
+}
+
+/// Every pair is an edge with this probability. Nothing when some node stays alone.
+std::optional<std::vector<Arc>> draw_pairs(int nodes, double probability, RandomStream random) {
+  std::vector<Arc> edges;
+  std::vector<bool> met(static_cast<std::size_t>(nodes));
+  for (Rank i = 0; i < nodes; ++i) {
+    for (Rank j = i + 1; j < nodes; ++j) {
+      if (random.uniform() < probability) {
+        edges.push_back({i, j});
+        met[static_cast<std::size_t>(i)] = true;
+        met[static_cast<std::size_t>(j)] = true;
+      }
+    }
+    if (nodes > 1 && !met[static_cast<std::size_t>(i)]) {
+      return std::nullopt;
+    }
+  }
+  return edges;
+}
+
+}  // namespace
+
+Blueprint regular(const GraphRequest& request) {
+  require_nodes(request);
+  const int degree = parse_degree(request);
+  require_arcs(request, static_cast<std::size_t>(request.nodes) * static_cast<std::size_t>(degree));
+  Blueprint blueprint{fmt::format("regular:{}", degree), request.nodes, {}};
+  if (degree == 2) {
+    blueprint.rounds = {both_ways(shuffled_ring(request.nodes, graph_stream(request, 0)))};
+    return blueprint;
+  }
+  for (std::uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
+    SwappableGraph graph(request.nodes, degree);
+    RandomStream random = graph_stream(request, attempt);
+    for (std::size_t i = 0; i < kSwapsPerEdge * graph.edges().size(); ++i) {
+      graph.try_swap(random);
+    }
+    if (joins_all(request.nodes, graph.edges())) {
+      blueprint.rounds = {both_ways(graph.edges())};
+      return blueprint;
+    }
+  }
+  refuse_graph(request, fmt::format("none of {} graphs drawn was connected; another seed or a "
+                                    "higher degree would do",
+                                    kAttempts));
+}
+
+Blueprint erdos(const GraphRequest& request) {
+  require_nodes(request);
+  const double probability = parse_probability(request);
+  if (request.nodes > kMaxErdosNodes) {
+    refuse_graph(request, fmt::format("{} nodes; up to {} can be drawn pair by pair, regular:K "
+                                      "takes more",
+                                      request.nodes, kMaxErdosNodes));
+  }
+  const double n = request.nodes;
+  require_arcs(request, static_cast<std::size_t>(n * (n - 1) * probability));
+  for (std::uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
+    auto edges = draw_pairs(request.nodes, probability, graph_stream(request, attempt));
+    if (edges && joins_all(request.nodes, *edges)) {
+      return {fmt::format("erdos:{}", probability), request.nodes, {both_ways(std::move(*edges))}};
+    }
+  }
+  refuse_graph(request,
+               fmt::format("none of {} graphs drawn was connected; {} nodes want a probability of "
+                           "about {:.2g}",
+                           kAttempts, request.nodes, std::min(1.0, 2 * std::log(n) / n)));
+}
+
+}  // namespace sotto::internal
