@@ -1,1 +1,67 @@
 #include <sotto/compress/compressor.h>
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+
+namespace sotto {
+
+std::string_view contract_kind_name(ContractKind kind) {
+  switch (kind) {
+    case ContractKind::any:
+      return "any";
+    case ContractKind::exact:
+      return "exact";
+    case ContractKind::unbiased:
+      return "unbiased";
+    case ContractKind::unbiased_absolute:
+      return "unbiased with an absolute error bound";
+    case ContractKind::contraction:
+      return "contraction";
+  }
+  return "unknown";
+}
+
+bool Contract::meets(ContractKind kind) const {
+  switch (kind) {
+    case ContractKind::any:
+      return true;
+    case ContractKind::exact:
+      return alpha == 0;
+    case ContractKind::unbiased:
+      return unbiased && std::isfinite(alpha);
+    case ContractKind::unbiased_absolute:
+      return unbiased && std::isfinite(absolute_per_element);
+    case ContractKind::contraction:
+      return delta > 0;
+  }
+  return false;
+}
+
+std::string Contract::describe() const {
+  if (alpha == 0) {
+    return "exact";
+  }
+  if (unbiased && std::isfinite(alpha)) {
+    return fmt::format("unbiased, α ≤ {:.2g}", alpha);
+  }
+  if (unbiased && std::isfinite(absolute_per_element)) {
+    return fmt::format("unbiased, standard error ≤ {:.2g} per element", absolute_per_element);
+  }
+  if (delta > 0.99) {
+    return fmt::format("contraction, δ ≥ 1 − {:.2g}", 1 - delta);
+  }
+  return delta > 0 ? fmt::format("contraction, δ ≥ {:.2g}", delta) : "no contract";
+}
+
+std::size_t Compressor::encode_residual(std::span<float> v, const RandomKey& key,
+                                        std::span<std::byte> out) {
+  const std::size_t used = encode(v, key, out);
+  const Status status = decode_add(out.first(used), -1.0F, v);
+  check(status.ok(), "an encoding of finite values decodes");
+  return used;
+}
+
+}  // namespace sotto

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <sotto/base/philox.h>
 #include <sotto/base/status.h>
@@ -30,7 +31,9 @@ enum class ContractKind {
 
 std::string_view contract_kind_name(ContractKind kind);
 
-/// What holds for every finite x of the dimension asked for (worst case, not typical).
+/// What holds for every finite x of the dimension asked for (worst case, not typical), as long as
+/// the encoding saturates nothing (Compressor::saturated), and up to the rounding of float32: each
+/// bound on E‖C(x) − x‖² has d × floor_per_element² on top.
 struct Contract {
   bool unbiased = false;
   /// Relative bound α; infinity when there is none.
@@ -39,6 +42,8 @@ struct Contract {
   double absolute_per_element = std::numeric_limits<double>::infinity();
   /// δ of the contraction; 0 when there is none.
   double delta = 0;
+  /// Resolution of the format, below which it loses small elements altogether.
+  double floor_per_element = 0;
 
   bool meets(ContractKind kind) const;
   /// One line, e.g. "unbiased, α ≤ 0.089".
@@ -60,7 +65,8 @@ class Compressor {
   virtual std::unique_ptr<Compressor> clone() const = 0;
 
   /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
-  /// Deterministic in (x, key). Returns the bytes used.
+  /// Deterministic in (x, key); keys must differ between encodings whose noise is to be
+  /// independent. Returns the bytes used.
   virtual std::size_t encode(std::span<const float> x, const RandomKey& key,
                              std::span<std::byte> out) = 0;
 
@@ -75,8 +81,8 @@ class Compressor {
   virtual std::size_t encode_residual(std::span<float> v, const RandomKey& key,
                                       std::span<std::byte> out);
 
-  /// Elements that the last encode could not represent and clamped (fixed grids, fp16); 0
-  /// elsewhere.
+  /// Elements that the last encode found outside the format's range and clamped: chiefly fixed
+  /// grids and fp16; the others only near the end of float32's own range.
   virtual std::size_t saturated() const { return 0; }
 };
 

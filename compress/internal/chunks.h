@@ -1,0 +1,46 @@
+// How a vector is cut into chunks that share a scale, and where their packed codes stand.
+// A plain value; thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <sotto/kernels/ops.h>
+
+namespace sotto::internal {
+
+/// The largest chunk length that a payload's header can name.
+inline constexpr std::uint64_t kMaxChunk = std::numeric_limits<std::uint32_t>::max();
+
+class Chunks {
+ public:
+  /// `length` 0 puts the whole vector into one chunk.
+  Chunks(std::size_t elements, std::size_t length, int bits)
+      : elements_(elements),
+        length_(length == 0 ? std::max<std::size_t>(elements, 1) : length),
+        bits_(bits) {}
+
+  std::size_t count() const { return elements_ / length_ + (elements_ % length_ != 0 ? 1 : 0); }
+  /// Elements of the largest chunk.
+  std::size_t longest() const { return std::min(length_, elements_); }
+  /// First element of chunk `index`.
+  std::size_t first(std::size_t index) const { return index * length_; }
+  std::size_t size(std::size_t index) const { return std::min(length_, elements_ - first(index)); }
+
+  /// Each chunk's codes start on a byte of their own, so that any length can be cut.
+  std::size_t code_bytes(std::size_t index) const { return packed_bytes(size(index), bits_); }
+  std::size_t code_offset(std::size_t index) const { return index * packed_bytes(length_, bits_); }
+  std::size_t total_code_bytes() const {
+    return elements_ / length_ * packed_bytes(length_, bits_) +
+           packed_bytes(elements_ % length_, bits_);
+  }
+
+ private:
+  std::size_t elements_;
+  std::size_t length_;
+  int bits_;
+};
+
+}  // namespace sotto::internal

@@ -1,0 +1,160 @@
+#include "spec.h"
+
+#include <charconv>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+
+#include "chunks.h"
+
+namespace sotto::internal {
+namespace {
+
+/// Cuts `text` at each `separator`; always gives at least one piece.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    pieces.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) {
+      return pieces;
+    }
+    text.remove_prefix(at + 1);
+  }
+}
+
+/// The whole of `text` as a number, or nothing.
+template <typename T>
+std::optional<T> parse(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+}  // namespace
+
+SpecReader::SpecReader(std::string_view spec) : spec_(spec) {
+  const auto pieces = split(spec, ',');
+  arguments_ = split(pieces.front(), ':');
+  name_ = arguments_.front();
+  arguments_.erase(arguments_.begin());
+  for (std::size_t i = 1; i < pieces.size(); ++i) {
+    add_parameter(pieces[i]);
+  }
+}
+
+void SpecReader::add_parameter(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos) {
+    reject("parameter", text, "parameters are written name=value");
+  }
+  const Parameter parameter{text.substr(0, equals), text.substr(equals + 1)};
+  for (const Parameter& other : parameters_) {
+    if (other.name == parameter.name) {
+      reject(parameter.name, parameter.value, "it is given twice");
+    }
+  }
+  parameters_.push_back(parameter);
+}
+
+std::string_view SpecReader::take_argument(std::string_view label, std::string_view wanted) {
+  if (next_argument_ == arguments_.size()) {
+    reject(label, "", fmt::format("{} would do, written {}:{}", wanted, name_, label));
+  }
+  return arguments_[next_argument_++];
+}
+
+int SpecReader::take_integer(std::string_view label, int low, int high) {
+  const std::string wanted = fmt::format("an integer from {} to {}", low, high);
+  const auto text = take_argument(label, wanted);
+  const auto value = parse<int>(text);
+  if (!value || *value < low || *value > high) {
+    reject(label, text, wanted + " would do");
+  }
+  return *value;
+}
+
+double SpecReader::take_double(std::string_view label, std::string_view wanted) {
+  const auto text = take_argument(label, wanted);
+  const auto value = parse<double>(text);
+  if (!value) {
+    reject(label, text, fmt::format("{} would do", wanted));
+  }
+  return *value;
+}
+
+float SpecReader::take_float(std::string_view label, std::string_view wanted) {
+  const auto text = take_argument(label, wanted);
+  const auto value = parse<float>(text);
+  if (!value) {
+    reject(label, text, fmt::format("{} would do", wanted));
+  }
+  return *value;
+}
+
+std::optional<std::string_view> SpecReader::take_parameter(std::string_view name) {
+  for (Parameter& parameter : parameters_) {
+    if (parameter.name == name) {
+      parameter.taken = true;
+      return parameter.value;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> SpecReader::chunk() {
+  const auto text = take_parameter("chunk");
+  if (!text) {
+    return std::nullopt;
+  }
+  const auto value = parse<std::uint64_t>(*text);
+  if (!value || *value > kMaxChunk) {
+    reject("chunk", *text,
+           fmt::format("a number of elements from 1 to {}, or 0 for the whole vector, would do",
+                       kMaxChunk));
+  }
+  return static_cast<std::size_t>(*value);
+}
+
+std::optional<std::size_t> SpecReader::choice(std::string_view parameter,
+                                              std::initializer_list<std::string_view> choices) {
+  const auto text = take_parameter(parameter);
+  if (!text) {
+    return std::nullopt;
+  }
+  std::size_t index = 0;
+  for (const std::string_view candidate : choices) {
+    if (*text == candidate) {
+      return index;
+    }
+    ++index;
+  }
+  reject(parameter, *text, fmt::format("one of {} would do", fmt::join(choices, ", ")));
+}
+
+void SpecReader::finish() const {
+  if (next_argument_ < arguments_.size()) {
+    reject("argument", arguments_[next_argument_],
+           fmt::format("{} takes {} of them", name_, next_argument_));
+  }
+  for (const Parameter& parameter : parameters_) {
+    if (!parameter.taken) {
+      reject(parameter.name, parameter.value,
+             fmt::format("{} has no parameter of this name", name_));
+    }
+  }
+}
+
+void SpecReader::reject(std::string_view label, std::string_view value,
+                        std::string_view wanted) const {
+  refuse(fmt::format("compressor {}: {}", spec_, label), value, wanted);
+}
+
+}  // namespace sotto::internal

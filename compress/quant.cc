@@ -1,0 +1,185 @@
+#include <sotto/compress/quant.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "internal/chunks.h"
+#include "internal/contracts.h"
+#include "internal/payload.h"
+
+namespace sotto {
+namespace {
+
+using internal::Chunks;
+
+constexpr std::size_t kHeaderBytes = sizeof(std::uint8_t) + sizeof(std::uint32_t);
+constexpr std::size_t kScaleBytes = 2 * sizeof(float);
+
+/// 1 / step must be finite.
+constexpr float kSmallestStep = 0x1p-126F;
+/// The widest grid: so far below float32's largest value that no grid point rounds beyond it.
+constexpr float kWidest = 0x1.fffffp127F;
+
+/// `range`, cut down to what a grid can span.
+MinMax spannable(MinMax range) {
+  range = {std::max(range.min, -kWidest), std::min(range.max, kWidest)};
+  if (range.max - range.min > kWidest) {
+    range = {std::max(range.min, -kWidest / 2), std::min(range.max, kWidest / 2)};
+  }
+  return range;
+}
+
+Grid stochastic_grid(MinMax range, int bits) {
+  Grid grid{.origin = range.min, .step = 0, .bits = bits};
+  if (range.min < range.max) {
+    range = spannable(range);
+    grid.origin = range.min;
+    grid.step =
+        std::max((range.max - range.min) / static_cast<float>(grid.max_code()), kSmallestStep);
+  }
+  return grid;
+}
+
+Grid nearest_grid(MinMax range, int bits) {
+  Grid grid{.origin = 0, .step = 0, .bits = bits};
+  range = spannable({std::min(range.min, 0.0F), std::max(range.max, 0.0F)});
+  if (range.min < range.max) {
+    const auto steps = static_cast<float>(grid.max_code());
+    grid.step = std::max((range.max - range.min) / steps, kSmallestStep);
+    const float zero_point = std::min(std::floor(-range.min / grid.step + 0.5F), steps);
+    grid.origin = 0.0F - zero_point * grid.step;
+  }
+  return grid;
+}
+
+/// Whether every value that the grid can name is finite.
+Status check_grid(const Grid& grid, std::size_t chunk) {
+  const float top = grid.origin + static_cast<float>(grid.max_code()) * grid.step;
+  if (!std::isfinite(grid.origin) || !std::isfinite(top)) {
+    return internal::non_finite(fmt::format("quant: chunk {} reaches from {} in steps of {}", chunk,
+                                            grid.origin, grid.step));
+  }
+  if (grid.step < 0) {
+    return internal::malformed(fmt::format("quant: chunk {} has step {}", chunk, grid.step));
+  }
+  return {};
+}
+
+class QuantCompressor final : public Compressor {
+ public:
+  QuantCompressor(const QuantOptions& options, const Ops& ops) : options_(options), ops_(ops) {}
+
+  std::string spec() const override {
+    return fmt::format("quant:{},chunk={},rounding={}", options_.bits, options_.chunk,
+                       stochastic() ? "stochastic" : "nearest");
+  }
+  std::uint16_t wire_id() const override { return kQuantWireId; }
+  std::size_t max_bytes(std::size_t elements) const override {
+    const Chunks chunks = cut(elements);
+    return kHeaderBytes + chunks.count() * kScaleBytes + chunks.total_code_bytes();
+  }
+  Contract contract(std::size_t elements) const override;
+  std::unique_ptr<Compressor> clone() const override {
+    return std::make_unique<QuantCompressor>(*this);
+  }
+
+  std::size_t encode(std::span<const float> x, const RandomKey& key,
+                     std::span<std::byte> out) override;
+  Status decode_add(std::span<const std::byte> bytes, float scale,
+                    std::span<float> y) const override;
+  std::size_t saturated() const override { return saturated_; }
+
+ private:
+  bool stochastic() const { return options_.rounding == Rounding::stochastic; }
+  Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
+  Grid grid_at(std::span<const std::byte> scales, std::size_t chunk) const {
+    return {.origin = internal::load<float>(scales, 2 * chunk),
+            .step = internal::load<float>(scales, 2 * chunk + 1),
+            .bits = options_.bits};
+  }
+
+  QuantOptions options_;
+  const Ops& ops_;
+  std::size_t saturated_ = 0;
+};
+
+Contract QuantCompressor::contract(std::size_t elements) const {
+  const auto n = static_cast<double>(cut(elements).longest());
+  const double steps = Grid{.bits = options_.bits}.max_code();
+  Contract contract =
+      stochastic() ? internal::unbiased_contract(n / (2 * steps * steps))
+                   : internal::contraction_contract((steps * steps - 1) / (steps * steps + n - 1));
+  contract.floor_per_element = static_cast<double>(kSmallestStep) / 2;
+  return contract;
+}
+
+std::size_t QuantCompressor::encode(std::span<const float> x, const RandomKey& key,
+                                    std::span<std::byte> out) {
+  const Chunks chunks = cut(x.size());
+  ByteWriter writer(out);
+  writer.write(static_cast<std::uint8_t>(options_.bits));
+  writer.write(static_cast<std::uint32_t>(options_.chunk));
+  ByteWriter scales(writer.reserve(chunks.count() * kScaleBytes));
+  const auto codes = writer.reserve(chunks.total_code_bytes());
+  saturated_ = 0;
+  for (std::size_t i = 0; i < chunks.count(); ++i) {
+    const auto piece = x.subspan(chunks.first(i), chunks.size(i));
+    const MinMax range = ops_.min_max(piece);
+    const Grid grid =
+        stochastic() ? stochastic_grid(range, options_.bits) : nearest_grid(range, options_.bits);
+    scales.write(grid.origin);
+    scales.write(grid.step);
+    saturated_ += ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i),
+                                     codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)));
+  }
+  return writer.position();
+}
+
+Status QuantCompressor::decode_add(std::span<const std::byte> bytes, float scale,
+                                   std::span<float> y) const {
+  if (auto status = internal::check_length("quant", bytes.size(), max_bytes(y.size())); !status) {
+    return status;
+  }
+  const Chunks chunks = cut(y.size());
+  ByteReader reader(bytes);
+  const auto bits = reader.read<std::uint8_t>();
+  const auto chunk = reader.read<std::uint32_t>();
+  if (bits != options_.bits || chunk != options_.chunk) {
+    return internal::malformed(fmt::format("quant: {} bits in chunks of {} where {} in {} are due",
+                                           bits, chunk, options_.bits, options_.chunk));
+  }
+  const auto scales = reader.take(chunks.count() * kScaleBytes);
+  const auto codes = reader.take(chunks.total_code_bytes());
+  for (std::size_t i = 0; i < chunks.count(); ++i) {
+    if (auto status = check_grid(grid_at(scales, i), i); !status) {
+      return status;
+    }
+    const auto piece = codes.subspan(chunks.code_offset(i), chunks.code_bytes(i));
+    if (!internal::padding_is_zero(piece, chunks.size(i), options_.bits)) {
+      return internal::malformed(fmt::format("quant: padding of chunk {} is not zero", i));
+    }
+  }
+  for (std::size_t i = 0; i < chunks.count(); ++i) {
+    ops_.unpack_axpy(scale, codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)),
+                     grid_at(scales, i), y.subspan(chunks.first(i), chunks.size(i)));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::unique_ptr<Compressor> make_quant(const QuantOptions& options, const Ops& ops) {
+  if (options.bits < 1 || options.bits > 8) {
+    refuse("quant bits", std::to_string(options.bits), "an integer from 1 to 8 would do");
+  }
+  if (options.chunk > internal::kMaxChunk) {
+    refuse("quant chunk", std::to_string(options.chunk), "at most 2^32 − 1 elements");
+  }
+  return std::make_unique<QuantCompressor>(options, ops);
+}
+
+}  // namespace sotto

@@ -1,0 +1,97 @@
+// What every compressor must do, whatever its contract.
+#include "cases.h"
+
+using namespace sotto;
+using namespace sotto_test;
+
+namespace {
+
+template <typename Visit>
+void for_each_case(Visit&& visit) {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    const auto compressor = make_compressor(spec);
+    for (const std::size_t n : kLengths) {
+      CAPTURE(n);
+      for (const NamedVector& vector : vectors(n)) {
+        CAPTURE(vector.name);
+        visit(*compressor, vector.values);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what is encoded fits max_bytes and decodes to finite values") {
+  for_each_case([](Compressor& compressor, const std::vector<float>& x) {
+    const auto bytes = encoded(compressor, x, key_of(1));
+    CHECK(compressor.saturated() <= x.size());
+    CHECK(all_finite(decoded(compressor, bytes, x.size())));
+  });
+}
+
+TEST_CASE("equal inputs give equal bytes, also from a clone and from the reference kernels") {
+  for_each_case([](Compressor& compressor, const std::vector<float>& x) {
+    const auto bytes = encoded(compressor, x, key_of(1));
+    CHECK(encoded(compressor, x, key_of(1)) == bytes);
+    CHECK(encoded(*compressor.clone(), x, key_of(1)) == bytes);
+    const auto reference = make_compressor(compressor.spec(), ContractKind::any, reference_ops());
+    CHECK(encoded(*reference, x, key_of(1)) == bytes);
+    CHECK(same_bits(decoded(*reference, bytes, x.size()), decoded(compressor, bytes, x.size())));
+  });
+}
+
+TEST_CASE("decode_add is decoding, scaling and adding, bit for bit") {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    const auto compressor = make_compressor(spec);
+    for (const std::size_t n : kLengths) {
+      CAPTURE(n);
+      const auto bytes = encoded(*compressor, gaussian(n), key_of(2));
+      const auto c = decoded(*compressor, bytes, n);
+      for (const float scale : {1.0F, -1.0F, 1.0F / 3.0F, 0.0F, 17.3F}) {
+        CAPTURE(scale);
+        const auto start = uniform(n, 5.0);
+        std::vector<float> expected = start;
+        for (std::size_t i = 0; i < n; ++i) {
+          const float product = scale * c[i];
+          expected[i] = start[i] + product;
+        }
+        std::vector<float> y = start;
+        REQUIRE(compressor->decode_add(bytes, scale, y).ok());
+        CHECK(same_bits(y, expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("encode_residual is encode followed by subtracting what was sent, bit for bit") {
+  for_each_case([](Compressor& compressor, const std::vector<float>& x) {
+    const auto bytes = encoded(compressor, x, key_of(3));
+    std::vector<float> expected = x;
+    REQUIRE(compressor.decode_add(bytes, -1.0F, expected).ok());
+    std::vector<float> v = x;
+    std::vector<std::byte> out(compressor.max_bytes(x.size()));
+    const std::size_t used = compressor.encode_residual(v, key_of(3), out);
+    CHECK(std::ranges::equal(std::span(out).first(used), bytes));
+    CHECK(same_bits(v, expected));
+  });
+}
+
+TEST_CASE("payloads may start at any address") {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    const auto compressor = make_compressor(spec);
+    const auto x = gaussian(1000);
+    const auto bytes = encoded(*compressor, x, key_of(4));
+    const auto expected = decoded(*compressor, bytes, x.size());
+    for (std::size_t offset = 1; offset < 8; ++offset) {
+      std::vector<std::byte> moved(offset + compressor->max_bytes(x.size()));
+      const std::size_t used = compressor->encode(x, key_of(4), std::span(moved).subspan(offset));
+      const auto view = std::span<const std::byte>(moved).subspan(offset, used);
+      CHECK(std::ranges::equal(view, bytes));
+      CHECK(same_bits(decoded(*compressor, view, x.size()), expected));
+    }
+  }
+}

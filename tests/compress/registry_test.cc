@@ -1,0 +1,124 @@
+#include <sotto/compress/registry.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+
+using namespace sotto;
+
+namespace {
+
+std::string error_of(std::string_view spec) {
+  try {
+    make_compressor(spec);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool says(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+TEST_CASE("every family's example builds, and its specification builds it again") {
+  std::set<std::uint16_t> ids;
+  for (const CompressorInfo& info : compressors()) {
+    CAPTURE(info.name);
+    const auto compressor = make_compressor(info.example);
+    CHECK(compressor->wire_id() == info.wire_id);
+    CHECK(ids.insert(info.wire_id).second);
+    CHECK(make_compressor(compressor->spec())->spec() == compressor->spec());
+    CHECK(compressor->clone()->spec() == compressor->spec());
+    CHECK(std::string_view(info.example).starts_with(info.name));
+    CHECK(std::string_view(info.synopsis).starts_with(info.name));
+  }
+}
+
+TEST_CASE("a specification is printed with all its parameters") {
+  CHECK(make_compressor("quant:8")->spec() == "quant:8,chunk=1024,rounding=stochastic");
+  CHECK(make_compressor("quant:3,rounding=nearest,chunk=0")->spec() ==
+        "quant:3,chunk=0,rounding=nearest");
+  CHECK(make_compressor("sign")->spec() == "sign,chunk=4096,scale=mean");
+  CHECK(make_compressor("topk:0.1")->spec() == "topk:0.1");
+  CHECK(make_compressor("topk:1e-3")->spec() == "topk:0.001");
+}
+
+TEST_CASE("what is needed decides the form only where the specification does not") {
+  const auto form = [](std::string_view spec, ContractKind need) {
+    return make_compressor(spec, need)->spec();
+  };
+  CHECK(says(form("quant:4", ContractKind::any), "stochastic"));
+  CHECK(says(form("quant:4", ContractKind::unbiased), "stochastic"));
+  CHECK(says(form("quant:4", ContractKind::contraction), "nearest"));
+  CHECK(says(form("quant:4,rounding=stochastic", ContractKind::contraction), "stochastic"));
+  CHECK(says(form("quant:4,rounding=nearest", ContractKind::unbiased), "nearest"));
+}
+
+TEST_CASE("a refusal names the parameter, the value and what would do") {
+  const std::string bits = error_of("quant:9");
+  CHECK(says(bits, "quant:9: B: '9' is refused"));
+  CHECK(says(bits, "1 to 8"));
+  const std::string unknown = error_of("gzip");
+  CHECK(says(unknown, "'gzip'"));
+  for (const CompressorInfo& info : compressors()) {
+    CHECK(says(unknown, info.synopsis));
+  }
+  CHECK(says(error_of("sign,chunk=-1"), "chunk: '-1'"));
+  CHECK(says(error_of("sign,scale=max"), "mean, l2"));
+  CHECK(says(error_of("topk:0"), "KEEP: '0'"));
+  CHECK(says(error_of("topk"), "topk:KEEP"));
+  CHECK(says(error_of("sign,size=4"), "size: '4'"));
+}
+
+TEST_CASE("nothing half understood is built") {
+  for (const auto* spec : {"",
+                           "quant",
+                           "quant:",
+                           "quant:0",
+                           "quant:9",
+                           "quant:4x",
+                           "quant: 4",
+                           "quant:4.0",
+                           "quant:+4",
+                           "quant:-4",
+                           "quant:4:4",
+                           "quant:4,",
+                           "quant:4,chunk",
+                           "quant:4,chunk=",
+                           "quant:4,chunk=-1",
+                           "quant:4,=3",
+                           "quant:4,b=3",
+                           "quant:4,chunk=1e3",
+                           "quant:4,chunk=4294967296",
+                           "quant:4,chunk=8,chunk=8",
+                           "quant:4,rounding=up",
+                           "quant:4,rounding=",
+                           "Quant:4",
+                           " quant:4",
+                           "none:1",
+                           "none,chunk=4",
+                           "none,",
+                           "sign:1",
+                           "sign,chunk=18446744073709551616",
+                           "sign,chunk=0x10",
+                           "topk:",
+                           "topk:0",
+                           "topk:-0.1",
+                           "topk:1.01",
+                           "topk:nan",
+                           "topk:inf",
+                           "topk:1e400",
+                           "topk:1%",
+                           "topk:0.1,chunk=4",
+                           "topk:0.1:2"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_AS(make_compressor(spec), Error);
+  }
+}
