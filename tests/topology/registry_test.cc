@@ -111,7 +111,7 @@ TEST_CASE("degenerate grids have no loops and no double edges") {
 }
 
 TEST_CASE("random regular graphs are regular, connected, and their seed's own") {
-  for (const std::pair<int, int> size :
+  for (const std::pair<int, int>& size :
        {std::pair{1, 0}, {2, 1}, {3, 2}, {4, 3}, {8, 3}, {9, 4}, {50, 2}, {50, 49}, {101, 6}}) {
     const int nodes = size.first;
     const int degree = size.second;
