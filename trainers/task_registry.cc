@@ -10,6 +10,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/trainers/digits.h>
+#include <sotto/trainers/loaders.h>
 #include <sotto/trainers/model.h>
 #include <sotto/trainers/partition.h>
 #include <sotto/trainers/sampler.h>
@@ -39,10 +40,28 @@ TaskData load_digits(std::string_view spec) {
   return data;
 }
 
-constexpr std::array<Entry, 1> kEntries = {{
+TaskData load_mnist_task(std::string_view spec) {
+  TaskData data;
+  data.dataset = load_mnist(parse_task_spec(spec, true, {}).path);
+  return data;
+}
+
+TaskData load_quadratic_task(std::string_view spec) {
+  TaskData data;
+  data.quadratic = load_quadratic(parse_task_spec(spec, true, {}).path);
+  return data;
+}
+
+constexpr std::array<Entry, 3> kEntries = {{
     {{"digits", "digits[,train=N][,test=N][,seed=S]",
       "generated 28 × 28 images of drawn digits, 10 classes; needs no file", "mlp:64"},
      load_digits},
+    {{"mnist", "mnist:DIR", "MNIST and its relatives from IDX files, gzip or not, 10 classes",
+      "mlp:64"},
+     load_mnist_task},
+    {{"quadratic", "quadratic:FILE",
+      "½ Σ h (x − c)² with h and c of each node from a JSON file; exact gradients", ""},
+     load_quadratic_task},
 }};
 
 constexpr auto kInfos = [] {
@@ -67,7 +86,26 @@ void require_batch(std::size_t batch, std::size_t features) {
   }
 }
 
+/// A quadratic has neither a model, nor examples to split, and brings its nodes with it.
+void require_plain(const TaskData& data, const TaskOptions& options) {
+  if (!options.model.empty()) {
+    refuse("model", options.model, fmt::format("{} is a model itself; leave it out", data.spec));
+  }
+  if (options.partition != "iid") {
+    refuse("partition", options.partition,
+           fmt::format("{} has no examples to split; leave it out", data.spec));
+  }
+  if (const int nodes = *data.nodes(); options.nodes != nodes) {
+    refuse("nodes", fmt::to_string(options.nodes),
+           fmt::format("{} describes {} node(s)", data.spec, nodes));
+  }
+}
+
 }  // namespace
+
+std::optional<int> TaskData::nodes() const {
+  return quadratic ? std::optional(static_cast<int>(quadratic->nodes.size())) : std::nullopt;
+}
 
 std::span<const TaskInfo> tasks() { return kInfos; }
 
@@ -89,6 +127,10 @@ std::shared_ptr<const TaskData> load_task(std::string_view spec) {
 
 TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options)
     : data_(std::move(data)), options_(std::move(options)) {
+  if (data_->quadratic) {
+    require_plain(*data_, options_);
+    return;
+  }
   if (options_.model.empty()) {
     options_.model = data_->default_model;
   }
@@ -109,6 +151,9 @@ std::vector<std::size_t> TaskFactory::examples_per_node() const {
 
 std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   check(rank >= 0 && rank < options_.nodes, "the rank of a node of the job");
+  if (data_->quadratic) {
+    return std::make_unique<QuadraticTask>(data_->quadratic, rank);
+  }
   Sampler sampler(shards_[static_cast<std::size_t>(rank)], options_.batch, options_.seed, rank);
   return std::make_unique<SupervisedTask>(data_->dataset,
                                           make_model(options_.model, input_of(*data_->dataset)),

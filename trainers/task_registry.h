@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/trainers/dataset.h>
+#include <sotto/trainers/quadratic.h>
 #include <sotto/trainers/task.h>
 
 namespace sotto {
@@ -37,7 +39,12 @@ std::span<const TaskInfo> tasks();
 struct TaskData {
   std::string spec;           ///< what it was loaded from
   std::string default_model;  ///< empty where the task is the model
+  /// Exactly one of the two is there.
   std::shared_ptr<const Dataset> dataset;
+  std::shared_ptr<const QuadraticProblem> quadratic;
+
+  /// The number of nodes that the job must have, where the data say so.
+  std::optional<int> nodes() const;
 };
 
 /// Reads or generates the data of the task that `spec` names: `NAME[:PATH][,parameter=value…]`.

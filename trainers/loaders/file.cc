@@ -1,0 +1,49 @@
+#include "file.h"
+
+#include <fstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto {
+
+void refuse_file(const std::filesystem::path& path, std::string_view place,
+                 std::string_view reason) {
+  throw Error(place.empty() ? fmt::format("{}: {}", path.string(), reason)
+                            : fmt::format("{}: {}: {}", path.string(), place, reason));
+}
+
+std::uint64_t regular_file_size(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    refuse_file(path, "", "there is no such file");
+  }
+  // A pipe or a device could keep us waiting for ever.
+  if (!std::filesystem::is_regular_file(status)) {
+    refuse_file(path, "", "a regular file is expected");
+  }
+  const std::uint64_t size = std::filesystem::file_size(path, error);
+  if (error) {
+    refuse_file(path, "", error.message());
+  }
+  return size;
+}
+
+std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
+  const std::uint64_t size = regular_file_size(path);
+  if (size > max_bytes) {
+    refuse_file(path, "", fmt::format("it has {} bytes; {} is the limit", size, max_bytes));
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string content(size, '\0');
+  in.read(content.data(), static_cast<std::streamsize>(size));
+  if (!in || in.gcount() != static_cast<std::streamsize>(size)) {
+    refuse_file(path, "", "it cannot be read");
+  }
+  return content;
+}
+
+}  // namespace sotto

@@ -1,0 +1,24 @@
+// Whole files into memory, within bounds.
+//
+// Private to the loaders. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+/// Throws Error "PATH: PLACE: REASON"; an empty place is left out.
+[[noreturn]] void refuse_file(const std::filesystem::path& path, std::string_view place,
+                              std::string_view reason);
+
+/// The size of a regular file. Throws Error if there is none at `path`.
+std::uint64_t regular_file_size(const std::filesystem::path& path);
+
+/// The content of a regular file of at most `max_bytes`. Throws Error.
+std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes);
+
+}  // namespace sotto
