@@ -1,0 +1,135 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sotto/kernels/host/half.cc"
+#include <hwy/foreach_target.h>
+
+#include "vectors-inl.h"
+
+// Integer arithmetic rather than the processors' conversions: those differ in overflow and NaNs,
+// and memory is slower than either.
+HWY_BEFORE_NAMESPACE();
+namespace sotto::HWY_NAMESPACE {
+
+constexpr uint32_t kMagnitude = 0x7FFFFFFF;
+constexpr uint32_t kInfinity = 0x7F800000;
+
+/// Finite magnitudes without their last kDropped bits, rounded to nearest even.
+template <int kDropped>
+HWY_INLINE VecU round_bits(VecU magnitude) {
+  const U32 d;
+  const VecU odd = hn::And(hn::ShiftRight<kDropped>(magnitude), hn::Set(d, 1));
+  const VecU almost_half = hn::Set(d, (1U << (kDropped - 1)) - 1U);
+  return hn::ShiftRight<kDropped>(hn::Add(magnitude, hn::Add(almost_half, odd)));
+}
+
+/// Stores `half` with x's sign, or the format's infinity or NaN where x is one.
+template <class Access>
+HWY_INLINE void store_half(const Access& access, VecU x, VecU half, uint32_t infinity, uint32_t nan,
+                           uint16_t* out) {
+  const U32 d;
+  const VecU magnitude = hn::And(x, hn::Set(d, kMagnitude));
+  const VecU limit = hn::Set(d, kInfinity);
+  half = hn::IfThenElse(hn::Eq(magnitude, limit), hn::Set(d, infinity), half);
+  half = hn::IfThenElse(hn::Gt(magnitude, limit), hn::Set(d, nan), half);
+  const VecU sign = hn::ShiftRight<16>(hn::AndNot(hn::Set(d, kMagnitude), x));
+  access.store(hn::DemoteTo(U16(), hn::BitCast(I32(), hn::Or(half, sign))), U16(), out);
+}
+
+void to_fp16(const float* x, uint16_t* out, size_t count) {
+  const F32 df;
+  const U32 d;
+  for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
+    const VecU bits = hn::BitCast(d, access.load(df, x + i));
+    const VecU magnitude = hn::And(bits, hn::Set(d, kMagnitude));
+    const VecU finite = hn::Min(magnitude, hn::Set(d, 0x477FE000U));  // 65504
+    const VecU normal = hn::Sub(round_bits<13>(finite), hn::Set(d, (127U - 15U) << 10));
+    // One unit in the last place of 0.5 is the step of fp16's subnormals, 2^-24: the addition
+    // rounds as wanted.
+    const VecF half = hn::Set(df, 0.5F);
+    const VecU tiny =
+        hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, finite), half)), hn::BitCast(d, half));
+    const auto is_tiny = hn::Lt(magnitude, hn::Set(d, 0x38800000U));  // 2^-14
+    store_half(access, bits, hn::IfThenElse(is_tiny, tiny, normal), 0x7C00, 0x7E00, out + i);
+  });
+}
+
+void to_bf16(const float* x, uint16_t* out, size_t count) {
+  const U32 d;
+  for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
+    const VecU bits = hn::BitCast(d, access.load(F32(), x + i));
+    const VecU magnitude = hn::And(bits, hn::Set(d, kMagnitude));
+    const VecU finite = hn::Min(magnitude, hn::Set(d, 0x7F7F0000U));
+    store_half(access, bits, round_bits<16>(finite), 0x7F80, 0x7FC0, out + i);
+  });
+}
+
+HWY_INLINE VecF fp16_value(VecU half) {
+  const F32 df;
+  const U32 d;
+  const VecU magnitude = hn::And(half, hn::Set(d, 0x7FFFU));
+  const VecU sign = hn::ShiftLeft<16>(hn::Xor(half, magnitude));
+  // Read as float32, the shifted bits are 2^112 too small, subnormals included.
+  const VecF scaled = hn::Mul(hn::BitCast(df, hn::ShiftLeft<13>(magnitude)), hn::Set(df, 0x1p112F));
+  const auto special = hn::Gt(magnitude, hn::Set(d, 0x7BFFU));
+  const VecU exponent = hn::IfThenElseZero(special, hn::Set(d, kInfinity));
+  return hn::BitCast(df, hn::Or(hn::BitCast(d, scaled), hn::Or(exponent, sign)));
+}
+
+HWY_INLINE VecF bf16_value(VecU half) { return hn::BitCast(F32(), hn::ShiftLeft<16>(half)); }
+
+template <class Value>
+HWY_INLINE void half_axpy(float a, const uint16_t* bits, float* y, size_t count,
+                          const Value& value) {
+  const F32 d;
+  const VecF factor = hn::Set(d, a);
+  for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
+    const VecU half = hn::PromoteTo(U32(), access.load(U16(), bits + i));
+    const VecF product = hn::Mul(factor, value(half));
+    access.store(hn::Add(access.load(d, y + i), product), d, y + i);
+  });
+}
+
+void fp16_axpy(float a, const uint16_t* bits, float* y, size_t count) {
+  half_axpy(a, bits, y, count, [](VecU half) HWY_ATTR { return fp16_value(half); });
+}
+
+void bf16_axpy(float a, const uint16_t* bits, float* y, size_t count) {
+  half_axpy(a, bits, y, count, [](VecU half) HWY_ATTR { return bf16_value(half); });
+}
+
+}  // namespace sotto::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <sotto/base/check.h>
+
+#include "host_ops.h"
+
+namespace sotto {
+
+HWY_EXPORT(to_fp16);
+HWY_EXPORT(to_bf16);
+HWY_EXPORT(fp16_axpy);
+HWY_EXPORT(bf16_axpy);
+
+void HostOps::to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const {
+  check(x.size() == out.size(), "to_fp16: lengths differ");
+  HWY_DYNAMIC_DISPATCH(to_fp16)(x.data(), out.data(), x.size());
+}
+
+void HostOps::to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const {
+  check(x.size() == out.size(), "to_bf16: lengths differ");
+  HWY_DYNAMIC_DISPATCH(to_bf16)(x.data(), out.data(), x.size());
+}
+
+void HostOps::fp16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const {
+  check(bits.size() == y.size(), "fp16_axpy: lengths differ");
+  HWY_DYNAMIC_DISPATCH(fp16_axpy)(a, bits.data(), y.data(), y.size());
+}
+
+void HostOps::bf16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const {
+  check(bits.size() == y.size(), "bf16_axpy: lengths differ");
+  HWY_DYNAMIC_DISPATCH(bf16_axpy)(a, bits.data(), y.data(), y.size());
+}
+
+}  // namespace sotto
+#endif  // HWY_ONCE

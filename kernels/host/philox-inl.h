@@ -1,0 +1,78 @@
+// Philox4x32-10 for many blocks at once: the rounding noise of base/philox.h, in registers.
+//
+// Included once per instruction set (see Highway's foreach_target.h), hence the toggled guard.
+#if defined(SOTTO_KERNELS_HOST_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SOTTO_KERNELS_HOST_PHILOX_INL_H_
+#undef SOTTO_KERNELS_HOST_PHILOX_INL_H_
+#else
+#define SOTTO_KERNELS_HOST_PHILOX_INL_H_
+#endif
+
+#include <sotto/base/philox.h>
+
+#include "vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sotto::HWY_NAMESPACE {
+
+using U64 = hn::Repartition<uint64_t, U32>;
+
+/// One stream, with the key of each round worked out.
+struct PhiloxStream {
+  explicit PhiloxStream(const RandomKey& key) : counter(key.counter(0)) {
+    PhiloxKey round_key = key.philox_key();
+    for (size_t i = 0; i < kPhiloxRounds; ++i) {
+      keys[i][0] = round_key[0];
+      keys[i][1] = round_key[1];
+      round_key = {round_key[0] + kPhiloxWeyl0, round_key[1] + kPhiloxWeyl1};
+    }
+  }
+
+  PhiloxCounter counter;
+  uint32_t keys[kPhiloxRounds][2];
+};
+
+/// Blocks side by side in the even 32-bit lanes; what the odd lanes hold does not matter. That way
+/// a round needs no shuffle: a widening product leaves its low half where a factor is read, and one
+/// shift brings the high half there.
+struct EvenBlocks {
+  VecU words[4];
+
+  HWY_INLINE void round(uint32_t key0, uint32_t key1) {
+    const U32 d;
+    const auto product0 = hn::MulEven(words[0], hn::Set(d, kPhiloxMultiplier0));
+    const auto product1 = hn::MulEven(words[2], hn::Set(d, kPhiloxMultiplier1));
+    const VecU high0 = hn::BitCast(d, hn::ShiftRight<32>(product0));
+    const VecU high1 = hn::BitCast(d, hn::ShiftRight<32>(product1));
+    words[0] = hn::Xor3(high1, words[1], hn::Set(d, key0));
+    words[1] = hn::BitCast(d, product1);
+    words[2] = hn::Xor3(high0, words[3], hn::Set(d, key1));
+    words[3] = hn::BitCast(d, product0);
+  }
+};
+
+/// words[w] lane l ← word w of block number first_block + l (modulo 2^32).
+HWY_INLINE void philox_blocks(const PhiloxStream& stream, uint32_t first_block, VecU words[4]) {
+  const U32 d;
+  const VecU blocks = hn::Add(hn::Iota(d, 0), hn::Set(d, first_block));
+  EvenBlocks even;
+  even.words[0] = blocks;
+  for (size_t w = 1; w < 4; ++w) {
+    even.words[w] = hn::Set(d, stream.counter[w]);
+  }
+  EvenBlocks odd = even;
+  odd.words[0] = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(U64(), blocks)));
+  for (const auto& key : stream.keys) {
+    even.round(key[0], key[1]);
+    odd.round(key[0], key[1]);
+  }
+  for (size_t w = 0; w < 4; ++w) {
+    const auto upper = hn::ShiftLeft<32>(hn::BitCast(U64(), odd.words[w]));
+    words[w] = hn::OddEven(hn::BitCast(d, upper), even.words[w]);
+  }
+}
+
+}  // namespace sotto::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

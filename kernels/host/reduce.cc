@@ -1,0 +1,172 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "sotto/kernels/host/reduce.cc"
+#include <hwy/foreach_target.h>
+
+#include "../ops.h"
+#include "vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sotto::HWY_NAMESPACE {
+
+constexpr size_t kAccumulators = kReduceLanes / kLanes;
+
+/// Pairwise sum of a register's lanes: each with the one half a register further.
+template <class D>
+HWY_INLINE float sum_lanes(D /*d*/, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    return sum_lanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+/// One block of the shape that kReduceLanes describes; `term` gives the terms at element i.
+template <class Term>
+HWY_INLINE float reduce_block(size_t begin, size_t end, const Term& term) {
+  const F32 d;
+  VecF lanes[kAccumulators];
+  for (VecF& lane : lanes) {
+    lane = hn::Zero(d);
+  }
+  size_t i = begin;
+  for (; i + kReduceLanes <= end; i += kReduceLanes) {
+    for (size_t k = 0; k < kAccumulators; ++k) {
+      lanes[k] = hn::Add(lanes[k], term(Whole(), i + k * kLanes));
+    }
+  }
+  // Lanes start at +0 and so are never −0: adding a partial register's zeros changes nothing.
+  for (size_t k = 0; k < kAccumulators && i < end; ++k, i += kLanes) {
+    const VecF terms = i + kLanes <= end ? term(Whole(), i) : term(Part{end - i}, i);
+    lanes[k] = hn::Add(lanes[k], terms);
+  }
+  for (size_t half = kAccumulators / 2; half > 0; half /= 2) {
+    for (size_t k = 0; k < half; ++k) {
+      lanes[k] = hn::Add(lanes[k], lanes[k + half]);
+    }
+  }
+  return sum_lanes(d, lanes[0]);
+}
+
+template <class Term>
+HWY_INLINE double reduce(size_t count, const Term& term) {
+  double total = 0;
+  for (size_t begin = 0; begin < count; begin += kReduceBlock) {
+    total += double{reduce_block(begin, HWY_MIN(count, begin + kReduceBlock), term)};
+  }
+  return total;
+}
+
+double sum(const float* x, size_t count) {
+  return reduce(count, [=](auto access, size_t i) HWY_ATTR { return access.load(F32(), x + i); });
+}
+
+double sum_abs(const float* x, size_t count) {
+  return reduce(count,
+                [=](auto access, size_t i) HWY_ATTR { return hn::Abs(access.load(F32(), x + i)); });
+}
+
+double dot(const float* x, const float* y, size_t count) {
+  return reduce(count, [=](auto access, size_t i) HWY_ATTR {
+    return hn::Mul(access.load(F32(), x + i), access.load(F32(), y + i));
+  });
+}
+
+/// Requires count > 0.
+void min_max(const float* x, size_t count, float* min, float* max) {
+  const F32 d;
+  constexpr size_t kChains = 4;  // hides the latency of the comparisons
+  VecF low[kChains];
+  VecF high[kChains];
+  for (size_t k = 0; k < kChains; ++k) {
+    low[k] = hn::Set(d, x[0]);
+    high[k] = low[k];
+  }
+  size_t i = 0;
+  for (; i + kChains * kLanes <= count; i += kChains * kLanes) {
+    for (size_t k = 0; k < kChains; ++k) {
+      const VecF v = hn::LoadU(d, x + i + k * kLanes);
+      low[k] = hn::Min(low[k], v);
+      high[k] = hn::Max(high[k], v);
+    }
+  }
+  for (; i < count; i += kLanes) {
+    // A partial register is filled up with elements that count anyway.
+    HWY_ALIGN float lanes[kLanes];
+    hn::Store(low[0], d, lanes);
+    memcpy(lanes, x + i, HWY_MIN(count - i, kLanes) * sizeof(float));
+    const VecF v = hn::Load(d, lanes);
+    low[0] = hn::Min(low[0], v);
+    high[0] = hn::Max(high[0], v);
+  }
+  const VecF lowest = hn::Min(hn::Min(low[0], low[1]), hn::Min(low[2], low[3]));
+  const VecF highest = hn::Max(hn::Max(high[0], high[1]), hn::Max(high[2], high[3]));
+  *min = hn::GetLane(hn::MinOfLanes(d, lowest)) + 0.0F;  // −0 + 0 is +0
+  *max = hn::GetLane(hn::MaxOfLanes(d, highest)) + 0.0F;
+}
+
+/// How many of x are not finite; `first` is set to the first one's index if there are any.
+size_t count_non_finite(const float* x, size_t count, size_t* first) {
+  const U32 d;
+  const VecU exponent = hn::Set(d, 0x7F800000U);
+  size_t found = 0;
+  for_each_register(count, [&](auto access, size_t i) HWY_ATTR {
+    const VecU bits = hn::BitCast(d, access.load(F32(), x + i));
+    const auto bad = hn::Eq(hn::And(bits, exponent), exponent);
+    if (HWY_UNLIKELY(!hn::AllFalse(d, bad))) {
+      if (found == 0) {
+        *first = i + static_cast<size_t>(hn::FindFirstTrue(d, bad));
+      }
+      found += hn::CountTrue(d, bad);
+    }
+  });
+  return found;
+}
+
+}  // namespace sotto::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <sotto/base/check.h>
+
+#include "host_ops.h"
+
+namespace sotto {
+
+HWY_EXPORT(sum);
+HWY_EXPORT(sum_abs);
+HWY_EXPORT(dot);
+HWY_EXPORT(min_max);
+HWY_EXPORT(count_non_finite);
+
+double HostOps::sum(std::span<const float> x) const {
+  return HWY_DYNAMIC_DISPATCH(sum)(x.data(), x.size());
+}
+
+double HostOps::sum_abs(std::span<const float> x) const {
+  return HWY_DYNAMIC_DISPATCH(sum_abs)(x.data(), x.size());
+}
+
+double HostOps::sum_squares(std::span<const float> x) const { return dot(x, x); }
+
+double HostOps::dot(std::span<const float> x, std::span<const float> y) const {
+  check(x.size() == y.size(), "dot: lengths differ");
+  return HWY_DYNAMIC_DISPATCH(dot)(x.data(), y.data(), x.size());
+}
+
+MinMax HostOps::min_max(std::span<const float> x) const {
+  MinMax result;
+  if (!x.empty()) {
+    HWY_DYNAMIC_DISPATCH(min_max)(x.data(), x.size(), &result.min, &result.max);
+  }
+  return result;
+}
+
+NonFinite HostOps::count_non_finite(std::span<const float> x) const {
+  NonFinite found;
+  found.count = HWY_DYNAMIC_DISPATCH(count_non_finite)(x.data(), x.size(), &found.first);
+  return found;
+}
+
+}  // namespace sotto
+#endif  // HWY_ONCE

@@ -1,0 +1,80 @@
+// What all vector kernels share: the register type, and loops that handle the last, partial
+// register in the same code as the full ones.
+//
+// Included once per instruction set (see Highway's foreach_target.h), hence the toggled guard.
+#if defined(SOTTO_KERNELS_HOST_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SOTTO_KERNELS_HOST_VECTORS_INL_H_
+#undef SOTTO_KERNELS_HOST_VECTORS_INL_H_
+#else
+#define SOTTO_KERNELS_HOST_VECTORS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace sotto::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sixteen lanes at most: wider registers would only lengthen the partial ones, and noise comes in
+// runs of sixteen (base/philox.h).
+using F32 = hn::CappedTag<float, 16>;
+using U32 = hn::RebindToUnsigned<F32>;
+using I32 = hn::RebindToSigned<F32>;
+using U16 = hn::Rebind<uint16_t, F32>;
+using U8 = hn::Rebind<uint8_t, F32>;
+using VecF = hn::Vec<F32>;
+using VecU = hn::Vec<U32>;
+
+constexpr size_t kLanes = hn::MaxLanes(F32());
+static_assert(kLanes >= 4, "the packing kernels need at least four lanes");
+
+/// Access to whole registers.
+struct Whole {
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
+    return hn::LoadU(d, p);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
+    hn::StoreU(v, d, p);
+  }
+};
+
+/// Access to the first `count` lanes only; the others read as zero and are not written.
+struct Part {
+  size_t count;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
+    HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())] = {};
+    memcpy(lanes, p, count * sizeof(lanes[0]));
+    return hn::Load(d, lanes);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
+    HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())];
+    hn::Store(v, d, lanes);
+    memcpy(p, lanes, count * sizeof(lanes[0]));
+  }
+};
+
+/// Calls body(access, i) for every register's first element i of `count` elements.
+template <class Body>
+HWY_INLINE void for_each_register(size_t count, const Body& body) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    body(Whole(), i);
+  }
+  if (i < count) {
+    body(Part{count - i}, i);
+  }
+}
+
+}  // namespace sotto::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,7 +1,0 @@
-#include <sotto/kernels/ops.h>
-
-namespace sotto {
-
-const Ops& host_ops() { return reference_ops(); }
-
-}  // namespace sotto
