@@ -27,13 +27,18 @@ struct AlgorithmInfo {
   std::string_view summary;  ///< when to use it
   ContractKind contract = ContractKind::any;
   GraphNeed graph = GraphNeed::any;
-  bool time_varying = false;        ///< takes graphs that change between rounds
-  bool overlaps = false;            ///< its exchange hides behind a gradient exactly
-  bool consensus_stepsize = false;  ///< has the parameter η
-  /// Floats of state per parameter, besides the model, as a function of the degree.
+  bool time_varying = false;          ///< takes graphs that change between rounds
+  bool overlaps = false;              ///< its exchange hides behind a gradient exactly
+  bool consensus_stepsize = false;    ///< has the parameter η
+  double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default
+  bool bounded_by_spectrum = false;   ///< the theory bounds the compressor's α by the graph (DCD)
+  /// Floats of state per parameter, besides the model and the step rule's, as a function of the
+  /// degree.
   std::string_view memory;
   std::string_view default_compressor;
   std::uint16_t wire_id = 0;
+  /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
+  std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;
 };
 
 std::span<const AlgorithmInfo> algorithms();
@@ -43,8 +48,8 @@ const AlgorithmInfo& algorithm_info(std::string_view name);
 
 /// Builds a node's algorithm. Throws Error when the compressor's contract or a property of the
 /// graph is not met (and setup.allow_contract_violation is not set), naming what fails and what
-/// would do. `warnings`, when given, receives what is admissible but outside the theory (DCD's α
-/// bound).
+/// would do. Without a compressor in `setup` the algorithm's default is used. `warnings`, when
+/// given, receives what is admissible but outside the theory (DCD's α bound).
 std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
                                           std::vector<std::string>* warnings = nullptr);
 

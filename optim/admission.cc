@@ -1,0 +1,199 @@
+#include <sotto/optim/admission.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
+#include <sotto/topology/analysis.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::string_view kOrAllow = "or allow it explicitly (--allow-contract-violation)";
+
+/// α as far as decisions go: measured on Gaussian vectors of the run's dimension, or of 2^16
+/// elements where there are more, over 4 samples.
+double typical_alpha(const Compressor& compressor, std::size_t dimension) {
+  constexpr std::size_t kMostElements = 1U << 16U;
+  constexpr int kSamples = 4;
+  return measure_alpha(*compressor.clone(), std::min(dimension, kMostElements), kSamples);
+}
+
+std::string_view examples(ContractKind kind) {
+  switch (kind) {
+    case ContractKind::exact:
+      return "none";
+    case ContractKind::unbiased:
+      return "quant:8 or randk:0.1";
+    case ContractKind::unbiased_absolute:
+      return "grid:8:0.01";
+    case ContractKind::contraction:
+      return "sign or topk:0.01";
+    case ContractKind::any:
+      break;
+  }
+  return "any";
+}
+
+void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (setup.nodes < 1) {
+    refuse("nodes", fmt::format("{}", setup.nodes), "at least 1 is needed");
+  }
+  if (setup.rank < 0 || setup.rank >= setup.nodes) {
+    refuse("rank", fmt::format("{}", setup.rank),
+           fmt::format("with {} nodes it lies in 0 … {}", setup.nodes, setup.nodes - 1));
+  }
+  if (setup.step_rule == nullptr) {
+    refuse("step_rule", "none given", "make one with make_step_rule");
+  }
+  const NonFinite bad = setup.ops->count_non_finite(setup.parameters);
+  if (bad.count != 0) {
+    refuse("parameters", fmt::format("{}", setup.parameters[bad.first]),
+           fmt::format("{} elements are not finite, the first is {}", bad.count, bad.first));
+  }
+  if (setup.consensus_stepsize && !info.consensus_stepsize) {
+    refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
+           fmt::format("{} has none; leave it out", info.name));
+  }
+  if (setup.consensus_stepsize &&
+      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1)) {
+    refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
+           "it must lie in 0 … 1, 0 excluded");
+  }
+}
+
+void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  const Contract contract = setup.compressor->contract(setup.parameters.size());
+  if (contract.meets(info.contract) || setup.allow_contract_violation) {
+    return;
+  }
+  std::vector<std::string_view> others;
+  for (const AlgorithmInfo& other : algorithms()) {
+    if (contract.meets(other.contract)) {
+      others.push_back(other.name);
+    }
+  }
+  const std::string choose =
+      others.empty() ? std::string{} : fmt::format("choose {}, ", fmt::join(others, " or "));
+  refuse(
+      "compressor", setup.compressor->spec(),
+      fmt::format("{} needs a compressor whose contract is '{}', and this one's is '{}'; use {}, "
+                  "{}{}",
+                  info.name, contract_kind_name(info.contract), contract.describe(),
+                  examples(info.contract), choose, kOrAllow));
+}
+
+/// The first property that `need` asks for and the graph lacks, in words; empty when it has all.
+std::string_view lacking(GraphNeed need, const GraphProperties& graph) {
+  const bool rows = need == GraphNeed::doubly_stochastic || need == GraphNeed::symmetric;
+  if (!graph.connected) {
+    return "it is not connected, so that its parts would never agree";
+  }
+  if (need == GraphNeed::symmetric && !graph.symmetric) {
+    return graph.directed ? "it is directed" : "its weights are not symmetric";
+  }
+  if (!graph.column_stochastic) {
+    return "its columns do not sum to 1";
+  }
+  if (rows && !graph.row_stochastic) {
+    return "its rows do not sum to 1";
+  }
+  return {};
+}
+
+void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (info.graph == GraphNeed::any) {
+    return;
+  }
+  if (setup.topology == nullptr) {
+    refuse("topology", "none given", fmt::format("{} needs a graph, e.g. ring", info.name));
+  }
+  const Topology& graph = *setup.topology;
+  if (graph.nodes() != setup.nodes) {
+    refuse("topology", graph.name(),
+           fmt::format("it has {} nodes where the job has {}", graph.nodes(), setup.nodes));
+  }
+  if (graph.time_varying() && !info.time_varying) {
+    refuse("topology", graph.name(),
+           fmt::format("{} keeps what it heard from fixed neighbours, and this graph changes "
+                       "between rounds; use a static graph, e.g. ring, or dpsgd or deepsqueeze",
+                       info.name));
+  }
+  if (setup.allow_contract_violation) {
+    return;
+  }
+  if (const auto why = lacking(info.graph, properties(graph)); !why.empty()) {
+    refuse("topology", graph.name(),
+           fmt::format("{} needs a connected graph with a {} mixing matrix, and {}; use an "
+                       "undirected graph with Metropolis weights, e.g. ring, {}",
+                       info.name, graph_need_name(info.graph), why, kOrAllow));
+  }
+}
+
+void choose_consensus_stepsize(const AlgorithmInfo& info, AlgorithmSetup& setup) {
+  if (!info.consensus_stepsize || setup.consensus_stepsize) {
+    return;
+  }
+  const double eta = default_consensus_stepsize(*setup.compressor, setup.parameters.size(),
+                                                info.consensus_stepsize_cap);
+  if (!(eta > 0)) {
+    refuse("consensus_stepsize", "none given",
+           fmt::format("{} is no contraction on Gaussian vectors, so that no default can be "
+                       "derived; give a small one, e.g. 0.01",
+                       setup.compressor->spec()));
+  }
+  setup.consensus_stepsize = eta;
+}
+
+void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
+          std::vector<std::string>& warnings) {
+  if (info.graph == GraphNeed::any || setup.nodes == 1) {
+    return;
+  }
+  const Spectrum figures = spectrum(*setup.topology);
+  constexpr double kNoGap = 1e-9;
+  if (figures.spectral_gap < kNoGap) {
+    warnings.push_back(fmt::format(
+        "{}: the spectral gap of {} is {:.2g}: the nodes' models will not come together", info.name,
+        setup.topology->name(), figures.spectral_gap));
+  }
+  if (!info.bounded_by_spectrum) {
+    return;
+  }
+  const double worst = setup.compressor->contract(setup.parameters.size()).alpha;
+  const double typical = typical_alpha(*setup.compressor, setup.parameters.size());
+  if (std::max(worst, typical) > figures.dcd_alpha_limit) {
+    warnings.push_back(fmt::format(
+        "{}: {} has α = {:.3g} on Gaussian vectors and {:.3g} at worst, and the theory on {} asks "
+        "for less than {:.3g}; the bound is conservative, but watch the loss",
+        info.name, setup.compressor->spec(), typical, worst, setup.topology->name(),
+        figures.dcd_alpha_limit));
+  }
+}
+
+}  // namespace
+
+double default_consensus_stepsize(const Compressor& compressor, std::size_t dimension, double cap) {
+  const double alpha = dimension == 0 ? 0 : typical_alpha(compressor, dimension);
+  return alpha > 0 ? std::min(cap, std::pow(alpha, -2.0 / 3.0) - 1) : cap;
+}
+
+void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings) {
+  admit_basics(info, setup);
+  if (setup.compressor == nullptr) {
+    setup.compressor = make_compressor(info.default_compressor, info.contract, *setup.ops);
+  }
+  admit_compressor(info, setup);
+  admit_graph(info, setup);
+  choose_consensus_stepsize(info, setup);
+  if (warnings != nullptr) {
+    warn(info, setup, *warnings);
+  }
+}
+
+}  // namespace sotto

@@ -1,0 +1,17 @@
+// The algorithms' numbers in the frame header. An id is never reused.
+#pragma once
+
+#include <cstdint>
+
+namespace sotto {
+
+enum class AlgorithmId : std::uint16_t {
+  allreduce = 1,
+  dpsgd = 2,
+  dcd = 3,
+  ecd = 4,
+  deepsqueeze = 5,
+  choco = 6,
+};
+
+}  // namespace sotto

@@ -1,0 +1,67 @@
+// CHOCO-SGD: decentralized SGD with compressed differences and a consensus step.
+//
+// Papers: Koloskova et al., "Decentralized stochastic optimization and gossip algorithms with
+// compressed communication", ICML 2019, arXiv:1902.00340; "Decentralized deep learning with
+// arbitrary communication compression", ICLR 2020, arXiv:1907.09356. Rule, at node i, with public
+// copies x̂_j that start at 0:
+//   1. x_i^½ = x_i − γ g_i,  g_i taken at x_i
+//   2. send q_i = C(x_i^½ − x̂_i)
+//   3. x̂_j ← x̂_j + q_j at every holder
+//   4. x_i ← x_i^½ + η Σ_j W_ij (x̂_j − x̂_i)
+// Of the copies only x̂_i and s_i = Σ_j W_ij x̂_j are kept: rows of W sum to 1, so step 4 is
+//   x_i ← x_i^½ + η (s_i − x̂_i), and step 3 is s_i ← s_i + Σ_j W_ij q_j.
+// Because 1ᵀ(W − I) = 0, the mean model follows SGD without compression, whatever C is.
+// Assumes W symmetric, doubly stochastic, connected and static, and a contraction C. Consensus step
+//   0 < η ≤ 1, by default min(1, α^(−2/3) − 1) with α measured on Gaussian vectors.
+// Memory: 4 floats a parameter (x̂_i, s_i, x^½, scratch) whatever the degree, besides the step
+// rule's
+//   and the frames.
+// Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour.
+// Overlap: none, the next model needs the neighbours' bytes.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/local_node.h>
+#include <sotto/optim/mailbox.h>
+
+namespace sotto {
+
+class ChocoSgd final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
+  explicit ChocoSgd(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// x̂_i and s_i
+  std::span<const float> public_copy() const { return public_; }
+  std::span<const float> mixed_copies() const { return mixed_; }
+
+ private:
+  LocalNode node_;
+  Mailbox mail_;
+  float eta_;
+  std::vector<float> public_;   // x̂_i
+  std::vector<float> mixed_;    // s_i = Σ_j W_ij x̂_j
+  std::vector<float> half_;     // x_i^½
+  std::vector<float> scratch_;  // x_i^½ − x̂_i, then Σ_j W_ij q_j, then s_i − x̂_i
+};
+
+}  // namespace sotto

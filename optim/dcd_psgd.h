@@ -1,0 +1,63 @@
+// DCD-PSGD: decentralized SGD that exchanges compressed differences.
+//
+// Paper: Tang et al., "Communication compression for decentralized training", NeurIPS 2018,
+// arXiv:1803.06443, Algorithm 1.
+// Rule, at node i, with a replica x̂_j of every neighbour's model:
+//   1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i,  g_i taken at x_i
+//   2. z_i = x_i^½ − x_i;  send C(z_i), the same bytes to every neighbour
+//   3. x_i ← x_i + C(z_i);  every holder does x̂_i ← x̂_i + C(z_i)
+// Invariant: a replica equals the neighbour's model bit for bit; versions watch it (replica.h).
+// Assumes W symmetric, doubly stochastic, connected and static, and an unbiased C with
+//   (1 − ρ)² − 4 μ² α² > 0; the bound is very conservative, so beyond it there is only a warning.
+// Memory: a replica for each neighbour, and 2 floats a parameter (difference, direction), besides
+//   the step rule's and the frames.
+// Bytes a round: |C(z)| + 72 to each neighbour, 8 of them the version.
+// Overlap: x_i is known before the neighbours' bytes arrive, so the exchange of round t hides
+// behind
+//   the gradient of round t + 1 exactly.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/local_node.h>
+#include <sotto/optim/mailbox.h>
+#include <sotto/optim/replica.h>
+
+namespace sotto {
+
+class DcdPsgd final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup`.
+  explicit DcdPsgd(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return true; }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round() && !mail_.open(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// x̂_j of every neighbour, in rank order.
+  std::span<const Replica> replicas() const { return replicas_; }
+
+ private:
+  LocalNode node_;
+  Mailbox mail_;
+  std::vector<Replica> replicas_;
+  ModelVersion version_;  // of x_i
+  std::vector<float> z_;
+  std::vector<float> direction_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,133 @@
+#include <sotto/optim/ecd_psgd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/optim/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+/// t of the paper, which starts at 1 and here stops at kClockLimit.
+float extrapolation_clock(Round round) {
+  return static_cast<float>(std::min(round, EcdPsgd::kClockLimit - 1) + 1);
+}
+
+}  // namespace
+
+EcdPsgd::EcdPsgd(AlgorithmSetup setup)
+    : node_(AlgorithmId::ecd, "ecd", std::move(setup)),
+      mail_(node_, max_in_degree(node_), max_update_bytes(node_)),
+      estimates_(make_replicas(node_)),
+      own_(node_.x().begin(), node_.x().end()),
+      next_(node_.dimension()),
+      z_(node_.dimension()) {}
+
+Peers EcdPsgd::peers() const { return graph_peers(node_, mail_); }
+
+bool EcdPsgd::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "ECD-PSGD takes a gradient after the exchange of the round before");
+  *post = false;
+  if (Status status = node_.direction(gradient, z_); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+  const auto x = node_.x();
+  const float t = extrapolation_clock(node_.round());
+
+  // 1. x_i^{t+1} = Σ_j W_ij y_j^t − γ g_i
+  ops.copy(own_, next_);
+  ops.scale(node_.self_weight(), next_);
+  for (const Replica& neighbour : estimates_) {
+    ops.axpy(neighbour.weight, neighbour.model, next_);
+  }
+  ops.axpy(-1, z_, next_);
+
+  // 2. z_i = x_i^t + (t/2) (x_i^{t+1} − x_i^t); send C(z_i)
+  ops.subtract(next_, x, z_);
+  ops.scale(t / 2, z_);
+  ops.axpy(1, x, z_);
+  if (Status status = node_.require_finite(z_, "extrapolated model"); !status) {
+    return status;
+  }
+  const Update update = encode_update(node_, version_, own_, z_, mail_.outgoing());
+
+  // 3. y_i^{t+1} = y_i^t + (2/t) (C(z_i) − y_i^t)
+  if (Status status = advance_estimate(node_.round(), update.encoding, own_); !status) {
+    return node_.fault(status.fault(), "own encoding: " + status.message());
+  }
+  version_.advance(update);
+  ops.copy(next_, x);
+  mail_.post(graph_plan(node_), update.payload_bytes(), out);
+  *post = true;
+  node_.finish_round();
+  return {};
+}
+
+Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encoding,
+                                 std::span<float> y) {
+  const Ops& ops = node_.ops();
+  ops.copy(y, z_);
+  ops.scale(-1, z_);
+  if (Status status = node_.compressor().decode_add(encoding, 1, z_); !status) {
+    return status;
+  }
+  ops.axpy(2 / extrapolation_clock(round), z_, y);
+  return {};
+}
+
+Status EcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  const auto edge = mail_.accept(from, frame);
+  if (!edge) {
+    return edge.status();
+  }
+  Replica& neighbour = estimates_[*edge];
+  const auto update = open_update(mail_, *edge, neighbour);
+  if (!update) {
+    return update.status();
+  }
+  // 3. y_j^{t+1} = y_j^t + (2/t) (C(z_j) − y_j^t)
+  if (Status status = advance_estimate(mail_.round(), update->encoding, neighbour.model); !status) {
+    return mail_.refuse(*edge, status);
+  }
+  neighbour.version.advance(*update);
+  return {};
+}
+
+Result<bool> EcdPsgd::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  mail_.close();
+  return false;
+}
+
+AlgorithmCounters EcdPsgd::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+}
+
+void EcdPsgd::save(ByteBuffer& out) const {
+  node_.save(out);
+  version_.save(out);
+  write_floats(own_, out);
+  save_replicas(estimates_, out);
+}
+
+Status EcdPsgd::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  version_.load(in);
+  if (Status status = read_floats(in, "own estimate", own_); !status) {
+    return status;
+  }
+  return load_replicas(in, estimates_);
+}
+
+}  // namespace sotto

@@ -1,0 +1,110 @@
+#include <sotto/optim/local_node.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+LocalNode::LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup)
+    : id_(id), name_(name), setup_(std::move(setup)) {
+  setup_.step_rule->resize(dimension());
+}
+
+void LocalNode::begin_round() {
+  check(!in_round_, "begin_round starts a round once");
+  in_round_ = true;
+}
+
+void LocalNode::finish_round() {
+  in_round_ = false;
+  ++round_;
+}
+
+Status LocalNode::require_finite(std::span<const float> values, std::string_view what) const {
+  const NonFinite bad = ops().count_non_finite(values);
+  if (bad.count == 0) {
+    return {};
+  }
+  return fault(Fault::non_finite,
+               fmt::format("{} of the {}'s {} elements are not finite, the first is number {}, {}; "
+                           "lower the learning rate, or look at the data",
+                           bad.count, what, values.size(), bad.first, values[bad.first]));
+}
+
+Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
+  check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
+  if (Status status = require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  setup_.step_rule->direction(round_, x(), gradient, d);
+  return {};
+}
+
+RandomKey LocalNode::rounding_key(std::uint32_t bucket) const {
+  return {.seed = setup_.seed,
+          .rank = rank(),
+          .round = round_,
+          .purpose = Purpose::quantize,
+          .bucket = bucket};
+}
+
+std::span<const std::byte> LocalNode::encode(std::span<const float> x, std::span<std::byte> out,
+                                             std::uint32_t bucket) {
+  const std::size_t bytes = setup_.compressor->encode(x, rounding_key(bucket), out);
+  saturated_ += compressor().saturated();
+  return out.first(bytes);
+}
+
+std::span<const std::byte> LocalNode::encode_residual(std::span<float> v,
+                                                      std::span<std::byte> out) {
+  const std::size_t bytes = setup_.compressor->encode_residual(v, rounding_key(0), out);
+  saturated_ += compressor().saturated();
+  return out.first(bytes);
+}
+
+Status LocalNode::decode_own(std::span<const std::byte> encoding, float scale,
+                             std::span<float> y) const {
+  const Status decoded = compressor().decode_add(encoding, scale, y);
+  return decoded.ok() ? decoded : fault(decoded.fault(), "own encoding: " + decoded.message());
+}
+
+Status LocalNode::fault(Fault kind, std::string_view message) const {
+  return {kind, fmt::format("node {}, round {}: {}", rank(), round_, message)};
+}
+
+void LocalNode::save(ByteBuffer& out) const {
+  out.write_string(name_);
+  out.write_string(compressor().spec());
+  out.write(rank());
+  out.write(std::int32_t{nodes()});
+  out.write(std::uint64_t{dimension()});
+  out.write(round_);
+  setup_.step_rule->save(out);
+}
+
+Status LocalNode::load(ByteReader& in) {
+  if (Status status = expect_name(in, "algorithm", name_); !status) {
+    return status;
+  }
+  if (Status status = expect_name(in, "compressor", compressor().spec()); !status) {
+    return status;
+  }
+  const auto saved_rank = in.read<std::int32_t>();
+  const auto saved_nodes = in.read<std::int32_t>();
+  const auto saved_dimension = in.read<std::uint64_t>();
+  const auto saved_round = in.read<Round>();
+  if (in.failed() || saved_rank != rank() || saved_nodes != nodes() ||
+      saved_dimension != dimension()) {
+    return {Fault::malformed,
+            fmt::format("checkpoint of node {} of {} with {} parameters where node {} of {} has {}",
+                        saved_rank, saved_nodes, saved_dimension, rank(), nodes(), dimension())};
+  }
+  round_ = saved_round;
+  in_round_ = false;
+  return setup_.step_rule->load(in);
+}
+
+}  // namespace sotto

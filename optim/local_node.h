@@ -1,0 +1,89 @@
+// What every algorithm holds of its setup, and the chores that all of them share: the round
+// counter, the step rule's direction, keyed encoding, the search for values that are not finite.
+//
+// A building block of the algorithms, not for users. One thread at a time. Owns the step rule and
+// the compressor; views the caller's parameters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/philox.h>
+#include <sotto/base/status.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/algorithm_id.h>
+
+namespace sotto {
+
+class LocalNode {
+ public:
+  /// `setup` is one that make_algorithm has approved; sizes the step rule.
+  LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup);
+
+  AlgorithmId id() const { return id_; }
+  std::string_view name() const { return name_; }
+  Rank rank() const { return setup_.rank; }
+  int nodes() const { return setup_.nodes; }
+  std::uint64_t run_id() const { return setup_.run_id; }
+  /// x_i
+  std::span<float> x() const { return setup_.parameters; }
+  std::size_t dimension() const { return setup_.parameters.size(); }
+  const Ops& ops() const { return *setup_.ops; }
+  const Compressor& compressor() const { return *setup_.compressor; }
+  /// η
+  float consensus_stepsize() const {
+    return static_cast<float>(setup_.consensus_stepsize.value_or(1));
+  }
+  const Topology& topology() const { return *setup_.topology; }
+
+  /// The graph of the round under way.
+  std::span<const Edge> in_edges() const { return topology().in_edges(rank(), round_); }
+  std::span<const Edge> out_edges() const { return topology().out_edges(rank(), round_); }
+  float self_weight() const { return topology().self_weight(rank(), round_); }
+
+  /// The round under way, or the next one when none is.
+  Round round() const { return round_; }
+  bool in_round() const { return in_round_; }
+  void begin_round();
+  void finish_round();
+
+  /// Fault::non_finite naming node, round, `what`, count and first element, unless all are finite.
+  Status require_finite(std::span<const float> values, std::string_view what) const;
+  /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing.
+  Status direction(std::span<const float> gradient, std::span<float> d);
+
+  /// C(x) into `out`, which holds the compressor's max_bytes; returns what was written. The
+  /// rounding is keyed by (seed, rank, round, bucket).
+  std::span<const std::byte> encode(std::span<const float> x, std::span<std::byte> out,
+                                    std::uint32_t bucket = 0);
+  /// The same for C(v), leaving the residual v − C(v) in v.
+  std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out);
+  /// y ← y + scale × C, from an encoding of this node's own. It can fail only when what was encoded
+  /// is near the end of float32's range; y is then untouched.
+  Status decode_own(std::span<const std::byte> encoding, float scale, std::span<float> y) const;
+  /// Elements that the compressor clamped so far.
+  std::uint64_t saturated() const { return saturated_; }
+
+  /// A fault with "node I, round T: " in front.
+  Status fault(Fault kind, std::string_view message) const;
+
+  /// Round and step rule, with what must be equal in the run that takes them back.
+  void save(ByteBuffer& out) const;
+  Status load(ByteReader& in);
+
+ private:
+  RandomKey rounding_key(std::uint32_t bucket) const;
+
+  AlgorithmId id_;
+  std::string_view name_;
+  AlgorithmSetup setup_;
+  Round round_ = 0;
+  bool in_round_ = false;
+  std::uint64_t saturated_ = 0;
+};
+
+}  // namespace sotto

@@ -1,0 +1,147 @@
+#include <sotto/optim/mailbox.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace sotto {
+namespace {
+
+/// The edge of `peer` among `edges`, which are sorted by peer; their number if there is none.
+std::size_t edge_of(std::span<const Edge> edges, Rank peer) {
+  const auto at = std::lower_bound(edges.begin(), edges.end(), peer,
+                                   [](const Edge& edge, Rank rank) { return edge.peer < rank; });
+  return at == edges.end() || at->peer != peer ? edges.size()
+                                               : static_cast<std::size_t>(at - edges.begin());
+}
+
+}  // namespace
+
+Mailbox::Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes)
+    : node_(node), outgoing_(kFrameHeaderBytes + payload_bytes), slots_(senders) {
+  for (Slot& slot : slots_) {
+    slot.frame.resize(outgoing_.size());
+  }
+}
+
+std::span<std::byte> Mailbox::outgoing() {
+  check(!open_, "a frame under way is not overwritten");
+  return std::span(outgoing_).subspan(kFrameHeaderBytes);
+}
+
+void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange& out) {
+  check(!open_, "one exchange at a time");
+  check(plan.from.size() <= slots_.size(), "a mailbox has a slot for every sender");
+  plan_ = plan;
+  sent_bytes_ = payload_bytes;
+  open_ = true;
+  const auto frame = seal_frame({.run_id = node_.run_id(),
+                                 .algorithm = static_cast<std::uint16_t>(node_.id()),
+                                 .compressor = node_.compressor().wire_id(),
+                                 .round = plan.tag.round,
+                                 .sender = node_.rank(),
+                                 .phase = plan.tag.phase,
+                                 .bucket = plan.tag.bucket,
+                                 .elements = plan.elements_out,
+                                 .payload_bytes = payload_bytes},
+                                outgoing_);
+  out.tag = plan.tag;
+  out.sends.clear();
+  out.receives.clear();
+  for (const Edge& edge : plan.to) {
+    out.sends.push_back({edge.peer, frame});
+  }
+  for (std::size_t edge = 0; edge < plan.from.size(); ++edge) {
+    slots_[edge].arrived = false;
+    out.receives.push_back({plan.from[edge].peer, slots_[edge].frame});
+  }
+}
+
+std::span<const std::byte> Mailbox::sent() const {
+  return std::span(outgoing_).subspan(kFrameHeaderBytes, sent_bytes_);
+}
+
+Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame) {
+  if (!open_) {
+    return refusal(Fault::unexpected, from, "no exchange is under way");
+  }
+  const std::size_t edge = edge_of(plan_.from, from);
+  if (edge == plan_.from.size()) {
+    return refusal(Fault::unexpected, from, "this peer has nothing to send in this round");
+  }
+  Slot& slot = slots_[edge];
+  if (slot.arrived) {
+    return refusal(Fault::unexpected, from, "its frame is here already");
+  }
+  if (frame.size() > slot.frame.size()) {
+    return refusal(Fault::malformed, from,
+                   fmt::format("{} bytes where {} fit", frame.size(), slot.frame.size()));
+  }
+  const auto view = parse_frame(frame);
+  if (!view) {
+    return refusal(view.status().fault(), from, view.status().message());
+  }
+  if (const std::string why = objection(view->header, from); !why.empty()) {
+    return refusal(Fault::unexpected, from, why);
+  }
+  if (frame.data() != slot.frame.data()) {
+    std::memmove(slot.frame.data(), frame.data(), frame.size());
+  }
+  slot.payload = std::span(slot.frame).subspan(kFrameHeaderBytes, view->payload.size());
+  slot.arrived = true;
+  return edge;
+}
+
+std::string Mailbox::objection(const FrameHeader& header, Rank from) const {
+  std::string why;
+  const auto expect = [&why](std::string_view field, auto found, auto due) {
+    if (why.empty() && found != due) {
+      why = fmt::format("{} {} where {} is due", field, found, due);
+    }
+  };
+  expect("run id", header.run_id, node_.run_id());
+  expect("sender", header.sender, from);
+  expect("algorithm id", header.algorithm, static_cast<std::uint16_t>(node_.id()));
+  expect("compressor id", header.compressor, node_.compressor().wire_id());
+  expect("round", header.round, plan_.tag.round);
+  expect("phase", header.phase, plan_.tag.phase);
+  expect("bucket", header.bucket, plan_.tag.bucket);
+  expect("element count", header.elements, std::uint64_t{plan_.elements_in});
+  return why;
+}
+
+Status Mailbox::refuse(std::size_t edge, const Status& why) {
+  slots_[edge].arrived = false;
+  return refusal(why.fault(), plan_.from[edge].peer, why.message());
+}
+
+Status Mailbox::refusal(Fault fault, Rank from, std::string_view why) {
+  ++bad_frames_;
+  return {fault, fmt::format("node {}, round {}: frame from node {} is refused: {}", node_.rank(),
+                             open_ ? plan_.tag.round : node_.round(), from, why)};
+}
+
+Status Mailbox::require_complete() const {
+  check(open_, "an exchange is under way when it is done");
+  std::string missing;
+  for (std::size_t edge = 0; edge < plan_.from.size(); ++edge) {
+    if (!slots_[edge].arrived) {
+      missing += fmt::format("{}{}", missing.empty() ? "" : ", ", plan_.from[edge].peer);
+    }
+  }
+  if (missing.empty()) {
+    return {};
+  }
+  return {Fault::unexpected,
+          fmt::format("node {}, round {}: the exchange cannot be done without frames from {}",
+                      node_.rank(), plan_.tag.round, missing)};
+}
+
+void Mailbox::close() {
+  check(open_ && require_complete().ok(), "an exchange is closed once all frames are there");
+  open_ = false;
+}
+
+}  // namespace sotto

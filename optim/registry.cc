@@ -1,0 +1,158 @@
+#include <sotto/optim/registry.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/admission.h>
+#include <sotto/optim/algorithm_id.h>
+#include <sotto/optim/all_reduce.h>
+#include <sotto/optim/choco_sgd.h>
+#include <sotto/optim/d_psgd.h>
+#include <sotto/optim/dcd_psgd.h>
+#include <sotto/optim/deep_squeeze.h>
+#include <sotto/optim/ecd_psgd.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::uint16_t wire_id(AlgorithmId id) { return static_cast<std::uint16_t>(id); }
+
+template <typename T>
+std::unique_ptr<Algorithm> build(AlgorithmSetup setup) {
+  return std::make_unique<T>(std::move(setup));
+}
+
+constexpr std::array kAlgorithms = {
+    AlgorithmInfo{.name = "allreduce",
+                  .title = "All-reduce SGD on a ring",
+                  .paper = "Patarasuk and Yuan 2009",
+                  .rule = "x ← x − γ (1/n) Σ_i g_i",
+                  .summary =
+                      "the centralized baseline: exact averages, for links with bandwidth and "
+                      "low latency",
+                  .contract = ContractKind::exact,
+                  .graph = GraphNeed::any,
+                  .time_varying = true,
+                  .memory = "2",
+                  .default_compressor = "none",
+                  .wire_id = wire_id(AlgorithmId::allreduce),
+                  .build = build<AllReduceSgd>},
+    AlgorithmInfo{.name = "dpsgd",
+                  .title = "D-PSGD, full precision between neighbours",
+                  .paper = "Lian et al. 2017, arXiv:1705.09056",
+                  .rule = "x_i ← Σ_j W_ij x_j − γ g_i",
+                  .summary = "for links with latency and with bandwidth to spare",
+                  .contract = ContractKind::exact,
+                  .graph = GraphNeed::doubly_stochastic,
+                  .time_varying = true,
+                  .overlaps = true,
+                  .memory = "2",
+                  .default_compressor = "none",
+                  .wire_id = wire_id(AlgorithmId::dpsgd),
+                  .build = build<DPsgd>},
+    AlgorithmInfo{.name = "dcd",
+                  .title = "DCD-PSGD, difference compression",
+                  .paper = "Tang et al. 2018, arXiv:1803.06443",
+                  .rule = "z_i = Σ_j W_ij x̂_j − γ g_i − x_i; x_i ← x_i + C(z_i)",
+                  .summary = "the first choice for quantizers of 4 bits and more on slow links",
+                  .contract = ContractKind::unbiased,
+                  .graph = GraphNeed::symmetric,
+                  .overlaps = true,
+                  .bounded_by_spectrum = true,
+                  .memory = "2 + degree",
+                  .default_compressor = "quant:8",
+                  .wire_id = wire_id(AlgorithmId::dcd),
+                  .build = build<DcdPsgd>},
+    AlgorithmInfo{.name = "ecd",
+                  .title = "ECD-PSGD, extrapolation compression",
+                  .paper = "Tang et al. 2018, arXiv:1803.06443",
+                  .rule = "x_i⁺ = Σ_j W_ij y_j − γ g_i; y_i ← (1 − 2/t) y_i + (2/t) C(z_i), "
+                          "z_i = (1 − t/2) x_i + (t/2) x_i⁺",
+                  .summary = "for coarse unbiased quantizers with a fixed step",
+                  .contract = ContractKind::unbiased_absolute,
+                  .graph = GraphNeed::symmetric,
+                  .overlaps = true,
+                  .memory = "3 + degree",
+                  .default_compressor = "grid:8:0.05",
+                  .wire_id = wire_id(AlgorithmId::ecd),
+                  .build = build<EcdPsgd>},
+    AlgorithmInfo{.name = "deepsqueeze",
+                  .title = "DeepSqueeze, error-compensated compression",
+                  .paper = "Tang et al. 2019, arXiv:1907.07346",
+                  .rule = "v_i = x_i − γ g_i + δ_i; δ_i ← v_i − C(v_i); "
+                          "x_i ← x_i − γ g_i + η Σ_j (W_ij − 1[i=j]) C(v_j)",
+                  .summary = "any contraction, changing graphs, little memory",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::doubly_stochastic,
+                  .time_varying = true,
+                  .consensus_stepsize = true,
+                  .consensus_stepsize_cap = 0.5,
+                  .memory = "3",
+                  .default_compressor = "sign",
+                  .wire_id = wire_id(AlgorithmId::deepsqueeze),
+                  .build = build<DeepSqueeze>},
+    AlgorithmInfo{.name = "choco",
+                  .title = "CHOCO-SGD, compressed gossip",
+                  .paper = "Koloskova et al. 2019, arXiv:1902.00340, arXiv:1907.09356",
+                  .rule = "x̂_i ← x̂_i + C(x_i − γ g_i − x̂_i); "
+                          "x_i ← x_i − γ g_i + η Σ_j W_ij (x̂_j − x̂_i)",
+                  .summary = "any contraction, however strong, on a fixed graph",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::symmetric,
+                  .consensus_stepsize = true,
+                  .memory = "4",
+                  .default_compressor = "topk:0.1",
+                  .wire_id = wire_id(AlgorithmId::choco),
+                  .build = build<ChocoSgd>},
+};
+
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> all;
+  for (const AlgorithmInfo& info : kAlgorithms) {
+    all.push_back(info.name);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const AlgorithmInfo> algorithms() { return kAlgorithms; }
+
+const AlgorithmInfo& algorithm_info(std::string_view name) {
+  for (const AlgorithmInfo& info : kAlgorithms) {
+    if (info.name == name) {
+      return info;
+    }
+  }
+  refuse("algorithm", name, fmt::format("the algorithms are {}", fmt::join(names(), ", ")));
+}
+
+std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
+                                          std::vector<std::string>* warnings) {
+  const AlgorithmInfo& info = algorithm_info(name);
+  admit(info, setup, warnings);
+  return info.build(std::move(setup));
+}
+
+std::string_view graph_need_name(GraphNeed need) {
+  switch (need) {
+    case GraphNeed::any:
+      return "any";
+    case GraphNeed::doubly_stochastic:
+      return "doubly stochastic";
+    case GraphNeed::symmetric:
+      return "symmetric and doubly stochastic";
+    case GraphNeed::column_stochastic:
+      return "column stochastic";
+  }
+  return "unknown";
+}
+
+}  // namespace sotto
