@@ -1,1 +1,162 @@
-// Lock-step driver: see lockstep.h
+#include <sotto/sim/lockstep.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+
+namespace sotto {
+namespace {
+
+/// The frame that `exchange` sends to `peer`; empty when it sends none.
+std::span<const std::byte> frame_to(const Exchange& exchange, Rank peer) {
+  const auto at = std::find_if(exchange.sends.begin(), exchange.sends.end(),
+                               [peer](const Send& send) { return send.to == peer; });
+  return at == exchange.sends.end() ? std::span<const std::byte>{} : at->frame;
+}
+
+bool awaits(const Exchange& exchange, Rank peer) {
+  return std::any_of(exchange.receives.begin(), exchange.receives.end(),
+                     [peer](const Receive& receive) { return receive.from == peer; });
+}
+
+}  // namespace
+
+void LockstepDriver::add(std::unique_ptr<Algorithm> algorithm) {
+  const std::size_t dimension = algorithm->parameters().size();
+  nodes_.push_back({.algorithm = std::move(algorithm),
+                    .exchange = {},
+                    .posted = false,
+                    .gradient = std::vector<float>(dimension)});
+}
+
+Status LockstepDriver::run(Round rounds, const GradientFunction& gradient) {
+  for (Round round = 0; round < rounds; ++round) {
+    if (Status status = run_round(gradient); !status) {
+      return status;
+    }
+  }
+  return deliver();
+}
+
+Status LockstepDriver::run_round(const GradientFunction& gradient) {
+  if (delivery_ == Delivery::eager || !all_nodes(&Algorithm::parameters_ready)) {
+    if (Status status = deliver(); !status) {
+      return status;
+    }
+  }
+  for (Node& node : nodes_) {
+    const bool post = node.algorithm->begin_round(scratch_);
+    take_exchange(node, post);
+  }
+  if (delivery_ == Delivery::eager) {
+    if (Status status = deliver(); !status) {
+      return status;
+    }
+  }
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+    const Algorithm& algorithm = *nodes_[rank].algorithm;
+    gradient(static_cast<Rank>(rank), algorithm.round(), algorithm.parameters(),
+             nodes_[rank].gradient);
+  }
+  if (!all_nodes(&Algorithm::accepts_gradient)) {
+    if (Status status = deliver(); !status) {
+      return status;
+    }
+  }
+  for (Node& node : nodes_) {
+    bool post = false;
+    if (Status status = node.algorithm->gradient_ready(node.gradient, scratch_, &post); !status) {
+      return status;
+    }
+    take_exchange(node, post);
+  }
+  return {};
+}
+
+bool LockstepDriver::all_nodes(bool (Algorithm::*ready)() const) const {
+  return std::all_of(nodes_.begin(), nodes_.end(),
+                     [ready](const Node& node) { return (*node.algorithm.*ready)(); });
+}
+
+void LockstepDriver::take_exchange(Node& node, bool post) {
+  if (post) {
+    check(!node.posted, "an algorithm has one exchange under way at a time");
+    std::swap(node.exchange, scratch_);
+    node.posted = true;
+  }
+}
+
+Status LockstepDriver::deliver() {
+  const auto posted = [](const Node& node) { return node.posted; };
+  while (std::any_of(nodes_.begin(), nodes_.end(), posted)) {
+    for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+      if (Status status = hand_over(static_cast<Rank>(rank)); !status) {
+        return status;
+      }
+    }
+    for (Node& node : nodes_) {
+      if (!node.posted) {
+        continue;
+      }
+      node.posted = false;
+      const auto more = node.algorithm->exchange_done(scratch_);
+      if (!more) {
+        return more.status();
+      }
+      take_exchange(node, *more);
+    }
+  }
+  return {};
+}
+
+Status LockstepDriver::hand_over(Rank rank) {
+  Node& node = nodes_[static_cast<std::size_t>(rank)];
+  if (!node.posted) {
+    return {};
+  }
+  for (const Send& send : node.exchange.sends) {
+    const Node& peer = nodes_[static_cast<std::size_t>(send.to)];
+    if (!peer.posted || !awaits(peer.exchange, rank)) {
+      return {Fault::unexpected,
+              fmt::format("node {} sends to node {}, which awaits nothing", rank, send.to)};
+    }
+    EdgeTraffic& edge = traffic_[{rank, send.to}];
+    ++edge.frames;
+    edge.bytes += send.frame.size();
+  }
+  auto receives = node.exchange.receives;
+  if (delivery_ == Delivery::late) {
+    std::reverse(receives.begin(), receives.end());  // frames may come in any order
+  }
+  for (const Receive& receive : receives) {
+    const Node& peer = nodes_[static_cast<std::size_t>(receive.from)];
+    const auto frame = peer.posted && peer.exchange.tag == node.exchange.tag
+                           ? frame_to(peer.exchange, rank)
+                           : std::span<const std::byte>{};
+    if (frame.empty()) {
+      return {Fault::deadline,
+              fmt::format("node {} awaits a frame of round {}, phase {} from node "
+                          "{}, which sends none",
+                          rank, node.exchange.tag.round, node.exchange.tag.phase, receive.from)};
+    }
+    check(frame.size() <= receive.buffer.size(), "a receive has room for the frame that is due");
+    std::copy(frame.begin(), frame.end(), receive.buffer.begin());
+    Status status = node.algorithm->frame_arrived(receive.from, receive.buffer.first(frame.size()));
+    if (!status) {
+      return status;
+    }
+  }
+  return {};
+}
+
+std::uint64_t LockstepDriver::bytes_sent(Rank rank) const {
+  std::uint64_t bytes = 0;
+  for (const auto& [edge, traffic] : traffic_) {
+    bytes += edge.first == rank ? traffic.bytes : 0;
+  }
+  return bytes;
+}
+
+}  // namespace sotto

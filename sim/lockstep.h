@@ -1,0 +1,85 @@
+// Runs N algorithms in lock step in one thread, without a transport: frames are handed over by
+// copying. The reference that every other driver is held to, and the tests' work-horse.
+//
+// One round: begin_round on every node, the gradients in rank order, and every exchange carried as
+// soon as all nodes have posted (or as late as can be, see Delivery). Deterministic. One thread at
+// a time. Ownership: owns the algorithms; the parameters stay the caller's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/exchange.h>
+#include <sotto/base/status.h>
+#include <sotto/optim/algorithm.h>
+
+namespace sotto {
+
+/// Writes the gradient of node `rank` in `round` at `parameters`.
+using GradientFunction = std::function<void(
+    Rank rank, Round round, std::span<const float> parameters, std::span<float> gradient)>;
+
+/// When an exchange is carried. The numbers must not depend on it.
+enum class Delivery {
+  eager,  ///< as soon as it is posted, frames in rank order
+  late,   ///< when nodes cannot go on without it, frames in reverse order: all overlap is used
+};
+
+/// What went along one directed edge, headers included.
+struct EdgeTraffic {
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;
+};
+
+class LockstepDriver {
+ public:
+  using Traffic = std::map<std::pair<Rank, Rank>, EdgeTraffic>;
+
+  explicit LockstepDriver(Delivery delivery = Delivery::eager) : delivery_(delivery) {}
+
+  /// Adds the next rank; all are added before the first round.
+  void add(std::unique_ptr<Algorithm> algorithm);
+
+  std::size_t size() const { return nodes_.size(); }
+  Algorithm& node(std::size_t rank) { return *nodes_[rank].algorithm; }
+  const Algorithm& node(std::size_t rank) const { return *nodes_[rank].algorithm; }
+
+  /// Runs `rounds` rounds and carries what is then still under way, so that all nodes are idle.
+  /// Stops at the first fault, in rank order, and returns it. Nodes that wait for frames that
+  /// nobody posts are Fault::deadline.
+  Status run(Round rounds, const GradientFunction& gradient);
+
+  /// Traffic so far by (from, to).
+  const Traffic& traffic() const { return traffic_; }
+  std::uint64_t bytes_sent(Rank rank) const;
+
+ private:
+  struct Node {
+    std::unique_ptr<Algorithm> algorithm;
+    Exchange exchange;
+    bool posted = false;
+    std::vector<float> gradient;
+  };
+
+  Status run_round(const GradientFunction& gradient);
+  bool all_nodes(bool (Algorithm::*ready)() const) const;
+  /// Keeps the exchange that a node has just written to scratch_, if it is to be posted.
+  void take_exchange(Node& node, bool post);
+  /// Carries exchanges, and those that they lead to, until none is posted.
+  Status deliver();
+  /// Counts what `rank` sends, and gives it all that it awaits.
+  Status hand_over(Rank rank);
+
+  Delivery delivery_;
+  std::vector<Node> nodes_;
+  Traffic traffic_;
+  Exchange scratch_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,136 @@
+// N nodes of one algorithm in lock step, for tests.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/philox.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/sim/lockstep.h>
+#include <sotto/topology/registry.h>
+
+namespace sotto::test {
+
+struct ClusterOptions {
+  std::string algorithm = "dpsgd";
+  std::string compressor = {};  ///< the algorithm's default when empty
+  std::string topology = "ring";
+  std::size_t nodes = 8;
+  std::size_t dimension = 64;
+  StepRuleOptions step = {};
+  std::optional<double> consensus_stepsize = {};
+  std::uint64_t seed = 1;
+  bool allow_contract_violation = false;
+  Delivery delivery = Delivery::eager;
+};
+
+/// The setup of one node, to be changed before make_algorithm.
+inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank,
+                                 std::span<float> parameters,
+                                 std::shared_ptr<const Topology> topology) {
+  const AlgorithmInfo& info = algorithm_info(options.algorithm);
+  AlgorithmSetup setup;
+  setup.rank = static_cast<Rank>(rank);
+  setup.nodes = static_cast<int>(options.nodes);
+  setup.parameters = parameters;
+  setup.topology = std::move(topology);
+  setup.step_rule = make_step_rule(options.step);
+  if (!options.compressor.empty()) {
+    setup.compressor = make_compressor(options.compressor, info.contract);
+  }
+  setup.consensus_stepsize = options.consensus_stepsize;
+  setup.seed = options.seed;
+  setup.run_id = 77;
+  setup.allow_contract_violation = options.allow_contract_violation;
+  return setup;
+}
+
+class Cluster {
+ public:
+  explicit Cluster(const ClusterOptions& options)
+      : driver(options.delivery), x(options.nodes, std::vector<float>(options.dimension)) {
+    const auto topology = make_topology(options.topology, static_cast<int>(options.nodes));
+    for (std::size_t rank = 0; rank < options.nodes; ++rank) {
+      RandomStream stream({.seed = options.seed, .purpose = Purpose::initialize});
+      for (float& value : x[rank]) {
+        value = static_cast<float>(stream.normal());
+      }
+      driver.add(make_algorithm(options.algorithm, node_setup(options, rank, x[rank], topology)));
+    }
+  }
+
+  template <typename T>
+  const T& node(std::size_t rank) const {
+    return dynamic_cast<const T&>(driver.node(rank));
+  }
+
+  /// The mean of the models, in double precision.
+  std::vector<double> mean() const {
+    std::vector<double> mean(x[0].size());
+    for (const auto& model : x) {
+      for (std::size_t k = 0; k < mean.size(); ++k) {
+        mean[k] += static_cast<double>(model[k]) / static_cast<double>(x.size());
+      }
+    }
+    return mean;
+  }
+
+  LockstepDriver driver;
+  std::vector<std::vector<float>> x;
+};
+
+/// f_i(x) = ½ Σ_k h_k (x_k − c_ik)², with gradients that may carry Gaussian noise.
+class Quadratic {
+ public:
+  /// h from 0.1 to 1, c_i ~ N(1, 1).
+  Quadratic(std::size_t nodes, std::size_t dimension, std::uint64_t seed, double noise = 0)
+      : h_(dimension), c_(nodes, std::vector<double>(dimension)), noise_(noise), seed_(seed) {
+    for (std::size_t k = 0; k < dimension; ++k) {
+      h_[k] = dimension == 1
+                  ? 1
+                  : 0.1 + 0.9 * static_cast<double>(k) / static_cast<double>(dimension - 1);
+    }
+    for (std::size_t i = 0; i < nodes; ++i) {
+      RandomStream stream({.seed = seed, .rank = static_cast<Rank>(i), .purpose = Purpose::test});
+      for (double& c : c_[i]) {
+        c = 1 + stream.normal();
+      }
+    }
+  }
+
+  void operator()(Rank rank, Round round, std::span<const float> x, std::span<float> g) const {
+    const auto& c = c_[static_cast<std::size_t>(rank)];
+    RandomStream stream({.seed = seed_, .rank = rank, .round = round, .purpose = Purpose::shuffle});
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const double noise = noise_ == 0 ? 0 : noise_ * stream.normal();
+      g[k] = static_cast<float>(h_[k] * (static_cast<double>(x[k]) - c[k]) + noise);
+    }
+  }
+
+  /// f(x) − min f, where f is the mean of all f_i.
+  double excess(const std::vector<double>& x) const {
+    double excess = 0;
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      double centre = 0;
+      for (const auto& c : c_) {
+        centre += c[k] / static_cast<double>(c_.size());
+      }
+      excess += 0.5 * h_[k] * (x[k] - centre) * (x[k] - centre);
+    }
+    return excess;
+  }
+
+ private:
+  std::vector<double> h_;
+  std::vector<std::vector<double>> c_;
+  double noise_;
+  std::uint64_t seed_;
+};
+
+}  // namespace sotto::test

@@ -1,0 +1,89 @@
+// What every algorithm of the registry must do, for every algorithm of the registry.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/frame.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+/// Small steps and a mild compressor, so that every algorithm converges on Quadratic.
+ClusterOptions gentle(const AlgorithmInfo& info) {
+  return {.algorithm = std::string(info.name),
+          .compressor = info.name == "ecd" ? "none" : "",
+          .step = {.learning_rate = 0.05}};
+}
+
+bool all_finite(const std::vector<std::vector<float>>& models) {
+  return std::all_of(models.begin(), models.end(), [](const auto& model) {
+    return std::all_of(model.begin(), model.end(),
+                       [](float value) { return std::isfinite(value); });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm runs at every number of nodes and parameters, none included") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    for (std::size_t nodes = 1; nodes <= 9; ++nodes) {
+      CAPTURE(nodes);
+      for (const std::size_t dimension : {0U, 1U, 3U, 1000U}) {
+        CAPTURE(dimension);
+        auto options = gentle(info);
+        options.nodes = nodes;
+        options.dimension = dimension;
+        Cluster cluster(options);
+        const auto start = cluster.x;
+        const Quadratic task(nodes, dimension, 5);
+        const Status status = cluster.driver.run(3, task);
+        CAPTURE(status.message());
+        REQUIRE(status.ok());
+        CHECK(all_finite(cluster.x));
+        CHECK((dimension == 0 || cluster.x != start));
+        for (std::size_t rank = 0; rank < nodes; ++rank) {
+          CHECK(cluster.driver.node(rank).round() == 3);
+          CHECK(cluster.driver.node(rank).idle());
+          CHECK(cluster.driver.node(rank).counters().bad_frames == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every algorithm brings the quadratic's excess down by a factor of 100") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    Cluster cluster(gentle(info));
+    const Quadratic task(8, 64, 5);
+    const double before = task.excess(cluster.mean());
+    const Status status = cluster.driver.run(400, task);
+    CAPTURE(status.message());
+    REQUIRE(status.ok());
+    CHECK(task.excess(cluster.mean()) < before / 100);
+  }
+}
+
+TEST_CASE("numbers do not depend on when and in which order frames are delivered") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    auto options = gentle(info);
+    options.topology = "complete";
+    Cluster eager(options);
+    options.delivery = Delivery::late;
+    Cluster late(options);
+    const Quadratic task(8, 64, 5, 0.1);
+    REQUIRE(eager.driver.run(20, task).ok());
+    REQUIRE(late.driver.run(20, task).ok());
+    CHECK(eager.x == late.x);
+  }
+}
