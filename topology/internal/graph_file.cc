@@ -248,7 +248,7 @@ Weights file_weights(const FileGraph& graph, std::string_view source, bool lazy)
   for (std::size_t i = 0; i < n; ++i) {
     if (!graph.self[i] && sums[i] > (lazy ? 0.5 : 1.0) + kSumTolerance) {
       refuse(source, fmt::format("node {}", i),
-             fmt::format("the weights of what it hears sum to {:.9g}, more than 1; lower them, or "
+             fmt::format("the weights of what it hears sum to {:.6g}, more than 1; lower them, or "
                          "give its own weight on a line {},{},WEIGHT",
                          lazy ? 2 * sums[i] : sums[i], i, i));
     }
