@@ -10,6 +10,7 @@
 #include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/payload.h"
+#include "internal/saturation.h"
 
 namespace sotto {
 namespace {
@@ -24,8 +25,11 @@ constexpr float kSmallestStep = 0x1p-126F;
 /// The widest grid: so far below float32's largest value that no grid point rounds beyond it.
 constexpr float kWidest = 0x1.fffffp127F;
 
-/// `range`, cut down to what a grid can span.
+/// `range`, cut down to what a grid can span. A single point needs no span.
 MinMax spannable(MinMax range) {
+  if (range.min == range.max) {
+    return range;
+  }
   range = {std::max(range.min, -kWidest), std::min(range.max, kWidest)};
   if (range.max - range.min > kWidest) {
     range = {std::max(range.min, -kWidest / 2), std::min(range.max, kWidest / 2)};
@@ -33,24 +37,16 @@ MinMax spannable(MinMax range) {
   return range;
 }
 
-Grid stochastic_grid(MinMax range, int bits) {
-  Grid grid{.origin = range.min, .step = 0, .bits = bits};
-  if (range.min < range.max) {
-    range = spannable(range);
-    grid.origin = range.min;
-    grid.step =
-        std::max((range.max - range.min) / static_cast<float>(grid.max_code()), kSmallestStep);
+/// A grid over the span, from its lower end or with a point on zero (quant.h).
+Grid fit(MinMax span, const QuantOptions& options) {
+  Grid grid{.origin = span.min, .step = 0, .bits = options.bits};
+  if (span.min == span.max) {
+    return grid;
   }
-  return grid;
-}
-
-Grid nearest_grid(MinMax range, int bits) {
-  Grid grid{.origin = 0, .step = 0, .bits = bits};
-  range = spannable({std::min(range.min, 0.0F), std::max(range.max, 0.0F)});
-  if (range.min < range.max) {
-    const auto steps = static_cast<float>(grid.max_code());
-    grid.step = std::max((range.max - range.min) / steps, kSmallestStep);
-    const float zero_point = std::min(std::floor(-range.min / grid.step + 0.5F), steps);
+  const auto steps = static_cast<float>(grid.max_code());
+  grid.step = std::max((span.max - span.min) / steps, kSmallestStep);
+  if (options.rounding == Rounding::nearest) {
+    const float zero_point = std::min(std::floor(-span.min / grid.step + 0.5F), steps);
     grid.origin = 0.0F - zero_point * grid.step;
   }
   return grid;
@@ -128,13 +124,17 @@ std::size_t QuantCompressor::encode(std::span<const float> x, const RandomKey& k
   saturated_ = 0;
   for (std::size_t i = 0; i < chunks.count(); ++i) {
     const auto piece = x.subspan(chunks.first(i), chunks.size(i));
-    const MinMax range = ops_.min_max(piece);
-    const Grid grid =
-        stochastic() ? stochastic_grid(range, options_.bits) : nearest_grid(range, options_.bits);
+    MinMax range = ops_.min_max(piece);
+    if (!stochastic()) {
+      range = {std::min(range.min, 0.0F), std::max(range.max, 0.0F)};
+    }
+    const MinMax span = spannable(range);
+    const Grid grid = fit(span, options_);
     scales.write(grid.origin);
     scales.write(grid.step);
-    saturated_ += ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i),
-                                     codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)));
+    saturated_ += internal::count_outside(piece, range, span.min, span.max);
+    ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i),
+                       codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)));
   }
   return writer.position();
 }
@@ -174,7 +174,7 @@ Status QuantCompressor::decode_add(std::span<const std::byte> bytes, float scale
 
 std::unique_ptr<Compressor> make_quant(const QuantOptions& options, const Ops& ops) {
   if (options.bits < 1 || options.bits > 8) {
-    refuse("quant bits", std::to_string(options.bits), "an integer from 1 to 8 would do");
+    refuse("quant B", std::to_string(options.bits), "an integer from 1 to 8 would do");
   }
   if (options.chunk > internal::kMaxChunk) {
     refuse("quant chunk", std::to_string(options.chunk), "at most 2^32 − 1 elements");

@@ -8,8 +8,11 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/compress/grid.h>
+#include <sotto/compress/half.h>
 #include <sotto/compress/none.h>
 #include <sotto/compress/quant.h>
+#include <sotto/compress/randk.h>
 #include <sotto/compress/sign.h>
 #include <sotto/compress/topk.h>
 
@@ -26,16 +29,30 @@ struct Family {
 constexpr Family kFamilies[] = {
     {{"none", "none", "float32 as it is", "exact: meets every contract", "none", kNoneWireId},
      internal::build_none},
+    {{"fp16", "fp16", "IEEE half precision", "contraction, δ = 1 − 2^-22 from 2^-14 to 65504",
+      "fp16", kFp16WireId},
+     internal::build_fp16},
+    {{"bf16", "bf16", "bfloat16: float32's range in 16 bits", "contraction, δ = 1 − 2^-16", "bf16",
+      kBf16WireId},
+     internal::build_bf16},
     {{"quant", "quant:B[,chunk=N][,rounding=stochastic|nearest]",
       "B bits (1 … 8) on a uniform grid fitted to each chunk",
       "stochastic: unbiased, relative; nearest: contraction for B ≥ 2", "quant:8", kQuantWireId},
      internal::build_quant},
+    {{"grid", "grid:B:STEP", "B bits (1 … 8) on a fixed grid about zero, saturating",
+      "unbiased, absolute: STEP/2 per element within the range", "grid:8:0.01", kGridWireId},
+     internal::build_grid},
     {{"sign", "sign[,chunk=N][,scale=mean|l2]", "one bit an element and one scale a chunk",
       "scale=mean: contraction; scale=l2: none, it can expand", "sign", kSignWireId},
      internal::build_sign},
     {{"topk", "topk:KEEP", "the KEEP × d largest elements, exact, with coded indices",
       "contraction, δ = KEEP", "topk:0.1", kTopkWireId},
      internal::build_topk},
+    {{"randk", "randk:KEEP[,scale=unbiased|none]",
+      "KEEP × d random elements; their indices cost no bytes",
+      "scale=unbiased: unbiased, α² = 1/KEEP − 1; scale=none: contraction, δ = KEEP", "randk:0.1",
+      kRandkWireId},
+     internal::build_randk},
 };
 
 constexpr auto kInfos = [] {

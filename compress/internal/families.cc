@@ -1,29 +1,27 @@
 #include "families.h"
 
-#include <fmt/format.h>
-
+#include <sotto/compress/grid.h>
+#include <sotto/compress/half.h>
 #include <sotto/compress/none.h>
 #include <sotto/compress/quant.h>
+#include <sotto/compress/randk.h>
 #include <sotto/compress/sign.h>
 #include <sotto/compress/topk.h>
 
 namespace sotto::internal {
-namespace {
-
-double take_keep_ratio(SpecReader& spec) {
-  constexpr std::string_view kWanted = "a number in (0, 1], the share of elements to keep,";
-  const double keep = spec.take_double("KEEP", kWanted);
-  if (!(keep > 0 && keep <= 1)) {
-    spec.reject("KEEP", fmt::format("{}", keep), fmt::format("{} would do", kWanted));
-  }
-  return keep;
-}
-
-}  // namespace
-
 std::unique_ptr<Compressor> build_none(SpecReader& /*spec*/, ContractKind /*need*/,
                                        const Ops& ops) {
   return make_none(ops);
+}
+
+std::unique_ptr<Compressor> build_fp16(SpecReader& /*spec*/, ContractKind /*need*/,
+                                       const Ops& ops) {
+  return make_fp16(ops);
+}
+
+std::unique_ptr<Compressor> build_bf16(SpecReader& /*spec*/, ContractKind /*need*/,
+                                       const Ops& ops) {
+  return make_bf16(ops);
 }
 
 std::unique_ptr<Compressor> build_quant(SpecReader& spec, ContractKind need, const Ops& ops) {
@@ -36,6 +34,13 @@ std::unique_ptr<Compressor> build_quant(SpecReader& spec, ContractKind need, con
   return make_quant(options, ops);
 }
 
+std::unique_ptr<Compressor> build_grid(SpecReader& spec, ContractKind /*need*/, const Ops& ops) {
+  GridOptions options;
+  options.bits = spec.take_integer("B", 1, 8);
+  options.step = spec.take_float("STEP", "a positive number");
+  return make_grid(options, ops);
+}
+
 std::unique_ptr<Compressor> build_sign(SpecReader& spec, ContractKind /*need*/, const Ops& ops) {
   SignOptions options;
   options.chunk = spec.chunk().value_or(options.chunk);
@@ -45,7 +50,16 @@ std::unique_ptr<Compressor> build_sign(SpecReader& spec, ContractKind /*need*/, 
 }
 
 std::unique_ptr<Compressor> build_topk(SpecReader& spec, ContractKind /*need*/, const Ops& ops) {
-  return make_topk(take_keep_ratio(spec), ops);
+  return make_topk(spec.take_double("KEEP", "a number in (0, 1]"), ops);
+}
+
+std::unique_ptr<Compressor> build_randk(SpecReader& spec, ContractKind need, const Ops& /*ops*/) {
+  RandkOptions options;
+  options.keep_ratio = spec.take_double("KEEP", "a number in (0, 1]");
+  const std::size_t form = spec.choice("scale", {"unbiased", "none"})
+                               .value_or(need == ContractKind::contraction ? 1 : 0);
+  options.scale = form == 0 ? RandkScale::unbiased : RandkScale::none;
+  return make_randk(options);
 }
 
 }  // namespace sotto::internal

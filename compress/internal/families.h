@@ -16,8 +16,12 @@ using Builder = std::unique_ptr<Compressor> (*)(SpecReader& spec, ContractKind n
                                                 const Ops& ops);
 
 std::unique_ptr<Compressor> build_none(SpecReader& spec, ContractKind need, const Ops& ops);
+std::unique_ptr<Compressor> build_fp16(SpecReader& spec, ContractKind need, const Ops& ops);
+std::unique_ptr<Compressor> build_bf16(SpecReader& spec, ContractKind need, const Ops& ops);
 std::unique_ptr<Compressor> build_quant(SpecReader& spec, ContractKind need, const Ops& ops);
+std::unique_ptr<Compressor> build_grid(SpecReader& spec, ContractKind need, const Ops& ops);
 std::unique_ptr<Compressor> build_sign(SpecReader& spec, ContractKind need, const Ops& ops);
 std::unique_ptr<Compressor> build_topk(SpecReader& spec, ContractKind need, const Ops& ops);
+std::unique_ptr<Compressor> build_randk(SpecReader& spec, ContractKind need, const Ops& ops);
 
 }  // namespace sotto::internal

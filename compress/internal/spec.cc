@@ -66,7 +66,7 @@ void SpecReader::add_parameter(std::string_view text) {
 
 std::string_view SpecReader::take_argument(std::string_view label, std::string_view wanted) {
   if (next_argument_ == arguments_.size()) {
-    reject(label, "", fmt::format("{} would do, written {}:{}", wanted, name_, label));
+    reject(label, "", fmt::format("it is missing; {} would do", wanted));
   }
   return arguments_[next_argument_++];
 }

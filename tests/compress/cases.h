@@ -28,6 +28,12 @@ inline const std::vector<FamilyCases>& family_cases() {
         "quant:7,chunk=1", "quant:8", "quant:8,chunk=512", "quant:8,chunk=7",
         "quant:1,rounding=nearest", "quant:2,rounding=nearest", "quant:4,rounding=nearest,chunk=0",
         "quant:8,rounding=nearest", "quant:8,rounding=nearest,chunk=3"}},
+      {"fp16", {"fp16"}},
+      {"bf16", {"bf16"}},
+      {"grid", {"grid:8:0.05", "grid:1:0.5", "grid:4:1", "grid:5:0.25", "grid:8:1e28"}},
+      {"randk",
+       {"randk:0.01", "randk:0.1", "randk:0.6", "randk:1", "randk:0.1,scale=none",
+        "randk:0.9,scale=none"}},
       {"sign", {"sign", "sign,chunk=0", "sign,chunk=1", "sign,chunk=100", "sign,scale=l2"}},
       {"topk", {"topk:0.001", "topk:0.01", "topk:0.1", "topk:0.5", "topk:0.99", "topk:1"}},
   };

@@ -47,6 +47,8 @@ TEST_CASE("a specification is printed with all its parameters") {
         "quant:3,chunk=0,rounding=nearest");
   CHECK(make_compressor("sign")->spec() == "sign,chunk=4096,scale=mean");
   CHECK(make_compressor("topk:0.1")->spec() == "topk:0.1");
+  CHECK(make_compressor("grid:4:0.1")->spec() == "grid:4:0.1");
+  CHECK(make_compressor("randk:0.05")->spec() == "randk:0.05,scale=unbiased");
   CHECK(make_compressor("topk:1e-3")->spec() == "topk:0.001");
 }
 
@@ -59,6 +61,9 @@ TEST_CASE("what is needed decides the form only where the specification does not
   CHECK(says(form("quant:4", ContractKind::contraction), "nearest"));
   CHECK(says(form("quant:4,rounding=stochastic", ContractKind::contraction), "stochastic"));
   CHECK(says(form("quant:4,rounding=nearest", ContractKind::unbiased), "nearest"));
+  CHECK(says(form("randk:0.1", ContractKind::any), "unbiased"));
+  CHECK(says(form("randk:0.1", ContractKind::contraction), "none"));
+  CHECK(says(form("randk:0.1,scale=unbiased", ContractKind::contraction), "unbiased"));
 }
 
 TEST_CASE("a refusal names the parameter, the value and what would do") {
@@ -72,8 +77,10 @@ TEST_CASE("a refusal names the parameter, the value and what would do") {
   }
   CHECK(says(error_of("sign,chunk=-1"), "chunk: '-1'"));
   CHECK(says(error_of("sign,scale=max"), "mean, l2"));
-  CHECK(says(error_of("topk:0"), "KEEP: '0'"));
-  CHECK(says(error_of("topk"), "topk:KEEP"));
+  CHECK(says(error_of("topk:0"), "KEEP, the share of elements to keep: '0'"));
+  CHECK(says(error_of("grid:8:-1"), "STEP: '-1'"));
+  CHECK(says(error_of("grid:8"), "STEP: ''"));
+  CHECK(says(error_of("topk"), "KEEP: ''"));
   CHECK(says(error_of("sign,size=4"), "size: '4'"));
 }
 
@@ -117,6 +124,24 @@ TEST_CASE("nothing half understood is built") {
                            "topk:1e400",
                            "topk:1%",
                            "topk:0.1,chunk=4",
+                           "grid:8",
+                           "grid:0.1",
+                           "grid:8:",
+                           "grid:8:0",
+                           "grid:8:-1",
+                           "grid:8:nan",
+                           "grid:8:inf",
+                           "grid:8:1e-40",
+                           "grid:8:1e38",
+                           "grid:9:0.1",
+                           "grid:8:0.1:2",
+                           "grid:8:0.1,rounding=nearest",
+                           "fp16:1",
+                           "bf16,chunk=1",
+                           "randk",
+                           "randk:0",
+                           "randk:2",
+                           "randk:0.1,scale=mean",
                            "topk:0.1:2"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(make_compressor(spec), Error);
