@@ -22,6 +22,7 @@ struct GraphProperties {
   bool doubly_stochastic() const { return row_stochastic && column_stochastic; }
 };
 
+/// Costs nothing: a topology examines itself when it is built.
 GraphProperties properties(const Topology& topology);
 
 /// Spectral figures of W; for a time-varying graph those of the product over one period.

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include <sotto/topology/analysis.h>
+#include "internal/examine.h"
 
 namespace sotto {
 namespace {
@@ -54,7 +54,9 @@ bool reaches_all(const std::vector<std::vector<Rank>>& peers) {
 
 }  // namespace
 
-GraphProperties properties(const Topology& topology) {
+namespace internal {
+
+GraphProperties examine(const Topology& topology) {
   GraphProperties graph;
   graph.symmetric = true;
   graph.row_stochastic = true;
@@ -84,5 +86,9 @@ GraphProperties properties(const Topology& topology) {
   }
   return graph;
 }
+
+}  // namespace internal
+
+GraphProperties properties(const Topology& topology) { return *topology.properties_; }
 
 }  // namespace sotto

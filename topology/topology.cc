@@ -8,6 +8,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 
+#include "internal/examine.h"
 #include "internal/weights.h"
 
 namespace sotto {
@@ -103,6 +104,7 @@ Topology::Topology(std::string name, int nodes, std::vector<std::vector<Weighted
     graphs_.push_back(std::move(graph));
     std::vector<WeightedEdge>().swap(edges);
   }
+  properties_ = std::make_shared<const GraphProperties>(internal::examine(*this));
 }
 
 Topology::Rows Topology::make_rows(int nodes, const std::vector<WeightedEdge>& edges,

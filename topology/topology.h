@@ -39,6 +39,8 @@ enum class Weighting {
   shares,      ///< P_ij = 1 / (1 + out-degree j): equal shares of the sender, columns sum to 1
 };
 
+struct GraphProperties;  // analysis.h
+
 class Topology {
  public:
   /// `rounds[k]` holds the edges of every round t with t % rounds.size() == k, self-loops left out.
@@ -70,6 +72,9 @@ class Topology {
   /// Directed edges of that round, self-loops not counted.
   std::size_t edge_count(Round round) const;
 
+  /// Found once, at construction: see analysis.h.
+  friend GraphProperties properties(const Topology& topology);
+
  private:
   /// Compressed sparse rows: the edges of node i are edges[begin[i] … begin[i + 1]).
   struct Rows {
@@ -91,6 +96,7 @@ class Topology {
   int nodes_ = 0;
   Round period_ = 1;
   std::vector<Graph> graphs_;
+  std::shared_ptr<const GraphProperties> properties_;
 };
 
 }  // namespace sotto
