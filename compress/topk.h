@@ -5,7 +5,8 @@
 // first index) stands as gap >> p ones, a zero and the p low bits; bits fill bytes from the lowest;
 // the rest of the last byte is zero. Indices are thus ascending and distinct by construction.
 // The gaps sum to at most d − k, so they take at most k (p + 1) + ⌊(d − k) / 2^p⌋ bits, whatever
-// the data; p minimizes this. Evenly spread indices then cost within 0.1 bit of their entropy.
+// the data; p minimizes this. Evenly spread indices then cost within 0.2 bit of their entropy each
+// (KEEP ≤ ½).
 //
 // Contraction with δ = k/d (Stich et al. 2018, arXiv:1809.07599). Ties go to the lowest index.
 // Thread safety and ownership: see Compressor. encode keeps k (index, value) pairs, allocated when

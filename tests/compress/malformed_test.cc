@@ -1,0 +1,243 @@
+// Payloads that are damaged, forged or meant for someone else.
+#include <cstring>
+#include <limits>
+
+#include "cases.h"
+
+using namespace sotto;
+using namespace sotto_test;
+
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// Decodes into a vector of n; whatever comes of it, y is untouched on a fault and finite on
+/// success.
+Fault outcome(const Compressor& compressor, std::span<const std::byte> bytes, std::size_t n) {
+  const auto start = uniform(n, 2.0);
+  std::vector<float> y = start;
+  const Status status = compressor.decode_add(bytes, 1.0F, y);
+  if (status.ok()) {
+    CHECK(all_finite(y));
+  } else {
+    CHECK(same_bits(y, start));
+    CHECK_FALSE(status.message().empty());
+  }
+  return status.fault();
+}
+
+template <typename T>
+std::vector<std::byte> with(std::vector<std::byte> bytes, std::size_t offset, T value) {
+  REQUIRE(offset + sizeof(T) <= bytes.size());
+  std::memcpy(bytes.data() + offset, &value, sizeof(T));
+  return bytes;
+}
+
+struct Payload {
+  std::unique_ptr<Compressor> compressor;
+  std::vector<std::byte> bytes;
+  std::size_t n = 0;
+
+  Payload(std::string_view spec, std::size_t elements)
+      : compressor(make_compressor(spec)),
+        bytes(encoded(*compressor, gaussian(elements), key_of(1))),
+        n(elements) {}
+
+  template <typename T>
+  Fault after(std::size_t offset, T value) const {
+    return outcome(*compressor, with(bytes, offset, value), n);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every truncation is refused") {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    for (const std::size_t n : {1U, 2U, 63U, 65U, 200U}) {
+      CAPTURE(n);
+      const Payload payload(spec, n);
+      for (std::size_t size = 0; size < payload.bytes.size(); ++size) {
+        CAPTURE(size);
+        CHECK(outcome(*payload.compressor, std::span(payload.bytes).first(size), n) ==
+              Fault::malformed);
+      }
+    }
+  }
+}
+
+TEST_CASE("one trailing byte is refused") {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    for (const std::size_t n : kLengths) {
+      CAPTURE(n);
+      const Payload payload(spec, n);
+      for (const auto extra : {std::byte{0}, std::byte{0xFF}}) {
+        auto longer = payload.bytes;
+        longer.push_back(extra);
+        CHECK(outcome(*payload.compressor, longer, n) == Fault::malformed);
+      }
+    }
+  }
+}
+
+TEST_CASE("every flipped bit is refused or gives finite values") {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    for (const std::size_t n : {1U, 65U, 130U}) {
+      CAPTURE(n);
+      const Payload payload(spec, n);
+      for (std::size_t bit = 0; bit < 8 * payload.bytes.size(); ++bit) {
+        CAPTURE(bit);
+        auto damaged = payload.bytes;
+        damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+        outcome(*payload.compressor, damaged, n);
+      }
+    }
+  }
+}
+
+TEST_CASE("payloads of other compressors and other lengths are refused or give finite values") {
+  const auto specs = all_specs();
+  for (const std::string& sender : specs) {
+    for (const std::size_t n : {0U, 1U, 65U, 130U}) {
+      const Payload payload(sender, n);
+      for (const std::string& receiver : specs) {
+        CAPTURE(sender);
+        CAPTURE(receiver);
+        const auto decoder = make_compressor(receiver);
+        for (const std::size_t length : {std::size_t{0}, n, n + 1, n + 64}) {
+          outcome(*decoder, payload.bytes, length);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("all bytes equal, of every length, never decode to anything but finite values") {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    const auto compressor = make_compressor(spec);
+    for (const std::size_t n : {0U, 1U, 64U, 100U}) {
+      const std::size_t longest = compressor->max_bytes(n) + 2;
+      for (const auto value : {std::byte{0}, std::byte{0x7F}, std::byte{0x80}, std::byte{0xFF}}) {
+        const std::vector<std::byte> bytes(longest, value);
+        for (std::size_t size = 0; size <= longest; ++size) {
+          outcome(*compressor, std::span(bytes).first(size), n);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("none: elements that are not finite are refused") {
+  const Payload payload("none", 100);
+  for (const float bad : {kInf, -kInf, kNan}) {
+    CHECK(payload.after(4 * 99, bad) == Fault::non_finite);
+  }
+}
+
+TEST_CASE("half precision: infinities and NaNs are refused") {
+  for (const auto bad : {0x7C00U, 0xFC00U, 0x7E01U}) {
+    CHECK(Payload("fp16", 100).after(2 * 50, static_cast<std::uint16_t>(bad)) == Fault::non_finite);
+  }
+  for (const auto bad : {0x7F80U, 0xFF80U, 0x7FC1U}) {
+    CHECK(Payload("bf16", 100).after(2 * 50, static_cast<std::uint16_t>(bad)) == Fault::non_finite);
+  }
+}
+
+TEST_CASE("quant: scales, settings and padding are judged before anything is decoded") {
+  constexpr std::size_t kSecondOrigin = 5 + 8;
+  constexpr std::size_t kSecondStep = kSecondOrigin + 4;
+  const Payload payload("quant:3,chunk=50", 100);
+  for (const float bad : {kInf, -kInf, kNan}) {
+    CHECK(payload.after(kSecondOrigin, bad) == Fault::non_finite);
+    CHECK(payload.after(kSecondStep, bad) == Fault::non_finite);
+  }
+  CHECK(payload.after(kSecondStep, -1.0F) == Fault::malformed);
+  CHECK(payload.after(kSecondStep, -1e-45F) == Fault::malformed);
+  // Seven steps overflow, although each is finite.
+  CHECK(payload.after(kSecondStep, 1e38F) == Fault::non_finite);
+  CHECK(payload.after(kSecondStep, 4.8e37F) == Fault::none);
+  CHECK(outcome(*payload.compressor,
+                with(with(payload.bytes, kSecondOrigin, 3e38F), kSecondStep, 1e37F),
+                100) == Fault::non_finite);
+  // Steps of zero and denormal steps are values like any other.
+  CHECK(payload.after(kSecondStep, 0.0F) == Fault::none);
+  CHECK(payload.after(kSecondStep, 1e-45F) == Fault::none);
+  for (const unsigned bits : {0U, 1U, 2U, 4U, 8U, 33U, 255U}) {
+    CHECK(payload.after(0, static_cast<std::uint8_t>(bits)) == Fault::malformed);
+  }
+  for (const std::uint32_t chunk : {0U, 49U, 51U, 0xFFFFFFFFU}) {
+    CHECK(payload.after(1, chunk) == Fault::malformed);
+  }
+  // 50 elements leave 6 bits of each plane's seventh byte unused.
+  CHECK(payload.after(payload.bytes.size() - 1, std::uint8_t{0x04}) == Fault::malformed);
+  CHECK(payload.after(payload.bytes.size() - 8, std::uint8_t{0x80}) == Fault::malformed);
+  // One element of 8 bits and one of 1 bit are both a byte long.
+  CHECK(outcome(*make_compressor("quant:1,chunk=64"), Payload("quant:8,chunk=64", 1).bytes, 1) ==
+        Fault::malformed);
+}
+
+TEST_CASE("grid: other bits, other steps and padding are refused") {
+  const Payload payload("grid:4:0.25", 33);
+  CHECK(payload.after(0, std::uint8_t{8}) == Fault::malformed);
+  for (const float step : {0.5F, -0.25F, 0.0F, kInf, kNan}) {
+    CHECK(payload.after(1, step) == Fault::malformed);
+  }
+  CHECK(payload.after(payload.bytes.size() - 1, std::uint8_t{0x02}) == Fault::malformed);
+}
+
+TEST_CASE("sign: scales, chunks and padding are refused") {
+  const Payload payload("sign,chunk=64", 100);
+  for (const float bad : {kInf, -kInf, kNan}) {
+    CHECK(payload.after(4, bad) == Fault::non_finite);
+  }
+  CHECK(payload.after(8, -0.5F) == Fault::malformed);
+  CHECK(payload.after(8, 0.0F) == Fault::none);
+  CHECK(payload.after(8, 3e38F) == Fault::none);
+  CHECK(payload.after(0, std::uint32_t{128}) == Fault::malformed);
+  CHECK(payload.after(payload.bytes.size() - 1, std::uint8_t{0x10}) == Fault::malformed);
+}
+
+TEST_CASE("topk: counts, parameters, indices and padding are refused") {
+  const Payload payload("topk:0.1", 100);
+  for (const std::uint32_t k : {0U, 9U, 11U, 101U, 0xFFFFFFFFU}) {
+    CHECK(payload.after(0, k) == Fault::malformed);
+  }
+  for (const unsigned p : {0U, 1U, 31U, 32U, 64U, 255U}) {
+    CHECK(payload.after(4, static_cast<std::uint8_t>(p)) == Fault::malformed);
+  }
+  for (const float bad : {kInf, -kInf, kNan}) {
+    CHECK(payload.after(5 + 4 * 9, bad) == Fault::non_finite);
+  }
+  // One element of a hundred, p = 6: index 64 q + r stands as q ones, a zero and the 6 bits of r.
+  const Payload one("topk:0.01", 100);
+  REQUIRE(std::to_integer<int>(one.bytes[4]) == 6);
+  REQUIRE(one.bytes.size() == 10);
+  CHECK(one.after(9, static_cast<std::uint8_t>(1 | 35 << 2)) == Fault::none);       // 99
+  CHECK(one.after(9, static_cast<std::uint8_t>(1 | 36 << 2)) == Fault::malformed);  // 100
+  // Ones without an end.
+  const auto endless = [&](std::size_t bytes) {
+    auto damaged = std::vector<std::byte>(one.bytes.begin(), one.bytes.begin() + 9);
+    damaged.resize(9 + bytes, std::byte{0xFF});
+    return damaged;
+  };
+  for (const std::size_t bytes : {1U, 8U, 9U, 1000U}) {
+    CHECK(outcome(*one.compressor, endless(bytes), 100) == Fault::malformed);
+  }
+}
+
+TEST_CASE("randk: counts and values are refused") {
+  const Payload payload("randk:0.1", 100);
+  for (const std::uint32_t k : {0U, 9U, 11U, 0xFFFFFFFFU}) {
+    CHECK(payload.after(0, k) == Fault::malformed);
+  }
+  for (const float bad : {kInf, -kInf, kNan}) {
+    CHECK(payload.after(12 + 4 * 9, bad) == Fault::non_finite);
+  }
+  // Any selection key is as good as another.
+  CHECK(payload.after(4, ~std::uint64_t{0}) == Fault::none);
+  CHECK(payload.after(4, std::uint64_t{0}) == Fault::none);
+}

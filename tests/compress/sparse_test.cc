@@ -1,0 +1,191 @@
+// Top-k and random-k: what is chosen, and how the choice is coded.
+#include <numeric>
+#include <set>
+
+#include <sotto/compress/internal/keep.h>
+#include <sotto/compress/internal/permutation.h>
+#include <sotto/compress/internal/rice.h>
+
+#include "cases.h"
+
+using namespace sotto;
+using namespace sotto_test;
+using sotto::internal::KeyedPermutation;
+
+namespace {
+
+/// χ² of counts against equal expectations.
+double chi_squared(const std::vector<int>& counts) {
+  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
+  const double expected = total / static_cast<double>(counts.size());
+  double sum = 0;
+  for (const int count : counts) {
+    sum += (count - expected) * (count - expected) / expected;
+  }
+  return sum;
+}
+
+/// A χ² that one run in a million exceeds (Wilson and Hilferty's approximation).
+double chi_squared_limit(std::size_t outcomes) {
+  const double freedom = static_cast<double>(outcomes) - 1;
+  const double z = 4.75;
+  const double spread = 2 / (9 * freedom);
+  return freedom * std::pow(1 - spread + z * std::sqrt(spread), 3);
+}
+
+}  // namespace
+
+TEST_CASE("k is ⌈KEEP × d⌉ in double precision, at least one") {
+  CHECK(internal::kept_elements(0.1, 0) == 0);
+  CHECK(internal::kept_elements(0.1, 1) == 1);
+  CHECK(internal::kept_elements(1e-300, 1000) == 1);
+  CHECK(internal::kept_elements(0.1, 100) == 10);
+  CHECK(internal::kept_elements(0.1, 101) == 11);
+  CHECK(internal::kept_elements(1, 101) == 101);
+  // 0.07 × 100 is 7.000000000000001 in double precision, and the ceiling takes it at its word.
+  CHECK(internal::kept_elements(0.07, 100) == 8);
+}
+
+TEST_CASE("top-k keeps the largest magnitudes exactly, ties to the lowest index") {
+  for (const double keep : {0.01, 0.1, 0.5, 0.99, 1.0}) {
+    for (const std::size_t n : {1U, 2U, 65U, 1000U, 4097U}) {
+      for (const NamedVector& vector : vectors(n)) {
+        CAPTURE(keep);
+        CAPTURE(n);
+        CAPTURE(vector.name);
+        const auto& x = vector.values;
+        std::vector<std::size_t> order(n);
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(
+            order, [&](std::size_t a, std::size_t b) { return std::abs(x[a]) > std::abs(x[b]); });
+        std::vector<float> expected(n, 0.0F);
+        for (std::size_t i = 0; i < internal::kept_elements(keep, n); ++i) {
+          expected[order[i]] = x[order[i]];
+        }
+        const auto compressor = make_compressor("topk:" + std::to_string(keep));
+        CHECK(decoded(*compressor, encoded(*compressor, x, key_of(1)), n) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("Rice codes give back every list of indices within their bound") {
+  RandomStream draws({.seed = kSeed, .purpose = Purpose::test});
+  INFO("seed ", kSeed);
+  for (int trial = 0; trial < 3000; ++trial) {
+    const std::uint64_t elements = 1 + draws.below(trial % 3 == 0 ? 0xFFFFFFFF : 2000);
+    std::set<std::uint32_t> chosen;
+    const std::uint64_t count = 1 + draws.below(std::min<std::uint64_t>(elements, 300));
+    while (chosen.size() < count) {
+      // Spread evenly, or crowded at the far end.
+      const std::uint64_t draw = draws.below(trial % 2 == 0 ? elements : count);
+      chosen.insert(static_cast<std::uint32_t>(elements - 1 - draw));
+    }
+    const int best = internal::rice_parameter(count, elements);
+    for (const int p : {best, std::max(0, best - 1), best + 1}) {
+      const std::uint64_t bound = internal::rice_bits_bound(count, elements, p);
+      CHECK(bound >= internal::rice_bits_bound(count, elements, best));
+      std::vector<std::byte> bytes((bound + 7) / 8);
+      internal::RiceWriter writer(bytes, p);
+      for (const std::uint32_t index : chosen) {
+        writer.write(index);
+      }
+      bytes.resize(writer.finish());
+      internal::RiceReader reader(bytes, p, elements);
+      CHECK_FALSE(reader.finished());
+      bool equal = true;
+      for (const std::uint32_t index : chosen) {
+        equal = equal && reader.read() == index;
+      }
+      CHECK(equal);
+      CHECK(reader.finished());
+      // The same bits do not stand for indices of a shorter vector.
+      internal::RiceReader shorter(bytes, p, *chosen.rbegin());
+      bool refused = false;
+      for (std::size_t i = 0; i < chosen.size(); ++i) {
+        refused = !shorter.read() || refused;
+      }
+      CHECK(refused);
+    }
+  }
+}
+
+TEST_CASE("a keyed permutation visits every index once, whatever the size") {
+  std::vector<std::uint64_t> sizes(300);
+  std::iota(sizes.begin(), sizes.end(), std::uint64_t{1});
+  sizes.insert(sizes.end(), {511, 512, 513, 4097, 65536, 65537, 100000});
+  for (const std::uint64_t size : sizes) {
+    CAPTURE(size);
+    const KeyedPermutation permutation(0x9E3779B97F4A7C15 * size, size);
+    std::vector<bool> seen(size);
+    bool distinct = true;
+    for (std::uint64_t i = 0; i < size; ++i) {
+      const std::uint64_t at = permutation(i);
+      REQUIRE(at < size);
+      distinct = distinct && !seen[at];
+      seen[at] = true;
+    }
+    CHECK(distinct);
+  }
+  const KeyedPermutation largest(1, std::uint64_t{1} << 32);
+  CHECK(largest(0xFFFFFFFF) < std::uint64_t{1} << 32);
+}
+
+TEST_CASE("permutations of random keys choose ordered pairs uniformly") {
+  for (const std::uint64_t size : {2U, 3U, 5U, 16U, 17U}) {
+    CAPTURE(size);
+    std::vector<int> counts(size * size);
+    RandomStream keys({.seed = kSeed, .purpose = Purpose::test});
+    for (int trial = 0; trial < 40000; ++trial) {
+      const KeyedPermutation permutation(keys.next_u64(), size);
+      ++counts[permutation(0) * size + permutation(1)];
+    }
+    std::erase(counts, 0);  // (i, i) cannot happen
+    REQUIRE(counts.size() == size * (size - 1));
+    CHECK(chi_squared(counts) < chi_squared_limit(counts.size()));
+  }
+}
+
+TEST_CASE("random-k takes every element equally often") {
+  constexpr std::size_t n = 1000;
+  const auto compressor = make_compressor("randk:0.05,scale=none");
+  std::vector<int> counts(n);
+  std::vector<float> x(n, 1.0F);
+  for (Round round = 0; round < 4000; ++round) {
+    const auto c = decoded(*compressor, encoded(*compressor, x, key_of(round)), n);
+    CHECK(std::ranges::count(c, 1.0F) == 50);
+    for (std::size_t i = 0; i < n; ++i) {
+      counts[i] += c[i] == 1.0F ? 1 : 0;
+    }
+  }
+  // Elements are drawn without replacement, which lowers χ² by the factor 1 − k/d.
+  CHECK(chi_squared(counts) / (1 - 0.05) < chi_squared_limit(n));
+}
+
+TEST_CASE("random-k's values travel scaled, and saturate where float32 ends") {
+  const auto unbiased = make_compressor("randk:0.25");
+  const std::vector<float> x(8, 1.5F);
+  const auto c = decoded(*unbiased, encoded(*unbiased, x, key_of(1)), x.size());
+  CHECK(std::ranges::count(c, 6.0F) == 2);
+  CHECK(std::ranges::count(c, 0.0F) == 6);
+  CHECK(unbiased->saturated() == 0);
+  const std::vector<float> huge(8, -3e38F);
+  const auto clamped = decoded(*unbiased, encoded(*unbiased, huge, key_of(1)), huge.size());
+  CHECK(std::ranges::count(clamped, std::numeric_limits<float>::lowest()) == 2);
+  CHECK(unbiased->saturated() == 2);
+}
+
+TEST_CASE("random-k chooses anew for every rank, round, bucket and seed") {
+  const auto compressor = make_compressor("randk:0.1");
+  const auto x = gaussian(1000);
+  std::vector<RandomKey> keys(5, key_of(1));
+  keys[1].rank = 4;
+  keys[2].round = 2;
+  keys[3].bucket = 1;
+  keys[4].seed += std::uint64_t{1} << 40;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      CHECK(encoded(*compressor, x, keys[i]) != encoded(*compressor, x, keys[j]));
+    }
+  }
+}
