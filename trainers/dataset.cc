@@ -46,6 +46,29 @@ void DenseExamples::copy_row(std::size_t row, std::span<float> out) const {
   std::copy_n(values_.data() + row * features(), features(), out.data());
 }
 
+SparseExamples::SparseExamples(std::size_t features, std::vector<std::size_t> begin,
+                               std::vector<std::uint32_t> columns, std::vector<float> values,
+                               std::vector<std::int32_t> labels)
+    : Examples(features, std::move(labels)),
+      begin_(std::move(begin)),
+      columns_(std::move(columns)),
+      values_(std::move(values)) {
+  check(begin_.size() == size() + 1 && begin_.front() == 0 && begin_.back() == values_.size() &&
+            std::is_sorted(begin_.begin(), begin_.end()) && columns_.size() == values_.size(),
+        "compressed sparse rows that fit each other");
+  check(std::all_of(columns_.begin(), columns_.end(),
+                    [features](std::uint32_t column) { return column < features; }),
+        "columns below the number of features");
+}
+
+void SparseExamples::copy_row(std::size_t row, std::span<float> out) const {
+  check(row < size() && out.size() == features(), "SparseExamples::copy_row within bounds");
+  std::fill(out.begin(), out.end(), 0.0F);
+  for (std::size_t at = begin_[row]; at < begin_[row + 1]; ++at) {
+    out[columns_[at]] = values_[at];
+  }
+}
+
 Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
                  std::unique_ptr<const Examples> test, std::optional<ImageShape> image)
     : name_(std::move(name)),

@@ -57,6 +57,23 @@ class DenseExamples final : public Examples {
   std::vector<float> values_;
 };
 
+/// Rows kept as their values other than 0 (compressed sparse rows).
+class SparseExamples final : public Examples {
+ public:
+  /// Example i has values[begin[i] … begin[i + 1]) at the columns of the same places. Requires
+  /// labels.size() + 1 ascending entries in `begin`, the last being values.size(), as many columns
+  /// as values, and columns below `features`.
+  SparseExamples(std::size_t features, std::vector<std::size_t> begin,
+                 std::vector<std::uint32_t> columns, std::vector<float> values,
+                 std::vector<std::int32_t> labels);
+  void copy_row(std::size_t row, std::span<float> out) const override;
+
+ private:
+  std::vector<std::size_t> begin_;
+  std::vector<std::uint32_t> columns_;
+  std::vector<float> values_;
+};
+
 /// A training and a test set that belong together.
 class Dataset {
  public:

@@ -10,6 +10,7 @@
 
 #include <sotto/base/error.h>
 
+#include "models/cnn.h"
 #include "models/mlp.h"
 
 namespace sotto {
@@ -18,11 +19,14 @@ namespace {
 constexpr std::size_t kMaxWidth = 1 << 16;
 constexpr std::size_t kMaxLayers = 16;
 
-constexpr std::array<ModelInfo, 2> kModels = {{
+constexpr std::array<ModelInfo, 3> kModels = {{
     {"softmax", "softmax", "multinomial logistic regression: one linear layer, a convex loss",
      "softmax"},
     {"mlp", "mlp:H1[,H2…]", "fully connected layers of H1, H2, … units with ReLU between them",
      "mlp:128,64"},
+    {"cnn", "cnn[:C1,C2]",
+     "two convolutions to C1 = 8 and C2 = 16 channels, each with ReLU and 2×2 maximum; for images",
+     "cnn:8,16"},
 }};
 
 /// The widths in "H1,H2,…".
@@ -64,6 +68,17 @@ std::unique_ptr<Model> make_model(std::string_view spec, const ModelInput& input
   }
   if (name == "mlp") {
     return std::make_unique<Mlp>(input, parse_widths(spec, argument));
+  }
+  if (name == "cnn") {
+    const auto channels =
+        has_argument ? parse_widths(spec, argument) : std::vector<std::size_t>{8, 16};
+    if (channels.size() != 2) {
+      refuse("model", spec, "expected two numbers of channels, as in cnn:8,16");
+    }
+    if (!input.image || input.image->height < 4 || input.image->width < 4) {
+      refuse("model", spec, "expected a task with images of at least 4 × 4; use softmax or mlp");
+    }
+    return std::make_unique<Cnn>(*input.image, channels[0], channels[1], input.classes);
   }
   std::vector<std::string_view> forms;
   for (const ModelInfo& info : models()) {

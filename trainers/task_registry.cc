@@ -30,20 +30,34 @@ struct Entry {
   TaskData (*load)(std::string_view spec);
 };
 
-TaskData load_digits(std::string_view spec) {
-  const TaskSpec parsed = parse_task_spec(spec, false, {"train", "test", "seed"});
-  const DigitsOptions defaults;
+TaskData with_dataset(std::shared_ptr<const Dataset> dataset) {
   TaskData data;
-  data.dataset = make_digits({.train = parsed.value("train", defaults.train),
-                              .test = parsed.value("test", defaults.test),
-                              .seed = parsed.value("seed", defaults.seed)});
+  data.dataset = std::move(dataset);
   return data;
 }
 
-TaskData load_mnist_task(std::string_view spec) {
-  TaskData data;
-  data.dataset = load_mnist(parse_task_spec(spec, true, {}).path);
-  return data;
+TaskData load_digits_task(std::string_view spec) {
+  const TaskSpec parsed = parse_task_spec(spec, false, {"train", "test", "seed"});
+  const DigitsOptions defaults;
+  return with_dataset(make_digits({.train = parsed.value("train", defaults.train),
+                                   .test = parsed.value("test", defaults.test),
+                                   .seed = parsed.value("seed", defaults.seed)}));
+}
+
+/// Tasks whose loader takes a path and nothing else.
+template <auto load>
+TaskData load_path_task(std::string_view spec) {
+  return with_dataset(load(parse_task_spec(spec, true, {}).path));
+}
+
+TaskData load_libsvm_task(std::string_view spec) {
+  const TaskSpec parsed = parse_task_spec(spec, true, {"features"});
+  return with_dataset(load_libsvm(parsed.path, parsed.value("features", 0)));
+}
+
+TaskData load_text_task(std::string_view spec) {
+  const TaskSpec parsed = parse_task_spec(spec, true, {"context"});
+  return with_dataset(load_text(parsed.path, parsed.value("context", 8)));
 }
 
 TaskData load_quadratic_task(std::string_view spec) {
@@ -52,13 +66,24 @@ TaskData load_quadratic_task(std::string_view spec) {
   return data;
 }
 
-constexpr std::array<Entry, 3> kEntries = {{
+constexpr std::array<Entry, 7> kEntries = {{
     {{"digits", "digits[,train=N][,test=N][,seed=S]",
       "generated 28 × 28 images of drawn digits, 10 classes; needs no file", "mlp:64"},
-     load_digits},
+     load_digits_task},
     {{"mnist", "mnist:DIR", "MNIST and its relatives from IDX files, gzip or not, 10 classes",
       "mlp:64"},
-     load_mnist_task},
+     load_path_task<load_mnist>},
+    {{"csv", "csv:FILE",
+      "a table of numbers with a header; the last column, or `label`, is the class", "softmax"},
+     load_path_task<load_csv>},
+    {{"occupancy", "occupancy:DIR", "room occupancy from five sensors (UCI 357), 2 classes",
+      "softmax"},
+     load_path_task<load_occupancy>},
+    {{"libsvm", "libsvm:FILE[,features=N]", "sparse examples in LIBSVM's format", "softmax"},
+     load_libsvm_task},
+    {{"text", "text:FILE[,context=N]",
+      "prediction of a text's next character from the N = 8 before", "mlp:128"},
+     load_text_task},
     {{"quadratic", "quadratic:FILE",
       "½ Σ h (x − c)² with h and c of each node from a JSON file; exact gradients", ""},
      load_quadratic_task},

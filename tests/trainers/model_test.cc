@@ -23,6 +23,12 @@ struct Case {
   ModelInput input;
 };
 
+ModelInput images(std::size_t channels, std::size_t height, std::size_t width) {
+  return {.features = channels * height * width,
+          .classes = 3,
+          .image = ImageShape{.channels = channels, .height = height, .width = width}};
+}
+
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"softmax", {.features = 5, .classes = 3, .image = {}}},
@@ -30,6 +36,9 @@ const std::vector<Case>& cases() {
       {"mlp:7", {.features = 6, .classes = 4, .image = {}}},
       {"mlp:1", {.features = 3, .classes = 2, .image = {}}},
       {"mlp:33,9,5", {.features = 20, .classes = 10, .image = {}}},
+      {"cnn:2,3", images(1, 8, 8)},
+      {"cnn:3,2", images(2, 5, 7)},
+      {"cnn:1,1", images(1, 4, 4)},
   };
   return all;
 }
@@ -188,8 +197,34 @@ TEST_CASE("wrong model specifications are refused with what would do") {
     CAPTURE(spec);
     CHECK_THROWS_WITH_AS(make_model(spec, input), doctest::Contains("expected"), Error);
   }
+  for (const char* spec : {"cnn:", "cnn:8", "cnn:8,16,32", "cnn:0,1"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_WITH_AS(make_model(spec, images(1, 8, 8)), doctest::Contains("expected"), Error);
+  }
+  CHECK_THROWS_WITH_AS(make_model("cnn", images(1, 3, 8)), doctest::Contains("4 × 4"), Error);
   // Every width is in range, their product is not.
   CHECK_THROWS_AS(make_model("mlp:65536,65536", input), Error);
+}
+
+TEST_CASE("a convolutional network's layout is torch's") {
+  const auto model = make_model("cnn", images(2, 8, 12));
+  const auto& layout = model->layout();
+  REQUIRE(layout.size() == 6);
+  CHECK(layout[0].name == "conv1.weight");
+  CHECK(layout[0].shape == std::vector<std::size_t>{8, 2, 5, 5});
+  CHECK(layout[2].shape == std::vector<std::size_t>{16, 8, 3, 3});
+  CHECK(layout[4].name == "dense.weight");
+  CHECK(layout[4].shape == std::vector<std::size_t>{3, 16 * 2 * 3});
+}
+
+TEST_CASE("a NaN in a convolution's input reaches the scores") {
+  const auto model = make_model("cnn:1,1", images(1, 4, 4));
+  const auto parameters = some_parameters(*model);
+  for (std::size_t pixel = 0; pixel < 16; ++pixel) {
+    auto x = uniform(16, 1.0F, 2);
+    x[pixel] = std::nanf("");
+    CHECK(std::isnan(model->forward(parameters, x, 1)[0]));
+  }
 }
 
 TEST_CASE("every listed example builds") {
