@@ -42,7 +42,9 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "sotto " SOTTO_VERSION);
   program.require_subcommand(1);
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
-  const std::vector<Command> commands = {};
+  const std::vector<Command> commands = {
+      sotto::cli::add_topology_command(program),
+  };
   try {
     program.parse(argc, argv);
     return run_chosen(commands);
