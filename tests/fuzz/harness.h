@@ -1,0 +1,32 @@
+// What is fuzzed: one function per target, called by libFuzzer (target.cc) and, in every build, on
+// the committed corpus (replay.cc). A target aborts when something that must hold does not.
+//
+// Inputs of the targets named after a family of compressors: variant (1 byte, picks the
+// specification), elements (2 bytes), fit (1 byte, odd: the payload is cut or filled up with zeros
+// to max_bytes), and the payload. `encode`: variant, then float32 elements. `spec`: the
+// specification. `frame`: mode (1 byte; odd: what follows are header fields and payload to be
+// sealed), then the bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto_fuzz {
+
+struct Target {
+  std::string_view name;
+  void (*run)(std::string_view name, std::span<const std::byte> input);
+};
+
+std::span<const Target> targets();
+
+/// The specifications that the target of a family tries, in the order of `variant`.
+std::vector<std::string> specs_of(std::string_view family);
+
+/// Elements that a payload's target decodes at most.
+inline constexpr std::size_t kMaxElements = 1024;
+
+}  // namespace sotto_fuzz
