@@ -65,7 +65,7 @@ struct Peers {
   std::size_t max_frame_bytes = 0;
 };
 
-/// Counters that an algorithm keeps for reports.
+/// Counters that an algorithm keeps for reports, from its construction on.
 struct AlgorithmCounters {
   std::uint64_t saturated = 0;   ///< elements clamped by the compressor
   std::uint64_t bad_frames = 0;  ///< frames refused
@@ -80,7 +80,8 @@ class Algorithm {
 
   /// The model at which the next gradient is taken.
   virtual std::span<const float> parameters() const = 0;
-  /// Rounds finished so far; the round under way has this number.
+  /// Rounds finished so far; the round under way has this number. A round is finished when the
+  /// model has taken its step, though its exchange may still be under way (DCD, ECD).
   virtual Round round() const = 0;
 
   /// parameters() is the point of the next gradient.

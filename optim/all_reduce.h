@@ -2,17 +2,20 @@
 //
 // Source: ring reduce-scatter and all-gather, Patarasuk and Yuan, "Bandwidth optimal all-reduce
 // algorithms for clusters of workstations", J. Parallel Distrib. Comput. 69, 2009.
+//
 // Rule, at every node:  x ← x − γ (1/n) Σ_i g_i.
-// The gradient is cut into n chunks, of which the first d mod n are one element longer (so some are
-// empty when d < n). In phase p = 0 … n − 2 node r sends its partial sum of chunk r − p to node
-// r + 1 and adds the one that it receives, of chunk r − p − 1; all indices modulo n. Node r then
-// has the whole sum of chunk r + 1 and multiplies it by 1/n. In phases n − 1 … 2n − 3 these means
-// travel round the ring unchanged. A chunk c is thus summed in ring order, g_c + g_{c+1} + …, and
-// all nodes decode the same bytes: their models stay equal to the bit. Assumes nothing of W: the
-// graph is ignored. C exact. With another C (allow_contract_violation)
-//   every hop of the first half compresses the partial sum; the nodes still stay equal.
-// Memory: 2 floats a parameter (sum, direction) and the step rule's, besides the frames.
-// Bytes a round: 2 (n − 1) frames of ⌈d/n⌉ or ⌊d/n⌋ elements, 8 d (n − 1)/n + 128 (n − 1) in all.
+//
+// The gradient is cut into n chunks, of which the first d mod n are one element longer (so some
+// are empty when d < n). In phase p = 0 … n − 2 node r sends its partial sum of chunk r − p to
+// node r + 1 and adds the one that it receives, of chunk r − p − 1; all indices modulo n. Node r
+// then has the whole sum of chunk r + 1 and multiplies it by 1/n. In phases n − 1 … 2n − 3 these
+// means travel round the ring unchanged. A chunk c is thus summed in ring order, g_c + g_{c+1} +
+// …, and all nodes decode the same bytes: their models stay equal to the bit.
+//
+// Assumes nothing of W: the graph is ignored. C exact. With another C (allow_contract_violation)
+//   the first half compresses the partial sum at every hop; the nodes still stay equal.
+// Memory: 2 floats a parameter (sum, direction), besides those of the step rule and the frames.
+// Bytes a round: 2 (n − 1) frames of ⌈d/n⌉ or ⌊d/n⌋ elements: 8 d (n − 1)/n + 128 (n − 1).
 // Overlap: none, the sum needs the gradient.
 #pragma once
 

@@ -12,7 +12,7 @@ ChocoSgd::ChocoSgd(AlgorithmSetup setup)
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
       public_(node_.dimension()),
-      mixed_(node_.dimension()),
+      pull_(node_.dimension()),
       half_(node_.dimension()),
       scratch_(node_.dimension()) {}
 
@@ -60,19 +60,18 @@ Result<bool> ChocoSgd::exchange_done(Exchange& /*out*/) {
   }
   const Ops& ops = node_.ops();
 
-  // 3. s_i ← s_i + Σ_j W_ij q_j
+  // 3. p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
   ops.fill(0, scratch_);
-  if (Status status = node_.decode_own(mail_.sent(), node_.self_weight(), scratch_); !status) {
+  if (Status status = node_.decode_own(mail_.sent(), node_.self_weight() - 1, scratch_); !status) {
     return status;
   }
   if (Status status = decode_neighbours(node_, mail_, scratch_); !status) {
     return status;
   }
-  ops.axpy(1, scratch_, mixed_);
+  ops.axpy(1, scratch_, pull_);
 
-  // 4. x_i ← x_i^½ + η (s_i − x̂_i)
-  ops.subtract(mixed_, public_, scratch_);
-  ops.axpy(eta_, scratch_, half_);
+  // 4. x_i ← x_i^½ + η p_i
+  ops.axpy(eta_, pull_, half_);
   mail_.close();
   if (Status status = node_.require_finite(half_, "updated model"); !status) {
     return status;
@@ -89,7 +88,7 @@ AlgorithmCounters ChocoSgd::counters() const {
 void ChocoSgd::save(ByteBuffer& out) const {
   node_.save(out);
   write_floats(public_, out);
-  write_floats(mixed_, out);
+  write_floats(pull_, out);
 }
 
 Status ChocoSgd::load(ByteReader& in) {
@@ -99,7 +98,7 @@ Status ChocoSgd::load(ByteReader& in) {
   if (Status status = read_floats(in, "public copy", public_); !status) {
     return status;
   }
-  return read_floats(in, "mixed copies", mixed_);
+  return read_floats(in, "pull", pull_);
 }
 
 }  // namespace sotto

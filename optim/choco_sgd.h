@@ -2,20 +2,24 @@
 //
 // Papers: Koloskova et al., "Decentralized stochastic optimization and gossip algorithms with
 // compressed communication", ICML 2019, arXiv:1902.00340; "Decentralized deep learning with
-// arbitrary communication compression", ICLR 2020, arXiv:1907.09356. Rule, at node i, with public
-// copies x̂_j that start at 0:
+// arbitrary communication compression", ICLR 2020, arXiv:1907.09356.
+//
+// Rule, at node i, with public copies x̂_j that start at 0:
 //   1. x_i^½ = x_i − γ g_i,  g_i taken at x_i
 //   2. send q_i = C(x_i^½ − x̂_i)
 //   3. x̂_j ← x̂_j + q_j at every holder
 //   4. x_i ← x_i^½ + η Σ_j W_ij (x̂_j − x̂_i)
-// Of the copies only x̂_i and s_i = Σ_j W_ij x̂_j are kept: rows of W sum to 1, so step 4 is
-//   x_i ← x_i^½ + η (s_i − x̂_i), and step 3 is s_i ← s_i + Σ_j W_ij q_j.
+// Of the copies only x̂_i and the pull p_i = Σ_j W_ij (x̂_j − x̂_i) are kept. Rows of W sum to 1,
+//   so step 3 is p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j, and step 4 is x_i ← x_i^½ + η p_i. The
+//   papers keep s_i = Σ_j W_ij x̂_j and add η (s_i − x̂_i): the same in real arithmetic, but in
+//   float32 the rounding errors of s_i and x̂_i, each a random walk of size 2^-24 ‖x‖ √t, then
+//   push the mean model in all later rounds. p_i is small where the nodes agree, and so are its
+//   errors.
 // Because 1ᵀ(W − I) = 0, the mean model follows SGD without compression, whatever C is.
-// Assumes W symmetric, doubly stochastic, connected and static, and a contraction C. Consensus step
-//   0 < η ≤ 1, by default min(1, α^(−2/3) − 1) with α measured on Gaussian vectors.
-// Memory: 4 floats a parameter (x̂_i, s_i, x^½, scratch) whatever the degree, besides the step
-// rule's
-//   and the frames.
+// Assumes W symmetric, doubly stochastic, connected and static, and a contraction C.
+//   Consensus step 0 < η ≤ 1, by default min(1, α^(−2/3) − 1), α measured on Gaussian vectors.
+// Memory: 4 floats a parameter (x̂_i, p_i, x^½, scratch) whatever the degree, besides those of
+//   the step rule and the frames.
 // Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour.
 // Overlap: none, the next model needs the neighbours' bytes.
 #pragma once
@@ -50,18 +54,18 @@ class ChocoSgd final : public Algorithm {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
-  /// x̂_i and s_i
+  /// x̂_i and p_i
   std::span<const float> public_copy() const { return public_; }
-  std::span<const float> mixed_copies() const { return mixed_; }
+  std::span<const float> pull() const { return pull_; }
 
  private:
   LocalNode node_;
   Mailbox mail_;
   float eta_;
   std::vector<float> public_;   // x̂_i
-  std::vector<float> mixed_;    // s_i = Σ_j W_ij x̂_j
+  std::vector<float> pull_;     // p_i = Σ_j W_ij (x̂_j − x̂_i)
   std::vector<float> half_;     // x_i^½
-  std::vector<float> scratch_;  // x_i^½ − x̂_i, then Σ_j W_ij q_j, then s_i − x̂_i
+  std::vector<float> scratch_;  // x_i^½ − x̂_i, then the change of p_i
 };
 
 }  // namespace sotto

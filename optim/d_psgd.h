@@ -2,11 +2,14 @@
 //
 // Paper: Lian et al., "Can decentralized algorithms outperform centralized algorithms?", NIPS 2017,
 // arXiv:1705.09056, Algorithm 1.
+//
 // Rule, at node i:  x_i ← Σ_j W_ij x_j − γ g_i,  g_i taken at x_i.
+//
 // Assumes W doubly stochastic and connected; it may change from round to round. C exact.
 //   With another C (allow_contract_violation) this is naive averaging of compressed models, whose
 //   error does not go to zero: the baseline that shows why the rest of the family exists.
-// Memory: 2 floats a parameter (mixture, direction) and the step rule's, besides the frames.
+// Memory: 2 floats a parameter (mixture, next model), besides those of the step rule and the
+//   frames.
 // Bytes a round: 4 d + 64 to each out-neighbour.
 // Overlap: the exchange of x_i is independent of g_i and hides behind it exactly.
 #pragma once

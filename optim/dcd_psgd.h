@@ -2,19 +2,20 @@
 //
 // Paper: Tang et al., "Communication compression for decentralized training", NeurIPS 2018,
 // arXiv:1803.06443, Algorithm 1.
+//
 // Rule, at node i, with a replica x̂_j of every neighbour's model:
 //   1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i,  g_i taken at x_i
 //   2. z_i = x_i^½ − x_i;  send C(z_i), the same bytes to every neighbour
 //   3. x_i ← x_i + C(z_i);  every holder does x̂_i ← x̂_i + C(z_i)
 // Invariant: a replica equals the neighbour's model bit for bit; versions watch it (replica.h).
+//
 // Assumes W symmetric, doubly stochastic, connected and static, and an unbiased C with
 //   (1 − ρ)² − 4 μ² α² > 0; the bound is very conservative, so beyond it there is only a warning.
-// Memory: a replica for each neighbour, and 2 floats a parameter (difference, direction), besides
-//   the step rule's and the frames.
+// Memory: a replica for each neighbour and 2 floats a parameter (difference, direction), besides
+//   those of the step rule and the frames.
 // Bytes a round: |C(z)| + 72 to each neighbour, 8 of them the version.
 // Overlap: x_i is known before the neighbours' bytes arrive, so the exchange of round t hides
-// behind
-//   the gradient of round t + 1 exactly.
+//   exactly behind the gradient of round t + 1.
 #pragma once
 
 #include <vector>

@@ -2,17 +2,18 @@
 //
 // Paper: Tang et al., "DeepSqueeze: decentralization meets error-compensated compression", 2019,
 // arXiv:1907.07346.
+//
 // Rule, at node i, with an error vector δ_i that starts at 0:
 //   1. x_i^½ = x_i − γ g_i,  g_i taken at x_i
 //   2. v_i = x_i^½ + δ_i;  send C(v_i);  δ_i ← v_i − C(v_i)
 //   3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
 // The node's own x_i^½ stays uncompressed. Because 1ᵀ(W − I) = 0, the mean model follows SGD
-// without compression, whatever C is. Assumes W doubly stochastic and connected (it may change from
-// round to round), and a contraction
-//   C. Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1) with α measured on Gaussian
-//   vectors.
-// C acts on the model itself, so δ scales with ‖x‖ and the nodes do not agree exactly in the end.
-// Memory: 3 floats a parameter (δ, v, x^½), besides the step rule's and the frames.
+// without compression, whatever C is.
+//
+// Assumes W doubly stochastic and connected (it may change from round to round), and a
+//   contraction C. C acts on the model, so δ scales with ‖x‖ and the nodes never quite agree.
+//   Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian vectors.
+// Memory: 3 floats a parameter (δ, v, x^½), besides those of the step rule and the frames.
 // Bytes a round: |C(v)| + 64 to each neighbour.
 // Overlap: none, the next model needs the neighbours' bytes.
 #pragma once

@@ -2,27 +2,28 @@
 //
 // Paper: Tang et al., "Communication compression for decentralized training", NeurIPS 2018,
 // arXiv:1803.06443, Algorithm 2.
+//
 // Rule, at node i, with an estimate y_j of every neighbour's model and of its own; t = 1, 2, …:
-//   1. x_i^{t+1} = Σ_j W_ij y_j^t − γ g_i,  the own y_i included in the sum, g_i taken at x_i^t
+//   1. x_i^{t+1} = Σ_j W_ij y_j^t − γ g_i,  the own y_i in the sum, g_i taken at x_i^t
 //   2. z_i = (1 − t/2) x_i^t + (t/2) x_i^{t+1};  send C(z_i)
 //   3. y_i^{t+1} = (1 − 2/t) y_i^t + (2/t) C(z_i),  at every holder
-// Numerically: z = x^t + (t/2) (x^{t+1} − x^t), and y += (2/t) (C(z) − y). The form with 1 − 2/t
-// and
-//   2/t apart would, in float32, pull y towards (1 + 10⁻⁸ t) x.
-// The clock: t stops at 4096. Beyond some t float32 cannot follow: a correction (2/t)(C(z) − y)
-//   below half a unit in the last place of y is lost, so y could stay (t/2) 2^-24 |y| away from x;
-//   and ‖z‖ grows like t ‖Δx‖/2, out of any fixed grid. With a stopped clock the rule keeps its
-//   meaning, for any t  y^{t+1} − x^{t+1} = (1 − 2/t)(y^t − x^t) + (2/t)(C(z) − z)  holds: errors
-//   are then averaged over the last 4096 rounds instead of all, still 64 times below C's own, and
-//   what float32 loses stays below 1.3 × 10⁻⁴ |y|. Restarting the clock at 1 instead would throw
-//   the average away, y² = 2 C(z) − y, each time.
+//
+// Computed as z = x^t + (t/2) (x^{t+1} − x^t) and y += (2/t) (C(z) − y): with 1 − 2/t and 2/t
+//   rounded apart, float32 would pull y off by up to 1.5 × 10⁻⁸ t of its size.
+// The clock stops at t = 4096. Beyond some t float32 cannot follow: a correction (2/t)(C(z) − y)
+//   below half a unit in the last place of y is lost, so y could stay (t/2) 2^-24 |y| off; and
+//   ‖z‖ grows like t ‖Δx‖/2, out of any fixed grid. A stopped clock keeps the rule's meaning, as
+//   y^{t+1} − x^{t+1} = (1 − 2/t)(y^t − x^t) + (2/t)(C(z) − z) holds for any t: errors are then
+//   averaged over the last 4096 rounds instead of over all, to 1/64 of C's own, and what float32
+//   loses stays below 1.3 × 10⁻⁴ |y|. Restarting the clock at 1 would throw the average away
+//   (y² = 2 C(z) − y) each time.
+//
 // Assumes W symmetric, doubly stochastic, connected and static, and an unbiased C with an
 //   *absolute* bound: a fixed grid. A quantizer scaled by ‖z‖ breaks the assumption.
-// Memory: an estimate for each neighbour and the own one, and 2 floats a parameter, besides the
-// step
-//   rule's and the frames.
+// Memory: an estimate for each neighbour and the own one, and 2 floats a parameter, besides those
+//   of the step rule and the frames.
 // Bytes a round: |C(z)| + 72 to each neighbour, 8 of them the version.
-// Overlap: as DCD-PSGD, exact.
+// Overlap: exact, as with DCD-PSGD.
 #pragma once
 
 #include <vector>

@@ -29,9 +29,9 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
     return {};
   }
   return fault(Fault::non_finite,
-               fmt::format("{} of the {}'s {} elements are not finite, the first is number {}, {}; "
-                           "lower the learning rate, or look at the data",
-                           bad.count, what, values.size(), bad.first, values[bad.first]));
+               fmt::format("the {} has {} elements of {} that are not finite, the first is number "
+                           "{}, {}; lower the learning rate, or look at the data",
+                           what, bad.count, values.size(), bad.first, values[bad.first]));
 }
 
 Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct ClusterOptions {
   std::uint64_t seed = 1;
   bool allow_contract_violation = false;
   Delivery delivery = Delivery::eager;
+  double initial_scale = 1;  ///< all nodes start from this times the same N(0, 1) vector
 };
 
 /// The setup of one node, to be changed before make_algorithm.
@@ -51,17 +53,22 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   return setup;
 }
 
+/// Wraps a node's algorithm.
+using Wrap = std::function<std::unique_ptr<Algorithm>(std::unique_ptr<Algorithm>)>;
+
 class Cluster {
  public:
-  explicit Cluster(const ClusterOptions& options)
+  explicit Cluster(const ClusterOptions& options, const Wrap& wrap = {})
       : driver(options.delivery), x(options.nodes, std::vector<float>(options.dimension)) {
     const auto topology = make_topology(options.topology, static_cast<int>(options.nodes));
     for (std::size_t rank = 0; rank < options.nodes; ++rank) {
       RandomStream stream({.seed = options.seed, .purpose = Purpose::initialize});
       for (float& value : x[rank]) {
-        value = static_cast<float>(stream.normal());
+        value = static_cast<float>(options.initial_scale * stream.normal());
       }
-      driver.add(make_algorithm(options.algorithm, node_setup(options, rank, x[rank], topology)));
+      auto algorithm =
+          make_algorithm(options.algorithm, node_setup(options, rank, x[rank], topology));
+      driver.add(wrap ? wrap(std::move(algorithm)) : std::move(algorithm));
     }
   }
 
@@ -113,20 +120,31 @@ class Quadratic {
     }
   }
 
+  /// x ← x − rate ∇f(x), without noise, where f is the mean of all f_i.
+  void descend(double rate, std::vector<double>& x) const {
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      x[k] -= rate * h_[k] * (x[k] - centre(k));
+    }
+  }
+
   /// f(x) − min f, where f is the mean of all f_i.
   double excess(const std::vector<double>& x) const {
     double excess = 0;
     for (std::size_t k = 0; k < x.size(); ++k) {
-      double centre = 0;
-      for (const auto& c : c_) {
-        centre += c[k] / static_cast<double>(c_.size());
-      }
-      excess += 0.5 * h_[k] * (x[k] - centre) * (x[k] - centre);
+      excess += 0.5 * h_[k] * (x[k] - centre(k)) * (x[k] - centre(k));
     }
     return excess;
   }
 
  private:
+  double centre(std::size_t k) const {
+    double sum = 0;
+    for (const auto& c : c_) {
+      sum += c[k];
+    }
+    return sum / static_cast<double>(c_.size());
+  }
+
   std::vector<double> h_;
   std::vector<std::vector<double>> c_;
   double noise_;

@@ -1,0 +1,124 @@
+#include <sotto/optim/all_reduce.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/frame.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+bool all_equal(const std::vector<std::vector<float>>& models) {
+  for (const auto& model : models) {
+    if (std::memcmp(model.data(), models[0].data(), model.size() * sizeof(float)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("all-reduce is plain SGD on the mean gradient, with all nodes equal to the bit") {
+  constexpr double kRate = 0.1;
+  for (std::size_t nodes = 1; nodes <= 17; ++nodes) {
+    for (const std::size_t dimension : {0U, 1U, 7U, 1000U}) {
+      CAPTURE(nodes);
+      CAPTURE(dimension);
+      Cluster cluster({.algorithm = "allreduce",
+                       .nodes = nodes,
+                       .dimension = dimension,
+                       .step = {.learning_rate = kRate}});
+      const Quadratic task(nodes, dimension, 9);
+      auto expected = cluster.mean();
+      for (int t = 0; t < 20; ++t) {
+        const Status status = cluster.driver.run(1, task);
+        CAPTURE(status.message());
+        REQUIRE(status.ok());
+        REQUIRE(all_equal(cluster.x));
+        task.descend(kRate, expected);
+      }
+      for (std::size_t k = 0; k < dimension; ++k) {
+        CHECK(std::fabs(double{cluster.x[0][k]} - expected[k]) < 3e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("a chunk is summed in ring order from its own node on") {
+  // In float32, (1 + 2^-24) + 2^-24 is 1, and (2^-24 + 2^-24) + 1 is 1 + 2^-23: the order shows.
+  const float tiny = 0x1p-24F;
+  const std::vector<std::vector<float>> gradients = {
+      {1, 1, 1}, {tiny, tiny, tiny}, {tiny, tiny, tiny}};
+  Cluster cluster({.algorithm = "allreduce",
+                   .nodes = 3,
+                   .dimension = 3,
+                   .step = {.learning_rate = 1},
+                   .initial_scale = 0});
+  REQUIRE(cluster.driver
+              .run(1,
+                   [&](Rank rank, Round, std::span<const float>, std::span<float> g) {
+                     std::copy_n(gradients[static_cast<std::size_t>(rank)].begin(), 3, g.begin());
+                   })
+              .ok());
+  const float third = 1.0F / 3;
+  CHECK(cluster.x[0][0] == -(1.0F * third));            // (g0 + g1) + g2
+  CHECK(cluster.x[0][1] == -((1 + 0x1p-23F) * third));  // (g1 + g2) + g0
+  CHECK(cluster.x[0][2] == -(1.0F * third));            // (g2 + g0) + g1
+}
+
+TEST_CASE(
+    "all-reduce sends 2 (n − 1) frames a round to the next node, 8 d (n − 1)/n bytes of values") {
+  Cluster cluster({.algorithm = "allreduce", .nodes = 4, .dimension = 10});
+  REQUIRE(cluster.driver.run(5, Quadratic(4, 10, 9)).ok());
+  CHECK(cluster.driver.traffic().size() == 4);
+  for (const auto& [edge, traffic] : cluster.driver.traffic()) {
+    CHECK(edge.second == (edge.first + 1) % 4);
+    CHECK(traffic.frames == 5 * 6);
+    // Chunks of 3, 3, 2, 2 elements: node r sends all but one of them in each half.
+    const std::uint64_t values = traffic.bytes - traffic.frames * kFrameHeaderBytes;
+    CHECK(values % 20 == 0);
+    CHECK(values >= 5 * 4 * 2 * 7);
+    CHECK(values <= 5 * 4 * 2 * 8);
+  }
+}
+
+TEST_CASE("a lossy all-reduce, where it is allowed, still leaves all nodes equal to the bit") {
+  for (const std::string spec : {"quant:8", "sign", "topk:0.1"}) {
+    CAPTURE(spec);
+    Cluster cluster({.algorithm = "allreduce",
+                     .compressor = spec,
+                     .nodes = 5,
+                     .dimension = 33,
+                     .allow_contract_violation = true});
+    REQUIRE(cluster.driver.run(20, Quadratic(5, 33, 9)).ok());
+    CHECK(all_equal(cluster.x));
+  }
+}
+
+TEST_CASE("every step rule works behind all-reduce as it does alone") {
+  for (const StepRuleOptions& step :
+       {StepRuleOptions{.learning_rate = 0.05, .momentum = 0.9, .nesterov = true},
+        StepRuleOptions{.rule = "adamw", .learning_rate = 0.01, .weight_decay = 0.1}}) {
+    // Two nodes with the same gradient: its mean is the gradient itself, to the bit.
+    const auto gradient = [](Rank, Round round, std::span<const float> x, std::span<float> g) {
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        g[k] = x[k] - 1 + static_cast<float>(round % 3) / 8;
+      }
+    };
+    Cluster pair({.algorithm = "allreduce", .nodes = 2, .dimension = 9, .step = step});
+    Cluster alone({.algorithm = "allreduce", .nodes = 1, .dimension = 9, .step = step});
+    REQUIRE(pair.driver.run(50, gradient).ok());
+    REQUIRE(alone.driver.run(50, gradient).ok());
+    CHECK(pair.x[0] == alone.x[0]);
+    CHECK(pair.x[1] == alone.x[0]);
+  }
+}

@@ -1,0 +1,122 @@
+// A run that was saved and loaded continues as if nothing had happened; damaged state is refused.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/philox.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+std::vector<std::byte> saved(const Algorithm& algorithm) {
+  ByteBuffer buffer;
+  algorithm.save(buffer);
+  return std::move(buffer).take();
+}
+
+Status load(Algorithm& algorithm, std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  Status status = algorithm.load(in);
+  if (status) {
+    CHECK(in.finished());
+  }
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm, saved in mid-run and loaded, continues to the bit") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    for (const StepRuleOptions& step : {StepRuleOptions{.learning_rate = 0.02, .momentum = 0.9},
+                                        StepRuleOptions{.rule = "adam", .learning_rate = 0.01}}) {
+      CAPTURE(info.name);
+      CAPTURE(step.rule);
+      const ClusterOptions options{
+          .algorithm = std::string(info.name), .nodes = 5, .dimension = 33, .step = step};
+      const Quadratic task(5, 33, 3, 0.2);
+      Cluster whole(options);
+      REQUIRE(whole.driver.run(100, task).ok());
+
+      Cluster first(options);
+      REQUIRE(first.driver.run(71, task).ok());
+      Cluster second(options);
+      second.x = first.x;
+      for (std::size_t rank = 0; rank < 5; ++rank) {
+        const auto bytes = saved(first.driver.node(rank));
+        const Status status = load(second.driver.node(rank), bytes);
+        CAPTURE(status.message());
+        REQUIRE(status.ok());
+        CHECK(second.driver.node(rank).round() == 71);
+        CHECK(saved(second.driver.node(rank)) == bytes);
+      }
+      REQUIRE(second.driver.run(29, task).ok());
+      CHECK(second.x == whole.x);
+    }
+  }
+}
+
+TEST_CASE("a checkpoint that is cut short anywhere is refused") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    const ClusterOptions options{
+        .algorithm = std::string(info.name), .nodes = 3, .dimension = 5, .step = {.momentum = 0.9}};
+    Cluster cluster(options);
+    REQUIRE(cluster.driver.run(2, Quadratic(3, 5, 3)).ok());
+    const auto bytes = saved(cluster.driver.node(0));
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      CAPTURE(size);
+      Cluster other(options);
+      CHECK_FALSE(load(other.driver.node(0), std::span(bytes).first(size)).ok());
+    }
+  }
+}
+
+TEST_CASE("a checkpoint with flipped bits is refused or loaded, and never more than that") {
+  RandomStream random({.seed = 8, .purpose = Purpose::test});
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    const ClusterOptions options{
+        .algorithm = std::string(info.name), .nodes = 3, .dimension = 5, .step = {.rule = "adam"}};
+    Cluster cluster(options);
+    REQUIRE(cluster.driver.run(2, Quadratic(3, 5, 3)).ok());
+    const auto bytes = saved(cluster.driver.node(0));
+    for (int i = 0; i < 300; ++i) {
+      auto damaged = bytes;
+      const auto bit = random.below(8 * damaged.size());
+      damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+      Cluster other(options);
+      ByteReader in(damaged);
+      const Status status = other.driver.node(0).load(in);
+      CHECK((status.ok() || status.fault() == Fault::malformed ||
+             status.fault() == Fault::non_finite));
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of another run's shape is refused, and the message says what differs") {
+  const ClusterOptions options{.algorithm = "dcd", .nodes = 3, .dimension = 5};
+  const auto bytes = saved(Cluster(options).driver.node(0));
+  const auto message = [&](auto change, std::size_t rank = 0) {
+    ClusterOptions other = options;
+    change(other);
+    Cluster cluster(other);
+    return load(cluster.driver.node(rank), bytes).message();
+  };
+  using Options = ClusterOptions&;
+  CHECK(message([](Options) {}).empty());
+  CHECK(message([](Options o) { o.algorithm = "choco"; }) ==
+        "checkpoint of algorithm 'dcd' where 'choco' is used");
+  CHECK(message([](Options o) { o.compressor = "quant:4"; }).find("compressor 'quant:8") !=
+        std::string::npos);
+  CHECK(message([](Options o) { o.dimension = 6; }).find("5 parameters") != std::string::npos);
+  CHECK(message([](Options o) { o.nodes = 4; }).find("node 0 of 3") != std::string::npos);
+  CHECK(message([](Options) {}, 1).find("where node 1 of 3") != std::string::npos);
+  CHECK(message([](Options o) { o.step.rule = "adam"; }) ==
+        "checkpoint of step rule 'sgd' where 'adam' is used");
+  CHECK(message([](Options o) { o.step.momentum = 0.5; }).find("momentum") != std::string::npos);
+}

@@ -1,0 +1,41 @@
+// An algorithm that hands everything on to another: tests override what they watch or disturb.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <sotto/optim/algorithm.h>
+
+namespace sotto::test {
+
+class Decorator : public Algorithm {
+ public:
+  explicit Decorator(std::unique_ptr<Algorithm> inner) : inner_(std::move(inner)) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  Peers peers() const override { return inner_->peers(); }
+  std::span<const float> parameters() const override { return inner_->parameters(); }
+  Round round() const override { return inner_->round(); }
+  bool parameters_ready() const override { return inner_->parameters_ready(); }
+  bool accepts_gradient() const override { return inner_->accepts_gradient(); }
+  bool idle() const override { return inner_->idle(); }
+  bool begin_round(Exchange& out) override { return inner_->begin_round(out); }
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+    return inner_->gradient_ready(gradient, out, post);
+  }
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+    return inner_->frame_arrived(from, frame);
+  }
+  Result<bool> exchange_done(Exchange& out) override { return inner_->exchange_done(out); }
+  AlgorithmCounters counters() const override { return inner_->counters(); }
+  void save(ByteBuffer& out) const override { inner_->save(out); }
+  Status load(ByteReader& in) override { return inner_->load(in); }
+
+ protected:
+  Algorithm& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<Algorithm> inner_;
+};
+
+}  // namespace sotto::test

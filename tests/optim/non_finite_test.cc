@@ -1,0 +1,131 @@
+// A NaN or an infinity is noticed, named and kept out, in every algorithm.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+bool finite(std::span<const float> values) {
+  for (const float value : values) {
+    if (!std::isfinite(value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// One round of a node that is alone, by hand: its exchanges have no peers.
+Status lone_round(Algorithm& node, std::span<const float> gradient) {
+  Exchange exchange;
+  bool more = node.accepts_gradient() ? false : node.begin_round(exchange);
+  const auto finish = [&]() -> Status {
+    while (more) {
+      const auto result = node.exchange_done(exchange);
+      if (!result) {
+        return result.status();
+      }
+      more = *result;
+    }
+    return {};
+  };
+  if (Status status = finish(); !status) {
+    return status;
+  }
+  if (Status status = node.gradient_ready(gradient, exchange, &more); !status) {
+    return status;
+  }
+  return finish();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a gradient that is not finite is named by node, round and element, and changes nothing") {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    const ClusterOptions options{
+        .algorithm = std::string(info.name), .nodes = 1, .dimension = 40, .step = {.rule = "adam"}};
+    Cluster clean(options);
+    Cluster hit(options);
+    std::vector<float> good(40, 0.5F);
+    std::vector<float> bad = good;
+    bad[17] = std::nanf("");
+    bad[23] = -inf;
+    for (int t = 0; t < 6; ++t) {
+      REQUIRE(lone_round(clean.driver.node(0), good).ok());
+      if (t == 3) {
+        const auto before = hit.x;
+        const Status status = lone_round(hit.driver.node(0), bad);
+        CAPTURE(status.message());
+        CHECK(status.fault() == Fault::non_finite);
+        for (const char* part :
+             {"node 0, round 3", "the gradient has 2 elements of 40", "number 17, nan"}) {
+          CHECK(status.message().find(part) != std::string::npos);
+        }
+        CHECK(hit.x == before);
+      }
+      REQUIRE(lone_round(hit.driver.node(0), good).ok());
+      CHECK(hit.x == clean.x);
+    }
+  }
+}
+
+TEST_CASE("one node's NaN stops the round at that node") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    Cluster cluster({.algorithm = std::string(info.name), .nodes = 4, .dimension = 8});
+    const auto poisoned = [](Rank rank, Round round, std::span<const float>, std::span<float> g) {
+      std::fill(g.begin(), g.end(), 0.1F);
+      if (rank == 2 && round == 5) {
+        g[3] = std::nanf("");
+      }
+    };
+    const Status status = cluster.driver.run(10, poisoned);
+    CHECK(status.fault() == Fault::non_finite);
+    CHECK(status.message().find("node 2, round 5: the gradient has 1 elements of 8") == 0);
+    for (const auto& model : cluster.x) {
+      CHECK(finite(model));
+    }
+  }
+}
+
+TEST_CASE("an update that overflows is noticed before it is sent or kept") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    Cluster cluster({.algorithm = std::string(info.name),
+                     .nodes = 4,
+                     .dimension = 8,
+                     .step = {.learning_rate = 1e38}});
+    const auto steep = [](Rank, Round round, std::span<const float>, std::span<float> g) {
+      std::fill(g.begin(), g.end(), round < 2 ? 0.0F : 1e5F);
+    };
+    const Status status = cluster.driver.run(5, steep);
+    CAPTURE(status.message());
+    CHECK(status.fault() == Fault::non_finite);
+    CHECK(status.message().find("node 0, round 2: ") == 0);
+    for (const auto& model : cluster.x) {
+      CHECK(finite(model));
+    }
+  }
+}
+
+TEST_CASE("a sum of gradients that overflows is noticed by all-reduce") {
+  Cluster cluster({.algorithm = "allreduce", .nodes = 3, .dimension = 5});
+  const auto huge = [](Rank, Round, std::span<const float>, std::span<float> g) {
+    std::fill(g.begin(), g.end(), 2e38F);
+  };
+  const auto before = cluster.x;
+  const Status status = cluster.driver.run(1, huge);
+  CHECK(status.fault() == Fault::non_finite);
+  CHECK(status.message().find("sum of the gradients") != std::string::npos);
+  CHECK(cluster.x == before);
+}

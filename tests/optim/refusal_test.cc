@@ -1,0 +1,206 @@
+// What make_algorithm refuses, and that it says what fails and what would do.
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/admission.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+/// The message with which node 0 of `options` is refused on `topology`; empty when it is taken.
+std::string refusal(const ClusterOptions& options, std::shared_ptr<const Topology> topology,
+                    std::vector<std::string>* warnings = nullptr) {
+  std::vector<float> x(options.dimension);
+  try {
+    make_algorithm(options.algorithm, node_setup(options, 0, x, std::move(topology)), warnings);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string refusal(const ClusterOptions& options) {
+  return refusal(options, make_topology(options.topology, static_cast<int>(options.nodes)));
+}
+
+bool mentions(const std::string& text, std::initializer_list<std::string_view> parts) {
+  for (const auto part : parts) {
+    if (text.find(part) == std::string::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::shared_ptr<const Topology> graph(std::string name, int nodes,
+                                      std::vector<std::vector<WeightedEdge>> rounds) {
+  return std::make_shared<const Topology>(std::move(name), nodes, std::move(rounds));
+}
+
+}  // namespace
+
+TEST_CASE("an unknown algorithm is refused with the list of those there are") {
+  try {
+    algorithm_info("adpsgd");
+    FAIL("it was found");
+  } catch (const Error& error) {
+    CHECK(mentions(error.what(), {"algorithm: 'adpsgd' is refused", "allreduce", "dcd", "choco"}));
+  }
+}
+
+TEST_CASE("the table of algorithms is complete and consistent") {
+  std::vector<std::uint16_t> ids;
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    CHECK(&algorithm_info(info.name) == &info);
+    for (const auto text : {info.title, info.paper, info.rule, info.summary, info.memory}) {
+      CHECK_FALSE(text.empty());
+    }
+    CHECK(std::find(ids.begin(), ids.end(), info.wire_id) == ids.end());
+    ids.push_back(info.wire_id);
+    const auto compressor = make_compressor(info.default_compressor, info.contract);
+    CHECK(compressor->contract(1000).meets(info.contract));
+    CHECK(refusal({.algorithm = std::string(info.name)}).empty());
+  }
+}
+
+TEST_CASE("a compressor whose contract is not met is refused by the contract's name") {
+  struct Pairing {
+    std::string algorithm;
+    std::string compressor;
+    std::string contract;
+    std::string would_do;
+  };
+  for (const Pairing& pairing : {
+           Pairing{"dpsgd", "quant:8", "exact", "dcd"},
+           Pairing{"allreduce", "sign", "exact", "deepsqueeze"},
+           Pairing{"dcd", "topk:0.1", "unbiased", "choco"},
+           Pairing{"dcd", "sign", "unbiased", "quant:8"},
+           Pairing{"dcd", "quant:8,rounding=nearest", "unbiased", "choco"},
+           Pairing{"ecd", "quant:8", "absolute", "grid"},
+           Pairing{"deepsqueeze", "quant:1,rounding=stochastic", "contraction", "dcd"},
+           Pairing{"choco", "sign,scale=l2", "contraction", "topk"},
+       }) {
+    CAPTURE(pairing.algorithm);
+    CAPTURE(pairing.compressor);
+    ClusterOptions options{.algorithm = pairing.algorithm, .compressor = pairing.compressor};
+    const std::string why = refusal(options);
+    CAPTURE(why);
+    CHECK(mentions(why, {"compressor: '", "is refused", pairing.algorithm, pairing.contract,
+                         pairing.would_do, "--allow-contract-violation"}));
+    options.allow_contract_violation = true;
+    options.consensus_stepsize =
+        algorithm_info(pairing.algorithm).consensus_stepsize ? std::optional(0.01) : std::nullopt;
+    CHECK(refusal(options).empty());
+  }
+}
+
+TEST_CASE("a graph without the property that the algorithm needs is refused by that property") {
+  const auto apart = graph("apart", 4, {{{0, 1, 0.5}, {1, 0, 0.5}, {2, 3, 0.5}, {3, 2, 0.5}}});
+  const auto one_way = graph("one-way", 3, {{{0, 1, 0.5}, {1, 2, 0.5}, {2, 0, 0.5}}});
+  const auto uneven = graph("uneven", 3, {{{0, 1, 0.5}, {1, 0, 0.25}, {1, 2, 0.5}, {2, 1, 0.25}}});
+  const auto varying = graph("varying", 2, {{{0, 1, 0.5}, {1, 0, 0.5}}, {}});
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    ClusterOptions options{.algorithm = std::string(info.name)};
+    const auto verdict = [&](const std::shared_ptr<const Topology>& topology, bool allow) {
+      options.nodes = static_cast<std::size_t>(topology->nodes());
+      options.allow_contract_violation = allow;
+      return refusal(options, topology);
+    };
+    if (info.graph == GraphNeed::any) {
+      CHECK(verdict(apart, false).empty());
+      continue;
+    }
+    CHECK(mentions(verdict(apart, false), {"topology: 'apart'", "not connected", info.name}));
+    CHECK(verdict(apart, true).empty());
+    CHECK(mentions(verdict(uneven, false), {"topology: 'uneven'"}));
+    CHECK(verdict(uneven, true).empty());
+    if (info.graph == GraphNeed::symmetric) {
+      CHECK(mentions(verdict(one_way, false), {"topology: 'one-way'", "directed"}));
+    } else {
+      CHECK(verdict(one_way, false).empty());
+    }
+    if (info.time_varying) {
+      CHECK(verdict(varying, false).empty());
+    } else {
+      CHECK(mentions(verdict(varying, true), {"topology: 'varying'", "changes between rounds"}));
+    }
+  }
+}
+
+TEST_CASE("a graph of another size, or none, is refused even where violations are allowed") {
+  ClusterOptions options{.nodes = 8, .allow_contract_violation = true};
+  CHECK(mentions(refusal(options, make_topology("ring", 7)), {"7 nodes", "job has 8"}));
+  CHECK(mentions(refusal(options, nullptr), {"topology: 'none given'", "ring"}));
+  options.algorithm = "allreduce";
+  CHECK(refusal(options, nullptr).empty());
+}
+
+TEST_CASE("settings outside their range are refused by name") {
+  std::vector<float> x = {1, std::numeric_limits<float>::quiet_NaN(), 3};
+  const auto why = [&](auto change) {
+    AlgorithmSetup setup =
+        node_setup({.algorithm = "choco", .nodes = 4}, 0, x, make_topology("ring", 4));
+    setup.parameters = {};
+    change(setup);
+    try {
+      make_algorithm("choco", std::move(setup));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(why([](AlgorithmSetup&) {}).empty());
+  CHECK(mentions(why([](AlgorithmSetup& s) { s.rank = 4; }), {"rank: '4'", "0 … 3"}));
+  CHECK(mentions(why([](AlgorithmSetup& s) { s.rank = -1; }), {"rank: '-1'"}));
+  CHECK(mentions(why([](AlgorithmSetup& s) { s.nodes = 0; }), {"nodes: '0'"}));
+  CHECK(mentions(why([](AlgorithmSetup& s) { s.step_rule = nullptr; }), {"step_rule"}));
+  CHECK(mentions(why([&](AlgorithmSetup& s) { s.parameters = x; }),
+                 {"parameters: 'nan'", "the first is 1"}));
+  for (const double eta : {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK(mentions(why([&](AlgorithmSetup& s) { s.consensus_stepsize = eta; }),
+                   {"consensus_stepsize", "0 … 1"}));
+  }
+  CHECK(mentions(refusal({.algorithm = "dcd", .consensus_stepsize = 0.5}),
+                 {"consensus_stepsize: '0.5'", "dcd has none"}));
+}
+
+TEST_CASE("DCD warns when α exceeds what the theory allows on the graph") {
+  std::vector<std::string> warnings;
+  const auto ring = make_topology("ring", 8);
+  CHECK(refusal({.algorithm = "dcd", .compressor = "quant:8,chunk=64"}, ring, &warnings).empty());
+  CHECK(warnings.empty());
+  CHECK(refusal({.algorithm = "dcd", .compressor = "quant:2"}, ring, &warnings).empty());
+  REQUIRE(warnings.size() == 1);
+  CHECK(mentions(warnings[0], {"dcd", "quant:2", "0.073"}));
+}
+
+TEST_CASE("a graph whose models cannot come together is warned of") {
+  std::vector<std::string> warnings;
+  const auto swap = graph("swap", 2, {{{0, 1, 1}, {1, 0, 1}}});
+  CHECK(refusal({.algorithm = "dpsgd", .nodes = 2}, swap, &warnings).empty());
+  REQUIRE(warnings.size() == 1);
+  CHECK(mentions(warnings[0], {"spectral gap", "swap"}));
+}
+
+TEST_CASE("the default consensus step follows DeepSqueeze's rule") {
+  const auto eta = [](const char* spec, double cap) {
+    return default_consensus_stepsize(*make_compressor(spec, ContractKind::contraction), 10000,
+                                      cap);
+  };
+  CHECK(eta("topk:0.1", 0.5) == doctest::Approx(0.2).epsilon(0.25));
+  CHECK(eta("none", 0.5) == 0.5);
+  CHECK(eta("none", 1) == 1);
+  CHECK(eta("quant:8", 1) == 1);
+  const double sign_alpha = measure_alpha(*make_compressor("sign"), 10000, 4);
+  CHECK(eta("sign", 1) == doctest::Approx(std::pow(sign_alpha, -2.0 / 3) - 1));
+}
