@@ -1,7 +1,7 @@
 // Carries exchanges between nodes. One contract, several implementations: inproc, gloo, zmq.
 //
-// Contract. `post` hands over an exchange and returns at once; buffers stay as they are until the
-// event `exchange_done` for its tag. `poll` waits for the next event, at the latest until the
+// Contract. `post` hands over an exchange and returns at once; its buffers stay where they are until
+// the event `exchange_done` for its tag, or until the transport is destroyed. `poll` waits for the next event, at the latest until the
 // deadline. A sender may run ahead: up to two frames a peer are kept until their receives are
 // posted, and further ones wait at the sender, whose exchange is not done before. Frames are
 // matched by tag. A peer that crashes or breaks the protocol gives `peer_lost`, once; one that

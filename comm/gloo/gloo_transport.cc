@@ -1,0 +1,190 @@
+// Nodes as processes that reach each other over TCP through Gloo.
+//
+// Only neighbours are connected, one connection a pair. A frame leaves its sender when the receive
+// is posted at the other end, so nothing arrives early, and what is on the wire is the frame
+// itself: the receive has room for the largest, and the frame's header says how long it is.
+//
+// Gloo is made for the nodes of one trusted cluster: its I/O thread ends the process when a peer
+// breaks its protocol, and it takes whoever connects to a port for the peer that it expects there.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <sotto/base/frame.h>
+
+#include "../internal/backends.h"
+#include "../internal/bind_address.h"
+#include "../internal/ledger.h"
+#include "sigpipe_guard.h"
+#include "waiter.h"
+
+namespace sotto::internal {
+namespace {
+
+/// Different for all exchanges of a pair that can be under way at once.
+std::uint64_t slot_of(const ExchangeTag& tag) {
+  return (tag.round & 0xFFFFU) << 48 | std::uint64_t{tag.phase} << 32 | tag.bucket;
+}
+
+class GlooTransport final : public Transport {
+ public:
+  /// Throws std::exception when Gloo cannot listen at the address.
+  GlooTransport(const TransportOptions& options, const BindAddress& address);
+  ~GlooTransport() override;
+  GlooTransport(const GlooTransport&) = delete;
+  GlooTransport& operator=(const GlooTransport&) = delete;
+
+  /// Meets all neighbours through the store. Throws std::exception when Gloo fails to connect.
+  Status connect(Deadline deadline);
+
+  std::string_view name() const override { return "gloo"; }
+  Status post(const Exchange& exchange) override;
+  Result<TransportEvent> poll(Deadline deadline) override;
+
+ private:
+  std::string key_of(Rank listening, Rank connecting) const {
+    return fmt::format("{:016x}/gloo/{}-{}", options_.run_id, listening, connecting);
+  }
+  void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory);
+  void take(const Report& report);
+
+  const TransportOptions options_;
+  const std::vector<Rank> neighbours_;
+  Ledger ledger_;
+  std::shared_ptr<gloo::transport::Context> context_;
+  Reports reports_;
+  std::map<Rank, Waiter> waiters_;
+};
+
+GlooTransport::GlooTransport(const TransportOptions& options, const BindAddress& address)
+    : options_(options), neighbours_(neighbours(options)), ledger_(options) {
+  const SigpipeGuard guard;  // inherited by Gloo's I/O thread
+  const auto device =
+      gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.numeric.c_str()));
+  context_ = device->createContext(options.rank, options.nodes);
+}
+
+GlooTransport::~GlooTransport() {
+  for (auto& [peer, waiter] : waiters_) {
+    waiter.stop();
+  }
+  // Destroying a pair lets the kernel deliver what was written (its close() would not). After that
+  // no I/O touches the buffers of operations that never ended, and the waiters may drop them.
+  for (const Rank peer : neighbours_) {
+    context_->getPair(peer).reset();
+  }
+}
+
+Status GlooTransport::connect(Deadline deadline) {
+  const SigpipeGuard guard;
+  Store& store = *options_.store;
+  // Gloo waits five times this long for a connection.
+  context_->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(deadline.left()) / 5 +
+                       std::chrono::milliseconds(1));
+  for (const Rank peer : neighbours_) {
+    const auto address = context_->createPair(peer)->address().bytes();
+    if (auto published = store.set(key_of(options_.rank, peer), std::as_bytes(std::span(address)));
+        !published) {
+      return published;
+    }
+  }
+  // In the order of ranks everywhere: then waiting for each other cannot go round in a circle.
+  for (const Rank peer : neighbours_) {
+    const auto address = store.get(key_of(peer, options_.rank), deadline);
+    if (!address) {
+      return address.status().with_context(fmt::format("rank {} did not come", peer));
+    }
+    (void)store.remove(key_of(peer, options_.rank));  // a later run must not find it
+    std::vector<char> bytes(address->size());
+    std::transform(address->begin(), address->end(), bytes.begin(),
+                   [](std::byte byte) { return static_cast<char>(byte); });
+    try {
+      context_->getPair(peer)->connect(bytes);
+    } catch (const std::exception& failure) {
+      return {Fault::deadline,
+              fmt::format("rank {} did not connect: {}", peer, plain_message(failure))};
+    }
+  }
+  for (const Rank peer : neighbours_) {
+    waiters_.try_emplace(peer, peer, reports_);
+  }
+  return {};
+}
+
+Status GlooTransport::post(const Exchange& exchange) {
+  if (auto opened = ledger_.open(exchange); !opened) {
+    return opened;
+  }
+  const SigpipeGuard guard;
+  for (const Receive& receive : exchange.receives) {
+    // A header of zeros announces no frame, should less than a header arrive.
+    std::fill_n(receive.buffer.begin(), kFrameHeaderBytes, std::byte{0});
+    start(Use::receive, receive.from, exchange.tag, receive.buffer);
+  }
+  for (const Send& send : exchange.sends) {
+    // Gloo's buffers serve both ways, hence its pointer without const; a send only reads.
+    auto* data = const_cast<std::byte*>(send.frame.data());
+    start(Use::send, send.to, exchange.tag, {data, send.frame.size()});
+  }
+  return {};
+}
+
+void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory) {
+  auto buffer = context_->createUnboundBuffer(memory.data(), memory.size());
+  try {
+    if (use == Use::send) {
+      buffer->send(peer, slot_of(tag));
+    } else {
+      buffer->recv(peer, slot_of(tag));
+    }
+    waiters_.at(peer).add({use, tag, std::move(buffer)});
+  } catch (const std::exception& failure) {
+    ledger_.lose(peer, plain_message(failure));
+  }
+}
+
+Result<TransportEvent> GlooTransport::poll(Deadline deadline) {
+  while (!ledger_.has_event()) {
+    const auto report = reports_.pop(deadline);
+    if (!report) {
+      return ledger_.overdue();
+    }
+    take(*report);
+  }
+  return ledger_.take_event();
+}
+
+void GlooTransport::take(const Report& report) {
+  if (report.failure) {
+    ledger_.lose(report.peer, *report.failure);
+  } else if (report.use == Use::send) {
+    ledger_.sent(report.peer, report.tag);
+  } else if (const auto bytes = announced_frame_bytes(report.memory, report.memory.size());
+             bytes.ok()) {
+    ledger_.received(report.peer, report.tag, *bytes);
+  } else {
+    ledger_.lose(report.peer, bytes.status().message());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& options) {
+  const auto address = resolve_bind_address("bind", options.bind, options.insecure);
+  try {
+    auto transport = std::make_unique<GlooTransport>(options, address);
+    if (auto connected = transport->connect(Deadline::after(options.connect_timeout)); !connected) {
+      return connected;
+    }
+    return Result<std::unique_ptr<Transport>>(std::move(transport));
+  } catch (const std::exception& failure) {
+    return Status(Fault::io,
+                  fmt::format("gloo on {}: {}", address.numeric, plain_message(failure)));
+  }
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,85 @@
+// Waits for the operations with one peer, so that a node can wait for all its peers at once.
+//
+// Gloo offers a wait for one operation only, and closes every connection when that wait times out.
+// So a thread for each peer waits without a limit and reports what ended, in the order of posting;
+// the limits are kept by whoever takes the reports. An operation that fails, fails at once with all
+// others of its peer, so waiting in order delays no bad news.
+//
+// Thread safety: Reports all members; Waiter one thread. Ownership: a Waiter owns the operations
+// given to it; the frames stay the caller's.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+#include <gloo/transport/unbound_buffer.h>
+
+#include <sotto/base/exchange.h>
+#include <sotto/comm/deadline.h>
+
+namespace sotto::internal {
+
+enum class Use { send, receive };
+
+struct Operation {
+  Use use;
+  ExchangeTag tag;
+  std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+};
+
+/// How an operation ended.
+struct Report {
+  Rank peer = -1;
+  Use use = Use::send;
+  ExchangeTag tag;
+  std::span<const std::byte> memory;   ///< the whole buffer of the operation
+  std::optional<std::string> failure;  ///< why the peer is gone
+};
+
+class Reports {
+ public:
+  void push(Report report);
+  /// The next report, or nothing at the deadline.
+  std::optional<Report> pop(Deadline deadline);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable pushed_;
+  std::deque<Report> reports_;
+};
+
+class Waiter {
+ public:
+  /// `reports` must outlive the waiter.
+  Waiter(Rank peer, Reports& reports);
+  /// Stops. The connection must be gone by then, or the operations over: they are destroyed.
+  ~Waiter();
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+  void add(Operation operation);
+  /// Ends the thread, whatever it waits for. Nothing is reported afterwards.
+  void stop();
+
+ private:
+  void run();
+
+  const Rank peer_;
+  Reports& reports_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Operation> operations_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+/// Gloo's message without the place in Gloo's source that stands in front of it.
+std::string plain_message(const std::exception& failure);
+
+}  // namespace sotto::internal

@@ -1,0 +1,124 @@
+#include "bind_address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include <sotto/base/error.h>
+
+namespace sotto::internal {
+namespace {
+
+/// An IPv4 or IPv6 address as the system keeps it.
+struct Resolved {
+  sockaddr_storage storage{};
+  bool ipv6() const { return storage.ss_family == AF_INET6; }
+  in_addr ipv4_address() const {
+    sockaddr_in address{};
+    std::memcpy(&address, &storage, sizeof address);
+    return address.sin_addr;
+  }
+  in6_addr ipv6_address() const {
+    sockaddr_in6 address{};
+    std::memcpy(&address, &storage, sizeof address);
+    return address.sin6_addr;
+  }
+  bool loopback() const {
+    if (ipv6()) {
+      const auto address = ipv6_address();
+      return IN6_IS_ADDR_LOOPBACK(&address) != 0;
+    }
+    return (ntohl(ipv4_address().s_addr) >> 24) == 127;
+  }
+  bool wildcard() const {
+    if (ipv6()) {
+      const auto address = ipv6_address();
+      return IN6_IS_ADDR_UNSPECIFIED(&address) != 0;
+    }
+    return ipv4_address().s_addr == INADDR_ANY;
+  }
+  std::string numeric() const {
+    char text[INET6_ADDRSTRLEN] = {};
+    if (ipv6()) {
+      const auto address = ipv6_address();
+      ::inet_ntop(AF_INET6, &address, text, sizeof text);
+    } else {
+      const auto address = ipv4_address();
+      ::inet_ntop(AF_INET, &address, text, sizeof text);
+    }
+    return text;
+  }
+};
+
+Resolved copy_of(const sockaddr* address) {
+  Resolved resolved;
+  std::memcpy(&resolved.storage, address,
+              address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  return resolved;
+}
+
+/// The first address of an interface, IPv4 before IPv6.
+std::optional<Resolved> find_interface(const std::string& name) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    return std::nullopt;
+  }
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+      if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == family && name == one->ifa_name) {
+        return copy_of(one->ifa_addr);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Resolved> find_host(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* list = nullptr;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0) {
+    return std::nullopt;
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
+      if (one->ai_family == family) {
+        return copy_of(one->ai_addr);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BindAddress resolve_bind_address(std::string_view field, const std::string& text, bool insecure) {
+  auto found = text.empty() ? std::nullopt : find_interface(text);
+  if (!found && !text.empty()) {
+    found = find_host(text);
+  }
+  if (!found) {
+    refuse(field, text, "it is no address, host name or network interface of this machine");
+  }
+  if (found->wildcard()) {
+    refuse(field, text,
+           "peers need an address that they can reach: name one address or one interface");
+  }
+  if (!insecure && !found->loopback()) {
+    refuse(field, text,
+           "it lies beyond loopback, and this transport does not encrypt. Bind 127.0.0.1, or allow "
+           "plain text with --insecure");
+  }
+  return {found->numeric(), found->ipv6()};
+}
+
+}  // namespace sotto::internal

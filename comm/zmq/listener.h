@@ -1,0 +1,55 @@
+// A node's listening socket: what strangers and peers send it, and which connections ended.
+//
+// Peers are told apart by the route that ZeroMQ gives each connection, not by one that the peer
+// chooses, so nobody can take over another's. That a connection ended is reported by the socket's
+// monitor; both views meet in the connection's number.
+//
+// Thread safety: one thread. Ownership: owns its sockets; the context must outlive it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include "../internal/bind_address.h"
+
+namespace sotto::internal {
+
+struct Incoming {
+  std::string route;    ///< the same for all messages of a connection, and no other
+  int connection = -1;  ///< the connection's number while it lives; numbers are reused
+  zmq::message_t body;
+};
+
+class Listener {
+ public:
+  /// Binds an ephemeral port. Throws zmq::error_t when the system refuses.
+  Listener(zmq::context_t& context, const BindAddress& address);
+
+  /// "tcp://127.0.0.1:41234"
+  std::string endpoint() const;
+
+  /// The next message, if one is there. Messages of several parts are dropped: ours have one.
+  std::optional<Incoming> receive();
+  /// The connections that ended since the last call. All that they sent is received, or about to
+  /// be.
+  std::vector<int> ended();
+  /// True while the connection is there; ask right after ended().
+  bool alive(int connection) const { return connections_.contains(connection); }
+
+  zmq::socket_t& socket() { return router_; }
+  zmq::socket_t& monitor() { return monitor_; }
+
+ private:
+  zmq::socket_t router_;
+  zmq::socket_t monitor_;
+  std::set<int> connections_;
+};
+
+/// What every socket of ours sets: bounded messages, no lingering, dead hosts noticed.
+void set_common_options(zmq::socket_t& socket, std::size_t max_message_bytes);
+
+}  // namespace sotto::internal

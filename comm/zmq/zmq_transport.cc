@@ -1,0 +1,341 @@
+// Nodes as processes that reach each other over TCP through ZeroMQ.
+//
+// Each node listens on one port. For every neighbour there are two connections, one opened by each
+// side; a node speaks only on those that it opened and listens on the others. That a peer died
+// shows as the end of the connection that it opened.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <zmq.hpp>
+
+#include <sotto/base/error.h>
+
+#include "../internal/backends.h"
+#include "../internal/bind_address.h"
+#include "../internal/ledger.h"
+#include "inbox.h"
+#include "listener.h"
+#include "outbox.h"
+#include "wire.h"
+
+namespace sotto::internal {
+namespace {
+
+using Clock = Deadline::Clock;
+
+/// What a peer sent before its connection ended may reach us a moment after the news of the end.
+constexpr auto kSettle = std::chrono::milliseconds(100);
+
+struct Peer {
+  Peer(zmq::context_t& context, Rank rank, const std::string& endpoint, zmq::message_t hello,
+       std::size_t max_frame_bytes)
+      : out(context, rank, endpoint, std::move(hello)), in(rank, max_frame_bytes) {}
+
+  Outbox out;
+  Inbox in;
+  bool greeted = false;  ///< its hello has come
+  bool left = false;     ///< its bye has come
+  std::optional<Clock::time_point> ended;
+};
+
+class ZmqTransport final : public Transport {
+ public:
+  ZmqTransport(const TransportOptions& options, const BindAddress& address)
+      : options_(options), ledger_(options), listener_(context_, address) {}
+  ~ZmqTransport() override;
+  ZmqTransport(const ZmqTransport&) = delete;
+  ZmqTransport& operator=(const ZmqTransport&) = delete;
+
+  /// Meets all neighbours through the store.
+  Status connect();
+
+  std::string_view name() const override { return "zmq"; }
+  Status post(const Exchange& exchange) override;
+  Result<TransportEvent> poll(Deadline deadline) override;
+
+ private:
+  std::string key_of(Rank rank) const {
+    return fmt::format("{:016x}/zmq/{}", options_.run_id, rank);
+  }
+  Status greet_everyone(Deadline deadline);
+  Status missing() const;
+
+  void progress();
+  bool take_message();
+  void take_hello(const Incoming& incoming, const zmq_wire::Hello& hello);
+  void take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk);
+  void notice_ends();
+  void lose(Rank rank, Peer& peer, std::string reason);
+  void credit_or_lose(Rank rank, Peer& peer, const Result<std::size_t>& consumed);
+  void lose_leavers();
+  void wait(Deadline deadline);
+
+  const TransportOptions options_;
+  Ledger ledger_;
+  zmq::context_t context_;
+  Listener listener_;
+  std::map<Rank, Peer> peers_;
+  std::map<std::string, Rank> routes_;
+  std::map<int, Rank> connections_;
+  std::vector<zmq::pollitem_t> poll_items_;
+  bool closing_ = false;
+};
+
+Status ZmqTransport::connect() {
+  const Deadline deadline = Deadline::after(options_.connect_timeout);
+  const auto endpoint = listener_.endpoint();
+  const auto* text = reinterpret_cast<const std::byte*>(endpoint.data());
+  if (auto published = options_.store->set(key_of(options_.rank), {text, endpoint.size()});
+      !published) {
+    return published;
+  }
+  for (const Rank rank : neighbours(options_)) {
+    const auto address = options_.store->get(key_of(rank), deadline);
+    if (!address) {
+      return address.status().with_context(fmt::format("rank {} did not come", rank));
+    }
+    const auto* characters = reinterpret_cast<const char*>(address->data());
+    peers_.try_emplace(
+        rank, context_, rank, std::string(characters, address->size()),
+        zmq_wire::make_hello({.run_id = options_.run_id, .from = options_.rank, .to = rank}),
+        options_.max_frame_bytes);
+  }
+  const Status greeted = greet_everyone(deadline);
+  // Whoever needs our address has it; a later run must not find it.
+  (void)options_.store->remove(key_of(options_.rank));
+  return greeted;
+}
+
+Status ZmqTransport::greet_everyone(Deadline deadline) {
+  for (;;) {
+    progress();
+    if (ledger_.has_event()) {
+      const auto event = ledger_.take_event();
+      return {Fault::peer_lost,
+              fmt::format("rank {} went while connecting: {}", event.peer, event.reason)};
+    }
+    const Status open = missing();
+    if (open.ok() || deadline.expired()) {
+      return open;
+    }
+    wait(deadline);
+  }
+}
+
+Status ZmqTransport::missing() const {
+  std::vector<Rank> silent;
+  for (const auto& [rank, peer] : peers_) {
+    if (!peer.greeted || !peer.out.greeted()) {
+      silent.push_back(rank);
+    }
+  }
+  return silent.empty() ? Status()
+                        : Status(Fault::deadline, fmt::format("no greetings exchanged with rank {}",
+                                                              list_ranks(silent)));
+}
+
+ZmqTransport::~ZmqTransport() {
+  closing_ = true;  // buffers of open exchanges may be gone already
+  const Deadline deadline = Deadline::after(options_.close_timeout);
+  for (auto& [rank, peer] : peers_) {
+    peer.out.leave();
+  }
+  const auto busy = [&] {
+    return std::any_of(peers_.begin(), peers_.end(),
+                       [](const auto& entry) { return entry.second.out.pending(); });
+  };
+  for (progress(); busy() && !deadline.expired(); progress()) {
+    wait(deadline);
+  }
+  for (auto& [rank, peer] : peers_) {
+    peer.out.close(deadline.left_ms());
+  }
+}
+
+Status ZmqTransport::post(const Exchange& exchange) {
+  notice_ends();
+  if (auto opened = ledger_.open(exchange); !opened) {
+    return opened;
+  }
+  for (const Receive& receive : exchange.receives) {
+    Peer& peer = peers_.at(receive.from);
+    credit_or_lose(receive.from, peer, peer.in.match(ledger_));
+  }
+  for (const Send& send : exchange.sends) {
+    peers_.at(send.to).out.add(exchange.tag, send.frame);
+  }
+  lose_leavers();
+  for (auto& [rank, peer] : peers_) {
+    peer.out.pump(ledger_);
+  }
+  return {};
+}
+
+Result<TransportEvent> ZmqTransport::poll(Deadline deadline) {
+  for (;;) {
+    if (!ledger_.has_event()) {
+      progress();
+    }
+    if (ledger_.has_event()) {
+      return ledger_.take_event();
+    }
+    if (deadline.expired()) {
+      return ledger_.overdue();
+    }
+    wait(deadline);
+  }
+}
+
+/// Everything that can be done without waiting.
+void ZmqTransport::progress() {
+  constexpr int kBatch = 16;  // then the senders get their turn again
+  for (int i = 0; i < kBatch && take_message(); ++i) {
+  }
+  notice_ends();
+  for (auto& [rank, peer] : peers_) {
+    peer.out.pump(ledger_);
+  }
+}
+
+bool ZmqTransport::take_message() {
+  const auto incoming = listener_.receive();
+  if (!incoming) {
+    return false;
+  }
+  const auto message = zmq_wire::parse(
+      {static_cast<const std::byte*>(incoming->body.data()), incoming->body.size()});
+  const auto route = routes_.find(incoming->route);
+  if (route == routes_.end()) {
+    // Strangers are heard only if they introduce themselves.
+    if (message.ok() && std::holds_alternative<zmq_wire::Hello>(*message)) {
+      take_hello(*incoming, std::get<zmq_wire::Hello>(*message));
+    }
+    return true;
+  }
+  const Rank rank = route->second;
+  Peer& peer = peers_.at(rank);
+  if (ledger_.lost(rank) || peer.left) {
+    return true;
+  }
+  if (!message) {
+    lose(rank, peer, message.status().message());
+  } else if (const auto* chunk = std::get_if<zmq_wire::Chunk>(&*message)) {
+    take(rank, peer, *chunk);
+  } else if (const auto* credit = std::get_if<zmq_wire::Credit>(&*message)) {
+    if (!peer.out.credit(credit->count)) {
+      lose(rank, peer, "gave more credit than it had");
+    }
+  } else if (std::holds_alternative<zmq_wire::Bye>(*message)) {
+    peer.left = true;
+    peer.out.close(0);
+    lose_leavers();
+  } else {
+    lose(rank, peer, "introduced itself twice");
+  }
+  return true;
+}
+
+void ZmqTransport::take_hello(const Incoming& incoming, const zmq_wire::Hello& hello) {
+  const auto peer = peers_.find(hello.from);
+  if (hello.run_id != options_.run_id || hello.to != options_.rank || peer == peers_.end() ||
+      peer->second.greeted) {
+    return;
+  }
+  // Connection numbers are reused: what is known of older ones must be settled first.
+  notice_ends();
+  if (const auto older = connections_.find(incoming.connection); older != connections_.end()) {
+    peers_.at(older->second).ended = Clock::now();
+  }
+  peer->second.greeted = true;
+  routes_[incoming.route] = hello.from;
+  connections_[incoming.connection] = hello.from;
+  if (!listener_.alive(incoming.connection)) {
+    peer->second.ended = Clock::now();
+  }
+}
+
+void ZmqTransport::take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk) {
+  if (closing_) {
+    return;
+  }
+  if (!std::binary_search(options_.from.begin(), options_.from.end(), rank)) {
+    lose(rank, peer, "sent a frame although nobody listens to it");
+    return;
+  }
+  credit_or_lose(rank, peer, peer.in.take(chunk, ledger_));
+}
+
+void ZmqTransport::credit_or_lose(Rank rank, Peer& peer, const Result<std::size_t>& consumed) {
+  if (consumed.ok()) {
+    peer.out.owe(*consumed);
+  } else {
+    lose(rank, peer, consumed.status().message());
+  }
+}
+
+void ZmqTransport::notice_ends() {
+  const auto now = Clock::now();
+  for (const int connection : listener_.ended()) {
+    const auto known = connections_.find(connection);
+    if (known != connections_.end()) {
+      peers_.at(known->second).ended = now;
+      connections_.erase(known);
+    }
+  }
+  for (auto& [rank, peer] : peers_) {
+    if (peer.ended && now - *peer.ended >= kSettle && !peer.left && !ledger_.lost(rank)) {
+      lose(rank, peer, "its connection ended without a goodbye");
+    }
+  }
+}
+
+void ZmqTransport::lose(Rank rank, Peer& peer, std::string reason) {
+  ledger_.lose(rank, std::move(reason));
+  peer.out.close(0);
+}
+
+/// A peer that said goodbye is missed only by those who still need it.
+void ZmqTransport::lose_leavers() {
+  for (auto& [rank, peer] : peers_) {
+    if (peer.left && ledger_.needs(rank)) {
+      ledger_.lose(rank, "closed");
+    }
+  }
+}
+
+void ZmqTransport::wait(Deadline deadline) {
+  poll_items_.clear();
+  poll_items_.push_back({listener_.socket().handle(), 0, ZMQ_POLLIN, 0});
+  poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
+  auto until = deadline.at();
+  for (auto& [rank, peer] : peers_) {
+    if (peer.out.pending()) {
+      poll_items_.push_back({peer.out.socket().handle(), 0, ZMQ_POLLOUT, 0});
+    }
+    if (peer.ended && !peer.left && !ledger_.lost(rank)) {
+      until = std::min(until, *peer.ended + kSettle);
+    }
+  }
+  // An interrupted wait is as good as one that ended: callers look again.
+  (void)zmq_poll(poll_items_.data(), static_cast<int>(poll_items_.size()),
+                 Deadline(until).left_ms());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> make_zmq_transport(const TransportOptions& options) {
+  const auto address = resolve_bind_address("bind", options.bind, options.insecure);
+  try {
+    auto transport = std::make_unique<ZmqTransport>(options, address);
+    if (auto connected = transport->connect(); !connected) {
+      return connected;
+    }
+    return Result<std::unique_ptr<Transport>>(std::move(transport));
+  } catch (const zmq::error_t& error) {
+    return Status(Fault::io, fmt::format("zmq on {}: {}", address.numeric, error.what()));
+  }
+}
+
+}  // namespace sotto::internal
