@@ -43,7 +43,9 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
   const std::vector<Command> commands = {
+      sotto::cli::add_train_command(program),
       sotto::cli::add_topology_command(program),
+      sotto::cli::add_list_command(program),
   };
   try {
     program.parse(argc, argv);

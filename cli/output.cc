@@ -12,10 +12,12 @@
 namespace sotto::cli {
 namespace {
 
-/// Columns that `text` takes on a terminal: code points, not bytes.
+/// Columns that `text` takes on a terminal: its code points, but for combining marks
+/// (U+0300 … U+033F, bytes CC 80 … CC BF).
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte & 0xC0U) != 0x80U && byte != 0xCCU;
   }));
 }
 

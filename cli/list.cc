@@ -1,0 +1,154 @@
+// `sotto list`: what this build can do.
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <sotto/comm/transport.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/topology/registry.h>
+#include <sotto/trainers/model.h>
+#include <sotto/trainers/task_registry.h>
+
+#include "commands.h"
+#include "output.h"
+
+namespace sotto::cli {
+namespace {
+
+/// One kind of thing to choose from: the JSON key, the option that takes it, and an object an item.
+struct Section {
+  const char* key;
+  const char* option;
+  Json items;
+  /// Fields shown to people, in order; the JSON holds all.
+  std::vector<std::string> columns;
+};
+
+Section list_algorithms() {
+  Section section{
+      "algorithms", "--algorithm", Json::array(), {"name", "contract", "graph", "summary"}};
+  for (const AlgorithmInfo& info : algorithms()) {
+    section.items.push_back({{"name", info.name},
+                             {"title", info.title},
+                             {"paper", info.paper},
+                             {"rule", info.rule},
+                             {"summary", info.summary},
+                             {"contract", contract_kind_name(info.contract)},
+                             {"graph", graph_need_name(info.graph)},
+                             {"time_varying", info.time_varying},
+                             {"overlaps", info.overlaps},
+                             {"consensus_stepsize", info.consensus_stepsize},
+                             {"memory", info.memory},
+                             {"default_compressor", info.default_compressor}});
+  }
+  return section;
+}
+
+Section list_compressors() {
+  Section section{
+      "compressors", "--compressor", Json::array(), {"synopsis", "contract", "summary"}};
+  for (const CompressorInfo& info : compressors()) {
+    section.items.push_back({{"name", info.name},
+                             {"synopsis", info.synopsis},
+                             {"summary", info.summary},
+                             {"contract", info.contract},
+                             {"example", info.example}});
+  }
+  return section;
+}
+
+Section list_topologies() {
+  Section section{"topologies", "--topology", Json::array(), {"synopsis", "nodes", "summary"}};
+  for (const TopologyInfo& info : topologies()) {
+    section.items.push_back({{"name", info.name},
+                             {"synopsis", info.synopsis},
+                             {"summary", info.summary},
+                             {"nodes", info.nodes},
+                             {"example", info.example},
+                             {"directed", info.directed},
+                             {"time_varying", info.time_varying}});
+  }
+  return section;
+}
+
+Section list_transports() {
+  Section section{"transports", "--transport", Json::array(), {"name", "available", "summary"}};
+  for (const TransportInfo& info : transports()) {
+    section.items.push_back({{"name", info.name},
+                             {"summary", info.summary},
+                             {"available", info.available},
+                             {"processes", info.processes}});
+  }
+  return section;
+}
+
+Section list_tasks() {
+  Section section{"tasks", "--task", Json::array(), {"synopsis", "default_model", "summary"}};
+  for (const TaskInfo& info : tasks()) {
+    section.items.push_back({{"name", info.name},
+                             {"synopsis", info.synopsis},
+                             {"summary", info.summary},
+                             {"default_model", info.default_model}});
+  }
+  return section;
+}
+
+Section list_models() {
+  Section section{"models", "--model", Json::array(), {"synopsis", "summary"}};
+  for (const ModelInfo& info : models()) {
+    section.items.push_back({{"name", info.name},
+                             {"synopsis", info.synopsis},
+                             {"summary", info.summary},
+                             {"example", info.example}});
+  }
+  return section;
+}
+
+std::string cell(const Json& value) {
+  return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : value.get<std::string>();
+}
+
+void print(const Section& section, const Output& output) {
+  output.line(fmt::format("{} ({})", section.key, section.option));
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& item : section.items) {
+    std::vector<std::string> row = {" "};
+    for (const std::string& column : section.columns) {
+      row.push_back(cell(item.at(column)));
+    }
+    rows.push_back(std::move(row));
+  }
+  std::vector<std::string> titles = {" "};
+  for (std::string column : section.columns) {
+    std::replace(column.begin(), column.end(), '_', ' ');
+    titles.push_back(std::move(column));
+  }
+  output.table(titles, rows);
+  output.line("");
+}
+
+int run(const CommonOptions& options) {
+  const Output output(options);
+  Json all = {{"sotto", SOTTO_VERSION}};
+  for (const Section& section : {list_algorithms(), list_compressors(), list_topologies(),
+                                 list_transports(), list_tasks(), list_models()}) {
+    all[section.key] = section.items;
+    print(section, output);
+  }
+  output.json(all);
+  return kDone;
+}
+
+}  // namespace
+
+Command add_list_command(CLI::App& program) {
+  auto options = std::make_shared<CommonOptions>();
+  CLI::App* command = program.add_subcommand("list", "Shows what there is to choose from");
+  add_common_options(*command, *options);
+  command->footer("Examples:\n  sotto list\n  sotto list --json -");
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,64 @@
+// The settings of `sotto train`, as given. Plain values; unset where the default depends on others.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <CLI/App.hpp>
+
+#include <sotto/base/ids.h>
+
+#include "commands.h"
+
+namespace sotto::cli {
+
+struct TrainOptions {
+  CommonOptions common;
+
+  std::string task = "digits";
+  std::string model;
+  std::string partition = "iid";
+  std::size_t batch = 32;
+
+  std::optional<int> nodes;
+  std::string transport;
+  std::string topology = "ring";
+  std::string weights;
+  bool lazy = false;
+
+  std::string algorithm = "dcd";
+  std::string compressor;
+  std::optional<double> consensus_stepsize;
+  bool allow_contract_violation = false;
+
+  std::string step_rule = "sgd";
+  std::optional<double> lr;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  std::string schedule = "constant";
+
+  std::optional<double> epochs;
+  std::optional<Round> rounds;
+  std::optional<Round> eval_every;
+  std::string init;
+  std::string dump_parameters;
+  std::string checkpoint;
+  std::optional<Round> checkpoint_every;
+  bool resume = false;
+
+  std::string overlap = "on";
+  double timeout_s = 60;
+  std::string rendezvous;
+  std::string bind = "127.0.0.1";
+  bool insecure = false;
+  bool local = false;
+};
+
+/// `options` must live as long as the command.
+void add_train_options(CLI::App& command, TrainOptions& options);
+
+}  // namespace sotto::cli

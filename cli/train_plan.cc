@@ -1,0 +1,260 @@
+#include "train_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/transport.h>
+#include <sotto/trainers/parameter_file.h>
+
+namespace sotto::cli {
+namespace {
+
+constexpr int kDefaultNodes = 8;
+constexpr Round kDefaultEpochs = 5;
+constexpr Round kLeastRounds = 100;
+constexpr Round kMostEvaluations = 100;
+constexpr double kMaxRounds = 1e15;
+
+const TransportInfo& transport_info(std::string_view name) {
+  std::string names;
+  for (const TransportInfo& info : transports()) {
+    if (info.name == name) {
+      return info;
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  }
+  refuse("--transport", name, fmt::format("there are: {}", names));
+}
+
+std::string default_transport(bool launched) {
+  for (const TransportInfo& info : transports()) {
+    if (info.available && info.processes == launched) {
+      return std::string(info.name);
+    }
+  }
+  throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
+}
+
+std::optional<Weighting> weighting_of(std::string_view name) {
+  if (name.empty()) {
+    return std::nullopt;
+  }
+  if (name == "metropolis") {
+    return Weighting::metropolis;
+  }
+  if (name == "uniform") {
+    return Weighting::uniform;
+  }
+  if (name == "shares") {
+    return Weighting::shares;
+  }
+  refuse("--weights", name, "there are: metropolis, uniform, shares");
+}
+
+/// The number of nodes: what was asked for, else what the launcher, the data or the graph says.
+int count_nodes(const TrainOptions& o, const TaskData& data,
+                const std::optional<LaunchedNode>& launched) {
+  if (launched) {
+    if (o.nodes && *o.nodes != launched->nodes) {
+      refuse("--nodes", fmt::to_string(*o.nodes),
+             fmt::format("{} say that the job has {} nodes", launched->source, launched->nodes));
+    }
+    return launched->nodes;
+  }
+  if (o.nodes) {
+    return *o.nodes;
+  }
+  if (const auto nodes = data.nodes()) {
+    return *nodes;
+  }
+  return o.topology.starts_with("file:") ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
+}
+
+Round count_rounds(const TrainOptions& o, Round per_epoch) {
+  if (o.rounds) {
+    if (*o.rounds == 0) {
+      refuse("--rounds", "0", "at least one is needed");
+    }
+    return *o.rounds;
+  }
+  if (!o.epochs) {
+    return std::max(kLeastRounds, kDefaultEpochs * per_epoch);
+  }
+  const double epochs = *o.epochs;
+  const double rounds = std::ceil(epochs * static_cast<double>(per_epoch));
+  if (!(rounds >= 1 && rounds <= kMaxRounds)) {
+    refuse("--epochs", fmt::to_string(epochs), "a positive number is needed");
+  }
+  return static_cast<Round>(rounds);
+}
+
+StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
+  StepRuleOptions rule;
+  rule.rule = o.step_rule;
+  rule.learning_rate = o.lr.value_or(o.step_rule == "sgd" ? 0.1 : 0.001);
+  rule.momentum = o.momentum;
+  rule.nesterov = o.nesterov;
+  rule.weight_decay = o.weight_decay;
+  rule.beta1 = o.beta1;
+  rule.beta2 = o.beta2;
+  rule.epsilon = o.epsilon;
+  rule.schedule = parse_schedule(o.schedule, rounds);
+  return rule;
+}
+
+bool parse_switch(std::string_view field, std::string_view value) {
+  if (value != "on" && value != "off") {
+    refuse(field, value, "it is on or off");
+  }
+  return value == "on";
+}
+
+std::chrono::milliseconds parse_timeout(double seconds) {
+  if (!(seconds >= 0.001 && seconds <= 1e6)) {
+    refuse("--timeout", fmt::to_string(seconds), "it must be 0.001 to 1000000 seconds");
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan, int nodes,
+                                   Round rounds) {
+  OptimizerOptions made;
+  made.algorithm = o.algorithm;
+  made.compressor = o.compressor;
+  made.topology = o.topology;
+  made.weighting = weighting_of(o.weights);
+  made.lazy = o.lazy;
+  made.step_rule = step_rule_of(o, rounds);
+  made.consensus_stepsize = o.consensus_stepsize;
+  made.seed = o.common.seed;
+  made.allow_contract_violation = o.allow_contract_violation;
+  made.transport = o.transport.empty() ? default_transport(plan.launched.has_value()) : o.transport;
+  made.nodes = nodes;
+  made.bind = o.bind;
+  made.insecure = o.insecure;
+  made.overlap = parse_switch("--overlap", o.overlap);
+  made.timeout = parse_timeout(o.timeout_s);
+  const TaskOptions& task = plan.tasks->options();
+  made.job = {{"task", plan.tasks->data().spec},
+              {"model", task.model},
+              {"batch", fmt::to_string(task.batch)},
+              {"partition", task.partition}};
+  if (plan.launched) {
+    made.rank = plan.launched->rank;
+    made.rendezvous = o.rendezvous.empty() ? plan.launched->rendezvous : o.rendezvous;
+  } else if (!o.rendezvous.empty()) {
+    refuse("--rendezvous", o.rendezvous,
+           "it is for launched jobs: set RANK and WORLD_SIZE, or use mpirun or srun");
+  }
+  return made;
+}
+
+void check_transport(const OptimizerOptions& optimizer,
+                     const std::optional<LaunchedNode>& launched) {
+  const TransportInfo& info = transport_info(optimizer.transport);
+  if (!info.available) {
+    refuse("--transport", info.name, "this build lacks it; `sotto list` shows what it has");
+  }
+  if (launched && !info.processes) {
+    refuse(
+        "--transport", info.name,
+        fmt::format("{} say that this is one node of a launched job, and {} joins threads of one "
+                    "process; choose another, or --local to run all nodes here",
+                    launched->source, info.name));
+  }
+}
+
+/// Builds node 0's optimizer for its refusals and warnings, and fills in what it resolved.
+void rehearse(TrainPlan& plan, std::size_t dimension) {
+  OptimizerOptions options = plan.run.optimizer;
+  options.store = make_memory_store();
+  options.rank = 0;
+  std::vector<float> parameters(dimension);
+  const Optimizer optimizer(options, parameters);
+  plan.run.optimizer.compressor = optimizer.options().compressor;
+  plan.warnings = optimizer.warnings();
+}
+
+Json config_of(const TrainOptions& o, const TrainPlan& plan) {
+  const RunOptions& run = plan.run;
+  const OptimizerOptions& used = run.optimizer;
+  const TaskOptions& task = plan.tasks->options();
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
+  return {{"task", plan.tasks->data().spec},
+          {"model", task.model},
+          {"batch", task.batch},
+          {"partition", task.partition},
+          {"nodes", used.nodes},
+          {"transport", used.transport},
+          {"topology", used.topology},
+          {"weights", o.weights.empty() ? "default" : o.weights},
+          {"lazy", used.lazy},
+          {"algorithm", used.algorithm},
+          {"compressor", used.compressor},
+          {"consensus_stepsize", optional(used.consensus_stepsize)},
+          {"allow_contract_violation", used.allow_contract_violation},
+          {"step_rule", used.step_rule.rule},
+          {"lr", used.step_rule.learning_rate},
+          {"momentum", used.step_rule.momentum},
+          {"nesterov", used.step_rule.nesterov},
+          {"weight_decay", used.step_rule.weight_decay},
+          {"beta1", used.step_rule.beta1},
+          {"beta2", used.step_rule.beta2},
+          {"epsilon", used.step_rule.epsilon},
+          {"schedule", used.step_rule.schedule.spec()},
+          {"rounds", run.rounds},
+          {"eval_every", run.eval_every},
+          {"overlap", used.overlap ? "on" : "off"},
+          {"timeout", o.timeout_s},
+          {"init", o.init},
+          {"checkpoint", run.checkpoint},
+          {"checkpoint_every", run.checkpoint_every},
+          {"resume", run.resume},
+          {"bind", used.bind},
+          {"insecure", used.insecure},
+          {"seed", used.seed}};
+}
+
+}  // namespace
+
+TrainPlan make_train_plan(const TrainOptions& options) {
+  TrainPlan plan;
+  if (!options.local) {
+    plan.launched = read_launcher();
+  }
+  const auto data = load_task(options.task);
+  const int nodes = count_nodes(options, *data, plan.launched);
+  if (nodes < 1) {
+    refuse("--nodes", fmt::to_string(nodes), "at least one is needed");
+  }
+  TaskOptions task;
+  task.model = options.model;
+  task.partition = options.partition;
+  task.batch = options.batch;
+  task.nodes = nodes;
+  task.seed = options.common.seed;
+  plan.tasks = std::make_shared<const TaskFactory>(data, task);
+  const auto sample = plan.tasks->make(0);
+
+  plan.run.rounds = count_rounds(options, sample->rounds_per_epoch());
+  plan.run.eval_every = options.eval_every.value_or(
+      std::max(sample->rounds_per_epoch(), plan.run.rounds / kMostEvaluations));
+  plan.run.checkpoint = options.checkpoint;
+  plan.run.checkpoint_every = options.checkpoint_every.value_or(plan.run.eval_every);
+  plan.run.resume = options.resume;
+  plan.run.dump_parameters = options.dump_parameters;
+  if (!options.init.empty()) {
+    plan.run.start = read_parameter_row(options.init, sample->dimension());
+  }
+  plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
+  check_transport(plan.run.optimizer, plan.launched);
+  rehearse(plan, sample->dimension());
+  plan.config = config_of(options, plan);
+  return plan;
+}
+
+}  // namespace sotto::cli

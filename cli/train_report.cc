@@ -1,0 +1,137 @@
+#include "train_report.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace sotto::cli {
+namespace {
+
+constexpr int kBarWidth = 40;
+
+std::string percent(double fraction) {
+  return std::isnan(fraction) ? "–" : fmt::format("{:.2f} %", 100 * fraction);
+}
+
+/// 1234567 → "1.23 MB"
+std::string amount(double bytes) {
+  const char* unit = "B";
+  for (const char* larger : {"kB", "MB", "GB", "TB"}) {
+    if (bytes < 1000) {
+      break;
+    }
+    bytes /= 1000;
+    unit = larger;
+  }
+  return fmt::format("{:.3g} {}", bytes, unit);
+}
+
+Json point_json(const HistoryPoint& point) {
+  return {{"round", point.round},
+          {"time_s", point.time_s},
+          {"loss", point.loss},
+          {"accuracy", point.accuracy},
+          {"consensus_distance", point.consensus_distance},
+          {"bytes_per_node", point.bytes_per_node}};
+}
+
+}  // namespace
+
+TrainReport::TrainReport(const Output& output, bool quiet, Round rounds)
+    : output_(output), rounds_(rounds), bar_(!quiet && ::isatty(STDERR_FILENO) == 1) {}
+
+RunHooks TrainReport::hooks(const std::atomic<bool>& stop) {
+  RunHooks hooks;
+  hooks.stop = &stop;
+  hooks.round_done = [this](Round done) { draw_bar(done); };
+  hooks.evaluated = [this](const HistoryPoint& point) { show(point); };
+  hooks.warning = [this](const std::string& text) {
+    clear_bar();
+    fmt::print(stderr, "sotto: warning: {}\n", text);
+  };
+  return hooks;
+}
+
+void TrainReport::show(const HistoryPoint& point) {
+  if (!output_.talks()) {
+    return;
+  }
+  clear_bar();
+  if (!titled_) {
+    output_.line(fmt::format("{:>8}  {:>9}  {:>11}  {:>9}  {:>13}  {:>10}", "round", "time", "loss",
+                             "accuracy", "consensus", "sent/node"));
+    titled_ = true;
+  }
+  output_.line(fmt::format("{:>8}  {:>7.2f} s  {:>11.5g}  {:>9}  {:>13.4g}  {:>10}", point.round,
+                           point.time_s, point.loss, percent(point.accuracy),
+                           point.consensus_distance, amount(point.bytes_per_node)));
+}
+
+void TrainReport::summary(const RunResult& result) {
+  clear_bar();
+  const auto sent = result.bytes_sent_per_node();
+  const auto total = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
+  output_.line(fmt::format("{} nodes, {} rounds, {} parameters, {} sent in all", result.nodes,
+                           result.rounds, result.dimension, amount(static_cast<double>(total))));
+  output_.line(fmt::format(
+      "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
+      result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));
+}
+
+void TrainReport::draw_bar(Round done) {
+  const auto per_mille = static_cast<int>(1000 * done / rounds_);
+  if (!bar_ || per_mille == drawn_) {
+    return;
+  }
+  const int filled = kBarWidth * per_mille / 1000;
+  fmt::print(stderr, "\r[{:=<{}}{:<{}}] round {}/{}", "", filled, "", kBarWidth - filled, done,
+             rounds_);
+  std::fflush(stderr);
+  drawn_ = per_mille;
+}
+
+void TrainReport::clear_bar() {
+  if (drawn_ >= 0) {
+    fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+    drawn_ = -1;
+  }
+}
+
+Json train_json(const RunResult& result, const Json& config) {
+  Json edges = Json::array();
+  for (const LinkTraffic& edge : result.edges) {
+    edges.push_back(
+        {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
+  }
+  Json history = Json::array();
+  for (const HistoryPoint& point : result.history) {
+    history.push_back(point_json(point));
+  }
+  return {{"sotto", SOTTO_VERSION},
+          {"config", config},
+          {"nodes", result.nodes},
+          {"rounds", result.rounds},
+          {"dimension", result.dimension},
+          {"bytes_sent_per_node", result.bytes_sent_per_node()},
+          {"frames_sent_per_node", result.frames_sent_per_node()},
+          {"bytes_per_edge", edges},
+          {"final",
+           {{"loss", result.final.loss},
+            {"accuracy", result.final.accuracy},
+            {"consensus_distance", result.final.consensus_distance}}},
+          {"history", history},
+          {"time",
+           {{"wall_s", result.time.wall_s},
+            {"compute_s", result.time.compute_s},
+            {"encode_s", result.time.encode_s},
+            {"wait_s", result.time.wait_s}}},
+          {"counters",
+           {{"saturated", result.counters.saturated}, {"bad_frames", result.counters.bad_frames}}},
+          {"parameters_sha256", result.parameters_sha256}};
+}
+
+}  // namespace sotto::cli

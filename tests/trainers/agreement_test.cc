@@ -1,0 +1,111 @@
+// The key test: one algorithm object gives the same bits whoever drives it and whatever carries its
+// frames: the lock-step driver, threads, Gloo and ZeroMQ on loopback.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
+
+#include "optim/cluster.h"
+#include "support/skip.h"
+#include "trainers/nodes.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr int kNodes = 4;
+constexpr std::size_t kDimension = 150;
+constexpr Round kRounds = 50;
+
+struct Pairing {
+  std::string algorithm;
+  std::string compressor;
+};
+
+ClusterOptions cluster_options(const Pairing& pairing) {
+  ClusterOptions options;
+  options.algorithm = pairing.algorithm;
+  options.compressor = pairing.compressor;
+  options.nodes = kNodes;
+  options.dimension = kDimension;
+  options.step.learning_rate = 0.02;
+  options.step.momentum = 0.5;
+  return options;
+}
+
+/// Every algorithm with every compressor whose contract it takes.
+std::vector<Pairing> admissible() {
+  std::vector<Pairing> pairings;
+  for (const AlgorithmInfo& algorithm : algorithms()) {
+    for (const CompressorInfo& compressor : compressors()) {
+      const Pairing pairing{std::string(algorithm.name), std::string(compressor.example)};
+      try {
+        const Cluster cluster(cluster_options(pairing));
+        pairings.push_back(pairing);
+      } catch (const Error&) {
+        continue;  // refused, as it should be
+      }
+    }
+  }
+  return pairings;
+}
+
+void check_transport(const std::string& transport) {
+  const Quadratic task(kNodes, kDimension, 3, 0.1);
+  const auto pairings = admissible();
+  REQUIRE(pairings.size() >= algorithms().size());
+  for (const Pairing& pairing : pairings) {
+    CAPTURE(pairing.algorithm);
+    CAPTURE(pairing.compressor);
+    Cluster cluster(cluster_options(pairing));
+    auto x = cluster.x;
+    REQUIRE(cluster.driver.run(kRounds, task).ok());
+
+    auto options = options_for(kNodes, make_memory_store());
+    options.algorithm = pairing.algorithm;
+    options.compressor = pairing.compressor;
+    options.step_rule = cluster_options(pairing).step;
+    options.transport = transport;
+    const auto statuses = play(kNodes, [&](Rank rank) {
+      return train(options, rank, kRounds, task, x[static_cast<std::size_t>(rank)]);
+    });
+    for (const Status& status : statuses) {
+      CAPTURE(status.message());
+      CHECK(status.ok());
+    }
+    CHECK(x == cluster.x);
+  }
+}
+
+bool available(std::string_view name) {
+  for (const TransportInfo& info : transports()) {
+    if (info.name == name) {
+      return info.available;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("50 rounds over threads equal 50 rounds in lock step, bit for bit") {
+  check_transport("inproc");
+}
+
+TEST_CASE("50 rounds over Gloo equal 50 rounds in lock step, bit for bit") {
+  if (!available("gloo")) {
+    SOTTO_SKIP("built without Gloo");
+  }
+  check_transport("gloo");
+}
+
+TEST_CASE("50 rounds over ZeroMQ equal 50 rounds in lock step, bit for bit") {
+  if (!available("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  check_transport("zmq");
+}

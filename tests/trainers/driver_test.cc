@@ -1,0 +1,200 @@
+#include <sotto/trainers/driver.h>
+
+#include <deque>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "trainers/scratch.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr Rank kPeer = 7;
+
+/// Sends two frames a round to one peer, one after the other, and adds up what comes back.
+class TwoPhases final : public Algorithm {
+ public:
+  std::string_view name() const override { return "two-phases"; }
+  Peers peers() const override { return {{kPeer}, {kPeer}, room_.size()}; }
+  std::span<const float> parameters() const override { return {&x_, 1}; }
+  Round round() const override { return round_; }
+  bool parameters_ready() const override { return !busy_; }
+  bool accepts_gradient() const override { return begun_ && !busy_; }
+  bool idle() const override { return !begun_ && !busy_; }
+
+  /// Post the first frame before the gradient.
+  bool early = false;
+
+  bool begin_round(Exchange& out) override {
+    begun_ = true;
+    if (early) {
+      fill(0, out);
+    }
+    return early;
+  }
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+    *post = false;
+    if (gradient[0] < 0) {
+      return {Fault::non_finite, "no such gradient"};
+    }
+    fill(0, out);
+    *post = busy_ = true;
+    return {};
+  }
+  Status frame_arrived(Rank /*from*/, std::span<const std::byte> frame) override {
+    if (frame.size() == 1) {
+      return {Fault::malformed, "too short"};
+    }
+    x_ += static_cast<float>(frame.size());
+    return {};
+  }
+  Result<bool> exchange_done(Exchange& out) override {
+    if (phase_ == 0) {
+      fill(1, out);
+      return true;
+    }
+    ++round_;
+    busy_ = begun_ = false;
+    return false;
+  }
+  AlgorithmCounters counters() const override { return {}; }
+  void save(ByteBuffer& /*out*/) const override {}
+  Status load(ByteReader& /*in*/) override { return {}; }
+
+ private:
+  void fill(std::uint16_t phase, Exchange& out) {
+    phase_ = phase;
+    out.tag = {round_, phase, 0};
+    out.sends = {{kPeer, std::span(room_).first(10U + phase)}};
+    out.receives = {{kPeer, room_}};
+  }
+
+  std::vector<std::byte> room_ = std::vector<std::byte>(100);
+  float x_ = 0;
+  Round round_ = 0;
+  std::uint16_t phase_ = 0;
+  bool begun_ = false;
+  bool busy_ = false;
+};
+
+TransportEvent frame(std::size_t bytes, Rank from = kPeer) {
+  return {TransportEvent::Kind::frame, {}, from, bytes, {}};
+}
+TransportEvent done() { return {TransportEvent::Kind::exchange_done, {}, -1, 0, {}}; }
+TransportEvent lost(Rank peer) {
+  return {TransportEvent::Kind::peer_lost, {}, peer, 0, "connection reset"};
+}
+
+/// Plays back events; when there are none left it waits out every deadline.
+class Script final : public Transport {
+ public:
+  explicit Script(std::deque<TransportEvent> events) : events_(std::move(events)) {}
+  std::string_view name() const override { return "script"; }
+  Status post(const Exchange& /*exchange*/) override { return {}; }
+  Result<TransportEvent> poll(Deadline deadline) override {
+    if (events_.empty()) {
+      while (!deadline.expired()) {
+        std::this_thread::yield();
+      }
+      return Status(Fault::deadline, "rank 7 awaited");
+    }
+    TransportEvent event = events_.front();
+    events_.pop_front();
+    return event;
+  }
+
+ private:
+  std::deque<TransportEvent> events_;
+};
+
+struct Rig {
+  Rig(std::deque<TransportEvent> events, bool overlap)
+      : script(std::move(events)),
+        driver(algorithm, script, {3, overlap, std::chrono::milliseconds(20)}) {}
+
+  Status step(float gradient = 1) {
+    if (Status status = driver.begin_round(); !status.ok()) {
+      return status;
+    }
+    return driver.gradient_ready(std::span(&gradient, 1));
+  }
+
+  TwoPhases algorithm;
+  Script script;
+  Driver driver;
+};
+
+}  // namespace
+
+TEST_CASE("a driver carries every phase and counts frames and bytes as sent") {
+  for (const bool overlap : {false, true}) {
+    CAPTURE(overlap);
+    Rig rig({frame(5), done(), frame(6), done(), frame(5), done(), frame(6), done()}, overlap);
+    REQUIRE(rig.step().ok());
+    REQUIRE(rig.step().ok());
+    REQUIRE(rig.driver.drain().ok());
+    CHECK(rig.algorithm.parameters()[0] == 22);
+    CHECK(rig.algorithm.round() == 2);
+    const auto traffic = rig.driver.traffic();
+    REQUIRE(traffic.size() == 1);
+    CHECK(traffic[0].from == 3);
+    CHECK(traffic[0].to == kPeer);
+    CHECK(traffic[0].frames == 4);
+    CHECK(traffic[0].bytes == 42);
+    CHECK(rig.driver.times().wait_s >= 0);
+  }
+}
+
+TEST_CASE("a lost peer, a silent one and a bad frame are faults that name the peer and stay") {
+  struct Case {
+    std::deque<TransportEvent> events;
+    Fault fault;
+    const char* names;
+  };
+  const Case cases[] = {
+      {{lost(kPeer)}, Fault::peer_lost, "node 7 is lost: connection reset"},
+      {{frame(5), done(), lost(kPeer)}, Fault::peer_lost, "node 7 is lost"},
+      {{}, Fault::deadline, "rank 7"},
+      {{frame(1), done()}, Fault::malformed, "frame of node 7: too short"},
+  };
+  for (const Case& one : cases) {
+    for (const bool overlap : {false, true}) {
+      CAPTURE(one.names);
+      CAPTURE(overlap);
+      Rig rig(one.events, overlap);
+      const Status status = rig.step();
+      CHECK(status.fault() == one.fault);
+      CHECK(contains(status.message(), one.names));
+      CHECK(rig.step().message() == status.message());
+      CHECK(rig.driver.drain().fault() == one.fault);
+    }
+  }
+}
+
+TEST_CASE("a peer that leaves after its part, or that is not needed, harms nobody") {
+  Rig rig({frame(5), lost(kPeer), done(), lost(2), frame(6), done()}, false);
+  CHECK(rig.step().ok());
+}
+
+TEST_CASE("a refused gradient leaves the round open for another") {
+  for (const bool overlap : {false, true}) {
+    Rig rig({frame(5), done(), frame(6), done()}, overlap);
+    CHECK(rig.step(-1).fault() == Fault::non_finite);
+    const float gradient = 1;
+    CHECK(rig.driver.gradient_ready(std::span(&gradient, 1)).ok());
+    CHECK(rig.algorithm.round() == 1);
+  }
+}
+
+TEST_CASE("a driver can be dropped in the middle of an exchange") {
+  TwoPhases algorithm;
+  algorithm.early = true;
+  Script script({});
+  Driver driver(algorithm, script, {3, true, std::chrono::hours(1)});
+  REQUIRE(driver.begin_round().ok());
+  // Nobody will answer for an hour; the destructor must not wait for it.
+}

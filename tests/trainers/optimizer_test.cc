@@ -1,0 +1,217 @@
+#include <sotto/trainers/optimizer.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "trainers/nodes.h"
+#include "trainers/scratch.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kNodes = 4;
+constexpr std::size_t kDimension = 40;
+
+/// Pulls node i towards i, so that the common optimum is the mean of the ranks.
+void pull(Rank rank, Round /*round*/, std::span<const float> x, std::span<float> gradient) {
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    gradient[k] = x[k] - static_cast<float>(rank);
+  }
+}
+
+using Models = std::vector<std::vector<float>>;
+
+Models zeros() { return Models(kNodes, std::vector<float>(kDimension)); }
+
+Models trained(const OptimizerOptions& options, Round rounds) {
+  Models x = zeros();
+  const auto statuses = play(kNodes, [&](Rank rank) {
+    return train(options, rank, rounds, pull, x[static_cast<std::size_t>(rank)]);
+  });
+  for (const Status& status : statuses) {
+    CAPTURE(status.message());
+    CHECK(status.ok());
+  }
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("nodes that are pulled apart meet in the middle") {
+  auto options = options_for(kNodes, make_memory_store());
+  const Models x = trained(options, 300);
+  for (const auto& model : x) {
+    for (const float value : model) {
+      CHECK(value == doctest::Approx(1.5).epsilon(0.1));
+    }
+  }
+}
+
+TEST_CASE("overlap changes nothing, for any algorithm") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    Models with[2];
+    for (const bool overlap : {false, true}) {
+      auto options = options_for(kNodes, make_memory_store());
+      options.algorithm = info.name;
+      options.overlap = overlap;
+      options.step_rule.momentum = 0.9;
+      with[overlap ? 1 : 0] = trained(options, 20);
+    }
+    CHECK(with[0] == with[1]);
+    CHECK(with[0] != zeros());
+  }
+}
+
+TEST_CASE("a saved optimizer goes on bit for bit") {
+  const auto whole = trained(options_for(kNodes, make_memory_store()), 20);
+  Models x = zeros();
+  std::vector<std::vector<std::byte>> saved(kNodes);
+  for (const Round end : {Round{8}, Round{20}}) {
+    auto options = options_for(kNodes, make_memory_store());
+    const auto statuses = play(kNodes, [&](Rank rank) -> Status {
+      const auto r = static_cast<std::size_t>(rank);
+      auto mine = options;
+      mine.rank = rank;
+      std::vector<float> model(kDimension);
+      Optimizer optimizer(mine, model);
+      if (end == 20) {
+        if (Status status = optimizer.connect(); !status.ok()) {
+          return status;
+        }
+        ByteReader in(saved[r]);
+        if (Status status = optimizer.load(in); !status.ok() || !in.finished()) {
+          return status;
+        }
+      }
+      std::vector<float> gradient(kDimension);
+      while (optimizer.round() < end) {
+        pull(rank, optimizer.round(), optimizer.parameters(), gradient);
+        if (Status status = optimizer.step(gradient); !status.ok()) {
+          return status;
+        }
+      }
+      if (Status status = optimizer.finish(); !status.ok()) {
+        return status;
+      }
+      ByteBuffer out;
+      optimizer.save(out);
+      saved[r] = std::move(out).take();
+      x[r] = model;
+      CHECK(optimizer.traffic().size() == 2);
+      CHECK(optimizer.traffic()[0].frames == end);
+      return {};
+    });
+    for (const Status& status : statuses) {
+      CAPTURE(status.message());
+      CHECK(status.ok());
+    }
+  }
+  CHECK(x == whole);
+}
+
+TEST_CASE("a saved state that is cut short, or of another shape, is refused") {
+  auto options = options_for(1, make_memory_store());
+  std::vector<float> x(kDimension);
+  ByteBuffer out;
+  Optimizer(options, x).save(out);
+  for (std::size_t length = 0; length < out.bytes().size(); ++length) {
+    Optimizer optimizer(options, x);
+    ByteReader in(out.bytes().first(length));
+    CAPTURE(length);
+    CHECK_FALSE(optimizer.load(in).ok());
+  }
+  std::vector<float> shorter(kDimension - 1);
+  Optimizer other(options, shorter);
+  ByteReader in(out.bytes());
+  CHECK_FALSE(other.load(in).ok());
+}
+
+TEST_CASE("a gradient that is not finite is named, and another may be given") {
+  auto options = options_for(1, make_memory_store());
+  std::vector<float> x(kDimension, 1.0F);
+  Optimizer optimizer(options, x);
+  std::vector<float> gradient(kDimension, 1.0F);
+  gradient[7] = std::numeric_limits<float>::quiet_NaN();
+  const Status status = optimizer.step(gradient);
+  CHECK(status.fault() == Fault::non_finite);
+  CHECK(contains(status.message(), "node 0, round 0"));
+  CHECK(contains(status.message(), "7"));
+  CHECK(optimizer.round() == 0);
+  CHECK(x == std::vector<float>(kDimension, 1.0F));
+  gradient[7] = 1;
+  CHECK(optimizer.step(gradient).ok());
+  CHECK(optimizer.round() == 1);
+  CHECK(x[7] != 1);
+}
+
+TEST_CASE("a gradient of another length is refused") {
+  std::vector<float> x(kDimension);
+  Optimizer optimizer(options_for(1, make_memory_store()), x);
+  const std::vector<float> gradient(kDimension + 1);
+  CHECK(contains(refusal([&] { (void)optimizer.step(gradient); }), "41 elements"));
+}
+
+TEST_CASE("nodes that start apart, or with other settings, say so") {
+  auto options = options_for(kNodes, make_memory_store());
+  options.timeout = 1s;
+  const auto apart = play(kNodes, [&](Rank rank) {
+    std::vector<float> x(kDimension, rank == 2 ? 1.0F : 0.0F);
+    return train(options, rank, 3, pull, x);
+  });
+  CHECK(apart[2].fault() == Fault::unexpected);
+  CHECK(contains(apart[2].message(), "node 2, round 0: other initial parameters"));
+
+  options.store = make_memory_store();
+  const auto other = play(kNodes, [&](Rank rank) {
+    auto mine = options;
+    mine.step_rule.learning_rate = rank == 1 ? 0.5 : 0.25;
+    std::vector<float> x(kDimension);
+    return train(mine, rank, 3, pull, x);
+  });
+  CHECK(contains(other[1].message(), "lr is 0.5 here and 0.25 there"));
+}
+
+TEST_CASE("a node that never comes is a deadline that names it") {
+  auto options = options_for(2, make_memory_store());
+  options.timeout = 50ms;
+  std::vector<float> x(kDimension);
+  const Status status = train(options, 1, 1, pull, x);
+  CHECK(status.fault() == Fault::deadline);
+  CHECK(contains(status.message(), "waiting for node 0"));
+}
+
+TEST_CASE("requests that make no sense are refused when the optimizer is built") {
+  std::vector<float> x(kDimension);
+  const auto refused = [&](const std::function<void(OptimizerOptions&)>& change) {
+    auto options = options_for(kNodes, make_memory_store());
+    change(options);
+    return refusal([&] { Optimizer(options, x); });
+  };
+  CHECK(contains(refused([](auto& o) { o.nodes = -1; }), "nodes"));
+  CHECK(contains(refused([](auto& o) { o.nodes = 0; }), "WORLD_SIZE"));
+  CHECK(contains(refused([](auto& o) { o.rank = kNodes; }), "rank"));
+  CHECK(contains(refused([](auto& o) { o.algorithm = "none"; }), "dcd"));
+  CHECK(contains(refused([](auto& o) { o.compressor = "topk:0.1"; }), "unbiased"));
+  CHECK(contains(refused([](auto& o) { o.topology = "moebius"; }), "moebius"));
+  CHECK(contains(refused([](auto& o) { o.timeout = 0ms; }), "timeout"));
+  CHECK(contains(refused([](auto& o) { o.store = nullptr; }), "rendezvous"));
+  CHECK(contains(refused([](auto& o) { o.step_rule.rule = "rprop"; }), "rprop"));
+}
+
+TEST_CASE("two texts of settings differ where they first differ") {
+  const std::string here = settings_text({{"a", "1"}, {"b", "2"}});
+  CHECK(here == "a=1\nb=2\n");
+  CHECK(first_difference(here, here).empty());
+  CHECK(first_difference(here, "a=1\nb=3\n") == "b is 2 here and 3 there");
+  CHECK(first_difference(here, "a=1\n") == "'b=2' here and '' there");
+  CHECK(first_difference("", "c=4\n") == "'' here and 'c=4' there");
+  CHECK(first_difference("a=1\n", "b=1\n") == "'a=1' here and 'b=1' there");
+}

@@ -1,0 +1,59 @@
+// Checkpoints: what one node needs to go on bit for bit, in a file that is either whole or refused.
+//
+// A file `node-RANK.round-ROUND.checkpoint`, little-endian:
+//   header   "SOTOSAVE" | version u32 | sections u32 | rank u32 | nodes u32 | round u64 |
+//            XXH3-64 of the bytes before, u64
+//   section  id u32 | zero u32 | length u64 | XXH3-64 of the contents, u64 | contents
+// Sections stand in the order agreement (1), optimizer (2), run (3), each once; nothing follows.
+// Writing goes beside the old file, syncs, then renames (durable_file.h); the file before the
+// newest is kept, older ones are removed.
+//
+// Thread safety: one thread at a time; different nodes may share a folder.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+
+namespace sotto {
+
+struct Checkpoint {
+  Rank rank = 0;
+  int nodes = 1;
+  Round round = 0;
+  std::string agreement;             ///< Optimizer::agreement() of the run that wrote it
+  std::vector<std::byte> optimizer;  ///< Optimizer::save
+  std::vector<std::byte> run;        ///< history and clocks
+};
+
+std::vector<std::byte> encode_checkpoint(const Checkpoint& checkpoint);
+
+/// Fault::malformed says what is wrong; a damaged file is never taken for a whole one.
+Result<Checkpoint> decode_checkpoint(std::span<const std::byte> bytes);
+
+/// One node's files in a folder.
+class CheckpointFolder {
+ public:
+  /// Makes the folder if it is absent; throws Error when that fails.
+  CheckpointFolder(std::string folder, Rank rank);
+
+  /// Rounds of which this node has a file, newest first; whether they are whole, read says.
+  std::vector<Round> rounds() const;
+  /// Faults name the file.
+  Result<Checkpoint> read(Round round) const;
+  /// Writes the state of checkpoint.round and keeps that of `before`, the checkpoint before it;
+  /// other files of this node are removed.
+  Status write(const Checkpoint& checkpoint, Round before);
+
+ private:
+  std::string path(Round round) const;
+
+  std::string folder_;
+  Rank rank_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,108 @@
+#include <sotto/trainers/durable_file.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace sotto {
+namespace {
+
+Status io_fault(std::string_view what, const std::string& path) {
+  return {Fault::io, fmt::format("{} {}: {}", what, path, std::strerror(errno))};
+}
+
+/// Closes the descriptor that it holds.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const auto written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) {
+      return io_fault("cannot write", path);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  }
+  return {};
+}
+
+Status write_and_sync(const std::string& path, std::span<const std::byte> bytes) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.open()) {
+    return io_fault("cannot create", path);
+  }
+  if (Status status = write_all(file.get(), bytes, path); !status.ok()) {
+    return status;
+  }
+  return ::fsync(file.get()) == 0 ? Status() : io_fault("cannot sync", path);
+}
+
+}  // namespace
+
+Status write_durably(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string fresh = path + ".new";
+  if (Status status = write_and_sync(fresh, bytes); !status.ok()) {
+    ::unlink(fresh.c_str());
+    return status;
+  }
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    const Status status = io_fault("cannot rename to", path);
+    ::unlink(fresh.c_str());
+    return status;
+  }
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  folder = folder.empty() ? "." : folder;
+  const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.open() || ::fsync(directory.get()) != 0) {
+    return io_fault("cannot sync", folder);
+  }
+  return {};
+}
+
+Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts {};
+  if (!file.open() || ::fstat(file.get(), &facts) != 0) {
+    return io_fault("cannot read", path);
+  }
+  if (!S_ISREG(facts.st_mode) || static_cast<std::uintmax_t>(facts.st_size) > max_bytes) {
+    return Status(Fault::io, fmt::format("cannot read {}: it is no file of at most {} bytes", path,
+                                         max_bytes));
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(facts.st_size));
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const auto got = ::read(file.get(), bytes.data() + at, bytes.size() - at);
+    if (got == 0) {
+      return Status(Fault::io, fmt::format("cannot read {}: it shrank meanwhile", path));
+    }
+    if (got < 0 && errno != EINTR) {
+      return io_fault("cannot read", path);
+    }
+    at += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  }
+  return bytes;
+}
+
+}  // namespace sotto

@@ -1,0 +1,21 @@
+// Files that survive a crash: the old or the new contents, never a mixture. Thread-safe for
+// different paths.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/status.h>
+
+namespace sotto {
+
+/// Writes a new file beside `path`, syncs it, renames it to `path` and syncs the directory. On
+/// Fault::io, `path` is as it was before.
+Status write_durably(const std::string& path, std::span<const std::byte> bytes);
+
+/// The whole file; Fault::io when it is absent, unreadable, or larger than `max_bytes`.
+Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes);
+
+}  // namespace sotto

@@ -1,0 +1,239 @@
+#include "node_run.h"
+
+#include <fstream>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/base/error.h>
+#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/parameter_file.h>
+
+#include "resume.h"
+#include "run_state.h"
+
+namespace sotto::internal {
+namespace {
+
+std::vector<float> initial_parameters(const RunOptions& options, const Task& task) {
+  std::vector<float> x(task.dimension());
+  if (options.start.empty()) {
+    task.initialize(x, options.optimizer.seed);
+    return x;
+  }
+  if (options.start.size() != x.size()) {
+    refuse("start", fmt::format("{} parameters", options.start.size()),
+           fmt::format("the model has {}", x.size()));
+  }
+  return options.start;
+}
+
+void check_writable(std::string_view field, const std::string& path) {
+  if (!path.empty() && !std::ofstream(path, std::ios::app)) {
+    refuse(field, path, "the file cannot be written");
+  }
+}
+
+std::uint64_t total_bytes(std::span<const LinkTraffic> traffic) {
+  std::uint64_t sum = 0;
+  for (const LinkTraffic& edge : traffic) {
+    sum += edge.bytes;
+  }
+  return sum;
+}
+
+}  // namespace
+
+NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
+    : options_(options),
+      task_(task),
+      hooks_(hooks),
+      rank_(options.optimizer.rank),
+      parameters_(initial_parameters(options, task)),
+      gradient_(parameters_.size()),
+      optimizer_(options.optimizer, parameters_),
+      meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
+                optimizer_.options().timeout) {
+  if (options.rounds < 1) {
+    refuse("rounds", "0", "at least one is needed");
+  }
+  if (rank_ == 0) {
+    check_writable("dump-parameters", options.dump_parameters);
+  }
+  if (options.checkpoint.empty()) {
+    if (options.resume) {
+      throw Error("resume: name the folder of the checkpoints (--checkpoint DIR)");
+    }
+    return;
+  }
+  folder_.emplace(options.checkpoint, rank_);
+  if (!options.resume && !folder_->rounds().empty()) {
+    refuse("checkpoint", options.checkpoint,
+           "it holds an earlier run; resume it (--resume) or name another folder");
+  }
+}
+
+Result<RunResult> NodeRun::run() {
+  Status status = optimizer_.connect();
+  if (status.ok() && options_.resume) {
+    status = resume();
+  }
+  wall_.go();
+  if (status.ok() && optimizer_.round() == options_.rounds) {
+    status = evaluate(true);  // the checkpoint was the end already
+  }
+  while (status.ok() && optimizer_.round() < options_.rounds) {
+    status = one_round();
+  }
+  wall_.pause();
+  return status.ok() ? conclude() : Result<RunResult>(status);
+}
+
+bool NodeRun::due(Round every) const {
+  return optimizer_.round() == options_.rounds || (every > 0 && optimizer_.round() % every == 0);
+}
+
+Status NodeRun::one_round() {
+  if (hooks_.stop != nullptr && *hooks_.stop) {
+    return {Fault::unexpected, std::string(kStopped)};
+  }
+  if (Status status = optimizer_.begin_step(); !status.ok()) {
+    return status;
+  }
+  compute_.go();
+  task_.loss_and_gradient(optimizer_.round(), optimizer_.parameters(), gradient_);
+  compute_.pause();
+  if (Status status = optimizer_.step(gradient_); !status.ok()) {
+    return status;
+  }
+  if (rank_ == 0 && hooks_.round_done) {
+    hooks_.round_done(optimizer_.round());
+  }
+  Status status;
+  if (due(options_.eval_every)) {
+    status = evaluate(optimizer_.round() == options_.rounds);
+  }
+  if (status.ok() && folder_ && due(options_.checkpoint_every)) {
+    status = save();
+  }
+  return status;
+}
+
+Status NodeRun::evaluate(bool last) {
+  if (Status status = optimizer_.drain(); !status.ok()) {
+    return status;
+  }
+  wall_.pause();
+  const auto inspect = [&](const AveragedModel& model) {
+    const Evaluation found = task_.evaluate(model.parameters);
+    HistoryPoint point;
+    point.round = optimizer_.round();
+    point.time_s = wall_.seconds();
+    point.loss = found.loss;
+    point.accuracy = found.accuracy;
+    point.consensus_distance = model.consensus_distance;
+    point.bytes_per_node = model.bytes_per_node;
+    if (history_.empty() || history_.back().round != point.round) {
+      history_.push_back(point);
+    }
+    if (hooks_.evaluated) {
+      hooks_.evaluated(point);
+    }
+  };
+  const auto visit = [&](Rank rank, std::span<const float> x) { take_row(rank, x); };
+  Status status =
+      meetings_.meet(optimizer_.round(), optimizer_.parameters(), total_bytes(optimizer_.traffic()),
+                     inspect, last ? Meetings::Visit(visit) : nullptr);
+  if (status.ok() && last && rank_ == 0 && !options_.dump_parameters.empty()) {
+    status = write_durably(options_.dump_parameters, std::as_bytes(std::span(rows_)));
+  }
+  wall_.go();
+  return status;
+}
+
+void NodeRun::take_row(Rank /*rank*/, std::span<const float> parameters) {
+  digests_.push_back(sha256_hex(std::as_bytes(parameters)));
+  if (!options_.dump_parameters.empty()) {
+    rows_ += parameter_row(parameters);
+  }
+}
+
+Status NodeRun::save() {
+  if (Status status = optimizer_.drain(); !status.ok()) {
+    return status;
+  }
+  wall_.pause();
+  ByteBuffer optimizer;
+  optimizer_.save(optimizer);
+  ByteBuffer run;
+  write_run_state({wall_.seconds(), compute_.seconds(), history_}, run);
+  Checkpoint checkpoint;
+  checkpoint.rank = rank_;
+  checkpoint.nodes = optimizer_.options().nodes;
+  checkpoint.round = optimizer_.round();
+  checkpoint.agreement = optimizer_.agreement();
+  checkpoint.optimizer = std::move(optimizer).take();
+  checkpoint.run = std::move(run).take();
+  Status status = folder_->write(checkpoint, saved_);
+  saved_ = checkpoint.round;
+  wall_.go();
+  return status;
+}
+
+Status NodeRun::resume() {
+  const auto round =
+      agree_on_round(*folder_, optimizer_.agreement(), options_.rounds, meetings_, hooks_.warning);
+  return round.ok() ? load(*round) : round.status();
+}
+
+Status NodeRun::load(Round round) {
+  const auto checkpoint = folder_->read(round);
+  if (!checkpoint.ok()) {
+    return checkpoint.status();
+  }
+  ByteReader optimizer(checkpoint->optimizer);
+  if (Status status = optimizer_.load(optimizer); !status.ok()) {
+    return status.with_context("resuming");
+  }
+  ByteReader run(checkpoint->run);
+  auto state = read_run_state(run);
+  if (!state.ok() || !optimizer.finished() || optimizer_.round() != round) {
+    return {Fault::malformed, "resuming: the checkpoint's parts do not fit together"};
+  }
+  wall_.set(state->wall_s);
+  compute_.set(state->compute_s);
+  history_ = std::move(state->history);
+  saved_ = round;
+  return {};
+}
+
+Result<RunResult> NodeRun::conclude() {
+  ByteBuffer mine;
+  write_summary({optimizer_.traffic(), optimizer_.times(), wall_.seconds(), compute_.seconds(),
+                 optimizer_.counters()},
+                mine);
+  const auto all = meetings_.gather("summary", mine.bytes());
+  if (!all.ok()) {
+    return all.status();
+  }
+  if (Status status = optimizer_.finish(); !status.ok()) {
+    return status;
+  }
+  RunResult result;
+  if (rank_ != 0) {
+    return result;
+  }
+  result.nodes = optimizer_.options().nodes;
+  result.rounds = options_.rounds;
+  result.dimension = parameters_.size();
+  result.history = std::move(history_);
+  result.final = result.history.back();
+  result.parameters_sha256 = std::move(digests_);
+  if (Status status = add_summaries(*all, result); !status.ok()) {
+    return status;
+  }
+  return result;
+}
+
+}  // namespace sotto::internal

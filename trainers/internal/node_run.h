@@ -1,0 +1,52 @@
+// One node's training run (run.h): rounds, evaluations, checkpoints, and the result in the end.
+// Belongs to one thread; owns the parameters and the optimizer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/run.h>
+
+#include "stopwatch.h"
+
+namespace sotto::internal {
+
+class NodeRun {
+ public:
+  /// Refuses (Error) whatever this node can see to be wrong alone, before any node waits for it.
+  NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks);
+
+  Result<RunResult> run();
+
+ private:
+  Status one_round();
+  Status evaluate(bool last);
+  void take_row(Rank rank, std::span<const float> parameters);
+  Status save();
+  Status resume();
+  Status load(Round round);
+  Result<RunResult> conclude();
+  bool due(Round every) const;
+
+  const RunOptions options_;
+  Task& task_;
+  const RunHooks hooks_;
+  const Rank rank_;
+  std::vector<float> parameters_;
+  std::vector<float> gradient_;
+  Optimizer optimizer_;
+  Meetings meetings_;
+  std::optional<CheckpointFolder> folder_;
+  Round saved_ = 0;  ///< round of the last checkpoint written or loaded
+
+  Stopwatch wall_;
+  Stopwatch compute_;
+  std::vector<HistoryPoint> history_;  // node 0's alone, as the next two
+  std::vector<std::string> digests_;
+  std::string rows_;
+};
+
+}  // namespace sotto::internal

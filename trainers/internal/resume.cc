@@ -1,0 +1,135 @@
+#include "resume.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
+#include <sotto/trainers/settings.h>
+
+namespace sotto::internal {
+namespace {
+
+constexpr std::size_t kMaxText = 1 << 16;
+
+/// What one node has.
+struct Offer {
+  std::set<Round> rounds;  ///< whole checkpoints
+  std::string obstacle;    ///< why this node cannot go on at all
+  std::string damage;      ///< why a file is passed over
+};
+
+Offer look(const CheckpointFolder& folder, const std::string& agreement, Round rounds) {
+  Offer offer;
+  for (const Round round : folder.rounds()) {
+    const auto checkpoint = folder.read(round);
+    if (!checkpoint.ok()) {
+      offer.damage = checkpoint.status().message();
+      continue;
+    }
+    const std::string difference = first_difference(agreement, checkpoint->agreement);
+    if (!difference.empty()) {
+      offer.obstacle = fmt::format("the checkpoint of round {} was made under other settings: {}",
+                                   round, difference);
+      break;
+    }
+    if (round > rounds) {
+      offer.obstacle =
+          fmt::format("the checkpoint is of round {}, the run ends at round {}", round, rounds);
+      break;
+    }
+    offer.rounds.insert(round);
+  }
+  return offer;
+}
+
+std::vector<std::byte> encode(const Offer& offer) {
+  ByteBuffer out;
+  out.write_string(offer.obstacle);
+  out.write_string(offer.damage);
+  for (const Round round : offer.rounds) {
+    out.write(round);
+  }
+  return std::move(out).take();
+}
+
+Offer decode(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  Offer offer;
+  offer.obstacle = in.read_string(kMaxText);
+  offer.damage = in.read_string(kMaxText);
+  while (in.remaining() >= sizeof(Round)) {
+    offer.rounds.insert(in.read<Round>());
+  }
+  return offer;
+}
+
+struct Decision {
+  std::string obstacle;
+  Round round = 0;
+};
+
+Decision decide(const std::vector<std::vector<std::byte>>& offers,
+                const std::function<void(const std::string&)>& warning) {
+  std::set<Round> common;
+  std::string holdings;
+  std::string damage;
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    const Offer offer = decode(offers[rank]);
+    if (!offer.obstacle.empty()) {
+      return {fmt::format("node {}: {}", rank, offer.obstacle), 0};
+    }
+    if (!offer.damage.empty()) {
+      damage += (damage.empty() ? "" : "; ") + offer.damage;
+    }
+    if (rank == 0) {
+      common = offer.rounds;
+    }
+    std::erase_if(common, [&](Round round) { return !offer.rounds.contains(round); });
+    if (common.empty() && holdings.empty()) {
+      holdings = fmt::format("node {} has {}", rank,
+                             offer.rounds.empty() ? "no whole checkpoint" : "only other rounds");
+    }
+  }
+  if (common.empty()) {
+    return {fmt::format("there is no round of which all nodes have a whole checkpoint: {}{}{}",
+                        holdings, damage.empty() ? "" : "; ", damage),
+            0};
+  }
+  if (!damage.empty() && warning) {
+    warning(fmt::format("resuming from round {}: {}", *common.rbegin(), damage));
+  }
+  return {"", *common.rbegin()};
+}
+
+}  // namespace
+
+Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& agreement,
+                             Round rounds, Meetings& meetings,
+                             const std::function<void(const std::string&)>& warning) {
+  const auto offers = meetings.gather("resume", encode(look(folder, agreement, rounds)));
+  if (!offers.ok()) {
+    return offers.status();
+  }
+  ByteBuffer decided;
+  if (!offers->empty()) {
+    const Decision decision = decide(*offers, warning);
+    decided.write_string(decision.obstacle);
+    decided.write(decision.round);
+  }
+  const auto answer = meetings.broadcast("resume-from", decided.bytes());
+  if (!answer.ok()) {
+    return answer.status();
+  }
+  ByteReader in(*answer);
+  const std::string obstacle = in.read_string(kMaxText);
+  if (!obstacle.empty()) {
+    throw Error("--resume: " + obstacle);
+  }
+  return in.read<Round>();
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,33 @@
+// A clock that can stand still. Not thread-safe.
+#pragma once
+
+#include <chrono>
+
+namespace sotto::internal {
+
+class Stopwatch {
+ public:
+  /// Seconds while it ran, on top of `before`.
+  double seconds() const { return running_ ? before_ + since(start_) : before_; }
+  void set(double before) { before_ = before; }
+  void go() {
+    start_ = Clock::now();
+    running_ = true;
+  }
+  void pause() {
+    before_ = seconds();
+    running_ = false;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static double since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+
+  Clock::time_point start_;
+  double before_ = 0;
+  bool running_ = false;
+};
+
+}  // namespace sotto::internal

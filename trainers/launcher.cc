@@ -1,0 +1,96 @@
+#include <sotto/trainers/launcher.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+constexpr int kDefaultPort = 29500;
+
+/// How one launcher tells a process its place.
+struct Launcher {
+  const char* rank;
+  const char* size;
+  const char* local_size;  ///< equal to `size` when all nodes are on this host
+  const char* hosts;       ///< 1 when all nodes are on this host
+  /// Half a pair is a mistake. (Slurm sets SLURM_NTASKS also outside srun.)
+  bool strict;
+};
+constexpr std::array<Launcher, 3> kLaunchers = {{
+    {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", nullptr, true},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, false},
+    {"SLURM_PROCID", "SLURM_NTASKS", nullptr, "SLURM_NNODES", false},
+}};
+
+int read_number(const char* name, std::string_view text, int most) {
+  int value = -1;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || value < 0 || value > most) {
+    refuse(name, text, fmt::format("a number from 0 to {} is needed", most));
+  }
+  return value;
+}
+
+bool all_on_this_host(const Launcher& launcher, const Environment& environment, int nodes) {
+  const auto equals = [&](const char* name, int expected) {
+    const char* text = name == nullptr ? nullptr : environment(name);
+    return text != nullptr && text == fmt::format("{}", expected);
+  };
+  return equals(launcher.local_size, nodes) || equals(launcher.hosts, 1);
+}
+
+std::string rendezvous_of(const Launcher& launcher, const Environment& environment, int nodes) {
+  const char* host = environment("MASTER_ADDR");
+  if (host == nullptr) {
+    if (!all_on_this_host(launcher, environment, nodes)) {
+      return {};
+    }
+    host = "127.0.0.1";
+  }
+  const char* port = environment("MASTER_PORT");
+  return fmt::format("tcp://{}:{}", host,
+                     port == nullptr ? kDefaultPort : read_number("MASTER_PORT", port, 65535));
+}
+
+}  // namespace
+
+std::optional<LaunchedNode> read_launcher() {
+  return read_launcher([](const char* name) { return std::getenv(name); });
+}
+
+std::optional<LaunchedNode> read_launcher(const Environment& environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    const char* rank = environment(launcher.rank);
+    const char* size = environment(launcher.size);
+    if (rank == nullptr || size == nullptr) {
+      if (rank == size || !launcher.strict) {
+        continue;
+      }
+      throw Error(fmt::format("{} is set but {} is not; set both, or neither for a local run",
+                              rank == nullptr ? launcher.size : launcher.rank,
+                              rank == nullptr ? launcher.rank : launcher.size));
+    }
+    LaunchedNode node;
+    node.nodes = read_number(launcher.size, size, 1'000'000);
+    node.rank = read_number(launcher.rank, rank, 1'000'000);
+    if (node.rank >= node.nodes) {
+      refuse(launcher.rank, rank, fmt::format("it must be below {}={}", launcher.size, size));
+    }
+    if (node.nodes == 1) {
+      return std::nullopt;
+    }
+    node.rendezvous = rendezvous_of(launcher, environment, node.nodes);
+    node.source = fmt::format("{} and {}", launcher.rank, launcher.size);
+    return node;
+  }
+  return std::nullopt;
+}
+
+}  // namespace sotto

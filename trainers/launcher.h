@@ -1,0 +1,32 @@
+// Which node of a launched job this process is, read from the variables that torchrun, mpirun, srun
+// or a script set. Pure functions of the environment; thread-safe while nobody changes it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <sotto/base/ids.h>
+
+namespace sotto {
+
+struct LaunchedNode {
+  Rank rank = 0;
+  int nodes = 1;
+  /// Where node 0 serves the rendezvous, `tcp://HOST:PORT`; empty when the variables do not say.
+  std::string rendezvous;
+  std::string source;  ///< the variables that said so, for messages
+};
+
+/// Reads a variable; null when it is not set.
+using Environment = std::function<const char*(const char*)>;
+
+/// Looks for RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK and _SIZE, SLURM_PROCID and SLURM_NTASKS, in
+/// this order, and for MASTER_ADDR and MASTER_PORT (29500 when not set). A job whose nodes are all
+/// on this host, as Open MPI and Slurm say, needs no MASTER_ADDR. A job of one node is none.
+/// Throws Error when a variable is no number, when only one of RANK and WORLD_SIZE is set, or when
+/// the rank is not below the size.
+std::optional<LaunchedNode> read_launcher();
+std::optional<LaunchedNode> read_launcher(const Environment& environment);
+
+}  // namespace sotto

@@ -1,0 +1,42 @@
+// Runs the nodes of a local job as child processes that never outlive the call, nor the caller.
+//
+// The children are forked, so that they share what the parent has loaded; a caller must therefore
+// hold no threads and no sockets yet. POSIX (Linux) only. One thread, one call at a time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+
+namespace sotto {
+
+/// What one child does. A fault it returns, or an Error it throws, reaches the parent.
+using NodeMain = std::function<Status(Rank)>;
+
+/// Forks a child for each rank and waits for all. When one fails the others get `grace` to notice
+/// by themselves, then they are ended. Returns the fault that explains the failure: a child that
+/// was killed is named, with its signal. Throws the first Error that a child threw. Once `stop` is
+/// true all children are ended.
+Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<bool>& stop,
+                     std::chrono::milliseconds grace);
+
+/// A new directory that only this user can read; removed with its contents in the end.
+class PrivateDirectory {
+ public:
+  /// Throws Error when none can be made in TMPDIR (or /tmp).
+  PrivateDirectory();
+  ~PrivateDirectory();
+  PrivateDirectory(const PrivateDirectory&) = delete;
+  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace sotto

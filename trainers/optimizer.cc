@@ -1,0 +1,304 @@
+#include <sotto/trainers/optimizer.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
+#include <sotto/trainers/launcher.h>
+#include <sotto/trainers/meeting.h>
+
+namespace sotto {
+namespace {
+
+/// Bound on the settings that a peer or a checkpoint may send.
+constexpr std::size_t kMaxAgreement = std::size_t{1} << 20;
+
+OptimizerOptions with_place(OptimizerOptions options) {
+  if (options.nodes == 0) {
+    const auto launched = read_launcher();
+    if (!launched) {
+      throw Error(
+          "nodes: 0 is refused: set the number of nodes and this node's rank, or start the program "
+          "with mpirun, srun or torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)");
+    }
+    options.nodes = launched->nodes;
+    options.rank = launched->rank;
+    if (options.rendezvous.empty()) {
+      options.rendezvous = launched->rendezvous;
+    }
+  }
+  if (options.nodes < 1) {
+    refuse("nodes", fmt::format("{}", options.nodes), "at least one node is needed");
+  }
+  if (options.rank < 0 || options.rank >= options.nodes) {
+    refuse("rank", fmt::format("{}", options.rank),
+           fmt::format("it must be 0 to {}", options.nodes - 1));
+  }
+  if (options.timeout <= options.timeout.zero()) {
+    refuse("timeout", fmt::format("{} ms", options.timeout.count()), "it must be positive");
+  }
+  return options;
+}
+
+std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
+  if (options.store) {
+    return options.store;
+  }
+  if (options.rendezvous.empty()) {
+    throw Error(
+        "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
+        "URL: tcp://HOST:PORT, file:DIRECTORY or redis://HOST:PORT/PREFIX");
+  }
+  return make_store(options.rendezvous, options.rank);
+}
+
+/// A fingerprint of all weights: a graph from a file may differ from host to host.
+std::string graph_digest(const Topology& topology) {
+  ByteBuffer bytes;
+  for (Round round = 0; round < topology.period(); ++round) {
+    for (Rank node = 0; node < topology.nodes(); ++node) {
+      bytes.write(topology.self_weight(node, round));
+      for (const Edge& edge : topology.in_edges(node, round)) {
+        bytes.write(edge.peer);
+        bytes.write(edge.weight);
+      }
+    }
+  }
+  return sha256_hex(bytes.bytes()).substr(0, 16);
+}
+
+std::uint64_t run_id_of(const std::string& agreement) {
+  const std::string digest = sha256_hex(std::as_bytes(std::span(agreement)));
+  return std::stoull(digest.substr(0, 16), nullptr, 16);
+}
+
+}  // namespace
+
+Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters)
+    : options_(with_place(std::move(options))), parameters_(parameters) {
+  const AlgorithmInfo& info = algorithm_info(options_.algorithm);
+  if (options_.compressor.empty()) {
+    options_.compressor = info.default_compressor;
+  }
+  auto compressor = make_compressor(options_.compressor, info.contract);
+  options_.compressor = compressor->spec();
+  TopologyOptions graph;
+  graph.weighting = options_.weighting;
+  graph.lazy = options_.lazy;
+  graph.seed = options_.seed;
+  topology_ = make_topology(options_.topology, options_.nodes, graph);
+  AlgorithmSetup setup;
+  setup.rank = options_.rank;
+  setup.nodes = options_.nodes;
+  setup.parameters = parameters_;
+  setup.topology = topology_;
+  setup.step_rule = make_step_rule(options_.step_rule);
+  setup.compressor = std::move(compressor);
+  setup.consensus_stepsize = options_.consensus_stepsize;
+  setup.seed = options_.seed;
+  setup.run_id = run_id_of(agreement());
+  setup.allow_contract_violation = options_.allow_contract_violation;
+  algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
+  peers_ = algorithm_->peers();
+  options_.store = open_store(options_);
+}
+
+Optimizer::~Optimizer() = default;
+
+std::string Optimizer::agreement() const {
+  const StepRuleOptions& rule = options_.step_rule;
+  Settings settings = {
+      {"nodes", fmt::format("{}", options_.nodes)},
+      {"dimension", fmt::format("{}", parameters_.size())},
+      {"algorithm", options_.algorithm},
+      {"compressor", options_.compressor},
+      {"topology", options_.topology},
+      {"weights", graph_digest(*topology_)},
+      {"step-rule", rule.rule},
+      {"lr", fmt::format("{}", rule.learning_rate)},
+      {"momentum", fmt::format("{}", rule.momentum)},
+      {"nesterov", fmt::format("{}", rule.nesterov)},
+      {"weight-decay", fmt::format("{}", rule.weight_decay)},
+      {"betas", fmt::format("{},{},{}", rule.beta1, rule.beta2, rule.epsilon)},
+      {"schedule", rule.schedule.spec()},
+      {"consensus-stepsize",
+       options_.consensus_stepsize ? fmt::format("{}", *options_.consensus_stepsize) : "default"},
+      {"seed", fmt::format("{}", options_.seed)},
+  };
+  settings.insert(settings.end(), options_.job.begin(), options_.job.end());
+  return settings_text(settings);
+}
+
+Status Optimizer::named(Status status) const {
+  return status.with_context(fmt::format("node {}, round {}", options_.rank, round()));
+}
+
+Status Optimizer::compare_with_node_0(Deadline deadline) {
+  ByteBuffer card;
+  card.write_string(agreement());
+  card.write_string(sha256_hex(std::as_bytes(std::span(parameters_))));
+  if (options_.rank == 0) {
+    return options_.store->set("hello", card.bytes());
+  }
+  const auto shown = options_.store->get("hello", deadline);
+  if (!shown.ok()) {
+    return shown.status().with_context("waiting for node 0");
+  }
+  ByteReader there(*shown);
+  ByteReader here(card.bytes());
+  const std::string difference =
+      first_difference(here.read_string(kMaxAgreement), there.read_string(kMaxAgreement));
+  if (!difference.empty()) {
+    return {Fault::unexpected, fmt::format("other settings than node 0: {}", difference)};
+  }
+  if (here.read_string(64) != there.read_string(64) || !there.finished()) {
+    return {Fault::unexpected, "other initial parameters than node 0: start all nodes from one x"};
+  }
+  return {};
+}
+
+Status Optimizer::connect() {
+  if (driver_ || !status_.ok()) {
+    return status_;
+  }
+  if (status_ = named(compare_with_node_0(Deadline::after(options_.timeout))); !status_.ok()) {
+    return status_;
+  }
+  TransportOptions transport;
+  transport.rank = options_.rank;
+  transport.nodes = options_.nodes;
+  transport.run_id = run_id_of(agreement());
+  transport.to = peers_.to;
+  transport.from = peers_.from;
+  transport.max_frame_bytes = peers_.max_frame_bytes;
+  transport.store = options_.store;
+  transport.bind = options_.bind;
+  transport.insecure = options_.insecure;
+  transport.connect_timeout = options_.timeout;
+  auto made = make_transport(options_.transport, transport);
+  if (!made.ok()) {
+    return status_ = named(made.status());
+  }
+  transport_ = std::move(*made);
+  driver_ = std::make_unique<Driver>(
+      *algorithm_, *transport_, DriverOptions{options_.rank, options_.overlap, options_.timeout});
+  return {};
+}
+
+Status Optimizer::begin_step() {
+  if (Status status = connect(); !status.ok() || begun_) {
+    return status;
+  }
+  begun_ = true;
+  return status_ = named(driver_->begin_round());
+}
+
+Status Optimizer::step(std::span<const float> gradient) {
+  if (gradient.size() != parameters_.size()) {
+    refuse("gradient", fmt::format("{} elements", gradient.size()),
+           fmt::format("the parameters have {}", parameters_.size()));
+  }
+  if (Status status = begin_step(); !status.ok()) {
+    return status;
+  }
+  Status status = named(driver_->gradient_ready(gradient));
+  if (status.ok()) {
+    begun_ = false;
+    ++round_;
+  }
+  return status;
+}
+
+Status Optimizer::drain() {
+  if (!driver_ || !status_.ok()) {
+    return status_;
+  }
+  return status_ = named(driver_->drain());
+}
+
+Status Optimizer::finish() {
+  if (Status status = drain(); !status.ok()) {
+    return status;
+  }
+  return status_ = named(barrier(*options_.store, "end", options_.rank, options_.nodes,
+                                 Deadline::after(options_.timeout)));
+}
+
+void Optimizer::save(ByteBuffer& out) const {
+  check(algorithm_->idle(), "Optimizer::save comes after drain");
+  out.write(std::uint64_t{parameters_.size()});
+  out.write_span(std::span<const float>(parameters_));
+  algorithm_->save(out);
+  const auto sent = traffic();
+  out.write(static_cast<std::uint32_t>(sent.size()));
+  for (const LinkTraffic& edge : sent) {
+    out.write(edge.to);
+    out.write(edge.bytes);
+    out.write(edge.frames);
+  }
+  out.write(times().encode_s);
+  out.write(times().wait_s);
+}
+
+Status Optimizer::load(ByteReader& in) {
+  check(round() == 0 && !begun_, "Optimizer::load comes before the first step");
+  if (in.read<std::uint64_t>() != parameters_.size() || !in.read_into(parameters_)) {
+    return {Fault::malformed, "the saved model has another number of parameters"};
+  }
+  if (host_ops().count_non_finite(parameters_).count > 0) {
+    return {Fault::non_finite, "the saved model holds a NaN or an infinity"};
+  }
+  if (Status status = algorithm_->load(in); !status.ok()) {
+    return status;
+  }
+  round_ = algorithm_->round();
+  if (in.read<std::uint32_t>() != peers_.to.size()) {
+    return {Fault::malformed, "the saved traffic is that of other neighbours"};
+  }
+  traffic_before_.clear();
+  for (const Rank peer : peers_.to) {
+    LinkTraffic edge{options_.rank, in.read<Rank>(), 0, 0};
+    edge.bytes = in.read<std::uint64_t>();
+    edge.frames = in.read<std::uint64_t>();
+    if (edge.to != peer) {
+      return {Fault::malformed, "the saved traffic is that of other neighbours"};
+    }
+    traffic_before_.push_back(edge);
+  }
+  times_before_.encode_s = in.read<double>();
+  times_before_.wait_s = in.read<double>();
+  if (in.failed()) {
+    return {Fault::malformed, "the saved state ends too early"};
+  }
+  return {};
+}
+
+std::vector<LinkTraffic> Optimizer::traffic() const {
+  std::vector<LinkTraffic> total = traffic_before_;
+  if (total.empty()) {
+    for (const Rank peer : peers_.to) {
+      total.push_back({options_.rank, peer, 0, 0});
+    }
+  }
+  const auto now = driver_ ? driver_->traffic() : std::vector<LinkTraffic>();
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    total[i].bytes += now[i].bytes;
+    total[i].frames += now[i].frames;
+  }
+  return total;
+}
+
+DriverTimes Optimizer::times() const {
+  const DriverTimes now = driver_ ? driver_->times() : DriverTimes();
+  return {times_before_.encode_s + now.encode_s, times_before_.wait_s + now.wait_s};
+}
+
+AlgorithmCounters Optimizer::counters() const {
+  return driver_ ? driver_->counters() : algorithm_->counters();
+}
+
+}  // namespace sotto

@@ -1,0 +1,131 @@
+// What a training program holds: its flat parameters are kept in step with the other nodes'.
+//
+//   sotto::Optimizer optimizer({.algorithm = "dcd", .compressor = "quant:8"}, parameters);
+//   for each batch:  compute the gradient at `parameters`;  optimizer.step(gradient);
+//   optimizer.finish();
+//
+// Thread safety: one thread at a time; between two calls a thread of the optimizer's own may be
+// talking to the neighbours (options.overlap).
+// Ownership: the parameters are the caller's, must outlive the optimizer and stay where they are.
+// All nodes start from the same values, which the first step checks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/comm/store.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/topology/registry.h>
+#include <sotto/trainers/driver.h>
+#include <sotto/trainers/settings.h>
+
+namespace sotto {
+
+struct OptimizerOptions {
+  // What is computed; the same on every node.
+  std::string algorithm = "dcd";
+  std::string compressor;  ///< a specification; empty: the algorithm's default
+  std::string topology = "ring";
+  std::optional<Weighting> weighting;  ///< by default what fits the graph
+  bool lazy = false;                   ///< mix with (I + W) / 2
+  StepRuleOptions step_rule;
+  std::optional<double> consensus_stepsize;  ///< η; by default the algorithm's rule
+  std::uint64_t seed = 0;
+  bool allow_contract_violation = false;
+
+  // Who takes part, and how they meet.
+  std::string transport = "zmq";
+  int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
+  Rank rank = 0;
+  std::shared_ptr<Store> store;  ///< where the nodes meet; serves one run
+  std::string rendezvous;        ///< URL of the store (store.h) when `store` is null
+  std::string bind = "127.0.0.1";
+  bool insecure = false;  ///< allow binding beyond loopback without encryption
+
+  /// Talk to the neighbours while the caller computes its gradient.
+  bool overlap = true;
+  /// How long peers may be silent before they count as failed; it must cover the slowest node's
+  /// gradient. Short values find a hung peer sooner; a crashed one is found at once anyway.
+  std::chrono::milliseconds timeout{60'000};
+  /// What else the nodes must agree on, e.g. model and data; compared when they meet.
+  Settings job;
+};
+
+class Optimizer {
+ public:
+  /// Builds this node's side; talks to nobody yet. Throws Error for a wrong setting or pairing.
+  Optimizer(OptimizerOptions options, std::span<float> parameters);
+  /// Leaves without waiting for anybody; call finish() first when the run went well.
+  ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Faults name the node, and the peer at fault. Unless said otherwise the run has then ended for
+  // this node: later calls return the fault again.
+
+  /// Meets the other nodes, compares settings and initial parameters with node 0's, and connects to
+  /// the neighbours. The first step does it when the caller did not.
+  Status connect();
+  /// Optional: says that the gradient of the next step is about to be computed, so that algorithms
+  /// which send the model itself (dpsgd) can send it meanwhile.
+  Status begin_step();
+  /// One round: takes the gradient at parameters() and moves them. A gradient with a NaN or an
+  /// infinity gives Fault::non_finite and changes nothing; another one may then be given. Throws
+  /// Error when its length is not the parameters'.
+  Status step(std::span<const float> gradient);
+  /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
+  Status drain();
+  /// Drains, and waits until all nodes have come this far. No step may follow.
+  Status finish();
+
+  /// The model: where the next gradient is to be taken, and the result in the end.
+  std::span<const float> parameters() const { return algorithm_->parameters(); }
+  /// Rounds done.
+  Round round() const { return round_; }
+
+  /// State for a checkpoint: parameters, algorithm, traffic, times. Requires that drain() or
+  /// connect() was the last call.
+  void save(ByteBuffer& out) const;
+  /// Takes back what save wrote under the same settings; before the first step. On a fault the
+  /// optimizer must be discarded.
+  Status load(ByteReader& in);
+
+  /// The settings as used, all defaults filled in.
+  const OptimizerOptions& options() const { return options_; }
+  /// What nodes, and checkpoints, must agree on.
+  std::string agreement() const;
+  /// What is admissible but outside the theory.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  /// By peer; complete after drain().
+  std::vector<LinkTraffic> traffic() const;
+  DriverTimes times() const;
+  AlgorithmCounters counters() const;
+  Store& store() { return *options_.store; }
+
+ private:
+  Status named(Status status) const;
+  Status compare_with_node_0(Deadline deadline);
+
+  OptimizerOptions options_;
+  std::vector<std::string> warnings_;
+  std::span<float> parameters_;
+  std::shared_ptr<const Topology> topology_;
+  std::unique_ptr<Algorithm> algorithm_;
+  Peers peers_;
+  std::vector<LinkTraffic> traffic_before_;  ///< from the checkpoint
+  DriverTimes times_before_;
+  Status status_;
+  Round round_ = 0;
+  bool begun_ = false;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Driver> driver_;  ///< uses what stands above
+};
+
+}  // namespace sotto

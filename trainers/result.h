@@ -1,0 +1,49 @@
+// What a training run found out. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/trainers/driver.h>
+
+namespace sotto {
+
+/// The averaged model after `round` rounds.
+struct HistoryPoint {
+  Round round = 0;
+  double time_s = 0;  ///< node 0's training time; the clock stands still during evaluations
+  double loss = 0;
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< NaN where the task has none
+  double consensus_distance = 0;                               ///< (1/n) Σ‖x_i − x̄‖²
+  double bytes_per_node = 0;                                   ///< sent so far, mean over nodes
+};
+
+/// Seconds, means over nodes; what is left of wall_s went to bookkeeping.
+struct TimeSplit {
+  double wall_s = 0;
+  double compute_s = 0;  ///< gradients
+  double encode_s = 0;   ///< compressing, decoding, mixing (may run beside compute_s)
+  double wait_s = 0;     ///< for peers
+};
+
+struct RunResult {
+  int nodes = 0;
+  Round rounds = 0;
+  std::size_t dimension = 0;
+  std::vector<LinkTraffic> edges;  ///< sorted by (from, to)
+  std::vector<HistoryPoint> history;
+  HistoryPoint final;
+  TimeSplit time;
+  std::vector<std::string> parameters_sha256;  ///< of each node's raw little-endian floats
+  AlgorithmCounters counters;                  ///< sums over nodes
+
+  /// Sums over a node's edges, for each node.
+  std::vector<std::uint64_t> bytes_sent_per_node() const;
+  std::vector<std::uint64_t> frames_sent_per_node() const;
+};
+
+}  // namespace sotto

@@ -1,0 +1,65 @@
+// A training run: a task, an optimizer, evaluations and checkpoints, as one node of a job or as all
+// nodes of a local one.
+//
+// Thread safety: a run belongs to its thread; hooks are called on node 0's thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/status.h>
+#include <sotto/trainers/optimizer.h>
+#include <sotto/trainers/result.h>
+#include <sotto/trainers/task.h>
+
+namespace sotto {
+
+struct RunOptions {
+  OptimizerOptions optimizer;
+  Round rounds = 1;
+  /// The averaged model is evaluated after every so many rounds, and at the end; 0: only then.
+  Round eval_every = 0;
+  /// Start from these parameters; empty: from the task's own.
+  std::vector<float> start;
+  /// Folder of checkpoints; empty: none.
+  std::string checkpoint;
+  /// All nodes save after every so many rounds, and at the end; 0: only then.
+  Round checkpoint_every = 0;
+  /// Go on from the newest round of which all nodes have a whole checkpoint.
+  bool resume = false;
+  /// Node 0 writes the final models here, a row a node (parameter_file.h); empty: nowhere.
+  std::string dump_parameters;
+};
+
+/// What the caller wants to be told, and how it can stop the run. All may be empty.
+struct RunHooks {
+  std::function<void(Round done)> round_done;
+  std::function<void(const HistoryPoint&)> evaluated;
+  std::function<void(const std::string&)> warning;
+  const std::atomic<bool>* stop = nullptr;  ///< once true, the run ends with a fault
+};
+
+/// The message of the fault with which a stopped run ends.
+inline constexpr std::string_view kStopped = "stopped";
+
+/// One node's run. Node 0 gets the result, the others an empty one. Throws Error for a wrong
+/// request.
+Result<RunResult> run_node(const RunOptions& options, Task& task, const RunHooks& hooks);
+
+/// The task of each node.
+using TaskOfNode = std::function<std::unique_ptr<Task>(Rank)>;
+
+/// All nodes as threads of this process, over inproc. options.optimizer needs only `nodes`.
+Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks,
+                              const RunHooks& hooks);
+
+/// Of the faults of several nodes the one that explains the others: a lost peer or a deadline is
+/// blamed last. OK when all are.
+Status root_cause(std::span<const Status> faults);
+
+}  // namespace sotto
