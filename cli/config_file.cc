@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -68,10 +69,21 @@ CLI::Option* find_option(CLI::App& command, std::string name) {
   return command.get_option_no_throw("--" + name);
 }
 
+/// The option beside which `option` makes no sense and which is set already, if any.
+const CLI::Option* rival_of(const CLI::Option& option) {
+  for (const CLI::Option* rival : option.get_excludes()) {
+    if (rival->count() > 0) {
+      return rival;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void apply_config_file(CLI::App& command, const std::string& path) {
   const toml::table table = read_table(path);
+  std::set<const CLI::Option*> set_here;
   for (const auto& [key, value] : table) {
     const std::string where = place(path, value.source());
     CLI::Option* option = find_option(command, std::string(key.str()));
@@ -79,9 +91,15 @@ void apply_config_file(CLI::App& command, const std::string& path) {
       throw Error(fmt::format("{}: '{}' is no setting of `sotto {}`; there are: {}", where,
                               std::string(key.str()), command.get_name(), known_names(command)));
     }
-    if (option->count() > 0) {
-      continue;
+    const CLI::Option* rival = rival_of(*option);
+    if (rival != nullptr && set_here.contains(rival)) {
+      throw Error(fmt::format("{}: '{}' cannot stand beside '{}'", where, std::string(key.str()),
+                              rival->get_single_name()));
     }
+    if (option->count() > 0 || rival != nullptr) {
+      continue;  // the command line wins
+    }
+    set_here.insert(option);
     option->add_result(text_of(value, where, key.str()));
     try {
       option->run_callback();

@@ -16,6 +16,7 @@
 #include <sotto/topology/registry.h>
 
 #include "commands.h"
+#include "graph_size.h"
 #include "output.h"
 
 namespace sotto::cli {
@@ -29,7 +30,6 @@ constexpr const char* kExamples =
     "  sotto topology file:graph.csv --weighting metropolis --lazy --json graph.json\n"
     "  sotto topology regular:4 --nodes 64 --seed 7 --compressor quant:3 --compressor randk:0.25";
 
-constexpr int kDefaultNodes = 8;
 /// How much of the mixing matrix is printed, and how much of it goes into JSON.
 constexpr Rank kPrintedNodes = 16;
 constexpr std::size_t kPrintedPeers = 8;
@@ -74,9 +74,8 @@ std::shared_ptr<const Topology> build(const Request& request) {
   }
   options.lazy = request.lazy;
   options.seed = request.common.seed;
-  const bool counts =
-      spec.starts_with("file:") || spec.starts_with("torus:") || spec.starts_with("grid:");
-  return make_topology(spec, request.nodes.value_or(counts ? 0 : kDefaultNodes), options);
+  const int otherwise = names_its_size(spec) ? 0 : kDefaultNodes;
+  return make_topology(spec, request.nodes.value_or(otherwise), options);
 }
 
 std::vector<Candidate> measure(const Request& request) {

@@ -28,7 +28,9 @@ void add_task_options(CLI::App& command, TrainOptions& o) {
 
 void add_network_options(CLI::App& command, TrainOptions& o) {
   const char* group = "Who takes part";
-  command.add_option("--nodes", o.nodes, "Number of nodes; 8 by default")
+  command
+      .add_option("--nodes", o.nodes,
+                  "Number of nodes; 8, or what the data or the graph says by itself")
       ->type_name("N")
       ->group(group);
   command.add_option("--topology", o.topology, "Who talks to whom; see `sotto list`")
@@ -36,7 +38,7 @@ void add_network_options(CLI::App& command, TrainOptions& o) {
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--weights", o.weights,
+      .add_option("--weighting", o.weighting,
                   "metropolis, uniform or shares; by default what fits the graph")
       ->type_name("NAME")
       ->group(group);

@@ -23,7 +23,7 @@ struct TrainOptions {
   std::optional<int> nodes;
   std::string transport;
   std::string topology = "ring";
-  std::string weights;
+  std::string weighting;
   bool lazy = false;
 
   std::string algorithm = "dcd";

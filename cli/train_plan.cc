@@ -10,10 +10,11 @@
 #include <sotto/comm/transport.h>
 #include <sotto/trainers/parameter_file.h>
 
+#include "graph_size.h"
+
 namespace sotto::cli {
 namespace {
 
-constexpr int kDefaultNodes = 8;
 constexpr Round kDefaultEpochs = 5;
 constexpr Round kLeastRounds = 100;
 constexpr Round kMostEvaluations = 100;
@@ -39,22 +40,6 @@ std::string default_transport(bool launched) {
   throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
 }
 
-std::optional<Weighting> weighting_of(std::string_view name) {
-  if (name.empty()) {
-    return std::nullopt;
-  }
-  if (name == "metropolis") {
-    return Weighting::metropolis;
-  }
-  if (name == "uniform") {
-    return Weighting::uniform;
-  }
-  if (name == "shares") {
-    return Weighting::shares;
-  }
-  refuse("--weights", name, "there are: metropolis, uniform, shares");
-}
-
 /// The number of nodes: what was asked for, else what the launcher, the data or the graph says.
 int count_nodes(const TrainOptions& o, const TaskData& data,
                 const std::optional<LaunchedNode>& launched) {
@@ -71,7 +56,7 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
   if (const auto nodes = data.nodes()) {
     return *nodes;
   }
-  return o.topology.starts_with("file:") ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
+  return names_its_size(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
 }
 
 Round count_rounds(const TrainOptions& o, Round per_epoch) {
@@ -126,7 +111,9 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.algorithm = o.algorithm;
   made.compressor = o.compressor;
   made.topology = o.topology;
-  made.weighting = weighting_of(o.weights);
+  if (!o.weighting.empty()) {
+    made.weighting = parse_weighting(o.weighting);
+  }
   made.lazy = o.lazy;
   made.step_rule = step_rule_of(o, rounds);
   made.consensus_stepsize = o.consensus_stepsize;
@@ -191,7 +178,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"nodes", used.nodes},
           {"transport", used.transport},
           {"topology", used.topology},
-          {"weights", o.weights.empty() ? "default" : o.weights},
+          {"weighting", o.weighting.empty() ? "default" : o.weighting},
           {"lazy", used.lazy},
           {"algorithm", used.algorithm},
           {"compressor", used.compressor},
