@@ -51,24 +51,39 @@ struct EvenBlocks {
   }
 };
 
-/// words[w] lane l ← word w of block number first_block + l (modulo 2^32).
-HWY_INLINE void philox_blocks(const PhiloxStream& stream, uint32_t first_block, VecU words[4]) {
+/// Registers of blocks that are computed side by side, to hide the latency of the products: as many
+/// as the instruction set has registers for (one takes eight; only 512-bit sets have more than 16).
+constexpr size_t kSideBySide = kLanes == 16 ? 2 : 1;
+constexpr size_t kBlocksAtOnce = kSideBySide * kLanes;
+
+/// Blocks first_block … first_block + kBlocksAtOnce − 1 (modulo 2^32): hands use(i, w, words) word
+/// w of the kLanes blocks from the i-th on.
+template <class Use>
+HWY_INLINE void philox_blocks(const PhiloxStream& stream, uint32_t first_block, const Use& use) {
   const U32 d;
-  const VecU blocks = hn::Add(hn::Iota(d, 0), hn::Set(d, first_block));
-  EvenBlocks even;
-  even.words[0] = blocks;
-  for (size_t w = 1; w < 4; ++w) {
-    even.words[w] = hn::Set(d, stream.counter[w]);
+  EvenBlocks even[kSideBySide];
+  EvenBlocks odd[kSideBySide];
+  for (size_t i = 0; i < kSideBySide; ++i) {
+    const auto first = static_cast<uint32_t>(first_block + i * kLanes);
+    const VecU blocks = hn::Add(hn::Iota(d, 0), hn::Set(d, first));
+    even[i].words[0] = blocks;
+    odd[i].words[0] = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(U64(), blocks)));
+    for (size_t w = 1; w < 4; ++w) {
+      even[i].words[w] = hn::Set(d, stream.counter[w]);
+      odd[i].words[w] = even[i].words[w];
+    }
   }
-  EvenBlocks odd = even;
-  odd.words[0] = hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(U64(), blocks)));
   for (const auto& key : stream.keys) {
-    even.round(key[0], key[1]);
-    odd.round(key[0], key[1]);
+    for (size_t i = 0; i < kSideBySide; ++i) {
+      even[i].round(key[0], key[1]);
+      odd[i].round(key[0], key[1]);
+    }
   }
-  for (size_t w = 0; w < 4; ++w) {
-    const auto upper = hn::ShiftLeft<32>(hn::BitCast(U64(), odd.words[w]));
-    words[w] = hn::OddEven(hn::BitCast(d, upper), even.words[w]);
+  for (size_t i = 0; i < kSideBySide; ++i) {
+    for (size_t w = 0; w < 4; ++w) {
+      const auto upper = hn::ShiftLeft<32>(hn::BitCast(U64(), odd[i].words[w]));
+      use(i * kLanes, w, hn::OddEven(hn::BitCast(d, upper), even[i].words[w]));
+    }
   }
 }
 

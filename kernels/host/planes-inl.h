@@ -23,9 +23,10 @@ HWY_INLINE void pack_group(const uint8_t* codes, size_t bits, uint8_t* planes) {
   const Bytes d;
   for (size_t i = 0; i < kPackGroup; i += kByteLanes) {
     const auto v = hn::LoadU(d, codes + i);
+    auto bit = hn::Set(d, 1);
     for (size_t p = 0; p < bits; ++p) {
-      const auto bit = hn::Set(d, static_cast<uint8_t>(1U << p));
       hn::StoreMaskBits(d, hn::TestBit(v, bit), planes + p * kPlaneBytes + i / 8);
+      bit = hn::Add(bit, bit);
     }
   }
 }
@@ -34,10 +35,11 @@ HWY_INLINE void unpack_group(const uint8_t* planes, size_t bits, uint8_t* codes)
   const Bytes d;
   for (size_t i = 0; i < kPackGroup; i += kByteLanes) {
     auto v = hn::Zero(d);
+    auto bit = hn::Set(d, 1);
     for (size_t p = 0; p < bits; ++p) {
-      const auto bit = hn::Set(d, static_cast<uint8_t>(1U << p));
       const auto mask = hn::LoadMaskBits(d, planes + p * kPlaneBytes + i / 8);
       v = hn::Or(v, hn::IfThenElseZero(mask, bit));
+      bit = hn::Add(bit, bit);
     }
     hn::StoreU(v, d, codes + i);
   }

@@ -10,65 +10,56 @@
 HWY_BEFORE_NAMESPACE();
 namespace sotto::HWY_NAMESPACE {
 
-constexpr size_t kNoiseRun = 16;  // consecutive elements whose noise is one word of sixteen blocks
+/// Elements that are taken through noise, codes and planes at a time: all stays in the innermost
+/// cache, and none of the three waits for the latencies of another.
+constexpr size_t kBlock = 512;
+static_assert(kBlock % kPackGroup == 0);
 
-/// Codes that are held between quantizing and packing: they stay in the innermost cache.
-constexpr size_t kCodeBlock = 16 * kPackGroup;
-static_assert(kCodeBlock % kNoiseGroup == 0);
+/// Random words of the noise of a group (base/philox.h): each serves two elements, 64 apart.
+constexpr size_t kGroupWords = kNoiseGroup / 2;
 
-/// Half a step, for every element: rounds to the nearest.
-struct NoNoise {
-  template <class Use>
-  HWY_INLINE void for_group(size_t /*group*/, const Use& use) const {
-    const VecF half = hn::Set(F32(), 0.5F);
-    for (size_t place = 0; place < kNoiseGroup; place += kLanes) {
-      use(place, half);
-    }
+/// Noise words of `groups` groups, from group number `group` on; words of one group more may be
+/// written.
+HWY_INLINE void noise_words(const PhiloxStream& stream, size_t group, size_t groups,
+                            uint32_t* words) {
+  const auto first_block = static_cast<uint32_t>(16 * group);
+  for (size_t block = 0; block < 16 * groups; block += kBlocksAtOnce) {
+    const auto first = static_cast<uint32_t>(first_block + block);
+    philox_blocks(stream, first, [=](size_t i, size_t w, VecU v) HWY_ATTR {
+      const size_t b = block + i;
+      hn::StoreU(v, U32(), words + b / 16 * kGroupWords + w * 16 + b % 16);
+    });
   }
-};
+}
 
-/// The stream's noise.
-struct PhiloxNoise {
-  PhiloxStream stream;
+/// The integer parts of 0 … 255.
+HWY_INLINE hn::Vec<U8> bytes_of(VecF v) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  // Highway's own conversions look after values out of range, with three times the instructions.
+  return hn::Vec<U8>{_mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v.raw))};
+#else
+  return hn::DemoteTo(U8(), hn::ConvertTo(I32(), v));
+#endif
+}
 
-  /// Calls use(place, noise) for every register of the group of kNoiseGroup elements.
-  template <class Use>
-  HWY_INLINE void for_group(size_t group, const Use& use) const {
-    const F32 d;
-    const VecU low_half = hn::Set(U32(), 0xFFFFU);
-    const VecF unit = hn::Set(d, 0x1p-16F);
-    for (size_t block = 0; block < kNoiseRun; block += kLanes) {
-      VecU words[4];
-      philox_blocks(stream, static_cast<uint32_t>(kNoiseRun * group + block), words);
-      for (size_t w = 0; w < 4; ++w) {
-        const VecU low = hn::And(words[w], low_half);
-        const VecU high = hn::ShiftRight<16>(words[w]);
-        const size_t place = w * kNoiseRun + block;
-        use(place, hn::Mul(hn::ConvertTo(d, hn::BitCast(I32(), low)), unit));
-        use(place + kNoiseGroup / 2, hn::Mul(hn::ConvertTo(d, hn::BitCast(I32(), high)), unit));
-      }
-    }
-  }
-};
-
-template <class Noise>
 class Quantizer {
  public:
-  Quantizer(const Grid& grid, const Noise& noise)
-      : origin_(grid.origin),
+  Quantizer(const Grid& grid, size_t chunk)
+      : next_chunk_(chunk),
+        origin_(grid.origin),
         inverse_(1.0F / grid.step),
-        max_code_(static_cast<float>(grid.max_code())),
-        noise_(noise) {}
+        max_code_(static_cast<float>(grid.max_code())) {}
 
-  /// Codes of `count` elements, the first of which is number `first` of the noise's stream.
-  HWY_INLINE void codes(const float* x, size_t count, size_t first, uint8_t* out) {
+  /// Codes of `count` elements. The first one's noise is that of place `place` of the group whose
+  /// words come first.
+  HWY_INLINE void codes(const float* x, size_t count, const uint32_t* words, size_t place,
+                        uint8_t* out) {
     size_t i = 0;
     while (i < count) {
-      const size_t place = (first + i) % kNoiseGroup;
-      const size_t group = (first + i) / kNoiseGroup;
       const size_t run = HWY_MIN(kNoiseGroup - place, count - i);
       if (run == kNoiseGroup) {
-        codes_of_group(x + i, group, out + i);
+        next_chunk_.prefetch(x + i, kNoiseGroup);
+        group_codes(x + i, words, out + i);
       } else {
         float padded_x[kNoiseGroup];
         uint8_t padded_out[kNoiseGroup];
@@ -76,68 +67,111 @@ class Quantizer {
           value = origin_;  // never saturates
         }
         memcpy(padded_x + place, x + i, run * sizeof(float));
-        codes_of_group(padded_x, group, padded_out);
+        group_codes(padded_x, words, padded_out);
         memcpy(out + i, padded_out + place, run);
       }
       i += run;
+      place = 0;
+      words += kGroupWords;
     }
   }
 
   size_t saturated() const { return saturated_; }
 
  private:
-  HWY_INLINE void codes_of_group(const float* x, size_t group, uint8_t* out) {
-    const F32 d;
-    const VecF origin = hn::Set(d, origin_);
-    const VecF inverse = hn::Set(d, inverse_);
-    const VecF max_code = hn::Set(d, max_code_);
-    const VecF too_low = hn::Set(d, -1.0F);              // ⌊v⌋ < −1 where v < −1
-    const VecF too_high = hn::Set(d, max_code_ + 2.0F);  // ⌊v⌋ > max + 1 where v ≥ max + 2
-    size_t saturated = 0;
-    noise_.for_group(group, [&](size_t place, VecF noise) HWY_ATTR {
-      const VecF offset = hn::Sub(hn::LoadU(d, x + place), origin);
-      const VecF v = hn::Add(hn::Mul(offset, inverse), noise);
-      saturated += hn::CountTrue(d, hn::Or(hn::Lt(v, too_low), hn::Ge(v, too_high)));
-      // A NaN (0 × ∞ on an overflowing grid) is not above zero and becomes zero.
-      const VecF positive = hn::IfThenElseZero(hn::Gt(v, hn::Zero(d)), v);
-      const auto code = hn::ConvertTo(I32(), hn::Min(positive, max_code));  // truncates: ⌊v⌋
-      hn::StoreU(hn::DemoteTo(U8(), code), U8(), out + place);
-    });
-    saturated_ += saturated;
+  static HWY_INLINE hn::Vec<I32> bits_of(float value) {
+    return hn::BitCast(I32(), hn::Set(F32(), value));
   }
 
+  /// Calls use(place, v) with every register of (x − origin) × (1 / step) + noise.
+  template <class Use>
+  HWY_INLINE void for_levels(const float* x, const uint32_t* words, const Use& use) const {
+    const F32 df;
+    const U32 du;
+    const VecF origin = hn::Set(df, origin_);
+    const VecF inverse = hn::Set(df, inverse_);
+    // In [128, 256) the last bit of a float32 is 2^-16: the noise's bits become 128 + noise.
+    const VecF bias = hn::Set(df, 128.0F);
+    const VecU bias_bits = hn::BitCast(du, bias);
+    const VecU low_half = hn::Set(du, 0xFFFFU);
+    const auto level = [=](const float* p, VecU noise_bits) HWY_ATTR {
+      const VecF noise = hn::Sub(hn::BitCast(df, noise_bits), bias);
+      return hn::Add(hn::Mul(hn::Sub(hn::LoadU(df, p), origin), inverse), noise);
+    };
+    for (size_t place = 0; place < kGroupWords; place += kLanes) {
+      const VecU word = hn::LoadU(du, words + place);
+      const VecU high = hn::Or(hn::ShiftRight<16>(word), bias_bits);
+      use(place, level(x + place, hn::OrAnd(bias_bits, word, low_half)));
+      use(place + kGroupWords, level(x + place + kGroupWords, high));
+    }
+  }
+
+  HWY_INLINE void group_codes(const float* x, const uint32_t* words, uint8_t* out) {
+    const I32 di;
+    const U32 du;
+    const auto max_code = bits_of(max_code_);
+    auto highest = hn::Zero(di);
+    auto lowest = hn::Zero(du);
+    for_levels(x, words, [&](size_t place, VecF v) HWY_ATTR {
+      // Floats are compared as integers, for which processors have more units: the positive ones
+      // keep their order, the negative ones are below them, or unsigned above, the lowest last.
+      const auto bits = hn::BitCast(di, v);
+      highest = hn::Max(highest, bits);
+      lowest = hn::Max(lowest, hn::BitCast(du, v));
+      const auto clamped = hn::Min(hn::Max(bits, hn::Zero(di)), max_code);
+      hn::StoreU(bytes_of(hn::BitCast(F32(), clamped)), U8(), out + place);
+    });
+    const auto high = hn::Gt(highest, bits_of(max_code_ + 1.0F));
+    const auto low = hn::Gt(lowest, hn::BitCast(du, bits_of(-1.0F)));
+    if (HWY_UNLIKELY(!hn::AllFalse(di, high) || !hn::AllFalse(du, low))) {
+      count_saturated(x, words);
+    }
+  }
+
+  /// ⌊v⌋ is off the grid by more than one step where v < −1 or v ≥ max + 2.
+  HWY_NOINLINE void count_saturated(const float* x, const uint32_t* words) {
+    const F32 d;
+    const VecF low = hn::Set(d, -1.0F);
+    const VecF high = hn::Set(d, max_code_ + 2.0F);
+    for_levels(x, words, [&](size_t /*place*/, VecF v) HWY_ATTR {
+      saturated_ += hn::CountTrue(d, hn::Or(hn::Lt(v, low), hn::Ge(v, high)));
+    });
+  }
+
+  NextChunk next_chunk_;
   float origin_;
   float inverse_;
   float max_code_;
-  Noise noise_;
   size_t saturated_ = 0;
 };
 
-template <class Noise>
-HWY_INLINE size_t quantize_with(const Noise& noise, const float* x, size_t count, const Grid& grid,
-                                size_t first, uint8_t* out) {
-  Quantizer<Noise> quantizer(grid, noise);
-  if (grid.bits == 8) {
-    quantizer.codes(x, count, first, out);
-    return quantizer.saturated();
-  }
+size_t quantize_pack(const float* x, size_t count, const Grid& grid, Rounding rounding,
+                     const RandomKey& key, size_t first, uint8_t* out) {
   const auto bits = static_cast<size_t>(grid.bits);
-  HWY_ALIGN uint8_t codes[kCodeBlock];
-  for (size_t begin = 0; begin < count; begin += kCodeBlock) {
-    const size_t block = HWY_MIN(kCodeBlock, count - begin);
-    quantizer.codes(x + begin, block, first + begin, codes);
-    pack_codes(codes, block, bits, out + begin / 8 * bits);
+  const PhiloxStream stream(key);
+  Quantizer quantizer(grid, count);
+  const size_t place = first % kNoiseGroup;
+  HWY_ALIGN uint32_t words[(kBlock / kNoiseGroup + 2) * kGroupWords];
+  HWY_ALIGN uint8_t codes[kBlock];
+  if (rounding == Rounding::nearest) {
+    for (uint32_t& word : words) {
+      word = 0x80008000U;  // half a step for everyone
+    }
+  }
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t block = HWY_MIN(kBlock, count - begin);
+    if (rounding == Rounding::stochastic) {
+      const size_t groups = (place + block + kNoiseGroup - 1) / kNoiseGroup;
+      noise_words(stream, (first + begin) / kNoiseGroup, groups, words);
+    }
+    if (bits == 8) {
+      quantizer.codes(x + begin, block, words, place, out + begin);
+    } else {
+      quantizer.codes(x + begin, block, words, place, codes);
+      pack_codes(codes, block, bits, out + begin / 8 * bits);
+    }
   }
   return quantizer.saturated();
-}
-
-size_t quantize_nearest(const float* x, size_t count, const Grid& grid, uint8_t* out) {
-  return quantize_with(NoNoise(), x, count, grid, 0, out);
-}
-
-size_t quantize_stochastic(const float* x, size_t count, const Grid& grid, const RandomKey& key,
-                           size_t first, uint8_t* out) {
-  return quantize_with(PhiloxNoise{PhiloxStream(key)}, x, count, grid, first, out);
 }
 
 HWY_INLINE void codes_axpy(float a, const uint8_t* codes, const Grid& grid, float* y,
@@ -159,9 +193,9 @@ void unpack_axpy(float a, const uint8_t* packed, const Grid& grid, float* y, siz
     return;
   }
   const auto bits = static_cast<size_t>(grid.bits);
-  HWY_ALIGN uint8_t codes[kCodeBlock];
-  for (size_t begin = 0; begin < count; begin += kCodeBlock) {
-    const size_t block = HWY_MIN(kCodeBlock, count - begin);
+  HWY_ALIGN uint8_t codes[kBlock];
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t block = HWY_MIN(kBlock, count - begin);
     unpack_codes(packed + begin / 8 * bits, block, bits, codes);
     codes_axpy(a, codes, grid, y + begin, block);
   }
@@ -172,6 +206,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <algorithm>
+#include <cmath>
 
 #include <sotto/base/check.h>
 
@@ -179,8 +214,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace sotto {
 
-HWY_EXPORT(quantize_nearest);
-HWY_EXPORT(quantize_stochastic);
+HWY_EXPORT(quantize_pack);
 HWY_EXPORT(unpack_axpy);
 
 std::size_t HostOps::quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
@@ -192,11 +226,12 @@ std::size_t HostOps::quantize_pack(std::span<const float> x, const Grid& grid, R
     std::ranges::fill(out, std::byte{0});
     return 0;
   }
+  if (!std::isnormal(1.0F / grid.step)) {
+    // Only here can a NaN arise (0 × ∞); the vector code need not look for it.
+    return reference_ops().quantize_pack(x, grid, rounding, key, first, out);
+  }
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out.data());
-  return rounding == Rounding::nearest
-             ? HWY_DYNAMIC_DISPATCH(quantize_nearest)(x.data(), x.size(), grid, bytes)
-             : HWY_DYNAMIC_DISPATCH(quantize_stochastic)(x.data(), x.size(), grid, key, first,
-                                                         bytes);
+  return HWY_DYNAMIC_DISPATCH(quantize_pack)(x.data(), x.size(), grid, rounding, key, first, bytes);
 }
 
 void HostOps::unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,

@@ -72,54 +72,75 @@ double dot(const float* x, const float* y, size_t count) {
   });
 }
 
-/// Requires count > 0.
-void min_max(const float* x, size_t count, float* min, float* max) {
+/// Requires count ≥ kLanes. Registers may overlap: an element that counts twice does no harm.
+HWY_INLINE void min_max_registers(const float* x, size_t count, float* min, float* max) {
   const F32 d;
-  constexpr size_t kChains = 4;  // hides the latency of the comparisons
+  constexpr size_t kChains = 4;  // hide the latency of the comparisons
   VecF low[kChains];
   VecF high[kChains];
+  const auto take = [&](size_t i, size_t chain) HWY_ATTR {
+    const VecF v = hn::LoadU(d, x + i);
+    low[chain] = hn::Min(low[chain], v);
+    high[chain] = hn::Max(high[chain], v);
+  };
   for (size_t k = 0; k < kChains; ++k) {
-    low[k] = hn::Set(d, x[0]);
-    high[k] = low[k];
+    low[k] = high[k] = hn::LoadU(d, x);
   }
-  size_t i = 0;
+  // On to the next register boundary: unaligned registers are read at half the speed.
+  size_t i = kLanes - reinterpret_cast<uintptr_t>(x) / sizeof(float) % kLanes;
   for (; i + kChains * kLanes <= count; i += kChains * kLanes) {
     for (size_t k = 0; k < kChains; ++k) {
-      const VecF v = hn::LoadU(d, x + i + k * kLanes);
-      low[k] = hn::Min(low[k], v);
-      high[k] = hn::Max(high[k], v);
+      take(i + k * kLanes, k);
     }
   }
-  for (; i < count; i += kLanes) {
-    // A partial register is filled up with elements that count anyway.
-    HWY_ALIGN float lanes[kLanes];
-    hn::Store(low[0], d, lanes);
-    memcpy(lanes, x + i, HWY_MIN(count - i, kLanes) * sizeof(float));
-    const VecF v = hn::Load(d, lanes);
-    low[0] = hn::Min(low[0], v);
-    high[0] = hn::Max(high[0], v);
+  for (; i + kLanes <= count; i += kLanes) {
+    take(i, 0);
   }
+  take(count - kLanes, 1);
   const VecF lowest = hn::Min(hn::Min(low[0], low[1]), hn::Min(low[2], low[3]));
   const VecF highest = hn::Max(hn::Max(high[0], high[1]), hn::Max(high[2], high[3]));
-  *min = hn::GetLane(hn::MinOfLanes(d, lowest)) + 0.0F;  // −0 + 0 is +0
-  *max = hn::GetLane(hn::MaxOfLanes(d, highest)) + 0.0F;
+  *min = hn::GetLane(hn::MinOfLanes(d, lowest));
+  *max = hn::GetLane(hn::MaxOfLanes(d, highest));
+}
+
+/// Requires count > 0.
+void min_max(const float* x, size_t count, float* min, float* max) {
+  if (count >= kLanes) {
+    min_max_registers(x, count, min, max);
+  } else {
+    *min = *max = x[0];
+    for (size_t i = 1; i < count; ++i) {
+      *min = HWY_MIN(*min, x[i]);
+      *max = HWY_MAX(*max, x[i]);
+    }
+  }
+  *min += 0.0F;  // −0 + 0 is +0
+  *max += 0.0F;
 }
 
 /// How many of x are not finite; `first` is set to the first one's index if there are any.
 size_t count_non_finite(const float* x, size_t count, size_t* first) {
+  constexpr size_t kBlock = 1024;
   const U32 d;
-  const VecU exponent = hn::Set(d, 0x7F800000U);
+  const VecU magnitude = hn::Set(d, 0x7FFFFFFFU);
+  const VecU largest_finite = hn::Set(d, 0x7F7FFFFFU);
   size_t found = 0;
-  for_each_register(count, [&](auto access, size_t i) HWY_ATTR {
-    const VecU bits = hn::BitCast(d, access.load(F32(), x + i));
-    const auto bad = hn::Eq(hn::And(bits, exponent), exponent);
-    if (HWY_UNLIKELY(!hn::AllFalse(d, bad))) {
-      if (found == 0) {
-        *first = i + static_cast<size_t>(hn::FindFirstTrue(d, bad));
-      }
-      found += hn::CountTrue(d, bad);
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t block = HWY_MIN(kBlock, count - begin);
+    VecU largest = hn::Zero(d);
+    for_each_register(block, [&](auto access, size_t i) HWY_ATTR {
+      const VecU bits = hn::BitCast(d, access.load(F32(), x + begin + i));
+      largest = hn::Max(largest, hn::And(bits, magnitude));
+    });
+    if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(largest, largest_finite)))) {
+      continue;
     }
-  });
+    for (size_t i = begin; i < begin + block; ++i) {
+      if (!(x[i] - x[i] == 0.0F)) {
+        *first = found++ == 0 ? i : *first;
+      }
+    }
+  }
   return found;
 }
 

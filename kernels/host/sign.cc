@@ -38,8 +38,10 @@ HWY_INLINE void axpy_run(VecF magnitude, const uint8_t* signs, float* y) {
 }
 
 void sign_pack(const float* x, size_t count, uint8_t* out) {
+  const NextChunk next_chunk(count);
   size_t i = 0;
   for (; i + kRun <= count; i += kRun) {
+    next_chunk.prefetch(x + i, kRun);
     pack_run(x + i, out + i / 8);
   }
   if (i < count) {

@@ -9,6 +9,7 @@
 #define SOTTO_KERNELS_HOST_VECTORS_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstddef>
@@ -73,6 +74,31 @@ HWY_INLINE void for_each_register(size_t count, const Body& body) {
     body(Part{count - i}, i);
   }
 }
+
+/// Vectors are coded chunk by chunk, and each chunk is read twice: for its scale, then for its
+/// codes. The second reading waits for arithmetic, not for memory: time to fetch the next chunk.
+class NextChunk {
+ public:
+  explicit NextChunk(size_t chunk) : bytes_ahead_(chunk <= kLongest ? chunk * sizeof(float) : 0) {}
+
+  /// Fetches what lies one chunk after the `count` floats at x, if chunks are short.
+  HWY_INLINE void prefetch(const float* x, size_t count) const {
+    if (bytes_ahead_ == 0) {
+      return;
+    }
+    // There may be no next chunk; fetching nothing is harmless, but only as an address.
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(x) + bytes_ahead_;
+    for (size_t i = 0; i < count * sizeof(float); i += kCacheLine) {
+      hwy::Prefetch(reinterpret_cast<const char*>(begin + i));
+    }
+  }
+
+ private:
+  static constexpr size_t kLongest = 16384;  // 64 KiB: it and the next fit in a second-level cache
+  static constexpr size_t kCacheLine = 64;
+
+  size_t bytes_ahead_;
+};
 
 }  // namespace sotto::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
