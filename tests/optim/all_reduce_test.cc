@@ -1,7 +1,7 @@
 #include <sotto/optim/all_reduce.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -17,12 +17,8 @@ using namespace sotto::test;
 namespace {
 
 bool all_equal(const std::vector<std::vector<float>>& models) {
-  for (const auto& model : models) {
-    if (std::memcmp(model.data(), models[0].data(), model.size() * sizeof(float)) != 0) {
-      return false;
-    }
-  }
-  return true;
+  return std::all_of(models.begin(), models.end(),
+                     [&](const auto& model) { return same_bits(model, models[0]); });
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 // N nodes of one algorithm in lock step, for tests.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +55,12 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.run_id = 77;
   setup.allow_contract_violation = options.allow_contract_violation;
   return setup;
+}
+
+inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float left, float right) {
+    return std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right);
+  });
 }
 
 /// Wraps a node's algorithm.

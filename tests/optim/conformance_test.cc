@@ -18,9 +18,7 @@ namespace {
 
 /// Small steps and a mild compressor, so that every algorithm converges on Quadratic.
 ClusterOptions gentle(const AlgorithmInfo& info) {
-  return {.algorithm = std::string(info.name),
-          .compressor = info.name == "ecd" ? "none" : "",
-          .step = {.learning_rate = 0.05}};
+  return {.algorithm = std::string(info.name), .step = {.learning_rate = 0.05}};
 }
 
 bool all_finite(const std::vector<std::vector<float>>& models) {

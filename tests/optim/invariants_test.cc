@@ -1,6 +1,5 @@
 // The invariants that make the algorithms work, held over hundreds of rounds.
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -36,10 +35,6 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
     largest = std::fmax(largest, std::fabs(a[k] - b[k]));
   }
   return largest;
-}
-
-bool same(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 /// Plain SGD on the mean gradient of a Quadratic without noise, in double precision.
@@ -78,7 +73,7 @@ TEST_CASE("DCD: every replica equals the neighbour's model bit for bit for 200 r
         REQUIRE(status.ok());
         for (std::size_t rank = 0; rank < 5; ++rank) {
           for (const Replica& replica : cluster.node<DcdPsgd>(rank).replicas()) {
-            REQUIRE(same(replica.model, cluster.x[static_cast<std::size_t>(replica.peer)]));
+            REQUIRE(same_bits(replica.model, cluster.x[static_cast<std::size_t>(replica.peer)]));
           }
         }
       }
@@ -98,7 +93,7 @@ TEST_CASE("ECD: every holder has the same estimate bit for bit for 200 rounds") 
     for (std::size_t rank = 0; rank < 5; ++rank) {
       for (const Replica& estimate : cluster.node<EcdPsgd>(rank).estimates()) {
         const auto& owner = cluster.node<EcdPsgd>(static_cast<std::size_t>(estimate.peer));
-        REQUIRE(same(estimate.model, owner.own_estimate()));
+        REQUIRE(same_bits(estimate.model, owner.own_estimate()));
       }
     }
   }

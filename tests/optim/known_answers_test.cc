@@ -83,3 +83,29 @@ TEST_CASE("with noise, ECD with a quantizer scaled by the norm does worse than D
   check_order(final_excess({"ecd", quant(8), 1}), 0.24);
   CHECK(final_excess({"ecd", quant(4), 1}) > 10);
 }
+
+TEST_CASE("ECD with a fixed grid stays stable, past the rounds where its clock stops") {
+  Cluster cluster({.algorithm = "ecd",
+                   .compressor = "grid:8:0.05",
+                   .step = {.learning_rate = 0.1},
+                   .initial_scale = 0});
+  const Quadratic task(8, 64, 11);
+  for (int t = 0; t < 9000; t += 1500) {
+    REQUIRE(cluster.driver.run(1500, task).ok());
+    CAPTURE(t);
+    CHECK(task.excess(cluster.mean()) < 1e-2);
+  }
+  CHECK(cluster.driver.node(0).counters().saturated == 0);
+}
+
+TEST_CASE("with noise, ECD needs a grid that holds the extrapolated model") {
+  const double wide = final_excess({"ecd", "grid:8:2", 1});
+  const double narrow = final_excess({"ecd", "grid:8:0.01", 1});
+  const double relative = final_excess({"ecd", quant(4), 1});
+  CAPTURE(wide);
+  CAPTURE(narrow);
+  CAPTURE(relative);
+  CHECK(wide < 10);
+  CHECK(narrow > wide);  // it saturates
+  CHECK(relative > wide);
+}
