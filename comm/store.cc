@@ -69,12 +69,16 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
   refuse("store", url, kForms);
 }
 
+#ifndef SOTTO_HAVE_ZMQ
 std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool) {
   refuse("store", "tcp:", "this build lacks ZeroMQ; build with libzmq3-dev and cppzmq-dev");
 }
+#endif
 
+#ifndef SOTTO_HAVE_REDIS
 std::shared_ptr<Store> make_redis_store(const std::string&, int, const std::string&) {
   refuse("store", "redis:", "this build lacks hiredis; build with libhiredis-dev");
 }
+#endif
 
 }  // namespace sotto

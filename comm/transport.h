@@ -1,14 +1,14 @@
 // Carries exchanges between nodes. One contract, several implementations: inproc, gloo, zmq.
 //
-// Contract. `post` hands over an exchange and returns at once; its buffers stay where they are until
-// the event `exchange_done` for its tag, or until the transport is destroyed. `poll` waits for the next event, at the latest until the
-// deadline. A sender may run ahead: up to two frames a peer are kept until their receives are
-// posted, and further ones wait at the sender, whose exchange is not done before. Frames are
-// matched by tag. A peer that crashes or breaks the protocol gives `peer_lost`, once; one that
-// closed in good order gives it when something still needs it. Exchanges that need a lost peer
-// never complete. Nothing blocks without a deadline. A destructor lets what was handed over reach
-// its receivers, for at most `close_timeout`, and returns at once when nothing is left or the peers
-// are gone.
+// Contract. `post` hands over an exchange and returns at once; its buffers stay where they are
+// until the event `exchange_done` for its tag, or until the transport is destroyed. `poll` waits
+// for the next event, at the latest until the deadline. Frames are matched by tag. A sender may run
+// ahead: up to two frames a peer are kept until their receives are posted, and further ones wait at
+// the sender, whose exchange is not done before. A peer that crashes or breaks the protocol gives
+// `peer_lost`, once; one that closed in good order gives it when something still needs it.
+// Exchanges that need a lost peer never complete. Nothing blocks without a deadline. A destructor
+// lets what was handed over reach its receivers, for at most `close_timeout`, and returns at once
+// when nothing is left to send or the peers are gone.
 //
 // Thread safety: one thread at a time. Ownership: owns its connections; frames are the caller's.
 #pragma once

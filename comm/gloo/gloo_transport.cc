@@ -16,8 +16,8 @@
 
 #include <sotto/base/frame.h>
 
+#include "../internal/address.h"
 #include "../internal/backends.h"
-#include "../internal/bind_address.h"
 #include "../internal/ledger.h"
 #include "sigpipe_guard.h"
 #include "waiter.h"
@@ -33,7 +33,7 @@ std::uint64_t slot_of(const ExchangeTag& tag) {
 class GlooTransport final : public Transport {
  public:
   /// Throws std::exception when Gloo cannot listen at the address.
-  GlooTransport(const TransportOptions& options, const BindAddress& address);
+  GlooTransport(const TransportOptions& options, const Address& address);
   ~GlooTransport() override;
   GlooTransport(const GlooTransport&) = delete;
   GlooTransport& operator=(const GlooTransport&) = delete;
@@ -60,7 +60,7 @@ class GlooTransport final : public Transport {
   std::map<Rank, Waiter> waiters_;
 };
 
-GlooTransport::GlooTransport(const TransportOptions& options, const BindAddress& address)
+GlooTransport::GlooTransport(const TransportOptions& options, const Address& address)
     : options_(options), neighbours_(neighbours(options)), ledger_(options) {
   const SigpipeGuard guard;  // inherited by Gloo's I/O thread
   const auto device =

@@ -2,9 +2,7 @@
 
 #include <cstring>
 
-#include <fmt/format.h>
-
-#include "wire.h"
+#include "socket.h"
 
 namespace sotto::internal {
 namespace {
@@ -15,22 +13,10 @@ constexpr int kHeldMessages = 4;
 
 }  // namespace
 
-void set_common_options(zmq::socket_t& socket, std::size_t max_message_bytes) {
-  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(max_message_bytes));
-  socket.set(zmq::sockopt::linger, 0);
-  socket.set(zmq::sockopt::handshake_ivl, 5000);
-  socket.set(zmq::sockopt::ipv6, 1);
-  // The kernel's keep-alive finds dead hosts. ZeroMQ's heartbeats would also cut off live ones that
-  // take longer than the heartbeat for a message on a slow link.
-  socket.set(zmq::sockopt::tcp_keepalive, 1);
-  socket.set(zmq::sockopt::tcp_keepalive_idle, 10);
-  socket.set(zmq::sockopt::tcp_keepalive_intvl, 5);
-  socket.set(zmq::sockopt::tcp_keepalive_cnt, 3);
-}
-
-Listener::Listener(zmq::context_t& context, const BindAddress& address)
+Listener::Listener(zmq::context_t& context, const std::string& endpoint,
+                   std::size_t max_message_bytes)
     : router_(context, zmq::socket_type::router), monitor_(context, zmq::socket_type::pair) {
-  set_common_options(router_, zmq_wire::kMaxMessageBytes);
+  set_common_options(router_, endpoint, max_message_bytes);
   router_.set(zmq::sockopt::rcvhwm, kHeldMessages);
   if (zmq_socket_monitor(router_.handle(), kMonitor, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) !=
       0) {
@@ -40,22 +26,19 @@ Listener::Listener(zmq::context_t& context, const BindAddress& address)
   monitor_.set(zmq::sockopt::rcvhwm, 0);
   monitor_.set(zmq::sockopt::linger, 0);
   monitor_.connect(kMonitor);
-  router_.bind(fmt::format("tcp://{}:*", address.host_part()));
+  router_.bind(endpoint);
 }
 
 std::string Listener::endpoint() const { return router_.get(zmq::sockopt::last_endpoint); }
 
 std::optional<Incoming> Listener::receive() {
-  for (;;) {
-    zmq::message_t route;
+  for (zmq::message_t route; try_receive(router_, route);) {
     Incoming incoming;
-    if (!router_.recv(route, zmq::recv_flags::dontwait)) {
-      return std::nullopt;
-    }
-    // A message is delivered whole, so its further parts are there.
     int parts = 0;
     for (bool more = route.more(); more; more = incoming.body.more()) {
-      (void)router_.recv(incoming.body, zmq::recv_flags::dontwait);
+      // A message is delivered whole: its further parts are there, and only signals come between.
+      while (!try_receive(router_, incoming.body)) {
+      }
       ++parts;
     }
     if (parts == 1) {
@@ -64,14 +47,24 @@ std::optional<Incoming> Listener::receive() {
       return incoming;
     }
   }
+  return std::nullopt;
+}
+
+void Listener::reply(const std::string& route, zmq::message_t body) {
+  zmq::message_t to(route.data(), route.size());
+  if (try_send(router_, to, zmq::send_flags::sndmore)) {
+    while (!try_send(router_, body)) {  // goes where the first part went; only signals come between
+    }
+  }
 }
 
 std::vector<int> Listener::ended() {
   std::vector<int> ended;
   zmq::message_t event;
   zmq::message_t endpoint;
-  while (monitor_.recv(event, zmq::recv_flags::dontwait)) {
-    (void)monitor_.recv(endpoint, zmq::recv_flags::dontwait);
+  while (try_receive(monitor_, event)) {
+    while (!try_receive(monitor_, endpoint)) {  // follows its event at once
+    }
     std::uint16_t kind = 0;
     std::int32_t connection = 0;
     if (event.size() != sizeof kind + sizeof connection) {

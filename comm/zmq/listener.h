@@ -14,8 +14,6 @@
 
 #include <zmq.hpp>
 
-#include "../internal/bind_address.h"
-
 namespace sotto::internal {
 
 struct Incoming {
@@ -26,8 +24,9 @@ struct Incoming {
 
 class Listener {
  public:
-  /// Binds an ephemeral port. Throws zmq::error_t when the system refuses.
-  Listener(zmq::context_t& context, const BindAddress& address);
+  /// Binds `endpoint` ("tcp://127.0.0.1:*" takes a free port). Throws zmq::error_t when the system
+  /// refuses.
+  Listener(zmq::context_t& context, const std::string& endpoint, std::size_t max_message_bytes);
 
   /// "tcp://127.0.0.1:41234"
   std::string endpoint() const;
@@ -39,6 +38,10 @@ class Listener {
   std::vector<int> ended();
   /// True while the connection is there; ask right after ended().
   bool alive(int connection) const { return connections_.contains(connection); }
+  /// How many connections there were at the last call of ended().
+  std::size_t connections() const { return connections_.size(); }
+  /// Answers a message; dropped when its sender is gone.
+  void reply(const std::string& route, zmq::message_t body);
 
   zmq::socket_t& socket() { return router_; }
   zmq::socket_t& monitor() { return monitor_; }
@@ -48,8 +51,5 @@ class Listener {
   zmq::socket_t monitor_;
   std::set<int> connections_;
 };
-
-/// What every socket of ours sets: bounded messages, no lingering, dead hosts noticed.
-void set_common_options(zmq::socket_t& socket, std::size_t max_message_bytes);
 
 }  // namespace sotto::internal

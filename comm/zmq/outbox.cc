@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "../internal/backends.h"
-#include "listener.h"
+#include "socket.h"
 #include "wire.h"
 
 namespace sotto::internal {
@@ -20,7 +20,7 @@ Outbox::Outbox(zmq::context_t& context, Rank peer, const std::string& endpoint,
       dealer_(context, zmq::socket_type::dealer),
       hello_(std::move(hello)),
       credits_(kEarlyFrames) {
-  set_common_options(dealer_, zmq_wire::kMaxMessageBytes);
+  set_common_options(dealer_, endpoint, zmq_wire::kMaxMessageBytes);
   dealer_.set(zmq::sockopt::sndhwm, kQueuedChunks);
   // A connection that broke has lost frames; a new one would only hide that.
   dealer_.set(zmq::sockopt::reconnect_ivl, -1);
@@ -37,16 +37,14 @@ bool Outbox::credit(std::uint32_t count) {
   return true;
 }
 
-bool Outbox::offer(zmq::message_t message) {
-  return dealer_.send(message, zmq::send_flags::dontwait).has_value();
-}
+bool Outbox::offer(zmq::message_t message) { return try_send(dealer_, message); }
 
 void Outbox::pump(Ledger& ledger) {
   if (!open_) {
     return;
   }
   if (hello_) {
-    if (!dealer_.send(*hello_, zmq::send_flags::dontwait)) {
+    if (!try_send(dealer_, *hello_)) {
       return;
     }
     hello_.reset();
@@ -58,7 +56,7 @@ void Outbox::pump(Ledger& ledger) {
     owed_ = 0;
   }
   while (frame_ready()) {
-    if ((dealer_.get(zmq::sockopt::events) & ZMQ_POLLOUT) == 0) {
+    if (!writable(dealer_)) {
       return;
     }
     Outgoing& next = frames_.front();

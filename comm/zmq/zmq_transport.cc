@@ -12,8 +12,8 @@
 
 #include <sotto/base/error.h>
 
+#include "../internal/address.h"
 #include "../internal/backends.h"
-#include "../internal/bind_address.h"
 #include "../internal/ledger.h"
 #include "inbox.h"
 #include "listener.h"
@@ -42,8 +42,10 @@ struct Peer {
 
 class ZmqTransport final : public Transport {
  public:
-  ZmqTransport(const TransportOptions& options, const BindAddress& address)
-      : options_(options), ledger_(options), listener_(context_, address) {}
+  ZmqTransport(const TransportOptions& options, const Address& address)
+      : options_(options),
+        ledger_(options),
+        listener_(context_, address.endpoint("*"), zmq_wire::kMaxMessageBytes) {}
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;
   ZmqTransport& operator=(const ZmqTransport&) = delete;

@@ -94,3 +94,30 @@ TEST_CASE("store URLs that mean nothing are refused") {
     CHECK_THROWS_AS((void)make_store(url, 1), Error);
   }
 }
+
+TEST_CASE("plain text stays on loopback unless it is allowed to leave") {
+  for (const auto& name : available_transports()) {
+    if (name == "inproc") {
+      continue;
+    }
+    CAPTURE(name);
+    auto options = options_for(ring(1), 0, make_memory_store(), 0);
+    for (const auto* bind : {"192.0.2.1", "0.0.0.0", "::", "no-such-interface", ""}) {
+      CAPTURE(bind);
+      options.bind = bind;
+      CHECK_THROWS_AS((void)make_transport(name, options), Error);
+    }
+    for (const auto* bind : {"127.0.0.1", "localhost", "lo"}) {
+      CAPTURE(bind);
+      options.bind = bind;
+      CHECK(make_transport(name, options).ok());
+    }
+    options.insecure = true;
+    options.bind = "0.0.0.0";  // no peer could reach it
+    CHECK_THROWS_AS((void)make_transport(name, options), Error);
+    options.bind = "192.0.2.1";  // not an address of this machine
+    const auto elsewhere = make_transport(name, options);
+    REQUIRE_FALSE(elsewhere.ok());
+    CHECK(elsewhere.status().fault() == Fault::io);
+  }
+}

@@ -8,11 +8,19 @@
 #include <thread>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <sotto/base/error.h>
+
 #include "nodes.h"
+#include "support/skip.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -37,6 +45,51 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
   return {data, data + text.size()};
 }
+
+/// A TCP port of loopback that nobody uses now.
+int free_port() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  REQUIRE(::bind(listener, any, size) == 0);
+  REQUIRE(::getsockname(listener, any, &size) == 0);
+  ::close(listener);
+  return ntohs(address.sin_port);
+}
+
+bool has_component(std::string_view url) {
+  try {
+    (void)make_store(std::string(url), 1);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// A Redis server of its own, ended with the object.
+struct RedisServer {
+  RedisServer() : port(free_port()), pid(::fork()) {
+    if (pid == 0) {
+      const int quiet = ::open("/dev/null", O_RDWR);
+      ::dup2(quiet, STDOUT_FILENO);
+      ::dup2(quiet, STDERR_FILENO);
+      ::execlp("redis-server", "redis-server", "--port", fmt::to_string(port).c_str(), "--bind",
+               "127.0.0.1", "--save", "", "--appendonly", "no", nullptr);
+      ::_exit(127);
+    }
+  }
+  ~RedisServer() {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+  int port;
+  pid_t pid;
+};
 
 Deadline soon() { return Deadline::after(std::chrono::milliseconds(30)); }
 
@@ -170,4 +223,91 @@ TEST_CASE("a file store that cannot be written says so") {
   fs::remove_all(directory.path / "gone");
   CHECK(store->set("key", bytes_of("value")).fault() == Fault::io);
   CHECK(store->get("key", soon()).status().fault() == Fault::deadline);
+}
+
+TEST_CASE("the tcp store keeps the contract") {
+  const auto url = fmt::format("tcp://127.0.0.1:{}", free_port());
+  if (!has_component(url)) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto server = make_store(url, 0);
+  const auto client = make_store(url, 1);
+  check_everything(*server, *client);
+  check_waiting(*client, *server);
+}
+
+TEST_CASE("clients of the tcp store may start before its server, and end after it began to end") {
+  const int port = free_port();
+  if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto local = make_memory_store();
+  spawn(5, [&](Rank rank) {
+    if (rank == 0) {
+      for (Rank client = 1; client < 5; ++client) {
+        REQUIRE(local->get(fmt::format("waits/{}", client), generous()).ok());
+      }
+      const auto server = make_tcp_store("127.0.0.1", port, true);
+      REQUIRE(server->set("value", bytes_of("final")).ok());
+      for (Rank client = 1; client < 5; ++client) {
+        REQUIRE(server->get(fmt::format("heard/{}", client), generous()).ok());
+      }
+      return;  // the destructor serves until the last client has gone
+    }
+    const auto client = make_tcp_store("127.0.0.1", port, false);
+    REQUIRE(local->set(fmt::format("waits/{}", rank), {}).ok());
+    for (int i = 0; i < 20; ++i) {
+      const auto value = client->get("value", generous());
+      REQUIRE_MESSAGE(value.ok(), value.status().message());
+      REQUIRE(*value == bytes_of("final"));
+      if (i == 0) {
+        REQUIRE(client->set(fmt::format("heard/{}", rank), {}).ok());
+      }
+    }
+  });
+}
+
+TEST_CASE("a tcp store without a server meets its deadline") {
+  const int port = free_port();
+  if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto client = make_tcp_store("127.0.0.1", port, false);
+  CHECK(client->get("key", soon()).status().fault() == Fault::deadline);
+}
+
+TEST_CASE("a tcp store is not served beyond loopback, nor on a port in use") {
+  const int port = free_port();
+  if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  CHECK_THROWS_AS((void)make_tcp_store("192.0.2.1", port, true), Error);
+  CHECK_THROWS_AS((void)make_tcp_store("0.0.0.0", port, true, true), Error);
+  CHECK_THROWS_AS((void)make_tcp_store("no.such.host.invalid", port, false), Error);
+  const auto first = make_tcp_store("127.0.0.1", port, true);
+  CHECK_THROWS_AS((void)make_tcp_store("127.0.0.1", port, true), Error);
+}
+
+TEST_CASE("the redis store keeps the contract") {
+  if (!has_component("redis://127.0.0.1:1/")) {
+    SOTTO_SKIP("built without hiredis");
+  }
+  if (std::system("command -v redis-server > /dev/null") != 0) {
+    SOTTO_SKIP("no redis-server");
+  }
+  const RedisServer server;
+  const auto url = fmt::format("redis://127.0.0.1:{}/job", server.port);
+  const auto first = make_store(url, 0);  // waits for the server to come up
+  const auto second = make_store(url, 1);
+  check_everything(*first, *second);
+  const auto stranger = make_store(fmt::format("redis://127.0.0.1:{}/other", server.port), 0);
+  CHECK(stranger->get("empty", soon()).status().fault() == Fault::deadline);
+}
+
+TEST_CASE("a redis store without a server is a fault at its deadline") {
+  if (!has_component("redis://127.0.0.1:1/")) {
+    SOTTO_SKIP("built without hiredis");
+  }
+  const auto store = make_redis_store("127.0.0.1", free_port(), "");
+  CHECK(store->get("key", soon()).status().fault() == Fault::io);
 }

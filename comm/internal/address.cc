@@ -1,4 +1,4 @@
-#include "bind_address.h"
+#include "address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -9,6 +9,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include <sotto/base/error.h>
 
@@ -101,7 +103,11 @@ std::optional<Resolved> find_host(const std::string& name) {
 
 }  // namespace
 
-BindAddress resolve_bind_address(std::string_view field, const std::string& text, bool insecure) {
+std::string Address::endpoint(std::string_view port) const {
+  return fmt::format("tcp://{}{}{}:{}", ipv6 ? "[" : "", numeric, ipv6 ? "]" : "", port);
+}
+
+Address resolve_bind_address(std::string_view field, const std::string& text, bool insecure) {
   auto found = text.empty() ? std::nullopt : find_interface(text);
   if (!found && !text.empty()) {
     found = find_host(text);
@@ -117,6 +123,14 @@ BindAddress resolve_bind_address(std::string_view field, const std::string& text
     refuse(field, text,
            "it lies beyond loopback, and this transport does not encrypt. Bind 127.0.0.1, or allow "
            "plain text with --insecure");
+  }
+  return {found->numeric(), found->ipv6()};
+}
+
+Address resolve_host(std::string_view field, const std::string& text) {
+  const auto found = text.empty() ? std::nullopt : find_host(text);
+  if (!found) {
+    refuse(field, text, "no host of this name is known");
   }
   return {found->numeric(), found->ipv6()};
 }

@@ -1,0 +1,145 @@
+// A store on a Redis server. Redis has no wait for a key, so a get looks again and again.
+#include <hiredis/hiredis.h>
+#include <sys/time.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/store.h>
+
+#include "../internal/backoff.h"
+#include "../internal/store_key.h"
+
+namespace sotto {
+namespace {
+
+using Connection = std::unique_ptr<redisContext, decltype(&::redisFree)>;
+
+struct FreeReply {
+  void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
+};
+using Reply = std::unique_ptr<redisReply, FreeReply>;
+
+/// How long a set or a remove waits for the server, which may start after its clients.
+constexpr std::chrono::seconds kPatience{30};
+
+timeval limit_of(Deadline deadline) {
+  // Zero would mean no limit.
+  const int ms = std::max(1, deadline.left_ms());
+  return {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
+}
+
+class RedisStore final : public Store {
+ public:
+  RedisStore(std::string host, int port, std::string prefix)
+      : host_(std::move(host)), port_(port), prefix_(std::move(prefix)) {}
+
+  Status set(std::string_view key, std::span<const std::byte> value) override;
+  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override;
+  Status remove(std::string_view key) override;
+
+ private:
+  Result<Reply> ask_once(std::initializer_list<std::string_view> words, Deadline deadline);
+  Result<Reply> ask(std::initializer_list<std::string_view> words, Deadline deadline);
+
+  const std::string host_;
+  const int port_;
+  const std::string prefix_;
+  std::mutex mutex_;
+  Connection connection_{nullptr, &::redisFree};
+};
+
+/// One command over the one connection, which is made if it is not there.
+Result<Reply> RedisStore::ask_once(std::initializer_list<std::string_view> words,
+                                   Deadline deadline) {
+  std::vector<const char*> data;
+  std::vector<std::size_t> sizes;
+  for (const auto word : words) {
+    data.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  const std::lock_guard lock(mutex_);
+  if (!connection_) {
+    connection_.reset(::redisConnectWithTimeout(host_.c_str(), port_, limit_of(deadline)));
+  }
+  void* reply = nullptr;
+  if (connection_ && connection_->err == 0 &&
+      ::redisSetTimeout(connection_.get(), limit_of(deadline)) == REDIS_OK) {
+    reply = ::redisCommandArgv(connection_.get(), static_cast<int>(data.size()), data.data(),
+                               sizes.data());
+  }
+  if (reply == nullptr) {
+    const Status failed(Fault::io,
+                        fmt::format("redis at {}:{}: {}", host_, port_,
+                                    connection_ ? connection_->errstr : "out of memory"));
+    connection_.reset();
+    return failed;
+  }
+  Reply owned(static_cast<redisReply*>(reply));
+  if (owned->type == REDIS_REPLY_ERROR) {
+    return Status(Fault::malformed, fmt::format("redis at {}:{}: {}", host_, port_,
+                                                std::string_view(owned->str, owned->len)));
+  }
+  return Result<Reply>(std::move(owned));
+}
+
+/// Tries again while the server cannot be reached.
+Result<Reply> RedisStore::ask(std::initializer_list<std::string_view> words, Deadline deadline) {
+  internal::Backoff backoff(deadline);
+  for (;;) {
+    auto reply = ask_once(words, deadline);
+    if (reply.ok() || reply.status().fault() != Fault::io || !backoff.wait()) {
+      return reply;
+    }
+  }
+}
+
+Status RedisStore::set(std::string_view key, std::span<const std::byte> value) {
+  if (auto fits = internal::check_store_entry(key, value); !fits) {
+    return fits;
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
+  return ask({"SET", prefix_ + std::string(key), bytes}, Deadline::after(kPatience)).status();
+}
+
+Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline deadline) {
+  if (auto fits = internal::check_store_key(key); !fits) {
+    return fits;
+  }
+  const auto place = prefix_ + std::string(key);
+  internal::Backoff backoff(deadline);
+  do {
+    const auto reply = ask({"GET", place}, deadline);
+    if (!reply) {
+      return reply.status();
+    }
+    if ((*reply)->type == REDIS_REPLY_STRING) {
+      const auto* bytes = reinterpret_cast<const std::byte*>((*reply)->str);
+      return std::vector(bytes, bytes + (*reply)->len);
+    }
+  } while (backoff.wait());
+  return internal::store_overdue(key);
+}
+
+Status RedisStore::remove(std::string_view key) {
+  if (auto fits = internal::check_store_key(key); !fits) {
+    return fits;
+  }
+  return ask({"DEL", prefix_ + std::string(key)}, Deadline::after(kPatience)).status();
+}
+
+}  // namespace
+
+std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
+                                        const std::string& prefix) {
+  if (port < 1 || port > 65535) {
+    refuse("store", fmt::format("redis://{}:{}", host, port), "ports go from 1 to 65535");
+  }
+  return std::make_shared<RedisStore>(host, port, prefix);
+}
+
+}  // namespace sotto

@@ -1,0 +1,26 @@
+// What all ZeroMQ sockets here have in common: their settings, and operations that never wait.
+//
+// Thread safety: as the socket's, one thread. Ownership: none.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <zmq.hpp>
+
+namespace sotto::internal {
+
+/// What every socket sets that meets the network: bounded messages, no lingering, dead hosts
+/// noticed.
+void set_common_options(zmq::socket_t& socket, const std::string& endpoint,
+                        std::size_t max_message_bytes);
+
+/// Sends or receives without waiting; false when the socket is not ready or a signal came between.
+bool try_send(zmq::socket_t& socket, zmq::message_t& message,
+              zmq::send_flags flags = zmq::send_flags::none);
+bool try_receive(zmq::socket_t& socket, zmq::message_t& message);
+
+/// True when a message would be taken now.
+bool writable(zmq::socket_t& socket);
+
+}  // namespace sotto::internal

@@ -1,0 +1,58 @@
+// The serving side of the TCP store: a thread that keeps the values and answers clients.
+//
+// A get of a key that is not there waits at the server until it is, or until the client's own
+// deadline. The destructor first lets the clients go: it serves on until the last one has
+// disconnected, for kFarewell at most.
+//
+// Thread safety: constructor and destructor on one thread; everything else is the server's thread.
+// Ownership: the values.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <zmq.hpp>
+
+#include <sotto/comm/deadline.h>
+
+#include "listener.h"
+#include "tcp_store_wire.h"
+
+namespace sotto::internal {
+
+class TcpStoreServer {
+ public:
+  static constexpr std::chrono::seconds kFarewell{5};
+
+  /// Throws zmq::error_t when the address cannot be bound.
+  explicit TcpStoreServer(const std::string& endpoint);
+  ~TcpStoreServer();
+  TcpStoreServer(const TcpStoreServer&) = delete;
+  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+
+ private:
+  struct Waiting {
+    std::string key;
+    Deadline until;
+  };
+
+  void serve();
+  bool stop_requested();
+  void answer(const Incoming& incoming);
+  void set(const store_wire::Request& request);
+  void expire();
+  int wait_ms(Deadline end) const;
+
+  zmq::context_t context_;
+  Listener listener_;
+  zmq::socket_t stop_;     ///< the destructor's end
+  zmq::socket_t stopped_;  ///< the thread's end
+  std::map<std::string, std::vector<std::byte>, std::less<>> values_;
+  std::map<std::string, Waiting> waiting_;  ///< by route: a client waits for one key at a time
+  std::thread thread_;
+};
+
+}  // namespace sotto::internal
