@@ -34,9 +34,10 @@ KeyedPermutation::KeyedPermutation(std::uint64_t key, std::uint64_t size) : size
   high_mask_ = ones(bits - low_bits_);
   const PhiloxKey philox_key{static_cast<std::uint32_t>(key),
                              static_cast<std::uint32_t>(key >> 32)};
-  for (std::uint32_t block = 0; block < kRounds / 4; ++block) {
-    const PhiloxCounter words = philox4x32({block, 0, 0, 0}, philox_key);
-    std::ranges::copy(words, round_keys_.begin() + 4 * block);
+  for (std::size_t i = 0; i < round_keys_.size(); ++i) {
+    const PhiloxCounter words =
+        philox4x32({static_cast<std::uint32_t>(i / 4), 0, 0, 0}, philox_key);
+    round_keys_[i] = words[i % 4];
   }
 }
 

@@ -1,0 +1,78 @@
+// The payloads byte by byte, worked out by hand: a change here breaks nodes of other versions.
+#include <fmt/format.h>
+
+#include "cases.h"
+
+using namespace sotto;
+using namespace sotto_test;
+
+namespace {
+
+std::string hex(std::string_view spec, const std::vector<float>& x) {
+  std::string text;
+  const auto compressor = make_compressor(spec);
+  for (const std::byte byte : encoded(*compressor, x, key_of(0))) {
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  }
+  return text;
+}
+
+/// Without the spaces that part the fields.
+std::string joined(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("wire ids never change") {
+  const std::vector<std::pair<std::string_view, int>> ids = {{"none", 1},  {"fp16", 2}, {"bf16", 3},
+                                                             {"quant", 4}, {"grid", 5}, {"sign", 6},
+                                                             {"topk", 7},  {"randk", 8}};
+  for (const auto& [name, id] : ids) {
+    const auto found = std::ranges::find(compressors(), name, &CompressorInfo::name);
+    REQUIRE(found != compressors().end());
+    CHECK(found->wire_id == id);
+  }
+}
+
+TEST_CASE("none: little-endian float32") { CHECK(hex("none", {1, -2}) == "0000803f000000c0"); }
+
+TEST_CASE("half precision: little-endian bit patterns") {
+  CHECK(hex("fp16", {1, -2, 0.1F}) == "003c00c0662e");
+  CHECK(hex("bf16", {1, -2, 0.1F}) == "803f00c0cd3d");
+}
+
+TEST_CASE("quant: bits, chunk, origins and steps, codes") {
+  // Range −1 … 2 in three steps of 1; the values are on the grid, so no noise enters:
+  // codes 0 1 3 2 give the planes 0110 and 0011, first element lowest.
+  CHECK(hex("quant:2,chunk=0", {-1, 0, 2, 1}) == joined("02 00000000 000080bf0000803f 06 0c"));
+  // 8 bits: range 0 … 255, plain bytes, two chunks.
+  CHECK(hex("quant:8,chunk=2", {0, 255, 255, 0}) ==
+        joined("08 02000000 000000000000803f 000000000000803f 00ff ff00"));
+  // Nearest: zero lies on the grid. −0.9 … 2.1 in steps of 1: z = ⌊0.9 + 0.5⌋ = 1, origin −1.
+  CHECK(hex("quant:2,chunk=0,rounding=nearest", {-0.9F, 0, 2.1F, 0.4F}) ==
+        joined("02 00000000 000080bf0000803f 0e 04"));
+}
+
+TEST_CASE("grid: bits, step, codes") {
+  // −1 … 0.5 in steps of 0.5: codes 0 3 2 1.
+  CHECK(hex("grid:2:0.5", {-1, 0.5F, 0, -0.5F}) == joined("02 0000003f 0a 06"));
+}
+
+TEST_CASE("sign: chunk, scales, sign bits") {
+  // Means 2 and 4; +, − and +: 0b01 and 0b1.
+  CHECK(hex("sign,chunk=2", {1, -3, 4}) == joined("02000000 00000040 00008040 01 01"));
+}
+
+TEST_CASE("topk: count, parameter, values, gaps") {
+  // Elements 1 and 3 of 4; gaps 1 and 1. p = 0 is bounded by 4 bits, p = 1 by 5: 1 0 1 0
+  // in unary, first bit lowest.
+  CHECK(hex("topk:0.5", {0, 2, 1, -3}) == joined("02000000 00 00000040 000040c0 05"));
+}
+
+TEST_CASE("randk: count, selection key, values") {
+  // The selection is pinned too, here elements 3 and 1: both sides must walk the same permutation.
+  CHECK(hex("randk:0.5,scale=none", {1, 2, 3, 4}) ==
+        joined("02000000 16118997a25c31b9 00008040 00000040"));
+}
