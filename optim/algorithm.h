@@ -94,12 +94,17 @@ class Algorithm {
   /// Starts a round; requires parameters_ready(). Returns true when `out` is to be posted.
   virtual bool begin_round(Exchange& out) = 0;
   /// Takes the local gradient at parameters(). Fault::non_finite names node, round and element of a
-  /// NaN or an infinity; the state is then unchanged. `*post` says whether `out` is to be posted.
+  /// NaN or an infinity; the state is then unchanged. An update that overflows is such a fault too,
+  /// noticed before it is sent: the model is then unchanged, but the step rule has taken the
+  /// gradient in. `*post` says whether `out` is to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
   /// Takes a frame of the exchange under way. A frame that is not due, or that breaks a rule, gives
   /// a fault and changes nothing but counters().
   virtual Status frame_arrived(Rank from, std::span<const std::byte> frame) = 0;
-  /// The exchange under way is complete. Returns true when `out` is to be posted next.
+  /// The exchange under way is complete. Returns true when `out` is to be posted next. A payload
+  /// that does not decode is a fault that names its sender and changes nothing: the exchange stays
+  /// open for a right frame. Fault::non_finite, an overflow of this node's own, is final: the
+  /// algorithm must be discarded.
   virtual Result<bool> exchange_done(Exchange& out) = 0;
 
   virtual AlgorithmCounters counters() const = 0;
