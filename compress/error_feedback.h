@@ -18,7 +18,8 @@ class ErrorFeedback {
   ErrorFeedback(std::unique_ptr<Compressor> compressor, std::size_t elements, const Ops& ops);
 
   /// Encodes x plus what earlier calls left out. x has the constructor's length; `out` holds
-  /// compressor().max_bytes(x.size()). Returns the bytes used.
+  /// compressor().max_bytes(x.size()). Requires x plus the residual to be finite. Returns the bytes
+  /// used.
   std::size_t encode(std::span<const float> x, const RandomKey& key, std::span<std::byte> out);
 
   Compressor& compressor() { return *compressor_; }
