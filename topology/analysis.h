@@ -38,9 +38,10 @@ struct Spectrum {
   double dcd_alpha_limit = 0;
 };
 
-/// Dense up to 256 nodes, Lanczos beyond; ρ and μ to about 1e-9. An expander of 10,000 nodes takes
-/// milliseconds; a ring, whose gap is tiny, needs about n products with W: a second at 10,000
-/// nodes.
+/// Graphs that look the same from every node (rings, exponential graphs) in closed form; others
+/// dense up to 256 nodes and by Lanczos beyond; ρ and μ to about 1e-9. An expander of 10,000 nodes
+/// takes milliseconds; a line, whose gap is tiny, about n products with W: a second. Throws Error
+/// where that would take minutes (a line of some 60,000 nodes).
 Spectrum spectrum(const Topology& topology);
 
 /// A drawing as a self-contained SVG document.

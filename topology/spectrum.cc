@@ -7,6 +7,7 @@
 
 #include <sotto/topology/analysis.h>
 
+#include "internal/circulant.h"
 #include "internal/eigenvalues.h"
 
 namespace sotto {
@@ -134,16 +135,25 @@ Spectrum spectrum(const Topology& topology) {
     return figures;
   }
   const GraphProperties graph = properties(topology);
-  if (!topology.time_varying() && graph.symmetric && graph.row_stochastic) {
+  const bool symmetric = !topology.time_varying() && graph.symmetric && graph.row_stochastic;
+  const auto circulant =
+      graph.row_stochastic ? internal::circulant_figures(topology) : std::nullopt;
+  if (circulant) {
+    figures.spectral_gap = circulant->gap;
+    figures.mu = circulant->mu;
+    figures.lambda_min = symmetric ? 1 - circulant->real_span : 1;
+  } else if (symmetric) {
     const ExtremeEigenvalues away = laplacian_extremes(topology);
-    figures.spectral_gap =
-        graph.connected ? std::max(0.0, std::min(away.smallest, 2 - away.largest)) : 0.0;
+    figures.spectral_gap = std::min(away.smallest, 2 - away.largest);
     figures.mu = away.largest;
     figures.lambda_min = 1 - away.largest;
   } else {
     const double gap = squared_gap(topology);
     figures.spectral_gap = gap / (1 + std::sqrt(std::max(0.0, 1 - gap)));
     figures.mu = std::sqrt(std::max(0.0, squared_mu(topology)));
+  }
+  if (symmetric) {
+    figures.spectral_gap = graph.connected ? std::max(0.0, figures.spectral_gap) : 0.0;
   }
   figures.rho = 1 - figures.spectral_gap;
   if (figures.mu > 0) {

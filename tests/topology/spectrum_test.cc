@@ -1,10 +1,14 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <sotto/base/philox.h>
 #include <sotto/topology/analysis.h>
+#include <sotto/topology/internal/eigenvalues.h>
 #include <sotto/topology/registry.h>
 
 using namespace sotto;
@@ -18,6 +22,29 @@ constexpr double kPi = std::numbers::pi;
 double ring_laplacian(int nodes, int k) {
   const double s = std::sin(kPi * k / nodes);
   return 4.0 / 3.0 * s * s;
+}
+
+std::size_t at(Rank node) { return static_cast<std::size_t>(node); }
+
+/// The same graph, its nodes in random order.
+Topology renumbered(const Topology& topology) {
+  RandomStream random({.seed = 17, .purpose = Purpose::test});
+  std::vector<Rank> name(at(topology.nodes()));
+  std::iota(name.begin(), name.end(), 0);
+  for (std::size_t i = name.size(); i > 1; --i) {
+    std::swap(name[i - 1], name[random.below(i)]);
+  }
+  std::vector<std::vector<WeightedEdge>> rounds;
+  for (Round round = 0; round < topology.period(); ++round) {
+    std::vector<WeightedEdge> edges;
+    for (Rank node = 0; node < topology.nodes(); ++node) {
+      for (const Edge& edge : topology.in_edges(node, round)) {
+        edges.push_back({name[at(edge.peer)], name[at(node)], static_cast<double>(edge.weight)});
+      }
+    }
+    rounds.push_back(std::move(edges));
+  }
+  return Topology("renumbered", topology.nodes(), std::move(rounds));
 }
 
 Approx close(double value) { return Approx(value).epsilon(1e-6); }
@@ -36,6 +63,61 @@ TEST_CASE("the ring has its closed-form spectrum, also where the gap is tiny") {
     CHECK(ring.mu == close(mu));
     CHECK(ring.lambda_min == close(1 - mu));
     CHECK(ring.dcd_alpha_limit == close(ring.spectral_gap / (2 * mu)));
+  }
+}
+
+TEST_CASE("a ring under other names has the same spectrum: dense and Lanczos agree with theory") {
+  for (const int nodes : {3, 4, 8, 101, 256, 257, 1000, 3001}) {
+    CAPTURE(nodes);
+    // A connected 2-regular graph is a ring in random order.
+    const Spectrum ring = spectrum(*make_topology("regular:2", nodes, {.seed = 5}));
+    const double mu = ring_laplacian(nodes, nodes / 2);
+    const double gap = std::min(ring_laplacian(nodes, 1), 2 - mu);
+    CHECK(ring.spectral_gap == close(gap));
+    CHECK(ring.rho == Approx(1 - gap).epsilon(1e-7).scale(1));
+    CHECK(ring.mu == close(mu));
+    CHECK(ring.lambda_min == close(1 - mu));
+  }
+}
+
+TEST_CASE("figures do not depend on how the nodes are numbered") {
+  for (const std::string spec :
+       {"ring", "complete", "torus", "star", "exponential", "one-peer-exponential"}) {
+    for (const int nodes : {2, 9, 30, 64, 300}) {
+      for (const bool lazy : {false, true}) {
+        CAPTURE(spec);
+        CAPTURE(nodes);
+        CAPTURE(lazy);
+        const auto topology = make_topology(spec, nodes, {.lazy = lazy});
+        const Spectrum one = spectrum(*topology);
+        const Spectrum other = spectrum(renumbered(*topology));
+        CHECK(one.spectral_gap == Approx(other.spectral_gap).epsilon(1e-6));
+        CHECK(one.mu == Approx(other.mu).epsilon(1e-6));
+        CHECK(one.lambda_min == Approx(other.lambda_min).epsilon(1e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("dense and Lanczos agree on random graphs") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const int nodes = 20 + static_cast<int>(seed);
+    CAPTURE(seed);
+    const auto topology = make_topology("erdos:0.3", nodes, {.seed = seed});
+    const auto map = [&](std::span<const double> x, std::span<double> y) {
+      for (Rank node = 0; node < nodes; ++node) {
+        double sum = static_cast<double>(topology->self_weight(node, 0)) * x[at(node)];
+        for (const Edge& edge : topology->in_edges(node, 0)) {
+          sum += static_cast<double>(edge.weight) * x[at(edge.peer)];
+        }
+        y[at(node)] = sum;
+      }
+    };
+    const auto dense = internal::extreme_eigenvalues_dense(at(nodes), map);
+    const auto lanczos =
+        internal::extreme_eigenvalues_lanczos(at(nodes), map, internal::Ends::both);
+    CHECK(lanczos.smallest == Approx(dense.smallest).epsilon(1e-8));
+    CHECK(lanczos.largest == Approx(dense.largest).epsilon(1e-8));
   }
 }
 

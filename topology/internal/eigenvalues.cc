@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include <fmt/format.h>
+#include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 #include <Eigen/Dense>
 
@@ -18,6 +20,8 @@ constexpr std::size_t kFirstCheck = 32;
 constexpr double kRelativeTolerance = 1e-9;
 constexpr double kAbsoluteTolerance = 1e-13;
 constexpr double kBreakdown = 1e-14;
+/// Elements touched in about a minute; a line of some 60,000 nodes reaches it.
+constexpr double kMaxWork = 4e9;
 
 /// The symmetric tridiagonal matrix that Lanczos builds: β_k couples α_k and α_{k+1}.
 struct Tridiagonal {
@@ -116,9 +120,11 @@ ExtremeEigenvalues extreme_eigenvalues_lanczos(std::size_t n, const SymmetricMap
   std::vector<double> w(n);
   ExtremeEigenvalues estimate;
   std::size_t next_check = kFirstCheck;
-  // Far more than exact arithmetic would need (n), since lost orthogonality delays the last ones.
-  const std::size_t iterations = 10 * n + 10 * kFirstCheck;
-  for (std::size_t k = 0; k < iterations; ++k) {
+  for (std::size_t k = 0;; ++k) {
+    if (static_cast<double>(k) * static_cast<double>(n) > kMaxWork) {
+      refuse("spectrum", fmt::format("{} nodes", n),
+             "the graph mixes so slowly that its spectral gap cannot be found in reasonable time");
+    }
     map(v, w);
     const double alpha = dot(v, w);
     const double beta_before = k > 0 ? t.beta.back() : 0.0;

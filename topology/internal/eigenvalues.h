@@ -27,9 +27,10 @@ ExtremeEigenvalues extreme_eigenvalues(std::size_t n, const SymmetricMap& map, E
 ExtremeEigenvalues extreme_eigenvalues_dense(std::size_t n, const SymmetricMap& map);
 
 /// Lanczos without reorthogonalization: three vectors of memory, and as many products as the
-/// spectrum's ends need, about n for a ring and a few dozens for an expander. Lost orthogonality
+/// spectrum's ends need, about n for a line and a few dozens for an expander. Lost orthogonality
 /// only repeats eigenvalues that were found already (C. C. Paige, "Accuracy and effectiveness of
 /// the Lanczos algorithm for the symmetric eigenproblem", Linear Algebra Appl. 34, 1980).
+/// Throws Error when an end has not been found after minutes of work.
 ExtremeEigenvalues extreme_eigenvalues_lanczos(std::size_t n, const SymmetricMap& map, Ends ends);
 
 }  // namespace sotto::internal
