@@ -12,6 +12,8 @@
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
 
+#include "graphs.h"
+
 namespace sotto_fuzz {
 namespace {
 
@@ -165,9 +167,13 @@ void frame(std::string_view /*name*/, std::span<const std::byte> input) {
 
 std::span<const Target> targets() {
   static constexpr Target kTargets[] = {
-      {"frame", frame}, {"spec", parse_spec}, {"encode", encode}, {"none", decode},
-      {"fp16", decode}, {"bf16", decode},     {"quant", decode},  {"grid", decode},
-      {"sign", decode}, {"topk", decode},     {"randk", decode},
+      {"graph", read_graph}, {"topology", name_topology},
+      {"frame", frame},      {"spec", parse_spec},
+      {"encode", encode},    {"none", decode},
+      {"fp16", decode},      {"bf16", decode},
+      {"quant", decode},     {"grid", decode},
+      {"sign", decode},      {"topk", decode},
+      {"randk", decode},
   };
   return kTargets;
 }

@@ -9,6 +9,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
+#include <sotto/topology/registry.h>
 
 #include "harness.h"
 
@@ -73,6 +74,25 @@ void write_specs(const fs::path& folder) {
   }
 }
 
+void write_text(const fs::path& path, std::uint8_t nodes, std::string_view text) {
+  sotto::ByteBuffer input;
+  input.write(nodes);
+  input.append(std::as_bytes(std::span(text)));
+  save(path, input);
+}
+
+void write_graphs(const fs::path& root) {
+  for (const sotto::TopologyInfo& info : sotto::topologies()) {
+    write_text(root / "topology" / info.name, 8, info.example);
+  }
+  const fs::path folder = root / "graph";
+  write_text(folder / "weighted", 0, "from,to,weight\n0,1,0.25\n1,0,0.25\n1,1,0.5\n2,1,1e-3\n");
+  write_text(folder / "completed", 4, "from,to,weight\n0,3,0.333333333\n1,3,0.333333333\n");
+  write_text(folder / "bare", 0,
+             "\xEF\xBB\xBF"
+             "to,from\r\n0,1\r\n\r\n 1 ,0\r\n");
+}
+
 void write_vectors(const fs::path& folder) {
   for (std::uint8_t variant = 0; variant < 16; ++variant) {
     sotto::ByteBuffer input;
@@ -96,6 +116,7 @@ int main(int argc, char** argv) {
   for (const sotto::CompressorInfo& info : sotto::compressors()) {
     write_payloads(root, info.name);
   }
+  write_graphs(root);
   write_frames(root / "frame");
   write_specs(root / "spec");
   write_vectors(root / "encode");
