@@ -115,6 +115,7 @@ constexpr std::array kAlgorithms = {
 
 std::vector<std::string_view> names() {
   std::vector<std::string_view> all;
+  all.reserve(kAlgorithms.size());
   for (const AlgorithmInfo& info : kAlgorithms) {
     all.push_back(info.name);
   }

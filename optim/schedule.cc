@@ -61,8 +61,10 @@ double Schedule::multiplier(Round round) const {
   switch (shape) {
     case Shape::constant:
       return 1;
-    case Shape::step:
-      return std::pow(factor, static_cast<double>(t / period));
+    case Shape::step: {
+      const Round drops = t / period;
+      return std::pow(factor, static_cast<double>(drops));
+    }
     case Shape::cosine: {
       const Round span = total > warmup ? total - warmup : 1;
       const double progress = static_cast<double>(std::min(t, span)) / static_cast<double>(span);
