@@ -7,8 +7,10 @@
 // Gloo is made for the nodes of one trusted cluster: its I/O thread ends the process when a peer
 // breaks its protocol, and it takes whoever connects to a port for the peer that it expects there.
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,8 +29,25 @@ namespace {
 
 /// Different for all exchanges of a pair that can be under way at once.
 std::uint64_t slot_of(const ExchangeTag& tag) {
-  return (tag.round & 0xFFFFU) << 48 | std::uint64_t{tag.phase} << 32 | tag.bucket;
+  return (tag.round & 0x7FFFU) << 48 | std::uint64_t{tag.phase} << 32 | tag.bucket;
 }
+/// And this differs from all of them.
+constexpr std::uint64_t kPresenceSlot = std::uint64_t{1} << 63;
+
+/// Frames that came before a farewell are reported a moment after it at the latest.
+constexpr auto kSettle = std::chrono::milliseconds(100);
+
+/// What is kept for one neighbour.
+struct Link {
+  Link(Rank peer, Reports& reports) : operations(peer, reports), presence(peer, reports) {}
+
+  std::byte farewell{};  ///< the peer's; what it says does not matter
+  std::byte own_farewell{};
+  std::unique_ptr<gloo::transport::UnboundBuffer> leaving;
+  std::optional<Deadline::Clock::time_point> left;  ///< when the peer's farewell came
+  Waiter operations;
+  Waiter presence;
+};
 
 class GlooTransport final : public Transport {
  public:
@@ -50,14 +69,18 @@ class GlooTransport final : public Transport {
     return fmt::format("{:016x}/gloo/{}-{}", options_.run_id, listening, connecting);
   }
   void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory);
+  void watch(Rank peer);
+  void take_leave(Rank peer, Link& link);
   void take(const Report& report);
+  Deadline settled(Deadline deadline);
+  void lose_leavers();
 
   const TransportOptions options_;
   const std::vector<Rank> neighbours_;
   Ledger ledger_;
   std::shared_ptr<gloo::transport::Context> context_;
   Reports reports_;
-  std::map<Rank, Waiter> waiters_;
+  std::map<Rank, Link> links_;
 };
 
 GlooTransport::GlooTransport(const TransportOptions& options, const Address& address)
@@ -69,8 +92,10 @@ GlooTransport::GlooTransport(const TransportOptions& options, const Address& add
 }
 
 GlooTransport::~GlooTransport() {
-  for (auto& [peer, waiter] : waiters_) {
-    waiter.stop();
+  for (auto& [peer, link] : links_) {
+    link.operations.stop();
+    link.presence.stop();
+    take_leave(peer, link);
   }
   // Destroying a pair lets the kernel deliver what was written (its close() would not). After that
   // no I/O touches the buffers of operations that never ended, and the waiters may drop them.
@@ -110,9 +135,31 @@ Status GlooTransport::connect(Deadline deadline) {
     }
   }
   for (const Rank peer : neighbours_) {
-    waiters_.try_emplace(peer, peer, reports_);
+    watch(peer);
   }
   return {};
+}
+
+void GlooTransport::watch(Rank peer) {
+  Link& link = links_.try_emplace(peer, peer, reports_).first->second;
+  auto buffer = context_->createUnboundBuffer(&link.farewell, 1);
+  try {
+    buffer->recv(peer, kPresenceSlot);
+    link.presence.add({Use::presence, {}, std::move(buffer)});
+  } catch (const std::exception& failure) {
+    ledger_.lose(peer, plain_message(failure));
+  }
+}
+
+void GlooTransport::take_leave(Rank peer, Link& link) {
+  const SigpipeGuard guard;
+  try {
+    // Written at once, unless frames are stuck in front of it; then we do not leave in good order.
+    link.leaving = context_->createUnboundBuffer(&link.own_farewell, 1);
+    link.leaving->send(peer, kPresenceSlot);
+  } catch (const std::exception&) {
+    // The peer is gone already.
+  }
 }
 
 Status GlooTransport::post(const Exchange& exchange) {
@@ -141,26 +188,52 @@ void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<
     } else {
       buffer->recv(peer, slot_of(tag));
     }
-    waiters_.at(peer).add({use, tag, std::move(buffer)});
+    links_.at(peer).operations.add({use, tag, std::move(buffer)});
   } catch (const std::exception& failure) {
     ledger_.lose(peer, plain_message(failure));
   }
 }
 
 Result<TransportEvent> GlooTransport::poll(Deadline deadline) {
-  while (!ledger_.has_event()) {
-    const auto report = reports_.pop(deadline);
-    if (!report) {
+  for (;;) {
+    if (ledger_.has_event()) {
+      return ledger_.take_event();
+    }
+    const auto report = reports_.pop(settled(deadline));
+    if (report) {
+      take(*report);
+    } else if (deadline.expired()) {
       return ledger_.overdue();
     }
-    take(*report);
+    lose_leavers();
   }
-  return ledger_.take_event();
+}
+
+/// The deadline, or sooner when a peer that left may have to be given up before.
+Deadline GlooTransport::settled(Deadline deadline) {
+  auto at = deadline.at();
+  for (const auto& [peer, link] : links_) {
+    if (link.left && !ledger_.lost(peer) && ledger_.needs(peer)) {
+      at = std::min(at, *link.left + kSettle);
+    }
+  }
+  return Deadline(at);
+}
+
+/// A peer that left in good order is missed only by those who still need it.
+void GlooTransport::lose_leavers() {
+  for (const auto& [peer, link] : links_) {
+    if (link.left && Deadline(*link.left + kSettle).expired() && ledger_.needs(peer)) {
+      ledger_.lose(peer, "closed");
+    }
+  }
 }
 
 void GlooTransport::take(const Report& report) {
   if (report.failure) {
     ledger_.lose(report.peer, *report.failure);
+  } else if (report.use == Use::presence) {
+    links_.at(report.peer).left = Deadline::Clock::now();
   } else if (report.use == Use::send) {
     ledger_.sent(report.peer, report.tag);
   } else if (const auto bytes = announced_frame_bytes(report.memory, report.memory.size());

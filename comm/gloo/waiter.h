@@ -2,8 +2,7 @@
 //
 // Gloo offers a wait for one operation only, and closes every connection when that wait times out.
 // So a thread for each peer waits without a limit and reports what ended, in the order of posting;
-// the limits are kept by whoever takes the reports. An operation that fails, fails at once with all
-// others of its peer, so waiting in order delays no bad news.
+// the limits are kept by whoever takes the reports.
 //
 // Thread safety: Reports all members; Waiter one thread. Ownership: a Waiter owns the operations
 // given to it; the frames stay the caller's.
@@ -25,7 +24,11 @@
 
 namespace sotto::internal {
 
-enum class Use { send, receive };
+enum class Use {
+  send,
+  receive,
+  presence,  ///< a receive that ends when the peer leaves: done in good order, failed otherwise
+};
 
 struct Operation {
   Use use;

@@ -78,6 +78,9 @@ void Outbox::pump(Ledger& ledger) {
 }
 
 void Outbox::leave() {
+  if (hello_) {
+    close(0);  // never met: there is nobody to take leave of
+  }
   frames_.clear();
   leaving_ = true;
 }

@@ -21,6 +21,7 @@
 
 #include "nodes.h"
 #include "support/skip.h"
+#include "temporary_directory.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -28,18 +29,6 @@ using namespace sotto::test;
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A directory of its own that goes with the object.
-struct TemporaryDirectory {
-  TemporaryDirectory() {
-    auto pattern = (fs::temp_directory_path() / "sotto-store-XXXXXX").string();
-    path = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() { fs::remove_all(path); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  fs::path path;
-};
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());

@@ -1,0 +1,196 @@
+// What is left when a node's process dies or stops: two survivors on a ring of three.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "nodes.h"
+#include "temporary_directory.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+/// Rank 2 of the ring, in a process of its own.
+class Victim {
+ public:
+  /// Runs `play(transport)` once connected; afterwards the process only waits for its end.
+  Victim(const std::string& name, const Graph& graph, const std::string& directory,
+         std::size_t max_payload_bytes, const std::function<void(Transport&)>& play)
+      : pid_(::fork()) {
+    REQUIRE(pid_ >= 0);
+    if (pid_ != 0) {
+      return;
+    }
+    try {
+      const auto store = make_file_store(directory);
+      auto transport = make_transport(name, options_for(graph, 2, store, max_payload_bytes));
+      if (transport.ok()) {
+        play(**transport);
+        (void)store->set("ready", {});
+        for (;;) {
+          ::pause();
+        }
+      }
+    } catch (...) {
+    }
+    ::_exit(1);
+  }
+  ~Victim() { kill(SIGKILL); }
+  Victim(const Victim&) = delete;
+  Victim& operator=(const Victim&) = delete;
+
+  void kill(int signal) {
+    if (pid_ > 0) {
+      ::kill(pid_, signal);
+      if (signal == SIGKILL) {
+        ::waitpid(pid_, nullptr, 0);
+        pid_ = 0;
+      }
+    }
+  }
+
+ private:
+  pid_t pid_;
+};
+
+std::vector<std::string> process_transports() {
+  std::vector<std::string> names;
+  for (const TransportInfo& info : transports()) {
+    if (info.available && info.processes) {
+      names.emplace_back(info.name);
+    }
+  }
+  return names;
+}
+
+/// Polls until rank 2 is reported lost. The other survivor may leave once it has seen that.
+void expect_loss_of_rank_2(Transport& transport) {
+  for (;;) {
+    const auto event = transport.poll(generous());
+    REQUIRE_MESSAGE(event.ok(), event.status().message());
+    REQUIRE(event->kind != TransportEvent::Kind::exchange_done);
+    if (event->kind == TransportEvent::Kind::peer_lost && event->peer == 2) {
+      CHECK_FALSE(event->reason.empty());
+      return;
+    }
+  }
+}
+
+/// Posts an exchange with both peers, kills rank 2 when both survivors have, and expects the news.
+void lose_rank_2(Transport& transport, const Exchange& exchange, Store& store, Rank rank,
+                 Victim& victim) {
+  const Status posted = transport.post(exchange);
+  REQUIRE_MESSAGE(posted.ok(), posted.message());
+  if (rank == 0) {
+    REQUIRE(store.get("posted", generous()).ok());
+    victim.kill(SIGKILL);
+  } else {
+    REQUIRE(store.set("posted", {}).ok());
+  }
+  expect_loss_of_rank_2(transport);
+}
+
+void survive(const std::string& name, std::size_t payload_bytes, bool after_an_exchange,
+             const std::function<void(Transport&)>& victim_plays) {
+  CAPTURE(name);
+  const TemporaryDirectory directory;
+  const Graph graph = ring(3);
+  Victim victim(name, graph, directory.path.string(), payload_bytes, victim_plays);
+  const auto store = make_file_store(directory.path.string());
+  spawn(2, [&](Rank rank) {
+    const Swap swap(graph, rank, {.round = 1}, payload_bytes);
+    const auto transport = connect(name, options_for(graph, rank, store, payload_bytes));
+    if (after_an_exchange) {
+      swap_frames(*transport, graph, rank, {.round = 0}, payload_bytes);
+    }
+    REQUIRE(store->get("ready", generous()).ok());
+    lose_rank_2(*transport, swap.exchange, *store, rank, victim);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a peer that is killed before its first message is lost") {
+  for (const auto& name : process_transports()) {
+    survive(name, 1000, false, [](Transport&) {});
+  }
+}
+
+TEST_CASE("a peer that is killed after an exchange is lost") {
+  for (const auto& name : process_transports()) {
+    survive(name, 1000, true,
+            [](Transport& transport) { swap_frames(transport, ring(3), 2, {.round = 0}, 1000); });
+  }
+}
+
+TEST_CASE("a peer that is killed in the middle of a large message is lost") {
+  constexpr std::size_t kLarge = 64U << 20;
+  for (const auto& name : process_transports()) {
+    // It has begun to send, and stops there: nobody polls.
+    const Swap swap(ring(3), 2, {.round = 1}, kLarge);
+    survive(name, kLarge, false,
+            [&](Transport& transport) { (void)transport.post(swap.exchange); });
+  }
+}
+
+TEST_CASE("a stopped peer runs into the deadline, and nobody waits for it when leaving") {
+  for (const auto& name : process_transports()) {
+    CAPTURE(name);
+    const TemporaryDirectory directory;
+    const Graph graph = ring(3);
+    Victim victim(name, graph, directory.path.string(), 1000, [](Transport&) {});
+    const auto store = make_file_store(directory.path.string());
+    spawn(2, [&](Rank rank) {
+      const Swap swap(graph, rank, {.round = 1}, 1000);
+      const auto transport = connect(name, options_for(graph, rank, store, 1000));
+      REQUIRE(store->get("ready", generous()).ok());
+      if (rank == 0) {
+        victim.kill(SIGSTOP);
+        REQUIRE(store->set("stopped", {}).ok());
+      }
+      REQUIRE(store->get("stopped", generous()).ok());
+      REQUIRE(transport->post(swap.exchange).ok());
+      const auto first = transport->poll(generous());
+      REQUIRE_MESSAGE(first.ok(), first.status().message());
+      REQUIRE(first->kind == TransportEvent::Kind::frame);
+      const auto second = transport->poll(Deadline::after(std::chrono::milliseconds(100)));
+      REQUIRE(second.status().fault() == Fault::deadline);
+      CHECK_MESSAGE(second.status().message().find("no frame yet from 2") != std::string::npos,
+                    second.status().message());
+      REQUIRE(store->set("over/" + std::to_string(rank), {}).ok());
+      REQUIRE(store->get("over/" + std::to_string(1 - rank), generous()).ok());
+    });
+  }
+}
+
+TEST_CASE("a peer that dies while others connect to it is a fault, not a hang") {
+  for (const auto& name : process_transports()) {
+    CAPTURE(name);
+    const TemporaryDirectory directory;
+    const Graph graph = ring(2);
+    // The address of a node that is no more.
+    const auto store = make_file_store(directory.path.string());
+    const pid_t gone = ::fork();
+    REQUIRE(gone >= 0);
+    if (gone == 0) {
+      auto options = options_for(graph, 1, store, 100);
+      options.connect_timeout = std::chrono::seconds(60);
+      std::thread connecting([&] { (void)make_transport(name, options); });
+      // Its own address is out as soon as something stands in the store.
+      while (std::filesystem::is_empty(directory.path)) {
+        std::this_thread::yield();
+      }
+      ::_exit(0);
+    }
+    ::waitpid(gone, nullptr, 0);
+    auto options = options_for(graph, 0, store, 100);
+    options.connect_timeout = std::chrono::milliseconds(500);
+    const auto transport = make_transport(name, options);
+    REQUIRE_FALSE(transport.ok());
+    CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
+                  transport.status().message());
+  }
+}

@@ -1,0 +1,67 @@
+// Nothing piles up over many lives of a transport.
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include "nodes.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+std::ptrdiff_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+}  // namespace
+
+TEST_CASE("transports give back their descriptors and leave nothing in the store") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(3);
+    const auto live = [&] {
+      run_nodes(name, graph, 100, [&](Rank rank, Transport& transport) {
+        swap_frames(transport, graph, rank, {.round = 0}, 100);
+      });
+    };
+    live();
+    const auto before = open_descriptors();
+    for (int i = 0; i < 50; ++i) {
+      live();
+    }
+    CHECK(open_descriptors() == before);
+  }
+}
+
+TEST_CASE("a run may follow another through the same store") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(3);
+    const auto store = make_memory_store();
+    for (int run = 0; run < 5; ++run) {
+      spawn(3, [&](Rank rank) {
+        const auto transport = connect(name, options_for(graph, rank, store, 100));
+        swap_frames(*transport, graph, rank, {.round = 0}, 100);
+      });
+    }
+  }
+}
+
+TEST_CASE("two runs may share a store") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(3);
+    const auto store = make_memory_store();
+    spawn(6, [&](Rank thread) {
+      const Rank rank = thread % 3;
+      auto options = options_for(graph, rank, store, 100);
+      options.run_id = thread < 3 ? 1 : 2;
+      const auto transport = connect(name, options);
+      for (Round round = 0; round < 20; ++round) {
+        swap_frames(*transport, graph, rank, {.round = round}, 100);
+      }
+    });
+  }
+}
