@@ -1,7 +1,7 @@
 // Hand-drawn-like digits, generated: the data set that needs no file.
 //
 // Every image is a stroke drawing of a digit, 28 × 28 grey values from 0 to 1, with its own slant,
-// rotation, size, place, pen width, wobble and noise. Softmax regression reaches about 90 % on it,
+// rotation, size, place, pen width, wobble and noise. Softmax regression reaches about 93 % on it,
 // a small MLP 97 %. An image is a function of (seed, set, number) alone. Pure; thread-safe.
 #pragma once
 

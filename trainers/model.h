@@ -2,8 +2,9 @@
 //
 // A model keeps no parameters: they are the caller's, so that an optimizer may mix and compress
 // them as one vector. It keeps the activations of its last forward pass. Thread safety: one thread
-// at a time. Nothing is allocated after the first pass with the largest number of rows. Results
-// depend on the arguments alone, not on threads.
+// at a time. Its buffers are allocated by the first pass with the largest number of rows; later
+// ones take at most temporary blocks for the matrix products. Results depend on the arguments
+// alone, neither on threads nor on where the arguments lie in memory.
 #pragma once
 
 #include <cstddef>
