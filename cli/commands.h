@@ -37,6 +37,7 @@ struct CommonOptions {
 /// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
 void add_common_options(CLI::App& command, CommonOptions& options);
 
+Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);

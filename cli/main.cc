@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
   const std::vector<Command> commands = {
       sotto::cli::add_train_command(program),
+      sotto::cli::add_compare_command(program),
       sotto::cli::add_topology_command(program),
       sotto::cli::add_list_command(program),
   };

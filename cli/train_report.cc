@@ -2,32 +2,16 @@
 
 #include <unistd.h>
 
-#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "units.h"
 
 namespace sotto::cli {
 namespace {
 
 constexpr int kBarWidth = 40;
-
-std::string percent(double fraction) {
-  return std::isnan(fraction) ? "–" : fmt::format("{:.2f} %", 100 * fraction);
-}
-
-/// 1234567 → "1.23 MB"
-std::string amount(double bytes) {
-  const char* unit = "B";
-  for (const char* larger : {"kB", "MB", "GB", "TB"}) {
-    if (bytes < 1000) {
-      break;
-    }
-    bytes /= 1000;
-    unit = larger;
-  }
-  return fmt::format("{:.3g} {}", bytes, unit);
-}
 
 Json point_json(const HistoryPoint& point) {
   return {{"round", point.round},

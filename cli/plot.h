@@ -1,0 +1,33 @@
+// Line plots as inline SVG. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sotto::cli {
+
+struct Curve {
+  std::string name;
+  std::vector<double> x;
+  std::vector<double> y;  ///< points that are not finite are left out
+};
+
+struct PlotOptions {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  bool log_x = false;  ///< for positive x only; others are left out
+  bool log_y = false;
+};
+
+/// The colour of curve number `index`: distinct in grey and for colour-blind readers as far as
+/// eight.
+std::string curve_colour(std::size_t index);
+
+/// An <svg> element with axes, ticks, a grid and one line a curve.
+std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& options);
+
+/// Text with &, <, > and " replaced, fit for HTML and SVG.
+std::string escape_markup(const std::string& text);
+
+}  // namespace sotto::cli

@@ -1,0 +1,88 @@
+#include "train_execution.h"
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <sotto/comm/transport.h>
+#include <sotto/trainers/local_processes.h>
+
+#include "signals.h"
+
+namespace sotto::cli {
+namespace {
+
+/// How long the nodes of a local job may take to notice that one of them died.
+constexpr std::chrono::milliseconds kGrace{1'000};
+
+/// What node 0 says and returns in the end.
+Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& result) {
+  report.summary(result);
+  return train_json(result, plan.config);
+}
+
+/// One node of a job.
+Result<Json> run_one(const TrainPlan& plan, const RunOptions& run, TrainReport& report,
+                     const std::atomic<bool>& stop) {
+  const auto task = plan.tasks->make(run.optimizer.rank);
+  const auto result = run_node(run, *task, report.hooks(stop));
+  if (!result.ok()) {
+    return result.status();
+  }
+  return run.optimizer.rank == 0 ? conclude(plan, report, *result) : Json();
+}
+
+Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report) {
+  catch_stop_signals();
+  const auto result = run_threads(
+      plan.run, [&](Rank rank) { return plan.tasks->make(rank); }, report.hooks(stop_requested()));
+  if (!result.ok()) {
+    return result.status();
+  }
+  return conclude(plan, report, *result);
+}
+
+Status write_result(const std::string& path, const Json& result) {
+  std::ofstream file(path);
+  file << result.dump(-1, ' ', false, Json::error_handler_t::replace);
+  file.close();
+  return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", path));
+}
+
+Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
+  const PrivateDirectory meeting_place;
+  const std::string result_path = meeting_place.path() + "/result.json";
+  catch_stop_signals();
+  const std::atomic<bool> never{false};
+  const auto node_main = [&](Rank rank) {
+    RunOptions run = plan.run;
+    run.optimizer.rank = rank;
+    run.optimizer.rendezvous = "file:" + meeting_place.path() + "/store";
+    const auto result = run_one(plan, run, report, never);
+    return result.ok() && rank == 0 ? write_result(result_path, *result) : result.status();
+  };
+  if (Status status = run_processes(plan.run.optimizer.nodes, node_main, stop_requested(), kGrace);
+      !status) {
+    return status;
+  }
+  std::ifstream file(result_path);
+  return Json::parse(file);
+}
+
+}  // namespace
+
+Result<Json> execute(const TrainPlan& plan, TrainReport& report) {
+  if (plan.launched) {
+    const std::atomic<bool> never{false};
+    return run_one(plan, plan.run, report, never);
+  }
+  const auto all = transports();
+  const bool processes = std::any_of(all.begin(), all.end(), [&](const TransportInfo& info) {
+    return info.name == plan.run.optimizer.transport && info.processes;
+  });
+  return processes ? run_as_processes(plan, report) : run_as_threads(plan, report);
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,17 @@
+// Runs a planned training: over threads, over local processes, or as one node of a launched job.
+// One call at a time.
+#pragma once
+
+#include <sotto/base/status.h>
+
+#include "output.h"
+#include "train_plan.h"
+#include "train_report.h"
+
+namespace sotto::cli {
+
+/// Returns node 0's result as the JSON of `sotto train`; null on the other nodes of a launched job.
+/// Ctrl-C ends the run with a fault. Throws Error for a request that is refused only now.
+Result<Json> execute(const TrainPlan& plan, TrainReport& report);
+
+}  // namespace sotto::cli
