@@ -167,7 +167,8 @@ void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
   }
   const double worst = setup.compressor->contract(setup.parameters.size()).alpha;
   const double typical = typical_alpha(*setup.compressor, setup.parameters.size());
-  if (std::max(worst, typical) > figures.dcd_alpha_limit) {
+  // The worst case is a vector made to hurt; what a run meets is close to the measured figure.
+  if (typical > figures.dcd_alpha_limit) {
     warnings.push_back(fmt::format(
         "{}: {} has α = {:.3g} on Gaussian vectors and {:.3g} at worst, and the theory on {} asks "
         "for less than {:.3g}; the bound is conservative, but watch the loss",

@@ -177,8 +177,10 @@ TEST_CASE("settings outside their range are refused by name") {
 TEST_CASE("DCD warns when α exceeds what the theory allows on the graph") {
   std::vector<std::string> warnings;
   const auto ring = make_topology("ring", 8);
-  CHECK(refusal({.algorithm = "dcd", .compressor = "quant:8,chunk=64"}, ring, &warnings).empty());
-  CHECK(warnings.empty());
+  for (const char* fine : {"quant:8,chunk=64", "quant:8"}) {
+    CHECK(refusal({.algorithm = "dcd", .compressor = fine}, ring, &warnings).empty());
+    CHECK(warnings.empty());
+  }
   CHECK(refusal({.algorithm = "dcd", .compressor = "quant:2"}, ring, &warnings).empty());
   REQUIRE(warnings.size() == 1);
   CHECK(mentions(warnings[0], {"dcd", "quant:2", "0.073"}));
