@@ -70,6 +70,7 @@ static_assert(kInfos.size() == kFamilies.size());
 
 [[noreturn]] void refuse_unknown(std::string_view spec) {
   std::vector<std::string_view> synopses;
+  synopses.reserve(kInfos.size());
   for (const TopologyInfo& info : kInfos) {
     synopses.push_back(info.synopsis);
   }

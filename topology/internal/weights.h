@@ -13,7 +13,9 @@ struct Arc {
   Rank to = 0;
 
   friend bool operator==(const Arc&, const Arc&) = default;
-  friend auto operator<=>(const Arc&, const Arc&) = default;
+  friend bool operator<(const Arc& a, const Arc& b) {
+    return a.from != b.from ? a.from < b.from : a.to < b.to;
+  }
 };
 
 /// What each self-weight completes to 1: what a node hears, or what it gives away.
