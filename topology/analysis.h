@@ -44,7 +44,9 @@ struct Spectrum {
 /// where that would take minutes (a line of some 60,000 nodes).
 Spectrum spectrum(const Topology& topology);
 
-/// A drawing as a self-contained SVG document.
+/// A drawing as a self-contained SVG document: grids and tori as such, stars round their hub, other
+/// graphs on a circle; heavier edges are thicker, rounds have colours. Throws Error beyond 2,000
+/// nodes or 40,000 edges, where nothing could be seen.
 std::string draw_svg(const Topology& topology);
 
 }  // namespace sotto
