@@ -89,6 +89,11 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
       ->type_name("ETA")
       ->group(group);
   command
+      .add_option("--extrapolation-clock", o.extrapolation_clock,
+                  "ecd: where its clock t stops; a small T suits a fine grid")
+      ->type_name("T")
+      ->group(group);
+  command
       .add_flag("--allow-contract-violation", o.allow_contract_violation,
                 "Run a compressor or graph for which the algorithm's theory does not hold")
       ->group(group);

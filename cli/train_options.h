@@ -29,6 +29,7 @@ struct TrainOptions {
   std::string algorithm = "dcd";
   std::string compressor;
   std::optional<double> consensus_stepsize;
+  std::optional<Round> extrapolation_clock;
   bool allow_contract_violation = false;
 
   std::string step_rule = "sgd";

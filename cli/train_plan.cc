@@ -117,6 +117,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.lazy = o.lazy;
   made.step_rule = step_rule_of(o, rounds);
   made.consensus_stepsize = o.consensus_stepsize;
+  made.extrapolation_clock = o.extrapolation_clock;
   made.seed = o.common.seed;
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport.empty() ? default_transport(plan.launched.has_value()) : o.transport;
@@ -163,6 +164,7 @@ void rehearse(TrainPlan& plan, std::size_t dimension) {
   std::vector<float> parameters(dimension);
   const Optimizer optimizer(options, parameters);
   plan.run.optimizer.compressor = optimizer.options().compressor;
+  plan.run.optimizer.consensus_stepsize = optimizer.options().consensus_stepsize;
   plan.warnings = optimizer.warnings();
 }
 
@@ -183,6 +185,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"algorithm", used.algorithm},
           {"compressor", used.compressor},
           {"consensus_stepsize", optional(used.consensus_stepsize)},
+          {"extrapolation_clock", optional(used.extrapolation_clock)},
           {"allow_contract_violation", used.allow_contract_violation},
           {"step_rule", used.step_rule.rule},
           {"lr", used.step_rule.learning_rate},

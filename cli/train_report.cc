@@ -63,6 +63,10 @@ void TrainReport::summary(const RunResult& result) {
   output_.line(fmt::format(
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
       result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));
+  if (result.counters.saturated > 0) {
+    output_.line(fmt::format("{} values did not fit the compressor's range and were clamped",
+                             result.counters.saturated));
+  }
 }
 
 void TrainReport::draw_bar(Round done) {

@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/ecd_psgd.h>
 #include <sotto/topology/analysis.h>
 
 namespace sotto {
@@ -40,6 +41,20 @@ std::string_view examples(ContractKind kind) {
   return "any";
 }
 
+void admit_clock(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (!setup.extrapolation_clock) {
+    return;
+  }
+  const std::string value = fmt::to_string(*setup.extrapolation_clock);
+  if (!info.extrapolation_clock) {
+    refuse("extrapolation_clock", value, fmt::format("{} has none; leave it out", info.name));
+  }
+  if (*setup.extrapolation_clock < 1 || *setup.extrapolation_clock > EcdPsgd::kClockLimit) {
+    refuse("extrapolation_clock", value,
+           fmt::format("it must lie in 1 … {}, where float32 still follows", EcdPsgd::kClockLimit));
+  }
+}
+
 void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (setup.nodes < 1) {
     refuse("nodes", fmt::format("{}", setup.nodes), "at least 1 is needed");
@@ -65,6 +80,7 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
     refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
            "it must lie in 0 … 1, 0 excluded");
   }
+  admit_clock(info, setup);
 }
 
 void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {

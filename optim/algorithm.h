@@ -51,6 +51,8 @@ struct AlgorithmSetup {
   /// Step of the consensus (η, in the papers often γ), for algorithms that have one; by default
   /// derived from the compressor's measured α.
   std::optional<double> consensus_stepsize;
+  /// Where ECD's extrapolation clock t stops; 4096 by default (ecd_psgd.h says what it decides).
+  std::optional<Round> extrapolation_clock;
   std::uint64_t seed = 0;    ///< of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
   /// Run although the compressor's contract or the graph's property is not what the theory needs.

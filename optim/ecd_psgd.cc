@@ -7,22 +7,19 @@
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
-namespace {
-
-/// t of the paper, which starts at 1 and here stops at kClockLimit.
-float extrapolation_clock(Round round) {
-  return static_cast<float>(std::min(round, EcdPsgd::kClockLimit - 1) + 1);
-}
-
-}  // namespace
 
 EcdPsgd::EcdPsgd(AlgorithmSetup setup)
     : node_(AlgorithmId::ecd, "ecd", std::move(setup)),
       mail_(node_, max_in_degree(node_), max_update_bytes(node_)),
       estimates_(make_replicas(node_)),
+      clock_limit_(node_.extrapolation_clock(kClockLimit)),
       own_(node_.x().begin(), node_.x().end()),
       next_(node_.dimension()),
       z_(node_.dimension()) {}
+
+float EcdPsgd::clock(Round round) const {
+  return static_cast<float>(std::min(round + 1, clock_limit_));
+}
 
 Peers EcdPsgd::peers() const { return graph_peers(node_, mail_); }
 
@@ -39,7 +36,7 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   }
   const Ops& ops = node_.ops();
   const auto x = node_.x();
-  const float t = extrapolation_clock(node_.round());
+  const float t = clock(node_.round());
 
   // 1. x_i^{t+1} = Σ_j W_ij y_j^t − γ g_i
   ops.copy(own_, next_);
@@ -78,7 +75,7 @@ Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encodin
   if (Status status = node_.compressor().decode_add(encoding, 1, z_); !status) {
     return status;
   }
-  ops.axpy(2 / extrapolation_clock(round), z_, y);
+  ops.axpy(2 / clock(round), z_, y);
   return {};
 }
 

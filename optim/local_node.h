@@ -35,6 +35,10 @@ class LocalNode {
   const Ops& ops() const { return *setup_.ops; }
   const Compressor& compressor() const { return *setup_.compressor; }
   /// η
+  /// Where ECD's clock stops, or `otherwise`.
+  Round extrapolation_clock(Round otherwise) const {
+    return setup_.extrapolation_clock.value_or(otherwise);
+  }
   float consensus_stepsize() const {
     return static_cast<float>(setup_.consensus_stepsize.value_or(1));
   }

@@ -79,6 +79,7 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::unbiased_absolute,
                   .graph = GraphNeed::symmetric,
                   .overlaps = true,
+                  .extrapolation_clock = true,
                   .memory = "3 + degree",
                   .default_compressor = "grid:8:0.05",
                   .wire_id = wire_id(AlgorithmId::ecd),

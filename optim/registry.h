@@ -30,6 +30,7 @@ struct AlgorithmInfo {
   bool time_varying = false;          ///< takes graphs that change between rounds
   bool overlaps = false;              ///< its exchange hides behind a gradient exactly
   bool consensus_stepsize = false;    ///< has the parameter η
+  bool extrapolation_clock = false;   ///< has the parameter that bounds t
   double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default
   bool bounded_by_spectrum = false;   ///< the theory bounds the compressor's α by the graph (DCD)
   /// Floats of state per parameter, besides the model and the step rule's, as a function of the

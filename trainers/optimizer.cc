@@ -8,6 +8,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/admission.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/meeting.h>
 
@@ -86,6 +87,13 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters)
   }
   auto compressor = make_compressor(options_.compressor, info.contract);
   options_.compressor = compressor->spec();
+  if (info.consensus_stepsize && !options_.consensus_stepsize) {
+    const double eta =
+        default_consensus_stepsize(*compressor, parameters_.size(), info.consensus_stepsize_cap);
+    if (eta > 0) {
+      options_.consensus_stepsize = eta;
+    }
+  }
   TopologyOptions graph;
   graph.weighting = options_.weighting;
   graph.lazy = options_.lazy;
@@ -99,6 +107,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters)
   setup.step_rule = make_step_rule(options_.step_rule);
   setup.compressor = std::move(compressor);
   setup.consensus_stepsize = options_.consensus_stepsize;
+  setup.extrapolation_clock = options_.extrapolation_clock;
   setup.seed = options_.seed;
   setup.run_id = run_id_of(agreement());
   setup.allow_contract_violation = options_.allow_contract_violation;
@@ -127,6 +136,8 @@ std::string Optimizer::agreement() const {
       {"schedule", rule.schedule.spec()},
       {"consensus-stepsize",
        options_.consensus_stepsize ? fmt::format("{}", *options_.consensus_stepsize) : "default"},
+      {"extrapolation-clock",
+       options_.extrapolation_clock ? fmt::to_string(*options_.extrapolation_clock) : "default"},
       {"seed", fmt::format("{}", options_.seed)},
   };
   settings.insert(settings.end(), options_.job.begin(), options_.job.end());

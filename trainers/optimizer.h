@@ -37,6 +37,7 @@ struct OptimizerOptions {
   bool lazy = false;                   ///< mix with (I + W) / 2
   StepRuleOptions step_rule;
   std::optional<double> consensus_stepsize;  ///< η; by default the algorithm's rule
+  std::optional<Round> extrapolation_clock;  ///< ECD: where t stops; 4096 by default
   std::uint64_t seed = 0;
   bool allow_contract_violation = false;
 

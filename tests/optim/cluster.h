@@ -30,6 +30,7 @@ struct ClusterOptions {
   std::size_t dimension = 64;
   StepRuleOptions step = {};
   std::optional<double> consensus_stepsize = {};
+  std::optional<Round> extrapolation_clock = {};
   std::uint64_t seed = 1;
   bool allow_contract_violation = false;
   Delivery delivery = Delivery::eager;
@@ -51,6 +52,7 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
     setup.compressor = make_compressor(options.compressor, info.contract);
   }
   setup.consensus_stepsize = options.consensus_stepsize;
+  setup.extrapolation_clock = options.extrapolation_clock;
   setup.seed = options.seed;
   setup.run_id = 77;
   setup.allow_contract_violation = options.allow_contract_violation;

@@ -174,6 +174,15 @@ TEST_CASE("settings outside their range are refused by name") {
                  {"consensus_stepsize: '0.5'", "dcd has none"}));
 }
 
+TEST_CASE("the extrapolation clock is ECD's alone, and stops where float32 follows") {
+  CHECK(mentions(refusal({.algorithm = "dcd", .extrapolation_clock = 32}),
+                 {"extrapolation_clock: '32'", "dcd has none"}));
+  CHECK(mentions(refusal({.algorithm = "ecd", .extrapolation_clock = 0}),
+                 {"extrapolation_clock: '0'", "1 … 4096"}));
+  CHECK(mentions(refusal({.algorithm = "ecd", .extrapolation_clock = 4097}), {"4097"}));
+  CHECK(refusal({.algorithm = "ecd", .extrapolation_clock = 32}).empty());
+}
+
 TEST_CASE("DCD warns when α exceeds what the theory allows on the graph") {
   std::vector<std::string> warnings;
   const auto ring = make_topology("ring", 8);
