@@ -111,7 +111,7 @@ class Ops {
   virtual NonFinite count_non_finite(std::span<const float> x) const = 0;
 
   // Half precision. Round to nearest even; finite values beyond the format's range saturate to its
-  // largest finite value.
+  // largest finite value. Infinities stay infinite, a NaN becomes the quiet NaN of its sign.
   virtual void to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
   virtual void to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
   /// y ← y + a × value(bits)
@@ -122,7 +122,8 @@ class Ops {
 
   // Grid quantization. With r = (x − origin) × (1 / step), computed as written in float32:
   // stochastic: q = ⌊r + u⌋, u = rounding_noise(key, first + i) × 2^-16; nearest: q = ⌊r + 0.5⌋;
-  // then q is clamped to 0 … max_code. A grid of step 0 codes everything as 0.
+  // then q is clamped to 0 … max_code. A grid of step 0 codes everything as 0; where r is NaN (0 ×
+  // ∞, when 1 / step overflows) q is 0.
   /// Quantizes x and packs the codes: out is packed_bytes(x.size(), grid.bits) long.
   /// Returns how many elements were clamped by more than one step (saturated).
   virtual std::size_t quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,

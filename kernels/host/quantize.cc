@@ -10,8 +10,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace sotto::HWY_NAMESPACE {
 
-/// Elements that are taken through noise, codes and planes at a time: all stays in the innermost
-/// cache, and none of the three waits for the latencies of another.
+/// Elements that are taken through noise, codes and planes at a time, each in a loop of its own:
+/// all stays in the innermost cache.
 constexpr size_t kBlock = 512;
 static_assert(kBlock % kPackGroup == 0);
 

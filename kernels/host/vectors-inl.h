@@ -86,9 +86,10 @@ class NextChunk {
     if (bytes_ahead_ == 0) {
       return;
     }
-    // There may be no next chunk; fetching nothing is harmless, but only as an address.
+    // There may be no next chunk: the address is only a hint, never a pointer into x.
     const uintptr_t begin = reinterpret_cast<uintptr_t>(x) + bytes_ahead_;
     for (size_t i = 0; i < count * sizeof(float); i += kCacheLine) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
       hwy::Prefetch(reinterpret_cast<const char*>(begin + i));
     }
   }

@@ -45,8 +45,7 @@ class Arena {
   /// Makes a returned value part of the comparison.
   template <typename T>
   void record(T value) {
-    const std::span<T> taken = take<T>(1);
-    taken[0] = value;
+    std::ranges::copy(std::as_bytes(std::span(&value, 1)), take<std::byte>(sizeof(T)).begin());
   }
 
   /// All sentinels are as they were.

@@ -1,4 +1,6 @@
 // Grid quantization of host_ops(), on every instruction set, leaves the reference's bytes.
+#include <limits>
+
 #include "kernels/conformance.h"
 
 using namespace sotto;
@@ -67,14 +69,16 @@ TEST_CASE("quantization conforms wherever the noise begins") {
 TEST_CASE("degenerate grids conform") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const float step : {0.0F, -0.0F, 1e-45F, 1e-38F, 3e38F, kInfinity}) {
-    for (const float origin : {0.0F, -3e38F}) {
-      for (const int bits : {2, 8}) {
-        INFO("step ", step, ", origin ", origin, ", bits ", bits);
-        conform([=](const Ops& ops, const Case& test, Arena& arena) {
-          const auto codes = arena.take<std::byte>(packed_bytes(test.x.size(), bits));
-          const Grid grid{.origin = origin, .step = step, .bits = bits};
-          arena.record(ops.quantize_pack(test.x, grid, Rounding::stochastic, kKey, 0, codes));
-        });
+    for (const Input& input : inputs()) {
+      for (const float origin : {0.0F, -3e38F}) {
+        for (const int bits : {2, 8}) {
+          INFO("step ", step, ", input ", input.name, ", origin ", origin, ", bits ", bits);
+          conform_on({std::span(input.x).first(1000), std::span(input.y).first(1000), 1},
+                     [=](const Ops& ops, const Case& test, Arena& arena) {
+                       const Grid grid{.origin = origin, .step = step, .bits = bits};
+                       quantize_both_ways(ops, test, grid, 0, arena);
+                     });
+        }
       }
     }
   }

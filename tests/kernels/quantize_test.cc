@@ -141,6 +141,23 @@ TEST_CASE("every saturated element counts, wherever it is") {
   }
 }
 
+TEST_CASE("a lone element counts from just beyond one step") {
+  for (int bits = 1; bits <= 8; ++bits) {
+    INFO("bits ", bits);
+    const Grid grid{.origin = 0, .step = 1, .bits = bits};
+    const auto max_code = static_cast<float>(grid.max_code());
+    const auto saturated_at = [&grid](float value) {
+      std::vector<float> x(300);
+      x[200] = value;
+      return quantize(host_ops(), x, grid, Rounding::nearest).saturated;
+    };
+    CHECK(saturated_at(-1.5F) == 0);
+    CHECK(saturated_at(-1.51F) == 1);
+    CHECK(saturated_at(max_code + 1.49F) == 0);
+    CHECK(saturated_at(max_code + 1.5F) == 1);
+  }
+}
+
 TEST_CASE("a grid without extent codes zero") {
   const std::vector<float> x(100, 4.2F);
   const Codes codes =

@@ -27,7 +27,7 @@ std::vector<float> random_values(std::uint64_t seed, std::size_t count, double m
 
 TEST_CASE("sums are within the stated bound of the true ones") {
   for (const double mean : {0.0, 3.0, -1000.0}) {
-    for (const std::size_t count : {1UL, 31UL, 4096UL, 5000UL, 1000000UL}) {
+    for (const std::size_t count : {1UL, 31UL, 4096UL, 5000UL, 100000UL}) {
       INFO("mean ", mean, ", count ", count, ", seeds 11 and 12");
       const auto x = random_values(11, count, mean);
       const auto y = random_values(12, count, -mean);
