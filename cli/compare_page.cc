@@ -25,7 +25,8 @@ svg{width:100%;font-family:inherit;border:1px solid #e2e6ee;border-radius:8px}
 table{border-collapse:collapse;margin:1.2em 0;width:100%}
 th,td{padding:.35em .7em;text-align:right;border-bottom:1px solid #e2e6ee}
 th:first-child,td:first-child{text-align:left} th{color:#555f75;font-weight:600}
-.key{display:inline-block;width:.9em;height:.9em;border-radius:3px;margin-right:.5em;vertical-align:-.1em}
+.key{display:inline-block;width:.9em;height:.9em;border-radius:3px;margin-right:.5em;
+vertical-align:-.1em}
 )";
 
 double number(const Json& value) {

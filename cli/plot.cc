@@ -110,9 +110,9 @@ std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options) 
                      (kLeft + right) / 2, escape_markup(options.title));
   svg += fmt::format(R"(<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>)",
                      (kLeft + right) / 2, kHeight - 10, escape_markup(options.x_label));
-  svg += fmt::format(
-      R"svg(<text class="label" transform="translate(14,{}) rotate(-90)" text-anchor="middle">{}</text>)svg",
-      (kTop + bottom) / 2, escape_markup(options.y_label));
+  svg += fmt::format(R"svg(<text class="label" transform="translate(14,{}) rotate(-90)" )svg"
+                     R"svg(text-anchor="middle">{}</text>)svg",
+                     (kTop + bottom) / 2, escape_markup(options.y_label));
   return svg;
 }
 
