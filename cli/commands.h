@@ -41,5 +41,7 @@ Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);
+/// One of the benchmarks below `sotto bench`.
+Command add_bench_codec_command(CLI::App& bench);
 
 }  // namespace sotto::cli

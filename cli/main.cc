@@ -42,11 +42,14 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "sotto " SOTTO_VERSION);
   program.require_subcommand(1);
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
+  CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
+  bench->require_subcommand(1);
   const std::vector<Command> commands = {
       sotto::cli::add_train_command(program),
       sotto::cli::add_compare_command(program),
       sotto::cli::add_topology_command(program),
       sotto::cli::add_list_command(program),
+      sotto::cli::add_bench_codec_command(*bench),
   };
   try {
     program.parse(argc, argv);

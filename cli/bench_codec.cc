@@ -1,0 +1,189 @@
+// `sotto bench codec`: how fast each compressor is, as a fraction of what the memory allows.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/philox.h>
+#include <sotto/compress/error_feedback.h>
+#include <sotto/compress/registry.h>
+
+#include "commands.h"
+#include "output.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto bench codec\n"
+    "  sotto bench codec --compressor quant:4 --compressor sign --elements 1048576 --json -";
+
+/// Beside the examples of the registry.
+constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1"};
+/// Test values repeat after so many, which no cache level tells from fresh ones of the full length.
+constexpr std::size_t kFreshValues = std::size_t{1} << 20;
+constexpr std::size_t kMaxElements = std::size_t{1} << 30;
+
+struct Request {
+  CommonOptions common;
+  std::vector<std::string> compressors;
+  std::size_t elements = std::size_t{1} << 24;
+  int repeats = 5;
+};
+
+struct Row {
+  std::string compressor;
+  const char* operation;
+  double gbs;
+};
+
+/// Seconds of the fastest of `repeats` calls.
+double fastest(int repeats, const std::function<void()>& call) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < repeats; ++k) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count());
+  }
+  return best;
+}
+
+std::vector<float> test_values(std::size_t elements, std::uint64_t seed) {
+  std::vector<float> values(elements);
+  RandomStream stream({.seed = seed, .purpose = Purpose::measure});
+  for (std::size_t k = 0; k < elements; ++k) {
+    values[k] = k < kFreshValues ? static_cast<float>(stream.normal()) : values[k - kFreshValues];
+  }
+  return values;
+}
+
+/// Billions of bytes a second, reads and writes both counted: the better of two ways to copy.
+double copy_bandwidth(std::span<const float> from, std::span<float> to, int repeats) {
+  const double seconds =
+      std::min(fastest(repeats, [&] { std::memcpy(to.data(), from.data(), from.size_bytes()); }),
+               fastest(repeats, [&] { host_ops().copy(from, to); }));
+  return 2e-9 * static_cast<double>(from.size_bytes()) / seconds;
+}
+
+/// Both operations of one compressor, on one thread.
+std::vector<Row> measure(const std::string& spec, std::span<const float> x, std::span<float> y,
+                         const Request& request) {
+  ErrorFeedback feedback(make_compressor(spec), x.size(), host_ops());
+  std::vector<std::byte> frame(feedback.compressor().max_bytes(x.size()));
+  RandomKey key{.seed = request.common.seed, .purpose = Purpose::quantize};
+  std::size_t used = 0;
+  const double encode_s = fastest(request.repeats, [&] {
+    used = feedback.encode(x, key, frame);
+    ++key.round;
+  });
+  std::fill(y.begin(), y.end(), 0.0F);
+  const auto encoding = std::span<const std::byte>(frame).first(used);
+  const double decode_s = fastest(request.repeats, [&] {
+    check(feedback.compressor().decode_add(encoding, 0.25F, y).ok(), "an own encoding decodes");
+  });
+  // What must move: value and error read, error and frame written; frame and y read, y written.
+  const auto vector = static_cast<double>(x.size_bytes());
+  const auto sent = static_cast<double>(used);
+  const double encode_gbs = 1e-9 * (3 * vector + sent) / encode_s;
+  const double decode_gbs = 1e-9 * (2 * vector + sent) / decode_s;
+  const std::string full = feedback.compressor().spec();
+  return {{full, "encode", encode_gbs}, {full, "decode_mix", decode_gbs}};
+}
+
+std::vector<std::string> chosen(const Request& request) {
+  if (!request.compressors.empty()) {
+    return request.compressors;
+  }
+  std::vector<std::string> specs;
+  for (const CompressorInfo& info : compressors()) {
+    specs.emplace_back(info.example);
+  }
+  for (const char* more : kMoreCompressors) {
+    if (std::find(specs.begin(), specs.end(), more) == specs.end()) {
+      specs.emplace_back(more);
+    }
+  }
+  return specs;
+}
+
+void print(const std::vector<Row>& rows, double limit, const Output& output) {
+  output.line(
+      fmt::format("copying: {:.1f} GB/s, one thread, {} kernels", limit, host_ops().name()));
+  std::vector<std::vector<std::string>> cells;
+  for (const Row& row : rows) {
+    cells.push_back({row.compressor, row.operation, fmt::format("{:.2f}", row.gbs),
+                     fmt::format("{:.0f} %", 100 * row.gbs / limit)});
+  }
+  output.table({"compressor", "operation", "GB/s", "of copying"}, cells);
+}
+
+int run(const Request& request) {
+  if (request.elements == 0 || request.elements > kMaxElements) {
+    refuse("--elements", fmt::to_string(request.elements), "it must be 1 to 2^30");
+  }
+  if (request.repeats < 1) {
+    refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
+  }
+  const Output output(request.common);
+  const auto specs = chosen(request);
+  for (const std::string& spec : specs) {
+    static_cast<void>(make_compressor(spec));  // refuse before measuring
+  }
+  const auto x = test_values(request.elements, request.common.seed);
+  std::vector<float> y(x.size(), 0.0F);
+  std::vector<Row> rows;
+  double limit = 0;
+  for (const std::string& spec : specs) {
+    // Measured again and again, so that a moment's load on the machine lowers no limit.
+    limit = std::max(limit, copy_bandwidth(x, y, request.repeats));
+    const auto measured = measure(spec, x, y, request);
+    rows.insert(rows.end(), measured.begin(), measured.end());
+  }
+  print(rows, limit, output);
+  Json results = Json::array();
+  for (const Row& row : rows) {
+    results.push_back({{"compressor", row.compressor},
+                       {"operation", row.operation},
+                       {"device", host_ops().name()},
+                       {"threads", 1},
+                       {"elements", request.elements},
+                       {"gbs", row.gbs},
+                       {"fraction_of_limit", row.gbs / limit}});
+  }
+  output.json({{"copy_bandwidth_gbs", limit}, {"results", results}});
+  return kDone;
+}
+
+}  // namespace
+
+Command add_bench_codec_command(CLI::App& bench) {
+  auto request = std::make_shared<Request>();
+  CLI::App* command =
+      bench.add_subcommand("codec", "Compressors against the memory's copy bandwidth");
+  command
+      ->add_option("--compressor", request->compressors,
+                   "What to measure; may be given repeatedly, by default all kinds")
+      ->type_name("SPEC")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--elements", request->elements, "Length of the vector")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--repeats", request->repeats, "The fastest of so many counts")
+      ->type_name("N")
+      ->capture_default_str();
+  add_common_options(*command, request->common);
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::cli

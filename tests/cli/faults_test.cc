@@ -1,0 +1,100 @@
+// Nodes that are killed, and Ctrl-C.
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/program.h"
+#include "support/skip.h"
+
+using namespace sotto::test;
+
+namespace {
+
+/// A run that would go on for ever, and prints a row after every 20 rounds.
+Arguments endless(const std::string& transport, const std::string& checkpoints) {
+  return command(small_train({"--rounds", "1000000000", "--eval-every", "20", "--checkpoint",
+                              checkpoints, "--transport", transport}));
+}
+
+bool is_there(pid_t process) { return ::kill(process, 0) == 0; }
+
+bool holds_nothing(const std::filesystem::path& folder) {
+  return std::filesystem::directory_iterator(folder) == std::filesystem::directory_iterator();
+}
+
+/// Started and past its first checkpoint: the row of round 40 comes after the checkpoint of 20.
+bool is_under_way(Process& process) { return process.wait_for("\n      40 "); }
+
+void check_resumable(const std::string& checkpoints) {
+  const auto resumed = run(small_train({"--rounds", "1000000000", "--eval-every", "20",
+                                        "--checkpoint", checkpoints, "--resume", "--lr", "0.2"}));
+  // Refused for its other learning rate, so the checkpoints were found and read.
+  CHECK(resumed.status == 2);
+  CHECK(contains(resumed.err, "lr is 0.2 here"));
+}
+
+}  // namespace
+
+TEST_CASE("when a node is killed the run fails, names it, and leaves nobody behind") {
+  for (const std::string transport : {"gloo", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const Scratch scratch;
+    const Scratch temporary;
+    Process process(endless(transport, scratch.path().string()),
+                    {{"TMPDIR", temporary.path().string()}});
+    REQUIRE(is_under_way(process));
+    const auto nodes = process.children();
+    if (nodes.empty()) {
+      SOTTO_SKIP("the kernel does not list a process's children");
+    }
+    REQUIRE(nodes.size() == 4);
+    ::kill(nodes[2], SIGKILL);
+    const auto ended = process.wait();
+    CHECK(ended.status == 1);
+    CHECK(contains(ended.err, "node 2 was killed by signal 9"));
+    for (const pid_t node : nodes) {
+      CHECK_FALSE(is_there(node));
+    }
+    CHECK(holds_nothing(temporary.path()));
+    check_resumable(scratch.path().string());
+  }
+}
+
+TEST_CASE("Ctrl-C ends all nodes and keeps the checkpoint") {
+  for (const std::string transport : {"inproc", "gloo", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const Scratch scratch;
+    const Scratch temporary;
+    Process process(endless(transport, scratch.path().string()),
+                    {{"TMPDIR", temporary.path().string()}});
+    REQUIRE(is_under_way(process));
+    const auto nodes = process.children();
+    process.send(SIGINT);
+    const auto ended = process.wait();
+    CHECK(ended.status == 1);
+    CHECK(contains(ended.err, "interrupted"));
+    for (const pid_t node : nodes) {
+      CHECK_FALSE(is_there(node));
+    }
+    CHECK(holds_nothing(temporary.path()));
+    check_resumable(scratch.path().string());
+  }
+}
+
+TEST_CASE("when the parent is killed its nodes go with it") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  Process process(endless("zmq", scratch.path().string()), {{"TMPDIR", scratch.path().string()}});
+  REQUIRE(is_under_way(process));
+  process.send(SIGKILL);
+  // The nodes hold the other ends of this pipe; it closes when the last of them has gone.
+  CHECK(process.wait().status == 128 + SIGKILL);
+}

@@ -1,0 +1,119 @@
+// One node a process, as launchers start them.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "cli/program.h"
+#include "support/skip.h"
+
+using namespace sotto::test;
+
+namespace {
+
+std::string any_network() {
+  for (const char* name : {"zmq", "gloo"}) {
+    if (has_transport(name)) {
+      return name;
+    }
+  }
+  return {};
+}
+
+const Arguments kRun = {"--rounds", "5", "--json", "-"};
+
+nlohmann::json digests_in_one_process() {
+  return run(small_train(kRun)).json().at("parameters_sha256");
+}
+
+/// Ports that nobody has, for a moment at least.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace
+
+TEST_CASE("four processes with RANK and WORLD_SIZE are one run, and node 0 reports") {
+  const std::string transport = any_network();
+  if (transport.empty()) {
+    SOTTO_SKIP("built without Gloo and ZeroMQ");
+  }
+  const Scratch meeting;
+  const bool tcp = has_transport("zmq");
+  const std::string port = std::to_string(free_port());
+  std::vector<std::unique_ptr<Process>> nodes;
+  for (int rank = 0; rank < 4; ++rank) {
+    Arguments words = kRun;
+    words.insert(words.end(), {"--transport", transport});
+    if (!tcp) {
+      words.insert(words.end(), {"--rendezvous", "file:" + meeting.path().string()});
+    }
+    nodes.push_back(std::make_unique<Process>(command(small_train(words)),
+                                              Variables{{"RANK", std::to_string(rank)},
+                                                        {"WORLD_SIZE", "4"},
+                                                        {"MASTER_ADDR", "127.0.0.1"},
+                                                        {"MASTER_PORT", port}}));
+  }
+  CHECK(nodes[0]->wait().json().at("parameters_sha256") == digests_in_one_process());
+  for (std::size_t rank = 1; rank < 4; ++rank) {
+    const auto ended = nodes[rank]->wait();
+    CAPTURE(ended.err);
+    CHECK(ended.status == 0);
+    CHECK(ended.out.empty());
+  }
+}
+
+TEST_CASE("mpirun launches a run") {
+  if (std::system("command -v mpirun > /dev/null 2>&1") != 0) {
+    SOTTO_SKIP("no mpirun");
+  }
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Arguments words = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "4"};
+  const auto train = command(small_train(kRun));
+  words.insert(words.end(), train.begin(), train.end());
+  const auto ended = Process(words, {{"MASTER_PORT", std::to_string(free_port())}}).wait();
+  CHECK(ended.json().at("parameters_sha256") == digests_in_one_process());
+}
+
+TEST_CASE("a launched node refuses what contradicts its launcher, and does not wait for ever") {
+  const Variables launcher = {{"RANK", "1"}, {"WORLD_SIZE", "3"}};
+  const auto refused = [&](const Arguments& words) {
+    const auto ended = run(small_train(words), launcher);
+    CHECK(ended.status == 2);
+    return ended.err;
+  };
+  CHECK(contains(refused({}), "WORLD_SIZE say that the job has 3 nodes"));
+  CHECK(contains(refused({"--transport", "inproc"}), "3 nodes"));
+  const Variables four = {{"RANK", "1"}, {"WORLD_SIZE", "4"}};
+  const auto threads = run(small_train({"--transport", "inproc"}), four);
+  CHECK(threads.status == 2);
+  CHECK(contains(threads.err, "--local"));
+  CHECK(run(small_train({"--local", "--rounds", "1", "--quiet"}), four).status == 0);
+  if (any_network().empty()) {
+    return;
+  }
+  const auto nowhere = run(small_train({}), four);
+  CHECK(nowhere.status == 2);
+  CHECK(contains(nowhere.err, "MASTER_ADDR"));
+
+  const Scratch meeting;
+  const auto alone = run({"train", "--task", "digits,train=320,test=100", "--timeout", "0.2",
+                          "--rendezvous", "file:" + meeting.path().string()},
+                         four);
+  CHECK(alone.status == 1);
+  CHECK(contains(alone.err, "waiting for node 0"));
+}

@@ -1,0 +1,214 @@
+// Training runs: the result, the same bits over every transport, and refused requests.
+#include <cmath>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/program.h"
+#include "support/skip.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+
+TEST_CASE("the JSON result has what users and scripts rely on, and stands alone") {
+  const auto result =
+      run(small_train({"--rounds", "7", "--eval-every", "3", "--json", "-"})).json();
+  CHECK(result.at("sotto") == SOTTO_VERSION);
+  CHECK(result.at("nodes") == 4);
+  CHECK(result.at("rounds") == 7);
+  const auto dimension = result.at("dimension").get<std::size_t>();
+  CHECK(dimension == 7850);
+  CHECK(result.at("config").at("algorithm") == "dcd");
+  // The full specification, all parameters filled in.
+  CHECK(contains(result.at("config").at("compressor").get<std::string>(), "chunk="));
+  CHECK(result.at("config").at("seed") == 0);
+
+  REQUIRE(result.at("bytes_per_edge").size() == 8);
+  std::map<int, std::uint64_t> sums;
+  for (const auto& edge : result.at("bytes_per_edge")) {
+    CHECK(edge.at("from") != edge.at("to"));
+    sums[edge.at("from").get<int>()] += edge.at("bytes").get<std::uint64_t>();
+  }
+  for (int node = 0; node < 4; ++node) {
+    CHECK(result.at("bytes_sent_per_node").at(static_cast<std::size_t>(node)) == sums[node]);
+    CHECK(result.at("frames_sent_per_node").at(static_cast<std::size_t>(node)) == 14);
+  }
+  const auto& history = result.at("history");
+  REQUIRE(history.size() == 3);
+  CHECK(history[0].at("round") == 3);
+  CHECK(history[2].at("round") == 7);
+  for (const auto& point : history) {
+    CHECK(point.at("time_s").get<double>() >= 0);
+    CHECK(point.at("loss").get<double>() > 0);
+    CHECK(point.at("accuracy").get<double>() <= 1);
+  }
+  CHECK(history[2].at("bytes_per_node") == static_cast<double>(sums[0]));
+  CHECK(result.at("final").at("loss") == history[2].at("loss"));
+  CHECK(result.at("final").at("consensus_distance").get<double>() > 0);
+  for (const char* part : {"wall_s", "compute_s", "encode_s", "wait_s"}) {
+    CHECK(result.at("time").at(part).get<double>() >= 0);
+  }
+  REQUIRE(result.at("parameters_sha256").size() == 4);
+  CHECK(result.at("parameters_sha256")[0].get<std::string>().size() == 64);
+}
+
+TEST_CASE("a table goes to standard output unless it is wanted quiet") {
+  const Scratch scratch;
+  const auto file = (scratch.path() / "result.json").string();
+  const auto shown = run(small_train({"--rounds", "2", "--json", file}));
+  CHECK(shown.status == 0);
+  CHECK(contains(shown.out, "accuracy"));
+  CHECK(shown.err.empty());
+  CHECK(json::parse(std::ifstream(file)).at("rounds") == 2);
+  CHECK(run(small_train({"--rounds", "2", "--quiet"})).out.empty());
+}
+
+TEST_CASE("a run gives the same models over every transport, whether or not it overlaps") {
+  const auto result = [](const std::string& algorithm, const std::string& transport,
+                         const char* overlap) {
+    return run(small_train({"--rounds", "6", "--algorithm", algorithm, "--transport", transport,
+                            "--overlap", overlap, "--json", "-"}))
+        .json();
+  };
+  for (const std::string algorithm : {"allreduce", "dpsgd", "dcd", "deepsqueeze", "choco"}) {
+    CAPTURE(algorithm);
+    const auto inproc = result(algorithm, "inproc", "on");
+    for (const std::string transport : {"inproc", "gloo", "zmq"}) {
+      CAPTURE(transport);
+      if (!has_transport(transport)) {
+        continue;
+      }
+      const auto other = result(algorithm, transport, "off");
+      CHECK(other.at("parameters_sha256") == inproc.at("parameters_sha256"));
+      CHECK(other.at("bytes_per_edge") == inproc.at("bytes_per_edge"));
+      CHECK(other.at("final") == inproc.at("final"));
+    }
+  }
+}
+
+TEST_CASE("the same seed gives the same run, another seed another") {
+  const auto digest = [](const char* seed) {
+    return run(small_train({"--rounds", "3", "--seed", seed, "--json", "-"}))
+        .json()
+        .at("parameters_sha256");
+  };
+  CHECK(digest("5") == digest("5"));
+  CHECK(digest("5") != digest("6"));
+}
+
+TEST_CASE("a resumed run ends as an uninterrupted one, over threads and over processes") {
+  const auto whole =
+      run(small_train({"--rounds", "12", "--momentum", "0.9", "--json", "-"})).json();
+  for (const std::string transport : {"inproc", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const Scratch scratch;
+    const auto part = [&](const Arguments& more) {
+      Arguments all = {"--momentum",   "0.9", "--checkpoint", scratch.path().string(),
+                       "--json",       "-",   "--transport",  transport,
+                       "--eval-every", "3"};
+      all.insert(all.end(), more.begin(), more.end());
+      return run(small_train(all));
+    };
+    CHECK(part({"--rounds", "7"}).json().at("rounds") == 7);
+    const auto resumed = part({"--rounds", "12", "--resume"}).json();
+    CHECK(resumed.at("parameters_sha256") == whole.at("parameters_sha256"));
+    CHECK(resumed.at("bytes_per_edge") == whole.at("bytes_per_edge"));
+    CHECK(resumed.at("final") == whole.at("final"));
+    const auto other = part({"--rounds", "14", "--resume", "--lr", "0.2"});
+    CHECK(other.status == 2);
+    CHECK(contains(other.err, "lr is 0.2 here and 0.1 there"));
+  }
+}
+
+TEST_CASE("final models are dumped, and a run can start from them") {
+  const Scratch scratch;
+  const auto file = (scratch.path() / "models.csv").string();
+  CHECK(run(small_train({"--rounds", "4", "--quiet", "--dump-parameters", file})).status == 0);
+  std::ifstream rows(file);
+  int count = 0;
+  for (std::string row; std::getline(rows, row); ++count) {
+    CHECK(std::count(row.begin(), row.end(), ',') == 7849);
+  }
+  CHECK(count == 4);
+  const auto fresh = run(small_train({"--rounds", "1", "--json", "-"})).json();
+  const auto warm = run(small_train({"--rounds", "1", "--init", file, "--json", "-"})).json();
+  CHECK(warm.at("final").at("loss").get<double>() < fresh.at("final").at("loss").get<double>());
+}
+
+TEST_CASE("wrong requests are refused with status 2, what is wrong, and what would do") {
+  struct Case {
+    Arguments words;
+    std::string says;
+  };
+  const Case cases[] = {
+      {{"--nodes", "0"}, "at least one is needed"},
+      {{"--nodes", "many"}, "--nodes"},
+      {{"--lr"}, "--lr"},
+      {{"--lr", "-1"}, "-1"},
+      {{"--compressor", "zip"}, "zip"},
+      {{"--compressor", "quant:99"}, "99"},
+      {{"--algorithm", "sgdx"}, "deepsqueeze"},
+      {{"--algorithm", "dcd", "--compressor", "topk:0.1"}, "unbiased"},
+      {{"--algorithm", "deepsqueeze", "--compressor", "sign,scale=l2"}, "contraction"},
+      {{"--topology", "hypercube", "--nodes", "6"}, "hypercube"},
+      {{"--topology", "exponential", "--algorithm", "choco"}, "symmetric"},
+      {{"--topology", "ring", "--weighting", "heavy"}, "heavy"},
+      {{"--transport", "nccl"}, "nccl"},
+      {{"--transport", "carrier-pigeon"}, "inproc"},
+      {{"--task", "mnist:/nowhere"}, "/nowhere"},
+      {{"--task", "words"}, "words"},
+      {{"--task", "quadratic:/nowhere.json"}, "/nowhere.json"},
+      {{"--model", "mlp:0"}, "mlp:0"},
+      {{"--batch", "0"}, "batch"},
+      {{"--partition", "dirichlet:0"}, "dirichlet:0"},
+      {{"--rounds", "0"}, "--rounds"},
+      {{"--epochs", "-1"}, "--epochs"},
+      {{"--epochs", "1", "--rounds", "1"}, "--rounds"},
+      {{"--schedule", "steep"}, "steep"},
+      {{"--overlap", "maybe"}, "maybe"},
+      {{"--timeout", "0"}, "--timeout"},
+      {{"--init", "/nowhere.csv"}, "/nowhere.csv"},
+      {{"--json", "/nowhere/x.json"}, "/nowhere/x.json"},
+      {{"--dump-parameters", "/nowhere/x.csv"}, "/nowhere/x.csv"},
+      {{"--checkpoint", "/proc/none"}, "/proc/none"},
+      {{"--resume"}, "--checkpoint"},
+      {{"--rendezvous", "file:/tmp"}, "WORLD_SIZE"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.says);
+    Arguments words = {"train", "--quiet"};
+    if (one.words[0] != "--task") {
+      words.insert(words.end(), {"--task", "digits,train=320,test=100"});
+    }
+    words.insert(words.end(), one.words.begin(), one.words.end());
+    const auto ended = run(words);
+    CHECK(ended.status == 2);
+    CHECK(ended.out.empty());
+    CAPTURE(ended.err);
+    CHECK(contains(ended.err, one.says));
+  }
+}
+
+TEST_CASE("a contract may be violated when the user says so") {
+  const auto ended = run(small_train({"--rounds", "3", "--algorithm", "dcd", "--compressor",
+                                      "topk:0.5", "--allow-contract-violation", "--json", "-"}));
+  CHECK(ended.status == 0);
+}
+
+TEST_CASE("a run that diverges fails by name and does not hang") {
+  for (const std::string transport : {"inproc", "gloo", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const auto ended = run(small_train({"--rounds", "500", "--lr", "10", "--weight-decay", "1",
+                                        "--quiet", "--transport", transport}));
+    CHECK(ended.status == 1);
+    CAPTURE(ended.err);
+    CHECK(contains(ended.err, "the run failed: node "));
+    CHECK(contains(ended.err, "finite"));
+  }
+}
