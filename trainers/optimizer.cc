@@ -54,7 +54,7 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
         "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
         "URL: tcp://HOST:PORT, file:DIRECTORY or redis://HOST:PORT/PREFIX");
   }
-  return make_store(options.rendezvous, options.rank);
+  return make_store(options.rendezvous, options.rank, options.insecure);
 }
 
 /// A fingerprint of all weights: a graph from a file may differ from host to host.
