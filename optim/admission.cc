@@ -122,6 +122,16 @@ std::string_view lacking(GraphNeed need, const GraphProperties& graph) {
   return {};
 }
 
+/// A graph that `info` takes where `graph` lacks something.
+std::string graph_advice(const AlgorithmInfo& info, const GraphProperties& graph) {
+  if (info.graph == GraphNeed::column_stochastic) {
+    return "use a strongly connected graph whose senders split their mass, e.g. with --weighting "
+           "shares";
+  }
+  return fmt::format("use an undirected graph with Metropolis weights, e.g. ring{}",
+                     graph.directed ? ", or pushsum, which takes directed graphs" : "");
+}
+
 void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (info.graph == GraphNeed::any) {
     return;
@@ -143,11 +153,12 @@ void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (setup.allow_contract_violation) {
     return;
   }
-  if (const auto why = lacking(info.graph, properties(graph)); !why.empty()) {
-    refuse("topology", graph.name(),
-           fmt::format("{} needs a connected graph with a {} mixing matrix, and {}; use an "
-                       "undirected graph with Metropolis weights, e.g. ring, {}",
-                       info.name, graph_need_name(info.graph), why, kOrAllow));
+  const GraphProperties found = properties(graph);
+  if (const auto why = lacking(info.graph, found); !why.empty()) {
+    refuse(
+        "topology", graph.name(),
+        fmt::format("{} needs a connected graph with a {} mixing matrix, and {}; {}, {}", info.name,
+                    graph_need_name(info.graph), why, graph_advice(info, found), kOrAllow));
   }
 }
 
@@ -168,7 +179,9 @@ void choose_consensus_stepsize(const AlgorithmInfo& info, AlgorithmSetup& setup)
 
 void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
           std::vector<std::string>& warnings) {
-  if (info.graph == GraphNeed::any || setup.nodes == 1) {
+  // ρ of a matrix whose rows do not sum to 1 says nothing of how fast push-sum's ratios agree.
+  if (info.graph == GraphNeed::any || setup.nodes == 1 ||
+      (info.graph == GraphNeed::column_stochastic && !properties(*setup.topology).row_stochastic)) {
     return;
   }
   const Spectrum figures = spectrum(*setup.topology);

@@ -12,6 +12,7 @@ enum class AlgorithmId : std::uint16_t {
   ecd = 4,
   deepsqueeze = 5,
   choco = 6,
+  pushsum = 9,
 };
 
 }  // namespace sotto

@@ -37,16 +37,7 @@ void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange
   plan_ = plan;
   sent_bytes_ = payload_bytes;
   open_ = true;
-  const auto frame = seal_frame({.run_id = node_.run_id(),
-                                 .algorithm = static_cast<std::uint16_t>(node_.id()),
-                                 .compressor = node_.compressor().wire_id(),
-                                 .round = plan.tag.round,
-                                 .sender = node_.rank(),
-                                 .phase = plan.tag.phase,
-                                 .bucket = plan.tag.bucket,
-                                 .elements = plan.elements_out,
-                                 .payload_bytes = payload_bytes},
-                                outgoing_);
+  const auto frame = seal(outgoing_);
   out.tag = plan.tag;
   out.sends.clear();
   out.receives.clear();
@@ -57,6 +48,19 @@ void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange
     slots_[edge].arrived = false;
     out.receives.push_back({plan.from[edge].peer, slots_[edge].frame});
   }
+}
+
+std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame) const {
+  return seal_frame({.run_id = node_.run_id(),
+                     .algorithm = static_cast<std::uint16_t>(node_.id()),
+                     .compressor = node_.compressor().wire_id(),
+                     .round = plan_.tag.round,
+                     .sender = node_.rank(),
+                     .phase = plan_.tag.phase,
+                     .bucket = plan_.tag.bucket,
+                     .elements = plan_.elements_out,
+                     .payload_bytes = sent_bytes_},
+                    frame);
 }
 
 std::span<const std::byte> Mailbox::sent() const {

@@ -42,6 +42,12 @@ class Mailbox {
   /// that carries it to all of plan.to and brings one frame from each of plan.from.
   void post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange& out);
 
+  /// Seals a further frame of the exchange just posted, whose payload is as long as the one posted
+  /// and stands at `frame[kFrameHeaderBytes …]`: for a peer that is to get other bytes. The frame
+  /// is the caller's, stays untouched while the exchange is under way, and is returned cut to
+  /// length.
+  std::span<const std::byte> seal(std::span<std::byte> frame) const;
+
   /// An exchange is under way.
   bool open() const { return open_; }
   Round round() const { return plan_.tag.round; }

@@ -18,6 +18,7 @@
 #include <sotto/optim/dcd_psgd.h>
 #include <sotto/optim/deep_squeeze.h>
 #include <sotto/optim/ecd_psgd.h>
+#include <sotto/optim/push_sum.h>
 
 namespace sotto {
 namespace {
@@ -112,6 +113,19 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "topk:0.1",
                   .wire_id = wire_id(AlgorithmId::choco),
                   .build = build<ChocoSgd>},
+    AlgorithmInfo{.name = "pushsum",
+                  .title = "Push-sum, stochastic gradient push on directed graphs",
+                  .paper = "He et al. 2019, arXiv:1910.04956; Assran et al. 2018, arXiv:1811.10792",
+                  .rule = "x_i ← Σ_j P_ij (x_j − γ ∇f_j(z_j)); ω_i ← Σ_j P_ij ω_j; z_i = x_i / ω_i",
+                  .summary = "directed and changing graphs; its compressed form is sotto's own",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::column_stochastic,
+                  .time_varying = true,
+                  .consensus_stepsize = true,
+                  .memory = "4",
+                  .default_compressor = "none",
+                  .wire_id = wire_id(AlgorithmId::pushsum),
+                  .build = build<PushSum>},
 };
 
 std::vector<std::string_view> names() {

@@ -37,6 +37,11 @@ struct ClusterOptions {
   double initial_scale = 1;  ///< all nodes start from this times the same N(0, 1) vector
 };
 
+/// The graph that options.topology names, with weights that the algorithm takes.
+inline std::shared_ptr<const Topology> cluster_topology(const ClusterOptions& options) {
+  return make_topology(options.topology, static_cast<int>(options.nodes));
+}
+
 /// The setup of one node, to be changed before make_algorithm.
 inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank,
                                  std::span<float> parameters,
@@ -71,8 +76,11 @@ using Wrap = std::function<std::unique_ptr<Algorithm>(std::unique_ptr<Algorithm>
 class Cluster {
  public:
   explicit Cluster(const ClusterOptions& options, const Wrap& wrap = {})
+      : Cluster(options, cluster_topology(options), wrap) {}
+
+  Cluster(const ClusterOptions& options, const std::shared_ptr<const Topology>& topology,
+          const Wrap& wrap = {})
       : driver(options.delivery), x(options.nodes, std::vector<float>(options.dimension)) {
-    const auto topology = make_topology(options.topology, static_cast<int>(options.nodes));
     for (std::size_t rank = 0; rank < options.nodes; ++rank) {
       RandomStream stream({.seed = options.seed, .purpose = Purpose::initialize});
       for (float& value : x[rank]) {
