@@ -132,6 +132,21 @@ std::string graph_advice(const AlgorithmInfo& info, const GraphProperties& graph
                      graph.directed ? ", or pushsum, which takes directed graphs" : "");
 }
 
+/// The bound on λ_n, for algorithms whose theory has one.
+void admit_eigenvalues(const AlgorithmInfo& info, const Topology& graph) {
+  if (info.eigenvalues_above <= -1) {
+    return;
+  }
+  constexpr double kResolution = 1e-6;  // weights are float32 values
+  const double least = spectrum(graph).lambda_min;
+  if (least <= info.eigenvalues_above + kResolution) {
+    refuse("topology", graph.name(),
+           fmt::format("{} needs every eigenvalue of the mixing matrix above {:.4g}, and λ_n is "
+                       "{:.4g}; mix with (I + W) / 2 (--lazy), {}",
+                       info.name, info.eigenvalues_above, least, kOrAllow));
+  }
+}
+
 void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (info.graph == GraphNeed::any) {
     return;
@@ -160,6 +175,7 @@ void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
         fmt::format("{} needs a connected graph with a {} mixing matrix, and {}; {}, {}", info.name,
                     graph_need_name(info.graph), why, graph_advice(info, found), kOrAllow));
   }
+  admit_eigenvalues(info, graph);
 }
 
 void choose_consensus_stepsize(const AlgorithmInfo& info, AlgorithmSetup& setup) {

@@ -13,6 +13,7 @@ enum class AlgorithmId : std::uint16_t {
   deepsqueeze = 5,
   choco = 6,
   pushsum = 9,
+  d2 = 10,
 };
 
 }  // namespace sotto

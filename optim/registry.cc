@@ -14,6 +14,7 @@
 #include <sotto/optim/algorithm_id.h>
 #include <sotto/optim/all_reduce.h>
 #include <sotto/optim/choco_sgd.h>
+#include <sotto/optim/d2.h>
 #include <sotto/optim/d_psgd.h>
 #include <sotto/optim/dcd_psgd.h>
 #include <sotto/optim/deep_squeeze.h>
@@ -126,6 +127,18 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::pushsum),
                   .build = build<PushSum>},
+    AlgorithmInfo{.name = "d2",
+                  .title = "D², for nodes with different data",
+                  .paper = "Tang et al. 2018, arXiv:1803.07068",
+                  .rule = "X_{t+1} = W (2 X_t − X_{t−1} − γ G_t + γ G_{t−1})",
+                  .summary = "as dpsgd, where the nodes' data differ much",
+                  .contract = ContractKind::exact,
+                  .graph = GraphNeed::symmetric,
+                  .eigenvalues_above = -1.0 / 3,
+                  .memory = "4",
+                  .default_compressor = "none",
+                  .wire_id = wire_id(AlgorithmId::d2),
+                  .build = build<D2>},
 };
 
 std::vector<std::string_view> names() {

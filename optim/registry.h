@@ -27,6 +27,7 @@ struct AlgorithmInfo {
   std::string_view summary;  ///< when to use it
   ContractKind contract = ContractKind::any;
   GraphNeed graph = GraphNeed::any;
+  double eigenvalues_above = -1;      ///< λ_n of a symmetric W must be larger (D²: −⅓)
   bool time_varying = false;          ///< takes graphs that change between rounds
   bool overlaps = false;              ///< its exchange hides behind a gradient exactly
   bool consensus_stepsize = false;    ///< has the parameter η

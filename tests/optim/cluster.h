@@ -39,7 +39,8 @@ struct ClusterOptions {
 
 /// The graph that options.topology names, with weights that the algorithm takes.
 inline std::shared_ptr<const Topology> cluster_topology(const ClusterOptions& options) {
-  return make_topology(options.topology, static_cast<int>(options.nodes));
+  const bool lazy = algorithm_info(options.algorithm).eigenvalues_above > -1;
+  return make_topology(options.topology, static_cast<int>(options.nodes), {.lazy = lazy});
 }
 
 /// The setup of one node, to be changed before make_algorithm.

@@ -28,7 +28,7 @@ std::string refusal(const ClusterOptions& options, std::shared_ptr<const Topolog
 }
 
 std::string refusal(const ClusterOptions& options) {
-  return refusal(options, make_topology(options.topology, static_cast<int>(options.nodes)));
+  return refusal(options, cluster_topology(options));
 }
 
 bool mentions(const std::string& text, std::initializer_list<std::string_view> parts) {
@@ -135,6 +135,22 @@ TEST_CASE("a graph without the property that the algorithm needs is refused by t
       CHECK(mentions(verdict(varying, true), {"topology: 'varying'", "changes between rounds"}));
     }
   }
+}
+
+TEST_CASE("D² refuses a graph with an eigenvalue of −⅓ or less by that eigenvalue") {
+  ClusterOptions options{.algorithm = "d2"};
+  const auto why = refusal(options, make_topology("ring", 8));
+  CAPTURE(why);
+  CHECK(mentions(
+      why, {"topology: 'ring'", "d2", "λ_n is -0.3333", "--lazy", "--allow-contract-violation"}));
+  CHECK(refusal(options, make_topology("ring", 8, {.lazy = true})).empty());
+  options.nodes = 5;
+  CHECK(refusal(options, make_topology("ring", 5)).empty());
+  const auto swap = graph("swap", 2, {{{0, 1, 1}, {1, 0, 1}}});
+  options.nodes = 2;
+  CHECK(mentions(refusal(options, swap), {"λ_n is -1"}));
+  options.allow_contract_violation = true;
+  CHECK(refusal(options, swap).empty());
 }
 
 TEST_CASE("a graph of another size, or none, is refused even where violations are allowed") {

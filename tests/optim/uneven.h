@@ -29,9 +29,12 @@ class Uneven {
   void operator()(Rank rank, Round /*round*/, std::span<const float> x, std::span<float> g) const {
     const auto i = static_cast<std::size_t>(rank);
     for (std::size_t k = 0; k < x.size(); ++k) {
-      g[k] = static_cast<float>(h_[i][k] * (static_cast<double>(x[k]) - c_[i][k]));
+      g[k] = static_cast<float>(slope(i, k, static_cast<double>(x[k])));
     }
   }
+
+  /// ∂f_i/∂x_k at x_k = x
+  double slope(std::size_t i, std::size_t k, double x) const { return h_[i][k] * (x - c_[i][k]); }
 
   /// f(x) − min f, where f is the mean of all f_i.
   template <typename T>

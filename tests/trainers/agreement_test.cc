@@ -67,6 +67,7 @@ void check_transport(const std::string& transport) {
 
     auto options = options_for(kNodes, make_memory_store());
     options.algorithm = pairing.algorithm;
+    options.lazy = algorithm_info(pairing.algorithm).eigenvalues_above > -1;
     options.compressor = pairing.compressor;
     options.step_rule = cluster_options(pairing).step;
     options.transport = transport;

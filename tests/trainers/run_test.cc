@@ -145,6 +145,7 @@ TEST_CASE("a resumed run ends as an uninterrupted one, bit for bit, for every al
       const Scratch scratch;
       auto options = run_options(20);
       options.optimizer.algorithm = info.name;
+      options.optimizer.lazy = info.eigenvalues_above > -1;
       options.optimizer.step_rule.rule = rule;
       options.optimizer.step_rule.momentum = options.optimizer.step_rule.rule == "sgd" ? 0.9 : 0;
       const RunResult whole = completed(options);
