@@ -14,6 +14,7 @@ enum class AlgorithmId : std::uint16_t {
   choco = 6,
   pushsum = 9,
   d2 = 10,
+  beer = 11,
 };
 
 }  // namespace sotto

@@ -13,6 +13,7 @@
 #include <sotto/optim/admission.h>
 #include <sotto/optim/algorithm_id.h>
 #include <sotto/optim/all_reduce.h>
+#include <sotto/optim/beer.h>
 #include <sotto/optim/choco_sgd.h>
 #include <sotto/optim/d2.h>
 #include <sotto/optim/d_psgd.h>
@@ -139,6 +140,22 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::d2),
                   .build = build<D2>},
+    AlgorithmInfo{
+        .name = "beer",
+        .title = "BEER, compressed gradient tracking",
+        .paper = "Zhao et al. 2022, arXiv:2201.13320",
+        .rule = "V ← V + η G (W − I) + ∇_t − ∇_{t−1}; X ← X + η H (W − I) − γ V; "
+                "G ← G + C(V − G); H ← H + C(X − H)",
+        .summary = "any contraction where the nodes' data differ much; two messages a round",
+        .contract = ContractKind::contraction,
+        .graph = GraphNeed::symmetric,
+        .overlaps = true,
+        .consensus_stepsize = true,
+        .consensus_stepsize_cap = 0.5,
+        .memory = "7",
+        .default_compressor = "topk:0.1",
+        .wire_id = wire_id(AlgorithmId::beer),
+        .build = build<Beer>},
 };
 
 std::vector<std::string_view> names() {
