@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <memory>
@@ -101,6 +102,15 @@ std::optional<Resolved> find_host(const std::string& name) {
   return std::nullopt;
 }
 
+/// True when a server of this machine can listen there.
+bool is_ours(const Resolved& address) {
+  const int probe = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool bound = ::bind(probe, reinterpret_cast<const sockaddr*>(&address.storage),
+                            sizeof address.storage) == 0;
+  ::close(probe);
+  return bound;
+}
+
 }  // namespace
 
 std::string Address::endpoint(std::string_view port) const {
@@ -123,6 +133,9 @@ Address resolve_bind_address(std::string_view field, const std::string& text, bo
     refuse(field, text,
            "it lies beyond loopback, and this transport does not encrypt. Bind 127.0.0.1, or allow "
            "plain text with --insecure");
+  }
+  if (!is_ours(*found)) {
+    refuse(field, text, "this machine does not have this address");
   }
   return {found->numeric(), found->ipv6()};
 }

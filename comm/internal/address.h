@@ -15,8 +15,8 @@ struct Address {
 };
 
 /// Resolves an address, a host name or a network interface. Throws Error naming `field` when it is
-/// none of these, when it is a wildcard (peers could not reach it), or when it lies beyond loopback
-/// and `insecure` is not set: nothing here encrypts.
+/// none of these, when it is a wildcard (peers could not reach it), when it lies beyond loopback
+/// and `insecure` is not set (nothing here encrypts), or when this machine does not have it.
 Address resolve_bind_address(std::string_view field, const std::string& text, bool insecure);
 
 /// Resolves an address or a host name, IPv4 before IPv6. Throws Error naming `field` otherwise.

@@ -22,13 +22,23 @@ std::string list_ranks(std::span<const Rank> ranks) {
 Ledger::Ledger(const TransportOptions& options)
     : to_(options.to), from_(options.from), max_frame_bytes_(options.max_frame_bytes) {}
 
-void Ledger::check_fits(const Exchange& exchange) const {
+bool Ledger::Open::sends_to(Rank peer) const {
+  return std::find(unsent.begin(), unsent.end(), peer) != unsent.end();
+}
+
+bool Ledger::Open::hears(Rank peer) const {
+  return std::any_of(unreceived.begin(), unreceived.end(),
+                     [&](const Receive& receive) { return receive.from == peer; });
+}
+
+void Ledger::check_fits(const Exchange& exchange) {
   Rank before = -1;
   for (const Send& send : exchange.sends) {
     check(send.to > before, "an exchange's sends are sorted, one a peer");
     check(std::binary_search(to_.begin(), to_.end(), send.to), "a send goes to a declared peer");
     check(send.frame.size() >= kFrameHeaderBytes && send.frame.size() <= max_frame_bytes_,
           "a frame is at most as long as declared");
+    check(find_send(send.to, exchange.tag) == open_.end(), "a frame is sent once");
     before = send.to;
   }
   before = -1;
@@ -37,23 +47,19 @@ void Ledger::check_fits(const Exchange& exchange) const {
     check(std::binary_search(from_.begin(), from_.end(), receive.from),
           "a receive is from a declared peer");
     check(receive.buffer.size() >= kFrameHeaderBytes, "a receive has room for a frame");
+    check(find_receive(receive.from, exchange.tag) == open_.end(), "a frame is received once");
     before = receive.from;
   }
 }
 
 Status Ledger::open(const Exchange& exchange) {
   check_fits(exchange);
-  check(find(exchange.tag) == open_.end(), "tags of open exchanges differ");
   Open opened{.tag = exchange.tag, .unsent = {}, .unreceived = exchange.receives};
   for (const Send& send : exchange.sends) {
     opened.unsent.push_back(send.to);
   }
   for (const auto& [peer, reason] : lost_) {
-    const bool needed =
-        std::binary_search(opened.unsent.begin(), opened.unsent.end(), peer) ||
-        std::any_of(opened.unreceived.begin(), opened.unreceived.end(),
-                    [&, gone = peer](const Receive& receive) { return receive.from == gone; });
-    if (needed) {
+    if (opened.sends_to(peer) || opened.hears(peer)) {
       return {Fault::peer_lost, fmt::format("rank {} is gone: {}", peer, reason)};
     }
   }
@@ -66,9 +72,16 @@ Status Ledger::open(const Exchange& exchange) {
   return {};
 }
 
-std::vector<Ledger::Open>::iterator Ledger::find(const ExchangeTag& tag) {
-  return std::find_if(open_.begin(), open_.end(),
-                      [&](const Open& exchange) { return exchange.tag == tag; });
+Ledger::OpenExchange Ledger::find_receive(Rank from, const ExchangeTag& tag) {
+  return std::find_if(open_.begin(), open_.end(), [&](const Open& exchange) {
+    return exchange.tag == tag && exchange.hears(from);
+  });
+}
+
+Ledger::OpenExchange Ledger::find_send(Rank to, const ExchangeTag& tag) {
+  return std::find_if(open_.begin(), open_.end(), [&](const Open& exchange) {
+    return exchange.tag == tag && exchange.sends_to(to);
+  });
 }
 
 std::optional<std::span<std::byte>> Ledger::room(Rank from, const ExchangeTag& tag) const {
@@ -91,11 +104,9 @@ bool Ledger::stale(Rank from, const ExchangeTag& tag) const {
 }
 
 void Ledger::received(Rank from, const ExchangeTag& tag, std::size_t bytes) {
-  const auto exchange = find(tag);
-  check(exchange != open_.end(), "a received frame belongs to an open exchange");
-  const auto erased = std::erase_if(exchange->unreceived,
-                                    [&](const Receive& receive) { return receive.from == from; });
-  check(erased == 1, "a received frame was awaited");
+  const auto exchange = find_receive(from, tag);
+  check(exchange != open_.end(), "a received frame was awaited");
+  std::erase_if(exchange->unreceived, [&](const Receive& receive) { return receive.from == from; });
   events_.push_back({.kind = TransportEvent::Kind::frame,
                      .tag = tag,
                      .peer = from,
@@ -105,13 +116,13 @@ void Ledger::received(Rank from, const ExchangeTag& tag, std::size_t bytes) {
 }
 
 void Ledger::sent(Rank to, const ExchangeTag& tag) {
-  const auto exchange = find(tag);
-  check(exchange != open_.end(), "a sent frame belongs to an open exchange");
-  check(std::erase(exchange->unsent, to) == 1, "a sent frame was due");
+  const auto exchange = find_send(to, tag);
+  check(exchange != open_.end(), "a sent frame was due");
+  std::erase(exchange->unsent, to);
   finish_if_done(exchange);
 }
 
-void Ledger::finish_if_done(std::vector<Open>::iterator exchange) {
+void Ledger::finish_if_done(OpenExchange exchange) {
   if (!exchange->done()) {
     return;
   }
@@ -135,17 +146,14 @@ void Ledger::lose(Rank peer, std::string reason) {
 }
 
 bool Ledger::awaits(Rank from) const {
-  return std::any_of(open_.begin(), open_.end(), [&](const Open& exchange) {
-    return std::any_of(exchange.unreceived.begin(), exchange.unreceived.end(),
-                       [&](const Receive& receive) { return receive.from == from; });
-  });
+  return std::any_of(open_.begin(), open_.end(),
+                     [&](const Open& exchange) { return exchange.hears(from); });
 }
 
 bool Ledger::needs(Rank peer) const {
-  return awaits(peer) || std::any_of(open_.begin(), open_.end(), [&](const Open& exchange) {
-           return std::find(exchange.unsent.begin(), exchange.unsent.end(), peer) !=
-                  exchange.unsent.end();
-         });
+  return std::any_of(open_.begin(), open_.end(), [&](const Open& exchange) {
+    return exchange.hears(peer) || exchange.sends_to(peer);
+  });
 }
 
 TransportEvent Ledger::take_event() {

@@ -29,8 +29,9 @@ class Ledger {
   /// Keeps `to`, `from` and `max_frame_bytes` of the options.
   explicit Ledger(const TransportOptions& options);
 
-  /// Opens an exchange; one without peers is done at once. Fault::peer_lost, and nothing opened,
-  /// when one of its peers is gone. That its peers, sizes and order fit is the caller's invariant.
+  /// Opens an exchange, or a part of one: parts under one tag differ in their sends and receives.
+  /// One without peers is done at once. Fault::peer_lost, and nothing opened, when one of its peers
+  /// is gone. That its peers, sizes and order fit is the caller's invariant.
   Status open(const Exchange& exchange);
 
   /// The posted room for a frame of `from` under `tag`, if its receive is posted and not yet
@@ -64,11 +65,15 @@ class Ledger {
     std::vector<Rank> unsent;
     std::vector<Receive> unreceived;
     bool done() const { return unsent.empty() && unreceived.empty(); }
+    bool sends_to(Rank peer) const;
+    bool hears(Rank peer) const;
   };
 
-  void check_fits(const Exchange& exchange) const;
-  std::vector<Open>::iterator find(const ExchangeTag& tag);
-  void finish_if_done(std::vector<Open>::iterator exchange);
+  void check_fits(const Exchange& exchange);
+  using OpenExchange = std::vector<Open>::iterator;
+  OpenExchange find_receive(Rank from, const ExchangeTag& tag);
+  OpenExchange find_send(Rank to, const ExchangeTag& tag);
+  void finish_if_done(OpenExchange exchange);
 
   std::vector<Rank> to_;
   std::vector<Rank> from_;

@@ -1,0 +1,65 @@
+#include "dispatcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ledger.h"
+
+namespace sotto::internal {
+
+Status Dispatcher::post(const ExchangeTag& tag, std::vector<Receive> receives,
+                        std::vector<TimedSend> sends) {
+  const auto now = Deadline::Clock::now();
+  Exchange first{.tag = tag, .sends = {}, .receives = std::move(receives)};
+  std::erase_if(sends, [&](const TimedSend& one) {
+    if (one.release > now) {
+      return false;
+    }
+    first.sends.push_back(one.send);
+    return true;
+  });
+  if (auto posted = inner_->post(first); !posted) {
+    return posted;
+  }
+  parts_[tag] = 1 + sends.size();
+  for (const TimedSend& one : sends) {
+    waiting_.emplace(one.release, Waiting{tag, one.send});
+  }
+  return {};
+}
+
+void Dispatcher::release_due() {
+  while (!waiting_.empty() && waiting_.begin()->first <= Deadline::Clock::now()) {
+    const Waiting due = waiting_.begin()->second;
+    waiting_.erase(waiting_.begin());
+    // A peer that is gone is reported as an event of the inner transport.
+    (void)inner_->post({.tag = due.tag, .sends = {due.send}, .receives = {}});
+  }
+}
+
+Result<TransportEvent> Dispatcher::poll(Deadline deadline) {
+  for (;;) {
+    release_due();
+    const auto until =
+        waiting_.empty() ? deadline.at() : std::min(deadline.at(), waiting_.begin()->first);
+    auto event = inner_->poll(Deadline(until));
+    if (event.ok()) {
+      if (event->kind != TransportEvent::Kind::exchange_done) {
+        return event;
+      }
+      const auto parts = parts_.find(event->tag);
+      if (--parts->second == 0) {
+        parts_.erase(parts);
+        return event;
+      }
+    } else if (event.status().fault() != Fault::deadline || deadline.expired()) {
+      return waiting_.empty() ? event
+                              : event.status().with_context(
+                                    fmt::format("{} frames still held back", waiting_.size()));
+    }
+  }
+}
+
+}  // namespace sotto::internal
