@@ -94,6 +94,13 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
       ->type_name("T")
       ->group(group);
   command
+      .add_option("--freeze-step", o.freeze_step,
+                  "Rounds of plain Adam before the variance is frozen (apmsqueeze, onebit-adam); "
+                  "auto: until it is stable (onebit-adam)")
+      ->type_name("R|auto")
+      ->capture_default_str()
+      ->group(group);
+  command
       .add_flag("--allow-contract-violation", o.allow_contract_violation,
                 "Run a compressor or graph for which the algorithm's theory does not hold")
       ->group(group);
@@ -105,9 +112,10 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
 
 void add_step_options(CLI::App& command, TrainOptions& o) {
   const char* group = "Local step";
-  command.add_option("--step-rule", o.step_rule, "sgd, adam or adamw")
+  command
+      .add_option("--step-rule", o.step_rule,
+                  "sgd, adam or adamw; by default what the algorithm is built on, else sgd")
       ->type_name("NAME")
-      ->capture_default_str()
       ->group(group);
   command.add_option("--lr", o.lr, "Learning rate; by default 0.1 for sgd, 0.001 for adam")
       ->type_name("GAMMA")

@@ -30,9 +30,10 @@ struct TrainOptions {
   std::string compressor;
   std::optional<double> consensus_stepsize;
   std::optional<Round> extrapolation_clock;
+  std::string freeze_step = "auto";
   bool allow_contract_violation = false;
 
-  std::string step_rule = "sgd";
+  std::string step_rule;
   std::optional<double> lr;
   double momentum = 0;
   bool nesterov = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -77,10 +78,27 @@ Round count_rounds(const TrainOptions& o, Round per_epoch) {
   return static_cast<Round>(rounds);
 }
 
+std::string default_step_rule(std::string_view algorithm) {
+  const std::string_view needed = algorithm_info(algorithm).step_rule;
+  return std::string(needed.empty() ? "sgd" : needed);
+}
+
+std::optional<Round> parse_freeze_step(std::string_view text) {
+  if (text == "auto") {
+    return std::nullopt;
+  }
+  Round rounds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    refuse("--freeze-step", text, "it is a number of rounds, or auto");
+  }
+  return rounds;
+}
+
 StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
   StepRuleOptions rule;
-  rule.rule = o.step_rule;
-  rule.learning_rate = o.lr.value_or(o.step_rule == "sgd" ? 0.1 : 0.001);
+  rule.rule = o.step_rule.empty() ? default_step_rule(o.algorithm) : o.step_rule;
+  rule.learning_rate = o.lr.value_or(rule.rule == "sgd" ? 0.1 : 0.001);
   rule.momentum = o.momentum;
   rule.nesterov = o.nesterov;
   rule.weight_decay = o.weight_decay;
@@ -118,6 +136,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.step_rule = step_rule_of(o, rounds);
   made.consensus_stepsize = o.consensus_stepsize;
   made.extrapolation_clock = o.extrapolation_clock;
+  made.freeze_step = parse_freeze_step(o.freeze_step);
   made.seed = o.common.seed;
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport.empty() ? default_transport(plan.launched.has_value()) : o.transport;
@@ -186,6 +205,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"compressor", used.compressor},
           {"consensus_stepsize", optional(used.consensus_stepsize)},
           {"extrapolation_clock", optional(used.extrapolation_clock)},
+          {"freeze_step", optional(used.freeze_step)},
           {"allow_contract_violation", used.allow_contract_violation},
           {"step_rule", used.step_rule.rule},
           {"lr", used.step_rule.learning_rate},

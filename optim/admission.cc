@@ -83,6 +83,30 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   admit_clock(info, setup);
 }
 
+void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (!info.step_rule.empty() && setup.step_rule->name() != info.step_rule) {
+    refuse("step_rule", setup.step_rule->name(),
+           fmt::format("{} is built on {}'s moments; use {}", info.name, info.step_rule,
+                       info.step_rule));
+  }
+  if (!setup.freeze_step) {
+    if (info.freezing == Freezing::given) {
+      refuse("freeze_step", "none given",
+             fmt::format("{} needs the number of rounds after which it freezes the variance; 15 to "
+                         "25 % of the run is usual; or use onebit-adam, which finds it",
+                         info.name));
+    }
+    return;
+  }
+  if (info.freezing == Freezing::never) {
+    refuse("freeze_step", fmt::format("{}", *setup.freeze_step),
+           fmt::format("{} has none; leave it out", info.name));
+  }
+  if (*setup.freeze_step == 0) {
+    refuse("freeze_step", "0", "the variance needs at least 1 round");
+  }
+}
+
 void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const Contract contract = setup.compressor->contract(setup.parameters.size());
   if (contract.meets(info.contract) || setup.allow_contract_violation) {
@@ -231,6 +255,7 @@ double default_consensus_stepsize(const Compressor& compressor, std::size_t dime
 
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings) {
   admit_basics(info, setup);
+  admit_step_rule(info, setup);
   if (setup.compressor == nullptr) {
     setup.compressor = make_compressor(info.default_compressor, info.contract, *setup.ops);
   }

@@ -53,6 +53,8 @@ struct AlgorithmSetup {
   std::optional<double> consensus_stepsize;
   /// Where ECD's extrapolation clock t stops; 4096 by default (ecd_psgd.h says what it decides).
   std::optional<Round> extrapolation_clock;
+  /// Rounds of plain Adam before its variance is frozen, for algorithms that freeze it; at least 1.
+  std::optional<Round> freeze_step;
   std::uint64_t seed = 0;    ///< of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
   /// Run although the compressor's contract or the graph's property is not what the theory needs.

@@ -12,6 +12,8 @@ enum class AlgorithmId : std::uint16_t {
   ecd = 4,
   deepsqueeze = 5,
   choco = 6,
+  apmsqueeze = 7,
+  onebit_adam = 8,
   pushsum = 9,
   d2 = 10,
   beer = 11,

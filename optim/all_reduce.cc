@@ -4,21 +4,16 @@
 #include <cstdint>
 #include <utility>
 
+#include <sotto/optim/chunks.h>
+
 namespace sotto {
-namespace {
-
-std::size_t longest_chunk(const LocalNode& node) {
-  const auto n = static_cast<std::size_t>(node.nodes());
-  return (node.dimension() + n - 1) / n;
-}
-
-}  // namespace
 
 AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
     : node_(AlgorithmId::allreduce, "allreduce", std::move(setup)),
       next_{(node_.rank() + 1) % node_.nodes(), 1},
       previous_{(node_.rank() + node_.nodes() - 1) % node_.nodes(), 1},
-      mail_(node_, 1, node_.compressor().max_bytes(longest_chunk(node_))),
+      mail_(node_, 1,
+            node_.compressor().max_bytes(longest_chunk(node_.dimension(), node_.nodes()))),
       sum_(node_.dimension()),
       direction_(node_.dimension()) {}
 
@@ -33,12 +28,8 @@ Peers AllReduceSgd::peers() const {
 
 std::span<float> AllReduceSgd::chunk(int back) {
   const int n = node_.nodes();
-  const auto count = static_cast<std::size_t>(n);
-  const auto index = static_cast<std::size_t>(((node_.rank() - back) % n + n) % n);
-  const std::size_t size = sum_.size() / count;
-  const std::size_t longer = sum_.size() % count;
-  return std::span(sum_).subspan(index * size + std::min(index, longer),
-                                 size + (index < longer ? 1 : 0));
+  const Chunk part = chunk_of(sum_.size(), n, ((node_.rank() - back) % n + n) % n);
+  return part.of(std::span(sum_));
 }
 
 bool AllReduceSgd::begin_round(Exchange& /*out*/) {
@@ -120,6 +111,7 @@ Status AllReduceSgd::post_phase(int phase, Exchange& out) {
     }
   }
   mail_.post({.tag = {.round = node_.round(), .phase = static_cast<std::uint16_t>(phase)},
+              .compressor = node_.compressor().wire_id(),
               .to = {&next_, 1},
               .from = {&previous_, 1},
               .elements_out = sent.size(),

@@ -58,9 +58,9 @@ std::span<const std::byte> LocalNode::encode(std::span<const float> x, std::span
   return out.first(bytes);
 }
 
-std::span<const std::byte> LocalNode::encode_residual(std::span<float> v,
-                                                      std::span<std::byte> out) {
-  const std::size_t bytes = setup_.compressor->encode_residual(v, rounding_key(0), out);
+std::span<const std::byte> LocalNode::encode_residual(std::span<float> v, std::span<std::byte> out,
+                                                      std::uint32_t bucket) {
+  const std::size_t bytes = setup_.compressor->encode_residual(v, rounding_key(bucket), out);
   saturated_ += compressor().saturated();
   return out.first(bytes);
 }

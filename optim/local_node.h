@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ class LocalNode {
   std::size_t dimension() const { return setup_.parameters.size(); }
   const Ops& ops() const { return *setup_.ops; }
   const Compressor& compressor() const { return *setup_.compressor; }
+  StepRule& step_rule() const { return *setup_.step_rule; }
   /// η
   /// Where ECD's clock stops, or `otherwise`.
   Round extrapolation_clock(Round otherwise) const {
@@ -42,6 +44,7 @@ class LocalNode {
   float consensus_stepsize() const {
     return static_cast<float>(setup_.consensus_stepsize.value_or(1));
   }
+  std::optional<Round> freeze_step() const { return setup_.freeze_step; }
   const Topology& topology() const { return *setup_.topology; }
 
   /// The graph of the round under way.
@@ -65,7 +68,8 @@ class LocalNode {
   std::span<const std::byte> encode(std::span<const float> x, std::span<std::byte> out,
                                     std::uint32_t bucket = 0);
   /// The same for C(v), leaving the residual v − C(v) in v.
-  std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out);
+  std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
+                                             std::uint32_t bucket = 0);
   /// y ← y + scale × C, from an encoding of this node's own. It can fail only when what was encoded
   /// is near the end of float32's range; y is then untouched.
   Status decode_own(std::span<const std::byte> encoding, float scale, std::span<float> y) const;

@@ -19,31 +19,46 @@ std::size_t edge_of(std::span<const Edge> edges, Rank peer) {
 
 }  // namespace
 
-Mailbox::Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes)
-    : node_(node), outgoing_(kFrameHeaderBytes + payload_bytes), slots_(senders) {
+Mailbox::Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes,
+                 std::size_t parcels)
+    : node_(node),
+      outgoing_(parcels, std::vector<std::byte>(kFrameHeaderBytes + payload_bytes)),
+      slots_(senders) {
   for (Slot& slot : slots_) {
-    slot.frame.resize(outgoing_.size());
+    slot.frame.resize(max_frame_bytes());
   }
 }
 
-std::span<std::byte> Mailbox::outgoing() {
+std::span<std::byte> Mailbox::outgoing(std::size_t parcel) {
   check(!open_, "a frame under way is not overwritten");
-  return std::span(outgoing_).subspan(kFrameHeaderBytes);
+  return std::span(outgoing_[parcel]).subspan(kFrameHeaderBytes);
 }
 
 void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange& out) {
-  check(!open_, "one exchange at a time");
-  check(plan.from.size() <= slots_.size(), "a mailbox has a slot for every sender");
-  plan_ = plan;
+  open_exchange(plan, out);
   sent_bytes_ = payload_bytes;
-  open_ = true;
-  const auto frame = seal(outgoing_);
-  out.tag = plan.tag;
-  out.sends.clear();
-  out.receives.clear();
+  const auto frame = seal(outgoing_.front());
   for (const Edge& edge : plan.to) {
     out.sends.push_back({edge.peer, frame});
   }
+}
+
+void Mailbox::post_each(const ExchangePlan& plan, std::span<const Parcel> parcels, Exchange& out) {
+  check(parcels.size() == plan.to.size(), "each peer is sent a parcel");
+  open_exchange(plan, out);
+  for (std::size_t i = 0; i < parcels.size(); ++i) {
+    out.sends.push_back({plan.to[i].peer, seal(outgoing_[i], parcels[i])});
+  }
+}
+
+void Mailbox::open_exchange(const ExchangePlan& plan, Exchange& out) {
+  check(!open_, "one exchange at a time");
+  check(plan.from.size() <= slots_.size(), "a mailbox has a slot for every sender");
+  plan_ = plan;
+  open_ = true;
+  out.tag = plan.tag;
+  out.sends.clear();
+  out.receives.clear();
   for (std::size_t edge = 0; edge < plan.from.size(); ++edge) {
     slots_[edge].arrived = false;
     out.receives.push_back({plan.from[edge].peer, slots_[edge].frame});
@@ -51,20 +66,24 @@ void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange
 }
 
 std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame) const {
+  return seal(frame, {.elements = plan_.elements_out, .payload_bytes = sent_bytes_});
+}
+
+std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame, const Parcel& parcel) const {
   return seal_frame({.run_id = node_.run_id(),
                      .algorithm = static_cast<std::uint16_t>(node_.id()),
-                     .compressor = node_.compressor().wire_id(),
+                     .compressor = plan_.compressor,
                      .round = plan_.tag.round,
                      .sender = node_.rank(),
                      .phase = plan_.tag.phase,
                      .bucket = plan_.tag.bucket,
-                     .elements = plan_.elements_out,
-                     .payload_bytes = sent_bytes_},
+                     .elements = parcel.elements,
+                     .payload_bytes = parcel.payload_bytes},
                     frame);
 }
 
 std::span<const std::byte> Mailbox::sent() const {
-  return std::span(outgoing_).subspan(kFrameHeaderBytes, sent_bytes_);
+  return std::span(outgoing_.front()).subspan(kFrameHeaderBytes, sent_bytes_);
 }
 
 Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame) {
@@ -87,7 +106,7 @@ Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame)
   if (!view) {
     return refusal(view.status().fault(), from, view.status().message());
   }
-  if (const std::string why = objection(view->header, from); !why.empty()) {
+  if (const std::string why = objection(view->header, edge); !why.empty()) {
     return refusal(Fault::unexpected, from, why);
   }
   if (frame.data() != slot.frame.data()) {
@@ -98,7 +117,7 @@ Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame)
   return edge;
 }
 
-std::string Mailbox::objection(const FrameHeader& header, Rank from) const {
+std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) const {
   std::string why;
   const auto expect = [&why](std::string_view field, auto found, auto due) {
     if (why.empty() && found != due) {
@@ -106,13 +125,13 @@ std::string Mailbox::objection(const FrameHeader& header, Rank from) const {
     }
   };
   expect("run id", header.run_id, node_.run_id());
-  expect("sender", header.sender, from);
+  expect("sender", header.sender, plan_.from[edge].peer);
   expect("algorithm id", header.algorithm, static_cast<std::uint16_t>(node_.id()));
-  expect("compressor id", header.compressor, node_.compressor().wire_id());
+  expect("compressor id", header.compressor, plan_.compressor);
   expect("round", header.round, plan_.tag.round);
   expect("phase", header.phase, plan_.tag.phase);
   expect("bucket", header.bucket, plan_.tag.bucket);
-  expect("element count", header.elements, std::uint64_t{plan_.elements_in});
+  expect("element count", header.elements, std::uint64_t{plan_.elements_from(edge)});
   return why;
 }
 

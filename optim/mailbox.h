@@ -1,4 +1,5 @@
-// The frames of one exchange: one going out, one coming in from each peer.
+// The frames of one exchange: those going out, the same for all or one for each peer, and one
+// coming in from each peer.
 //
 // A building block of the algorithms, not for users. An algorithm encodes into outgoing(), posts,
 // and then reads payloads by edge, in rank order, whatever the order in which they came. Payloads
@@ -20,27 +21,47 @@
 
 namespace sotto {
 
-/// Who takes part in an exchange and what is due in it. The edges must outlive the exchange.
+/// Who takes part in an exchange and what is due in it. What the spans show must outlive the
+/// exchange.
 struct ExchangePlan {
   ExchangeTag tag;
+  std::uint16_t compressor = 0;  ///< wire id, of the frames on both sides
   std::span<const Edge> to;
   std::span<const Edge> from;
   std::size_t elements_out = 0;
   std::size_t elements_in = 0;
+  /// By edge of `from`, in place of elements_in, where the senders' differ.
+  std::span<const std::size_t> elements_by_sender = {};
+
+  std::size_t elements_from(std::size_t edge) const {
+    return elements_by_sender.empty() ? elements_in : elements_by_sender[edge];
+  }
+};
+
+/// A payload that stands encoded in a mailbox.
+struct Parcel {
+  std::size_t elements = 0;  ///< that it encodes
+  std::size_t payload_bytes = 0;
 };
 
 class Mailbox {
  public:
-  /// Room for a frame from each of `senders` peers and one to send, of at most `payload_bytes`.
-  Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes);
+  /// Room for a frame from each of `senders` peers and `parcels` ≥ 1 to send, of at most
+  /// `payload_bytes`.
+  Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes,
+          std::size_t parcels = 1);
 
-  std::size_t max_frame_bytes() const { return outgoing_.size(); }
+  std::size_t max_frame_bytes() const { return outgoing_.front().size(); }
 
-  /// Where the payload of the next frame is to be encoded. Requires !open().
-  std::span<std::byte> outgoing();
+  /// Where the payload of the next frame, or of its parcel of this number, is to be encoded.
+  /// Requires !open().
+  std::span<std::byte> outgoing(std::size_t parcel = 0);
   /// Seals the first `payload_bytes` of outgoing() into a frame, and writes to `out` the exchange
   /// that carries it to all of plan.to and brings one frame from each of plan.from.
   void post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange& out);
+  /// The same with a frame of its own, from outgoing(i), for each plan.to[i]; the parcels say how
+  /// many elements and bytes, in place of plan.elements_out.
+  void post_each(const ExchangePlan& plan, std::span<const Parcel> parcels, Exchange& out);
 
   /// Seals a further frame of the exchange just posted, whose payload is as long as the one posted
   /// and stands at `frame[kFrameHeaderBytes …]`: for a peer that is to get other bytes. The frame
@@ -54,7 +75,7 @@ class Mailbox {
   std::uint16_t phase() const { return plan_.tag.phase; }
   /// The peers of the exchange under way or last closed; payloads are numbered alike.
   std::span<const Edge> from() const { return plan_.from; }
-  /// The payload that was posted.
+  /// The payload that `post` took.
   std::span<const std::byte> sent() const;
   /// The payload that came from from()[edge].
   std::span<const std::byte> payload(std::size_t edge) const { return slots_[edge].payload; }
@@ -79,12 +100,15 @@ class Mailbox {
     bool arrived = false;
   };
 
-  /// Checks a parsed header against what is due; empty when all is right.
-  std::string objection(const FrameHeader& header, Rank from) const;
+  /// Opens the exchange: `out` brings a frame from each of plan.from, and sends nothing yet.
+  void open_exchange(const ExchangePlan& plan, Exchange& out);
+  std::span<const std::byte> seal(std::span<std::byte> frame, const Parcel& parcel) const;
+  /// Checks a parsed header against what is due from an edge; empty when all is right.
+  std::string objection(const FrameHeader& header, std::size_t edge) const;
   Status refusal(Fault fault, Rank from, std::string_view why);
 
   const LocalNode& node_;
-  std::vector<std::byte> outgoing_;
+  std::vector<std::vector<std::byte>> outgoing_;
   std::vector<Slot> slots_;
   ExchangePlan plan_;
   std::size_t sent_bytes_ = 0;

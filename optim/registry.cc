@@ -13,6 +13,7 @@
 #include <sotto/optim/admission.h>
 #include <sotto/optim/algorithm_id.h>
 #include <sotto/optim/all_reduce.h>
+#include <sotto/optim/apm_squeeze.h>
 #include <sotto/optim/beer.h>
 #include <sotto/optim/choco_sgd.h>
 #include <sotto/optim/d2.h>
@@ -30,6 +31,15 @@ constexpr std::uint16_t wire_id(AlgorithmId id) { return static_cast<std::uint16
 template <typename T>
 std::unique_ptr<Algorithm> build(AlgorithmSetup setup) {
   return std::make_unique<T>(std::move(setup));
+}
+
+constexpr std::string_view kSqueezeRule =
+    "m_i = β₁ m̄ + (1 − β₁) g_i; m̄ ← C(mean_i C(m_i + δ_i) + δ̄); "
+    "x ← x − γ m̄ / (√v + ε), v frozen";
+
+template <AlgorithmId id>
+std::unique_ptr<Algorithm> build_squeeze(AlgorithmSetup setup) {
+  return std::make_unique<ApmSqueeze>(id, std::move(setup));
 }
 
 constexpr std::array kAlgorithms = {
@@ -156,6 +166,35 @@ constexpr std::array kAlgorithms = {
         .default_compressor = "topk:0.1",
         .wire_id = wire_id(AlgorithmId::beer),
         .build = build<Beer>},
+    AlgorithmInfo{
+        .name = "apmsqueeze",
+        .title = "APMSqueeze, Adam-preconditioned momentum through chunk owners",
+        .paper = "Tang et al. 2020, arXiv:2008.11343",
+        .rule = kSqueezeRule,
+        .summary = "Adam to all nodes in a bit an element, after freeze_step plain rounds",
+        .contract = ContractKind::contraction,
+        .graph = GraphNeed::any,
+        .time_varying = true,
+        .step_rule = "adam",
+        .freezing = Freezing::given,
+        .memory = "3 + 2/n",
+        .default_compressor = "sign",
+        .wire_id = wire_id(AlgorithmId::apmsqueeze),
+        .build = build_squeeze<AlgorithmId::apmsqueeze>},
+    AlgorithmInfo{.name = "onebit-adam",
+                  .title = "1-bit Adam, momentum through chunk owners",
+                  .paper = "Tang et al. 2021, arXiv:2102.02888",
+                  .rule = kSqueezeRule,
+                  .summary = "the same, which freezes once the variance has become stable",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::any,
+                  .time_varying = true,
+                  .step_rule = "adam",
+                  .freezing = Freezing::automatic,
+                  .memory = "3 + 2/n",
+                  .default_compressor = "sign",
+                  .wire_id = wire_id(AlgorithmId::onebit_adam),
+                  .build = build_squeeze<AlgorithmId::onebit_adam>},
 };
 
 std::vector<std::string_view> names() {

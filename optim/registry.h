@@ -18,6 +18,13 @@ enum class GraphNeed {
   column_stochastic,  ///< columns sum to 1 (push-sum)
 };
 
+/// How an algorithm learns after how many rounds it freezes Adam's variance.
+enum class Freezing {
+  never,      ///< it does not
+  given,      ///< by AlgorithmSetup::freeze_step, which it needs
+  automatic,  ///< by itself, unless freeze_step says it
+};
+
 /// One algorithm, as `sotto list` shows it.
 struct AlgorithmInfo {
   std::string_view name;     ///< "dcd"
@@ -34,6 +41,8 @@ struct AlgorithmInfo {
   bool extrapolation_clock = false;   ///< has the parameter that bounds t
   double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default
   bool bounded_by_spectrum = false;   ///< the theory bounds the compressor's α by the graph (DCD)
+  std::string_view step_rule = {};    ///< the one that it takes; empty: any
+  Freezing freezing = Freezing::never;
   /// Floats of state per parameter, besides the model and the step rule's, as a function of the
   /// degree.
   std::string_view memory;

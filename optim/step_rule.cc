@@ -6,34 +6,19 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/optim/adam.h>
+#include <sotto/optim/learning_rate.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 namespace {
-
-/// γ of a round: the base rate times the schedule's factor.
-class LearningRate {
- public:
-  explicit LearningRate(const StepRuleOptions& options)
-      : base_(options.learning_rate), schedule_(options.schedule) {}
-
-  double at(Round round) const { return base_ * schedule_.multiplier(round); }
-  void set(double base) {
-    check(std::isfinite(base) && base >= 0, "a learning rate is finite and not negative");
-    base_ = base;
-  }
-
- private:
-  double base_;
-  Schedule schedule_;
-};
 
 /// torch.optim.SGD without dampening. Memory: d floats with momentum, else none.
 class Sgd final : public StepRule {
  public:
   Sgd(const StepRuleOptions& options, const Ops& ops)
       : ops_(ops),
-        rate_(options),
+        rate_(options.learning_rate, options.schedule),
         momentum_(static_cast<float>(options.momentum)),
         nesterov_(options.nesterov),
         weight_decay_(static_cast<float>(options.weight_decay)) {}
@@ -82,89 +67,6 @@ class Sgd final : public StepRule {
   bool nesterov_;
   float weight_decay_;
   std::vector<float> velocity_;
-};
-
-/// torch.optim.Adam, or AdamW when `decoupled`, with bias correction and without AMSGrad.
-/// Memory: 2 d floats.
-class Adam final : public StepRule {
- public:
-  Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops)
-      : ops_(ops),
-        rate_(options),
-        beta1_(static_cast<float>(options.beta1)),
-        beta2_(static_cast<float>(options.beta2)),
-        epsilon_(static_cast<float>(options.epsilon)),
-        weight_decay_(options.weight_decay),
-        decoupled_(decoupled) {}
-
-  std::string_view name() const override { return decoupled_ ? "adamw" : "adam"; }
-
-  void resize(std::size_t dimension) override {
-    first_.assign(dimension, 0);
-    second_.assign(dimension, 0);
-    beta1_power_ = 1;
-    beta2_power_ = 1;
-  }
-
-  void direction(Round round, std::span<const float> x, std::span<const float> gradient,
-                 std::span<float> d) override {
-    const double gamma = rate_.at(round);
-    // β^t by a running product: the same bits on every platform, which pow() does not promise. It
-    // is of the float β that the moments are weighted with, so that the correction is exact.
-    beta1_power_ *= static_cast<double>(beta1_);
-    beta2_power_ *= static_cast<double>(beta2_);
-    ops_.copy(gradient, d);
-    if (!decoupled_ && weight_decay_ != 0) {
-      ops_.axpy(static_cast<float>(weight_decay_), x, d);  // g ← g + λ x
-    }
-    const double step = gamma / (1 - beta1_power_);
-    const double root_scale = 1 / std::sqrt(1 - beta2_power_);
-    ops_.adam(d, beta1_, beta2_, static_cast<float>(step), static_cast<float>(root_scale), epsilon_,
-              first_, second_, d);
-    if (decoupled_ && weight_decay_ != 0) {
-      ops_.axpy(static_cast<float>(gamma * weight_decay_), x, d);  // d ← d + γ λ x
-    }
-  }
-
-  void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }
-
-  void save(ByteBuffer& out) const override {
-    out.write_string(name());
-    out.write(beta1_power_);
-    out.write(beta2_power_);
-    write_floats(first_, out);
-    write_floats(second_, out);
-  }
-
-  Status load(ByteReader& in) override {
-    if (Status status = expect_name(in, "step rule", name()); !status) {
-      return status;
-    }
-    beta1_power_ = in.read<double>();
-    beta2_power_ = in.read<double>();
-    const auto is_power = [](double value) { return value >= 0 && value <= 1; };
-    if (in.failed() || !is_power(beta1_power_) || !is_power(beta2_power_)) {
-      return {Fault::malformed, fmt::format("powers of β, {} and {}, do not lie in 0 … 1",
-                                            beta1_power_, beta2_power_)};
-    }
-    if (Status status = read_floats(in, "first moment", first_); !status) {
-      return status;
-    }
-    return read_floats(in, "second moment", second_);
-  }
-
- private:
-  const Ops& ops_;
-  LearningRate rate_;
-  float beta1_;
-  float beta2_;
-  float epsilon_;
-  double weight_decay_;
-  bool decoupled_;
-  double beta1_power_ = 1;
-  double beta2_power_ = 1;
-  std::vector<float> first_;
-  std::vector<float> second_;
 };
 
 void require(bool holds, std::string_view field, double value, std::string_view range) {

@@ -108,6 +108,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters)
   setup.compressor = std::move(compressor);
   setup.consensus_stepsize = options_.consensus_stepsize;
   setup.extrapolation_clock = options_.extrapolation_clock;
+  setup.freeze_step = options_.freeze_step;
   setup.seed = options_.seed;
   setup.run_id = run_id_of(agreement());
   setup.allow_contract_violation = options_.allow_contract_violation;
@@ -138,6 +139,7 @@ std::string Optimizer::agreement() const {
        options_.consensus_stepsize ? fmt::format("{}", *options_.consensus_stepsize) : "default"},
       {"extrapolation-clock",
        options_.extrapolation_clock ? fmt::to_string(*options_.extrapolation_clock) : "default"},
+      {"freeze-step", options_.freeze_step ? fmt::format("{}", *options_.freeze_step) : "auto"},
       {"seed", fmt::format("{}", options_.seed)},
   };
   settings.insert(settings.end(), options_.job.begin(), options_.job.end());

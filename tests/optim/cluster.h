@@ -31,6 +31,8 @@ struct ClusterOptions {
   StepRuleOptions step = {};
   std::optional<double> consensus_stepsize = {};
   std::optional<Round> extrapolation_clock = {};
+  /// For algorithms that have one: early, so that short runs see both of their phases.
+  std::optional<Round> freeze_step = 2;
   std::uint64_t seed = 1;
   bool allow_contract_violation = false;
   Delivery delivery = Delivery::eager;
@@ -43,6 +45,16 @@ inline std::shared_ptr<const Topology> cluster_topology(const ClusterOptions& op
   return make_topology(options.topology, static_cast<int>(options.nodes), {.lazy = lazy});
 }
 
+/// `step`, or the rule that the algorithm insists on with the settings of `step` that it has.
+inline StepRuleOptions fitting(StepRuleOptions step, const AlgorithmInfo& info) {
+  if (!info.step_rule.empty() && step.rule != info.step_rule) {
+    step.rule = info.step_rule;
+    step.momentum = 0;
+    step.nesterov = false;
+  }
+  return step;
+}
+
 /// The setup of one node, to be changed before make_algorithm.
 inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank,
                                  std::span<float> parameters,
@@ -53,12 +65,15 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.nodes = static_cast<int>(options.nodes);
   setup.parameters = parameters;
   setup.topology = std::move(topology);
-  setup.step_rule = make_step_rule(options.step);
+  setup.step_rule = make_step_rule(fitting(options.step, info));
   if (!options.compressor.empty()) {
     setup.compressor = make_compressor(options.compressor, info.contract);
   }
   setup.consensus_stepsize = options.consensus_stepsize;
   setup.extrapolation_clock = options.extrapolation_clock;
+  if (info.freezing != Freezing::never) {
+    setup.freeze_step = options.freeze_step;
+  }
   setup.seed = options.seed;
   setup.run_id = 77;
   setup.allow_contract_violation = options.allow_contract_violation;

@@ -61,7 +61,9 @@ TEST_CASE("every algorithm runs at every number of nodes and parameters, none in
 TEST_CASE("every algorithm brings the quadratic's excess down by a factor of 100") {
   for (const AlgorithmInfo& info : algorithms()) {
     CAPTURE(info.name);
-    Cluster cluster(gentle(info));
+    auto options = gentle(info);
+    options.freeze_step = 100;
+    Cluster cluster(options);
     const Quadratic task(8, 64, 5);
     const double before = task.excess(cluster.mean());
     const Status status = cluster.driver.run(400, task);

@@ -104,7 +104,8 @@ TEST_CASE("an update that overflows is noticed before it is sent or kept") {
     Cluster cluster({.algorithm = std::string(info.name),
                      .nodes = 4,
                      .dimension = 8,
-                     .step = {.learning_rate = 1e38}});
+                     .step = {.learning_rate = 1e38},
+                     .freeze_step = 5});
     const auto steep = [](Rank, Round round, std::span<const float>, std::span<float> g) {
       std::fill(g.begin(), g.end(), round < 2 ? 0.0F : 1e5F);
     };

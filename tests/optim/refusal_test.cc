@@ -199,6 +199,43 @@ TEST_CASE("the extrapolation clock is ECD's alone, and stops where float32 follo
   CHECK(refusal({.algorithm = "ecd", .extrapolation_clock = 32}).empty());
 }
 
+TEST_CASE("a step rule that the algorithm is not built on is refused by name") {
+  std::vector<float> x(4);
+  for (const std::string algorithm : {"apmsqueeze", "onebit-adam"}) {
+    for (const char* rule : {"sgd", "adamw"}) {
+      CAPTURE(algorithm);
+      CAPTURE(rule);
+      AlgorithmSetup setup =
+          node_setup({.algorithm = algorithm, .nodes = 2, .dimension = 4}, 0, x, nullptr);
+      setup.step_rule = make_step_rule({.rule = rule});
+      try {
+        make_algorithm(algorithm, std::move(setup));
+        FAIL("it was taken");
+      } catch (const Error& error) {
+        CHECK(mentions(error.what(), {"step_rule: '", rule, algorithm, "use adam"}));
+      }
+    }
+  }
+}
+
+TEST_CASE("freeze_step is refused where there is none, and asked for where it is needed") {
+  CHECK(refusal({.algorithm = "onebit-adam", .freeze_step = {}}).empty());
+  CHECK(mentions(refusal({.algorithm = "apmsqueeze", .freeze_step = {}}),
+                 {"freeze_step: 'none given'", "apmsqueeze needs", "onebit-adam"}));
+  CHECK(mentions(refusal({.algorithm = "onebit-adam", .freeze_step = 0}),
+                 {"freeze_step: '0'", "at least 1"}));
+  std::vector<float> x(4);
+  AlgorithmSetup setup =
+      node_setup({.algorithm = "dcd", .nodes = 2, .dimension = 4}, 0, x, make_topology("ring", 2));
+  setup.freeze_step = 10;
+  try {
+    make_algorithm("dcd", std::move(setup));
+    FAIL("it was taken");
+  } catch (const Error& error) {
+    CHECK(mentions(error.what(), {"freeze_step: '10'", "dcd has none"}));
+  }
+}
+
 TEST_CASE("DCD warns when α exceeds what the theory allows on the graph") {
   std::vector<std::string> warnings;
   const auto ring = make_topology("ring", 8);

@@ -66,10 +66,10 @@ void check_transport(const std::string& transport) {
     REQUIRE(cluster.driver.run(kRounds, task).ok());
 
     auto options = options_for(kNodes, make_memory_store());
-    options.algorithm = pairing.algorithm;
     options.lazy = algorithm_info(pairing.algorithm).eigenvalues_above > -1;
     options.compressor = pairing.compressor;
     options.step_rule = cluster_options(pairing).step;
+    choose(options, algorithm_info(pairing.algorithm));
     options.transport = transport;
     const auto statuses = play(kNodes, [&](Rank rank) {
       return train(options, rank, kRounds, task, x[static_cast<std::size_t>(rank)]);

@@ -9,6 +9,8 @@
 #include <sotto/base/status.h>
 #include <sotto/trainers/optimizer.h>
 
+#include "optim/cluster.h"
+
 namespace sotto::test {
 
 /// Runs `node` for every rank at once; their statuses in rank order.
@@ -33,6 +35,15 @@ inline OptimizerOptions options_for(int nodes, std::shared_ptr<Store> store) {
   options.step_rule.learning_rate = 0.05;
   options.seed = 1;
   return options;
+}
+
+/// Chooses an algorithm, with the step rule that it insists on and an early freeze.
+inline void choose(OptimizerOptions& options, const AlgorithmInfo& info) {
+  options.algorithm = info.name;
+  options.step_rule = fitting(options.step_rule, info);
+  if (info.freezing != Freezing::never) {
+    options.freeze_step = ClusterOptions().freeze_step;
+  }
 }
 
 /// Writes the gradient of node `rank` in `round` at `x`.

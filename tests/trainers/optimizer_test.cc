@@ -60,10 +60,10 @@ TEST_CASE("overlap changes nothing, for any algorithm") {
     Models with[2];
     for (const bool overlap : {false, true}) {
       auto options = options_for(kNodes, make_memory_store());
-      options.algorithm = info.name;
       options.lazy = info.eigenvalues_above > -1;
       options.overlap = overlap;
       options.step_rule.momentum = 0.9;
+      choose(options, info);
       with[overlap ? 1 : 0] = trained(options, 20);
     }
     CHECK(with[0] == with[1]);

@@ -14,6 +14,7 @@
 #include <sotto/trainers/parameter_file.h>
 #include <sotto/trainers/quadratic.h>
 
+#include "trainers/nodes.h"
 #include "trainers/scratch.h"
 
 using namespace sotto;
@@ -144,10 +145,10 @@ TEST_CASE("a resumed run ends as an uninterrupted one, bit for bit, for every al
       CAPTURE(rule);
       const Scratch scratch;
       auto options = run_options(20);
-      options.optimizer.algorithm = info.name;
       options.optimizer.lazy = info.eigenvalues_above > -1;
       options.optimizer.step_rule.rule = rule;
       options.optimizer.step_rule.momentum = options.optimizer.step_rule.rule == "sgd" ? 0.9 : 0;
+      choose(options.optimizer, info);
       const RunResult whole = completed(options);
 
       options.checkpoint = scratch.path().string();

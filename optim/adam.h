@@ -1,0 +1,66 @@
+// Adam and AdamW as step rules, and the form of Adam whose variance no longer moves.
+//
+// Source: torch.optim.Adam and torch.optim.AdamW, with bias correction and without AMSGrad (Kingma
+// and Ba, "Adam: a method for stochastic optimization", ICLR 2015, arXiv:1412.6980; Loshchilov and
+// Hutter, "Decoupled weight decay regularization", ICLR 2019, arXiv:1711.05101).
+//
+// Rule, after t gradients, g ← g + λ x first unless the decay is decoupled:
+//   m ← β₁ m + (1 − β₁) g;   v ← β₂ v + (1 − β₂) g²
+//   d = γ m̂ / (√v̂ + ε),   m̂ = m / (1 − β₁^t),   v̂ = v / (1 − β₂^t);   decoupled: d ← d + γ λ x
+//
+// Memory: 2 floats a parameter. One thread at a time; allocates only in `resize`.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/learning_rate.h>
+#include <sotto/optim/step_rule.h>
+
+namespace sotto {
+
+class Adam final : public StepRule {
+ public:
+  /// Use make_step_rule, which validates `options`. AdamW when `decoupled`.
+  Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops);
+
+  std::string_view name() const override { return decoupled_ ? "adamw" : "adam"; }
+  void resize(std::size_t dimension) override;
+  void direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                 std::span<float> d) override;
+  void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  // What algorithms use that exchange the momentum in place of the gradient (apm_squeeze.h).
+
+  /// m, which they may replace.
+  std::span<float> momentum() { return first_; }
+  std::span<const float> momentum() const { return first_; }
+  /// v
+  std::span<const float> variance() const { return second_; }
+  /// ‖v̂‖₁; 0 before the first direction.
+  double variance_norm() const;
+  /// 1 / (1 − β₂) in whole rounds, at least 1: how far back v remembers.
+  Round variance_memory() const;
+  /// out ← β₁ m + (1 − β₁) (g + λ x): where this gradient would take m, which stays as it is.
+  void momentum_after(std::span<const float> x, std::span<const float> gradient,
+                      std::span<float> out) const;
+  /// Writes d with m as it stands; v̂ stays that of the last `direction`, its bias correction
+  /// included, while t in m̂ counts on. Zero where m is zero. Without decoupled weight decay only.
+  void frozen_direction(Round round, std::span<float> d);
+
+ private:
+  const Ops& ops_;
+  LearningRate rate_;
+  float beta1_;
+  float beta2_;
+  float epsilon_;
+  double weight_decay_;
+  bool decoupled_;
+  double beta1_power_ = 1;  // β₁^t
+  double beta2_power_ = 1;  // β₂^t
+  std::vector<float> first_;
+  std::vector<float> second_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,26 @@
+// γ of a round: a base rate times the schedule's factor. A plain value; one thread at a time.
+#pragma once
+
+#include <cmath>
+
+#include <sotto/base/check.h>
+#include <sotto/optim/schedule.h>
+
+namespace sotto {
+
+class LearningRate {
+ public:
+  LearningRate(double base, const Schedule& schedule) : base_(base), schedule_(schedule) {}
+
+  double at(Round round) const { return base_ * schedule_.multiplier(round); }
+  void set(double base) {
+    check(std::isfinite(base) && base >= 0, "a learning rate is finite and not negative");
+    base_ = base;
+  }
+
+ private:
+  double base_;
+  Schedule schedule_;
+};
+
+}  // namespace sotto
