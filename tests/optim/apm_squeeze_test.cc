@@ -258,6 +258,27 @@ TEST_CASE("a parameter whose first gradient comes after the freeze stays put too
   CHECK(cluster.x[0][0] == start);
 }
 
+TEST_CASE("a mean of gradients, or a compensated momentum, that overflows is noticed") {
+  for (const Round freeze : {Round{1}, Round{100}}) {
+    CAPTURE(freeze);
+    Cluster cluster({.algorithm = "apmsqueeze", .nodes = 3, .dimension = 5, .freeze_step = freeze});
+    const auto huge = [](Rank, Round round, std::span<const float>, std::span<float> g) {
+      std::fill(g.begin(), g.end(), round == 0 ? 1.0F : 3e38F);
+    };
+    REQUIRE(cluster.driver.run(1, huge).ok());
+    const auto before = cluster.x;
+    const Status status = cluster.driver.run(50, huge);
+    CAPTURE(status.message());
+    CHECK(status.fault() == Fault::non_finite);
+    CHECK(status.message().find(freeze == 1 ? "node 0, round " : "the mean over all nodes") !=
+          std::string::npos);
+    CHECK((freeze == 1 || cluster.x == before));
+    for (const auto& model : cluster.x) {
+      CHECK(std::all_of(model.begin(), model.end(), [](float v) { return std::isfinite(v); }));
+    }
+  }
+}
+
 TEST_CASE(
     "bytes: 8 d (n − 1)/n a round before the freeze, thereafter a chunk's encoding each way") {
   constexpr std::size_t kNodes = 4;
