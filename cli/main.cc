@@ -45,10 +45,8 @@ int main(int argc, char** argv) {
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);
   const std::vector<Command> commands = {
-      sotto::cli::add_train_command(program),
-      sotto::cli::add_compare_command(program),
-      sotto::cli::add_topology_command(program),
-      sotto::cli::add_list_command(program),
+      sotto::cli::add_train_command(program),      sotto::cli::add_compare_command(program),
+      sotto::cli::add_topology_command(program),   sotto::cli::add_list_command(program),
       sotto::cli::add_bench_codec_command(*bench),
   };
   try {
