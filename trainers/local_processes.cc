@@ -58,10 +58,36 @@ void write_report(int fd, char kind, std::string_view message) {
   [[maybe_unused]] const auto written = ::write(fd, text.data(), text.size());
 }
 
-[[noreturn]] void be_child(Rank rank, const NodeMain& node_main, int report) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+/// Holds back the signals that ask for an end, so that none finds a new child with the parent's
+/// handlers.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int signal : kStopSignals) {
+      sigaddset(&held, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  ~HeldSignals() { release(); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  void release() const { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+[[noreturn]] void be_child(Rank rank, const NodeMain& node_main, int report,
+                           const HeldSignals& held) {
+  for (const int signal : kStopSignals) {
     ::signal(signal, SIG_DFL);
   }
+  held.release();
   try {
     const Status status = node_main(rank);
     if (!status.ok()) {
@@ -115,6 +141,7 @@ class Nursery {
 
 void Nursery::fork_all(int nodes) {
   const pid_t parent = ::getpid();
+  const HeldSignals held;
   std::fflush(nullptr);  // or each child would print it again
   for (Rank rank = 0; rank < nodes; ++rank) {
     int ends[2] = {-1, -1};
@@ -131,7 +158,7 @@ void Nursery::fork_all(int nodes) {
       for (const Child& sibling : children_) {
         ::close(sibling.report);
       }
-      be_child(rank, node_main_, ends[1]);
+      be_child(rank, node_main_, ends[1], held);
     }
     ::close(ends[1]);
     if (pid < 0) {
