@@ -158,6 +158,11 @@ void Driver::carry(Lock& lock) {
 }
 
 Status Driver::exchange() {
+  const Status status = post_and_wait();
+  return status.with_context(fmt::format("node {}, round {}", options_.rank, current_.tag.round));
+}
+
+Status Driver::post_and_wait() {
   arrived_.clear();
   if (Status status = transport_.post(current_); !status.ok()) {
     return status;
@@ -209,7 +214,7 @@ Status Driver::deliver() {
           "a transport reports only frames that were asked for");
     Status status = algorithm_.frame_arrived(arrival.from, room->buffer.first(arrival.bytes));
     if (!status.ok()) {
-      return status.with_context(fmt::format("frame of node {}", arrival.from));
+      return status;
     }
   }
   auto more = algorithm_.exchange_done(next_);

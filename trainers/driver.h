@@ -86,8 +86,9 @@ class Driver {
   void start_exchange(Lock& lock);
   /// Carries the exchange under way and all that follow from it.
   void carry(Lock& lock);
-  /// Posts current_ and waits for its end, without the lock.
+  /// Posts current_ and waits for its end, without the lock; faults name node and round.
   Status exchange();
+  Status post_and_wait();
   /// Feeds what arrived to the algorithm; sets under_way_ when it wants a further exchange.
   Status deliver();
   bool needs(Rank peer) const;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
@@ -120,10 +121,8 @@ class Nursery {
   /// Waits at most `ms` for a child to say something or to end.
   void look(int ms);
   void end_all(int signal) const;
-  std::size_t running() const {
-    return static_cast<std::size_t>(std::count_if(children_.begin(), children_.end(),
-                                                  [](const Child& c) { return c.running(); }));
-  }
+  std::vector<std::size_t> running_ranks() const;
+  std::size_t running() const { return running_ranks().size(); }
   bool any_failed() const {
     return std::any_of(children_.begin(), children_.end(),
                        [](const Child& c) { return c.failed(); });
@@ -213,6 +212,16 @@ void Nursery::end_all(int signal) const {
   }
 }
 
+std::vector<std::size_t> Nursery::running_ranks() const {
+  std::vector<std::size_t> ranks;
+  for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+    if (children_[rank].running()) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
 std::optional<std::string> Nursery::wrong_request() const {
   for (const Child& child : children_) {
     if (!child.text.empty() && child.text.front() == kWrongRequest) {
@@ -238,7 +247,12 @@ Status Nursery::verdict() const {
                                                  WEXITSTATUS(child.wait_status)));
     }
   }
-  return root_cause(faults);
+  const Status cause = root_cause(faults);
+  const bool hung = cause.fault() == Fault::deadline || cause.fault() == Fault::peer_lost;
+  return hung && running() > 0
+             ? Status(cause.fault(), fmt::format("{} (silent: node {})", cause.message(),
+                                                 fmt::join(running_ranks(), ", ")))
+             : cause;
 }
 
 }  // namespace

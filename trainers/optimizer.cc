@@ -105,6 +105,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters)
   setup.parameters = parameters_;
   setup.topology = topology_;
   setup.step_rule = make_step_rule(options_.step_rule);
+  step_rule_ = setup.step_rule.get();
   setup.compressor = std::move(compressor);
   setup.consensus_stepsize = options_.consensus_stepsize;
   setup.extrapolation_clock = options_.extrapolation_clock;
@@ -147,7 +148,7 @@ std::string Optimizer::agreement() const {
 }
 
 Status Optimizer::named(Status status) const {
-  return status.with_context(fmt::format("node {}, round {}", options_.rank, round()));
+  return status.with_context(fmt::format("node {}", options_.rank));
 }
 
 Status Optimizer::compare_with_node_0(Deadline deadline) {
@@ -207,7 +208,7 @@ Status Optimizer::begin_step() {
     return status;
   }
   begun_ = true;
-  return status_ = named(driver_->begin_round());
+  return status_ = driver_->begin_round();
 }
 
 Status Optimizer::step(std::span<const float> gradient) {
@@ -218,7 +219,7 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (Status status = begin_step(); !status.ok()) {
     return status;
   }
-  Status status = named(driver_->gradient_ready(gradient));
+  Status status = driver_->gradient_ready(gradient);
   if (status.ok()) {
     begun_ = false;
     ++round_;
@@ -230,7 +231,11 @@ Status Optimizer::drain() {
   if (!driver_ || !status_.ok()) {
     return status_;
   }
-  return status_ = named(driver_->drain());
+  return status_ = driver_->drain();
+}
+
+void Optimizer::set_learning_rate(double learning_rate) {
+  step_rule_->set_learning_rate(learning_rate);
 }
 
 Status Optimizer::finish() {

@@ -83,6 +83,8 @@ class Optimizer {
   /// infinity gives Fault::non_finite and changes nothing; another one may then be given. Throws
   /// Error when its length is not the parameters'.
   Status step(std::span<const float> gradient);
+  /// Changes the base learning rate from the next step on, for a schedule of the caller's own.
+  void set_learning_rate(double learning_rate);
   /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
   Status drain();
   /// Drains, and waits until all nodes have come this far. No step may follow.
@@ -121,6 +123,7 @@ class Optimizer {
   std::span<float> parameters_;
   std::shared_ptr<const Topology> topology_;
   std::unique_ptr<Algorithm> algorithm_;
+  StepRule* step_rule_ = nullptr;  ///< the algorithm's
   Peers peers_;
   std::vector<LinkTraffic> traffic_before_;  ///< from the checkpoint
   DriverTimes times_before_;

@@ -67,9 +67,9 @@ Status root_cause(std::span<const Status> faults) {
     switch (status.fault()) {
       case Fault::none:
         return 3;
-      case Fault::deadline:
-        return 2;
       case Fault::peer_lost:
+        return 2;
+      case Fault::deadline:
         return 1;
       default:
         return 0;

@@ -58,8 +58,8 @@ using TaskOfNode = std::function<std::unique_ptr<Task>(Rank)>;
 Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks,
                               const RunHooks& hooks);
 
-/// Of the faults of several nodes the one that explains the others: a lost peer or a deadline is
-/// blamed last. OK when all are.
+/// Of the faults of several nodes the one that explains the others. A deadline is blamed only when
+/// there is nothing else but lost peers: these may have left because of it. OK when all are.
 Status root_cause(std::span<const Status> faults);
 
 }  // namespace sotto

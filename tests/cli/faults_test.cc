@@ -63,6 +63,30 @@ TEST_CASE("when a node is killed the run fails, names it, and leaves nobody behi
   }
 }
 
+TEST_CASE("a node that hangs is found within the deadline, and named") {
+  for (const std::string transport : {"gloo", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const Scratch scratch;
+    auto words = endless(transport, scratch.path().string());
+    *(std::find(words.begin(), words.end(), "--timeout") + 1) = "2";
+    Process process(words);
+    REQUIRE(is_under_way(process));
+    const auto nodes = process.children();
+    if (nodes.empty()) {
+      SOTTO_SKIP("the kernel does not list a process's children");
+    }
+    ::kill(nodes[1], SIGSTOP);
+    const auto ended = process.wait();
+    CHECK(ended.status == 1);
+    CAPTURE(ended.err);
+    CHECK(contains(ended.err, "(silent: node 1)"));
+    CHECK_FALSE(is_there(nodes[1]));
+  }
+}
+
 TEST_CASE("Ctrl-C ends all nodes and keeps the checkpoint") {
   for (const std::string transport : {"inproc", "gloo", "zmq"}) {
     if (!has_transport(transport)) {

