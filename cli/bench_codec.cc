@@ -119,6 +119,7 @@ void print(const std::vector<Row>& rows, double limit, const Output& output) {
   output.line(
       fmt::format("copying: {:.1f} GB/s, one thread, {} kernels", limit, host_ops().name()));
   std::vector<std::vector<std::string>> cells;
+  cells.reserve(rows.size());
   for (const Row& row : rows) {
     cells.push_back({row.compressor, row.operation, fmt::format("{:.2f}", row.gbs),
                      fmt::format("{:.0f} %", 100 * row.gbs / limit)});

@@ -1,6 +1,6 @@
 #include "signals.h"
 
-#include <signal.h>
+#include <csignal>
 
 namespace sotto::cli {
 namespace {

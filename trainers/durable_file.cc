@@ -67,7 +67,7 @@ Status write_durably(const std::string& path, std::span<const std::byte> bytes) 
     return status;
   }
   if (::rename(fresh.c_str(), path.c_str()) != 0) {
-    const Status status = io_fault("cannot rename to", path);
+    Status status = io_fault("cannot rename to", path);
     ::unlink(fresh.c_str());
     return status;
   }

@@ -147,7 +147,7 @@ std::string Optimizer::agreement() const {
   return settings_text(settings);
 }
 
-Status Optimizer::named(Status status) const {
+Status Optimizer::named(const Status& status) const {
   return status.with_context(fmt::format("node {}", options_.rank));
 }
 

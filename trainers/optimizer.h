@@ -115,7 +115,7 @@ class Optimizer {
   Store& store() { return *options_.store; }
 
  private:
-  Status named(Status status) const;
+  Status named(const Status& status) const;
   Status compare_with_node_0(Deadline deadline);
 
   OptimizerOptions options_;
