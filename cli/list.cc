@@ -40,8 +40,10 @@ Section list_algorithms() {
                              {"time_varying", info.time_varying},
                              {"overlaps", info.overlaps},
                              {"consensus_stepsize", info.consensus_stepsize},
+                             {"extrapolation_clock", info.extrapolation_clock},
                              {"memory", info.memory},
-                             {"default_compressor", info.default_compressor}});
+                             {"default_compressor", info.default_compressor},
+                             {"wire_id", info.wire_id}});
   }
   return section;
 }
@@ -54,7 +56,8 @@ Section list_compressors() {
                              {"synopsis", info.synopsis},
                              {"summary", info.summary},
                              {"contract", info.contract},
-                             {"example", info.example}});
+                             {"example", info.example},
+                             {"wire_id", info.wire_id}});
   }
   return section;
 }
