@@ -84,7 +84,13 @@ class QuantCompressor final : public Compressor {
   }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+                     std::span<std::byte> out) override {
+    return encode_chunks(x, {}, key, out);
+  }
+  std::size_t encode_residual(std::span<float> v, const RandomKey& key,
+                              std::span<std::byte> out) override {
+    return encode_chunks(v, v, key, out);
+  }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
   std::size_t saturated() const override { return saturated_; }
@@ -92,6 +98,9 @@ class QuantCompressor final : public Compressor {
  private:
   bool stochastic() const { return options_.rounding == Rounding::stochastic; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
+  /// Takes C(x) away from `residual`, unless that is empty, while a chunk is in the cache.
+  std::size_t encode_chunks(std::span<const float> x, std::span<float> residual,
+                            const RandomKey& key, std::span<std::byte> out);
   Grid grid_at(std::span<const std::byte> scales, std::size_t chunk) const {
     return {.origin = internal::load<float>(scales, 2 * chunk),
             .step = internal::load<float>(scales, 2 * chunk + 1),
@@ -113,8 +122,8 @@ Contract QuantCompressor::contract(std::size_t elements) const {
   return contract;
 }
 
-std::size_t QuantCompressor::encode(std::span<const float> x, const RandomKey& key,
-                                    std::span<std::byte> out) {
+std::size_t QuantCompressor::encode_chunks(std::span<const float> x, std::span<float> residual,
+                                           const RandomKey& key, std::span<std::byte> out) {
   const Chunks chunks = cut(x.size());
   ByteWriter writer(out);
   writer.write(static_cast<std::uint8_t>(options_.bits));
@@ -133,8 +142,11 @@ std::size_t QuantCompressor::encode(std::span<const float> x, const RandomKey& k
     scales.write(grid.origin);
     scales.write(grid.step);
     saturated_ += internal::count_outside(piece, range, span.min, span.max);
-    ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i),
-                       codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)));
+    const auto packed = codes.subspan(chunks.code_offset(i), chunks.code_bytes(i));
+    ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i), packed);
+    if (!residual.empty()) {
+      ops_.unpack_axpy(-1, packed, grid, residual.subspan(chunks.first(i), chunks.size(i)));
+    }
   }
   return writer.position();
 }

@@ -69,14 +69,23 @@ class SignCompressor final : public Compressor {
   Contract contract(std::size_t elements) const override;
   std::unique_ptr<Compressor> clone() const override { return make_sign(options_, ops_); }
 
-  std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+  std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
+                     std::span<std::byte> out) override {
+    return encode_chunks(x, {}, out);
+  }
+  std::size_t encode_residual(std::span<float> v, const RandomKey& /*key*/,
+                              std::span<std::byte> out) override {
+    return encode_chunks(v, v, out);
+  }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
  private:
   bool by_mean() const { return options_.scale == SignScale::mean; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, 1}; }
+  /// Takes C(x) away from `residual`, unless that is empty, while a chunk is in the cache.
+  std::size_t encode_chunks(std::span<const float> x, std::span<float> residual,
+                            std::span<std::byte> out);
 
   SignOptions options_;
   const Ops& ops_;
@@ -95,8 +104,8 @@ Contract SignCompressor::contract(std::size_t elements) const {
   return contract;
 }
 
-std::size_t SignCompressor::encode(std::span<const float> x, const RandomKey& /*key*/,
-                                   std::span<std::byte> out) {
+std::size_t SignCompressor::encode_chunks(std::span<const float> x, std::span<float> residual,
+                                          std::span<std::byte> out) {
   const Chunks chunks = cut(x.size());
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(options_.chunk));
@@ -104,8 +113,13 @@ std::size_t SignCompressor::encode(std::span<const float> x, const RandomKey& /*
   const auto signs = writer.reserve(chunks.total_code_bytes());
   for (std::size_t i = 0; i < chunks.count(); ++i) {
     const auto piece = x.subspan(chunks.first(i), chunks.size(i));
-    scales.write(by_mean() ? mean_magnitude(piece, ops_) : root_mean_square(piece, ops_));
-    ops_.sign_pack(piece, signs.subspan(chunks.code_offset(i), chunks.code_bytes(i)));
+    const auto bits = signs.subspan(chunks.code_offset(i), chunks.code_bytes(i));
+    const float scale = by_mean() ? mean_magnitude(piece, ops_) : root_mean_square(piece, ops_);
+    scales.write(scale);
+    ops_.sign_pack(piece, bits);
+    if (!residual.empty()) {
+      ops_.sign_axpy(-scale, bits, residual.subspan(chunks.first(i), chunks.size(i)));
+    }
   }
   return writer.position();
 }
