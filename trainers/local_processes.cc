@@ -259,6 +259,7 @@ Status Nursery::verdict() const {
 
 Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<bool>& stop,
                      milliseconds grace) {
+  check_local_nodes(nodes);
   Nursery nursery(node_main);
   nursery.fork_all(nodes);
   while (nursery.running() > 0 && !nursery.any_failed() && !stop) {

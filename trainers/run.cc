@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+
 #include "internal/node_run.h"
 
 namespace sotto {
@@ -19,7 +21,8 @@ Result<RunResult> run_node(const RunOptions& options, Task& task, const RunHooks
 
 Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks,
                               const RunHooks& hooks) {
-  const auto nodes = static_cast<std::size_t>(std::max(options.optimizer.nodes, 0));
+  check_local_nodes(options.optimizer.nodes);
+  const auto nodes = static_cast<std::size_t>(options.optimizer.nodes);
   RunOptions shared = options;
   shared.optimizer.transport = "inproc";
   shared.optimizer.store = make_memory_store();
@@ -60,6 +63,13 @@ Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks
     return cause;
   }
   return result;
+}
+
+void check_local_nodes(int nodes) {
+  if (nodes < 1 || nodes > kMaxLocalNodes) {
+    refuse("nodes", fmt::to_string(nodes),
+           fmt::format("1 to {} can run on one host; the simulator takes more", kMaxLocalNodes));
+  }
 }
 
 Status root_cause(std::span<const Status> faults) {

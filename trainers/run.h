@@ -51,12 +51,20 @@ inline constexpr std::string_view kStopped = "stopped";
 /// request.
 Result<RunResult> run_node(const RunOptions& options, Task& task, const RunHooks& hooks);
 
+/// Nodes of a local job, threads or processes: one host has room for no more. The simulator takes
+/// tens of thousands.
+inline constexpr int kMaxLocalNodes = 1024;
+
 /// The task of each node.
 using TaskOfNode = std::function<std::unique_ptr<Task>(Rank)>;
 
-/// All nodes as threads of this process, over inproc. options.optimizer needs only `nodes`.
+/// All nodes as threads of this process, over inproc. options.optimizer needs only `nodes`, at most
+/// kMaxLocalNodes.
 Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks,
                               const RunHooks& hooks);
+
+/// Throws Error unless a local job may have so many nodes.
+void check_local_nodes(int nodes);
 
 /// Of the faults of several nodes the one that explains the others. A deadline is blamed only when
 /// there is nothing else but lost peers: these may have left because of it. OK when all are.

@@ -250,6 +250,14 @@ TEST_CASE("of several faults the one is told that explains the others") {
   CHECK(root_cause(std::span(faults).first(1)).ok());
 }
 
+TEST_CASE("one host runs so many nodes and no more") {
+  auto options = run_options(1);
+  for (const int nodes : {-1, 0, kMaxLocalNodes + 1}) {
+    options.optimizer.nodes = nodes;
+    CHECK(contains(refusal([&] { (void)run_threads(options, tasks(), {}); }), "1 to 1024"));
+  }
+}
+
 TEST_CASE("a run can start from given parameters, of the right number") {
   auto options = run_options(1);
   options.start.assign(kDimension, 3.0F);
