@@ -1,11 +1,14 @@
 #include <sotto/trainers/optimizer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <sotto/base/philox.h>
 
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"
@@ -133,6 +136,33 @@ TEST_CASE("a saved state that is cut short, or of another shape, is refused") {
   Optimizer other(options, shorter);
   ByteReader in(out.bytes());
   CHECK_FALSE(other.load(in).ok());
+}
+
+TEST_CASE("no forged state makes an optimizer misbehave, whatever its algorithm") {
+  constexpr std::uint64_t kSeed = 20;
+  CAPTURE(kSeed);
+  RandomStream random({.seed = kSeed, .purpose = Purpose::test});
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    auto options = options_for(kNodes, make_memory_store());
+    options.lazy = info.eigenvalues_above > -1;
+    choose(options, info);
+    std::vector<float> x(kDimension);
+    ByteBuffer out;
+    Optimizer(options, x).save(out);
+    for (int trial = 0; trial < 300; ++trial) {
+      std::vector<std::byte> forged(out.bytes().begin(), out.bytes().end());
+      for (std::uint64_t flips = 1 + random.below(4); flips > 0; --flips) {
+        forged[random.below(forged.size())] = static_cast<std::byte>(random.below(256));
+      }
+      Optimizer optimizer(options, x);
+      ByteReader in(forged);
+      const Status status = optimizer.load(in);
+      CHECK((status.ok() || !status.message().empty()));
+      CHECK(std::all_of(x.begin(), x.end(),
+                        [&](float value) { return !status.ok() || std::isfinite(value); }));
+    }
+  }
 }
 
 TEST_CASE("a gradient that is not finite is named, and another may be given") {
