@@ -25,7 +25,8 @@ class Store {
   virtual ~Store() = default;
   /// Publishes a value; a second set of the same key replaces it.
   virtual Status set(std::string_view key, std::span<const std::byte> value) = 0;
-  /// Waits until the key is there. Fault::deadline names the key.
+  /// Waits until the key is there; looks once even when the deadline is over, and gives a server a
+  /// second for that. Fault::deadline names the key.
   virtual Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) = 0;
   /// Forgets a key; forgetting an absent one is fine.
   virtual Status remove(std::string_view key) = 0;

@@ -44,6 +44,7 @@ struct TransportEvent {
 struct TransportOptions {
   Rank rank = 0;
   int nodes = 1;
+  /// Names the job; nodes of another run do not meet.
   std::uint64_t run_id = 0;
   /// Peers to connect to, sorted; no other connection is made.
   std::vector<Rank> to;

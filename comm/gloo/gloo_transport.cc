@@ -4,6 +4,10 @@
 // is posted at the other end, so nothing arrives early, and what is on the wire is the frame
 // itself: the receive has room for the largest, and the frame's header says how long it is.
 //
+// Gloo tells nobody when a connection ends in the middle of a frame. So a receive of one byte is
+// posted for each peer, which the peer answers when it leaves in good order. That it fails shows
+// that the peer is gone, whatever else is under way.
+//
 // Gloo is made for the nodes of one trusted cluster: its I/O thread ends the process when a peer
 // breaks its protocol, and it takes whoever connects to a port for the peer that it expects there.
 #include <algorithm>
@@ -21,6 +25,7 @@
 #include "../internal/address.h"
 #include "../internal/backends.h"
 #include "../internal/ledger.h"
+#include "../internal/rendezvous.h"
 #include "sigpipe_guard.h"
 #include "waiter.h"
 
@@ -65,9 +70,6 @@ class GlooTransport final : public Transport {
   Result<TransportEvent> poll(Deadline deadline) override;
 
  private:
-  std::string key_of(Rank listening, Rank connecting) const {
-    return fmt::format("{:016x}/gloo/{}-{}", options_.run_id, listening, connecting);
-  }
   void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory);
   void watch(Rank peer);
   void take_leave(Rank peer, Link& link);
@@ -106,29 +108,24 @@ GlooTransport::~GlooTransport() {
 
 Status GlooTransport::connect(Deadline deadline) {
   const SigpipeGuard guard;
-  Store& store = *options_.store;
   // Gloo waits five times this long for a connection.
   context_->setTimeout(std::chrono::ceil<std::chrono::milliseconds>(deadline.left()) / 5 +
                        std::chrono::milliseconds(1));
+  Addresses mine;
   for (const Rank peer : neighbours_) {
     const auto address = context_->createPair(peer)->address().bytes();
-    if (auto published = store.set(key_of(options_.rank, peer), std::as_bytes(std::span(address)));
-        !published) {
-      return published;
-    }
+    const auto bytes = std::as_bytes(std::span(address));
+    mine[peer].assign(bytes.begin(), bytes.end());
+  }
+  const auto theirs = meet(options_, "gloo", mine, deadline);
+  if (!theirs) {
+    return theirs.status();
   }
   // In the order of ranks everywhere: then waiting for each other cannot go round in a circle.
-  for (const Rank peer : neighbours_) {
-    const auto address = store.get(key_of(peer, options_.rank), deadline);
-    if (!address) {
-      return address.status().with_context(fmt::format("rank {} did not come", peer));
-    }
-    (void)store.remove(key_of(peer, options_.rank));  // a later run must not find it
-    std::vector<char> bytes(address->size());
-    std::transform(address->begin(), address->end(), bytes.begin(),
-                   [](std::byte byte) { return static_cast<char>(byte); });
+  for (const auto& [peer, address] : *theirs) {
+    const auto* bytes = reinterpret_cast<const char*>(address.data());
     try {
-      context_->getPair(peer)->connect(bytes);
+      context_->getPair(peer)->connect({bytes, bytes + address.size()});
     } catch (const std::exception& failure) {
       return {Fault::deadline,
               fmt::format("rank {} did not connect: {}", peer, plain_message(failure))};

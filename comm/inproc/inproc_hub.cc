@@ -5,20 +5,12 @@
 #include <sotto/base/error.h>
 
 namespace sotto::internal {
-namespace {
-
-bool alive(InprocEndpoint& endpoint) {
-  const std::lock_guard lock(endpoint.mutex);
-  return !endpoint.closed;
-}
-
-}  // namespace
 
 void InprocHub::enter(Rank rank, std::shared_ptr<InprocEndpoint> endpoint) {
   {
     const std::lock_guard lock(mutex_);
     auto& place = endpoints_[rank];
-    if (place && alive(*place)) {
+    if (place && !place->left()) {
       refuse("rank", fmt::to_string(rank), "another node of this run has it");
     }
     place = std::move(endpoint);

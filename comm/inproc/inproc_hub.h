@@ -45,6 +45,12 @@ struct InprocEndpoint {
     }
   }
 
+  /// True when its node is gone.
+  bool left() {
+    const std::lock_guard lock(mutex);
+    return closed;
+  }
+
   std::mutex mutex;
   std::condition_variable changed;
   Ledger ledger;

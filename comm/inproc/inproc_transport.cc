@@ -128,11 +128,7 @@ Status InprocTransport::post(const Exchange& exchange) {
     send(one, exchange.tag);
   }
   for (const auto& [peer, endpoint] : peers_) {
-    const bool gone = [&] {
-      const std::lock_guard lock(endpoint->mutex);
-      return endpoint->closed;
-    }();
-    if (gone) {
+    if (endpoint->left()) {
       lose_if_needed(peer);
     }
   }

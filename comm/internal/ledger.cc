@@ -134,8 +134,8 @@ void Ledger::finish_if_done(OpenExchange exchange) {
   open_.erase(exchange);
 }
 
-void Ledger::lose(Rank peer, std::string reason) {
-  const auto [at, first] = lost_.try_emplace(peer, std::move(reason));
+void Ledger::lose(Rank peer, const std::string& reason) {
+  const auto [at, first] = lost_.try_emplace(peer, reason);
   if (first) {
     events_.push_back({.kind = TransportEvent::Kind::peer_lost,
                        .tag = {},

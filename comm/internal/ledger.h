@@ -45,7 +45,7 @@ class Ledger {
   /// The frame to `to` is handed over; its buffer is no longer needed.
   void sent(Rank to, const ExchangeTag& tag);
   /// The peer is gone. Only the first call for a peer makes an event.
-  void lose(Rank peer, std::string reason);
+  void lose(Rank peer, const std::string& reason);
 
   bool lost(Rank peer) const { return lost_.contains(peer); }
   /// True when a frame of the peer is due in an open exchange.

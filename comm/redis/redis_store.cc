@@ -27,9 +27,11 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 /// How long a set or a remove waits for the server, which may start after its clients.
 constexpr std::chrono::seconds kPatience{30};
 
+/// A look at a key takes a round trip, however soon the wait for the key ends.
+constexpr int kRoundTripMs = 1000;
+
 timeval limit_of(Deadline deadline) {
-  // Zero would mean no limit.
-  const int ms = std::max(1, deadline.left_ms());
+  const long ms = std::max(kRoundTripMs, deadline.left_ms());
   return {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
 }
 

@@ -22,8 +22,8 @@ namespace {
 
 /// How long a set or a remove waits for the server, which may start after its clients.
 constexpr std::chrono::seconds kPatience{30};
-/// A wait that the server ends by its own clock still needs a moment to come back.
-constexpr std::chrono::milliseconds kReturn{500};
+/// A look at a key takes a round trip, however soon the wait for the key ends.
+constexpr std::chrono::milliseconds kRoundTrip{1000};
 constexpr int kLongestWaitMs = 2'000'000'000;
 
 std::span<const std::byte> view_of(const zmq::message_t& message) {
@@ -99,7 +99,7 @@ void TcpStore::give_back(zmq::socket_t socket) {
 
 Result<std::vector<std::byte>> TcpStore::ask(store_wire::Request request, Deadline deadline) {
   request.wait_ms = static_cast<std::uint32_t>(deadline.left_ms(kLongestWaitMs));
-  const auto end = Deadline::after(std::chrono::milliseconds(request.wait_ms) + kReturn);
+  const auto end = Deadline::after(std::chrono::milliseconds(request.wait_ms) + kRoundTrip);
   try {
     auto socket = borrow();
     auto message = store_wire::make_request(request);

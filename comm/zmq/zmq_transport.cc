@@ -15,6 +15,7 @@
 #include "../internal/address.h"
 #include "../internal/backends.h"
 #include "../internal/ledger.h"
+#include "../internal/rendezvous.h"
 #include "inbox.h"
 #include "listener.h"
 #include "outbox.h"
@@ -58,9 +59,6 @@ class ZmqTransport final : public Transport {
   Result<TransportEvent> poll(Deadline deadline) override;
 
  private:
-  std::string key_of(Rank rank) const {
-    return fmt::format("{:016x}/zmq/{}", options_.run_id, rank);
-  }
   Status greet_everyone(Deadline deadline);
   Status missing() const;
 
@@ -69,7 +67,8 @@ class ZmqTransport final : public Transport {
   void take_hello(const Incoming& incoming, const zmq_wire::Hello& hello);
   void take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk);
   void notice_ends();
-  void lose(Rank rank, Peer& peer, std::string reason);
+  void lose_ended();
+  void lose(Rank rank, Peer& peer, const std::string& reason);
   void credit_or_lose(Rank rank, Peer& peer, const Result<std::size_t>& consumed);
   void lose_leavers();
   void wait(Deadline deadline);
@@ -88,26 +87,23 @@ class ZmqTransport final : public Transport {
 Status ZmqTransport::connect() {
   const Deadline deadline = Deadline::after(options_.connect_timeout);
   const auto endpoint = listener_.endpoint();
-  const auto* text = reinterpret_cast<const std::byte*>(endpoint.data());
-  if (auto published = options_.store->set(key_of(options_.rank), {text, endpoint.size()});
-      !published) {
-    return published;
-  }
+  const auto bytes = std::as_bytes(std::span(endpoint));
+  Addresses mine;
   for (const Rank rank : neighbours(options_)) {
-    const auto address = options_.store->get(key_of(rank), deadline);
-    if (!address) {
-      return address.status().with_context(fmt::format("rank {} did not come", rank));
-    }
-    const auto* characters = reinterpret_cast<const char*>(address->data());
+    mine[rank].assign(bytes.begin(), bytes.end());
+  }
+  const auto theirs = meet(options_, "zmq", mine, deadline);
+  if (!theirs) {
+    return theirs.status();
+  }
+  for (const auto& [rank, address] : *theirs) {
+    const auto* text = reinterpret_cast<const char*>(address.data());
     peers_.try_emplace(
-        rank, context_, rank, std::string(characters, address->size()),
+        rank, context_, rank, std::string(text, address.size()),
         zmq_wire::make_hello({.run_id = options_.run_id, .from = options_.rank, .to = rank}),
         options_.max_frame_bytes);
   }
-  const Status greeted = greet_everyone(deadline);
-  // Whoever needs our address has it; a later run must not find it.
-  (void)options_.store->remove(key_of(options_.rank));
-  return greeted;
+  return greet_everyone(deadline);
 }
 
 Status ZmqTransport::greet_everyone(Deadline deadline) {
@@ -118,7 +114,7 @@ Status ZmqTransport::greet_everyone(Deadline deadline) {
       return {Fault::peer_lost,
               fmt::format("rank {} went while connecting: {}", event.peer, event.reason)};
     }
-    const Status open = missing();
+    Status open = missing();
     if (open.ok() || deadline.expired()) {
       return open;
     }
@@ -193,9 +189,14 @@ Result<TransportEvent> ZmqTransport::poll(Deadline deadline) {
 /// Everything that can be done without waiting.
 void ZmqTransport::progress() {
   constexpr int kBatch = 16;  // then the senders get their turn again
-  for (int i = 0; i < kBatch && take_message(); ++i) {
+  bool drained = false;
+  for (int i = 0; i < kBatch && !drained; ++i) {
+    drained = !take_message();
   }
   notice_ends();
+  if (drained) {
+    lose_ended();
+  }
   for (auto& [rank, peer] : peers_) {
     peer.out.pump(ledger_);
   }
@@ -278,14 +279,18 @@ void ZmqTransport::credit_or_lose(Rank rank, Peer& peer, const Result<std::size_
 }
 
 void ZmqTransport::notice_ends() {
-  const auto now = Clock::now();
   for (const int connection : listener_.ended()) {
     const auto known = connections_.find(connection);
     if (known != connections_.end()) {
-      peers_.at(known->second).ended = now;
+      peers_.at(known->second).ended = Clock::now();
       connections_.erase(known);
     }
   }
+}
+
+/// Gives up peers whose connection ended without a bye. Called when nothing is left to receive.
+void ZmqTransport::lose_ended() {
+  const auto now = Clock::now();
   for (auto& [rank, peer] : peers_) {
     if (peer.ended && now - *peer.ended >= kSettle && !peer.left && !ledger_.lost(rank)) {
       lose(rank, peer, "its connection ended without a goodbye");
@@ -293,8 +298,8 @@ void ZmqTransport::notice_ends() {
   }
 }
 
-void ZmqTransport::lose(Rank rank, Peer& peer, std::string reason) {
-  ledger_.lose(rank, std::move(reason));
+void ZmqTransport::lose(Rank rank, Peer& peer, const std::string& reason) {
+  ledger_.lose(rank, reason);
   peer.out.close(0);
 }
 

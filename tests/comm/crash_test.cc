@@ -166,7 +166,7 @@ TEST_CASE("a stopped peer runs into the deadline, and nobody waits for it when l
   }
 }
 
-TEST_CASE("a peer that dies while others connect to it is a fault, not a hang") {
+TEST_CASE("a peer that dies while others connect is a fault, and does not disturb a restart") {
   for (const auto& name : process_transports()) {
     CAPTURE(name);
     const TemporaryDirectory directory;
@@ -192,5 +192,11 @@ TEST_CASE("a peer that dies while others connect to it is a fault, not a hang") 
     REQUIRE_FALSE(transport.ok());
     CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
                   transport.status().message());
+    // The same job again, in the store where the dead have left their addresses.
+    spawn(2, [&](Rank rank) {
+      const auto again = connect(name, options_for(graph, rank, store, 100));
+      swap_frames(*again, graph, rank, {.round = 0}, 100);
+    });
+    CHECK(std::filesystem::is_empty(directory.path));
   }
 }

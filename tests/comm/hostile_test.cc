@@ -1,4 +1,5 @@
 // Peers and strangers of the zmq transport that break its rules.
+#include <array>
 #include <deque>
 #include <optional>
 
@@ -7,6 +8,7 @@
 
 #include <sotto/base/philox.h>
 
+#include "../../comm/internal/rendezvous.h"
 #include "nodes.h"
 #include "raw_peer.h"
 #include "support/skip.h"
@@ -24,29 +26,50 @@ bool have_zmq() {
   return std::find(names.begin(), names.end(), "zmq") != names.end();
 }
 
-std::string address_of(Store& store, std::uint64_t run_id, Rank rank) {
-  const auto value = store.get(fmt::format("{:016x}/zmq/{}", run_id, rank), generous());
-  REQUIRE(value.ok());
-  return {reinterpret_cast<const char*>(value->data()), value->size()};
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return {data, data + text.size()};
 }
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Meets rank 0 of a ring of two as rank 1, which is said to listen at `address`.
+std::string meet_rank_0(const std::shared_ptr<Store>& store, std::string_view address) {
+  const auto met = internal::meet(options_for(ring(2), 1, store, kMaxPayload), "zmq",
+                                  {{0, bytes_of(address)}}, generous());
+  REQUIRE_MESSAGE(met.ok(), met.status().message());
+  return text_of(met->at(0));
+}
+
+/// Two nodes of another run, which heed nobody of ours, and the address of one.
+struct Decoys {
+  Decoys() {
+    const auto store = std::make_shared<KeepingStore>();
+    spawn(2, [&](Rank rank) {
+      auto options = options_for(ring(2), rank, store, kMaxPayload);
+      options.run_id = kRun + 1;
+      nodes[static_cast<std::size_t>(rank)] = connect("zmq", options);
+    });
+    address = listening_address(*store, kRun + 1, 0, 1);
+  }
+  std::array<std::unique_ptr<Transport>, 2> nodes;
+  std::string address;
+};
 
 /// A real rank 0 whose peer, rank 1, is made of bytes.
 class Duel {
  public:
   Duel() {
-    // Rank 0 needs somebody to connect to: a node of another run, which ignores it.
-    auto other = options_for(graph_of(2, {}), 1, store_, 0);
-    other.run_id = kRun + 1;
-    decoy_ = connect("zmq", other);
-    const auto decoy = address_of(*store_, kRun + 1, 1);
-    REQUIRE(store_->set(fmt::format("{:016x}/zmq/1", kRun), std::as_bytes(std::span(decoy))).ok());
     std::thread connecting([&] {
       auto made = make_transport("zmq", options_for(ring(2), 0, store_, kMaxPayload));
       if (made.ok()) {
         node_ = std::move(*made);
       }
     });
-    peer_.emplace(address_of(*store_, kRun, 0));
+    address_ = meet_rank_0(store_, decoys_.address);
+    peer_.emplace(address_);
     peer_->send(hello_message(kRun, 1, 0));
     connecting.join();
     REQUIRE(node_ != nullptr);
@@ -54,7 +77,7 @@ class Duel {
 
   RawPeer& peer() { return *peer_; }
   Transport& node() { return *node_; }
-  std::string address() { return address_of(*store_, kRun, 0); }
+  const std::string& address() const { return address_; }
 
   /// Rank 0 listens for rank 1 in `round`; it sends nothing.
   void listen(Round round) {
@@ -81,9 +104,10 @@ class Duel {
   }
 
  private:
-  std::shared_ptr<Store> store_ = std::make_shared<KeepingStore>();
+  std::shared_ptr<Store> store_ = make_memory_store();
   std::deque<std::vector<std::byte>> rooms_;
-  std::unique_ptr<Transport> decoy_;
+  Decoys decoys_;
+  std::string address_;
   std::optional<RawPeer> peer_;
   std::unique_ptr<Transport> node_;
 };
@@ -248,7 +272,7 @@ TEST_CASE("garbage at the port does not disturb the peers") {
       return;
     }
     RandomStream random({.seed = seed});
-    const auto address = address_of(*store, kRun, 0);
+    const auto address = listening_address(*store, kRun, 0, 1);
     for (int i = 0; i < 50; ++i) {
       std::vector<std::byte> garbage(random.below(4096));
       for (auto& byte : garbage) {

@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/exchange.h>
@@ -157,5 +157,14 @@ class KeepingStore final : public Store {
  private:
   std::shared_ptr<Store> store_ = make_memory_store();
 };
+
+/// Where `rank` listens, from what it left in the store for `peer`: two numbers and the address.
+inline std::string listening_address(Store& store, std::uint64_t run_id, Rank rank, Rank peer) {
+  const auto key = fmt::format("{:016x}/zmq/{}-{}", run_id, rank, peer);
+  const auto card = store.get(key, Deadline::after(std::chrono::seconds(60)));
+  REQUIRE(card.ok());
+  REQUIRE(card->size() > 16);
+  return {reinterpret_cast<const char*>(card->data()) + 16, card->size() - 16};
+}
 
 }  // namespace sotto::test

@@ -17,7 +17,7 @@ std::ptrdiff_t open_descriptors() {
 
 }  // namespace
 
-TEST_CASE("transports give back their descriptors and leave nothing in the store") {
+TEST_CASE("transports give back their descriptors") {
   for (const auto& name : available_transports()) {
     CAPTURE(name);
     const Graph graph = ring(3);
