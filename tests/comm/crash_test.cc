@@ -197,6 +197,5 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
       const auto again = connect(name, options_for(graph, rank, store, 100));
       swap_frames(*again, graph, rank, {.round = 0}, 100);
     });
-    CHECK(std::filesystem::is_empty(directory.path));
   }
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "nodes.h"
+#include "temporary_directory.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -32,6 +33,23 @@ TEST_CASE("transports give back their descriptors") {
       live();
     }
     CHECK(open_descriptors() == before);
+  }
+}
+
+TEST_CASE("nothing of a run stays in the store") {
+  for (const auto& name : available_transports()) {
+    if (name == "inproc") {
+      continue;
+    }
+    CAPTURE(name);
+    const TemporaryDirectory directory;
+    const Graph graph = complete(4);
+    const auto store = make_file_store(directory.path.string());
+    spawn(4, [&](Rank rank) {
+      const auto transport = connect(name, options_for(graph, rank, store, 100));
+      swap_frames(*transport, graph, rank, {.round = 0}, 100);
+    });
+    CHECK(std::filesystem::is_empty(directory.path));
   }
 }
 
