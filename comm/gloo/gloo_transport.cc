@@ -4,17 +4,18 @@
 // is posted at the other end, so nothing arrives early, and what is on the wire is the frame
 // itself: the receive has room for the largest, and the frame's header says how long it is.
 //
-// Gloo tells nobody when a connection ends in the middle of a frame. So a receive of one byte is
-// posted for each peer, which the peer answers when it leaves in good order. That it fails shows
-// that the peer is gone, whatever else is under way.
+// Gloo tells nobody when a connection ends in the middle of a frame. So a receive is posted for
+// each peer that the peer answers when it leaves in good order, with how many frames it sent and
+// received: who has as many knows that no more will come. That the receive fails shows that the
+// peer is gone, whatever else is under way.
 //
 // Gloo is made for the nodes of one trusted cluster: its I/O thread ends the process when a peer
 // breaks its protocol, and it takes whoever connects to a port for the peer that it expects there.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,17 +40,20 @@ std::uint64_t slot_of(const ExchangeTag& tag) {
 /// And this differs from all of them.
 constexpr std::uint64_t kPresenceSlot = std::uint64_t{1} << 63;
 
-/// Frames that came before a farewell are reported a moment after it at the latest.
-constexpr auto kSettle = std::chrono::milliseconds(100);
+/// What a node tells a peer when it leaves, in the machine's byte order as all of Gloo's.
+struct Farewell {
+  std::uint64_t sent = 0;      ///< frames to the peer
+  std::uint64_t received = 0;  ///< frames from the peer
+};
 
 /// What is kept for one neighbour.
 struct Link {
   Link(Rank peer, Reports& reports) : operations(peer, reports), presence(peer, reports) {}
 
-  std::byte farewell{};  ///< the peer's; what it says does not matter
-  std::byte own_farewell{};
+  Farewell mine;
+  Farewell theirs;    ///< once it has left
+  bool left = false;  ///< in good order
   std::unique_ptr<gloo::transport::UnboundBuffer> leaving;
-  std::optional<Deadline::Clock::time_point> left;  ///< when the peer's farewell came
   Waiter operations;
   Waiter presence;
 };
@@ -74,7 +78,6 @@ class GlooTransport final : public Transport {
   void watch(Rank peer);
   void take_leave(Rank peer, Link& link);
   void take(const Report& report);
-  Deadline settled(Deadline deadline);
   void lose_leavers();
 
   const TransportOptions options_;
@@ -139,7 +142,7 @@ Status GlooTransport::connect(Deadline deadline) {
 
 void GlooTransport::watch(Rank peer) {
   Link& link = links_.try_emplace(peer, peer, reports_).first->second;
-  auto buffer = context_->createUnboundBuffer(&link.farewell, 1);
+  auto buffer = context_->createUnboundBuffer(&link.theirs, sizeof link.theirs);
   try {
     buffer->recv(peer, kPresenceSlot);
     link.presence.add({Use::presence, {}, std::move(buffer)});
@@ -152,7 +155,7 @@ void GlooTransport::take_leave(Rank peer, Link& link) {
   const SigpipeGuard guard;
   try {
     // Written at once, unless frames are stuck in front of it; then we do not leave in good order.
-    link.leaving = context_->createUnboundBuffer(&link.own_farewell, 1);
+    link.leaving = context_->createUnboundBuffer(&link.mine, sizeof link.mine);
     link.leaving->send(peer, kPresenceSlot);
   } catch (const std::exception&) {
     // The peer is gone already.
@@ -174,6 +177,7 @@ Status GlooTransport::post(const Exchange& exchange) {
     auto* data = const_cast<std::byte*>(send.frame.data());
     start(Use::send, send.to, exchange.tag, {data, send.frame.size()});
   }
+  lose_leavers();
   return {};
 }
 
@@ -196,45 +200,39 @@ Result<TransportEvent> GlooTransport::poll(Deadline deadline) {
     if (ledger_.has_event()) {
       return ledger_.take_event();
     }
-    const auto report = reports_.pop(settled(deadline));
-    if (report) {
-      take(*report);
-    } else if (deadline.expired()) {
+    const auto report = reports_.pop(deadline);
+    if (!report) {
       return ledger_.overdue();
     }
+    take(*report);
     lose_leavers();
   }
 }
 
-/// The deadline, or sooner when a peer that left may have to be given up before.
-Deadline GlooTransport::settled(Deadline deadline) {
-  auto at = deadline.at();
-  for (const auto& [peer, link] : links_) {
-    if (link.left && !ledger_.lost(peer) && ledger_.needs(peer)) {
-      at = std::min(at, *link.left + kSettle);
-    }
-  }
-  return Deadline(at);
-}
-
-/// A peer that left in good order is missed only by those who still need it.
+/// A peer that left in good order is missed only by those who still need it. Reports of frames that
+/// passed before it left may come after that of its leaving; the counts tell.
 void GlooTransport::lose_leavers() {
   for (const auto& [peer, link] : links_) {
-    if (link.left && Deadline(*link.left + kSettle).expired() && ledger_.needs(peer)) {
+    const bool heard_all = link.mine.received >= link.theirs.sent;
+    const bool told_all = link.mine.sent >= link.theirs.received;
+    if (link.left && ((heard_all && ledger_.awaits(peer)) || (told_all && ledger_.owes(peer)))) {
       ledger_.lose(peer, "closed");
     }
   }
 }
 
 void GlooTransport::take(const Report& report) {
+  Link& link = links_.at(report.peer);
   if (report.failure) {
     ledger_.lose(report.peer, *report.failure);
   } else if (report.use == Use::presence) {
-    links_.at(report.peer).left = Deadline::Clock::now();
+    link.left = true;
   } else if (report.use == Use::send) {
+    ++link.mine.sent;
     ledger_.sent(report.peer, report.tag);
   } else if (const auto bytes = announced_frame_bytes(report.memory, report.memory.size());
              bytes.ok()) {
+    ++link.mine.received;
     ledger_.received(report.peer, report.tag, *bytes);
   } else {
     ledger_.lose(report.peer, bytes.status().message());

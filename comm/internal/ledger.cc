@@ -150,10 +150,9 @@ bool Ledger::awaits(Rank from) const {
                      [&](const Open& exchange) { return exchange.hears(from); });
 }
 
-bool Ledger::needs(Rank peer) const {
-  return std::any_of(open_.begin(), open_.end(), [&](const Open& exchange) {
-    return exchange.hears(peer) || exchange.sends_to(peer);
-  });
+bool Ledger::owes(Rank to) const {
+  return std::any_of(open_.begin(), open_.end(),
+                     [&](const Open& exchange) { return exchange.sends_to(to); });
 }
 
 TransportEvent Ledger::take_event() {

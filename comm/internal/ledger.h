@@ -50,8 +50,10 @@ class Ledger {
   bool lost(Rank peer) const { return lost_.contains(peer); }
   /// True when a frame of the peer is due in an open exchange.
   bool awaits(Rank from) const;
+  /// True when a frame to the peer is not yet handed over in an open exchange.
+  bool owes(Rank to) const;
   /// True when an open exchange cannot complete without the peer.
-  bool needs(Rank peer) const;
+  bool needs(Rank peer) const { return awaits(peer) || owes(peer); }
 
   bool has_event() const { return !events_.empty(); }
   /// Requires has_event().

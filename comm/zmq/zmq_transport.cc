@@ -27,7 +27,7 @@ namespace {
 using Clock = Deadline::Clock;
 
 /// What a peer sent before its connection ended may reach us a moment after the news of the end.
-constexpr auto kSettle = std::chrono::milliseconds(100);
+constexpr auto kSettle = std::chrono::milliseconds(200);
 
 struct Peer {
   Peer(zmq::context_t& context, Rank rank, const std::string& endpoint, zmq::message_t hello,
