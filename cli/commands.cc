@@ -1,6 +1,23 @@
 #include "commands.h"
 
+#include <charconv>
+
+#include <fmt/format.h>
+
 namespace sotto::cli {
+
+CLI::Validator whole_number(std::uint64_t largest) {
+  return CLI::Validator(
+      [largest](std::string& text) -> std::string {
+        std::uint64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value <= largest) {
+          return {};
+        }
+        return fmt::format("'{}' is no whole number from 0 to {}", text, largest);
+      },
+      "");
+}
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--json", options.json, "Write the result as JSON to FILE; - is stdout")
@@ -8,6 +25,7 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_flag("--quiet", options.quiet, "Print nothing but errors");
   command.add_option("--seed", options.seed, "Seed of everything random")
       ->type_name("S")
+      ->check(whole_number())
       ->capture_default_str();
   command
       .add_option("--config", options.config,

@@ -34,6 +34,10 @@ struct CommonOptions {
   std::string config;
 };
 
+/// For options that count: refuses signs, fractions and what does not fit, which conversions to
+/// unsigned numbers would wrap or cut.
+CLI::Validator whole_number(std::uint64_t largest = ~std::uint64_t{0});
+
 /// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
 void add_common_options(CLI::App& command, CommonOptions& options);
 

@@ -1,4 +1,5 @@
 // `sotto compare`: several runs of one task, side by side.
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -53,6 +54,16 @@ std::vector<ComparedRun> make_plans(const CompareOptions& options) {
   if (options.runs.empty()) {
     throw Error(
         "--run: none is given; give one or more, e.g. --run allreduce --run \"dcd quant:8\"");
+  }
+  const TrainOptions& shared = options.shared;
+  if (options.runs.size() > 1 &&
+      !(shared.checkpoint.empty() && shared.dump_parameters.empty() && !shared.resume)) {
+    throw Error(
+        "--checkpoint, --resume, --dump-parameters: runs would overwrite each other's files; give "
+        "them to one run only, as sotto train");
+  }
+  if (!options.html.empty() && !std::ofstream(options.html)) {
+    refuse("--html", options.html, "the file cannot be written");
   }
   std::vector<ComparedRun> runs;
   for (const std::string& words : options.runs) {

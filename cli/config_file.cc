@@ -1,5 +1,7 @@
 #include "config_file.h"
 
+#include <filesystem>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -21,6 +23,9 @@ std::string place(const std::string& path, const toml::source_region& region) {
 }
 
 toml::table read_table(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    refuse("--config", path, "it is a directory");
+  }
   try {
     return toml::parse_file(path);
   } catch (const toml::parse_error& error) {

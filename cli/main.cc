@@ -51,7 +51,12 @@ int main(int argc, char** argv) {
   };
   try {
     program.parse(argc, argv);
-    return run_chosen(commands);
+    const int status = run_chosen(commands);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return complain("standard output could not be written; the result is lost",
+                      sotto::cli::kFailed);
+    }
+    return status;
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? sotto::cli::kDone : sotto::cli::kWrongRequest;
   } catch (const sotto::Error& error) {

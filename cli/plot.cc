@@ -57,7 +57,10 @@ class Axis {
       }
     }
     std::vector<double> found;
-    for (double v = std::ceil(low_ / step) * step; v <= high_ + step * 1e-9; v += step) {
+    const double first = std::ceil(low_ / step) * step;
+    const auto count = static_cast<int>(std::floor((high_ - first) / step + 1e-9)) + 1;
+    for (int i = 0; i < count; ++i) {
+      const double v = first + i * step;
       const double clean = std::abs(v) < step * 1e-9 ? 0 : v;
       found.push_back(log_ ? std::pow(10, clean) : clean);
     }

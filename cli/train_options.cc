@@ -1,7 +1,12 @@
 #include "train_options.h"
 
+#include <limits>
+
 namespace sotto::cli {
 namespace {
+
+/// Counts stay below this; 10^15 rounds outlast any run.
+constexpr std::uint64_t kMostRounds = 1'000'000'000'000'000;
 
 void add_task_options(CLI::App& command, TrainOptions& o) {
   const char* group = "What is trained";
@@ -15,6 +20,7 @@ void add_task_options(CLI::App& command, TrainOptions& o) {
       ->group(group);
   command.add_option("--batch", o.batch, "Examples a round and node")
       ->type_name("N")
+      ->check(whole_number(kMostRounds))
       ->capture_default_str()
       ->group(group);
   command.add_option("--partition", o.partition, "iid, dirichlet:ALPHA or label")
@@ -32,6 +38,7 @@ void add_network_options(CLI::App& command, TrainOptions& o) {
       .add_option("--nodes", o.nodes,
                   "Number of nodes; 8, or what the data or the graph says by itself")
       ->type_name("N")
+      ->check(whole_number(std::numeric_limits<int>::max()))
       ->group(group);
   command.add_option("--topology", o.topology, "Who talks to whom; see `sotto list`")
       ->type_name("SPEC")
@@ -92,6 +99,7 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
       .add_option("--extrapolation-clock", o.extrapolation_clock,
                   "ecd: where its clock t stops; a small T suits a fine grid")
       ->type_name("T")
+      ->check(whole_number(kMostRounds))
       ->group(group);
   command
       .add_option("--freeze-step", o.freeze_step,
@@ -156,6 +164,7 @@ void add_length_options(CLI::App& command, TrainOptions& o) {
                      ->group(group);
   command.add_option("--rounds", o.rounds, "Rounds, instead of epochs")
       ->type_name("R")
+      ->check(whole_number(kMostRounds))
       ->excludes(epochs)
       ->group(group);
   command
@@ -164,6 +173,7 @@ void add_length_options(CLI::App& command, TrainOptions& o) {
           "Rounds between evaluations; by default an epoch, or more so that there are 100 at "
           "most; 0: only at the end")
       ->type_name("R")
+      ->check(whole_number(kMostRounds))
       ->group(group);
   command
       .add_option("--dump-parameters", o.dump_parameters,
@@ -177,6 +187,7 @@ void add_length_options(CLI::App& command, TrainOptions& o) {
       .add_option("--checkpoint-every", o.checkpoint_every,
                   "Rounds between checkpoints; by default as --eval-every")
       ->type_name("R")
+      ->check(whole_number(kMostRounds))
       ->group(group);
   command.add_flag("--resume", o.resume, "Go on from the newest checkpoint that all nodes have")
       ->group(group);

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -257,6 +258,10 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   plan.run.checkpoint_every = options.checkpoint_every.value_or(plan.run.eval_every);
   plan.run.resume = options.resume;
   plan.run.dump_parameters = options.dump_parameters;
+  if (std::filesystem::exists(options.dump_parameters) &&
+      !std::filesystem::is_regular_file(options.dump_parameters)) {
+    refuse("--dump-parameters", options.dump_parameters, "it is there and no regular file");
+  }
   if (!options.init.empty()) {
     plan.run.start = read_parameter_row(options.init, sample->dimension());
   }

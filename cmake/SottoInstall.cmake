@@ -38,5 +38,8 @@ if(BUILD_SHARED_LIBS)
 else()
   set(SOTTO_PC_PRIVATE "")
 endif()
+# Found from where the file lies, so that `cmake --install --prefix` and moved trees work.
+file(RELATIVE_PATH SOTTO_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" SOTTO_PC_TO_PREFIX "${SOTTO_PC_TO_PREFIX}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sotto.pc.in ${PROJECT_BINARY_DIR}/sotto.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sotto.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -61,6 +61,11 @@ Status write_and_sync(const std::string& path, std::span<const std::byte> bytes)
 }  // namespace
 
 Status write_durably(const std::string& path, std::span<const std::byte> bytes) {
+  // Renaming over a device, a pipe or a link would replace it.
+  const auto target = std::filesystem::symlink_status(path);
+  if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target)) {
+    return {Fault::io, fmt::format("'{}' is no regular file; name another", path)};
+  }
   const std::string fresh = path + ".new";
   if (Status status = write_and_sync(fresh, bytes); !status.ok()) {
     ::unlink(fresh.c_str());

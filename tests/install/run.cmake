@@ -20,7 +20,7 @@ file(GLOB_RECURSE pc ${WORK}/prefix/*/sotto.pc)
 cmake_path(GET pc PARENT_PATH pc_dir)
 execute_process(
   COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc_dir} pkg-config
-          --define-variable=prefix=${WORK}/prefix --cflags --libs sotto
+          --cflags --libs sotto
   OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE)
 separate_arguments(flags)
 run(${CXX} -std=c++20 ${SOURCE}/main.cc -o ${WORK}/with_pkg_config ${flags}
