@@ -76,7 +76,11 @@ Status Beer::gradient_ready(std::span<const float> gradient, Exchange& out, bool
   }
 
   // 3. send C(v_i − g_i), C(x_i − h_i); nothing is kept before both are known to be finite
-  ops.subtract(tracked_, gradient_.copy, tracked_);
+  if (node_.round() == 0) {
+    ops.fill(0, tracked_);  // G_0 = 0
+  } else {
+    ops.subtract(tracked_, gradient_.copy, tracked_);
+  }
   if (Status status = node_.require_finite(tracked_, "difference to the public gradient");
       !status) {
     return status;
