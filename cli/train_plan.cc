@@ -177,12 +177,12 @@ void check_transport(const OptimizerOptions& optimizer,
 }
 
 /// Builds node 0's optimizer for its refusals and warnings, and fills in what it resolved.
-void rehearse(TrainPlan& plan, std::size_t dimension) {
+void rehearse(TrainPlan& plan, const ParameterLayout& layout) {
   OptimizerOptions options = plan.run.optimizer;
   options.store = make_memory_store();
   options.rank = 0;
-  std::vector<float> parameters(dimension);
-  const Optimizer optimizer(options, parameters);
+  std::vector<float> parameters(dimension_of(layout));
+  const Optimizer optimizer(options, parameters, layout);
   plan.run.optimizer.compressor = optimizer.options().compressor;
   plan.run.optimizer.consensus_stepsize = optimizer.options().consensus_stepsize;
   plan.warnings = optimizer.warnings();
@@ -267,7 +267,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   }
   plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
   check_transport(plan.run.optimizer, plan.launched);
-  rehearse(plan, sample->dimension());
+  rehearse(plan, sample->layout());
   plan.config = config_of(options, plan);
   return plan;
 }

@@ -18,9 +18,9 @@ Adam::Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops)
       weight_decay_(options.weight_decay),
       decoupled_(decoupled) {}
 
-void Adam::resize(std::size_t dimension) {
-  first_.assign(dimension, 0);
-  second_.assign(dimension, 0);
+void Adam::resize(const ParameterLayout& layout) {
+  first_.assign(dimension_of(layout), 0);
+  second_.assign(dimension_of(layout), 0);
   beta1_power_ = 1;
   beta2_power_ = 1;
 }

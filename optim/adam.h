@@ -24,7 +24,7 @@ class Adam final : public StepRule {
   Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops);
 
   std::string_view name() const override { return decoupled_ ? "adamw" : "adam"; }
-  void resize(std::size_t dimension) override;
+  void resize(const ParameterLayout& layout) override;
   void direction(Round round, std::span<const float> x, std::span<const float> gradient,
                  std::span<float> d) override;
   void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }

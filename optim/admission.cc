@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -255,6 +256,7 @@ double default_consensus_stepsize(const Compressor& compressor, std::size_t dime
 
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings) {
   admit_basics(info, setup);
+  setup.layout = complete_layout(std::move(setup.layout), setup.parameters.size());
   admit_step_rule(info, setup);
   if (setup.compressor == nullptr) {
     setup.compressor = make_compressor(info.default_compressor, info.contract, *setup.ops);

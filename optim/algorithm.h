@@ -31,6 +31,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/exchange.h>
+#include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
@@ -45,6 +46,8 @@ struct AlgorithmSetup {
   int nodes = 1;
   /// x_i, updated in place; must outlive the algorithm and stay where it is.
   std::span<float> parameters;
+  /// The tensors of x_i; empty: one of all parameters.
+  ParameterLayout layout = {};
   std::shared_ptr<const Topology> topology;
   std::unique_ptr<StepRule> step_rule;
   std::unique_ptr<Compressor> compressor;

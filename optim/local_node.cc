@@ -10,7 +10,7 @@ namespace sotto {
 
 LocalNode::LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup)
     : id_(id), name_(name), setup_(std::move(setup)) {
-  setup_.step_rule->resize(dimension());
+  setup_.step_rule->resize(setup_.layout);
 }
 
 void LocalNode::begin_round() {

@@ -33,14 +33,16 @@ class LocalNode {
   /// x_i
   std::span<float> x() const { return setup_.parameters; }
   std::size_t dimension() const { return setup_.parameters.size(); }
+  /// The tensors of x_i.
+  const ParameterLayout& layout() const { return setup_.layout; }
   const Ops& ops() const { return *setup_.ops; }
   const Compressor& compressor() const { return *setup_.compressor; }
   StepRule& step_rule() const { return *setup_.step_rule; }
-  /// η
   /// Where ECD's clock stops, or `otherwise`.
   Round extrapolation_clock(Round otherwise) const {
     return setup_.extrapolation_clock.value_or(otherwise);
   }
+  /// η
   float consensus_stepsize() const {
     return static_cast<float>(setup_.consensus_stepsize.value_or(1));
   }

@@ -25,8 +25,8 @@ class Sgd final : public StepRule {
 
   std::string_view name() const override { return "sgd"; }
 
-  void resize(std::size_t dimension) override {
-    velocity_.assign(momentum_ == 0 ? 0 : dimension, 0);
+  void resize(const ParameterLayout& layout) override {
+    velocity_.assign(momentum_ == 0 ? 0 : dimension_of(layout), 0);
   }
 
   void direction(Round round, std::span<const float> x, std::span<const float> gradient,

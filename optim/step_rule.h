@@ -4,7 +4,6 @@
 // its moments (their size is stated with each rule) and allocates only in `resize`.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/optim/schedule.h>
@@ -36,15 +36,16 @@ class StepRule {
   virtual ~StepRule() = default;
 
   virtual std::string_view name() const = 0;
-  /// Sets the dimension and zeroes the moments. Called once, before the first direction.
-  virtual void resize(std::size_t dimension) = 0;
-  /// Writes d for `round` given x and g; all three have the dimension set before.
+  /// Takes the tensors that all vectors consist of, and zeroes the moments. Called once, before the
+  /// first direction.
+  virtual void resize(const ParameterLayout& layout) = 0;
+  /// Writes d for `round` given x and g; all three have the layout's dimension.
   virtual void direction(Round round, std::span<const float> x, std::span<const float> gradient,
                          std::span<float> d) = 0;
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
   virtual void set_learning_rate(double learning_rate) = 0;
 
-  /// Moments and counters, for checkpoints; load expects what save wrote for the same dimension.
+  /// Moments and counters, for checkpoints; load expects what save wrote for the same layout.
   virtual void save(ByteBuffer& out) const = 0;
   virtual Status load(ByteReader& in) = 0;
 };

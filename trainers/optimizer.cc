@@ -57,6 +57,10 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
   return make_store(options.rendezvous, options.rank, options.insecure);
 }
 
+std::string text_digest(const std::string& text) {
+  return sha256_hex(std::as_bytes(std::span(text))).substr(0, 16);
+}
+
 /// A fingerprint of all weights: a graph from a file may differ from host to host.
 std::string graph_digest(const Topology& topology) {
   ByteBuffer bytes;
@@ -73,14 +77,15 @@ std::string graph_digest(const Topology& topology) {
 }
 
 std::uint64_t run_id_of(const std::string& agreement) {
-  const std::string digest = sha256_hex(std::as_bytes(std::span(agreement)));
-  return std::stoull(digest.substr(0, 16), nullptr, 16);
+  return std::stoull(text_digest(agreement), nullptr, 16);
 }
 
 }  // namespace
 
-Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters)
-    : options_(with_place(std::move(options))), parameters_(parameters) {
+Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters, ParameterLayout layout)
+    : options_(with_place(std::move(options))),
+      parameters_(parameters),
+      layout_(complete_layout(std::move(layout), parameters.size())) {
   const AlgorithmInfo& info = algorithm_info(options_.algorithm);
   if (options_.compressor.empty()) {
     options_.compressor = info.default_compressor;
@@ -103,6 +108,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters)
   setup.rank = options_.rank;
   setup.nodes = options_.nodes;
   setup.parameters = parameters_;
+  setup.layout = layout_;
   setup.topology = topology_;
   setup.step_rule = make_step_rule(options_.step_rule);
   step_rule_ = setup.step_rule.get();
@@ -125,6 +131,7 @@ std::string Optimizer::agreement() const {
   Settings settings = {
       {"nodes", fmt::format("{}", options_.nodes)},
       {"dimension", fmt::format("{}", parameters_.size())},
+      {"layout", text_digest(layout_text(layout_))},
       {"algorithm", options_.algorithm},
       {"compressor", options_.compressor},
       {"topology", options_.topology},

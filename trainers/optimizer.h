@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/parameter_layout.h>
 #include <sotto/comm/store.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule.h>
@@ -63,8 +64,10 @@ struct OptimizerOptions {
 
 class Optimizer {
  public:
-  /// Builds this node's side; talks to nobody yet. Throws Error for a wrong setting or pairing.
-  Optimizer(OptimizerOptions options, std::span<float> parameters);
+  /// Builds this node's side; talks to nobody yet. `layout` names the tensors of the parameters,
+  /// for step rules and compressors that tell them apart; empty: one tensor of all. Throws Error
+  /// for a wrong setting or pairing.
+  Optimizer(OptimizerOptions options, std::span<float> parameters, ParameterLayout layout = {});
   /// Leaves without waiting for anybody; call finish() first when the run went well.
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
@@ -121,6 +124,7 @@ class Optimizer {
   OptimizerOptions options_;
   std::vector<std::string> warnings_;
   std::span<float> parameters_;
+  ParameterLayout layout_;
   std::shared_ptr<const Topology> topology_;
   std::unique_ptr<Algorithm> algorithm_;
   StepRule* step_rule_ = nullptr;  ///< the algorithm's

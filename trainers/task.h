@@ -6,30 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
 
 namespace sotto {
-
-/// One tensor inside the flat parameter vector.
-struct ParameterBlock {
-  std::string name;                ///< "layer1.weight"
-  std::vector<std::size_t> shape;  ///< row-major
-  std::size_t offset = 0;          ///< in floats
-  std::size_t size = 0;            ///< product of shape
-};
-using ParameterLayout = std::vector<ParameterBlock>;
-
-/// Appends a block behind the last one and returns its offset. Throws Error when the layout grows
-/// beyond kMaxDimension floats, so that a product of shapes never wraps.
-std::size_t append_block(ParameterLayout& layout, std::string name, std::vector<std::size_t> shape);
-
-/// The largest model that a layout may describe: 2^30 floats, 4 GiB.
-inline constexpr std::size_t kMaxDimension = std::size_t{1} << 30;
 
 struct Evaluation {
   double loss = 0;
@@ -41,10 +23,7 @@ class Task {
   virtual ~Task() = default;
 
   virtual const ParameterLayout& layout() const = 0;
-  std::size_t dimension() const {
-    const auto& blocks = layout();
-    return blocks.empty() ? 0 : blocks.back().offset + blocks.back().size;
-  }
+  std::size_t dimension() const { return dimension_of(layout()); }
   /// Writes the initial parameters: the same on every node for the same seed.
   virtual void initialize(std::span<float> parameters, std::uint64_t seed) const = 0;
   /// Rounds that make one epoch over all nodes' data.

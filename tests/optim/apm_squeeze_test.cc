@@ -103,7 +103,7 @@ TEST_CASE("before the freeze it is Adam on the mean gradient, summed in rank ord
       auto x = cluster.x[0];
       std::vector<float> d(dimension);
       const auto rule = make_step_rule(step);
-      rule->resize(dimension);
+      rule->resize(one_tensor(dimension));
       for (Round t = 0; t < 10; ++t) {
         std::vector<float> mean(dimension);
         for (std::size_t k = 0; k < dimension; ++k) {

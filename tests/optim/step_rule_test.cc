@@ -34,7 +34,7 @@ double gradient_at(double x, std::size_t i, Round t) {
 /// Runs the rule and the reference side by side and returns the largest difference of any x.
 double largest_difference(const StepRuleOptions& options, const ReferenceStep& step) {
   const auto rule = make_step_rule(options);
-  rule->resize(kDimension);
+  rule->resize(one_tensor(kDimension));
   std::vector<float> x(kDimension);
   std::vector<float> g(kDimension);
   std::vector<float> d(kDimension, std::numeric_limits<float>::quiet_NaN());
@@ -124,7 +124,7 @@ TEST_CASE("Adam and AdamW follow torch.optim.Adam and torch.optim.AdamW") {
 
 TEST_CASE("Adam does not move a parameter whose gradient is always zero") {
   const auto rule = make_step_rule({.rule = "adam"});
-  rule->resize(2);
+  rule->resize(one_tensor(2));
   const std::vector<float> x = {1, 1};
   const std::vector<float> g = {0, 1};
   std::vector<float> d(2);
@@ -137,7 +137,7 @@ TEST_CASE("the schedule and a new learning rate scale the direction") {
   StepRuleOptions options{.learning_rate = 1};
   options.schedule = parse_schedule("step:10:0.5", 0);
   const auto rule = make_step_rule(options);
-  rule->resize(1);
+  rule->resize(one_tensor(1));
   const std::vector<float> x = {0};
   const std::vector<float> g = {1};
   std::vector<float> d(1);
@@ -157,8 +157,8 @@ TEST_CASE("a rule that was saved and loaded continues to the bit") {
     CAPTURE(options.rule);
     const auto rule = make_step_rule(options);
     const auto copy = make_step_rule(options);
-    rule->resize(3);
-    copy->resize(3);
+    rule->resize(one_tensor(3));
+    copy->resize(one_tensor(3));
     const std::vector<float> x = {1, -2, 3};
     const std::vector<float> g = {0.5, 0.25, -1};
     std::vector<float> d(3);
@@ -179,7 +179,7 @@ TEST_CASE("a rule that was saved and loaded continues to the bit") {
 
 TEST_CASE("a damaged or foreign state of a rule is refused") {
   const auto adam = make_step_rule({.rule = "adam"});
-  adam->resize(3);
+  adam->resize(one_tensor(3));
   ByteBuffer saved;
   adam->save(saved);
   for (std::size_t size = 0; size < saved.bytes().size(); ++size) {
@@ -188,10 +188,10 @@ TEST_CASE("a damaged or foreign state of a rule is refused") {
     CHECK(adam->load(in).fault() == Fault::malformed);
   }
   const auto sgd = make_step_rule({});
-  sgd->resize(3);
+  sgd->resize(one_tensor(3));
   ByteReader foreign(saved.bytes());
   CHECK(sgd->load(foreign).message() == "checkpoint of step rule 'adam' where 'sgd' is used");
-  adam->resize(4);
+  adam->resize(one_tensor(4));
   ByteReader other_dimension(saved.bytes());
   CHECK(adam->load(other_dimension).message() ==
         "checkpoint has 3 elements of first moment where 4 are due");

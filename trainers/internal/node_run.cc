@@ -52,7 +52,7 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       rank_(options.optimizer.rank),
       parameters_(initial_parameters(options, task)),
       gradient_(parameters_.size()),
-      optimizer_(options.optimizer, parameters_),
+      optimizer_(options.optimizer, parameters_, task.layout()),
       meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
                 optimizer_.options().timeout) {
   if (options.rounds < 1) {
