@@ -16,7 +16,8 @@ Adam::Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops)
       beta2_(static_cast<float>(options.beta2)),
       epsilon_(static_cast<float>(options.epsilon)),
       weight_decay_(options.weight_decay),
-      decoupled_(decoupled) {}
+      decoupled_(decoupled),
+      correction_(options.bias_correction) {}
 
 void Adam::resize(const ParameterLayout& layout) {
   first_.assign(dimension_of(layout), 0);
@@ -36,8 +37,9 @@ void Adam::direction(Round round, std::span<const float> x, std::span<const floa
   if (!decoupled_ && weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(weight_decay_), x, d);  // g ← g + λ x
   }
-  const double step = gamma / (1 - beta1_power_);
-  const double root_scale = 1 / std::sqrt(1 - beta2_power_);
+  const bool corrected = correction_ != BiasCorrection::never;
+  const double step = corrected ? gamma / (1 - beta1_power_) : gamma;
+  const double root_scale = corrected ? 1 / std::sqrt(1 - beta2_power_) : 1;
   ops_.adam(d, beta1_, beta2_, static_cast<float>(step), static_cast<float>(root_scale), epsilon_,
             first_, second_, d);
   if (decoupled_ && weight_decay_ != 0) {
@@ -67,8 +69,10 @@ void Adam::momentum_after(std::span<const float> x, std::span<const float> gradi
 void Adam::frozen_direction(Round round, std::span<float> d) {
   check(!decoupled_, "a frozen direction knows no decoupled weight decay");
   beta1_power_ *= static_cast<double>(beta1_);
-  const double step = rate_.at(round) / (1 - beta1_power_);
-  const double root_scale = 1 / std::sqrt(1 - beta2_power_);
+  const bool corrected = correction_ == BiasCorrection::always;
+  const double gamma = rate_.at(round);
+  const double step = corrected ? gamma / (1 - beta1_power_) : gamma;
+  const double root_scale = corrected ? 1 / std::sqrt(1 - beta2_power_) : 1;
   // With both β at 1 the moments keep their values, and the direction is rounded as above.
   ops_.adam(first_, 1, 1, static_cast<float>(step), static_cast<float>(root_scale), epsilon_,
             first_, second_, d);

@@ -7,6 +7,7 @@
 // Rule, after t gradients, g ← g + λ x first unless the decay is decoupled:
 //   m ← β₁ m + (1 − β₁) g;   v ← β₂ v + (1 − β₂) g²
 //   d = γ m̂ / (√v̂ + ε),   m̂ = m / (1 − β₁^t),   v̂ = v / (1 − β₂^t);   decoupled: d ← d + γ λ x
+// Without bias correction m̂ = m and v̂ = v.
 //
 // Memory: 2 floats a parameter. One thread at a time; allocates only in `resize`.
 #pragma once
@@ -45,8 +46,9 @@ class Adam final : public StepRule {
   /// out ← β₁ m + (1 − β₁) (g + λ x): where this gradient would take m, which stays as it is.
   void momentum_after(std::span<const float> x, std::span<const float> gradient,
                       std::span<float> out) const;
-  /// Writes d with m as it stands; v̂ stays that of the last `direction`, its bias correction
-  /// included, while t in m̂ counts on. Zero where m is zero. Without decoupled weight decay only.
+  /// Writes d with m as it stands. With bias correction `always`, v̂ stays that of the last
+  /// `direction`, while t in m̂ counts on; else d = γ m / (√v + ε). Zero where m is zero. Without
+  /// decoupled weight decay only.
   void frozen_direction(Round round, std::span<float> d);
 
  private:
@@ -57,6 +59,7 @@ class Adam final : public StepRule {
   float epsilon_;
   double weight_decay_;
   bool decoupled_;
+  BiasCorrection correction_;
   double beta1_power_ = 1;  // β₁^t
   double beta2_power_ = 1;  // β₂^t
   std::vector<float> first_;

@@ -18,6 +18,13 @@
 
 namespace sotto {
 
+/// Whether Adam's moments, which start at 0, are divided by 1 − β^t.
+enum class BiasCorrection {
+  always,  ///< as torch.optim.Adam
+  warmup,  ///< until the variance is frozen (apmsqueeze, onebit-adam, …), not after it
+  never,   ///< as DeepSpeed's 1-bit optimizers
+};
+
 /// Settings of all rules, under the names that torch.optim uses.
 struct StepRuleOptions {
   std::string rule = "sgd";  ///< sgd, adam, adamw
@@ -28,6 +35,7 @@ struct StepRuleOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  BiasCorrection bias_correction = BiasCorrection::always;
   Schedule schedule = {};  ///< multiplies the learning rate
 };
 

@@ -45,11 +45,11 @@ std::vector<double> held_back(const Cluster& cluster) {
   for (std::size_t i = 0; i < nodes; ++i) {
     const auto& node = cluster.node<ApmSqueeze>(i);
     for (std::size_t k = 0; k < held.size(); ++k) {
-      held[k] += static_cast<double>(node.error()[k]) / static_cast<double>(nodes);
+      held[k] += static_cast<double>(node.chunk_mean().error()[k]) / static_cast<double>(nodes);
     }
     const Chunk own = chunk_of(held.size(), static_cast<int>(nodes), static_cast<int>(i));
     for (std::size_t k = 0; k < own.size; ++k) {
-      held[own.offset + k] += static_cast<double>(node.chunk_error()[k]);
+      held[own.offset + k] += static_cast<double>(node.chunk_mean().chunk_error()[k]);
     }
   }
   return held;
@@ -130,34 +130,46 @@ TEST_CASE("without compression it is Adam whose variance stands still from the f
   constexpr std::size_t kDimension = 37;
   constexpr int kFreeze = 20;
   constexpr double kDecay = 0.01;
-  Cluster cluster({.algorithm = "onebit-adam",
-                   .compressor = "none",
-                   .nodes = kNodes,
-                   .dimension = kDimension,
-                   .step = {.rule = "adam", .learning_rate = 1e-3, .weight_decay = kDecay},
-                   .freeze_step = kFreeze,
-                   .initial_scale = 0});
-  std::vector<double> x(kDimension);
-  std::vector<double> m(kDimension);
-  std::vector<double> v(kDimension);
-  for (int t = 1; t <= 100; ++t) {
-    for (std::size_t k = 0; k < kDimension; ++k) {
-      double g = kDecay * x[k];
-      for (std::size_t i = 0; i < kNodes; ++i) {
-        g += static_cast<double>(gradient_at(static_cast<Rank>(i), static_cast<Round>(t - 1), k)) /
-             kNodes;
+  for (const auto correction :
+       {BiasCorrection::always, BiasCorrection::warmup, BiasCorrection::never}) {
+    CAPTURE(static_cast<int>(correction));
+    Cluster cluster({.algorithm = "onebit-adam",
+                     .compressor = "none",
+                     .nodes = kNodes,
+                     .dimension = kDimension,
+                     .step = {.rule = "adam",
+                              .learning_rate = 1e-3,
+                              .weight_decay = kDecay,
+                              .bias_correction = correction},
+                     .freeze_step = kFreeze,
+                     .initial_scale = 0});
+    std::vector<double> x(kDimension);
+    std::vector<double> m(kDimension);
+    std::vector<double> v(kDimension);
+    for (int t = 1; t <= 100; ++t) {
+      const bool corrected = correction == BiasCorrection::always ||
+                             (correction == BiasCorrection::warmup && t <= kFreeze);
+      const double first = corrected ? 1 - std::pow(0.9, t) : 1;
+      const double second = corrected ? 1 - std::pow(0.999, std::min(t, kFreeze)) : 1;
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        double g = kDecay * x[k];
+        for (std::size_t i = 0; i < kNodes; ++i) {
+          g +=
+              static_cast<double>(gradient_at(static_cast<Rank>(i), static_cast<Round>(t - 1), k)) /
+              kNodes;
+        }
+        m[k] = 0.9 * m[k] + 0.1 * g;
+        if (t <= kFreeze) {
+          v[k] = 0.999 * v[k] + 0.001 * g * g;
+        }
+        x[k] -= 1e-3 * m[k] / first / (std::sqrt(v[k] / second) + 1e-8);
       }
-      m[k] = 0.9 * m[k] + 0.1 * g;
-      if (t <= kFreeze) {
-        v[k] = 0.999 * v[k] + 0.001 * g * g;
+      REQUIRE(cluster.driver.run(1, noisy).ok());
+      CHECK(cluster.node<ApmSqueeze>(0).frozen() == (t >= kFreeze));
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        REQUIRE(std::fabs(static_cast<double>(cluster.x[0][k]) - x[k]) <
+                1e-6 * std::fmax(1, std::fabs(x[k])));
       }
-      const double root = std::sqrt(v[k] / (1 - std::pow(0.999, std::min(t, kFreeze))));
-      x[k] -= 1e-3 * m[k] / (1 - std::pow(0.9, t)) / (root + 1e-8);
-    }
-    REQUIRE(cluster.driver.run(1, noisy).ok());
-    CHECK(cluster.node<ApmSqueeze>(0).frozen() == (t >= kFreeze));
-    for (std::size_t k = 0; k < kDimension; ++k) {
-      REQUIRE(std::fabs(static_cast<double>(cluster.x[0][k]) - x[k]) < 1e-6);
     }
   }
 }
