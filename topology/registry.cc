@@ -38,10 +38,19 @@ constexpr std::array kInfos = {
     TopologyInfo{"exponential", "exponential",
                  "Node i tells i + 1, i + 2, i + 4, … (Ying et al. 2021, arXiv:2110.13363).", "any",
                  "exponential", true},
-    TopologyInfo{"one-peer-exponential", "one-peer-exponential",
-                 "One edge of the exponential graph a round, in turn; the exact average after "
-                 "log2 n rounds when n is a power of two.",
-                 "any", "one-peer-exponential", true, true},
+    TopologyInfo{
+        "one-peer-exponential", "one-peer-exponential",
+        "Node i tells i + 1, i + 2, i + 4, … in turn, one a round; the exact average after "
+        "log2 n rounds when n is a power of two, and never otherwise.",
+        "any", "one-peer-exponential", true, true},
+    TopologyInfo{"base", "base:K",
+                 "At most K peers a round, in turn, and the exact average after one period, for "
+                 "any count (base-(K+1) graphs, Takezawa et al. 2023, arXiv:2305.11420).",
+                 "any", "base:2", false, true},
+    TopologyInfo{"matching", "matching[:ROUNDS]",
+                 "Random pairs that average, other ones each round, for ROUNDS rounds (64), and "
+                 "again.",
+                 "any", "matching", false, true},
     TopologyInfo{"regular", "regular:K", "A random connected graph of equal degrees K.",
                  "above K, and even for odd K", "regular:3"},
     TopologyInfo{"erdos", "erdos:P",
@@ -62,6 +71,8 @@ constexpr std::array kFamilies = {
     Family{internal::hypercube, false},
     Family{internal::exponential, false},
     Family{internal::one_peer_exponential, false},
+    Family{internal::base, true, true},
+    Family{internal::matching, true},
     Family{internal::regular, true, true},
     Family{internal::erdos, true, true},
     Family{nullptr, true, true},  // files bring weights, see from_file
@@ -82,9 +93,28 @@ bool all_undirected(const Blueprint& blueprint) {
                      [](const auto& arcs) { return internal::is_undirected(arcs); });
 }
 
-/// Applies the weighting asked for, or Metropolis to undirected graphs and `directed` to others.
+/// The weights that the family itself gives.
+std::vector<std::vector<WeightedEdge>> own_weights(const Blueprint& blueprint, bool lazy) {
+  std::vector<std::vector<WeightedEdge>> rounds;
+  for (std::size_t round = 0; round < blueprint.rounds.size(); ++round) {
+    auto& edges = rounds.emplace_back();
+    for (std::size_t k = 0; k < blueprint.rounds[round].size(); ++k) {
+      const auto [from, to] = blueprint.rounds[round][k];
+      const double weight = blueprint.weights[round][k];
+      edges.push_back({from, to, lazy ? weight / 2 : weight});
+    }
+  }
+  return rounds;
+}
+
+/// Applies the weighting asked for; otherwise the family's own weights, or Metropolis to undirected
+/// graphs and `directed` to others.
 std::shared_ptr<const Topology> weighted(const Blueprint& blueprint, Weighting directed,
                                          const TopologyOptions& options) {
+  if (!blueprint.weights.empty() && !options.weighting) {
+    return std::make_shared<const Topology>(blueprint.name, blueprint.nodes,
+                                            own_weights(blueprint, options.lazy));
+  }
   const bool undirected = all_undirected(blueprint);
   const Weighting weighting =
       options.weighting.value_or(undirected ? Weighting::metropolis : directed);

@@ -24,12 +24,12 @@ struct TopologyInfo {
 std::span<const TopologyInfo> topologies();
 
 struct TopologyOptions {
-  /// When not given: a file's own weights; else Metropolis for undirected graphs, uniform for
-  /// directed families (they are regular), shares for directed files.
+  /// When not given: the weights of a file or of base:K itself; else Metropolis for undirected
+  /// graphs, uniform for directed families (they are regular), shares for directed files.
   std::optional<Weighting> weighting = std::nullopt;
   /// Replace W by (I + W) / 2.
   bool lazy = false;
-  /// Seed of random graphs.
+  /// Seed of random graphs; matchings are drawn by (seed, round).
   std::uint64_t seed = 0;
 };
 

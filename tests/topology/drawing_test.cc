@@ -49,7 +49,7 @@ bool well_formed(std::string_view text) {
 
 TEST_CASE("a drawing is well-formed and shows every node and edge") {
   for (const std::string spec : {"ring", "complete", "star", "grid", "torus", "hypercube",
-                                 "exponential", "one-peer-exponential"}) {
+                                 "exponential", "one-peer-exponential", "base:1", "matching"}) {
     for (const int nodes : {1, 2, 16, 64}) {
       CAPTURE(spec);
       CAPTURE(nodes);

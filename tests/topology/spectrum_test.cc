@@ -81,8 +81,8 @@ TEST_CASE("a ring under other names has the same spectrum: dense and Lanczos agr
 }
 
 TEST_CASE("figures do not depend on how the nodes are numbered") {
-  for (const std::string spec :
-       {"ring", "complete", "torus", "star", "exponential", "one-peer-exponential"}) {
+  for (const std::string spec : {"ring", "complete", "torus", "star", "exponential",
+                                 "one-peer-exponential", "base:2", "matching"}) {
     for (const int nodes : {2, 9, 30, 64, 300}) {
       for (const bool lazy : {false, true}) {
         CAPTURE(spec);

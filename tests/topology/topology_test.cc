@@ -42,7 +42,7 @@ TEST_CASE("an 8-node ring has weights 1/3 and sorted neighbours") {
 
 TEST_CASE("one and two nodes need no special care") {
   for (const std::string spec : {"ring", "complete", "star", "line", "grid", "torus", "hypercube",
-                                 "exponential", "one-peer-exponential"}) {
+                                 "exponential", "one-peer-exponential", "base:1", "matching"}) {
     CAPTURE(spec);
     const auto one = make_topology(spec, 1);
     CHECK(one->edge_count(0) == 0);
@@ -57,7 +57,7 @@ TEST_CASE("one and two nodes need no special care") {
 
 TEST_CASE("rows sum to exactly 1 in real arithmetic, and no weight is negative") {
   for (const std::string spec : {"ring", "complete", "star", "line", "grid", "torus", "exponential",
-                                 "one-peer-exponential"}) {
+                                 "one-peer-exponential", "base:2", "matching:8"}) {
     for (const int nodes : {1, 2, 3, 5, 7, 12, 33, 100, 641}) {
       for (const bool lazy : {false, true}) {
         CAPTURE(spec);

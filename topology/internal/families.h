@@ -28,6 +28,8 @@ struct Blueprint {
   std::string name;  ///< the specification in full: the torus that `torus` chose
   int nodes = 0;
   std::vector<std::vector<Arc>> rounds;
+  /// Of each arc, where the family has weights of its own; empty otherwise.
+  std::vector<std::vector<double>> weights = {};
 };
 
 // Each throws Error naming request.spec when the node count or the argument does not do.
@@ -40,6 +42,8 @@ Blueprint torus(const GraphRequest& request);
 Blueprint hypercube(const GraphRequest& request);
 Blueprint exponential(const GraphRequest& request);
 Blueprint one_peer_exponential(const GraphRequest& request);
+Blueprint base(const GraphRequest& request);
+Blueprint matching(const GraphRequest& request);
 Blueprint regular(const GraphRequest& request);
 Blueprint erdos(const GraphRequest& request);
 

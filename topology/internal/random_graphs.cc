@@ -20,8 +20,13 @@ constexpr int kMaxErdosNodes = 1 << 15;
 /// Swaps tried per edge; the graph has forgotten where it started well before.
 constexpr std::size_t kSwapsPerEdge = 10;
 
-RandomStream graph_stream(const GraphRequest& request, std::uint32_t attempt) {
-  return RandomStream({.seed = request.seed, .purpose = Purpose::topology, .bucket = attempt});
+/// Rounds of random matchings where the request does not say, and at most.
+constexpr Round kMatchings = 64;
+constexpr Round kMostMatchings = 1 << 16;
+
+RandomStream graph_stream(const GraphRequest& request, std::uint32_t attempt, Round round = 0) {
+  return RandomStream(
+      {.seed = request.seed, .round = round, .purpose = Purpose::topology, .bucket = attempt});
 }
 
 /// Whether undirected edges join all nodes (union–find).
@@ -108,18 +113,51 @@ class SwappableGraph {
   std::vector<std::vector<Rank>> neighbours_;  // sorted
 };
 
-/// A connected 2-regular graph is a ring: only the order of its nodes is random.
-std::vector<Arc> shuffled_ring(int nodes, RandomStream random) {
+std::vector<Rank> shuffled(int nodes, RandomStream random) {
   std::vector<Rank> order(static_cast<std::size_t>(nodes));
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) {
     std::swap(order[i - 1], order[random.below(i)]);
   }
+  return order;
+}
+
+/// A connected 2-regular graph is a ring: only the order of its nodes is random.
+std::vector<Arc> shuffled_ring(int nodes, RandomStream random) {
+  const std::vector<Rank> order = shuffled(nodes, random);
   std::vector<Arc> edges;
   for (std::size_t i = 0; i < order.size(); ++i) {
     edges.push_back({order[i], order[(i + 1) % order.size()]});
   }
   return edges;
+}
+
+/// Pairs of a random order; with an odd count, the last one is alone.
+std::vector<Arc> random_pairs(int nodes, RandomStream random) {
+  const std::vector<Rank> order = shuffled(nodes, random);
+  std::vector<Arc> edges;
+  for (std::size_t i = 0; i + 1 < order.size(); i += 2) {
+    edges.push_back({order[i], order[i + 1]});
+  }
+  return edges;
+}
+
+Round parse_matchings(const GraphRequest& request) {
+  Round rounds = kMatchings;
+  if (!request.argument.empty()) {
+    const char* const end = request.argument.data() + request.argument.size();
+    const auto [at, fault] = std::from_chars(request.argument.data(), end, rounds);
+    if (fault != std::errc() || at != end || rounds < 1 || rounds > kMostMatchings) {
+      refuse_graph(request, fmt::format("the number of rounds lies in 1 … {}, e.g. matching:64",
+                                        kMostMatchings));
+    }
+  }
+  if (rounds * static_cast<Round>(request.nodes) > kMaxArcs) {
+    refuse_graph(request, fmt::format("{} rounds of {} nodes would make more than {} directed "
+                                      "edges; fewer rounds would do",
+                                      rounds, request.nodes, kMaxArcs));
+  }
+  return rounds;
 }
 
 int parse_degree(const GraphRequest& request) {
@@ -177,6 +215,27 @@ std::optional<std::vector<Arc>> draw_pairs(int nodes, double probability, Random
 }
 
 }  // namespace
+
+Blueprint matching(const GraphRequest& request) {
+  require_nodes(request);
+  const Round rounds = parse_matchings(request);
+  for (std::uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
+    Blueprint blueprint{fmt::format("matching:{}", rounds), request.nodes, {}};
+    std::vector<Arc> all;
+    // Up to two nodes are paired alike in every round.
+    for (Round round = 0; round < (request.nodes > 2 ? rounds : 1); ++round) {
+      const auto pairs = random_pairs(request.nodes, graph_stream(request, attempt, round));
+      all.insert(all.end(), pairs.begin(), pairs.end());
+      blueprint.rounds.push_back(both_ways(pairs));
+    }
+    if (joins_all(request.nodes, all)) {
+      return blueprint;
+    }
+  }
+  refuse_graph(request, fmt::format("in none of {} draws did the pairs of {} rounds connect the "
+                                    "nodes; more rounds would do",
+                                    kAttempts, rounds));
+}
 
 Blueprint regular(const GraphRequest& request) {
   require_nodes(request);
