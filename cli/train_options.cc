@@ -122,13 +122,16 @@ void add_step_options(CLI::App& command, TrainOptions& o) {
   const char* group = "Local step";
   command
       .add_option("--step-rule", o.step_rule,
-                  "sgd, adam or adamw; by default what the algorithm is built on, else sgd")
+                  "sgd, adam, adamw, lars or lamb; by default what the algorithm is built on, else "
+                  "sgd")
       ->type_name("NAME")
       ->group(group);
-  command.add_option("--lr", o.lr, "Learning rate; by default 0.1 for sgd, 0.001 for adam")
+  command
+      .add_option("--lr", o.lr,
+                  "Learning rate; by default 0.1 for sgd, 1 for lars, 0.001 for adam and lamb")
       ->type_name("GAMMA")
       ->group(group);
-  command.add_option("--momentum", o.momentum, "sgd: momentum")
+  command.add_option("--momentum", o.momentum, "sgd, lars: momentum")
       ->type_name("MU")
       ->capture_default_str()
       ->group(group);
@@ -137,14 +140,25 @@ void add_step_options(CLI::App& command, TrainOptions& o) {
       ->type_name("LAMBDA")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--beta1", o.beta1, "adam: decay of the mean")
+  command.add_option("--beta1", o.beta1, "adam, lamb: decay of the mean")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--beta2", o.beta2, "adam: decay of the variance")
+  command.add_option("--beta2", o.beta2, "adam, lamb: decay of the variance")
       ->capture_default_str()
       ->group(group);
-  command.add_option("--epsilon", o.epsilon, "adam: added to the root of the variance")
+  command.add_option("--epsilon", o.epsilon, "adam, lamb: added to the root of the variance")
       ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--trust-coefficient", o.trust_coefficient,
+                  "lars: a tensor's step relative to its norm, before the learning rate")
+      ->type_name("ETA")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--clip-norm", o.clip_norm,
+                  "Scale gradients down to this Euclidean norm, over all tensors")
+      ->type_name("MAX")
       ->group(group);
   command
       .add_option("--schedule", o.schedule,

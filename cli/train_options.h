@@ -42,6 +42,8 @@ struct TrainOptions {
   double weight_decay = 0;
   double beta1 = 0.9;
   double beta2 = 0.999;
+  double trust_coefficient = 0.001;
+  std::optional<double> clip_norm;
   double epsilon = 1e-8;
   std::string schedule = "constant";
 

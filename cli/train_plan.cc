@@ -96,16 +96,25 @@ std::optional<Round> parse_freeze_step(std::string_view text) {
   return rounds;
 }
 
+double default_learning_rate(std::string_view rule) {
+  if (rule == "lars") {
+    return 1;
+  }
+  return rule == "sgd" ? 0.1 : 0.001;
+}
+
 StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
   StepRuleOptions rule;
   rule.rule = o.step_rule.empty() ? default_step_rule(o.algorithm) : o.step_rule;
-  rule.learning_rate = o.lr.value_or(rule.rule == "sgd" ? 0.1 : 0.001);
+  rule.learning_rate = o.lr.value_or(default_learning_rate(rule.rule));
   rule.momentum = o.momentum;
   rule.nesterov = o.nesterov;
   rule.weight_decay = o.weight_decay;
   rule.beta1 = o.beta1;
   rule.beta2 = o.beta2;
   rule.epsilon = o.epsilon;
+  rule.trust_coefficient = o.trust_coefficient;
+  rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
   rule.schedule = parse_schedule(o.schedule, rounds);
   return rule;
 }
@@ -216,6 +225,8 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"beta1", used.step_rule.beta1},
           {"beta2", used.step_rule.beta2},
           {"epsilon", used.step_rule.epsilon},
+          {"trust_coefficient", used.step_rule.trust_coefficient},
+          {"clip_norm", optional(o.clip_norm)},
           {"schedule", used.step_rule.schedule.spec()},
           {"rounds", run.rounds},
           {"eval_every", run.eval_every},

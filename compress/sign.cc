@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/kernels/norm.h>
 
 #include "internal/chunks.h"
 #include "internal/contracts.h"
@@ -27,15 +28,6 @@ double wide_sum_abs(std::span<const float> x) {
   return sum;
 }
 
-/// Σx² where float32 squares overflow or vanish.
-double wide_sum_squares(std::span<const float> x) {
-  double sum = 0;
-  for (const float value : x) {
-    sum += static_cast<double>(value) * static_cast<double>(value);
-  }
-  return sum;
-}
-
 float mean_magnitude(std::span<const float> x, const Ops& ops) {
   double sum = ops.sum_abs(x);
   if (!std::isfinite(sum)) {
@@ -45,13 +37,7 @@ float mean_magnitude(std::span<const float> x, const Ops& ops) {
 }
 
 float root_mean_square(std::span<const float> x, const Ops& ops) {
-  // Below this, squares that vanished in float32 may have mattered.
-  constexpr double kSafe = 0x1p-90;
-  double sum = ops.sum_squares(x);
-  if (!std::isfinite(sum) || sum < kSafe) {
-    sum = wide_sum_squares(x);
-  }
-  return static_cast<float>(std::sqrt(sum / static_cast<double>(x.size())));
+  return static_cast<float>(std::sqrt(squared_norm(x, ops) / static_cast<double>(x.size())));
 }
 
 class SignCompressor final : public Compressor {

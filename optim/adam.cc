@@ -12,6 +12,7 @@ namespace sotto {
 Adam::Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops)
     : ops_(ops),
       rate_(options.learning_rate, options.schedule),
+      clip_(options.clip_norm, ops),
       beta1_(static_cast<float>(options.beta1)),
       beta2_(static_cast<float>(options.beta2)),
       epsilon_(static_cast<float>(options.epsilon)),
@@ -33,7 +34,7 @@ void Adam::direction(Round round, std::span<const float> x, std::span<const floa
   // is of the float β that the moments are weighted with, so that the correction is exact.
   beta1_power_ *= static_cast<double>(beta1_);
   beta2_power_ *= static_cast<double>(beta2_);
-  ops_.copy(gradient, d);
+  clip_.take(gradient, d);
   if (!decoupled_ && weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(weight_decay_), x, d);  // g ← g + λ x
   }
@@ -59,7 +60,7 @@ Round Adam::variance_memory() const {
 
 void Adam::momentum_after(std::span<const float> x, std::span<const float> gradient,
                           std::span<float> out) const {
-  ops_.copy(gradient, out);
+  clip_.take(gradient, out);
   if (weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(weight_decay_), x, out);  // g ← g + λ x
   }

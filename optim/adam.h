@@ -14,6 +14,7 @@
 
 #include <vector>
 
+#include <sotto/optim/gradient_clip.h>
 #include <sotto/optim/learning_rate.h>
 #include <sotto/optim/step_rule.h>
 
@@ -54,6 +55,7 @@ class Adam final : public StepRule {
  private:
   const Ops& ops_;
   LearningRate rate_;
+  GradientClip clip_;
   float beta1_;
   float beta2_;
   float epsilon_;

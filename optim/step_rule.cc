@@ -7,6 +7,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/optim/adam.h>
+#include <sotto/optim/gradient_clip.h>
+#include <sotto/optim/lamb.h>
+#include <sotto/optim/lars.h>
 #include <sotto/optim/learning_rate.h>
 #include <sotto/optim/state_io.h>
 
@@ -19,6 +22,7 @@ class Sgd final : public StepRule {
   Sgd(const StepRuleOptions& options, const Ops& ops)
       : ops_(ops),
         rate_(options.learning_rate, options.schedule),
+        clip_(options.clip_norm, ops),
         momentum_(static_cast<float>(options.momentum)),
         nesterov_(options.nesterov),
         weight_decay_(static_cast<float>(options.weight_decay)) {}
@@ -31,7 +35,7 @@ class Sgd final : public StepRule {
 
   void direction(Round round, std::span<const float> x, std::span<const float> gradient,
                  std::span<float> d) override {
-    ops_.copy(gradient, d);
+    clip_.take(gradient, d);
     if (weight_decay_ != 0) {
       ops_.axpy(weight_decay_, x, d);  // g ← g + λ x
     }
@@ -63,6 +67,7 @@ class Sgd final : public StepRule {
  private:
   const Ops& ops_;
   LearningRate rate_;
+  GradientClip clip_;
   float momentum_;
   bool nesterov_;
   float weight_decay_;
@@ -88,6 +93,9 @@ void validate(const StepRuleOptions& options) {
           "lie in 0 … 1, 1 excluded");
   require(std::isfinite(options.epsilon) && options.epsilon > 0, "epsilon", options.epsilon,
           "be finite and positive");
+  require(std::isfinite(options.trust_coefficient) && options.trust_coefficient > 0,
+          "trust_coefficient", options.trust_coefficient, "be finite and positive");
+  require(options.clip_norm > 0, "clip_norm", options.clip_norm, "be positive");
   if (options.nesterov && options.momentum == 0) {
     refuse("nesterov", "true", "it needs a momentum above 0");
   }
@@ -100,12 +108,21 @@ std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options, const O
   if (options.rule == "sgd") {
     return std::make_unique<Sgd>(options, ops);
   }
-  if (options.rule == "adam" || options.rule == "adamw") {
+  if (options.rule == "lars") {
+    if (options.nesterov) {
+      refuse("nesterov", "true", "lars has no such form; leave it out");
+    }
+    return std::make_unique<Lars>(options, ops);
+  }
+  if (options.rule == "adam" || options.rule == "adamw" || options.rule == "lamb") {
     require(options.momentum == 0, "momentum", options.momentum,
             "be 0 with this rule, whose own momentum is beta1");
+    if (options.rule == "lamb") {
+      return std::make_unique<Lamb>(options, ops);
+    }
     return std::make_unique<Adam>(options, options.rule == "adamw", ops);
   }
-  refuse("step_rule", options.rule, "the rules are sgd, adam and adamw");
+  refuse("step_rule", options.rule, "the rules are sgd, adam, adamw, lars and lamb");
 }
 
 }  // namespace sotto

@@ -4,6 +4,7 @@
 // its moments (their size is stated with each rule) and allocates only in `resize`.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,15 +28,18 @@ enum class BiasCorrection {
 
 /// Settings of all rules, under the names that torch.optim uses.
 struct StepRuleOptions {
-  std::string rule = "sgd";  ///< sgd, adam, adamw
+  std::string rule = "sgd";  ///< sgd, adam, adamw, lars, lamb
   double learning_rate = 0.1;
-  double momentum = 0;      ///< sgd: v ← μ v + g
-  bool nesterov = false;    ///< sgd: d = γ (g + μ v)
-  double weight_decay = 0;  ///< sgd, adam: g ← g + λ x; adamw: d ← d + γ λ x
-  double beta1 = 0.9;
+  double momentum = 0;    ///< sgd: v ← μ v + g; lars: optim/lars.h
+  bool nesterov = false;  ///< sgd: d = γ (g + μ v)
+  double weight_decay = 0;  ///< sgd, adam: g ← g + λ x; adamw: d ← d + γ λ x; lars, lamb: there
+  double beta1 = 0.9;       ///< adam, adamw, lamb
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  BiasCorrection bias_correction = BiasCorrection::always;
+  BiasCorrection bias_correction = BiasCorrection::always;  ///< adam, adamw, lamb
+  double trust_coefficient = 0.001;                         ///< lars: η
+  /// Gradients are scaled down to this Euclidean norm first (optim/gradient_clip.h).
+  double clip_norm = std::numeric_limits<double>::infinity();
   Schedule schedule = {};  ///< multiplies the learning rate
 };
 
@@ -47,7 +51,8 @@ class StepRule {
   /// Takes the tensors that all vectors consist of, and zeroes the moments. Called once, before the
   /// first direction.
   virtual void resize(const ParameterLayout& layout) = 0;
-  /// Writes d for `round` given x and g; all three have the layout's dimension.
+  /// Writes d for `round` given x and g; all three have the layout's dimension, and g and d may be
+  /// one span.
   virtual void direction(Round round, std::span<const float> x, std::span<const float> gradient,
                          std::span<float> d) = 0;
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.

@@ -142,6 +142,8 @@ std::string Optimizer::agreement() const {
       {"nesterov", fmt::format("{}", rule.nesterov)},
       {"weight-decay", fmt::format("{}", rule.weight_decay)},
       {"betas", fmt::format("{},{},{}", rule.beta1, rule.beta2, rule.epsilon)},
+      {"trust-coefficient", fmt::format("{}", rule.trust_coefficient)},
+      {"clip-norm", fmt::format("{}", rule.clip_norm)},
       {"schedule", rule.schedule.spec()},
       {"consensus-stepsize",
        options_.consensus_stepsize ? fmt::format("{}", *options_.consensus_stepsize) : "default"},

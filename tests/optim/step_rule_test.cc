@@ -153,7 +153,8 @@ TEST_CASE("the schedule and a new learning rate scale the direction") {
 TEST_CASE("a rule that was saved and loaded continues to the bit") {
   for (const StepRuleOptions& options :
        {StepRuleOptions{}, StepRuleOptions{.momentum = 0.9, .nesterov = true},
-        StepRuleOptions{.rule = "adam"}, StepRuleOptions{.rule = "adamw", .weight_decay = 0.1}}) {
+        StepRuleOptions{.rule = "adam"}, StepRuleOptions{.rule = "adamw", .weight_decay = 0.1},
+        StepRuleOptions{.rule = "lars", .momentum = 0.9}, StepRuleOptions{.rule = "lamb"}}) {
     CAPTURE(options.rule);
     const auto rule = make_step_rule(options);
     const auto copy = make_step_rule(options);
@@ -219,5 +220,10 @@ TEST_CASE("a setting outside its range is refused by name") {
   CHECK(refused_field({.beta1 = 1}) == "beta1");
   CHECK(refused_field({.beta2 = -0.1}) == "beta2");
   CHECK(refused_field({.epsilon = 0}) == "epsilon");
+  CHECK(refused_field({.rule = "lars", .momentum = 0.9, .nesterov = true}) == "nesterov");
+  CHECK(refused_field({.rule = "lamb", .momentum = 0.9}) == "momentum");
+  CHECK(refused_field({.rule = "lars", .trust_coefficient = 0}) == "trust_coefficient");
+  CHECK(refused_field({.clip_norm = 0}) == "clip_norm");
+  CHECK(refused_field({.clip_norm = nan}) == "clip_norm");
   CHECK(refused_field({}) == "nothing");
 }

@@ -1,0 +1,23 @@
+#include <sotto/kernels/norm.h>
+
+#include <cmath>
+
+namespace sotto {
+
+double squared_norm(std::span<const float> x, const Ops& ops) {
+  // Below this, squares that vanished in float32 may have mattered.
+  constexpr double kSafe = 0x1p-90;
+  const double sum = ops.sum_squares(x);
+  if (std::isfinite(sum) && sum >= kSafe) {
+    return sum;
+  }
+  double wide = 0;
+  for (const float value : x) {
+    wide += static_cast<double>(value) * static_cast<double>(value);
+  }
+  return wide;
+}
+
+double norm(std::span<const float> x, const Ops& ops) { return std::sqrt(squared_norm(x, ops)); }
+
+}  // namespace sotto

@@ -1,0 +1,61 @@
+#include <sotto/optim/lamb.h>
+
+#include <sotto/kernels/norm.h>
+#include <sotto/optim/state_io.h>
+#include <sotto/optim/trust_ratio.h>
+
+namespace sotto {
+namespace {
+
+StepRuleOptions moments_alone(StepRuleOptions options) {
+  options.learning_rate = 1;
+  options.schedule = {};
+  options.weight_decay = 0;
+  return options;
+}
+
+}  // namespace
+
+Lamb::Lamb(const StepRuleOptions& options, const Ops& ops)
+    : ops_(ops),
+      rate_(options.learning_rate, options.schedule),
+      weight_decay_(options.weight_decay),
+      adam_(moments_alone(options), false, ops) {}
+
+void Lamb::resize(const ParameterLayout& layout) {
+  layout_ = layout;
+  adam_.resize(layout);
+}
+
+void Lamb::direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                     std::span<float> d) {
+  const double gamma = rate_.at(round);
+  adam_.direction(round, x, gradient, d);
+  for (const ParameterBlock& block : layout_) {
+    const auto step = block.of(d);
+    double ratio = 1;
+    if (has_trust_ratio(layout_, block)) {
+      ops_.axpy(static_cast<float>(weight_decay_), block.of(x), step);  // u = … + λ x
+      const double x_norm = norm(block.of(x), ops_);
+      const double u_norm = norm(step, ops_);
+      if (x_norm > 0 && u_norm > 0) {
+        ratio = x_norm / u_norm;
+      }
+    }
+    ops_.scale(step_factor(gamma, ratio), step);
+  }
+}
+
+void Lamb::save(ByteBuffer& out) const {
+  out.write_string(name());
+  adam_.save(out);
+}
+
+Status Lamb::load(ByteReader& in) {
+  if (Status status = expect_name(in, "step rule", name()); !status) {
+    return status;
+  }
+  return adam_.load(in);
+}
+
+}  // namespace sotto
