@@ -159,7 +159,11 @@ void Driver::carry(Lock& lock) {
 
 Status Driver::exchange() {
   const Status status = post_and_wait();
-  return status.with_context(fmt::format("node {}, round {}", options_.rank, current_.tag.round));
+  // A deadline names the round itself, of the oldest exchange that is not done.
+  return status.with_context(
+      status.fault() == Fault::deadline
+          ? fmt::format("node {}", options_.rank)
+          : fmt::format("node {}, round {}", options_.rank, current_.tag.round));
 }
 
 Status Driver::post_and_wait() {

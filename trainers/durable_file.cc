@@ -58,15 +58,43 @@ Status write_and_sync(const std::string& path, std::span<const std::byte> bytes)
   return ::fsync(file.get()) == 0 ? Status() : io_fault("cannot sync", path);
 }
 
-}  // namespace
+std::string beside(const std::string& path) { return path + ".new"; }
 
-Status write_durably(const std::string& path, std::span<const std::byte> bytes) {
-  // Renaming over a device, a pipe or a link would replace it.
-  const auto target = std::filesystem::symlink_status(path);
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+/// Renaming over a device, a pipe or a link would replace it.
+Status check_target(const std::string& path) {
+  std::error_code code;
+  const auto target = std::filesystem::symlink_status(path, code);
   if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target)) {
     return {Fault::io, fmt::format("'{}' is no regular file; name another", path)};
   }
-  const std::string fresh = path + ".new";
+  return {};
+}
+
+}  // namespace
+
+Status check_replaceable(const std::string& path) {
+  if (Status status = check_target(path); !status.ok()) {
+    return status;
+  }
+  const std::string fresh = beside(path);
+  const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.open()) {
+    return io_fault("no file can be made in", folder_of(path));
+  }
+  ::unlink(fresh.c_str());
+  return {};
+}
+
+Status write_durably(const std::string& path, std::span<const std::byte> bytes) {
+  if (Status status = check_target(path); !status.ok()) {
+    return status;
+  }
+  const std::string fresh = beside(path);
   if (Status status = write_and_sync(fresh, bytes); !status.ok()) {
     ::unlink(fresh.c_str());
     return status;
@@ -76,8 +104,7 @@ Status write_durably(const std::string& path, std::span<const std::byte> bytes) 
     ::unlink(fresh.c_str());
     return status;
   }
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  folder = folder.empty() ? "." : folder;
+  const std::string folder = folder_of(path);
   const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.open() || ::fsync(directory.get()) != 0) {
     return io_fault("cannot sync", folder);

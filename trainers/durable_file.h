@@ -15,6 +15,9 @@ namespace sotto {
 /// Fault::io, `path` is as it was before.
 Status write_durably(const std::string& path, std::span<const std::byte> bytes);
 
+/// OK when write_durably could write `path` now. Leaves nothing behind.
+Status check_replaceable(const std::string& path);
+
 /// The whole file; Fault::io when it is absent, unreadable, or larger than `max_bytes`.
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes);
 

@@ -83,9 +83,6 @@ std::optional<LaunchedNode> read_launcher(const Environment& environment) {
     if (node.rank >= node.nodes) {
       refuse(launcher.rank, rank, fmt::format("it must be below {}={}", launcher.size, size));
     }
-    if (node.nodes == 1) {
-      return std::nullopt;
-    }
     node.rendezvous = rendezvous_of(launcher, environment, node.nodes);
     node.source = fmt::format("{} and {}", launcher.rank, launcher.size);
     return node;

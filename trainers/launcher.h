@@ -23,7 +23,7 @@ using Environment = std::function<const char*(const char*)>;
 
 /// Looks for RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK and _SIZE, SLURM_PROCID and SLURM_NTASKS, in
 /// this order, and for MASTER_ADDR and MASTER_PORT (29500 when not set). A job whose nodes are all
-/// on this host, as Open MPI and Slurm say, needs no MASTER_ADDR. A job of one node is none.
+/// on this host, as Open MPI and Slurm say, needs no MASTER_ADDR.
 /// Throws Error when a variable is no number, when only one of RANK and WORLD_SIZE is set, or when
 /// the rank is not below the size.
 std::optional<LaunchedNode> read_launcher();

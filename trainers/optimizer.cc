@@ -29,7 +29,8 @@ OptimizerOptions with_place(OptimizerOptions options) {
     options.nodes = launched->nodes;
     options.rank = launched->rank;
     if (options.rendezvous.empty()) {
-      options.rendezvous = launched->rendezvous;
+      // Alone, there is nobody to meet, and no port to take for it.
+      options.rendezvous = options.nodes == 1 ? "memory:" : launched->rendezvous;
     }
   }
   if (options.nodes < 1) {

@@ -43,8 +43,10 @@ TEST_CASE("the launchers' variables are understood") {
   CHECK(slurm->rendezvous.empty());
 }
 
-TEST_CASE("a job of one node, and half a Slurm environment, are no launched job") {
-  CHECK_FALSE(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+TEST_CASE("a job of one node is one; half a Slurm environment is no launched job") {
+  const auto alone = read({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
+  REQUIRE(alone);
+  CHECK(alone->nodes == 1);
   CHECK_FALSE(read({{"SLURM_NTASKS", "8"}}));
 }
 

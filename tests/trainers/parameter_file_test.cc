@@ -37,8 +37,12 @@ TEST_CASE("rows that do not fit are refused with the place") {
   CHECK(contains(refused("1,two,3\n"), "column 2: 'two'"));
   CHECK(contains(refused("1,,3\n"), "column 2"));
   CHECK(contains(refused("1,nan,3\n"), "column 2"));
-  CHECK(contains(refused("1,1e99,3\n"), "column 2"));
+  CHECK(contains(refused("1,1e39,3\n"), "column 2: '1e39' does not fit"));
+  CHECK(contains(refused("1,-1e999,3\n"), "column 2: '-1e999' does not fit"));
+  CHECK(contains(refused("1,+-2,3\n"), "column 2: '+-2'"));
   CHECK(contains(refusal([] { read_parameter_row("/nowhere/x.csv", 3); }), "/nowhere/x.csv"));
   CHECK(read_parameter_row(scratch.write("x.csv", " 1, 2 ,3\r\n").string(), 3) ==
         std::vector<float>{1, 2, 3});
+  CHECK(read_parameter_row(scratch.write("x.csv", "+1,1e-50,-1e-999\n").string(), 3) ==
+        std::vector<float>{1, 0, 0});
 }

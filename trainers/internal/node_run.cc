@@ -1,6 +1,5 @@
 #include "node_run.h"
 
-#include <fstream>
 #include <limits>
 
 #include <fmt/format.h>
@@ -29,12 +28,6 @@ std::vector<float> initial_parameters(const RunOptions& options, const Task& tas
   return options.start;
 }
 
-void check_writable(std::string_view field, const std::string& path) {
-  if (!path.empty() && !std::ofstream(path, std::ios::app)) {
-    refuse(field, path, "the file cannot be written");
-  }
-}
-
 std::uint64_t total_bytes(std::span<const LinkTraffic> traffic) {
   std::uint64_t sum = 0;
   for (const LinkTraffic& edge : traffic) {
@@ -58,8 +51,10 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
   if (options.rounds < 1) {
     refuse("rounds", "0", "at least one is needed");
   }
-  if (rank_ == 0) {
-    check_writable("dump-parameters", options.dump_parameters);
+  if (const std::string& dump = options.dump_parameters; rank_ == 0 && !dump.empty()) {
+    if (const Status status = check_replaceable(dump); !status.ok()) {
+      refuse("dump-parameters", dump, status.message());
+    }
   }
   if (options.checkpoint.empty()) {
     if (options.resume) {

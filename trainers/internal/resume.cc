@@ -95,7 +95,8 @@ Decision decide(const std::vector<std::vector<std::byte>>& offers,
     }
   }
   if (common.empty()) {
-    return {fmt::format("there is no round of which all nodes have a whole checkpoint: {}{}{}",
+    return {fmt::format("there is no round of which all nodes have a whole checkpoint: {}{}{}; "
+                        "start the run without --resume",
                         holdings, damage.empty() ? "" : "; ", damage),
             0};
   }
