@@ -16,6 +16,8 @@
 #include <sotto/compress/registry.h>
 
 #include "commands.h"
+#include "nearest.h"
+#include "option_group.h"
 #include "output.h"
 
 namespace sotto::cli {
@@ -31,6 +33,7 @@ constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1"};
 /// Test values repeat after so many, which no cache level tells from fresh ones of the full length.
 constexpr std::size_t kFreshValues = std::size_t{1} << 20;
 constexpr std::size_t kMaxElements = std::size_t{1} << 30;
+constexpr std::uint64_t kMostRepeats = 1'000'000;
 
 struct Request {
   CommonOptions common;
@@ -137,6 +140,7 @@ int run(const Request& request) {
   const Output output(request.common);
   const auto specs = chosen(request);
   for (const std::string& spec : specs) {
+    refuse_mistyped("--compressor", spec, names_of(compressors()));
     static_cast<void>(make_compressor(spec));  // refuse before measuring
   }
   const auto x = test_values(request.elements, request.common.seed);
@@ -170,18 +174,11 @@ Command add_bench_codec_command(CLI::App& bench) {
   auto request = std::make_shared<Request>();
   CLI::App* command =
       bench.add_subcommand("codec", "Compressors against the memory's copy bandwidth");
-  command
-      ->add_option("--compressor", request->compressors,
-                   "What to measure; may be given repeatedly, by default all kinds")
-      ->type_name("SPEC")
-      ->expected(1)
-      ->take_all();
-  command->add_option("--elements", request->elements, "Length of the vector")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--repeats", request->repeats, "The fastest of so many counts")
-      ->type_name("N")
-      ->capture_default_str();
+  OptionGroup group(*command, "What is measured");
+  group.list("--compressor", request->compressors, "SPEC",
+             "What to measure; may be given repeatedly, by default all kinds");
+  group.count("--elements", request->elements, "N", "Length of the vector");
+  group.count("--repeats", request->repeats, "N", "The fastest of so many counts", kMostRepeats);
   add_common_options(*command, request->common);
   command->footer(kExamples);
   return {command, [request] { return run(*request); }};

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "option_group.h"
+
 namespace sotto::cli {
 
 CLI::Validator whole_number(std::uint64_t largest) {
@@ -19,18 +21,30 @@ CLI::Validator whole_number(std::uint64_t largest) {
       "");
 }
 
+CLI::Validator number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+        double value = 0;
+        const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
+        return error == std::errc() && end == text.data() + text.size()
+                   ? std::string()
+                   : fmt::format("'{}' is no number", text);
+      },
+      "");
+}
+
 void add_common_options(CLI::App& command, CommonOptions& options) {
-  command.add_option("--json", options.json, "Write the result as JSON to FILE; - is stdout")
-      ->type_name("FILE");
-  command.add_flag("--quiet", options.quiet, "Print nothing but errors");
-  command.add_option("--seed", options.seed, "Seed of everything random")
-      ->type_name("S")
-      ->check(whole_number())
-      ->capture_default_str();
-  command
-      .add_option("--config", options.config,
-                  "Take settings from a TOML file; the command line wins")
-      ->type_name("FILE.toml");
+  OptionGroup group(command, "Options");
+  group
+      .option("--json", options.json, "FILE",
+              "Write the result as JSON to FILE; - or nothing is standard output")
+      .expected(0, 1)
+      ->default_str("-");
+  group.flag("--quiet", options.quiet, "Print nothing but errors");
+  group.count("--seed", options.seed, "S", "Seed of everything random", ~std::uint64_t{0});
+  group.option("--config", options.config, "FILE.toml",
+               "Take settings from a TOML file; the command line wins");
 }
 
 }  // namespace sotto::cli

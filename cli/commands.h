@@ -34,9 +34,14 @@ struct CommonOptions {
   std::string config;
 };
 
+/// Counts stay below this; 10^15 rounds outlast any run.
+inline constexpr std::uint64_t kMostRounds = 1'000'000'000'000'000;
+
 /// For options that count: refuses signs, fractions and what does not fit, which conversions to
 /// unsigned numbers would wrap or cut.
 CLI::Validator whole_number(std::uint64_t largest = ~std::uint64_t{0});
+/// For options that measure: refuses what is no decimal number.
+CLI::Validator number();
 
 /// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
 void add_common_options(CLI::App& command, CommonOptions& options);

@@ -1,8 +1,10 @@
 // `sotto compare`: several runs of one task, side by side.
-#include <fstream>
+#include <exception>
 #include <memory>
-#include <numeric>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,11 +13,14 @@
 
 #include "commands.h"
 #include "compare_page.h"
+#include "option_group.h"
 #include "output.h"
+#include "result_file.h"
 #include "run_words.h"
 #include "signals.h"
 #include "train_execution.h"
 #include "units.h"
+#include "usage.h"
 
 namespace sotto::cli {
 namespace {
@@ -37,7 +42,8 @@ struct CompareOptions {
 struct ComparedRun {
   std::string words;
   TrainPlan plan;
-  Json result;
+  std::optional<Json> result = std::nullopt;
+  std::string failure = {};  ///< why there is no result
 };
 
 double bytes_per_node(const Json& result) {
@@ -49,95 +55,153 @@ double bytes_per_node(const Json& result) {
   return sent.empty() ? 0 : total / static_cast<double>(sent.size());
 }
 
+/// Runs must not overwrite each other's files.
+void check_files_apart(const std::vector<TrainOptions>& runs) {
+  std::set<std::string> paths;
+  for (const TrainOptions& run : runs) {
+    for (const auto& [option, path] : {std::pair("--checkpoint", run.checkpoint),
+                                       std::pair("--dump-parameters", run.dump_parameters)}) {
+      if (!path.empty() && !paths.insert(path).second) {
+        refuse(option, path,
+               "runs would overwrite each other's files; give each run its own, as NAME=VALUE");
+      }
+    }
+  }
+}
+
 /// Builds every plan before the first run starts, so that a wrong one costs nothing.
 std::vector<ComparedRun> make_plans(const CompareOptions& options) {
   if (options.runs.empty()) {
     throw Error(
         "--run: none is given; give one or more, e.g. --run allreduce --run \"dcd quant:8\"");
   }
-  const TrainOptions& shared = options.shared;
-  if (options.runs.size() > 1 &&
-      !(shared.checkpoint.empty() && shared.dump_parameters.empty() && !shared.resume)) {
-    throw Error(
-        "--checkpoint, --resume, --dump-parameters: runs would overwrite each other's files; give "
-        "them to one run only, as sotto train");
-  }
-  if (!options.html.empty() && !std::ofstream(options.html)) {
-    refuse("--html", options.html, "the file cannot be written");
-  }
-  std::vector<ComparedRun> runs;
+  std::vector<TrainOptions> settings;
   for (const std::string& words : options.runs) {
-    TrainOptions train = parse_run(words, options.shared);
-    train.local = true;
-    runs.push_back({words, make_train_plan(train), {}});
+    settings.push_back(parse_run(words, options.shared));
+    settings.back().local = true;
+  }
+  check_files_apart(settings);
+  std::vector<ComparedRun> runs;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    try {
+      runs.push_back({options.runs[i], make_train_plan(settings[i])});
+    } catch (const Error& error) {
+      throw Error(fmt::format("--run '{}': {}", options.runs[i], with_option_names(error.what())));
+    }
   }
   return runs;
 }
 
-Status run_all(std::vector<ComparedRun>& runs, const Output& output, bool quiet) {
+Result<Json> run_one(const TrainPlan& plan, bool quiet) {
   CommonOptions silent;
   silent.quiet = true;
   const Output nowhere(silent);
+  TrainReport report(nowhere, quiet, plan.run.rounds);
+  try {
+    return execute(plan, report);
+  } catch (const std::exception& error) {
+    return Status(Fault::unexpected, with_option_names(error.what()));
+  }
+}
+
+/// One run after the other. One that fails keeps none from running, Ctrl-C all that are left.
+void run_all(std::vector<ComparedRun>& runs, const Output& output, bool quiet) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     ComparedRun& run = runs[i];
-    output.line(fmt::format("run {} of {}: {}", i + 1, runs.size(), run.words));
-    TrainReport report(nowhere, quiet, run.plan.run.rounds);
-    Result<Json> result = execute(run.plan, report);
-    if (!result.ok()) {
-      return result.status().with_context(run.words);
+    if (stop_requested()) {
+      run.failure = "not run";
+      continue;
     }
-    run.result = std::move(*result);
+    output.line(fmt::format("run {} of {}: {}", i + 1, runs.size(), run.words));
+    Result<Json> result = run_one(run.plan, quiet);
+    if (result.ok()) {
+      run.result = std::move(*result);
+      continue;
+    }
+    run.failure = stop_requested() ? "interrupted" : result.status().message();
+    fmt::print(stderr, "sotto: {}: {}\n", run.words, run.failure);
   }
-  return {};
 }
 
 void show(const std::vector<ComparedRun>& runs, const Output& output) {
-  const double first = bytes_per_node(runs.front().result);
+  std::optional<double> first;
   std::vector<std::vector<std::string>> rows;
   for (const ComparedRun& run : runs) {
-    const Json& last = run.result.at("final");
-    const double bytes = bytes_per_node(run.result);
+    if (!run.result) {
+      rows.push_back(
+          {run.words, stop_requested() ? run.failure : "failed", "–", "–", "–", "–", "–", "–"});
+      continue;
+    }
+    const Json& last = run.result->at("final");
+    const double bytes = bytes_per_node(*run.result);
+    first = first.value_or(bytes);
     const auto& accuracy = last.at("accuracy");
     rows.push_back({run.words, fmt::to_string(run.plan.run.rounds),
                     fmt::format("{:.4g}", last.at("loss").get<double>()),
                     accuracy.is_number() ? percent(accuracy.get<double>()) : "–", amount(bytes),
-                    bytes > 0 ? fmt::format("{:.2f}x", first / bytes) : "–",
+                    bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
                     fmt::format("{:.3g}", last.at("consensus_distance").get<double>()),
-                    fmt::format("{:.2f} s", run.result.at("time").at("wall_s").get<double>())});
+                    fmt::format("{:.2f} s", run.result->at("time").at("wall_s").get<double>())});
   }
   output.table(
       {"run", "rounds", "loss", "accuracy", "sent/node", "fewer bytes", "consensus", "time"}, rows);
 }
 
+/// The finished runs, and why the others are not there.
+Json to_json(const std::vector<ComparedRun>& runs) {
+  Json finished = Json::array();
+  Json failed = Json::array();
+  for (const ComparedRun& run : runs) {
+    if (run.result) {
+      finished.push_back({{"name", run.words}});
+      finished.back().update(*run.result);
+    } else {
+      failed.push_back({{"name", run.words}, {"error", run.failure}});
+    }
+  }
+  return {{"sotto", SOTTO_VERSION}, {"runs", std::move(finished)}, {"failed", std::move(failed)}};
+}
+
+/// Each process of a launched job would run all nodes of all runs.
+void check_not_launched(const TrainOptions& shared) {
+  const auto launched = shared.local ? std::nullopt : read_launcher();
+  if (launched) {
+    throw Error(
+        fmt::format("{} say that this is one node of a launched job, and compare runs all nodes "
+                    "itself, here; start it without a launcher, or give --local",
+                    launched->source));
+  }
+}
+
 int run(const CompareOptions& options) {
-  std::vector<ComparedRun> runs = make_plans(options);
+  check_not_launched(options.shared);
+  check_writable("--html", options.html);
   const Output output(options.shared.common);
+  std::vector<ComparedRun> runs = make_plans(options);
   for (const ComparedRun& run : runs) {
     for (const std::string& warning : run.plan.warnings) {
       fmt::print(stderr, "sotto: warning: {}: {}\n", run.words, warning);
     }
   }
-  if (Status status = run_all(runs, output, options.shared.common.quiet); !status) {
-    fmt::print(stderr, "sotto: {}\n",
-               stop_requested() ? "interrupted" : "a run failed: " + status.message());
-    return kFailed;
-  }
+  run_all(runs, output, options.shared.common.quiet);
   output.line("");
   show(runs, output);
-
-  Json list = Json::array();
-  for (ComparedRun& run : runs) {
-    Json entry = {{"name", run.words}};
-    entry.update(run.result);
-    list.push_back(std::move(entry));
-  }
-  const Json result = {{"sotto", SOTTO_VERSION}, {"runs", std::move(list)}};
-  if (!options.html.empty()) {
-    write_compare_page(options.html, result);
+  const Json result = to_json(runs);
+  if (!options.html.empty() && !result.at("runs").empty()) {
+    write_result_file("--html", options.html, compare_page(result));
     output.line(fmt::format("\ncurves: {}", options.html));
   }
   output.json(result);
-  return kDone;
+  return result.at("failed").empty() ? kDone : kFailed;
+}
+
+/// Options of train that each run has for itself.
+void refuse_own(const CLI::App& command) {
+  for (const char* option : {"--algorithm", "--compressor"}) {
+    if (command.get_option(option)->count() > 0) {
+      throw Error(fmt::format("{}: each run names its own; e.g. --run \"dcd quant:8\"", option));
+    }
+  }
 }
 
 }  // namespace
@@ -146,15 +210,17 @@ Command add_compare_command(CLI::App& program) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = program.add_subcommand(
       "compare", "Trains one task in several ways and sets them side by side");
-  command
-      ->add_option("--run", options->runs, "A run: ALGORITHM [COMPRESSOR] [TOPOLOGY] [NAME=VALUE…]")
-      ->type_name("WORDS")
-      ->allow_extra_args(false);
-  command->add_option("--html", options->html, "Write a self-contained page with curves")
-      ->type_name("FILE.html");
+  OptionGroup group(*command, "What is compared");
+  group.list("--run", options->runs, "WORDS",
+             "A run: ALGORITHM [COMPRESSOR] [TOPOLOGY] [NAME=VALUE…]; may be given repeatedly, and "
+             "in a file as a list");
+  group.option("--html", options->html, "FILE.html", "Write a self-contained page with curves");
   add_train_options(*command, options->shared);
   command->footer(kExamples);
-  return {command, [options] { return run(*options); }};
+  return {command, [command, options] {
+            refuse_own(*command);
+            return run(*options);
+          }};
 }
 
 }  // namespace sotto::cli

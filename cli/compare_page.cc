@@ -1,8 +1,6 @@
 #include "compare_page.h"
 
-#include <fstream>
 #include <limits>
-#include <stdexcept>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -67,7 +65,7 @@ std::string table_of(const Json& runs) {
 
 }  // namespace
 
-void write_compare_page(const std::string& path, const Json& result) {
+std::string compare_page(const Json& result) {
   const Json& runs = result.at("runs");
   const Json& config = runs.front().at("config");
   std::string html = fmt::format(
@@ -96,13 +94,7 @@ void write_compare_page(const std::string& path, const Json& result) {
                        .x_label = x.label,
                        .y_label = "test accuracy"});
   }
-  html += "</div>\n</body></html>\n";
-  std::ofstream file(path);
-  file << html;
-  file.close();
-  if (!file) {
-    throw std::runtime_error(fmt::format("--html: '{}' could not be written", path));
-  }
+  return html + "</div>\n</body></html>\n";
 }
 
 }  // namespace sotto::cli

@@ -7,8 +7,8 @@
 
 namespace sotto::cli {
 
-/// Draws loss and accuracy against rounds, bytes and time, with a table. `result` is the JSON of
-/// `sotto compare`. Throws std::runtime_error when `path` cannot be written.
-void write_compare_page(const std::string& path, const Json& result);
+/// Loss and accuracy against rounds, bytes and time, with a table. `result` is the JSON of
+/// `sotto compare` with at least one run.
+std::string compare_page(const Json& result);
 
 }  // namespace sotto::cli

@@ -1,16 +1,19 @@
 #include "config_file.h"
 
-#include <filesystem>
-
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <sotto/base/error.h>
+
+#include "nearest.h"
 
 namespace sotto::cli {
 namespace {
@@ -54,16 +57,39 @@ std::string text_of(const toml::node& value, const std::string& where, std::stri
       fmt::format("{}: '{}' must be a string, a number, true or false", where, std::string(key)));
 }
 
-std::string known_names(const CLI::App& command) {
-  std::string names;
+/// The values of a setting; a list for an option that may be given repeatedly.
+std::vector<std::string> texts_of(const toml::node& value, const CLI::Option& option,
+                                  const std::string& where, std::string_view key) {
+  const toml::array* list = value.as_array();
+  if (list == nullptr || option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
+    return {text_of(value, where, key)};
+  }
+  std::vector<std::string> texts;
+  for (const toml::node& element : *list) {
+    texts.push_back(text_of(element, where, key));
+  }
+  return texts;
+}
+
+std::vector<std::string> known_names(const CLI::App& command) {
+  std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
     for (const auto& name : option->get_lnames()) {
       if (std::find(kNotInFiles.begin(), kNotInFiles.end(), name) == kNotInFiles.end()) {
-        names += (names.empty() ? "" : ", ") + name;
+        names.push_back(name);
       }
     }
   }
   return names;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& where, std::string key,
+                                 const CLI::App& command) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  const auto known = known_names(command);
+  const std::string near = did_you_mean(key, known);
+  throw Error(fmt::format("{}: '{}' is no setting of `sotto {}`{} there are {}", where, key,
+                          command.get_name(), near.empty() ? ";" : near, fmt::join(known, ", ")));
 }
 
 CLI::Option* find_option(CLI::App& command, std::string name) {
@@ -93,8 +119,7 @@ void apply_config_file(CLI::App& command, const std::string& path) {
     const std::string where = place(path, value.source());
     CLI::Option* option = find_option(command, std::string(key.str()));
     if (option == nullptr) {
-      throw Error(fmt::format("{}: '{}' is no setting of `sotto {}`; there are: {}", where,
-                              std::string(key.str()), command.get_name(), known_names(command)));
+      refuse_unknown(where, std::string(key.str()), command);
     }
     const CLI::Option* rival = rival_of(*option);
     if (rival != nullptr && set_here.contains(rival)) {
@@ -105,7 +130,9 @@ void apply_config_file(CLI::App& command, const std::string& path) {
       continue;  // the command line wins
     }
     set_here.insert(option);
-    option->add_result(text_of(value, where, key.str()));
+    for (const std::string& text : texts_of(value, *option, where, key.str())) {
+      option->add_result(text);
+    }
     try {
       option->run_callback();
     } catch (const CLI::Error& error) {

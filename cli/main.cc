@@ -2,6 +2,7 @@
 // into a message and an exit status.
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,12 +12,13 @@
 
 #include "commands.h"
 #include "config_file.h"
+#include "usage.h"
 
 namespace {
 
 using sotto::cli::Command;
 
-int complain(const char* what, int status) {
+int complain(const std::string& what, int status) {
   fmt::print(stderr, "sotto: {}\n", what);
   return status;
 }
@@ -42,13 +44,15 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "sotto " SOTTO_VERSION);
   program.require_subcommand(1);
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
+  std::vector<Command> commands = {
+      sotto::cli::add_train_command(program),
+      sotto::cli::add_compare_command(program),
+      sotto::cli::add_topology_command(program),
+      sotto::cli::add_list_command(program),
+  };
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);
-  const std::vector<Command> commands = {
-      sotto::cli::add_train_command(program),      sotto::cli::add_compare_command(program),
-      sotto::cli::add_topology_command(program),   sotto::cli::add_list_command(program),
-      sotto::cli::add_bench_codec_command(*bench),
-  };
+  commands.push_back(sotto::cli::add_bench_codec_command(*bench));
   try {
     program.parse(argc, argv);
     const int status = run_chosen(commands);
@@ -58,9 +62,11 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? sotto::cli::kDone : sotto::cli::kWrongRequest;
+    return error.get_exit_code() == 0
+               ? program.exit(error)  // --help and --version
+               : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
   } catch (const sotto::Error& error) {
-    return complain(error.what(), sotto::cli::kWrongRequest);
+    return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
   } catch (const std::exception& error) {
     return complain(error.what(), sotto::cli::kFailed);
   }

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
-#include <sotto/base/error.h>
+#include "result_file.h"
 
 namespace sotto::cli {
 namespace {
@@ -25,8 +23,8 @@ std::size_t width(std::string_view text) {
 
 Output::Output(const CommonOptions& options)
     : json_(options.json), talks_(!options.quiet && options.json != "-") {
-  if (!json_.empty() && json_ != "-" && !std::ofstream(json_)) {
-    refuse("--json", json_, "the file cannot be written");
+  if (json_ != "-") {
+    check_writable("--json", json_);
   }
 }
 
@@ -74,12 +72,7 @@ void Output::json(const Json& result) const {
     std::fflush(stdout);
     return;
   }
-  std::ofstream file(json_);
-  file << text;
-  file.close();
-  if (!file) {
-    throw std::runtime_error(fmt::format("--json: '{}' could not be written", json_));
-  }
+  write_result_file("--json", json_, text);
 }
 
 }  // namespace sotto::cli

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 class Output {
  public:
-  /// Refuses (Error) a --json file that cannot be opened, before any work is done.
+  /// Refuses (Error) a --json file that could not be written, before any work is done.
   explicit Output(const CommonOptions& options);
 
   /// True when words for people are wanted on standard output.

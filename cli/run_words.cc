@@ -1,8 +1,10 @@
 #include "run_words.h"
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,11 +14,13 @@
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
 
+#include "nearest.h"
+
 namespace sotto::cli {
 namespace {
 
-/// "quant:8,chunk=64" → "quant"
-std::string_view family(std::string_view spec) { return spec.substr(0, spec.find_first_of(":,")); }
+/// Settings of a whole comparison.
+constexpr std::array<std::string_view, 4> kShared = {"--json", "--quiet", "--config", "--local"};
 
 template <typename Infos>
 bool lists(const Infos& infos, std::string_view name) {
@@ -24,16 +28,69 @@ bool lists(const Infos& infos, std::string_view name) {
                      [&](const auto& info) { return info.name == name; });
 }
 
-/// Settings go through the options of `train` themselves, so that they are read and checked alike.
-void apply_settings(std::string_view words, std::vector<std::string> settings,
-                    TrainOptions& options) {
-  CLI::App command;
-  add_train_options(command, options);
-  std::reverse(settings.begin(), settings.end());  // as CLI11 takes them
-  try {
-    command.parse(settings);
-  } catch (const CLI::ParseError& error) {
-    refuse("--run", words, error.what());
+/// "weight_decay=0.1" → "--weight-decay=0.1"
+std::string as_option(std::string word) {
+  const auto equals = static_cast<std::ptrdiff_t>(word.find('='));
+  std::replace(word.begin(), word.begin() + equals, '_', '-');
+  return "--" + word;
+}
+
+std::string_view name_of(std::string_view setting) { return setting.substr(0, setting.find('=')); }
+
+[[noreturn]] void refuse_word(std::string_view words, std::string_view word) {
+  auto names = names_of(compressors());
+  const auto graphs = names_of(topologies());
+  names.insert(names.end(), graphs.begin(), graphs.end());
+  refuse("--run", words,
+         fmt::format("'{}' is neither a compressor nor a topology (see `sotto list`), nor a "
+                     "setting as NAME=VALUE{}",
+                     word, did_you_mean(family(word), names)));
+}
+
+/// Each word as the option of `sotto train` that it stands for; the first is the algorithm.
+std::vector<std::string> as_options(std::string_view words) {
+  std::vector<std::string> settings;
+  std::istringstream in{std::string(words)};
+  for (std::string word; in >> word;) {
+    const std::string_view name = family(word);
+    if (settings.empty()) {
+      settings.push_back("--algorithm=" + word);
+    } else if (lists(compressors(), name)) {
+      settings.push_back("--compressor=" + word);
+    } else if (lists(topologies(), name)) {
+      settings.push_back("--topology=" + word);
+    } else if (const auto equals = word.find('='); equals != std::string::npos && equals > 0) {
+      settings.push_back(as_option(word));
+    } else {
+      refuse_word(words, word);
+    }
+  }
+  return settings;
+}
+
+void check_settings(std::string_view words, const std::vector<std::string>& settings,
+                    const CLI::App& command) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    known.push_back(option->get_name());
+  }
+  for (auto setting = settings.begin(); setting != settings.end(); ++setting) {
+    const std::string_view name = name_of(*setting);
+    if (std::find(kShared.begin(), kShared.end(), name) != kShared.end()) {
+      refuse("--run", words, fmt::format("give {} to compare, for all runs", name));
+    }
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      refuse("--run", words,
+             fmt::format("there is no setting {}{}", name.substr(2), did_you_mean(name, known)));
+    }
+    const auto again = std::find_if(settings.begin(), setting, [&](const std::string& other) {
+      return name_of(other) == name;
+    });
+    if (again != setting) {
+      refuse("--run", words,
+             fmt::format("it has two values for {}: {} and {}", name,
+                         again->substr(name.size() + 1), setting->substr(name.size() + 1)));
+    }
   }
 }
 
@@ -41,32 +98,29 @@ void apply_settings(std::string_view words, std::vector<std::string> settings,
 
 TrainOptions parse_run(std::string_view words, const TrainOptions& shared) {
   TrainOptions options = shared;
-  std::vector<std::string> settings;
-  std::istringstream in{std::string(words)};
-  std::string word;
-  if (!(in >> word)) {
+  std::vector<std::string> settings = as_options(words);
+  if (settings.empty()) {
     refuse("--run", words, "it starts with an algorithm, e.g. \"dcd quant:8 ring lr=0.05\"");
   }
-  options.algorithm = algorithm_info(word).name;
+  const std::string_view algorithm = std::string_view(settings.front()).substr(12);
+  refuse_mistyped("--run", algorithm, names_of(algorithms()));
+  static_cast<void>(algorithm_info(algorithm));  // refuse what is none
   options.compressor.clear();
-  while (in >> word) {
-    const std::string_view name = family(word);
-    if (lists(compressors(), name)) {
-      options.compressor = word;
-    } else if (lists(topologies(), name) || name == "file") {
-      options.topology = word;
-    } else if (const auto equals = word.find('='); equals != std::string::npos && equals > 0) {
-      settings.push_back("--" + word);
-      std::replace(settings.back().begin(),
-                   settings.back().begin() + 2 + static_cast<std::ptrdiff_t>(equals), '_', '-');
-    } else {
-      refuse("--run", words,
-             fmt::format("'{}' is neither a compressor nor a topology (see `sotto list`), nor a "
-                         "setting as NAME=VALUE",
-                         word));
+  for (const std::string& setting : settings) {
+    if (const auto name = name_of(setting); name == "--rounds" || name == "--epochs") {
+      options.rounds.reset();  // the run's own length replaces the shared one
+      options.epochs.reset();
     }
   }
-  apply_settings(words, std::move(settings), options);
+  CLI::App command;
+  add_train_options(command, options);
+  check_settings(words, settings, command);
+  std::reverse(settings.begin(), settings.end());  // as CLI11 takes them
+  try {
+    command.parse(settings);
+  } catch (const CLI::ParseError& error) {
+    refuse("--run", words, error.what());
+  }
   return options;
 }
 

@@ -1,11 +1,11 @@
 // `sotto topology`: inspects a graph, sets DCD's theory against the compressors, draws it.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,7 +17,10 @@
 
 #include "commands.h"
 #include "graph_size.h"
+#include "nearest.h"
+#include "option_group.h"
 #include "output.h"
+#include "result_file.h"
 
 namespace sotto::cli {
 namespace {
@@ -68,6 +71,7 @@ std::shared_ptr<const Topology> build(const Request& request) {
   if (spec.empty()) {
     refuse("topology", "", "name a graph, e.g. `sotto topology ring --nodes 8`");
   }
+  refuse_mistyped("--topology", spec, names_of(topologies()));
   TopologyOptions options;
   if (!request.weighting.empty()) {
     options.weighting = parse_weighting(request.weighting);
@@ -85,6 +89,7 @@ std::vector<Candidate> measure(const Request& request) {
   }
   std::vector<Candidate> candidates;
   for (const std::string& spec : specs) {
+    refuse_mistyped("--compressor", spec, names_of(compressors()));
     const auto compressor = make_compressor(spec, ContractKind::unbiased);
     const Contract contract = compressor->contract(kMeasuredElements);
     candidates.push_back(
@@ -176,6 +181,22 @@ void print_candidates(const Output& output, const std::vector<Candidate>& candid
   }
 }
 
+/// Why models would not come together on this graph; empty when they do.
+std::string_view obstacle(const Topology& topology, const Spectrum& figures) {
+  constexpr double kNoGap = 1e-9;
+  const GraphProperties graph = properties(topology);
+  if (!graph.connected) {
+    return graph.directed
+               ? "Not strongly connected: what some nodes know never reaches some others, so that "
+                 "their models cannot agree. Training refuses such a graph; add edges."
+               : "Not connected: its parts never hear of each other, so that their models cannot "
+                 "agree. Training refuses such a graph; add edges between the parts.";
+  }
+  return graph.doubly_stochastic() && topology.nodes() > 1 && figures.spectral_gap < kNoGap
+             ? "No spectral gap: the nodes' models would not come together; --lazy may help."
+             : "";
+}
+
 /// DCD's replicas need neighbours that stay, its proof symmetric weights.
 bool suits_dcd(const Topology& topology) {
   return properties(topology).symmetric && !topology.time_varying();
@@ -239,30 +260,20 @@ Json to_json(const Request& request, const Topology& topology, const Spectrum& f
   return result;
 }
 
-void write_drawing(const std::string& path, const Topology& topology) {
-  const std::string drawing = draw_svg(topology);
-  std::ofstream file(path, std::ios::binary);
-  if (!file) {
-    refuse("--svg", path, "the file cannot be written");
-  }
-  file << drawing;
-  file.close();
-  if (!file) {
-    throw std::runtime_error(fmt::format("--svg: '{}' could not be written", path));
-  }
-}
-
 int run(const Request& request) {
-  const auto topology = build(request);
+  check_writable("--svg", request.svg);
   const Output output(request.common);
+  const auto topology = build(request);
   const Spectrum figures = spectrum(*topology);
   const std::vector<Candidate> candidates = measure(request);
   if (!request.svg.empty()) {
-    write_drawing(request.svg, *topology);
+    write_result_file("--svg", request.svg, draw_svg(*topology));
   }
   print_summary(output, *topology, figures);
   print_mixing(output, *topology, request.round);
-  if (suits_dcd(*topology)) {
+  if (const auto why = obstacle(*topology, figures); !why.empty()) {
+    output.line(fmt::format("\n{}", why));
+  } else if (suits_dcd(*topology)) {
     print_candidates(output, candidates, figures.dcd_alpha_limit);
   } else {
     output.line("\nDCD-PSGD needs symmetric weights that stay: this graph is not for it.");
@@ -277,27 +288,18 @@ Command add_topology_command(CLI::App& program) {
   auto request = std::make_shared<Request>();
   CLI::App* command = program.add_subcommand(
       "topology", "Inspects a graph: degrees, weights, spectral gap, what DCD may compress with");
-  command->add_option("spec,--topology", request->spec, "The graph; `sotto list` shows all")
-      ->type_name("SPEC");
-  command->add_option("--nodes", request->nodes,
-                      "Number of nodes; 8, or what a file, grid or torus says by itself");
-  command
-      ->add_option("--weighting", request->weighting,
-                   "Mixing weights: metropolis, uniform (rows sum to 1) or shares (columns do)")
-      ->type_name("NAME");
-  command->add_flag("--lazy", request->lazy, "Mix with (I + W) / 2");
-  command->add_option("--round", request->round, "Show the weights of this round")
-      ->type_name("T")
-      ->check([](const std::string& text) {
-        return std::string(text.starts_with('-') ? "rounds count from 0" : "");
-      })
-      ->capture_default_str();
-  command
-      ->add_option("--compressor", request->compressors,
-                   "Set DCD's limit against this compressor; may be given repeatedly")
-      ->type_name("SPEC")
-      ->allow_extra_args(false);
-  command->add_option("--svg", request->svg, "Draw the graph into FILE")->type_name("FILE");
+  OptionGroup graph(*command, "The graph");
+  graph.option("spec,--topology", request->spec, "SPEC", "The graph; `sotto list` shows all");
+  graph.count("--nodes", request->nodes, "N",
+              "Number of nodes; 8, or what a file, grid or torus says by itself",
+              std::numeric_limits<int>::max());
+  graph.option("--weighting", request->weighting, "NAME",
+               "Mixing weights: metropolis, uniform (rows sum to 1) or shares (columns do)");
+  graph.flag("--lazy", request->lazy, "Mix with (I + W) / 2");
+  graph.count("--round", request->round, "T", "Show the weights of this round");
+  graph.list("--compressor", request->compressors, "SPEC",
+             "Set DCD's limit against this compressor; may be given repeatedly");
+  graph.option("--svg", request->svg, "FILE", "Draw the graph into FILE");
   add_common_options(*command, request->common);
   command->footer(kExamples);
   return {command, [request] { return run(*request); }};

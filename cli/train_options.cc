@@ -2,209 +2,99 @@
 
 #include <limits>
 
+#include "option_group.h"
+
 namespace sotto::cli {
 namespace {
 
-/// Counts stay below this; 10^15 rounds outlast any run.
-constexpr std::uint64_t kMostRounds = 1'000'000'000'000'000;
-
 void add_task_options(CLI::App& command, TrainOptions& o) {
-  const char* group = "What is trained";
-  command.add_option("--task", o.task, "digits, or data of your own; see `sotto list`")
-      ->type_name("SPEC")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--model", o.model, "softmax, mlp:H1,H2,…, cnn; by default what fits the task")
-      ->type_name("SPEC")
-      ->group(group);
-  command.add_option("--batch", o.batch, "Examples a round and node")
-      ->type_name("N")
-      ->check(whole_number(kMostRounds))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--partition", o.partition, "iid, dirichlet:ALPHA or label")
-      ->type_name("SPEC")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--init", o.init, "Start from the first row of this file of parameters")
-      ->type_name("FILE.csv")
-      ->group(group);
+  OptionGroup group(command, "What is trained");
+  group.option("--task", o.task, "SPEC", "digits, or data of your own; see `sotto list`");
+  group.option("--model", o.model, "SPEC",
+               "softmax, mlp:H1,H2,…, cnn; by default what fits the task");
+  group.count("--batch", o.batch, "N", "Examples a round and node");
+  group.option("--partition", o.partition, "SPEC", "iid, dirichlet:ALPHA or label");
+  group.option("--init", o.init, "FILE.csv", "Start from the first row of this file of parameters");
 }
 
 void add_network_options(CLI::App& command, TrainOptions& o) {
-  const char* group = "Who takes part";
-  command
-      .add_option("--nodes", o.nodes,
-                  "Number of nodes; 8, or what the data or the graph says by itself")
-      ->type_name("N")
-      ->check(whole_number(std::numeric_limits<int>::max()))
-      ->group(group);
-  command.add_option("--topology", o.topology, "Who talks to whom; see `sotto list`")
-      ->type_name("SPEC")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--weighting", o.weighting,
-                  "metropolis, uniform or shares; by default what fits the graph")
-      ->type_name("NAME")
-      ->group(group);
-  command.add_flag("--lazy", o.lazy, "Mix with (I + W) / 2")->group(group);
-  command
-      .add_option("--transport", o.transport,
-                  "inproc (threads; the default), gloo or zmq (processes)")
-      ->type_name("NAME")
-      ->group(group);
-  command
-      .add_option("--timeout", o.timeout_s,
-                  "Seconds of silence after which a peer counts as failed")
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--rendezvous", o.rendezvous,
-                  "Where the nodes of a launched job meet: tcp://HOST:PORT, file:DIR, "
-                  "redis://HOST:PORT/PREFIX; by default from MASTER_ADDR and MASTER_PORT")
-      ->type_name("URL")
-      ->group(group);
-  command.add_option("--bind", o.bind, "Address to listen on")
-      ->type_name("ADDRESS")
-      ->capture_default_str()
-      ->group(group);
-  command.add_flag("--insecure", o.insecure, "Allow listening beyond this host without encryption")
-      ->group(group);
-  command
-      .add_flag("--local", o.local,
-                "Run all nodes here, whatever a launcher's variables (RANK, …) say")
-      ->group(group);
+  OptionGroup group(command, "Who takes part");
+  group.count("--nodes", o.nodes, "N",
+              "Number of nodes; 8, or what the data or the graph says by itself",
+              std::numeric_limits<int>::max());
+  group.option("--topology", o.topology, "SPEC", "Who talks to whom; see `sotto list`");
+  group.option("--weighting", o.weighting, "NAME",
+               "metropolis, uniform or shares; by default what fits the graph");
+  group.flag("--lazy", o.lazy, "Mix with (I + W) / 2");
+  group.option("--transport", o.transport, "NAME",
+               "inproc (threads; the default), gloo or zmq (processes)");
+  group.option("--timeout", o.timeout_s, "SECONDS",
+               "Seconds of silence after which a peer counts as failed");
+  group.option("--rendezvous", o.rendezvous, "URL",
+               "Where the nodes of a launched job meet: tcp://HOST:PORT, file:DIR, "
+               "redis://HOST:PORT/PREFIX; by default from MASTER_ADDR and MASTER_PORT");
+  group.option("--bind", o.bind, "ADDRESS", "Address to listen on");
+  group.flag("--insecure", o.insecure, "Allow listening beyond this host without encryption");
+  group.flag("--local", o.local,
+             "Run all nodes here, whatever a launcher's variables (RANK, …) say");
 }
 
 void add_algorithm_options(CLI::App& command, TrainOptions& o) {
-  const char* group = "Algorithm";
-  command.add_option("--algorithm", o.algorithm, "See `sotto list`")
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--compressor", o.compressor, "See `sotto list`; by default the algorithm's own")
-      ->type_name("SPEC")
-      ->group(group);
-  command
-      .add_option("--consensus-stepsize", o.consensus_stepsize,
-                  "How far to move to the neighbours (deepsqueeze, choco); by default derived from "
-                  "the compressor")
-      ->type_name("ETA")
-      ->group(group);
-  command
-      .add_option("--extrapolation-clock", o.extrapolation_clock,
-                  "ecd: where its clock t stops; a small T suits a fine grid")
-      ->type_name("T")
-      ->check(whole_number(kMostRounds))
-      ->group(group);
-  command
-      .add_option("--freeze-step", o.freeze_step,
-                  "Rounds of plain Adam before the variance is frozen (apmsqueeze, onebit-adam); "
-                  "auto: until it is stable (onebit-adam)")
-      ->type_name("R|auto")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_flag("--allow-contract-violation", o.allow_contract_violation,
-                "Run a compressor or graph for which the algorithm's theory does not hold")
-      ->group(group);
-  command.add_option("--overlap", o.overlap, "on: talk to the neighbours during the gradient")
-      ->type_name("on|off")
-      ->capture_default_str()
-      ->group(group);
+  OptionGroup group(command, "Algorithm");
+  group.option("--algorithm", o.algorithm, "NAME", "See `sotto list`");
+  group.option("--compressor", o.compressor, "SPEC",
+               "See `sotto list`; by default the algorithm's own");
+  group.option("--consensus-stepsize", o.consensus_stepsize, "ETA",
+               "How far to move to the neighbours (deepsqueeze, choco, beer); by default derived "
+               "from the compressor");
+  group.count("--extrapolation-clock", o.extrapolation_clock, "T",
+              "ecd: where its clock t stops; a small T suits a fine grid");
+  group.option("--freeze-step", o.freeze_step, "R|auto",
+               "Rounds of plain Adam before the variance is frozen (apmsqueeze, onebit-adam); "
+               "auto: until it is stable (onebit-adam)");
+  group.flag("--allow-contract-violation", o.allow_contract_violation,
+             "Run a compressor or graph for which the algorithm's theory does not hold");
+  group.option("--overlap", o.overlap, "on|off", "on: talk to the neighbours during the gradient");
 }
 
 void add_step_options(CLI::App& command, TrainOptions& o) {
-  const char* group = "Local step";
-  command
-      .add_option("--step-rule", o.step_rule,
-                  "sgd, adam, adamw, lars or lamb; by default what the algorithm is built on, else "
-                  "sgd")
-      ->type_name("NAME")
-      ->group(group);
-  command
-      .add_option("--lr", o.lr,
-                  "Learning rate; by default 0.1 for sgd, 1 for lars, 0.001 for adam and lamb")
-      ->type_name("GAMMA")
-      ->group(group);
-  command.add_option("--momentum", o.momentum, "sgd, lars: momentum")
-      ->type_name("MU")
-      ->capture_default_str()
-      ->group(group);
-  command.add_flag("--nesterov", o.nesterov, "sgd: Nesterov's form of the momentum")->group(group);
-  command.add_option("--weight-decay", o.weight_decay, "Weight decay")
-      ->type_name("LAMBDA")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--beta1", o.beta1, "adam, lamb: decay of the mean")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--beta2", o.beta2, "adam, lamb: decay of the variance")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--epsilon", o.epsilon, "adam, lamb: added to the root of the variance")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--trust-coefficient", o.trust_coefficient,
-                  "lars: a tensor's step relative to its norm, before the learning rate")
-      ->type_name("ETA")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--clip-norm", o.clip_norm,
-                  "Scale gradients down to this Euclidean norm, over all tensors")
-      ->type_name("MAX")
-      ->group(group);
-  command
-      .add_option("--schedule", o.schedule,
-                  "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
-                  ",warmup=ROUNDS if wanted")
-      ->type_name("SPEC")
-      ->capture_default_str()
-      ->group(group);
+  OptionGroup group(command, "Local step");
+  group.option(
+      "--step-rule", o.step_rule, "NAME",
+      "sgd, adam, adamw, lars or lamb; by default what the algorithm is built on, else sgd");
+  group.option("--lr", o.lr, "GAMMA",
+               "Learning rate; by default 0.1 for sgd, 1 for lars, 0.001 for adam and lamb");
+  group.option("--momentum", o.momentum, "MU", "sgd, lars: momentum");
+  group.flag("--nesterov", o.nesterov, "sgd: Nesterov's form of the momentum");
+  group.option("--weight-decay", o.weight_decay, "LAMBDA", "Weight decay");
+  group.option("--beta1", o.beta1, "BETA", "adam, lamb: decay of the mean; by default 0.9");
+  group.option("--beta2", o.beta2, "BETA", "adam, lamb: decay of the variance; by default 0.999");
+  group.option("--epsilon", o.epsilon, "EPSILON",
+               "adam, lamb: added to the root of the variance; by default 1e-8");
+  group.option("--trust-coefficient", o.trust_coefficient, "ETA",
+               "lars: a tensor's step relative to its norm, before the learning rate; by default "
+               "0.001");
+  group.option("--clip-norm", o.clip_norm, "MAX",
+               "Scale gradients down to this Euclidean norm, over all tensors");
+  group.option("--schedule", o.schedule, "SPEC",
+               "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
+               ",warmup=ROUNDS if wanted");
 }
 
 void add_length_options(CLI::App& command, TrainOptions& o) {
-  const char* group = "Length and results";
-  auto* epochs = command
-                     .add_option("--epochs", o.epochs,
-                                 "Passes over the data; by default 5, and 100 rounds at least")
-                     ->type_name("E")
-                     ->group(group);
-  command.add_option("--rounds", o.rounds, "Rounds, instead of epochs")
-      ->type_name("R")
-      ->check(whole_number(kMostRounds))
-      ->excludes(epochs)
-      ->group(group);
-  command
-      .add_option(
-          "--eval-every", o.eval_every,
-          "Rounds between evaluations; by default an epoch, or more so that there are 100 at "
-          "most; 0: only at the end")
-      ->type_name("R")
-      ->check(whole_number(kMostRounds))
-      ->group(group);
-  command
-      .add_option("--dump-parameters", o.dump_parameters,
-                  "Write the final models, a row of numbers for each node")
-      ->type_name("FILE.csv")
-      ->group(group);
-  command.add_option("--checkpoint", o.checkpoint, "Save the state of all nodes in this folder")
-      ->type_name("DIR")
-      ->group(group);
-  command
-      .add_option("--checkpoint-every", o.checkpoint_every,
-                  "Rounds between checkpoints; by default as --eval-every")
-      ->type_name("R")
-      ->check(whole_number(kMostRounds))
-      ->group(group);
-  command.add_flag("--resume", o.resume, "Go on from the newest checkpoint that all nodes have")
-      ->group(group);
+  OptionGroup group(command, "Length and results");
+  auto& epochs = group.option("--epochs", o.epochs, "E",
+                              "Passes over the data; by default 5, and 100 rounds at least");
+  group.count("--rounds", o.rounds, "R", "Rounds, instead of epochs").excludes(&epochs);
+  group.count("--eval-every", o.eval_every, "R",
+              "Rounds between evaluations; by default an epoch, or more so that there are 100 at "
+              "most; 0: only at the end");
+  group.option("--dump-parameters", o.dump_parameters, "FILE.csv",
+               "Write the final models, a row of numbers for each node");
+  group.option("--checkpoint", o.checkpoint, "DIR", "Save the state of all nodes in this folder");
+  group.count("--checkpoint-every", o.checkpoint_every, "R",
+              "Rounds between checkpoints; by default as --eval-every");
+  group.flag("--resume", o.resume, "Go on from the newest checkpoint that all nodes have");
 }
 
 }  // namespace

@@ -40,11 +40,11 @@ struct TrainOptions {
   double momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double trust_coefficient = 0.001;
+  std::optional<double> beta1;
+  std::optional<double> beta2;
+  std::optional<double> epsilon;
+  std::optional<double> trust_coefficient;
   std::optional<double> clip_norm;
-  double epsilon = 1e-8;
   std::string schedule = "constant";
 
   std::optional<double> epochs;

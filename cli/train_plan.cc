@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -13,6 +12,9 @@
 #include <sotto/trainers/parameter_file.h>
 
 #include "graph_size.h"
+#include "result_file.h"
+#include "train_checks.h"
+#include "units.h"
 
 namespace sotto::cli {
 namespace {
@@ -42,13 +44,25 @@ std::string default_transport(bool launched) {
   throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
 }
 
+std::optional<LaunchedNode> find_launcher(const TrainOptions& o) {
+  auto launched = o.local ? std::nullopt : read_launcher();
+  if (!launched && !o.rendezvous.empty()) {
+    refuse("--rendezvous", o.rendezvous,
+           "it is for launched jobs: set RANK and WORLD_SIZE, or use mpirun or srun");
+  }
+  return launched;
+}
+
 /// The number of nodes: what was asked for, else what the launcher, the data or the graph says.
 int count_nodes(const TrainOptions& o, const TaskData& data,
                 const std::optional<LaunchedNode>& launched) {
   if (launched) {
     if (o.nodes && *o.nodes != launched->nodes) {
       refuse("--nodes", fmt::to_string(*o.nodes),
-             fmt::format("{} say that the job has {} nodes", launched->source, launched->nodes));
+             fmt::format("{} say that the job has {}; leave --nodes out, or give --local to run "
+                         "all nodes here",
+                         launched->source,
+                         counted(static_cast<std::uint64_t>(launched->nodes), "node")));
     }
     return launched->nodes;
   }
@@ -59,6 +73,14 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
     return *nodes;
   }
   return names_its_size(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
+}
+
+std::vector<float> read_start(const std::string& path, std::size_t dimension) {
+  try {
+    return read_parameter_row(path, dimension);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--init: {}", error.what()));
+  }
 }
 
 Round count_rounds(const TrainOptions& o, Round per_epoch) {
@@ -77,11 +99,6 @@ Round count_rounds(const TrainOptions& o, Round per_epoch) {
     refuse("--epochs", fmt::to_string(epochs), "a positive number is needed");
   }
   return static_cast<Round>(rounds);
-}
-
-std::string default_step_rule(std::string_view algorithm) {
-  const std::string_view needed = algorithm_info(algorithm).step_rule;
-  return std::string(needed.empty() ? "sgd" : needed);
 }
 
 std::optional<Round> parse_freeze_step(std::string_view text) {
@@ -105,15 +122,15 @@ double default_learning_rate(std::string_view rule) {
 
 StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
   StepRuleOptions rule;
-  rule.rule = o.step_rule.empty() ? default_step_rule(o.algorithm) : o.step_rule;
+  rule.rule = step_rule_name(o);
   rule.learning_rate = o.lr.value_or(default_learning_rate(rule.rule));
   rule.momentum = o.momentum;
   rule.nesterov = o.nesterov;
   rule.weight_decay = o.weight_decay;
-  rule.beta1 = o.beta1;
-  rule.beta2 = o.beta2;
-  rule.epsilon = o.epsilon;
-  rule.trust_coefficient = o.trust_coefficient;
+  rule.beta1 = o.beta1.value_or(rule.beta1);
+  rule.beta2 = o.beta2.value_or(rule.beta2);
+  rule.epsilon = o.epsilon.value_or(rule.epsilon);
+  rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
   rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
   rule.schedule = parse_schedule(o.schedule, rounds);
   return rule;
@@ -163,9 +180,6 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   if (plan.launched) {
     made.rank = plan.launched->rank;
     made.rendezvous = o.rendezvous.empty() ? plan.launched->rendezvous : o.rendezvous;
-  } else if (!o.rendezvous.empty()) {
-    refuse("--rendezvous", o.rendezvous,
-           "it is for launched jobs: set RANK and WORLD_SIZE, or use mpirun or srun");
   }
   return made;
 }
@@ -244,12 +258,15 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
 }  // namespace
 
 TrainPlan make_train_plan(const TrainOptions& options) {
+  check_options(options);
+  check_writable("--dump-parameters", options.dump_parameters);
   TrainPlan plan;
-  if (!options.local) {
-    plan.launched = read_launcher();
-  }
+  plan.launched = find_launcher(options);
   const auto data = load_task(options.task);
   const int nodes = count_nodes(options, *data, plan.launched);
+  if (plan.launched && nodes == 1) {
+    plan.launched.reset();  // it has nobody to meet
+  }
   if (nodes < 1) {
     refuse("--nodes", fmt::to_string(nodes), "at least one is needed");
   }
@@ -269,12 +286,8 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   plan.run.checkpoint_every = options.checkpoint_every.value_or(plan.run.eval_every);
   plan.run.resume = options.resume;
   plan.run.dump_parameters = options.dump_parameters;
-  if (std::filesystem::exists(options.dump_parameters) &&
-      !std::filesystem::is_regular_file(options.dump_parameters)) {
-    refuse("--dump-parameters", options.dump_parameters, "it is there and no regular file");
-  }
   if (!options.init.empty()) {
-    plan.run.start = read_parameter_row(options.init, sample->dimension());
+    plan.run.start = read_start(options.init, sample->dimension());
   }
   plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
   check_transport(plan.run.optimizer, plan.launched);

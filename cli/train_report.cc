@@ -58,8 +58,10 @@ void TrainReport::summary(const RunResult& result) {
   clear_bar();
   const auto sent = result.bytes_sent_per_node();
   const auto total = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
-  output_.line(fmt::format("{} nodes, {} rounds, {} parameters, {} sent in all", result.nodes,
-                           result.rounds, result.dimension, amount(static_cast<double>(total))));
+  output_.line(fmt::format("{}, {}, {}, {} sent in all",
+                           counted(static_cast<std::uint64_t>(result.nodes), "node"),
+                           counted(result.rounds, "round"), counted(result.dimension, "parameter"),
+                           amount(static_cast<double>(total))));
   output_.line(fmt::format(
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
       result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));

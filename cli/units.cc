@@ -22,4 +22,8 @@ std::string amount(double bytes) {
   return fmt::format("{:.3g} {}", bytes, unit);
 }
 
+std::string counted(std::uint64_t number, std::string_view thing) {
+  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
+}
+
 }  // namespace sotto::cli

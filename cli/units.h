@@ -1,7 +1,9 @@
 // Figures as people read them. Pure functions; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace sotto::cli {
 
@@ -9,5 +11,8 @@ namespace sotto::cli {
 std::string percent(double fraction);
 /// 1234567 → "1.23 MB"
 std::string amount(double bytes);
+
+/// 1, "node" → "1 node"; 8, "node" → "8 nodes"
+std::string counted(std::uint64_t number, std::string_view thing);
 
 }  // namespace sotto::cli

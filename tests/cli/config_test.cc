@@ -53,6 +53,7 @@ TEST_CASE("what a file has wrong is named with its line") {
     return ended.err;
   };
   CHECK(contains(refused("nodes = 2\nnoodles = 4\n"), "run.toml:2: 'noodles' is no setting"));
+  CHECK(contains(refused("roudns = 4\n"), "did you mean rounds?"));
   CHECK(contains(refused("nodes = 2\nconfig = \"x\"\n"), "run.toml:2: 'config'"));
   CHECK(contains(refused("\nnodes = \"many\"\n"), "run.toml:2"));
   CHECK(contains(refused("nodes = [1, 2]\n"), "run.toml:1: 'nodes' must be"));

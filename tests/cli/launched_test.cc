@@ -117,3 +117,31 @@ TEST_CASE("a launched node refuses what contradicts its launcher, and does not w
   CHECK(alone.status == 1);
   CHECK(contains(alone.err, "waiting for node 0"));
 }
+
+TEST_CASE("a launched job of one node is one node") {
+  const Variables launcher = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  const auto train = [&](const Arguments& more) {
+    Arguments words = {"train", "--task", "digits,train=320,test=100", "--rounds", "2", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, launcher);
+  };
+  CHECK(train({}).json().at("nodes") == 1);
+  CHECK(train({"--nodes", "1", "--rendezvous", "file:/nowhere"}).json().at("nodes") == 1);
+  CHECK(train({"--local", "--nodes", "2"}).json().at("nodes") == 2);
+  const auto refused = train({"--nodes", "2"});
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "the job has 1 node; leave --nodes out"));
+}
+
+TEST_CASE("compare does not run once for each process of a job") {
+  const Arguments words = {"compare",  "--task", "digits,train=320,test=100",
+                           "--rounds", "1",      "--run",
+                           "dpsgd",    "--quiet"};
+  const Variables launcher = {{"RANK", "1"}, {"WORLD_SIZE", "3"}};
+  const auto refused = run(words, launcher);
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "RANK and WORLD_SIZE"));
+  Arguments local = words;
+  local.push_back("--local");
+  CHECK(run(local, launcher).status == 0);
+}

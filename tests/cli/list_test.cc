@@ -1,4 +1,5 @@
 // What a user sees before any run: help, version, the list, and wrong words.
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -11,7 +12,7 @@ using namespace sotto::test;
 TEST_CASE("the program and every command have help, with examples") {
   const auto help = run({"--help"});
   CHECK(help.status == 0);
-  const Arguments commands[] = {{"train"}, {"topology"}, {"list"}, {"bench", "codec"}};
+  const Arguments commands[] = {{"train"}, {"compare"}, {"topology"}, {"list"}, {"bench", "codec"}};
   for (const Arguments& command : commands) {
     CAPTURE(command[0]);
     CHECK(contains(help.out, command[0]));
@@ -31,13 +32,41 @@ TEST_CASE("the version is the project's") {
   CHECK(version.out == std::string("sotto ") + SOTTO_VERSION + "\n");
 }
 
-TEST_CASE("no command, an unknown one and an unknown option are wrong requests") {
-  for (const Arguments& words : {Arguments{}, {"trian"}, {"list", "--colour"}, {"list", "extra"}}) {
-    const auto ended = run(words);
+TEST_CASE("a wrong command line is named, with what may have been meant") {
+  struct Case {
+    Arguments words;
+    std::string says;
+  };
+  const Case cases[] = {
+      {{}, "name a command after `sotto`: train, compare"},
+      {{"trian"}, "trian: there is no such command; did you mean train?"},
+      {{"bench", "codek"}, "codek: there is no such command; did you mean codec?"},
+      {{"list", "--jsn", "-"}, "--jsn: `sotto list` has no such option; did you mean --json?"},
+      {{"list", "--colour"}, "--colour: `sotto list` has no such option;"},
+      {{"list", "extra"}, "extra: `sotto list` takes no such word"},
+      {{"train", "--algoritm=choco"},
+       "--algoritm: `sotto train` has no such option; did you mean --algorithm?"},
+      {{"train", "--lr"}, "--lr: a value is missing; write --lr GAMMA"},
+      {{"train", "--lr", "1", "--lr", "2"}, "--lr: it is given 2 times"},
+      {{"train", "--lr", "much"}, "--lr: 'much' is no number"},
+      {{"train", "--batch", "1.5"}, "--batch: '1.5' is no whole number"},
+      {{"train", "--epochs", "1", "--rounds", "1"},
+       "--epochs excludes --rounds: give one of the two"},
+  };
+  for (const Case& one : cases) {
+    const auto ended = run(one.words);
+    CAPTURE(ended.err);
     CHECK(ended.status == 2);
     CHECK(ended.out.empty());
-    CHECK_FALSE(ended.err.empty());
+    CHECK(ended.err.starts_with("sotto: " + one.says.substr(0, one.says.find(' '))));
+    CHECK(contains(ended.err, one.says));
+    CHECK(std::count(ended.err.begin(), ended.err.end(), '\n') == 1);
   }
+}
+
+TEST_CASE("--json without a file is standard output") {
+  CHECK(run({"list", "--json"}).json() == run({"list", "--json", "-"}).json());
+  CHECK(run({"list", "--json", "--quiet"}).json().at("sotto") == SOTTO_VERSION);
 }
 
 TEST_CASE("the list names what there is, to people and as JSON") {

@@ -60,6 +60,19 @@ TEST_CASE("topology reads a file, draws it, and reports what is not connected") 
   CHECK(svg.ends_with("</svg>\n"));
 }
 
+TEST_CASE("topology says what it means that models would not come together") {
+  const Scratch folder;
+  const auto shown = [&](const char* graph) {
+    return run({"topology", "file:" + folder.write("graph.csv", graph).string()}).out;
+  };
+  const auto parts = shown("from,to\n0,1\n1,0\n2,3\n3,2\n");
+  CHECK(contains(parts, "Not connected: its parts never hear of each other"));
+  CHECK_FALSE(contains(parts, "converges"));
+  CHECK(contains(shown("from,to\n0,1\n"), "Not strongly connected"));
+  const auto bipartite = shown("from,to,weight\n0,1,1\n1,0,1\n");
+  CHECK(contains(bipartite, "No spectral gap"));
+}
+
 TEST_CASE("topology shows a table, and the round asked for") {
   const auto ended = run({"topology", "--topology", "one-peer-exponential", "--round", "2"});
   CHECK(ended.status == 0);

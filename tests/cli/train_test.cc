@@ -1,5 +1,8 @@
 // Training runs: the result, the same bits over every transport, and refused requests.
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -147,7 +150,10 @@ TEST_CASE("wrong requests are refused with status 2, what is wrong, and what wou
       {{"--nodes", "0"}, "at least one is needed"},
       {{"--nodes", "many"}, "--nodes"},
       {{"--lr"}, "--lr"},
-      {{"--lr", "-1"}, "-1"},
+      {{"--lr", "-1"}, "sotto: --lr: '-1' is refused"},
+      {{"--consensus-stepsize", "0.5"}, "sotto: --consensus-stepsize: "},
+      {{"--algorithm", "apmsqueeze"}, "sotto: --freeze-step: "},
+      {{"--init", "/nowhere.csv"}, "sotto: --init: /nowhere.csv: there is no such file"},
       {{"--compressor", "zip"}, "zip"},
       {{"--compressor", "quant:99"}, "99"},
       {{"--algorithm", "sgdx"}, "deepsqueeze"},
@@ -170,11 +176,21 @@ TEST_CASE("wrong requests are refused with status 2, what is wrong, and what wou
       {{"--schedule", "steep"}, "steep"},
       {{"--overlap", "maybe"}, "maybe"},
       {{"--timeout", "0"}, "--timeout"},
-      {{"--init", "/nowhere.csv"}, "/nowhere.csv"},
       {{"--json", "/nowhere/x.json"}, "/nowhere/x.json"},
       {{"--dump-parameters", "/nowhere/x.csv"}, "/nowhere/x.csv"},
       {{"--checkpoint", "/proc/none"}, "/proc/none"},
       {{"--resume"}, "--checkpoint"},
+      {{"--resume", "--checkpoint", "/nowhere"}, "there is no such folder"},
+      {{"--checkpoint-every", "3"}, "nothing is saved without --checkpoint"},
+      {{"--beta1", "0.8"}, "--step-rule adam"},
+      {{"--step-rule", "adam", "--nesterov"}, "--nesterov: the step rule is adam"},
+      {{"--algorithm", "chocoo"}, "did you mean choco?"},
+      {{"--compressor", "qaunt:8"}, "did you mean quant?"},
+      {{"--topology", "rign"}, "did you mean ring?"},
+      {{"--task", "digts"}, "did you mean digits?"},
+      {{"--task", "digits,trian=5"}, "did you mean train?"},
+      {{"--task", "libsvm:/nowhere,featuers=5"}, "did you mean features?"},
+      {{"--task", "libsvm:/nowhere,colour=5"}, "it is written libsvm:FILE[,features=N]"},
       {{"--rendezvous", "file:/tmp"}, "WORLD_SIZE"},
   };
   for (const Case& one : cases) {
@@ -190,6 +206,58 @@ TEST_CASE("wrong requests are refused with status 2, what is wrong, and what wou
     CAPTURE(ended.err);
     CHECK(contains(ended.err, one.says));
   }
+}
+
+TEST_CASE("a run that fails leaves no files behind, and those that were there alone") {
+  const Scratch scratch;
+  const auto before = scratch.write("result.json", "before").string();
+  const auto models = (scratch.path() / "models.csv").string();
+  for (const Arguments& wrong :
+       {Arguments{"--lr", "10", "--weight-decay", "1"}, Arguments{"--compressor", "zip"}}) {
+    Arguments words = {"--rounds", "500", "--json", before, "--dump-parameters", models};
+    words.insert(words.end(), wrong.begin(), wrong.end());
+    CHECK(run(small_train(words)).status != 0);
+    std::ifstream in(before);
+    CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "before");
+    CHECK_FALSE(std::filesystem::exists(models));
+  }
+  CHECK(std::distance(std::filesystem::directory_iterator(scratch.path()), {}) == 1);
+}
+
+TEST_CASE("a result goes through a link, and into a pipe as it is") {
+  const Scratch scratch;
+  const auto file = scratch.write("result.json", "").string();
+  const auto link = (scratch.path() / "link").string();
+  std::filesystem::create_symlink(file, link);
+  CHECK(run({"list", "--json", link}).status == 0);
+  CHECK(json::parse(std::ifstream(file)).at("sotto") == SOTTO_VERSION);
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(run({"list", "--quiet", "--json", "/dev/stdout"}).json().at("sotto") == SOTTO_VERSION);
+  CHECK(run({"list", "--json", scratch.path().string()}).status == 2);
+  CHECK(run({"list", "--quiet", "--json", "/dev/full"}).status == 1);
+}
+
+TEST_CASE("a start may be written with signs and tiny numbers") {
+  const Scratch scratch;
+  const auto problem = scratch.write(
+      "p.json", R"({"start": [0, 0, 0], "nodes": [{"h": [1, 1, 1], "c": [0, 0, 0]}]})");
+  const auto start = [&](const char* row) {
+    return run({"train", "--task", "quadratic:" + problem.string(), "--rounds", "1", "--lr", "0",
+                "--json", "-", "--init", scratch.write("x.csv", row).string()});
+  };
+  CHECK(start("+1,1e-50,-1e-400\n").json().at("final").at("loss") == 0.5);
+  for (const char* row : {"+-1,0,0\n", "1e39,0,0\n", "1e999,0,0\n", "nan,0,0\n", "0x1,0,0\n"}) {
+    const auto ended = start(row);
+    CAPTURE(row);
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.err, "x.csv:1: column 1"));
+  }
+}
+
+TEST_CASE("one of a thing is not called several") {
+  const auto ended = run({"train", "--task", "digits,train=320,test=100", "--model", "softmax",
+                          "--rounds", "1", "--nodes", "1"});
+  CHECK(contains(ended.out, "1 node, 1 round, 7850 parameters"));
 }
 
 TEST_CASE("a contract may be violated when the user says so") {

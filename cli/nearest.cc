@@ -1,0 +1,70 @@
+#include "nearest.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto::cli {
+namespace {
+
+/// Optimal string alignment: the least number of letters inserted, left out, changed, or swapped
+/// with their neighbour.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before;  // the rows of a's prefixes two and one letters shorter
+  std::vector<std::size_t> last(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::vector<std::size_t> row(b.size() + 1, i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    before = std::move(last);
+    last = std::move(row);
+  }
+  return last.back();
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, const std::vector<std::string>& names) {
+  constexpr std::size_t kLeastPrefix = 3;
+  std::string found;
+  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string& name : names) {
+    const bool begins = word.size() >= kLeastPrefix && name.starts_with(word);
+    const std::size_t away = begins && name != word ? 1 : distance(word, name);
+    if (away == 0) {
+      return {};
+    }
+    if (away < least && away < name.size()) {
+      least = away;
+      found = name;
+    }
+  }
+  return found;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
+  const std::string name = nearest(word, names);
+  return name.empty() ? "" : fmt::format("; did you mean {}?", name);
+}
+
+std::string_view family(std::string_view spec) { return spec.substr(0, spec.find_first_of(":,")); }
+
+void refuse_mistyped(std::string_view option, std::string_view spec,
+                     const std::vector<std::string>& names) {
+  if (const std::string name = nearest(family(spec), names); !name.empty()) {
+    refuse(option, spec,
+           fmt::format("did you mean {}? There are {}", name, fmt::join(names, ", ")));
+  }
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,18 @@
+// What the settings of `sotto train` tell by themselves, before any data are read. Looks
+// whether files are there, opens none.
+#pragma once
+
+#include <string>
+
+#include "train_options.h"
+
+namespace sotto::cli {
+
+/// The step rule that is asked for, else the one that the algorithm is built on, else sgd.
+std::string step_rule_name(const TrainOptions& options);
+
+/// Throws Error for a name that is mistyped, and for a setting that the others leave without
+/// effect.
+void check_options(const TrainOptions& options);
+
+}  // namespace sotto::cli

@@ -1,0 +1,150 @@
+#include "usage.h"
+
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "nearest.h"
+
+namespace sotto::cli {
+namespace {
+
+/// The command that was being read, and how it is called.
+struct Place {
+  const CLI::App* app;
+  std::string name;
+};
+
+Place place_of(const CLI::App& program) {
+  Place place{&program, program.get_name()};
+  for (auto inner = program.get_subcommands(); !inner.empty();
+       inner = place.app->get_subcommands()) {
+    place = {inner.back(), place.name + " " + inner.back()->get_name()};
+  }
+  return place;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+std::string explain_unknown(const Place& place, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  const auto commands = commands_of(*place.app);
+  if (name.starts_with('-')) {
+    return fmt::format("{}: `{}` has no such option{}{} `{} --help` shows all", name, place.name,
+                       did_you_mean(name, options_of(*place.app)),
+                       nearest(name, options_of(*place.app)).empty() ? ";" : "", place.name);
+  }
+  if (commands.empty()) {
+    return fmt::format("{}: `{}` takes no such word; `{} --help` shows what it takes", word,
+                       place.name, place.name);
+  }
+  const std::string near = did_you_mean(word, commands);
+  return fmt::format("{}: there is no such command{}{} there are {}", word, near,
+                     near.empty() ? ";" : "", fmt::join(commands, ", "));
+}
+
+/// An option that takes one value and got none or several.
+std::string explain_count(const Place& place, const CLI::ParseError& error) {
+  const std::string message = error.what();
+  const std::string name = message.substr(0, message.find(':'));
+  const auto* option = place.app->get_option_no_throw(name);
+  if (option == nullptr) {
+    return message;
+  }
+  return option->count() > 1
+             ? fmt::format("{}: it is given {} times; once is enough", name, option->count())
+             : fmt::format("{0}: a value is missing; write {0} {1}", name, option->get_type_name());
+}
+
+struct Name {
+  std::string_view library;
+  std::string_view option;
+};
+
+/// In the order of `sotto train --help`. A name ends with a colon or, before a specification, with
+/// a blank.
+constexpr std::array<Name, 32> kNames = {{
+    {"task", "--task"},
+    {"digits", "--task digits"},
+    {"model", "--model"},
+    {"batch", "--batch"},
+    {"partition", "--partition"},
+    {"start", "--init"},
+    {"nodes", "--nodes"},
+    {"topology", "--topology"},
+    {"weighting", "--weighting"},
+    {"transport", "--transport"},
+    {"timeout", "--timeout"},
+    {"rendezvous", "--rendezvous"},
+    {"store", "--rendezvous"},
+    {"bind", "--bind"},
+    {"algorithm", "--algorithm"},
+    {"compressor", "--compressor"},
+    {"consensus_stepsize", "--consensus-stepsize"},
+    {"extrapolation_clock", "--extrapolation-clock"},
+    {"freeze_step", "--freeze-step"},
+    {"step_rule", "--step-rule"},
+    {"learning_rate", "--lr"},
+    {"momentum", "--momentum"},
+    {"nesterov", "--nesterov"},
+    {"weight_decay", "--weight-decay"},
+    {"beta1", "--beta1"},
+    {"beta2", "--beta2"},
+    {"epsilon", "--epsilon"},
+    {"trust_coefficient", "--trust-coefficient"},
+    {"clip_norm", "--clip-norm"},
+    {"schedule", "--schedule"},
+    {"dump-parameters", "--dump-parameters"},
+    {"checkpoint", "--checkpoint"},
+}};
+
+}  // namespace
+
+std::string explain(const CLI::App& program, const CLI::ParseError& error) {
+  const Place place = place_of(program);
+  const auto extras = program.remaining(true);
+  if (!extras.empty()) {
+    return explain_unknown(place, extras.front());
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    return fmt::format("name a command after `{0}`: {1}; `{0} --help` explains them", place.name,
+                       fmt::join(commands_of(*place.app), ", "));
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch)) {
+    return explain_count(place, error);
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExcludesError)) {
+    return fmt::format("{}: give one of the two", error.what());
+  }
+  return error.what();
+}
+
+std::string with_option_names(std::string_view message) {
+  for (const Name& name : kNames) {
+    if (message.starts_with(name.library) && message.size() > name.library.size() &&
+        (message[name.library.size()] == ':' || message[name.library.size()] == ' ')) {
+      return std::string(name.option) + std::string(message.substr(name.library.size()));
+    }
+  }
+  return std::string(message);
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,117 @@
+// `sotto compare`: its runs, their words, and what is left when one of them fails.
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/program.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+
+namespace {
+
+Arguments small_compare(const Arguments& more) {
+  Arguments all = {"compare", "--task", "digits,train=320,test=100", "--model", "softmax",
+                   "--nodes", "4"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::vector<std::string> names(const json& entries) {
+  std::vector<std::string> found;
+  for (const json& entry : entries) {
+    found.push_back(entry.at("name"));
+  }
+  return found;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("compare sets runs side by side, each with its own words") {
+  const Scratch scratch;
+  const auto page = (scratch.path() / "page.html").string();
+  const auto ended =
+      run(small_compare({"--rounds", "4", "--html", page, "--run", "allreduce", "--run",
+                         "choco topk:0.1 complete lr=0.05", "--run", "dpsgd rounds=2", "--run",
+                         "d2 epochs=1 lazy=true", "--json", "-"}));
+  const auto result = ended.json();
+  CHECK(result.at("failed").empty());
+  const auto& runs = result.at("runs");
+  CHECK(names(runs) == Names{"allreduce", "choco topk:0.1 complete lr=0.05", "dpsgd rounds=2",
+                             "d2 epochs=1 lazy=true"});
+  CHECK(runs[1].at("config").at("compressor") == "topk:0.1");
+  CHECK(runs[1].at("config").at("topology") == "complete");
+  CHECK(runs[1].at("config").at("lr") == 0.05);
+  CHECK(runs[0].at("rounds") == 4);
+  CHECK(runs[2].at("rounds") == 2);
+  CHECK(runs[3].at("rounds") == 3);  // 320 examples, 4 nodes, batches of 32
+  CHECK(std::filesystem::file_size(page) > 1000);
+}
+
+TEST_CASE("a file names the runs of a comparison as a list") {
+  const Scratch scratch;
+  const auto file = scratch.write("c.toml", "rounds = 2\nrun = [\"allreduce\", \"dcd quant:8\"]\n");
+  const auto result = run(small_compare({"--config", file.string(), "--json", "-"})).json();
+  CHECK(names(result.at("runs")) == Names{"allreduce", "dcd quant:8"});
+  CHECK(result.at("runs")[1].at("rounds") == 2);
+}
+
+TEST_CASE("a run that fails keeps the others, and is named") {
+  const Scratch scratch;
+  const auto file = (scratch.path() / "result.json").string();
+  const auto ended = run(
+      small_compare({"--rounds", "300", "--run", "dpsgd rounds=2", "--run",
+                     "dcd lr=10 weight-decay=1", "--run", "allreduce rounds=2", "--json", file}));
+  CHECK(ended.status == 1);
+  CHECK(contains(ended.err, "sotto: dcd lr=10 weight-decay=1: node "));
+  CHECK(contains(ended.out, "failed"));
+  CHECK(contains(ended.out, "allreduce rounds=2"));
+  const auto result = json::parse(std::ifstream(file));
+  CHECK(names(result.at("runs")) == Names{"dpsgd rounds=2", "allreduce rounds=2"});
+  CHECK(names(result.at("failed")) == Names{"dcd lr=10 weight-decay=1"});
+}
+
+TEST_CASE("an interrupted comparison shows the runs that are finished") {
+  Process process(command(small_compare(
+      {"--run", "dpsgd rounds=2", "--run", "dcd rounds=1000000000", "--run", "choco"})));
+  REQUIRE(process.wait_for("run 2 of 3"));
+  process.send(SIGINT);
+  const auto ended = process.wait();
+  CHECK(ended.status == 1);
+  CHECK(contains(ended.out, "interrupted"));
+  CHECK(contains(ended.out, "not run"));
+  CHECK(contains(ended.err, "dcd rounds=1000000000: interrupted"));
+}
+
+TEST_CASE("compare refuses words that contradict each other or say nothing") {
+  struct Case {
+    Arguments words;
+    std::string says;
+  };
+  const Case cases[] = {
+      {{}, "--run: none is given"},
+      {{"--run", ""}, "it starts with an algorithm"},
+      {{"--run", "dcd quant:8 sign"}, "two values for --compressor: quant:8 and sign"},
+      {{"--run", "dcd ring topology=star"}, "two values for --topology"},
+      {{"--run", "dcd algorithm=choco"}, "two values for --algorithm"},
+      {{"--run", "dcd lr=0.1 lr=0.2"}, "two values for --lr"},
+      {{"--run", "dcd qaunt:8"}, "did you mean quant?"},
+      {{"--run", "dcdd"}, "did you mean dcd?"},
+      {{"--run", "dcd momentun=0.1"}, "did you mean --momentum?"},
+      {{"--run", "dcd lr=-1"}, "--run 'dcd lr=-1': --lr: '-1' is refused"},
+      {{"--run", "dcd json=x"}, "give --json to compare"},
+      {{"--run", "dcd", "--compressor", "sign"}, "--compressor: each run names its own"},
+      {{"--run", "dcd", "--run", "dpsgd", "--checkpoint", "/nowhere"}, "overwrite each other"},
+      {{"--run", "dcd", "--html", "/nowhere/x.html"}, "--html: '/nowhere/x.html' is refused"},
+  };
+  for (const Case& one : cases) {
+    const auto ended = run(small_compare(one.words));
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(ended.out.empty());
+    CHECK(contains(ended.err, one.says));
+  }
+}
