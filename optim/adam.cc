@@ -79,6 +79,47 @@ void Adam::frozen_direction(Round round, std::span<float> d) {
             first_, second_, d);
 }
 
+void Adam::observe(std::span<const float> gradient) {
+  beta2_power_ *= static_cast<double>(beta2_);
+  for (std::size_t k = 0; k < second_.size(); ++k) {
+    second_[k] = beta2_ * second_[k] + (1 - beta2_) * gradient[k] * gradient[k];
+  }
+}
+
+double Adam::next_rate(Round round) {
+  beta1_power_ *= static_cast<double>(beta1_);
+  return correction_ == BiasCorrection::always ? rate_.at(round) / (1 - beta1_power_)
+                                               : rate_.at(round);
+}
+
+float Adam::root_scale() const {
+  const bool corrected = correction_ == BiasCorrection::always && beta2_power_ < 1;
+  return corrected ? static_cast<float>(1 / std::sqrt(1 - beta2_power_)) : 1;
+}
+
+void Adam::precondition(std::span<float> u, std::span<float> d) {
+  ops_.adam(u, 1, 1, 1, root_scale(), epsilon_, u, second_, d);
+}
+
+void Adam::denominator(std::span<float> out) const {
+  const float scale = root_scale();
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    out[k] = std::sqrt(second_[k]) * scale + epsilon_;
+  }
+}
+
+void Adam::mute(std::span<float> values) const {
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    values[k] = second_[k] == 0 ? 0 : values[k];
+  }
+}
+
+Adam& Adam::of(StepRule& rule) {
+  auto* adam = dynamic_cast<Adam*>(&rule);
+  check(adam != nullptr, "no other step rule is admitted");
+  return *adam;
+}
+
 void Adam::save(ByteBuffer& out) const {
   out.write_string(name());
   out.write(beta1_power_);

@@ -51,8 +51,23 @@ class Adam final : public StepRule {
   /// `direction`, while t in m̂ counts on; else d = γ m / (√v + ε). Zero where m is zero. Without
   /// decoupled weight decay only.
   void frozen_direction(Round round, std::span<float> d);
+  /// v ← β₂ v + (1 − β₂) g², alone.
+  void observe(std::span<const float> gradient);
+  /// γ, divided by 1 − β₁^t where m̂ is; counts t on.
+  double next_rate(Round round);
+  /// d ← u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is zero.
+  void precondition(std::span<float> u, std::span<float> d);
+  /// out ← √v̂ + ε
+  void denominator(std::span<float> out) const;
+  /// Zeroes the values whose v is 0.
+  void mute(std::span<float> values) const;
+  /// The rule that an algorithm admitted as `adam` was given.
+  static Adam& of(StepRule& rule);
 
  private:
+  /// 1 / √(1 − β₂^s), or 1 where v̂ is v.
+  float root_scale() const;
+
   const Ops& ops_;
   LearningRate rate_;
   GradientClip clip_;

@@ -108,6 +108,24 @@ void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
 }
 
+void admit_local_steps(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (!setup.local_step_limit) {
+    return;
+  }
+  if (!info.local_step_limit) {
+    refuse("local_step_limit", fmt::format("{}", *setup.local_step_limit),
+           fmt::format("{} has none; leave it out", info.name));
+  }
+  if (*setup.local_step_limit == 0) {
+    refuse("local_step_limit", "0", "1 is an exchange in every round");
+  }
+  if (!setup.freeze_step) {
+    refuse("local_step_limit", fmt::format("{}", *setup.local_step_limit),
+           fmt::format("{} steps locally only once the variance is frozen; give freeze_step too",
+                       info.name));
+  }
+}
+
 void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const Contract contract = setup.compressor->contract(setup.parameters.size());
   if (contract.meets(info.contract) || setup.allow_contract_violation) {
@@ -258,6 +276,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_basics(info, setup);
   setup.layout = complete_layout(std::move(setup.layout), setup.parameters.size());
   admit_step_rule(info, setup);
+  admit_local_steps(info, setup);
   if (setup.compressor == nullptr) {
     setup.compressor = make_compressor(info.default_compressor, info.contract, *setup.ops);
   }

@@ -58,6 +58,8 @@ struct AlgorithmSetup {
   std::optional<Round> extrapolation_clock;
   /// Rounds of plain Adam before its variance is frozen, for algorithms that freeze it; at least 1.
   std::optional<Round> freeze_step;
+  /// 0/1 Adam: the most rounds from one exchange to the next; 16 by default, at least 1.
+  std::optional<Round> local_step_limit;
   std::uint64_t seed = 0;    ///< of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
   /// Run although the compressor's contract or the graph's property is not what the theory needs.

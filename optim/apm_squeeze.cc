@@ -8,19 +8,9 @@
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
-namespace {
-
-Adam& adam_of(const LocalNode& node) {
-  auto* adam = dynamic_cast<Adam*>(&node.step_rule());
-  check(adam != nullptr, "no other step rule is admitted");
-  return *adam;
-}
-
-}  // namespace
-
 ApmSqueeze::ApmSqueeze(AlgorithmId id, AlgorithmSetup setup)
     : node_(id, id == AlgorithmId::apmsqueeze ? "apmsqueeze" : "onebit-adam", std::move(setup)),
-      adam_(adam_of(node_)),
+      adam_(Adam::of(node_.step_rule())),
       mean_(node_),
       work_(node_.dimension()),
       direction_(node_.dimension()),

@@ -43,10 +43,12 @@ class LocalNode {
     return setup_.extrapolation_clock.value_or(otherwise);
   }
   /// η
+  /// η
   float consensus_stepsize() const {
     return static_cast<float>(setup_.consensus_stepsize.value_or(1));
   }
   std::optional<Round> freeze_step() const { return setup_.freeze_step; }
+  std::optional<Round> local_step_limit() const { return setup_.local_step_limit; }
   const Topology& topology() const { return *setup_.topology; }
 
   /// The graph of the round under way.

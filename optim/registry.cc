@@ -22,6 +22,7 @@
 #include <sotto/optim/deep_squeeze.h>
 #include <sotto/optim/ecd_psgd.h>
 #include <sotto/optim/push_sum.h>
+#include <sotto/optim/zero_one_adam.h>
 
 namespace sotto {
 namespace {
@@ -195,6 +196,24 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "sign",
                   .wire_id = wire_id(AlgorithmId::onebit_adam),
                   .build = build_squeeze<AlgorithmId::onebit_adam>},
+    AlgorithmInfo{.name = "zeroone-adam",
+                  .title = "0/1 Adam, fewer variances and local steps",
+                  .paper = "Lu et al. 2022, arXiv:2202.06009",
+                  .rule =
+                      "m_i = β₁ m_i + (1 − β₁) g_i; u_i ← u_i + γ m_i; x_i = x' − u_i / (√v + ε); "
+                      "now and then u ← C(mean_i C(u_i + δ_i) + δ̄), m_i = u / Σγ, x' = x_i",
+                  .summary = "as onebit-adam without its warm-up: a bit an element from the start, "
+                             "and not in every round after freeze_step",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::any,
+                  .time_varying = true,
+                  .step_rule = "adam",
+                  .freezing = Freezing::optional,
+                  .local_step_limit = true,
+                  .memory = "5 + 2/n",
+                  .default_compressor = "sign",
+                  .wire_id = wire_id(AlgorithmId::zero_one_adam),
+                  .build = build<ZeroOneAdam>},
 };
 
 std::vector<std::string_view> names() {

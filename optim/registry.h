@@ -23,6 +23,7 @@ enum class Freezing {
   never,      ///< it does not
   given,      ///< by AlgorithmSetup::freeze_step, which it needs
   automatic,  ///< by itself, unless freeze_step says it
+  optional,   ///< by freeze_step; without it, it does not
 };
 
 /// One algorithm, as `sotto list` shows it.
@@ -43,6 +44,7 @@ struct AlgorithmInfo {
   bool bounded_by_spectrum = false;   ///< the theory bounds the compressor's α by the graph (DCD)
   std::string_view step_rule = {};    ///< the one that it takes; empty: any
   Freezing freezing = Freezing::never;
+  bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
   /// Floats of state per parameter, besides the model and the step rule's, as a function of the
   /// degree.
   std::string_view memory;

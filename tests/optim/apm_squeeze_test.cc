@@ -133,12 +133,14 @@ TEST_CASE("without compression it is Adam whose variance stands still from the f
   for (const auto correction :
        {BiasCorrection::always, BiasCorrection::warmup, BiasCorrection::never}) {
     CAPTURE(static_cast<int>(correction));
+    // √v is 7 times smaller than √v̂ after 20 rounds, and steps as much longer.
+    const double rate = correction == BiasCorrection::always ? 1e-3 : 1e-4;
     Cluster cluster({.algorithm = "onebit-adam",
                      .compressor = "none",
                      .nodes = kNodes,
                      .dimension = kDimension,
                      .step = {.rule = "adam",
-                              .learning_rate = 1e-3,
+                              .learning_rate = rate,
                               .weight_decay = kDecay,
                               .bias_correction = correction},
                      .freeze_step = kFreeze,
@@ -162,13 +164,17 @@ TEST_CASE("without compression it is Adam whose variance stands still from the f
         if (t <= kFreeze) {
           v[k] = 0.999 * v[k] + 0.001 * g * g;
         }
-        x[k] -= 1e-3 * m[k] / first / (std::sqrt(v[k] / second) + 1e-8);
+        x[k] -= rate * m[k] / first / (std::sqrt(v[k] / second) + 1e-8);
       }
       REQUIRE(cluster.driver.run(1, noisy).ok());
       CHECK(cluster.node<ApmSqueeze>(0).frozen() == (t >= kFreeze));
+      double difference = 0;
+      double size = 0;
       for (std::size_t k = 0; k < kDimension; ++k) {
-        REQUIRE(std::fabs(static_cast<double>(cluster.x[0][k]) - x[k]) < 2e-6);
+        difference = std::fmax(difference, std::fabs(static_cast<double>(cluster.x[0][k]) - x[k]));
+        size = std::fmax(size, std::fabs(x[k]));
       }
+      REQUIRE(difference < 1e-6 * std::fmax(1, size));
     }
   }
 }

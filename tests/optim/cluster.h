@@ -33,6 +33,7 @@ struct ClusterOptions {
   std::optional<Round> extrapolation_clock = {};
   /// For algorithms that have one: early, so that short runs see both of their phases.
   std::optional<Round> freeze_step = 2;
+  std::optional<Round> local_step_limit = {};
   std::uint64_t seed = 1;
   bool allow_contract_violation = false;
   Delivery delivery = Delivery::eager;
@@ -74,6 +75,7 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   if (info.freezing != Freezing::never) {
     setup.freeze_step = options.freeze_step;
   }
+  setup.local_step_limit = options.local_step_limit;
   setup.seed = options.seed;
   setup.run_id = 77;
   setup.allow_contract_violation = options.allow_contract_violation;

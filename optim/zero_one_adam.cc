@@ -1,0 +1,201 @@
+#include <sotto/optim/zero_one_adam.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+constexpr Round kNever = std::numeric_limits<Round>::max();
+constexpr Round kDefaultLimit = 16;
+// Phases of a round: those of the full-precision mean, then those of the compressed one.
+constexpr std::uint16_t kVariance = 0;
+constexpr std::uint16_t kMomentum = 2;
+
+/// 2^exponent, as far as it fits.
+Round doubled(Round exponent) { return Round{1} << std::min<Round>(exponent, 62); }
+
+/// k_{j+1}, given k_j; κ = 16.
+Round following_variance(Round round, Round index, std::optional<Round> freeze_step) {
+  constexpr Round kKappa = 16;
+  const Round interval = doubled(index / kKappa);
+  const Round end = freeze_step.value_or(kNever);
+  return round < end && interval < end - round ? round + interval : kNever;
+}
+
+}  // namespace
+
+ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
+    : node_(AlgorithmId::zero_one_adam, "zeroone-adam", std::move(setup)),
+      adam_(Adam::of(node_.step_rule())),
+      mean_(node_),
+      common_(node_.x().begin(), node_.x().end()),
+      sum_(node_.dimension()),
+      gradient_(node_.dimension()),
+      work_(node_.dimension()) {}
+
+bool ZeroOneAdam::exchanges_now() const {
+  if (!node_.freeze_step()) {
+    return true;
+  }
+  const Round interval = std::min(node_.local_step_limit().value_or(kDefaultLimit),
+                                  doubled(node_.round() / *node_.freeze_step()));
+  return since_exchange_ + 1 >= interval;
+}
+
+bool ZeroOneAdam::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "0/1 Adam takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  *post = false;
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  node_.ops().copy(gradient, gradient_);
+  if (!updates_variance()) {
+    return step_locally(out, post);
+  }
+  mean_.begin_exact(gradient_, kVariance, out);
+  *post = true;
+  return {};
+}
+
+Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
+  auto more = mean_.exchange_done(work_, out);
+  if (!more || *more) {
+    return more;
+  }
+  if (updates_variance()) {
+    take_variance();
+    bool post = false;
+    if (Status status = step_locally(out, &post); !status) {
+      return status;
+    }
+    return post;
+  }
+  if (Status status = take_mean(); !status) {
+    return status;
+  }
+  return false;
+}
+
+void ZeroOneAdam::take_variance() {
+  // 1. v ← β₂ v + (1 − β₂) ḡ²; the errors' unit goes from the old √v̂ + ε to the new one
+  std::vector<float>& unit = sum_;  // u_i is 0 here: T_v lies in T_u, whose every round empties it
+  adam_.denominator(unit);
+  adam_.observe(work_);
+  adam_.denominator(work_);
+  for (std::size_t k = 0; k < work_.size(); ++k) {
+    const float ratio = work_[k] / unit[k];
+    work_[k] = std::isfinite(ratio) ? ratio : 0;  // from v = 0, where nothing was held back
+  }
+  mean_.scale_errors(work_);
+  node_.ops().fill(0, sum_);
+  next_variance_ = following_variance(node_.round(), variances_, node_.freeze_step());
+  ++variances_;
+}
+
+Status ZeroOneAdam::step_locally(Exchange& out, bool* post) {
+  const Ops& ops = node_.ops();
+  // 2. m_i ← β₁ m_i + (1 − β₁) (g_i + λ x_i);  u_i ← u_i + γ̂ m_i
+  adam_.momentum_after(node_.x(), gradient_, work_);
+  adam_.mute(work_);
+  ops.copy(work_, adam_.momentum());
+  const double rate = adam_.next_rate(node_.round());
+  rates_ += rate;
+  ops.axpy(static_cast<float>(rate), work_, sum_);
+  if (exchanges_now()) {
+    // 3. the mean of all u_i
+    ops.copy(sum_, work_);
+    const Status status = mean_.begin_compressed(work_, adam_.variance(), kMomentum, out);
+    *post = status.ok();
+    return status;
+  }
+  // 4. x_i = x' − u_i / (√v̂ + ε)
+  ops.copy(sum_, work_);
+  ++since_exchange_;
+  return move();
+}
+
+Status ZeroOneAdam::take_mean() {
+  const Ops& ops = node_.ops();
+  // 3. m_i ← ū / Σ γ̂;  x' ← x' − ū / (√v̂ + ε);  u_i ← 0
+  if (rates_ > 0) {  // a schedule may end at γ = 0
+    ops.copy(work_, adam_.momentum());
+    ops.scale(static_cast<float>(1 / rates_), adam_.momentum());
+  }
+  if (Status status = move(); !status) {
+    return status;
+  }
+  ops.copy(node_.x(), common_);
+  ops.fill(0, sum_);
+  rates_ = 0;
+  since_exchange_ = 0;
+  ++exchanges_;
+  return {};
+}
+
+Status ZeroOneAdam::move() {
+  adam_.precondition(work_, gradient_);
+  node_.ops().subtract(common_, gradient_, gradient_);
+  if (Status status = node_.require_finite(gradient_, "updated model"); !status) {
+    return status;
+  }
+  node_.ops().copy(gradient_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+AlgorithmCounters ZeroOneAdam::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+}
+
+void ZeroOneAdam::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(node_.freeze_step().value_or(kNever));
+  out.write(rates_);
+  out.write(since_exchange_);
+  out.write(next_variance_);
+  out.write(variances_);
+  out.write(exchanges_);
+  write_floats(common_, out);
+  write_floats(sum_, out);
+  mean_.save(out);
+}
+
+Status ZeroOneAdam::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto freeze_step = in.read<Round>();
+  rates_ = in.read<double>();
+  since_exchange_ = in.read<Round>();
+  next_variance_ = in.read<Round>();
+  variances_ = in.read<Round>();
+  exchanges_ = in.read<Round>();
+  if (in.failed() || !std::isfinite(rates_) || rates_ < 0) {
+    return {Fault::malformed, "checkpoint without the state of the schedule of exchanges"};
+  }
+  if (freeze_step != node_.freeze_step().value_or(kNever)) {
+    return {Fault::malformed, "checkpoint of a run with another freeze step"};
+  }
+  if (Status status = read_floats(in, "common model", common_); !status) {
+    return status;
+  }
+  if (Status status = read_floats(in, "sum of steps", sum_); !status) {
+    return status;
+  }
+  return mean_.load(in);
+}
+
+}  // namespace sotto
