@@ -197,7 +197,7 @@ std::string_view obstacle(const Topology& topology, const Spectrum& figures) {
              : "";
 }
 
-/// DCD's replicas need neighbours that stay, its proof symmetric weights.
+/// DCD's proof is for symmetric weights that stay.
 bool suits_dcd(const Topology& topology) {
   return properties(topology).symmetric && !topology.time_varying();
 }
@@ -275,8 +275,12 @@ int run(const Request& request) {
     output.line(fmt::format("\n{}", why));
   } else if (suits_dcd(*topology)) {
     print_candidates(output, candidates, figures.dcd_alpha_limit);
+  } else if (properties(*topology).symmetric) {
+    output.line(
+        "\nDCD-PSGD runs on this graph, and hands whole models over along edges that are new; its "
+        "theory is for graphs that stay.");
   } else {
-    output.line("\nDCD-PSGD needs symmetric weights that stay: this graph is not for it.");
+    output.line("\nDCD-PSGD needs symmetric weights: this graph is not for it.");
   }
   output.json(to_json(request, *topology, figures, candidates));
   return kDone;

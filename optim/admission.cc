@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -204,8 +205,9 @@ void admit_graph(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
   if (graph.time_varying() && !info.time_varying) {
     refuse("topology", graph.name(),
-           fmt::format("{} keeps what it heard from fixed neighbours, and this graph changes "
-                       "between rounds; use a static graph, e.g. ring, or dpsgd or deepsqueeze",
+           fmt::format("{} keeps sums over what it heard from fixed neighbours, and this graph "
+                       "changes between rounds; use a static graph, e.g. ring, or dpsgd, "
+                       "deepsqueeze or choco",
                        info.name));
   }
   if (setup.allow_contract_violation) {
@@ -236,6 +238,26 @@ void choose_consensus_stepsize(const AlgorithmInfo& info, AlgorithmSetup& setup)
   setup.consensus_stepsize = eta;
 }
 
+/// Of the edges of one period, those that the round before had not.
+double share_of_new_edges(const Topology& graph) {
+  std::size_t all = 0;
+  std::size_t kept = 0;
+  std::vector<Edge> both;
+  const auto by_peer = [](const Edge& a, const Edge& b) { return a.peer < b.peer; };
+  for (Round round = 0; round < graph.period(); ++round) {
+    for (Rank node = 0; node < graph.nodes(); ++node) {
+      const auto before = graph.in_edges(node, round);
+      const auto after = graph.in_edges(node, round + 1);
+      both.clear();
+      std::set_intersection(before.begin(), before.end(), after.begin(), after.end(),
+                            std::back_inserter(both), by_peer);
+      all += after.size();
+      kept += both.size();
+    }
+  }
+  return all == 0 ? 0 : static_cast<double>(all - kept) / static_cast<double>(all);
+}
+
 void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
           std::vector<std::string>& warnings) {
   // ρ of a matrix whose rows do not sum to 1 says nothing of how fast push-sum's ratios agree.
@@ -250,7 +272,14 @@ void warn(const AlgorithmInfo& info, const AlgorithmSetup& setup,
         "{}: the spectral gap of {} is {:.2g}: the nodes' models will not come together", info.name,
         setup.topology->name(), figures.spectral_gap));
   }
-  if (!info.bounded_by_spectrum) {
+  if (info.replicas && setup.topology->time_varying()) {
+    warnings.push_back(fmt::format(
+        "{}: {:.3g} % of the edges of {} are new in their round, and carry whole vectors in full "
+        "precision; compression saves bytes on the others only",
+        info.name, 100 * share_of_new_edges(*setup.topology), setup.topology->name()));
+  }
+  // The bound is for a graph that stays.
+  if (!info.bounded_by_spectrum || setup.topology->time_varying()) {
     return;
   }
   const double worst = setup.compressor->contract(setup.parameters.size()).alpha;

@@ -78,6 +78,7 @@ struct Peers {
 struct AlgorithmCounters {
   std::uint64_t saturated = 0;   ///< elements clamped by the compressor
   std::uint64_t bad_frames = 0;  ///< frames refused
+  std::uint64_t drifted = 0;     ///< replicas found unequal to their originals, and replaced
 };
 
 class Algorithm {

@@ -16,19 +16,29 @@
 //   push the mean model in all later rounds. p_i is small where the nodes agree, and so are its
 //   errors.
 // Because 1ᵀ(W − I) = 0, the mean model follows SGD without compression, whatever C is.
-// Assumes W symmetric, doubly stochastic, connected and static, and a contraction C.
+// Graphs that change: a sum over other neighbours needs their copies, so that x̂_j of every
+//   neighbour of the round is kept, and p_i summed anew from the differences x̂_j − x̂_i, which are
+//   equal and opposite to the bit at both ends of an edge. Along an edge that was not there in the
+//   round before, x̂_i is handed over whole (replica_exchange.h); p_i leaves out a neighbour whose
+//   copy has drifted until the whole one is there.
+//
+// Assumes W symmetric, doubly stochastic and connected (over its period), and a contraction C. The
+//   papers' proofs are for a W that stays.
 //   Consensus step 0 < η ≤ 1, by default min(1, α^(−2/3) − 1), α measured on Gaussian vectors.
 // Memory: 4 floats a parameter (x̂_i, p_i, x^½, scratch) whatever the degree, besides those of
-//   the step rule and the frames.
-// Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour.
+//   the step rule and the frames; where the graph changes, the degree more.
+// Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour; where the graph changes, 8 more, for a
+//   version, and 4 d + 72 to a new neighbour.
 // Overlap: none, the next model needs the neighbours' bytes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/mailbox.h>
+#include <sotto/optim/replica_exchange.h>
 
 namespace sotto {
 
@@ -57,10 +67,20 @@ class ChocoSgd final : public Algorithm {
   /// x̂_i and p_i
   std::span<const float> public_copy() const { return public_; }
   std::span<const float> pull() const { return pull_; }
+  /// x̂_j of every neighbour of the round before, in rank order, where the graph changes.
+  std::span<const Replica> copies() const {
+    return copies_ ? copies_->held() : std::span<const Replica>{};
+  }
 
  private:
+  /// p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j, from the exchange under way.
+  Status advance_pull();
+  /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
+  void sum_pull();
+
   LocalNode node_;
   Mailbox mail_;
+  std::optional<ReplicaExchange> copies_;  // of a graph that changes
   float eta_;
   std::vector<float> public_;   // x̂_i
   std::vector<float> pull_;     // p_i = Σ_j W_ij (x̂_j − x̂_i)

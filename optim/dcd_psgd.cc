@@ -8,8 +8,8 @@ namespace sotto {
 
 DcdPsgd::DcdPsgd(AlgorithmSetup setup)
     : node_(AlgorithmId::dcd, "dcd", std::move(setup)),
-      mail_(node_, max_in_degree(node_), max_update_bytes(node_)),
-      replicas_(make_replicas(node_)),
+      mail_(ReplicaExchange::make_mailbox(node_)),
+      replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.dimension()),
       direction_(node_.dimension()) {}
 
@@ -32,8 +32,8 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   // 1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i
   ops.copy(x, z_);
   ops.scale(node_.self_weight(), z_);
-  for (const Replica& neighbour : replicas_) {
-    ops.axpy(neighbour.weight, neighbour.model, z_);
+  for (const Replica& neighbour : replicas()) {
+    ops.axpy(neighbour.weight, ReplicaExchange::value(neighbour, x), z_);
   }
   ops.axpy(-1, direction_, z_);
 
@@ -42,36 +42,26 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   if (Status status = node_.require_finite(z_, "difference of the models"); !status) {
     return status;
   }
-  const Update update = encode_update(node_, version_, x, z_, mail_.outgoing());
+  const Update update = replicas_.encode(x, z_);
 
   // 3. x_i ← x_i + C(z_i)
   if (Status status = node_.decode_own(update.encoding, 1, x); !status) {
     return status;
   }
-  version_.advance(update);
-  mail_.post(graph_plan(node_), update.payload_bytes(), out);
+  replicas_.post(update, x, out);
   *post = true;
   node_.finish_round();
   return {};
 }
 
 Status DcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  Replica& neighbour = replicas_[*edge];
-  const auto update = open_update(mail_, *edge, neighbour);
-  if (!update) {
-    return update.status();
+  const auto arrival = replicas_.open(from, frame);
+  if (!arrival || arrival->replica == nullptr) {
+    return arrival.status();
   }
   // 3. x̂_j ← x̂_j + C(z_j)
-  const Status decoded = node_.compressor().decode_add(update->encoding, 1, neighbour.model);
-  if (!decoded) {
-    return mail_.refuse(*edge, decoded);
-  }
-  neighbour.version.advance(*update);
-  return {};
+  return replicas_.applied(*arrival, node_.compressor().decode_add(arrival->update.encoding, 1,
+                                                                   arrival->replica->model));
 }
 
 Result<bool> DcdPsgd::exchange_done(Exchange& /*out*/) {
@@ -83,21 +73,21 @@ Result<bool> DcdPsgd::exchange_done(Exchange& /*out*/) {
 }
 
 AlgorithmCounters DcdPsgd::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return {.saturated = node_.saturated(),
+          .bad_frames = mail_.bad_frames(),
+          .drifted = replicas_.drifted()};
 }
 
 void DcdPsgd::save(ByteBuffer& out) const {
   node_.save(out);
-  version_.save(out);
-  save_replicas(replicas_, out);
+  replicas_.save(out);
 }
 
 Status DcdPsgd::load(ByteReader& in) {
   if (Status status = node_.load(in); !status) {
     return status;
   }
-  version_.load(in);
-  return load_replicas(in, replicas_);
+  return replicas_.load(in);
 }
 
 }  // namespace sotto

@@ -10,8 +10,8 @@ namespace sotto {
 
 EcdPsgd::EcdPsgd(AlgorithmSetup setup)
     : node_(AlgorithmId::ecd, "ecd", std::move(setup)),
-      mail_(node_, max_in_degree(node_), max_update_bytes(node_)),
-      estimates_(make_replicas(node_)),
+      mail_(ReplicaExchange::make_mailbox(node_)),
+      estimates_(node_, mail_, node_.x(), /*lead=*/1),
       clock_limit_(node_.extrapolation_clock(kClockLimit)),
       own_(node_.x().begin(), node_.x().end()),
       next_(node_.dimension()),
@@ -41,8 +41,8 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   // 1. x_i^{t+1} = Σ_j W_ij y_j^t − γ g_i
   ops.copy(own_, next_);
   ops.scale(node_.self_weight(), next_);
-  for (const Replica& neighbour : estimates_) {
-    ops.axpy(neighbour.weight, neighbour.model, next_);
+  for (const Replica& neighbour : estimates()) {
+    ops.axpy(neighbour.weight, ReplicaExchange::value(neighbour, own_), next_);
   }
   ops.axpy(-1, z_, next_);
 
@@ -53,15 +53,14 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   if (Status status = node_.require_finite(z_, "extrapolated model"); !status) {
     return status;
   }
-  const Update update = encode_update(node_, version_, own_, z_, mail_.outgoing());
+  const Update update = estimates_.encode(own_, z_);
 
   // 3. y_i^{t+1} = y_i^t + (2/t) (C(z_i) − y_i^t)
   if (Status status = advance_estimate(node_.round(), update.encoding, own_); !status) {
     return node_.fault(status.fault(), "own encoding: " + status.message());
   }
-  version_.advance(update);
   ops.copy(next_, x);
-  mail_.post(graph_plan(node_), update.payload_bytes(), out);
+  estimates_.post(update, own_, out);
   *post = true;
   node_.finish_round();
   return {};
@@ -80,21 +79,13 @@ Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encodin
 }
 
 Status EcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  Replica& neighbour = estimates_[*edge];
-  const auto update = open_update(mail_, *edge, neighbour);
-  if (!update) {
-    return update.status();
+  const auto arrival = estimates_.open(from, frame);
+  if (!arrival || arrival->replica == nullptr) {
+    return arrival.status();
   }
   // 3. y_j^{t+1} = y_j^t + (2/t) (C(z_j) − y_j^t)
-  if (Status status = advance_estimate(mail_.round(), update->encoding, neighbour.model); !status) {
-    return mail_.refuse(*edge, status);
-  }
-  neighbour.version.advance(*update);
-  return {};
+  return estimates_.applied(
+      *arrival, advance_estimate(mail_.round(), arrival->update.encoding, arrival->replica->model));
 }
 
 Result<bool> EcdPsgd::exchange_done(Exchange& /*out*/) {
@@ -106,25 +97,25 @@ Result<bool> EcdPsgd::exchange_done(Exchange& /*out*/) {
 }
 
 AlgorithmCounters EcdPsgd::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return {.saturated = node_.saturated(),
+          .bad_frames = mail_.bad_frames(),
+          .drifted = estimates_.drifted()};
 }
 
 void EcdPsgd::save(ByteBuffer& out) const {
   node_.save(out);
-  version_.save(out);
   write_floats(own_, out);
-  save_replicas(estimates_, out);
+  estimates_.save(out);
 }
 
 Status EcdPsgd::load(ByteReader& in) {
   if (Status status = node_.load(in); !status) {
     return status;
   }
-  version_.load(in);
   if (Status status = read_floats(in, "own estimate", own_); !status) {
     return status;
   }
-  return load_replicas(in, estimates_);
+  return estimates_.load(in);
 }
 
 }  // namespace sotto

@@ -22,11 +22,16 @@
 //   average over fewer rounds: the choice for training with 8 bits and a constant γ, where a grid
 //   wide enough for t in the hundreds is too coarse.
 //
-// Assumes W symmetric, doubly stochastic, connected and static, and an unbiased C with an
-//   *absolute* bound: a fixed grid. A quantizer scaled by ‖z‖ breaks the assumption.
-// Memory: an estimate for each neighbour and the own one, and 2 floats a parameter, besides those
-//   of the step rule and the frames.
-// Bytes a round: |C(z)| + 72 to each neighbour, 8 of them the version.
+// Graphs that change: as with DCD-PSGD (dcd_psgd.h), y_i^{t+1} is handed over whole along an edge
+//   that is new in round t + 1, and to a neighbour whose estimate has drifted.
+//
+// Assumes W symmetric, doubly stochastic and connected (over its period), and an unbiased C with an
+//   *absolute* bound: a fixed grid. A quantizer scaled by ‖z‖ breaks the assumption. The paper's
+//   proof is for a W that stays.
+// Memory: an estimate for each neighbour of a round and the own one, and 2 floats a parameter,
+//   besides those of the step rule and the frames; a frame has room for a whole estimate.
+// Bytes a round: |C(z)| + 72 to each neighbour, 8 of them the version; 4 d + 72 for a whole
+//   estimate.
 // Overlap: exact, as with DCD-PSGD.
 #pragma once
 
@@ -35,7 +40,7 @@
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/mailbox.h>
-#include <sotto/optim/replica.h>
+#include <sotto/optim/replica_exchange.h>
 
 namespace sotto {
 
@@ -66,7 +71,7 @@ class EcdPsgd final : public Algorithm {
 
   /// y_i of this node, and y_j of every neighbour in rank order.
   std::span<const float> own_estimate() const { return own_; }
-  std::span<const Replica> estimates() const { return estimates_; }
+  std::span<const Replica> estimates() const { return estimates_.held(); }
 
  private:
   /// t of the paper, which starts at 1 and stops at the limit.
@@ -76,10 +81,9 @@ class EcdPsgd final : public Algorithm {
 
   LocalNode node_;
   Mailbox mail_;
-  std::vector<Replica> estimates_;
+  ReplicaExchange estimates_;
   Round clock_limit_;
   std::vector<float> own_;  // y_i
-  ModelVersion version_;    // of y_i
   std::vector<float> next_;
   std::vector<float> z_;
 };

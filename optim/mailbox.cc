@@ -21,11 +21,17 @@ std::size_t edge_of(std::span<const Edge> edges, Rank peer) {
 
 Mailbox::Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes,
                  std::size_t parcels)
-    : node_(node),
-      outgoing_(parcels, std::vector<std::byte>(kFrameHeaderBytes + payload_bytes)),
-      slots_(senders) {
+    : Mailbox(node, senders, std::vector<std::size_t>(parcels, payload_bytes)) {}
+
+Mailbox::Mailbox(const LocalNode& node, std::size_t senders,
+                 const std::vector<std::size_t>& parcel_bytes)
+    : node_(node), slots_(senders) {
+  for (const std::size_t bytes : parcel_bytes) {
+    outgoing_.emplace_back(kFrameHeaderBytes + bytes);
+    max_frame_bytes_ = std::max(max_frame_bytes_, outgoing_.back().size());
+  }
   for (Slot& slot : slots_) {
-    slot.frame.resize(max_frame_bytes());
+    slot.frame.resize(max_frame_bytes_);
   }
 }
 
@@ -51,6 +57,20 @@ void Mailbox::post_each(const ExchangePlan& plan, std::span<const Parcel> parcel
   }
 }
 
+void Mailbox::post_chosen(const ExchangePlan& plan, std::span<const Parcel> parcels,
+                          std::span<const std::size_t> choice, Exchange& out) {
+  check(choice.size() == plan.to.size(), "each peer is sent a parcel");
+  open_exchange(plan, out);
+  sent_bytes_ = parcels.front().payload_bytes;
+  for (std::size_t k = 0; k < parcels.size(); ++k) {
+    seal(outgoing_[k], parcels[k]);
+  }
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    const std::size_t bytes = kFrameHeaderBytes + parcels[choice[i]].payload_bytes;
+    out.sends.push_back({plan.to[i].peer, std::span(outgoing_[choice[i]]).first(bytes)});
+  }
+}
+
 void Mailbox::open_exchange(const ExchangePlan& plan, Exchange& out) {
   check(!open_, "one exchange at a time");
   check(plan.from.size() <= slots_.size(), "a mailbox has a slot for every sender");
@@ -72,7 +92,7 @@ std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame) const {
 std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame, const Parcel& parcel) const {
   return seal_frame({.run_id = node_.run_id(),
                      .algorithm = static_cast<std::uint16_t>(node_.id()),
-                     .compressor = plan_.compressor,
+                     .compressor = parcel.compressor.value_or(plan_.compressor),
                      .round = plan_.tag.round,
                      .sender = node_.rank(),
                      .phase = plan_.tag.phase,
@@ -127,7 +147,7 @@ std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) cons
   expect("run id", header.run_id, node_.run_id());
   expect("sender", header.sender, plan_.from[edge].peer);
   expect("algorithm id", header.algorithm, static_cast<std::uint16_t>(node_.id()));
-  expect("compressor id", header.compressor, plan_.compressor);
+  expect("compressor id", header.compressor, plan_.compressor_from(edge));
   expect("round", header.round, plan_.tag.round);
   expect("phase", header.phase, plan_.tag.phase);
   expect("bucket", header.bucket, plan_.tag.bucket);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,9 +33,14 @@ struct ExchangePlan {
   std::size_t elements_in = 0;
   /// By edge of `from`, in place of elements_in, where the senders' differ.
   std::span<const std::size_t> elements_by_sender = {};
+  /// The same in place of compressor, for the frames that come in.
+  std::span<const std::uint16_t> compressors_by_sender = {};
 
   std::size_t elements_from(std::size_t edge) const {
     return elements_by_sender.empty() ? elements_in : elements_by_sender[edge];
+  }
+  std::uint16_t compressor_from(std::size_t edge) const {
+    return compressors_by_sender.empty() ? compressor : compressors_by_sender[edge];
   }
 };
 
@@ -42,6 +48,7 @@ struct ExchangePlan {
 struct Parcel {
   std::size_t elements = 0;  ///< that it encodes
   std::size_t payload_bytes = 0;
+  std::optional<std::uint16_t> compressor = {};  ///< wire id, where it is not the plan's
 };
 
 class Mailbox {
@@ -50,8 +57,11 @@ class Mailbox {
   /// `payload_bytes`.
   Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes,
           std::size_t parcels = 1);
+  /// The same with parcels of different lengths: at least one, and the senders' are no longer than
+  /// the longest.
+  Mailbox(const LocalNode& node, std::size_t senders, const std::vector<std::size_t>& parcel_bytes);
 
-  std::size_t max_frame_bytes() const { return outgoing_.front().size(); }
+  std::size_t max_frame_bytes() const { return max_frame_bytes_; }
 
   /// Where the payload of the next frame, or of its parcel of this number, is to be encoded.
   /// Requires !open().
@@ -62,6 +72,11 @@ class Mailbox {
   /// The same with a frame of its own, from outgoing(i), for each plan.to[i]; the parcels say how
   /// many elements and bytes, in place of plan.elements_out.
   void post_each(const ExchangePlan& plan, std::span<const Parcel> parcels, Exchange& out);
+
+  /// The same with the frame of parcels[choice[i]] for each plan.to[i]. At least one parcel; the
+  /// first is what sent() then shows.
+  void post_chosen(const ExchangePlan& plan, std::span<const Parcel> parcels,
+                   std::span<const std::size_t> choice, Exchange& out);
 
   /// Seals a further frame of the exchange just posted, whose payload is as long as the one posted
   /// and stands at `frame[kFrameHeaderBytes …]`: for a peer that is to get other bytes. The frame
@@ -110,6 +125,7 @@ class Mailbox {
   const LocalNode& node_;
   std::vector<std::vector<std::byte>> outgoing_;
   std::vector<Slot> slots_;
+  std::size_t max_frame_bytes_ = 0;
   ExchangePlan plan_;
   std::size_t sent_bytes_ = 0;
   bool open_ = false;

@@ -37,6 +37,7 @@ struct AlgorithmInfo {
   GraphNeed graph = GraphNeed::any;
   double eigenvalues_above = -1;      ///< λ_n of a symmetric W must be larger (D²: −⅓)
   bool time_varying = false;          ///< takes graphs that change between rounds
+  bool replicas = false;              ///< and hands whole vectors over along edges that are new
   bool overlaps = false;              ///< its exchange hides behind a gradient exactly
   bool consensus_stepsize = false;    ///< has the parameter η
   bool extrapolation_clock = false;   ///< has the parameter that bounds t

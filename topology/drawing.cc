@@ -172,7 +172,7 @@ class Drawing {
         topology_.time_varying() ? fmt::format("over one period of {} rounds: ", topology_.period())
                                  : "",
         std::abs(figures.rho) < 1e-6 ? 0.0 : figures.rho, figures.spectral_gap, figures.mu);
-    if (graph_.symmetric && topology_.nodes() > 1) {
+    if (graph_.symmetric && !topology_.time_varying() && topology_.nodes() > 1) {
       line += fmt::format(" · DCD: α < {:.3g}", figures.dcd_alpha_limit);
     }
     return line;

@@ -73,13 +73,20 @@ class Watched final : public Decorator {
 
 TEST_CASE("no algorithm allocates after its construction, once exchanges have their capacity") {
   for (const AlgorithmInfo& info : algorithms()) {
-    CAPTURE(info.name);
-    Cluster cluster({.algorithm = std::string(info.name), .dimension = 5000},
-                    [](auto inner) { return std::make_unique<Watched>(std::move(inner)); });
-    const Quadratic task(8, 5000, 5);
-    REQUIRE(cluster.driver.run(10, task).ok());
-    allocations = 0;
-    REQUIRE(cluster.driver.run(5, task).ok());
-    CHECK(allocations == 0);
+    for (const std::string topology : {"ring", "base:2"}) {
+      if (topology != "ring" && !info.time_varying) {
+        continue;
+      }
+      CAPTURE(info.name);
+      CAPTURE(topology);
+      Cluster cluster(
+          {.algorithm = std::string(info.name), .topology = topology, .dimension = 5000},
+          [](auto inner) { return std::make_unique<Watched>(std::move(inner)); });
+      const Quadratic task(8, 5000, 5);
+      REQUIRE(cluster.driver.run(10, task).ok());
+      allocations = 0;
+      REQUIRE(cluster.driver.run(5, task).ok());
+      CHECK(allocations == 0);
+    }
   }
 }

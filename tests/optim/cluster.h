@@ -43,7 +43,8 @@ struct ClusterOptions {
 /// The graph that options.topology names, with weights that the algorithm takes.
 inline std::shared_ptr<const Topology> cluster_topology(const ClusterOptions& options) {
   const bool lazy = algorithm_info(options.algorithm).eigenvalues_above > -1;
-  return make_topology(options.topology, static_cast<int>(options.nodes), {.lazy = lazy});
+  return make_topology(options.topology, static_cast<int>(options.nodes),
+                       {.lazy = lazy, .seed = options.seed});
 }
 
 /// `step`, or the rule that the algorithm insists on with the settings of `step` that it has.

@@ -24,12 +24,14 @@ constexpr Round kRounds = 50;
 struct Pairing {
   std::string algorithm;
   std::string compressor;
+  std::string topology = "ring";
 };
 
 ClusterOptions cluster_options(const Pairing& pairing) {
   ClusterOptions options;
   options.algorithm = pairing.algorithm;
   options.compressor = pairing.compressor;
+  options.topology = pairing.topology;
   options.nodes = kNodes;
   options.dimension = kDimension;
   options.step.learning_rate = 0.02;
@@ -37,10 +39,17 @@ ClusterOptions cluster_options(const Pairing& pairing) {
   return options;
 }
 
-/// Every algorithm with every compressor whose contract it takes.
+/// Every algorithm with every compressor whose contract it takes, and with its own default on
+/// graphs that change between rounds, where it takes those.
 std::vector<Pairing> admissible() {
   std::vector<Pairing> pairings;
   for (const AlgorithmInfo& algorithm : algorithms()) {
+    if (algorithm.time_varying && algorithm.graph != GraphNeed::any) {
+      for (const std::string topology : {"base:1", "matching:5"}) {
+        pairings.push_back(
+            {std::string(algorithm.name), std::string(algorithm.default_compressor), topology});
+      }
+    }
     for (const CompressorInfo& compressor : compressors()) {
       const Pairing pairing{std::string(algorithm.name), std::string(compressor.example)};
       try {
@@ -61,6 +70,7 @@ void check_transport(const std::string& transport) {
   for (const Pairing& pairing : pairings) {
     CAPTURE(pairing.algorithm);
     CAPTURE(pairing.compressor);
+    CAPTURE(pairing.topology);
     Cluster cluster(cluster_options(pairing));
     auto x = cluster.x;
     REQUIRE(cluster.driver.run(kRounds, task).ok());
@@ -68,6 +78,7 @@ void check_transport(const std::string& transport) {
     auto options = options_for(kNodes, make_memory_store());
     options.lazy = algorithm_info(pairing.algorithm).eigenvalues_above > -1;
     options.compressor = pairing.compressor;
+    options.topology = pairing.topology;
     options.step_rule = cluster_options(pairing).step;
     choose(options, algorithm_info(pairing.algorithm));
     options.transport = transport;
