@@ -10,10 +10,15 @@
 
 namespace sotto {
 
-/// A request that cannot be served. `what()` says what is wrong, where, and what would do.
+/// `text` for a terminal or a log: UTF-8 stays as it is; control characters but newline and tab,
+/// and bytes that are no UTF-8, become \xNN. For messages that quote what others wrote.
+std::string printable(std::string_view text);
+
+/// A request that cannot be served. `what()` says what is wrong, where, and what would do; it is
+/// printable.
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message) : std::runtime_error(message) {}
+  explicit Error(const std::string& message) : std::runtime_error(printable(message)) {}
 };
 
 /// Throws `Error` with the message "FIELD: VALUE is refused: REASON".
