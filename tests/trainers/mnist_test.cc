@@ -98,7 +98,13 @@ TEST_CASE("with both pairs, one trains and the other tests") {
 TEST_CASE("files that are missing are named") {
   const test::Scratch scratch;
   CHECK(contains(test::refusal([&] { load_mnist(scratch.path()); }), "train-images-idx3-ubyte"));
-  CHECK(contains(test::refusal([&] { load_mnist(scratch.path() / "nowhere"); }), "nowhere"));
+  const auto nowhere = test::refusal([&] { load_mnist(scratch.path() / "nowhere"); });
+  CHECK(
+      contains(nowhere, "nowhere: there is no such folder; expected are train-images-idx3-ubyte"));
+  const auto file = scratch.write("file", "");
+  CHECK(contains(test::refusal([&] { load_mnist(file); }), "a folder is needed"));
+  CHECK(contains(test::refusal([&] { load_occupancy(scratch.path() / "nowhere"); }),
+                 "no such folder; expected are datatraining.txt"));
   scratch.write(kImages, images(3));
   CHECK(contains(test::refusal([&] { load_mnist(scratch.path()); }), kLabels));
   std::filesystem::create_directory(scratch.path() / kLabels);
@@ -144,6 +150,20 @@ TEST_CASE("every truncation and every flipped byte of a gzip stream is refused o
       CHECK(contains(error.what(), kImages));
     }
   }
+}
+
+TEST_CASE("whatever follows the data in a gzip file is refused, packed or not") {
+  const std::string packed = test::gzip(images(5));
+  const std::string label_bytes = test::gzip(labels(5));
+  for (const std::string& more :
+       {std::string("x"), std::string(1, '\0'), std::string(100'000, '\0'), label_bytes}) {
+    CHECK(contains(refusal_of(packed + more, label_bytes, ".gz"),
+                   fmt::format("{}.gz: byte {}: the file goes on", kImages, packed.size())));
+    CHECK(contains(refusal_of(packed, label_bytes + more, ".gz"),
+                   fmt::format("{}.gz: byte {}: the file goes on", kLabels, label_bytes.size())));
+  }
+  CHECK(contains(refusal_of(test::gzip(images(5) + "x"), label_bytes, ".gz"),
+                 "byte 46: the file goes on behind the 5"));
 }
 
 TEST_CASE("headers that lie are refused before anything is allocated") {

@@ -81,7 +81,8 @@ TEST_CASE("the job must have the file's nodes, and neither a model nor a partiti
 }
 
 TEST_CASE("damaged problems are refused with the place") {
-  CHECK(contains(refusal_of(""), "parse error"));
+  CHECK(contains(refusal_of(""), "json: parse error"));
+  CHECK_FALSE(contains(refusal_of("{]"), "json.exception"));
   CHECK(contains(refusal_of("[1, 2]"), "start"));
   CHECK(contains(refusal_of(R"({"start": [1]})"), "nodes"));
   CHECK(contains(refusal_of(R"({"start": [], "nodes": []})"), "start"));

@@ -8,6 +8,8 @@
 
 #include <sotto/base/error.h>
 
+#include "scratch.h"
+
 using namespace sotto;
 
 TEST_CASE("nodes share an epoch, start alike and see different data") {
@@ -59,6 +61,18 @@ TEST_CASE("wrong tasks and options are refused") {
   refused({.batch = 65537});
   refused({.nodes = 21});
   refused({.nodes = 0});
+}
+
+TEST_CASE("a mistyped parameter is refused with the nearest one, unless it belongs to a path") {
+  const auto told = [](const std::string& spec) { return test::refusal([&] { load_task(spec); }); };
+  CHECK(test::contains(told("libsvm:a.txt,featuers=5"), "did you mean features?"));
+  CHECK(test::contains(told("text:a.txt,contxt=5"), "did you mean context?"));
+  CHECK(test::contains(told("digits,tran=5"), "did you mean train? It has train, test, seed"));
+  CHECK(test::contains(told("csv:a.csv,label=5"), "it has none"));
+  CHECK(test::contains(told("csv:nowhere/a,b.csv"), "nowhere/a,b.csv: there is no such file"));
+  const test::Scratch scratch;
+  const auto file = scratch.write("a,lr=1.csv", "x,label\n1,0\n2,1\n3,0\n4,1\n5,0\n");
+  CHECK(load_task("csv:" + file.string())->dataset->classes() == 2);
 }
 
 TEST_CASE("tables for `sotto list` are complete") {

@@ -148,6 +148,7 @@ std::shared_ptr<const Dataset> load_csv(const std::filesystem::path& file) {
 }
 
 std::shared_ptr<const Dataset> load_occupancy(const std::filesystem::path& directory) {
+  require_folder(directory, "expected are datatraining.txt, datatest.txt and datatest2.txt");
   const TableOptions options{.row_numbers = true, .dropped = "date"};
   const Table train = read_table(directory / "datatraining.txt", options);
   const std::array<Table, 2> tables = {read_table(directory / "datatest.txt", options),

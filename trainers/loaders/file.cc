@@ -15,6 +15,18 @@ void refuse_file(const std::filesystem::path& path, std::string_view place,
                             : fmt::format("{}: {}: {}", path.string(), place, reason));
 }
 
+void require_folder(const std::filesystem::path& path, std::string_view expected) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::is_directory(status)) {
+    refuse_file(path, "",
+                fmt::format("{}; {}",
+                            std::filesystem::exists(status) ? "a folder is needed, this is none"
+                                                            : "there is no such folder",
+                            expected));
+  }
+}
+
 std::uint64_t regular_file_size(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);

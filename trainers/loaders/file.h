@@ -15,6 +15,9 @@ namespace sotto {
 [[noreturn]] void refuse_file(const std::filesystem::path& path, std::string_view place,
                               std::string_view reason);
 
+/// Throws Error unless `path` is a folder; `expected` says which files should be in it.
+void require_folder(const std::filesystem::path& path, std::string_view expected);
+
 /// The size of a regular file. Throws Error if there is none at `path`.
 std::uint64_t regular_file_size(const std::filesystem::path& path);
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <memory>
+#include <fstream>
+#include <new>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,52 +23,118 @@ constexpr std::uint64_t kMaxValues = std::uint64_t{1} << 30;
 /// No deflate stream expands further: 258 bytes from one bit each for length and distance.
 constexpr std::uint64_t kMaxExpansion = 1032;
 
-struct CloseGzip {
-  void operator()(gzFile file) const { gzclose(file); }
-};
-
-/// A file read through zlib, which passes plain files through as they are.
+/// A file's bytes, unpacked if it is gzip.
 class GzipReader {
  public:
   explicit GzipReader(const std::filesystem::path& path)
-      : path_(path), file_bytes_(regular_file_size(path)), file_(gzopen(path.c_str(), "rb")) {
-    if (file_ == nullptr) {
+      : path_(path), file_bytes_(regular_file_size(path)), file_(path, std::ios::binary) {
+    if (!file_) {
       refuse_file(path_, "", "it cannot be opened");
     }
-  }
-
-  /// Fills as much of `out` as the file has; throws Error for a damaged stream.
-  std::size_t read(std::span<std::uint8_t> out) {
-    std::size_t filled = 0;
-    while (filled < out.size()) {
-      const auto want = static_cast<unsigned>(std::min(out.size() - filled, std::size_t{1} << 20));
-      const int got = gzread(file_.get(), out.data() + filled, want);
-      int code = Z_OK;
-      const char* message = gzerror(file_.get(), &code);
-      if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-        refuse_file(path_, fmt::format("byte {}", at_ + filled),
-                    fmt::format("damaged gzip data: {}", message));
-      }
-      if (got == 0) {
-        break;
-      }
-      filled += static_cast<std::size_t>(got);
+    refill();
+    packed_ = starts_as_gzip();
+    // 16 asks for gzip's header and trailer.
+    if (packed_ && inflateInit2(&stream_, MAX_WBITS + 16) != Z_OK) {
+      throw std::bad_alloc();
     }
+  }
+  ~GzipReader() {
+    if (packed_) {
+      inflateEnd(&stream_);
+    }
+  }
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  /// Fills as much of `out` as the file has; throws Error for a damaged stream and for one that is
+  /// followed by anything else.
+  std::size_t read(std::span<std::uint8_t> out) {
+    const std::size_t filled = packed_ ? inflate_into(out) : copy_into(out);
     at_ += filled;
     return filled;
   }
 
-  /// The most bytes that the file can hold, unpacked. Known once something was read.
-  std::uint64_t capacity() const {
-    return gzdirect(file_.get()) != 0 ? file_bytes_ : file_bytes_ * kMaxExpansion;
-  }
+  /// The most bytes that the file can hold, unpacked.
+  std::uint64_t capacity() const { return packed_ ? file_bytes_ * kMaxExpansion : file_bytes_; }
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  static constexpr std::size_t kChunk = std::size_t{1} << 16;
+
+  bool starts_as_gzip() const {
+    return stream_.avail_in >= 2 && stream_.next_in[0] == 0x1F && stream_.next_in[1] == 0x8B;
+  }
+
+  /// Reads on when no input is left; false at the end of the file.
+  bool refill() {
+    if (stream_.avail_in > 0) {
+      return true;
+    }
+    file_.read(reinterpret_cast<char*>(input_.data()), static_cast<std::streamsize>(kChunk));
+    const auto got = static_cast<std::size_t>(file_.gcount());
+    if (file_.bad()) {
+      refuse_file(path_, fmt::format("byte {}", taken_), "it cannot be read");
+    }
+    taken_ += got;
+    stream_.next_in = input_.data();
+    stream_.avail_in = static_cast<unsigned>(got);
+    return got > 0;
+  }
+
+  std::size_t copy_into(std::span<std::uint8_t> out) {
+    std::size_t filled = 0;
+    while (filled < out.size() && refill()) {
+      const auto part = std::min<std::size_t>(out.size() - filled, stream_.avail_in);
+      std::copy_n(stream_.next_in, part, out.data() + filled);
+      stream_.next_in += part;
+      stream_.avail_in -= static_cast<unsigned>(part);
+      filled += part;
+    }
+    return filled;
+  }
+
+  std::size_t inflate_into(std::span<std::uint8_t> out) {
+    std::size_t filled = 0;
+    while (filled < out.size() && !ended_) {
+      if (!refill()) {
+        refuse_file(path_, fmt::format("byte {}", at_ + filled),
+                    "damaged gzip data: the file ends too early");
+      }
+      const auto room = std::min(out.size() - filled, std::size_t{1} << 20);
+      stream_.next_out = out.data() + filled;
+      stream_.avail_out = static_cast<unsigned>(room);
+      const int code = inflate(&stream_, Z_NO_FLUSH);
+      filled += room - stream_.avail_out;
+      if (code == Z_STREAM_END) {
+        end_member();
+      } else if (code != Z_OK) {
+        refuse_file(path_, fmt::format("byte {}", at_ + filled),
+                    fmt::format("damaged gzip data: {}",
+                                stream_.msg == nullptr ? zError(code) : stream_.msg));
+      }
+    }
+    return filled;
+  }
+
+  /// Behind a gzip member comes the end of the file. (RFC 1952 allows further members; no IDX file
+  /// has them.)
+  void end_member() {
+    ended_ = true;
+    if (refill()) {
+      refuse_file(path_, fmt::format("byte {}", taken_ - stream_.avail_in),
+                  "the file goes on behind the end of its gzip data");
+    }
+  }
+
   std::filesystem::path path_;
   std::uint64_t file_bytes_;
-  std::unique_ptr<gzFile_s, CloseGzip> file_;
-  std::uint64_t at_ = 0;  // unpacked bytes read so far
+  std::ifstream file_;
+  std::vector<std::uint8_t> input_ = std::vector<std::uint8_t>(kChunk);
+  z_stream stream_{};        // the input not yet used, packed or not
+  std::uint64_t taken_ = 0;  // bytes read from the file
+  std::uint64_t at_ = 0;     // unpacked bytes handed out
+  bool packed_ = false;
+  bool ended_ = false;  // the gzip member is complete
 };
 
 std::uint32_t big_endian(std::span<const std::uint8_t> four) {

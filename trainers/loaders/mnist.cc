@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace sotto {
 namespace {
 
 constexpr int kClasses = 10;
+constexpr std::string_view kExpected =
+    "expected are train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte "
+    "and t10k-labels-idx1-ubyte, or all four, each as it is or with .gz";
 
 struct Pair {
   std::filesystem::path images;
@@ -93,12 +97,11 @@ std::unique_ptr<const Examples> slice(const Images& images, std::size_t begin, s
 }  // namespace
 
 std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory) {
+  require_folder(directory, kExpected);
   const auto train_files = find_pair(directory, "train");
   const auto test_files = find_pair(directory, "t10k");
   if (!train_files && !test_files) {
-    refuse_file(
-        directory, "",
-        "neither train-images-idx3-ubyte nor t10k-images-idx3-ubyte is there, nor with .gz");
+    refuse_file(directory, "", fmt::format("none of its files is there: {}", kExpected));
   }
   const Images first = read_pair(train_files ? *train_files : *test_files);
   const ImageShape shape{.channels = 1, .height = first.height, .width = first.width};

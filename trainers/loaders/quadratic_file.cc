@@ -56,7 +56,10 @@ class Reader {
     try {
       return Json::parse(text, bound_depth);
     } catch (const Json::exception& error) {
-      refuse_file(path_, "", error.what());
+      // "[json.exception.parse_error.101] parse error at line 1, …"
+      const std::string_view message = error.what();
+      const std::size_t end = message.starts_with('[') ? message.find("] ") : message.npos;
+      refuse_file(path_, "", end == message.npos ? message : message.substr(end + 2));
     }
   }
 

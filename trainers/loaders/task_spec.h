@@ -1,7 +1,8 @@
 // A task's specification, taken apart: `NAME[:PATH][,parameter=value…]`.
 //
 // Private to the loaders. A path may hold commas: only trailing parameters that the task knows are
-// cut off. A plain value.
+// cut off. What looks like a parameter, `word=…`, and is none belongs to the path only if such a
+// file exists. A plain value.
 #pragma once
 
 #include <cstdint>
