@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,11 +53,11 @@ struct Link {
   Link(Rank peer, Reports& reports) : operations(peer, reports), presence(peer, reports) {}
 
   Farewell mine;
-  Farewell theirs;    ///< once it has left
+  Farewell theirs;    ///< valid once it has left
   bool left = false;  ///< in good order
-  std::unique_ptr<gloo::transport::UnboundBuffer> leaving;
   Waiter operations;
-  Waiter presence;
+  Waiter presence;                 ///< waits for theirs
+  std::optional<Waiter> farewell;  ///< waits until mine is on its way
 };
 
 class GlooTransport final : public Transport {
@@ -76,7 +78,8 @@ class GlooTransport final : public Transport {
  private:
   void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory);
   void watch(Rank peer);
-  void take_leave(Rank peer, Link& link);
+  /// Sends the farewell; true when it has to be waited for.
+  bool take_leave(Rank peer, Link& link);
   void take(const Report& report);
   void lose_leavers();
 
@@ -99,8 +102,32 @@ GlooTransport::GlooTransport(const TransportOptions& options, const Address& add
 GlooTransport::~GlooTransport() {
   for (auto& [peer, link] : links_) {
     link.operations.stop();
+  }
+  // What ended without having been polled counts too: the peers know of it.
+  while (const auto report = reports_.pop(Deadline::after({}))) {
+    take(*report);
+  }
+  std::set<Rank> unaware;
+  for (auto& [peer, link] : links_) {
+    if (take_leave(peer, link)) {
+      unaware.insert(peer);
+    }
+  }
+  // A long last frame may fill the connection for a while. Without the farewell behind it the peer
+  // would take the end of the connection for a crash, even before it has seen the frame.
+  const auto end = Deadline::after(options_.close_timeout);
+  while (!unaware.empty()) {
+    const auto report = reports_.pop(end);
+    if (!report) {
+      break;
+    }
+    unaware.erase(report->peer);  // it is told, or has left or died itself
+  }
+  for (auto& [peer, link] : links_) {
     link.presence.stop();
-    take_leave(peer, link);
+    if (link.farewell) {
+      link.farewell->stop();
+    }
   }
   // Destroying a pair lets the kernel deliver what was written (its close() would not). After that
   // no I/O touches the buffers of operations that never ended, and the waiters may drop them.
@@ -151,15 +178,18 @@ void GlooTransport::watch(Rank peer) {
   }
 }
 
-void GlooTransport::take_leave(Rank peer, Link& link) {
+bool GlooTransport::take_leave(Rank peer, Link& link) {
   const SigpipeGuard guard;
+  const bool gone = link.left || ledger_.lost(peer);
+  auto buffer = context_->createUnboundBuffer(&link.mine, sizeof link.mine);
   try {
-    // Written at once, unless frames are stuck in front of it; then we do not leave in good order.
-    link.leaving = context_->createUnboundBuffer(&link.mine, sizeof link.mine);
-    link.leaving->send(peer, kPresenceSlot);
+    buffer->send(peer, kPresenceSlot);
+    link.farewell.emplace(peer, reports_).add({Use::farewell, {}, std::move(buffer)});
   } catch (const std::exception&) {
-    // The peer is gone already.
+    return false;  // the peer is gone already
   }
+  // Frames that an unfinished exchange has left in front may never be taken.
+  return !gone && !ledger_.owes(peer);
 }
 
 Status GlooTransport::post(const Exchange& exchange) {
@@ -213,9 +243,12 @@ Result<TransportEvent> GlooTransport::poll(Deadline deadline) {
 /// passed before it left may come after that of its leaving; the counts tell.
 void GlooTransport::lose_leavers() {
   for (const auto& [peer, link] : links_) {
+    if (!link.left) {
+      continue;
+    }
     const bool heard_all = link.mine.received >= link.theirs.sent;
     const bool told_all = link.mine.sent >= link.theirs.received;
-    if (link.left && ((heard_all && ledger_.awaits(peer)) || (told_all && ledger_.owes(peer)))) {
+    if ((heard_all && ledger_.awaits(peer)) || (told_all && ledger_.owes(peer))) {
       ledger_.lose(peer, "closed");
     }
   }

@@ -28,6 +28,7 @@ enum class Use {
   send,
   receive,
   presence,  ///< a receive that ends when the peer leaves: done in good order, failed otherwise
+  farewell,  ///< the send that ends it
 };
 
 struct Operation {
