@@ -39,6 +39,9 @@ struct TransportEvent {
   Rank peer = -1;
   std::size_t bytes = 0;
   std::string reason;
+  /// Of a lost peer: an exchange under way needs it, to hear from or to send to, and will therefore
+  /// never complete.
+  bool needed = false;
 };
 
 struct TransportOptions {

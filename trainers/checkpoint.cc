@@ -131,7 +131,7 @@ CheckpointFolder::CheckpointFolder(std::string folder, Rank rank)
   }
 }
 
-std::string CheckpointFolder::path(Round round) const {
+std::string CheckpointFolder::path_of(Round round) const {
   return (fs::path(folder_) / fmt::format("node-{}.round-{}{}", rank_, round, kSuffix)).string();
 }
 
@@ -157,16 +157,16 @@ std::vector<Round> CheckpointFolder::rounds() const {
 }
 
 Result<Checkpoint> CheckpointFolder::read(Round round) const {
-  const auto bytes = read_file(path(round), std::numeric_limits<std::size_t>::max());
+  const auto bytes = read_file(path_of(round), std::numeric_limits<std::size_t>::max());
   if (!bytes.ok()) {
     return bytes.status();
   }
   auto checkpoint = decode_checkpoint(*bytes);
   if (!checkpoint.ok()) {
-    return checkpoint.status().with_context(path(round));
+    return checkpoint.status().with_context(path_of(round));
   }
   if (checkpoint->rank != rank_ || checkpoint->round != round) {
-    return Status(Fault::malformed, fmt::format("{}: it holds round {} of node {}", path(round),
+    return Status(Fault::malformed, fmt::format("{}: it holds round {} of node {}", path_of(round),
                                                 checkpoint->round, checkpoint->rank));
   }
   return checkpoint;
@@ -174,14 +174,14 @@ Result<Checkpoint> CheckpointFolder::read(Round round) const {
 
 Status CheckpointFolder::write(const Checkpoint& checkpoint, Round before) {
   check(checkpoint.rank == rank_, "a node writes its own checkpoints");
-  if (Status status = write_durably(path(checkpoint.round), encode_checkpoint(checkpoint));
+  if (Status status = write_durably(path_of(checkpoint.round), encode_checkpoint(checkpoint));
       !status.ok()) {
     return status;
   }
   for (const Round round : rounds()) {
     if (round != checkpoint.round && round != before) {
       std::error_code code;
-      fs::remove(path(round), code);  // a file that stays is only clutter
+      fs::remove(path_of(round), code);  // a file that stays is only clutter
     }
   }
   return {};

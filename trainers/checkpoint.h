@@ -41,6 +41,8 @@ class CheckpointFolder {
   /// Makes the folder if it is absent; throws Error when that fails.
   CheckpointFolder(std::string folder, Rank rank);
 
+  const std::string& path() const { return folder_; }
+
   /// Rounds of which this node has a file, newest first; whether they are whole, read says.
   std::vector<Round> rounds() const;
   /// Faults name the file.
@@ -50,7 +52,7 @@ class CheckpointFolder {
   Status write(const Checkpoint& checkpoint, Round before);
 
  private:
-  std::string path(Round round) const;
+  std::string path_of(Round round) const;
 
   std::string folder_;
   Rank rank_;

@@ -188,25 +188,14 @@ Status Driver::post_and_wait() {
       case TransportEvent::Kind::exchange_done:
         return {};
       case TransportEvent::Kind::peer_lost:
-        if (needs(event->peer)) {
+        // A peer that has played its part may have ended its run.
+        if (event->needed) {
           return {Fault::peer_lost, fmt::format("node {} is lost: {}", event->peer, event->reason)};
         }
         break;
     }
     deadline = Deadline::after(options_.timeout);
   }
-}
-
-bool Driver::needs(Rank peer) const {
-  const auto expected = std::any_of(current_.receives.begin(), current_.receives.end(),
-                                    [&](const Receive& r) { return r.from == peer; });
-  if (expected) {
-    // A peer whose frame is here has played its part; it may have ended its run.
-    return std::none_of(arrived_.begin(), arrived_.end(),
-                        [&](const Arrival& a) { return a.from == peer; });
-  }
-  return std::any_of(current_.sends.begin(), current_.sends.end(),
-                     [&](const Send& s) { return s.to == peer; });
 }
 
 Status Driver::deliver() {

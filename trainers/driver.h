@@ -91,7 +91,6 @@ class Driver {
   Status post_and_wait();
   /// Feeds what arrived to the algorithm; sets under_way_ when it wants a further exchange.
   Status deliver();
-  bool needs(Rank peer) const;
   void count_sends();
   void serve();
 

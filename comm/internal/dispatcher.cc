@@ -39,6 +39,11 @@ void Dispatcher::release_due() {
   }
 }
 
+bool Dispatcher::holds_frame_for(Rank peer) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const auto& entry) { return entry.second.send.to == peer; });
+}
+
 Result<TransportEvent> Dispatcher::poll(Deadline deadline) {
   for (;;) {
     release_due();
@@ -46,6 +51,9 @@ Result<TransportEvent> Dispatcher::poll(Deadline deadline) {
         waiting_.empty() ? deadline.at() : std::min(deadline.at(), waiting_.begin()->first);
     auto event = inner_->poll(Deadline(until));
     if (event.ok()) {
+      if (event->kind == TransportEvent::Kind::peer_lost) {
+        event->needed |= holds_frame_for(event->peer);
+      }
       if (event->kind != TransportEvent::Kind::exchange_done) {
         return event;
       }

@@ -39,6 +39,7 @@ class Dispatcher {
   };
 
   void release_due();
+  bool holds_frame_for(Rank peer) const;
 
   std::unique_ptr<Transport> inner_;
   std::multimap<Deadline::Clock::time_point, Waiting> waiting_;

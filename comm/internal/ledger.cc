@@ -141,7 +141,8 @@ void Ledger::lose(Rank peer, const std::string& reason) {
                        .tag = {},
                        .peer = peer,
                        .bytes = 0,
-                       .reason = at->second});
+                       .reason = at->second,
+                       .needed = needs(peer)});
   }
 }
 

@@ -239,6 +239,39 @@ TEST_CASE("a peer that closed is lost when something needs it, once") {
   }
 }
 
+TEST_CASE("a peer that told its part and left without taking ours is lost, and needed") {
+  for (const auto& name : available_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(2);
+    const auto store = make_memory_store();
+    spawn(2, [&](Rank rank) {
+      Swap swap(graph, rank, {.round = 0}, 100);
+      auto transport = connect(name, options_for(graph, rank, store, 100));
+      if (rank == 1) {
+        swap.exchange.receives.clear();
+        REQUIRE(transport->post(swap.exchange).ok());
+        const auto done = transport->poll(generous());
+        REQUIRE_MESSAGE(done.ok(), done.status().message());
+        REQUIRE(done->kind == TransportEvent::Kind::exchange_done);
+        transport.reset();
+        REQUIRE(store->set("left", {}).ok());
+        return;
+      }
+      if (name != "gloo") {  // where a frame leaves only when its receive is posted
+        REQUIRE(store->get("left", generous()).ok());
+      }
+      REQUIRE(transport->post(swap.exchange).ok());
+      const auto frame = transport->poll(generous());
+      REQUIRE_MESSAGE(frame.ok(), frame.status().message());
+      REQUIRE(frame->kind == TransportEvent::Kind::frame);
+      const auto lost = transport->poll(generous());
+      REQUIRE_MESSAGE(lost.ok(), lost.status().message());
+      REQUIRE(lost->kind == TransportEvent::Kind::peer_lost);
+      CHECK(lost->needed);
+    });
+  }
+}
+
 TEST_CASE("a peer that never comes is a fault that names it") {
   for (const auto& name : available_transports()) {
     CAPTURE(name);

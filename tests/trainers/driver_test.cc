@@ -85,8 +85,8 @@ TransportEvent frame(std::size_t bytes, Rank from = kPeer) {
   return {TransportEvent::Kind::frame, {}, from, bytes, {}};
 }
 TransportEvent done() { return {TransportEvent::Kind::exchange_done, {}, -1, 0, {}}; }
-TransportEvent lost(Rank peer) {
-  return {TransportEvent::Kind::peer_lost, {}, peer, 0, "connection reset"};
+TransportEvent lost(Rank peer, bool needed) {
+  return {TransportEvent::Kind::peer_lost, {}, peer, 0, "connection reset", needed};
 }
 
 /// Plays back events; when there are none left it waits out every deadline.
@@ -100,7 +100,7 @@ class Script final : public Transport {
       while (!deadline.expired()) {
         std::this_thread::yield();
       }
-      return Status(Fault::deadline, "rank 7 awaited");
+      return Status(Fault::deadline, "round 0: rank 7 awaited");
     }
     TransportEvent event = events_.front();
     events_.pop_front();
@@ -156,9 +156,11 @@ TEST_CASE("a lost peer, a silent one and a bad frame are faults that name the pe
     const char* names;
   };
   const Case cases[] = {
-      {{lost(kPeer)}, Fault::peer_lost, "node 3, round 0: node 7 is lost: connection reset"},
-      {{frame(5), done(), lost(kPeer)}, Fault::peer_lost, "node 7 is lost"},
-      {{}, Fault::deadline, "rank 7"},
+      {{lost(kPeer, true)}, Fault::peer_lost, "node 3, round 0: node 7 is lost: connection reset"},
+      {{frame(5), done(), lost(kPeer, true)}, Fault::peer_lost, "node 7 is lost"},
+      // It has told us its part, but will never take ours.
+      {{frame(5), lost(kPeer, true)}, Fault::peer_lost, "node 7 is lost"},
+      {{}, Fault::deadline, "node 3: round 0: rank 7 awaited"},
       {{frame(1), done()}, Fault::malformed, "too short"},
   };
   for (const Case& one : cases) {
@@ -176,7 +178,7 @@ TEST_CASE("a lost peer, a silent one and a bad frame are faults that name the pe
 }
 
 TEST_CASE("a peer that leaves after its part, or that is not needed, harms nobody") {
-  Rig rig({frame(5), lost(kPeer), done(), lost(2), frame(6), done()}, false);
+  Rig rig({frame(5), lost(kPeer, false), done(), lost(2, false), frame(6), done()}, false);
   CHECK(rig.step().ok());
 }
 

@@ -72,8 +72,22 @@ struct Decision {
   Round round = 0;
 };
 
-Decision decide(const std::vector<std::vector<std::byte>>& offers,
+/// True when no node has a file, whole or damaged.
+bool nothing_saved(const std::vector<std::vector<std::byte>>& offers) {
+  return std::all_of(offers.begin(), offers.end(), [](const auto& bytes) {
+    const Offer offer = decode(bytes);
+    return offer.rounds.empty() && offer.damage.empty() && offer.obstacle.empty();
+  });
+}
+
+Decision decide(const std::vector<std::vector<std::byte>>& offers, const std::string& folder,
                 const std::function<void(const std::string&)>& warning) {
+  if (nothing_saved(offers)) {
+    return {fmt::format("there is no checkpoint yet in {}: start the run without --resume, or name "
+                        "the folder of an earlier one (--checkpoint DIR)",
+                        folder),
+            0};
+  }
   std::set<Round> common;
   std::string holdings;
   std::string damage;
@@ -117,7 +131,7 @@ Result<Round> agree_on_round(const CheckpointFolder& folder, const std::string& 
   }
   ByteBuffer decided;
   if (!offers->empty()) {
-    const Decision decision = decide(*offers, warning);
+    const Decision decision = decide(*offers, folder.path(), warning);
     decided.write_string(decision.obstacle);
     decided.write(decision.round);
   }
