@@ -24,10 +24,12 @@ using NodeMain = std::function<Status(Rank)>;
 Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<bool>& stop,
                      std::chrono::milliseconds grace);
 
-/// A new directory that only this user can read; removed with its contents in the end.
+/// A new directory that only this user can read; removed with its contents in the end, even when
+/// this process is killed: a process of its own looks after it, and removes it once this process
+/// and all that it forked are gone.
 class PrivateDirectory {
  public:
-  /// Throws Error when none can be made in TMPDIR (or /tmp).
+  /// Throws Error when none can be made in TMPDIR (or /tmp). As run_processes: no threads yet.
   PrivateDirectory();
   ~PrivateDirectory();
   PrivateDirectory(const PrivateDirectory&) = delete;
@@ -37,6 +39,7 @@ class PrivateDirectory {
 
  private:
   std::string path_;
+  int line_ = -1;  ///< to the process that looks after the directory
 };
 
 }  // namespace sotto

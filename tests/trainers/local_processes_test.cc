@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -32,8 +34,8 @@ bool children_left() { return ::waitpid(-1, nullptr, WNOHANG) >= 0; }
 }  // namespace
 
 TEST_CASE("every rank gets a process of its own") {
-  const PrivateDirectory place;
-  const auto store = make_file_store(place.path());
+  const Scratch place;
+  const auto store = make_file_store(place.path().string());
   const auto status = run_processes(
       5,
       [&](Rank rank) {
@@ -119,4 +121,47 @@ TEST_CASE("a private directory is there, is private, and goes") {
     std::ofstream(path + "/file") << "x";
   }
   CHECK_FALSE(std::filesystem::exists(path));
+  CHECK_FALSE(children_left());
+}
+
+TEST_CASE("a private directory goes also when its owner is killed, once its children are gone") {
+  const Scratch scratch;
+  const auto store = make_file_store((scratch.path() / "store").string());
+  const auto kept = (scratch.path() / "kept").string();
+  std::filesystem::create_directory(kept);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t owner = ::fork();
+  REQUIRE(owner >= 0);
+  if (owner == 0) {
+    ::close(ends[0]);
+    ::setenv("TMPDIR", kept.c_str(), 1);
+    const PrivateDirectory place;
+    std::ofstream(place.path() + "/file") << "x";
+    (void)run_processes(
+        2,
+        [&](Rank rank) -> Status {
+          (void)store->set(std::to_string(rank), {});
+          wait_for_ever();
+          return {};
+        },
+        kNever, 1h);
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  for (const char* rank : {"0", "1"}) {
+    REQUIRE(store->get(rank, Deadline::after(60s)).ok());
+  }
+  CHECK_FALSE(std::filesystem::is_empty(kept));
+  ::kill(owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
+  // The nodes had the pipe open too.
+  char nothing = 0;
+  CHECK(::read(ends[0], &nothing, 1) == 0);
+  ::close(ends[0]);
+  const auto patience = Deadline::after(60s);
+  while (!std::filesystem::is_empty(kept) && !patience.expired()) {
+    std::this_thread::yield();
+  }
+  CHECK(std::filesystem::is_empty(kept));
 }
