@@ -1,31 +1,60 @@
 #include <sotto/trainers/meeting.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
 
 namespace sotto {
 namespace {
 
-/// Waits for what `rank` publishes under `key`.
-Result<std::vector<std::byte>> get_from(Store& store, const std::string& key, Rank rank,
-                                        Deadline deadline) {
-  auto value = store.get(key, deadline);
-  if (!value.ok()) {
-    return value.status().with_context(fmt::format("waiting for node {}", rank));
-  }
-  return value;
-}
+/// How often a wait looks whether somebody gave up.
+constexpr std::chrono::milliseconds kLook{250};
+/// Beats in a timeout, many enough for a busy machine.
+constexpr int kBeats = 8;
+constexpr std::size_t kMaxCause = 4'000;
+constexpr const char* kGivenUp = "given-up";
 
-Status get_from_all(Store& store, std::string_view name, int nodes, Deadline deadline) {
-  for (Rank peer = 1; peer < nodes; ++peer) {
-    const std::string key = fmt::format("{}/{}", name, peer);
-    if (const auto value = get_from(store, key, peer, deadline); !value.ok()) {
-      return value.status();
+/// Shows under a key of the store that this process is alive, from a thread of its own.
+class Pulse {
+ public:
+  Pulse(Store& store, std::string key, std::chrono::milliseconds period)
+      : store_(store), key_(std::move(key)), thread_([this, period] { beat(period); }) {}
+  ~Pulse() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    stop_.notify_one();
+    thread_.join();
+    (void)store_.remove(key_);
+  }
+  Pulse(const Pulse&) = delete;
+  Pulse& operator=(const Pulse&) = delete;
+
+ private:
+  void beat(std::chrono::milliseconds period) {
+    std::unique_lock lock(mutex_);
+    for (std::uint64_t count = 1; !stopping_; ++count) {
+      lock.unlock();
+      (void)store_.set(key_, std::as_bytes(std::span(&count, 1)));  // the next may come through
+      lock.lock();
+      stop_.wait_for(lock, period, [this] { return stopping_; });
     }
   }
-  return {};
-}
+
+  Store& store_;
+  const std::string key_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
 
 /// The bytes sent so far and the model, as published.
 struct Published {
@@ -33,13 +62,8 @@ struct Published {
   std::vector<float> parameters;
 };
 
-Result<Published> get_model(Store& store, Round round, Rank rank, std::size_t dimension,
-                            Deadline deadline) {
-  const auto value = get_from(store, fmt::format("model/{}/{}", round, rank), rank, deadline);
-  if (!value.ok()) {
-    return value.status();
-  }
-  ByteReader in(*value);
+Result<Published> read_model(std::span<const std::byte> value, Rank rank, std::size_t dimension) {
+  ByteReader in(value);
   Published model;
   model.parameters.resize(dimension);
   model.bytes_sent = in.read<std::uint64_t>();
@@ -61,26 +85,81 @@ double squared_distance(std::span<const float> x, std::span<const float> y) {
 
 }  // namespace
 
-Status barrier(Store& store, std::string_view name, Rank rank, int nodes, Deadline deadline) {
+void Meetings::give_up(const Status& cause) {
+  ByteBuffer value;
+  value.write(static_cast<std::uint8_t>(cause.fault()));
+  value.write_string(std::string_view(cause.message()).substr(0, kMaxCause));
+  (void)store_.set(kGivenUp, value.bytes());  // without a store, the others see a lost peer
+}
+
+Status Meetings::given_up() {
+  const auto value = store_.get(kGivenUp, Deadline::after({}));
+  if (!value.ok()) {
+    return {};
+  }
+  ByteReader in(*value);
+  const auto fault = in.read<std::uint8_t>();
+  const std::string message = in.read_string(kMaxCause);
+  const bool sound = in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::io);
+  return sound ? Status(static_cast<Fault>(fault), printable(message))
+               : Status(Fault::malformed, "a node gave up and its reason cannot be read");
+}
+
+Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer,
+                                               std::chrono::milliseconds patience,
+                                               const std::string& pulse) {
+  auto deadline = Deadline::after(patience);
+  std::vector<std::byte> last;
+  while (true) {
+    auto value = store_.get(key, deadline.left() < kLook ? deadline : Deadline::after(kLook));
+    if (value.ok() || value.status().fault() != Fault::deadline) {
+      return value;
+    }
+    if (Status cause = given_up(); !cause.ok()) {
+      return cause;
+    }
+    if (!pulse.empty()) {
+      auto now = store_.get(pulse, Deadline::after({}));
+      if (now.ok() && *now != last) {
+        last = std::move(*now);
+        deadline = Deadline::after(patience);
+      }
+    }
+    if (deadline.expired()) {
+      return value.status().with_context(fmt::format("node {}: waiting for node {}", rank_, peer));
+    }
+  }
+}
+
+Status Meetings::await_all(std::string_view name) {
+  for (Rank peer = 1; peer < nodes_; ++peer) {
+    if (const auto value = await(fmt::format("{}/{}", name, peer), peer); !value.ok()) {
+      return value.status();
+    }
+  }
+  return {};
+}
+
+Status Meetings::barrier(std::string_view name) {
   const std::string go = fmt::format("{}/go", name);
   const std::string left = fmt::format("{}/left", name);
-  if (rank == 0) {
-    if (Status status = get_from_all(store, name, nodes, deadline); !status.ok()) {
+  if (rank_ == 0) {
+    if (Status status = await_all(name); !status.ok()) {
       return status;
     }
-    if (Status status = store.set(go, {}); !status.ok()) {
+    if (Status status = store_.set(go, {}); !status.ok()) {
       return status;
     }
-    return get_from_all(store, left, nodes, deadline);
+    return await_all(left);
   }
-  if (Status status = store.set(fmt::format("{}/{}", name, rank), {}); !status.ok()) {
+  if (Status status = store_.set(fmt::format("{}/{}", name, rank_), {}); !status.ok()) {
     return status;
   }
-  if (const auto value = get_from(store, go, 0, deadline); !value.ok()) {
+  if (const auto value = await(go, 0, patience_with_node_0()); !value.ok()) {
     return value.status();
   }
   // Node 0 may be gone as soon as it has seen this, so a lost answer is no fault.
-  (void)store.set(fmt::format("{}/{}", left, rank), {});
+  (void)store_.set(fmt::format("{}/{}", left, rank_), {});
   return {};
 }
 
@@ -89,16 +168,25 @@ Status Meetings::meet(Round round, std::span<const float> parameters, std::uint6
   ByteBuffer value;
   value.write(bytes_sent);
   value.write_span(parameters);
-  const std::string mine = fmt::format("model/{}/{}", round, rank_);
   const std::string done = fmt::format("model/{}/done", round);
-  if (Status status = store_.set(mine, value.bytes()); !status.ok()) {
+  const std::string pulse = fmt::format("model/{}/pulse", round);
+  if (Status status = store_.set(fmt::format("model/{}/{}", round, rank_), value.bytes());
+      !status.ok()) {
     return status;
   }
   if (rank_ != 0) {
-    const auto value_done = get_from(store_, done, 0, Deadline::after(2 * timeout_));
-    return value_done.status();
+    return await(done, 0, timeout_, pulse).status();
   }
-  const auto model = average(round, parameters.size(), visit);
+  const Pulse alive(store_, pulse, timeout_ / kBeats);
+  if (Status status = inspect_all(round, parameters.size(), inspect, visit); !status.ok()) {
+    return status;
+  }
+  return store_.set(done, {});
+}
+
+Status Meetings::inspect_all(Round round, std::size_t dimension, const Inspect& inspect,
+                             const Visit& visit) {
+  const auto model = average(round, dimension, visit);
   if (!model.ok()) {
     return model.status();
   }
@@ -108,16 +196,19 @@ Status Meetings::meet(Round round, std::span<const float> parameters, std::uint6
       return status;
     }
   }
-  return store_.set(done, {});
+  return {};
 }
 
 Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, const Visit& visit) {
-  const auto deadline = Deadline::after(timeout_);
+  const auto model_of = [&](Rank peer) -> Result<Published> {
+    const auto value = await(fmt::format("model/{}/{}", round, peer), peer);
+    return value.ok() ? read_model(*value, peer, dimension) : Result<Published>(value.status());
+  };
   AveragedModel result;
   std::vector<double> sum(dimension, 0.0);
   double bytes = 0;
   for (Rank peer = 0; peer < nodes_; ++peer) {
-    const auto model = get_model(store_, round, peer, dimension, deadline);
+    const auto model = model_of(peer);
     if (!model.ok()) {
       return model.status();
     }
@@ -132,7 +223,7 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
   }
   // The models are fetched twice rather than kept: n of them may not fit.
   for (Rank peer = 0; peer < nodes_; ++peer) {
-    const auto model = get_model(store_, round, peer, dimension, deadline);
+    const auto model = model_of(peer);
     if (!model.ok()) {
       return model.status();
     }
@@ -153,9 +244,8 @@ Result<std::vector<std::vector<std::byte>>> Meetings::gather(std::string_view na
   if (rank_ != 0) {
     return values;
   }
-  const auto deadline = Deadline::after(timeout_);
   for (Rank peer = 0; peer < nodes_; ++peer) {
-    auto one = get_from(store_, fmt::format("{}/{}", name, peer), peer, deadline);
+    auto one = await(fmt::format("{}/{}", name, peer), peer);
     if (!one.ok()) {
       return one.status();
     }
@@ -172,7 +262,7 @@ Result<std::vector<std::byte>> Meetings::broadcast(std::string_view name,
     }
     return std::vector<std::byte>(value.begin(), value.end());
   }
-  return get_from(store_, std::string(name), 0, Deadline::after(2 * timeout_));
+  return await(std::string(name), 0, patience_with_node_0());
 }
 
 }  // namespace sotto

@@ -1,9 +1,14 @@
 // How the nodes of a run meet outside the training traffic, through the store: barriers, and the
 // averaged model for evaluation. Nothing here is counted as sent.
 //
-// Every node of the run calls the same functions in the same order. One thread a node.
+// Every node of the run calls the same functions in the same order. A wait ends with a fault when
+// whom it is for stays away for the timeout, and at once when some node publishes why it gave up.
+// Faults name the node.
+//
+// Thread safety: one thread a node.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -17,10 +22,6 @@
 
 namespace sotto {
 
-/// Returns on every node after all have called it. `name` is used once a run. A node that does not
-/// come is named in Fault::deadline. Node 0 leaves last, so it may close the store afterwards.
-Status barrier(Store& store, std::string_view name, Rank rank, int nodes, Deadline deadline);
-
 /// Node 0's view of all models at one round.
 struct AveragedModel {
   std::vector<float> parameters;  ///< x̄, summed in double in rank order
@@ -28,16 +29,19 @@ struct AveragedModel {
   double bytes_per_node = 0;      ///< mean over nodes of what they had sent
 };
 
-/// The meetings of one run at which node 0 looks at all models.
 class Meetings {
  public:
   Meetings(Store& store, Rank rank, int nodes, std::chrono::milliseconds timeout)
       : store_(store), rank_(rank), nodes_(nodes), timeout_(timeout) {}
 
-  /// What node 0 does with the models; it may take its time within the timeout.
+  /// What node 0 does with the models; it may take as long as it likes.
   using Inspect = std::function<void(const AveragedModel&)>;
   /// Sees each node's model, in rank order.
   using Visit = std::function<void(Rank, std::span<const float>)>;
+
+  /// Returns on every node after all have called it. `name` is used once a run. Node 0 leaves last,
+  /// so it may close the store afterwards.
+  Status barrier(std::string_view name);
 
   /// Publishes this node's model. On node 0, calls `visit` for each and `inspect`; all nodes leave
   /// when that is done. Every round is met at most once.
@@ -50,7 +54,26 @@ class Meetings {
   /// Node 0's `value`, on every node. `name` is used once a run.
   Result<std::vector<std::byte>> broadcast(std::string_view name, std::span<const std::byte> value);
 
+  /// What `peer` publishes under `key`.
+  Result<std::vector<std::byte>> await(const std::string& key, Rank peer) {
+    return await(key, peer, timeout_);
+  }
+
+  /// Tells all nodes that this one gives up, and why; their waits end with the same fault.
+  void give_up(const Status& cause);
+  /// Why a node gave up; OK when none has.
+  Status given_up();
+
  private:
+  /// Waits for `patience` or, with `pulse`, for as long as the value of that key goes on changing.
+  Result<std::vector<std::byte>> await(const std::string& key, Rank peer,
+                                       std::chrono::milliseconds patience,
+                                       const std::string& pulse = {});
+  /// Node 0 may itself be waiting for somebody; then it is the one to say so.
+  std::chrono::milliseconds patience_with_node_0() const { return 2 * timeout_; }
+  Status await_all(std::string_view name);
+  Status inspect_all(Round round, std::size_t dimension, const Inspect& inspect,
+                     const Visit& visit);
   Result<AveragedModel> average(Round round, std::size_t dimension, const Visit& visit);
 
   Store& store_;

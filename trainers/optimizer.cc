@@ -161,26 +161,42 @@ Status Optimizer::named(const Status& status) const {
   return status.with_context(fmt::format("node {}", options_.rank));
 }
 
-Status Optimizer::compare_with_node_0(Deadline deadline) {
+Status Optimizer::agree() {
+  Meetings meetings(*options_.store, options_.rank, options_.nodes, options_.timeout);
+  if (Status status = compare_with_node_0(meetings); !status.ok()) {
+    if (status.fault() == Fault::unexpected) {
+      meetings.give_up(status);
+    }
+    return status;
+  }
+  Status status = meetings.barrier("agreed");
+  if (options_.rank == 0 && status.fault() == Fault::deadline) {
+    meetings.give_up(status);
+  }
+  return status;
+}
+
+Status Optimizer::compare_with_node_0(Meetings& meetings) const {
   ByteBuffer card;
   card.write_string(agreement());
   card.write_string(sha256_hex(std::as_bytes(std::span(parameters_))));
   if (options_.rank == 0) {
     return options_.store->set("hello", card.bytes());
   }
-  const auto shown = options_.store->get("hello", deadline);
+  const auto shown = meetings.await("hello", 0);
   if (!shown.ok()) {
-    return shown.status().with_context("waiting for node 0");
+    return shown.status();
   }
   ByteReader there(*shown);
   ByteReader here(card.bytes());
   const std::string difference =
       first_difference(here.read_string(kMaxAgreement), there.read_string(kMaxAgreement));
   if (!difference.empty()) {
-    return {Fault::unexpected, fmt::format("other settings than node 0: {}", difference)};
+    return named({Fault::unexpected, fmt::format("other settings than node 0: {}", difference)});
   }
   if (here.read_string(64) != there.read_string(64) || !there.finished()) {
-    return {Fault::unexpected, "other initial parameters than node 0: start all nodes from one x"};
+    return named(
+        {Fault::unexpected, "other initial parameters than node 0: start all nodes from one x"});
   }
   return {};
 }
@@ -189,7 +205,7 @@ Status Optimizer::connect() {
   if (driver_ || !status_.ok()) {
     return status_;
   }
-  if (status_ = named(compare_with_node_0(Deadline::after(options_.timeout))); !status_.ok()) {
+  if (status_ = agree(); !status_.ok()) {
     return status_;
   }
   TransportOptions transport;
@@ -252,8 +268,8 @@ Status Optimizer::finish() {
   if (Status status = drain(); !status.ok()) {
     return status;
   }
-  return status_ = named(barrier(*options_.store, "end", options_.rank, options_.nodes,
-                                 Deadline::after(options_.timeout)));
+  Meetings meetings(*options_.store, options_.rank, options_.nodes, options_.timeout);
+  return status_ = meetings.barrier("end");
 }
 
 void Optimizer::save(ByteBuffer& out) const {

@@ -29,6 +29,8 @@
 
 namespace sotto {
 
+class Meetings;
+
 struct OptimizerOptions {
   // What is computed; the same on every node.
   std::string algorithm = "dcd";
@@ -77,7 +79,8 @@ class Optimizer {
   // this node: later calls return the fault again.
 
   /// Meets the other nodes, compares settings and initial parameters with node 0's, and connects to
-  /// the neighbours. The first step does it when the caller did not.
+  /// the neighbours. When one differs all nodes say so at once. The first step does it when the
+  /// caller did not.
   Status connect();
   /// Optional: says that the gradient of the next step is about to be computed, so that algorithms
   /// which send the model itself (dpsgd) can send it meanwhile.
@@ -119,7 +122,9 @@ class Optimizer {
 
  private:
   Status named(const Status& status) const;
-  Status compare_with_node_0(Deadline deadline);
+  /// Compares with node 0, and waits until all nodes have done so.
+  Status agree();
+  Status compare_with_node_0(Meetings& meetings) const;
 
   OptimizerOptions options_;
   std::vector<std::string> warnings_;

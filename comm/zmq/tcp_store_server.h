@@ -25,7 +25,8 @@ namespace sotto::internal {
 
 class TcpStoreServer {
  public:
-  static constexpr std::chrono::seconds kFarewell{5};
+  /// Long enough for answers under way; a client that hangs is not worth more.
+  static constexpr std::chrono::seconds kFarewell{1};
 
   /// Throws zmq::error_t when the address cannot be bound.
   explicit TcpStoreServer(const std::string& endpoint);

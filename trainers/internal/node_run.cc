@@ -82,7 +82,23 @@ Result<RunResult> NodeRun::run() {
     status = one_round();
   }
   wall_.pause();
-  return status.ok() ? conclude() : Result<RunResult>(status);
+  if (!status.ok()) {
+    return explain(status);
+  }
+  auto result = conclude();
+  return result.ok() ? result : Result<RunResult>(explain(result.status()));
+}
+
+Status NodeRun::explain(const Status& fault) {
+  const bool of_others = fault.fault() == Fault::peer_lost || fault.fault() == Fault::deadline;
+  if (of_others) {
+    Status cause = meetings_.given_up();
+    return cause.ok() ? fault : cause;
+  }
+  if (fault.message() != kStopped) {
+    meetings_.give_up(fault);
+  }
+  return fault;
 }
 
 bool NodeRun::due(Round every) const {

@@ -22,6 +22,8 @@ class NodeRun {
   Result<RunResult> run();
 
  private:
+  /// Tells the others why this node ends, or learns from them why it must.
+  Status explain(const Status& fault);
   Status one_round();
   Status evaluate(bool last);
   void take_row(Rank rank, std::span<const float> parameters);

@@ -1,0 +1,78 @@
+#include <sotto/trainers/meeting.h>
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "trainers/nodes.h"
+#include "trainers/scratch.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kNodes = 3;
+constexpr float kModel[] = {1, 2};
+
+Status meet(Store& store, Rank rank, std::chrono::milliseconds timeout,
+            const Meetings::Inspect& inspect) {
+  return Meetings(store, rank, kNodes, timeout).meet(4, kModel, 10, inspect);
+}
+
+}  // namespace
+
+TEST_CASE("a look at the models that outlasts every deadline kills no healthy run") {
+  const auto store = make_memory_store();
+  constexpr auto kTimeout = 500ms;
+  const auto statuses = play(kNodes, [&](Rank rank) {
+    return meet(*store, rank, kTimeout, [&](const AveragedModel& model) {
+      CHECK(model.bytes_per_node == 10);
+      (void)store->get("nothing", Deadline::after(4 * kTimeout));
+    });
+  });
+  for (const Status& status : statuses) {
+    CHECK_MESSAGE(status.ok(), status.message());
+  }
+  CHECK_FALSE(store->get("model/4/pulse", Deadline::after(0s)).ok());
+}
+
+TEST_CASE("a node 0 that dies while it looks at the models is noticed") {
+  const auto store = make_memory_store();
+  // Its last sign of life.
+  REQUIRE(store->set("model/4/pulse", std::as_bytes(std::span(kModel))).ok());
+  const Status status = meet(*store, 1, 50ms, nullptr);
+  CHECK(status.fault() == Fault::deadline);
+  CHECK(status.message().starts_with("node 1: waiting for node 0"));
+}
+
+TEST_CASE("a node that does not come is named, and one that gives up ends all waits") {
+  const auto store = make_memory_store();
+  const Status late = Meetings(*store, 0, kNodes, 50ms).barrier("here");
+  CHECK(late.fault() == Fault::deadline);
+  CHECK(late.message().starts_with("node 0: waiting for node 1"));
+
+  const Status cause(Fault::non_finite, "node 2: a NaN\x1B");
+  const auto statuses = play(kNodes, [&](Rank rank) -> Status {
+    Meetings meetings(*store, rank, kNodes, 1h);
+    if (rank == 2) {
+      meetings.give_up(cause);
+      return cause;
+    }
+    return rank == 0 ? meetings.barrier("there") : meetings.await("nothing", 2).status();
+  });
+  for (const Rank rank : {0, 1}) {
+    CHECK(statuses[static_cast<std::size_t>(rank)].fault() == Fault::non_finite);
+    CHECK(statuses[static_cast<std::size_t>(rank)].message() == "node 2: a NaN\\x1b");
+  }
+}
+
+TEST_CASE("a reason that cannot be read is told as such") {
+  for (const std::string& value : {std::string(), std::string(1, '\0'), std::string(1, '\x7F'),
+                                   std::string(5, '\1'), std::string("\2\0\0\0\0x", 6)}) {
+    const auto store = make_memory_store();
+    REQUIRE(store->set("given-up", std::as_bytes(std::span(value))).ok());
+    CHECK(Meetings(*store, 1, 2, 1h).given_up().fault() == Fault::malformed);
+  }
+}
