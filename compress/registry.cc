@@ -11,6 +11,7 @@
 #include <sotto/compress/grid.h>
 #include <sotto/compress/half.h>
 #include <sotto/compress/none.h>
+#include <sotto/compress/outlier.h>
 #include <sotto/compress/quant.h>
 #include <sotto/compress/randk.h>
 #include <sotto/compress/sign.h>
@@ -53,6 +54,10 @@ constexpr Family kFamilies[] = {
       "scale=unbiased: unbiased, α² = 1/KEEP − 1; scale=none: contraction, δ = KEEP", "randk:0.1",
       kRandkWireId},
      internal::build_randk},
+    {{"outlier", "outlier:B[,chunk=N][,k=SIGMAS]",
+      "B bits (2 … 8) with a fitted scale a chunk; what lies beyond k σ travels exactly",
+      "contraction", "outlier:4", kOutlierWireId},
+     internal::build_outlier},
 };
 
 constexpr auto kInfos = [] {

@@ -3,6 +3,7 @@
 #include <sotto/compress/grid.h>
 #include <sotto/compress/half.h>
 #include <sotto/compress/none.h>
+#include <sotto/compress/outlier.h>
 #include <sotto/compress/quant.h>
 #include <sotto/compress/randk.h>
 #include <sotto/compress/sign.h>
@@ -60,6 +61,14 @@ std::unique_ptr<Compressor> build_randk(SpecReader& spec, ContractKind need, con
                                .value_or(need == ContractKind::contraction ? 1 : 0);
   options.scale = form == 0 ? RandkScale::unbiased : RandkScale::none;
   return make_randk(options);
+}
+
+std::unique_ptr<Compressor> build_outlier(SpecReader& spec, ContractKind /*need*/, const Ops& ops) {
+  OutlierOptions options;
+  options.bits = spec.take_integer("B", 2, 8);
+  options.chunk = spec.chunk().value_or(default_outlier_chunk(options.bits));
+  options.k = spec.number("k").value_or(options.k);
+  return make_outlier(options, ops);
 }
 
 }  // namespace sotto::internal

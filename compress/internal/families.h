@@ -23,5 +23,6 @@ std::unique_ptr<Compressor> build_grid(SpecReader& spec, ContractKind need, cons
 std::unique_ptr<Compressor> build_sign(SpecReader& spec, ContractKind need, const Ops& ops);
 std::unique_ptr<Compressor> build_topk(SpecReader& spec, ContractKind need, const Ops& ops);
 std::unique_ptr<Compressor> build_randk(SpecReader& spec, ContractKind need, const Ops& ops);
+std::unique_ptr<Compressor> build_outlier(SpecReader& spec, ContractKind need, const Ops& ops);
 
 }  // namespace sotto::internal

@@ -109,6 +109,15 @@ std::optional<std::string_view> SpecReader::take_parameter(std::string_view name
   return std::nullopt;
 }
 
+std::optional<double> SpecReader::number(std::string_view parameter) {
+  const auto text = take_parameter(parameter);
+  const auto value = text ? parse<double>(*text) : std::nullopt;
+  if (text && !value) {
+    reject(parameter, *text, "a number would do");
+  }
+  return value;
+}
+
 std::optional<std::size_t> SpecReader::chunk() {
   const auto text = take_parameter("chunk");
   if (!text) {

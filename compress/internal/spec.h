@@ -27,6 +27,8 @@ class SpecReader {
   double take_double(std::string_view label, std::string_view wanted);
   float take_float(std::string_view label, std::string_view wanted);
 
+  /// A named parameter's decimal number, if it is given; the caller judges its range.
+  std::optional<double> number(std::string_view parameter);
   /// `chunk=N`, 0 … 2^32 − 1, if it is given.
   std::optional<std::size_t> chunk();
   /// The index of a named parameter's value among `choices`, if it is given.

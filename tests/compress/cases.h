@@ -35,6 +35,9 @@ inline const std::vector<FamilyCases>& family_cases() {
        {"randk:0.01", "randk:0.1", "randk:0.6", "randk:1", "randk:0.1,scale=none",
         "randk:0.9,scale=none"}},
       {"sign", {"sign", "sign,chunk=0", "sign,chunk=1", "sign,chunk=100", "sign,scale=l2"}},
+      {"outlier",
+       {"outlier:2", "outlier:3,chunk=64", "outlier:4", "outlier:5,chunk=7,k=1",
+        "outlier:8,chunk=0,k=0.5", "outlier:8,chunk=100", "outlier:6,k=1e30"}},
       {"topk", {"topk:0.001", "topk:0.01", "topk:0.1", "topk:0.5", "topk:0.99", "topk:1"}},
   };
   return cases;

@@ -50,6 +50,7 @@ TEST_CASE("a specification is printed with all its parameters") {
   CHECK(make_compressor("grid:4:0.1")->spec() == "grid:4:0.1");
   CHECK(make_compressor("randk:0.05")->spec() == "randk:0.05,scale=unbiased");
   CHECK(make_compressor("topk:1e-3")->spec() == "topk:0.001");
+  CHECK(make_compressor("outlier:4")->spec() == "outlier:4,chunk=1024,k=3");
 }
 
 TEST_CASE("what is needed decides the form only where the specification does not") {
@@ -142,6 +143,15 @@ TEST_CASE("nothing half understood is built") {
                            "randk:0",
                            "randk:2",
                            "randk:0.1,scale=mean",
+                           "outlier",
+                           "outlier:1",
+                           "outlier:9",
+                           "outlier:4,k=0",
+                           "outlier:4,k=-3",
+                           "outlier:4,k=nan",
+                           "outlier:4,k=inf",
+                           "outlier:4,k=",
+                           "outlier:4,chunk=-1",
                            "topk:0.1:2"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(make_compressor(spec), Error);

@@ -68,3 +68,10 @@ TEST_CASE("sign scales survive the ends of float32") {
     }
   }
 }
+
+TEST_CASE("outlier cuts a grid that would reach beyond float32 and counts what lies outside") {
+  const auto got = round_trip("outlier:2,chunk=0,k=10", {3e38F, -3e38F, 1e37F});
+  CHECK(got.saturated == 2);
+  CHECK(all_finite(got.values));
+  CHECK(round_trip("outlier:4,chunk=0,k=0.5", {3e38F, -3e38F, 1e37F}).saturated == 0);
+}

@@ -26,9 +26,9 @@ std::string joined(std::string text) {
 }  // namespace
 
 TEST_CASE("wire ids never change") {
-  const std::vector<std::pair<std::string_view, int>> ids = {{"none", 1},  {"fp16", 2}, {"bf16", 3},
-                                                             {"quant", 4}, {"grid", 5}, {"sign", 6},
-                                                             {"topk", 7},  {"randk", 8}};
+  const std::vector<std::pair<std::string_view, int>> ids = {
+      {"none", 1}, {"fp16", 2}, {"bf16", 3},  {"quant", 4},   {"grid", 5},
+      {"sign", 6}, {"topk", 7}, {"randk", 8}, {"outlier", 10}};
   for (const auto& [name, id] : ids) {
     const auto found = std::ranges::find(compressors(), name, &CompressorInfo::name);
     REQUIRE(found != compressors().end());
@@ -75,4 +75,12 @@ TEST_CASE("randk: count, selection key, values") {
   // The selection is pinned too, here elements 3 and 1: both sides must walk the same permutation.
   CHECK(hex("randk:0.5,scale=none", {1, 2, 3, 4}) ==
         joined("02000000 16118997a25c31b9 00008040 00000040"));
+}
+
+TEST_CASE("outlier: bits, chunk, count, parameter, scales, codes, values, gaps") {
+  // σ = √(38/4), so −6 lies beyond 1.5 σ; the others are 1, 1 and 0 in steps of 1: codes 3 2 2 3
+  // with 2 for the outlier give the planes 1001 and 1111. Index 1 of 4: p = 1 is bounded by 3 bits,
+  // gap 1 stands as 0 1.
+  CHECK(hex("outlier:2,chunk=0,k=1.5", {1, -6, 0, 1}) ==
+        joined("02 00000000 01000000 01 0000803f 09 0f 0000c0c0 02"));
 }

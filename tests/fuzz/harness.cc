@@ -37,6 +37,7 @@ const std::vector<Family>& families() {
       {"sign", {"sign", "sign,chunk=0", "sign,chunk=10", "sign,chunk=64"}},
       {"topk", {"topk:0.1", "topk:0.001", "topk:0.5", "topk:1"}},
       {"randk", {"randk:0.1", "randk:0.001", "randk:1"}},
+      {"outlier", {"outlier:4,chunk=64", "outlier:2,k=1", "outlier:8,chunk=0,k=0.5"}},
   };
   return families;
 }
@@ -173,7 +174,7 @@ std::span<const Target> targets() {
       {"fp16", decode},      {"bf16", decode},
       {"quant", decode},     {"grid", decode},
       {"sign", decode},      {"topk", decode},
-      {"randk", decode},
+      {"randk", decode},     {"outlier", decode},
   };
   return kTargets;
 }
