@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 
@@ -218,7 +219,10 @@ FileGraph parse_graph(std::string_view text, std::string_view source, int nodes)
 std::string read_graph_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    refuse("topology file", path, "it cannot be opened for reading");
+    refuse("topology file", path,
+           std::filesystem::exists(path)
+               ? "it cannot be opened for reading"
+               : "there is no such file; its first line would be from,to,weight or from,to");
   }
   std::string text;
   std::array<char, 1 << 16> block{};
