@@ -36,11 +36,15 @@ CLI::Validator number() {
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
   OptionGroup group(command, "Options");
-  group
-      .option("--json", options.json, "FILE",
-              "Write the result as JSON to FILE; - or nothing is standard output")
-      .expected(0, 1)
-      ->default_str("-");
+  const auto set_json = [&options](const CLI::results_t& values) {
+    options.json = values.empty() || values.front().empty() ? "-" : values.front();
+    return true;
+  };
+  command
+      .add_option("--json", set_json,
+                  "Write the result as JSON to FILE; - or nothing is standard output")
+      ->type_name("[FILE]")
+      ->expected(0, 1);
   group.flag("--quiet", options.quiet, "Print nothing but errors");
   group.count("--seed", options.seed, "S", "Seed of everything random", ~std::uint64_t{0});
   group.option("--config", options.config, "FILE.toml",

@@ -178,12 +178,15 @@ int run(const CompareOptions& options) {
   check_writable("--html", options.html);
   const Output output(options.shared.common);
   std::vector<ComparedRun> runs = make_plans(options);
+  const bool quiet = options.shared.common.quiet;
   for (const ComparedRun& run : runs) {
     for (const std::string& warning : run.plan.warnings) {
-      fmt::print(stderr, "sotto: warning: {}: {}\n", run.words, warning);
+      if (!quiet) {
+        fmt::print(stderr, "sotto: warning: {}: {}\n", run.words, warning);
+      }
     }
   }
-  run_all(runs, output, options.shared.common.quiet);
+  run_all(runs, output, quiet);
   output.line("");
   show(runs, output);
   const Json result = to_json(runs);

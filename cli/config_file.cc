@@ -33,7 +33,8 @@ toml::table read_table(const std::string& path) {
     return toml::parse_file(path);
   } catch (const toml::parse_error& error) {
     if (!error.source().begin) {
-      refuse("--config", path, "the file cannot be read");
+      refuse("--config", path,
+             std::filesystem::exists(path) ? "the file cannot be read" : "there is no such file");
     }
     throw Error(fmt::format("{}: not TOML: {}", place(path, error.source()), error.description()));
   }

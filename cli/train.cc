@@ -32,7 +32,7 @@ int run(const TrainOptions& options) {
   }
   const Output output(common);
   TrainReport report(output, common.quiet, plan.run.rounds);
-  if (plan.reports()) {
+  if (!common.quiet) {
     for (const std::string& warning : plan.warnings) {
       fmt::print(stderr, "sotto: warning: {}\n", warning);
     }

@@ -12,7 +12,7 @@ void add_task_options(CLI::App& command, TrainOptions& o) {
   group.option("--task", o.task, "SPEC", "digits, or data of your own; see `sotto list`");
   group.option("--model", o.model, "SPEC",
                "softmax, mlp:H1,H2,…, cnn; by default what fits the task");
-  group.count("--batch", o.batch, "N", "Examples a round and node");
+  group.count("--batch", o.batch, "N", "Examples a round and node; by default 32");
   group.option("--partition", o.partition, "SPEC", "iid, dirichlet:ALPHA or label");
   group.option("--init", o.init, "FILE.csv", "Start from the first row of this file of parameters");
 }

@@ -20,7 +20,7 @@ struct TrainOptions {
   std::string task = "digits";
   std::string model;
   std::string partition = "iid";
-  std::size_t batch = 32;
+  std::optional<std::size_t> batch;
 
   std::optional<int> nodes;
   std::string transport;

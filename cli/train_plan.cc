@@ -96,7 +96,7 @@ Round count_rounds(const TrainOptions& o, Round per_epoch) {
   const double epochs = *o.epochs;
   const double rounds = std::ceil(epochs * static_cast<double>(per_epoch));
   if (!(rounds >= 1 && rounds <= kMaxRounds)) {
-    refuse("--epochs", fmt::to_string(epochs), "a positive number is needed");
+    refuse("--epochs", fmt::to_string(epochs), "it must come to 1 … 10^15 rounds");
   }
   return static_cast<Round>(rounds);
 }
@@ -211,6 +211,18 @@ void rehearse(TrainPlan& plan, const ParameterLayout& layout) {
   plan.warnings = optimizer.warnings();
 }
 
+/// Settings that do nothing in this run, though they would in another.
+void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) {
+  if (o.batch && data.quadratic) {
+    plan.warnings.push_back(
+        fmt::format("--batch does nothing here: {} has exact gradients", data.spec));
+  }
+  if (o.bind != TrainOptions().bind && !transport_info(plan.run.optimizer.transport).processes) {
+    plan.warnings.push_back(
+        fmt::format("--bind does nothing here: {} listens nowhere", plan.run.optimizer.transport));
+  }
+}
+
 Json config_of(const TrainOptions& o, const TrainPlan& plan) {
   const RunOptions& run = plan.run;
   const OptimizerOptions& used = run.optimizer;
@@ -273,7 +285,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   TaskOptions task;
   task.model = options.model;
   task.partition = options.partition;
-  task.batch = options.batch;
+  task.batch = options.batch.value_or(task.batch);
   task.nodes = nodes;
   task.seed = options.common.seed;
   plan.tasks = std::make_shared<const TaskFactory>(data, task);
@@ -292,6 +304,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
   check_transport(plan.run.optimizer, plan.launched);
   rehearse(plan, sample->layout());
+  warn_of_idle(options, *data, plan);
   plan.config = config_of(options, plan);
   return plan;
 }

@@ -53,8 +53,8 @@ std::string explain_unknown(const Place& place, const std::string& word) {
                        nearest(name, options_of(*place.app)).empty() ? ";" : "", place.name);
   }
   if (commands.empty()) {
-    return fmt::format("{}: `{}` takes no such word; `{} --help` shows what it takes", word,
-                       place.name, place.name);
+    return fmt::format("'{0}': `{1}` takes no such word; `{1} --help` shows what it takes", word,
+                       place.name);
   }
   const std::string near = did_you_mean(word, commands);
   return fmt::format("{}: there is no such command{}{} there are {}", word, near,

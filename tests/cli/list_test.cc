@@ -43,7 +43,7 @@ TEST_CASE("a wrong command line is named, with what may have been meant") {
       {{"bench", "codek"}, "codek: there is no such command; did you mean codec?"},
       {{"list", "--jsn", "-"}, "--jsn: `sotto list` has no such option; did you mean --json?"},
       {{"list", "--colour"}, "--colour: `sotto list` has no such option;"},
-      {{"list", "extra"}, "extra: `sotto list` takes no such word"},
+      {{"list", "extra"}, "'extra': `sotto list` takes no such word"},
       {{"train", "--algoritm=choco"},
        "--algoritm: `sotto train` has no such option; did you mean --algorithm?"},
       {{"train", "--lr"}, "--lr: a value is missing; write --lr GAMMA"},

@@ -254,6 +254,21 @@ TEST_CASE("a start may be written with signs and tiny numbers") {
   }
 }
 
+TEST_CASE("what does nothing in a run is said, unless it is to be quiet") {
+  const Scratch scratch;
+  const auto problem =
+      scratch.write("p.json", R"({"start": [0], "nodes": [{"h": [1], "c": [0]}]})");
+  Arguments words = {"train",    "--task", "quadratic:" + problem.string(),
+                     "--rounds", "1",      "--batch",
+                     "4",        "--bind", "127.0.0.2"};
+  const auto ended = run(words);
+  CHECK(ended.status == 0);
+  CHECK(contains(ended.err, "warning: --batch does nothing here"));
+  CHECK(contains(ended.err, "warning: --bind does nothing here"));
+  words.push_back("--quiet");
+  CHECK(run(words).err.empty());
+}
+
 TEST_CASE("one of a thing is not called several") {
   const auto ended = run({"train", "--task", "digits,train=320,test=100", "--model", "softmax",
                           "--rounds", "1", "--nodes", "1"});
