@@ -57,7 +57,9 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return name.empty() ? "" : fmt::format("; did you mean {}?", name);
 }
 
-std::string_view family(std::string_view spec) { return spec.substr(0, spec.find_first_of(":,")); }
+std::string_view family(std::string_view spec) {
+  return spec.substr(0, spec.find_first_of(":,; "));
+}
 
 void refuse_mistyped(std::string_view option, std::string_view spec,
                      const std::vector<std::string>& names) {

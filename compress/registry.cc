@@ -12,6 +12,7 @@
 #include <sotto/compress/half.h>
 #include <sotto/compress/none.h>
 #include <sotto/compress/outlier.h>
+#include <sotto/compress/per_tensor.h>
 #include <sotto/compress/quant.h>
 #include <sotto/compress/randk.h>
 #include <sotto/compress/sign.h>
@@ -24,7 +25,7 @@ namespace {
 
 struct Family {
   CompressorInfo info;
-  internal::Builder build;
+  internal::Builder build;  ///< null: the specification has another form
 };
 
 constexpr Family kFamilies[] = {
@@ -58,6 +59,10 @@ constexpr Family kFamilies[] = {
       "B bits (2 … 8) with a fitted scale a chunk; what lies beyond k σ travels exactly",
       "contraction", "outlier:4", kOutlierWireId},
      internal::build_outlier},
+    {{"per_tensor", "SPEC; SELECTOR=SPEC[; …]",
+      "a compressor for every tensor; SELECTOR is a name with * and ?, 1d, or under:ELEMENTS",
+      "the worst of its parts", "quant:4; 1d=none", kPerTensorWireId},
+     nullptr},
 };
 
 constexpr auto kInfos = [] {
@@ -73,11 +78,14 @@ constexpr auto kInfos = [] {
 std::span<const CompressorInfo> compressors() { return kInfos; }
 
 std::unique_ptr<Compressor> make_compressor(std::string_view spec, ContractKind need,
-                                            const Ops& ops) {
+                                            const Ops& ops, const ParameterLayout& layout) {
+  if (is_per_tensor(spec)) {
+    return make_per_tensor(spec, need, ops, layout);
+  }
   internal::SpecReader reader(spec);
   std::vector<std::string_view> synopses;
   for (const Family& family : kFamilies) {
-    if (family.info.name == reader.name()) {
+    if (family.info.name == reader.name() && family.build != nullptr) {
       auto compressor = family.build(reader, need, ops);
       reader.finish();
       return compressor;

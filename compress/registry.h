@@ -1,4 +1,7 @@
 // Compressors by name: `quant:4,chunk=512` → an object. Pure functions; thread-safe.
+//
+// Specifications: `NAME[:ARGUMENT…][,parameter=value…]`, or one such as a default and rules for
+// some tensors, `quant:4; *.bias=none; 1d=fp16; under:1024=none` (per_tensor.h).
 #pragma once
 
 #include <memory>
@@ -6,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include <sotto/base/parameter_layout.h>
 #include <sotto/compress/compressor.h>
 
 namespace sotto {
@@ -23,7 +27,8 @@ struct CompressorInfo {
 /// All families, in a fixed order.
 std::span<const CompressorInfo> compressors();
 
-/// Builds the compressor that `spec` names: `NAME[:ARGUMENT…][,parameter=value…]`.
+/// Builds the compressor that `spec` names. `layout` describes the vectors that it will get, for
+/// rules by tensor; empty: nothing is known of them.
 ///
 /// Some families have two forms, an unbiased one and a contraction (quant rounds stochastically or
 /// to the nearest; randk scales by d/k or not). A parameter of the spec chooses; where it does not,
@@ -31,7 +36,8 @@ std::span<const CompressorInfo> compressors();
 /// Throws Error naming the parameter, the value and what would do.
 std::unique_ptr<Compressor> make_compressor(std::string_view spec,
                                             ContractKind need = ContractKind::any,
-                                            const Ops& ops = host_ops());
+                                            const Ops& ops = host_ops(),
+                                            const ParameterLayout& layout = {});
 
 /// √(E‖C(x) − x‖² / ‖x‖²), measured on Gaussian x of `elements` elements, `samples` times.
 /// Deterministic in seed. The typical figure beside Contract's worst case.

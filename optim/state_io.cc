@@ -31,7 +31,7 @@ Status read_floats(ByteReader& in, std::string_view what, std::span<float> value
 }
 
 Status expect_name(ByteReader& in, std::string_view what, std::string_view name) {
-  constexpr std::size_t kLongestName = 256;
+  constexpr std::size_t kLongestName = 4096;  // a specification has a rule a tensor at most
   const std::string found = in.read_string(kLongestName);
   if (in.failed() || found != name) {
     return {Fault::malformed,

@@ -91,7 +91,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters, Para
   if (options_.compressor.empty()) {
     options_.compressor = info.default_compressor;
   }
-  auto compressor = make_compressor(options_.compressor, info.contract);
+  auto compressor = make_compressor(options_.compressor, info.contract, host_ops(), layout_);
   options_.compressor = compressor->spec();
   if (info.consensus_stepsize && !options_.consensus_stepsize) {
     const double eta =

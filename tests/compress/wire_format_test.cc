@@ -27,8 +27,8 @@ std::string joined(std::string text) {
 
 TEST_CASE("wire ids never change") {
   const std::vector<std::pair<std::string_view, int>> ids = {
-      {"none", 1}, {"fp16", 2}, {"bf16", 3},  {"quant", 4},   {"grid", 5},
-      {"sign", 6}, {"topk", 7}, {"randk", 8}, {"outlier", 10}};
+      {"none", 1}, {"fp16", 2}, {"bf16", 3},  {"quant", 4},    {"grid", 5},
+      {"sign", 6}, {"topk", 7}, {"randk", 8}, {"outlier", 10}, {"per_tensor", 11}};
   for (const auto& [name, id] : ids) {
     const auto found = std::ranges::find(compressors(), name, &CompressorInfo::name);
     REQUIRE(found != compressors().end());
@@ -83,4 +83,16 @@ TEST_CASE("outlier: bits, chunk, count, parameter, scales, codes, values, gaps")
   // gap 1 stands as 0 1.
   CHECK(hex("outlier:2,chunk=0,k=1.5", {1, -6, 0, 1}) ==
         joined("02 00000000 01000000 01 0000803f 09 0f 0000c0c0 02"));
+}
+
+TEST_CASE("per_tensor: length and encoding of each tensor") {
+  ParameterLayout layout;
+  append_block(layout, "a", {1, 2});
+  append_block(layout, "b", {1});
+  const auto compressor = make_compressor("fp16; 1d=none", ContractKind::any, host_ops(), layout);
+  std::string text;
+  for (const std::byte byte : encoded(*compressor, std::vector<float>{1, -2, 1}, key_of(0))) {
+    text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  }
+  CHECK(text == joined("04000000 003c00c0 04000000 0000803f"));
 }

@@ -37,9 +37,20 @@ const std::vector<Family>& families() {
       {"sign", {"sign", "sign,chunk=0", "sign,chunk=10", "sign,chunk=64"}},
       {"topk", {"topk:0.1", "topk:0.001", "topk:0.5", "topk:1"}},
       {"randk", {"randk:0.1", "randk:0.001", "randk:1"}},
+      {"per_tensor",
+       {"quant:4; 1d=none", "sign; *.w=topk:0.1; under:20=fp16", "none; a.*=randk:0.1"}},
       {"outlier", {"outlier:4,chunk=64", "outlier:2,k=1", "outlier:8,chunk=0,k=0.5"}},
   };
   return families;
+}
+
+/// A matrix, a bias and the rest, as far as the elements go.
+sotto::ParameterLayout tensors(std::size_t elements) {
+  sotto::ParameterLayout layout;
+  append_block(layout, "a.w", {elements / 8, 5});
+  append_block(layout, "a.b", {std::min<std::size_t>(elements - dimension_of(layout), 9)});
+  append_block(layout, "rest.w", {elements - dimension_of(layout), 1});
+  return layout;
 }
 
 bool all_finite(std::span<const float> x) {
@@ -62,7 +73,7 @@ void decode(std::string_view family, std::span<const std::byte> input) {
   const std::size_t elements = in.read<std::uint16_t>() % (kMaxElements + 1);
   const bool fit = in.read<std::uint8_t>() % 2 == 1;
   const auto rest = in.take(in.remaining());
-  const auto compressor = sotto::make_compressor(specs[variant % specs.size()]);
+  const auto compressor = make(specs[variant % specs.size()], elements);
   // A buffer of just this length, so that the sanitizer sees a read beyond it.
   std::vector<std::byte> payload(rest.begin(), rest.end());
   if (fit) {
@@ -88,8 +99,8 @@ void encode(std::string_view /*name*/, std::span<const std::byte> input) {
   variant /= 2;
   const Family& family = families()[variant % families().size()];
   variant /= families().size();
-  const auto compressor = sotto::make_compressor(family.specs[variant % family.specs.size()], form);
   std::vector<float> x(std::min(in.remaining() / sizeof(float), kMaxElements));
+  const auto compressor = make(family.specs[variant % family.specs.size()], x.size(), form);
   in.read_into(std::span(x));
   std::ranges::replace_if(
       x, [](float value) { return !std::isfinite(value); }, 1e38F);
@@ -166,15 +177,21 @@ void frame(std::string_view /*name*/, std::span<const std::byte> input) {
 
 }  // namespace
 
+std::unique_ptr<sotto::Compressor> make(std::string_view spec, std::size_t elements,
+                                        sotto::ContractKind form) {
+  return sotto::make_compressor(spec, form, sotto::host_ops(), tensors(elements));
+}
+
 std::span<const Target> targets() {
   static constexpr Target kTargets[] = {
-      {"graph", read_graph}, {"topology", name_topology},
-      {"frame", frame},      {"spec", parse_spec},
-      {"encode", encode},    {"none", decode},
-      {"fp16", decode},      {"bf16", decode},
-      {"quant", decode},     {"grid", decode},
-      {"sign", decode},      {"topk", decode},
-      {"randk", decode},     {"outlier", decode},
+      {"graph", read_graph},  {"topology", name_topology},
+      {"frame", frame},       {"spec", parse_spec},
+      {"encode", encode},     {"none", decode},
+      {"fp16", decode},       {"bf16", decode},
+      {"quant", decode},      {"grid", decode},
+      {"sign", decode},       {"topk", decode},
+      {"randk", decode},      {"outlier", decode},
+      {"per_tensor", decode},
   };
   return kTargets;
 }

@@ -9,10 +9,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <sotto/compress/registry.h>
 
 namespace sotto_fuzz {
 
@@ -25,6 +28,10 @@ std::span<const Target> targets();
 
 /// The specifications that the target of a family tries, in the order of `variant`.
 std::vector<std::string> specs_of(std::string_view family);
+
+/// The compressor of `elements` elements, which are a few tensors.
+std::unique_ptr<sotto::Compressor> make(std::string_view spec, std::size_t elements,
+                                        sotto::ContractKind form = sotto::ContractKind::any);
 
 /// Elements that a payload's target decodes at most.
 inline constexpr std::size_t kMaxElements = 1024;

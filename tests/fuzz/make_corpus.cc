@@ -37,7 +37,7 @@ void write_payloads(const fs::path& root, std::string_view family) {
   const auto specs = sotto_fuzz::specs_of(family);
   for (std::size_t variant = 0; variant < specs.size(); ++variant) {
     for (const std::uint16_t elements : {std::uint16_t{1}, std::uint16_t{150}}) {
-      const auto compressor = sotto::make_compressor(specs[variant]);
+      const auto compressor = sotto_fuzz::make(specs[variant], elements);
       std::vector<std::byte> payload(compressor->max_bytes(elements));
       payload.resize(compressor->encode(example(elements), {.seed = 1}, payload));
       sotto::ByteBuffer input;
