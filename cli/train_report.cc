@@ -69,6 +69,10 @@ void TrainReport::summary(const RunResult& result) {
     output_.line(fmt::format("{} values did not fit the compressor's range and were clamped",
                              result.counters.saturated));
   }
+  if (result.counters.drifted > 0) {
+    output_.line(fmt::format("{} of neighbours had drifted and were replaced",
+                             counted(result.counters.drifted, "replica")));
+  }
 }
 
 void TrainReport::draw_bar(Round done) {
@@ -120,7 +124,9 @@ Json train_json(const RunResult& result, const Json& config) {
             {"encode_s", result.time.encode_s},
             {"wait_s", result.time.wait_s}}},
           {"counters",
-           {{"saturated", result.counters.saturated}, {"bad_frames", result.counters.bad_frames}}},
+           {{"saturated", result.counters.saturated},
+            {"bad_frames", result.counters.bad_frames},
+            {"drifted", result.counters.drifted}}},
           {"parameters_sha256", result.parameters_sha256}};
 }
 

@@ -75,6 +75,7 @@ void ReplicaExchange::hold(std::span<const Edge> edges) {
     auto at = find(edges[k].peer);
     if (at == pool_.end()) {
       at = find(Replica::kNobody);
+      check(at != pool_.end(), "there are replicas for the largest degree");
       at->peer = edges[k].peer;
       at->state = node_.round() == 0 ? ReplicaState::good : ReplicaState::awaited;
     }

@@ -47,9 +47,9 @@ constexpr std::array kInfos = {
                  "At most K peers a round, in turn, and the exact average after one period, for "
                  "any count (base-(K+1) graphs, Takezawa et al. 2023, arXiv:2305.11420).",
                  "any", "base:2", false, true},
-    TopologyInfo{"matching", "matching[:ROUNDS]",
-                 "Random pairs that average, other ones each round, for ROUNDS rounds (64), and "
-                 "again.",
+    TopologyInfo{"matching", "matching[:COUNT[xSTAY]]",
+                 "Random pairs that average, COUNT matchings (64) in turn, each for STAY rounds "
+                 "(1).",
                  "any", "matching", false, true},
     TopologyInfo{"regular", "regular:K", "A random connected graph of equal degrees K.",
                  "above K, and even for odd K", "regular:3"},

@@ -29,7 +29,7 @@ struct TopologyOptions {
   std::optional<Weighting> weighting = std::nullopt;
   /// Replace W by (I + W) / 2.
   bool lazy = false;
-  /// Seed of random graphs; matchings are drawn by (seed, round).
+  /// Seed of random graphs; matchings are drawn by (seed, number).
   std::uint64_t seed = 0;
 };
 

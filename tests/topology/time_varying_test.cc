@@ -199,6 +199,21 @@ TEST_CASE("matchings are their seed's and round's own, and all pairs are as like
   CHECK(std::fabs(different - kRounds * 0.8) < 5 * deviation);
 }
 
+TEST_CASE("a matching may stay for rounds before the next one comes") {
+  const auto quick = make_topology("matching:5", 9, {.seed = 2});
+  const auto slow = make_topology("matching:5x3", 9, {.seed = 2});
+  CHECK(slow->name() == "matching:5x3");
+  REQUIRE(slow->period() == 15);
+  for (Round round = 0; round < 30; ++round) {
+    for (Rank node = 0; node < 9; ++node) {
+      const auto a = slow->in_edges(node, round);
+      const auto b = quick->in_edges(node, round / 3);
+      REQUIRE(a.size() == b.size());
+      CHECK((a.empty() || a[0].peer == b[0].peer));
+    }
+  }
+}
+
 TEST_CASE("an exponential graph of one peer a round is doubly stochastic for every node count") {
   for (int nodes = 1; nodes <= 40; ++nodes) {
     CAPTURE(nodes);
@@ -235,9 +250,10 @@ TEST_CASE("a time-varying graph that cannot be is refused with what would do") {
   }
   CHECK(mentions(refusal("base:5000", 10000), "take a sparse graph"));
   CHECK(mentions(refusal("base:1", 0), "any count from 1"));
-  for (const char* spec : {"matching:0", "matching:-1", "matching:x", "matching:65537"}) {
+  for (const char* spec : {"matching:0", "matching:-1", "matching:x", "matching:65537",
+                           "matching:8x", "matching:8x0", "matching:8x8193", "matching:8x2x2"}) {
     CAPTURE(spec);
-    CHECK(mentions(refusal(spec, 8), "lies in 1 … 65536"));
+    CHECK(mentions(refusal(spec, 8), "65536 rounds in all at most"));
   }
   CHECK(mentions(refusal("matching:1", 8), "more rounds would do"));
   CHECK(mentions(refusal("matching:65536", 1000), "fewer rounds would do"));

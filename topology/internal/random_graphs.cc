@@ -20,7 +20,7 @@ constexpr int kMaxErdosNodes = 1 << 15;
 /// Swaps tried per edge; the graph has forgotten where it started well before.
 constexpr std::size_t kSwapsPerEdge = 10;
 
-/// Rounds of random matchings where the request does not say, and at most.
+/// Random matchings where the request does not say, and at most.
 constexpr Round kMatchings = 64;
 constexpr Round kMostMatchings = 1 << 16;
 
@@ -142,22 +142,39 @@ std::vector<Arc> random_pairs(int nodes, RandomStream random) {
   return edges;
 }
 
-Round parse_matchings(const GraphRequest& request) {
-  Round rounds = kMatchings;
-  if (!request.argument.empty()) {
-    const char* const end = request.argument.data() + request.argument.size();
-    const auto [at, fault] = std::from_chars(request.argument.data(), end, rounds);
-    if (fault != std::errc() || at != end || rounds < 1 || rounds > kMostMatchings) {
-      refuse_graph(request, fmt::format("the number of rounds lies in 1 … {}, e.g. matching:64",
-                                        kMostMatchings));
-    }
+/// How many matchings a period has, and how many rounds each of them stays.
+struct Matchings {
+  Round count = kMatchings;
+  Round stay = 1;
+
+  Round rounds() const { return count * stay; }
+};
+
+/// Reads "COUNT" or "COUNTxSTAY"; false when it is anything else, or too much.
+bool parse_matchings(std::string_view text, Matchings& matchings) {
+  const char* const end = text.data() + text.size();
+  auto read = std::from_chars(text.data(), end, matchings.count);
+  if (read.ec == std::errc() && read.ptr != end && *read.ptr == 'x') {
+    read = std::from_chars(read.ptr + 1, end, matchings.stay);
   }
-  if (rounds * static_cast<Round>(request.nodes) > kMaxArcs) {
+  return read.ec == std::errc() && read.ptr == end && matchings.count >= 1 && matchings.stay >= 1 &&
+         matchings.count <= kMostMatchings && matchings.stay <= kMostMatchings / matchings.count;
+}
+
+Matchings matchings_of(const GraphRequest& request) {
+  Matchings matchings;
+  if (!request.argument.empty() && !parse_matchings(request.argument, matchings)) {
+    refuse_graph(request, fmt::format("it is the number of matchings and, if wanted, how many "
+                                      "rounds each stays, {} rounds in all at most, e.g. "
+                                      "matching:64 or matching:64x10",
+                                      kMostMatchings));
+  }
+  if (matchings.rounds() * static_cast<Round>(request.nodes) > kMaxArcs) {
     refuse_graph(request, fmt::format("{} rounds of {} nodes would make more than {} directed "
                                       "edges; fewer rounds would do",
-                                      rounds, request.nodes, kMaxArcs));
+                                      matchings.rounds(), request.nodes, kMaxArcs));
   }
-  return rounds;
+  return matchings;
 }
 
 int parse_degree(const GraphRequest& request) {
@@ -218,15 +235,20 @@ std::optional<std::vector<Arc>> draw_pairs(int nodes, double probability, Random
 
 Blueprint matching(const GraphRequest& request) {
   require_nodes(request);
-  const Round rounds = parse_matchings(request);
+  const Matchings matchings = matchings_of(request);
+  const std::string name = matchings.stay == 1
+                               ? fmt::format("matching:{}", matchings.count)
+                               : fmt::format("matching:{}x{}", matchings.count, matchings.stay);
+  // Up to two nodes are paired alike in every round.
+  const Round count = request.nodes > 2 ? matchings.count : 1;
+  const Round stay = count > 1 ? matchings.stay : 1;
   for (std::uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
-    Blueprint blueprint{fmt::format("matching:{}", rounds), request.nodes, {}};
+    Blueprint blueprint{name, request.nodes, {}};
     std::vector<Arc> all;
-    // Up to two nodes are paired alike in every round.
-    for (Round round = 0; round < (request.nodes > 2 ? rounds : 1); ++round) {
-      const auto pairs = random_pairs(request.nodes, graph_stream(request, attempt, round));
+    for (Round number = 0; number < count; ++number) {
+      const auto pairs = random_pairs(request.nodes, graph_stream(request, attempt, number));
       all.insert(all.end(), pairs.begin(), pairs.end());
-      blueprint.rounds.push_back(both_ways(pairs));
+      blueprint.rounds.insert(blueprint.rounds.end(), stay, both_ways(pairs));
     }
     if (joins_all(request.nodes, all)) {
       return blueprint;
@@ -234,7 +256,7 @@ Blueprint matching(const GraphRequest& request) {
   }
   refuse_graph(request, fmt::format("in none of {} draws did the pairs of {} rounds connect the "
                                     "nodes; more rounds would do",
-                                    kAttempts, rounds));
+                                    kAttempts, matchings.count));
 }
 
 Blueprint regular(const GraphRequest& request) {

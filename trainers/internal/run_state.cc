@@ -49,6 +49,7 @@ Result<Summary> read_summary(ByteReader& in) {
   summary.compute_s = in.read<double>();
   summary.counters.saturated = in.read<std::uint64_t>();
   summary.counters.bad_frames = in.read<std::uint64_t>();
+  summary.counters.drifted = in.read<std::uint64_t>();
   if (!in.finished()) {
     return Status(Fault::malformed, "a node's summary has another length");
   }
@@ -94,6 +95,7 @@ void write_summary(const Summary& summary, ByteBuffer& out) {
   out.write(summary.compute_s);
   out.write(summary.counters.saturated);
   out.write(summary.counters.bad_frames);
+  out.write(summary.counters.drifted);
 }
 
 Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResult& result) {
@@ -111,6 +113,7 @@ Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResul
     result.time.wait_s += summary->times.wait_s / nodes;
     result.counters.saturated += summary->counters.saturated;
     result.counters.bad_frames += summary->counters.bad_frames;
+    result.counters.drifted += summary->counters.drifted;
   }
   return {};
 }
