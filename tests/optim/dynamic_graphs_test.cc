@@ -253,6 +253,34 @@ TEST_CASE("on graphs that change, the algorithms converge, and CHOCO's mean foll
   }
 }
 
+TEST_CASE("a graph that changes into itself is the graph that stays") {
+  const Edges ring = both_ways({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}});
+  const auto stays = std::make_shared<const Topology>("stays", 5, std::vector<Edges>{ring});
+  const auto turns = std::make_shared<const Topology>("turns", 5, std::vector<Edges>{ring, ring});
+  for (const std::string& algorithm : kAlgorithms) {
+    CAPTURE(algorithm);
+    auto options = options_for(algorithm);
+    options.allow_contract_violation = false;
+    Cluster one(options, stays);
+    Cluster other(options, turns);
+    const Quadratic task(kNodes, kDimension, 3, 0.3);
+    REQUIRE(one.driver.run(100, task).ok());
+    REQUIRE(other.driver.run(100, task).ok());
+    if (algorithm != "choco") {
+      CHECK(one.x == other.x);
+      CHECK(all_bytes(one) == all_bytes(other));
+      continue;
+    }
+    // CHOCO sums anew what it adds up otherwise, and sends versions.
+    CHECK(all_bytes(other) - all_bytes(one) == 100 * ring.size() * kVersionBytes);
+    for (std::size_t rank = 0; rank < kNodes; ++rank) {
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        CHECK(std::fabs(one.x[rank][k] - other.x[rank][k]) < 1e-4F);
+      }
+    }
+  }
+}
+
 TEST_CASE("DCD without compression is D-PSGD on every graph, to rounding") {
   for (const auto& graph : changing_graphs()) {
     CAPTURE(graph->name());
