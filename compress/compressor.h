@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/philox.h>
 #include <sotto/base/status.h>
 #include <sotto/kernels/ops.h>
@@ -65,8 +66,8 @@ class Compressor {
   virtual std::unique_ptr<Compressor> clone() const = 0;
 
   /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
-  /// Deterministic in (x, key); keys must differ between encodings whose noise is to be
-  /// independent. Returns the bytes used.
+  /// Deterministic in (x, key) and what `save` writes; keys must differ between encodings whose
+  /// noise is to be independent. Returns the bytes used.
   virtual std::size_t encode(std::span<const float> x, const RandomKey& key,
                              std::span<std::byte> out) = 0;
 
@@ -84,6 +85,11 @@ class Compressor {
   /// Elements that the last encode found outside the format's range and clamped: chiefly fixed
   /// grids and fp16; the others only near the end of float32's own range.
   virtual std::size_t saturated() const { return 0; }
+
+  /// What an encoder remembers from one encoding to the next, for checkpoints: nothing, except
+  /// where a header says so. load expects what save wrote of an equal compressor.
+  virtual void save(ByteBuffer& /*out*/) const {}
+  virtual Status load(ByteReader& /*in*/) { return {}; }
 };
 
 }  // namespace sotto

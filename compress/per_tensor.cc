@@ -65,6 +65,8 @@ class PerTensorCompressor final : public Compressor {
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
   std::size_t saturated() const override { return saturated_; }
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
 
  private:
   bool by_parts(std::size_t elements) const {
@@ -171,6 +173,23 @@ Status PerTensorCompressor::decode_add(std::span<const std::byte> bytes, float s
   Status status = decode_parts(bytes, scale, y);
   if (!status) {
     std::ranges::copy(before_, y.begin());
+  }
+  return status;
+}
+
+void PerTensorCompressor::save(ByteBuffer& out) const {
+  otherwise_->save(out);
+  for (const Part& part : parts_) {
+    part.compressor->save(out);
+  }
+}
+
+Status PerTensorCompressor::load(ByteReader& in) {
+  Status status = otherwise_->load(in);
+  for (const Part& part : parts_) {
+    if (status.ok()) {
+      status = part.compressor->load(in);
+    }
   }
   return status;
 }

@@ -10,6 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/compress/grid.h>
 #include <sotto/compress/half.h>
+#include <sotto/compress/low_rank.h>
 #include <sotto/compress/none.h>
 #include <sotto/compress/outlier.h>
 #include <sotto/compress/per_tensor.h>
@@ -59,6 +60,10 @@ constexpr Family kFamilies[] = {
       "B bits (2 … 8) with a fitted scale a chunk; what lies beyond k σ travels exactly",
       "contraction", "outlier:4", kOutlierWireId},
      internal::build_outlier},
+    {{"lowrank", "lowrank:K[,start=warm|random]",
+      "every matrix as two factors of rank K, by a power iteration over rounds",
+      "contraction, δ = K / the shorter side", "lowrank:2", kLowRankWireId},
+     internal::build_low_rank},
     {{"per_tensor", "SPEC; SELECTOR=SPEC[; …]",
       "a compressor for every tensor; SELECTOR is a name with * and ?, 1d, or under:ELEMENTS",
       "the worst of its parts", "quant:4; 1d=none", kPerTensorWireId},
@@ -86,7 +91,7 @@ std::unique_ptr<Compressor> make_compressor(std::string_view spec, ContractKind 
   std::vector<std::string_view> synopses;
   for (const Family& family : kFamilies) {
     if (family.info.name == reader.name() && family.build != nullptr) {
-      auto compressor = family.build(reader, need, ops);
+      auto compressor = family.build(reader, {need, ops, layout});
       reader.finish();
       return compressor;
     }

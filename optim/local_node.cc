@@ -83,6 +83,7 @@ void LocalNode::save(ByteBuffer& out) const {
   out.write(std::uint64_t{dimension()});
   out.write(round_);
   setup_.step_rule->save(out);
+  setup_.compressor->save(out);
 }
 
 Status LocalNode::load(ByteReader& in) {
@@ -104,7 +105,8 @@ Status LocalNode::load(ByteReader& in) {
   }
   round_ = saved_round;
   in_round_ = false;
-  return setup_.step_rule->load(in);
+  const Status status = setup_.step_rule->load(in);
+  return status.ok() ? setup_.compressor->load(in) : status;
 }
 
 }  // namespace sotto

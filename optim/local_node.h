@@ -83,7 +83,7 @@ class LocalNode {
   /// A fault with "node I, round T: " in front.
   Status fault(Fault kind, std::string_view message) const;
 
-  /// Round and step rule, with what must be equal in the run that takes them back.
+  /// Round, step rule and compressor, with what must be equal in the run that takes them back.
   void save(ByteBuffer& out) const;
   Status load(ByteReader& in);
 

@@ -83,15 +83,16 @@ std::uint64_t run_id_of(const std::string& agreement) {
 
 }  // namespace
 
-Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters, ParameterLayout layout)
+Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
+                     const ParameterLayout& layout)
     : options_(with_place(std::move(options))),
       parameters_(parameters),
-      layout_(complete_layout(std::move(layout), parameters.size())) {
+      layout_(complete_layout(layout, parameters.size())) {
   const AlgorithmInfo& info = algorithm_info(options_.algorithm);
   if (options_.compressor.empty()) {
     options_.compressor = info.default_compressor;
   }
-  auto compressor = make_compressor(options_.compressor, info.contract, host_ops(), layout_);
+  auto compressor = make_compressor(options_.compressor, info.contract, host_ops(), layout);
   options_.compressor = compressor->spec();
   if (info.consensus_stepsize && !options_.consensus_stepsize) {
     const double eta =

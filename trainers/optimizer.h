@@ -69,7 +69,8 @@ class Optimizer {
   /// Builds this node's side; talks to nobody yet. `layout` names the tensors of the parameters,
   /// for step rules and compressors that tell them apart; empty: one tensor of all. Throws Error
   /// for a wrong setting or pairing.
-  Optimizer(OptimizerOptions options, std::span<float> parameters, ParameterLayout layout = {});
+  Optimizer(OptimizerOptions options, std::span<float> parameters,
+            const ParameterLayout& layout = {});
   /// Leaves without waiting for anybody; call finish() first when the run went well.
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;

@@ -151,9 +151,10 @@ TEST_CASE("nothing half understood is built") {
   }
 }
 
-TEST_CASE("outlier refuses what it cannot build") {
+TEST_CASE("outlier and lowrank refuse what they cannot build") {
   for (const auto* spec :
-       {"outlier", "outlier:1", "outlier:9", "outlier:4,k=0", "outlier:4,k=-3", "outlier:4,k=nan",
+       {"lowrank", "lowrank:0", "lowrank:1025", "lowrank:2,start=cold", "lowrank:2,chunk=4",
+        "outlier", "outlier:1", "outlier:9", "outlier:4,k=0", "outlier:4,k=-3", "outlier:4,k=nan",
         "outlier:4,k=inf", "outlier:4,k=", "outlier:4,chunk=-1"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(make_compressor(spec), Error);

@@ -37,6 +37,7 @@ const std::vector<Family>& families() {
       {"sign", {"sign", "sign,chunk=0", "sign,chunk=10", "sign,chunk=64"}},
       {"topk", {"topk:0.1", "topk:0.001", "topk:0.5", "topk:1"}},
       {"randk", {"randk:0.1", "randk:0.001", "randk:1"}},
+      {"lowrank", {"lowrank:1", "lowrank:3,start=random"}},
       {"per_tensor",
        {"quant:4; 1d=none", "sign; *.w=topk:0.1; under:20=fp16", "none; a.*=randk:0.1"}},
       {"outlier", {"outlier:4,chunk=64", "outlier:2,k=1", "outlier:8,chunk=0,k=0.5"}},
@@ -191,7 +192,7 @@ std::span<const Target> targets() {
       {"quant", decode},      {"grid", decode},
       {"sign", decode},       {"topk", decode},
       {"randk", decode},      {"outlier", decode},
-      {"per_tensor", decode},
+      {"per_tensor", decode}, {"lowrank", decode},
   };
   return kTargets;
 }

@@ -1,0 +1,340 @@
+#include <sotto/compress/low_rank.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
+#include <sotto/kernels/norm.h>
+
+#include "internal/contracts.h"
+#include "internal/factors.h"
+#include "internal/payload.h"
+
+namespace sotto {
+namespace {
+
+using internal::MatrixShape;
+
+constexpr std::size_t kHeaderBytes = sizeof(std::uint16_t);
+/// Entries of an orthonormal P are at most 1, up to rounding.
+constexpr float kLargestP = 2;
+
+/// A run of elements: a matrix to factor, or elements that travel exactly.
+struct Piece {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  std::optional<MatrixShape> matrix;
+};
+
+/// The starts of one stream of vectors, one matrix behind the other.
+struct Stream {
+  std::uint32_t bucket = 0;
+  std::uint64_t elements = 0;
+  std::vector<float> starts;
+  bool known = false;  ///< it encoded something before
+};
+
+class LowRankCompressor final : public Compressor {
+ public:
+  LowRankCompressor(const LowRankOptions& options, const ParameterLayout& layout)
+      : rank_(static_cast<std::size_t>(options.rank)), warm_(options.warm_start), layout_(layout) {}
+
+  std::string spec() const override {
+    return fmt::format("lowrank:{},start={}", rank_, warm_ ? "warm" : "random");
+  }
+  std::uint16_t wire_id() const override { return kLowRankWireId; }
+  std::size_t max_bytes(std::size_t elements) const override;
+  Contract contract(std::size_t elements) const override;
+  std::unique_ptr<Compressor> clone() const override {
+    return std::make_unique<LowRankCompressor>(*this);
+  }
+  std::size_t encode(std::span<const float> x, const RandomKey& key,
+                     std::span<std::byte> out) override;
+  Status decode_add(std::span<const std::byte> bytes, float scale,
+                    std::span<float> y) const override;
+  std::size_t saturated() const override { return saturated_; }
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+ private:
+  template <typename Visit>
+  void for_each_piece(std::size_t elements, Visit&& visit) const;
+  std::optional<MatrixShape> worth_factoring(const MatrixShape& shape) const;
+  std::size_t start_floats(std::size_t elements) const;
+  Stream& stream_of(const RandomKey& key, std::size_t elements);
+  /// Fills zero columns of a start, or all of it, with new draws.
+  void draw(std::span<float> start, bool all, RandomStream& random) const;
+  /// P into p and Q into q from `start`; returns ‖Q‖², which is what C keeps of ‖M‖².
+  double factor(const MatrixShape& shape, std::span<const float> m, std::span<const float> start);
+  void encode_matrix(const MatrixShape& shape, std::span<const float> m, std::span<float> start,
+                     bool known, RandomStream& random, ByteWriter& writer);
+  float largest_q() const {
+    return std::numeric_limits<float>::max() / (4 * static_cast<float>(rank_));
+  }
+
+  std::size_t rank_;
+  bool warm_;
+  ParameterLayout layout_;
+  std::vector<Stream> streams_;
+  std::size_t saturated_ = 0;
+  std::vector<double> wide_;
+  std::vector<float> p_;
+  std::vector<float> q_;
+  mutable std::vector<float> values_;  ///< of the payload that is decoded
+};
+
+std::optional<MatrixShape> LowRankCompressor::worth_factoring(const MatrixShape& shape) const {
+  const bool smaller = (shape.rows + shape.columns) * rank_ < shape.rows * shape.columns;
+  return smaller ? std::optional(shape) : std::nullopt;
+}
+
+template <typename Visit>
+void LowRankCompressor::for_each_piece(std::size_t elements, Visit&& visit) const {
+  if (layout_.empty() || dimension_of(layout_) != elements) {
+    auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(elements)));
+    rows += rows * rows < elements ? 1 : 0;
+    const std::size_t columns = rows == 0 ? 0 : (elements + rows - 1) / rows;
+    visit(Piece{0, elements, worth_factoring({rows, columns})});
+    return;
+  }
+  for (const ParameterBlock& tensor : layout_) {
+    Piece piece{tensor.offset, tensor.size, std::nullopt};
+    if (tensor.shape.size() > 1 && tensor.size > 0) {
+      piece.matrix = worth_factoring({tensor.shape[0], tensor.size / tensor.shape[0]});
+    }
+    visit(piece);
+  }
+}
+
+std::size_t LowRankCompressor::max_bytes(std::size_t elements) const {
+  std::size_t floats = 0;
+  for_each_piece(elements, [&](const Piece& piece) {
+    floats += piece.matrix ? (piece.matrix->rows + piece.matrix->columns) * rank_ : piece.size;
+  });
+  return kHeaderBytes + floats * sizeof(float);
+}
+
+Contract LowRankCompressor::contract(std::size_t elements) const {
+  double delta = 1;
+  for_each_piece(elements, [&](const Piece& piece) {
+    if (piece.matrix) {
+      delta = std::min(delta,
+                       static_cast<double>(rank_) / static_cast<double>(piece.matrix->shorter()));
+    }
+  });
+  Contract contract = internal::contraction_contract(delta);
+  contract.floor_per_element = delta < 1 ? 0x1p-148 : 0;
+  return contract;
+}
+
+std::size_t LowRankCompressor::start_floats(std::size_t elements) const {
+  std::size_t floats = 0;
+  for_each_piece(elements, [&](const Piece& piece) {
+    floats += piece.matrix ? piece.matrix->shorter() * rank_ : 0;
+  });
+  return floats;
+}
+
+Stream& LowRankCompressor::stream_of(const RandomKey& key, std::size_t elements) {
+  const std::uint32_t bucket = warm_ ? key.bucket : 0;
+  for (Stream& stream : streams_) {
+    if (stream.bucket == bucket && stream.elements == elements) {
+      return stream;
+    }
+  }
+  streams_.push_back({bucket, elements, std::vector<float>(start_floats(elements)), false});
+  return streams_.back();
+}
+
+void LowRankCompressor::draw(std::span<float> start, bool all, RandomStream& random) const {
+  for (std::size_t column = 0; column < rank_; ++column) {
+    bool zero = true;
+    for (std::size_t i = column; i < start.size(); i += rank_) {
+      zero = zero && start[i] == 0;
+    }
+    if (!all && !zero) {
+      continue;
+    }
+    for (std::size_t i = column; i < start.size(); i += rank_) {
+      start[i] = static_cast<float>(2 * random.uniform() - 1);
+    }
+  }
+}
+
+double LowRankCompressor::factor(const MatrixShape& shape, std::span<const float> m,
+                                 std::span<const float> start) {
+  const auto round = [](double value) { return static_cast<float>(value); };
+  wide_.resize(shape.longer() * rank_);
+  internal::times(shape, m, rank_, start, wide_);
+  internal::orthonormalize(rank_, wide_);
+  p_.resize(wide_.size());
+  std::ranges::transform(wide_, p_.begin(), round);
+  wide_.resize(shape.shorter() * rank_);
+  internal::transposed_times(shape, m, rank_, p_, wide_);
+  double kept = 0;
+  for (const double value : wide_) {
+    kept += value * value;
+  }
+  return kept;
+}
+
+void LowRankCompressor::encode_matrix(const MatrixShape& shape, std::span<const float> m,
+                                      std::span<float> start, bool known, RandomStream& random,
+                                      ByteWriter& writer) {
+  draw(start, !known, random);
+  const double kept = factor(shape, m, start);
+  if (known) {
+    double norm = 0;
+    for (const float value : m) {
+      norm += static_cast<double>(value) * static_cast<double>(value);
+    }
+    if (kept < static_cast<double>(rank_) / static_cast<double>(shape.shorter()) * norm) {
+      draw(start, true, random);
+      factor(shape, m, start);
+    }
+  }
+  q_.resize(wide_.size());
+  const auto limit = static_cast<double>(largest_q());
+  for (std::size_t i = 0; i < wide_.size(); ++i) {
+    saturated_ += static_cast<std::size_t>(std::abs(wide_[i]) > limit);
+    q_[i] = static_cast<float>(std::clamp(wide_[i], -limit, limit));
+  }
+  writer.write_bytes(std::as_bytes(std::span(p_)));
+  writer.write_bytes(std::as_bytes(std::span(q_)));
+  std::ranges::copy(q_, start.begin());
+}
+
+std::size_t LowRankCompressor::encode(std::span<const float> x, const RandomKey& key,
+                                      std::span<std::byte> out) {
+  ByteWriter writer(out);
+  writer.write(static_cast<std::uint16_t>(rank_));
+  RandomKey draws = key;
+  draws.purpose = Purpose::select;
+  RandomStream random(draws);
+  Stream& stream = stream_of(key, x.size());
+  const bool known = warm_ && stream.known;
+  saturated_ = 0;
+  std::size_t at = 0;
+  for_each_piece(x.size(), [&](const Piece& piece) {
+    const auto part = x.subspan(piece.offset, piece.size);
+    if (!piece.matrix) {
+      writer.write_bytes(std::as_bytes(part));
+      return;
+    }
+    const std::size_t floats = piece.matrix->shorter() * rank_;
+    encode_matrix(*piece.matrix, part, std::span(stream.starts).subspan(at, floats), known, random,
+                  writer);
+    at += floats;
+  });
+  stream.known = true;
+  return writer.position();
+}
+
+Status LowRankCompressor::decode_add(std::span<const std::byte> bytes, float scale,
+                                     std::span<float> y) const {
+  if (auto status = internal::check_length("lowrank", bytes.size(), max_bytes(y.size())); !status) {
+    return status;
+  }
+  ByteReader reader(bytes);
+  if (const auto rank = reader.read<std::uint16_t>(); rank != rank_) {
+    return internal::malformed(fmt::format("lowrank: rank {} where {} is due", rank, rank_));
+  }
+  values_.resize((bytes.size() - kHeaderBytes) / sizeof(float));
+  reader.read_into(std::span(values_));
+  Status judged;
+  std::size_t at = 0;
+  const auto judge = [&](std::size_t count, float largest) {
+    for (const std::size_t end = at + count; at < end; ++at) {
+      if (judged.ok() && !(std::abs(values_[at]) <= largest)) {
+        judged =
+            std::isfinite(values_[at])
+                ? internal::malformed(fmt::format("lowrank: {} as value {}", values_[at], at))
+                : internal::non_finite(fmt::format("lowrank: {} as value {}", values_[at], at));
+      }
+    }
+  };
+  for_each_piece(y.size(), [&](const Piece& piece) {
+    if (piece.matrix) {
+      judge(piece.matrix->longer() * rank_, kLargestP);
+      judge(piece.matrix->shorter() * rank_, largest_q());
+    } else {
+      judge(piece.size, std::numeric_limits<float>::max());
+    }
+  });
+  if (!judged) {
+    return judged;
+  }
+  std::span<const float> left(values_);
+  const auto take = [&](std::size_t count) {
+    const auto taken = left.first(count);
+    left = left.subspan(count);
+    return taken;
+  };
+  for_each_piece(y.size(), [&](const Piece& piece) {
+    const auto part = y.subspan(piece.offset, piece.size);
+    if (piece.matrix) {
+      const auto p = take(piece.matrix->longer() * rank_);
+      const auto q = take(piece.matrix->shorter() * rank_);
+      internal::add_product(*piece.matrix, rank_, scale, p, q, part);
+      return;
+    }
+    const auto exact = take(piece.size);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      part[i] = part[i] + scale * exact[i];
+    }
+  });
+  return {};
+}
+
+void LowRankCompressor::save(ByteBuffer& out) const {
+  out.write(static_cast<std::uint32_t>(warm_ ? streams_.size() : 0));
+  if (!warm_) {
+    return;
+  }
+  for (const Stream& stream : streams_) {
+    out.write(stream.bucket);
+    out.write(stream.elements);
+    out.write_span(std::span<const float>(stream.starts));
+  }
+}
+
+Status LowRankCompressor::load(ByteReader& in) {
+  const auto count = in.read<std::uint32_t>();
+  streams_.clear();
+  for (std::uint32_t i = 0; i < count && !in.failed(); ++i) {
+    Stream stream;
+    stream.bucket = in.read<std::uint32_t>();
+    stream.elements = in.read<std::uint64_t>();
+    if (stream.elements > kMaxDimension ||
+        start_floats(stream.elements) > in.remaining() / sizeof(float)) {
+      return internal::malformed("lowrank: the saved starts end too early");
+    }
+    stream.starts.resize(start_floats(stream.elements));
+    in.read_into(std::span(stream.starts));
+    stream.known = true;
+    if (!std::ranges::all_of(stream.starts, [](float value) { return std::isfinite(value); })) {
+      return internal::non_finite("lowrank: a saved start is not finite");
+    }
+    streams_.push_back(std::move(stream));
+  }
+  return in.failed() ? internal::malformed("lowrank: the saved starts end too early") : Status();
+}
+
+}  // namespace
+
+std::unique_ptr<Compressor> make_low_rank(const LowRankOptions& options,
+                                          const ParameterLayout& layout) {
+  if (options.rank < 1 || options.rank > kMaxLowRank) {
+    refuse("lowrank K", std::to_string(options.rank),
+           fmt::format("an integer from 1 to {} would do", kMaxLowRank));
+  }
+  return std::make_unique<LowRankCompressor>(options, layout);
+}
+
+}  // namespace sotto
