@@ -100,6 +100,8 @@ void check_step_rule(const TrainOptions& o) {
   belongs_to("--beta1", o.beta1.has_value(), kWithMoments);
   belongs_to("--beta2", o.beta2.has_value(), kWithMoments);
   belongs_to("--epsilon", o.epsilon.has_value(), kWithMoments);
+  belongs_to("--bias-correction", o.bias_correction != TrainOptions().bias_correction,
+             "adam or adamw");
   belongs_to("--trust-coefficient", o.trust_coefficient.has_value(), "lars");
 }
 

@@ -49,9 +49,12 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
                "from the compressor");
   group.count("--extrapolation-clock", o.extrapolation_clock, "T",
               "ecd: where its clock t stops; a small T suits a fine grid");
-  group.option("--freeze-step", o.freeze_step, "R|auto",
-               "Rounds of plain Adam before the variance is frozen (apmsqueeze, onebit-adam); "
-               "auto: until it is stable (onebit-adam)");
+  group.option(
+      "--freeze-step", o.freeze_step, "R|auto",
+      "Rounds of plain Adam before the variance is frozen (apmsqueeze, onebit-adam, zeroone-adam); "
+      "auto: until it is stable (onebit-adam), or never (zeroone-adam)");
+  group.count("--local-step-limit", o.local_step_limit, "R",
+              "zeroone-adam: the most rounds between exchanges after the freeze; by default 16");
   group.flag("--allow-contract-violation", o.allow_contract_violation,
              "Run a compressor or graph for which the algorithm's theory does not hold");
   group.option("--overlap", o.overlap, "on|off", "on: talk to the neighbours during the gradient");
@@ -71,6 +74,9 @@ void add_step_options(CLI::App& command, TrainOptions& o) {
   group.option("--beta2", o.beta2, "BETA", "adam, lamb: decay of the variance; by default 0.999");
   group.option("--epsilon", o.epsilon, "EPSILON",
                "adam, lamb: added to the root of the variance; by default 1e-8");
+  group.option("--bias-correction", o.bias_correction, "WHEN",
+               "adam: divide the moments by 1 - beta^t: always; warmup, until the variance is "
+               "frozen; or never");
   group.option("--trust-coefficient", o.trust_coefficient, "ETA",
                "lars: a tensor's step relative to its norm, before the learning rate; by default "
                "0.001");

@@ -33,6 +33,7 @@ struct TrainOptions {
   std::optional<double> consensus_stepsize;
   std::optional<Round> extrapolation_clock;
   std::string freeze_step = "auto";
+  std::optional<Round> local_step_limit;
   bool allow_contract_violation = false;
 
   std::string step_rule;
@@ -44,6 +45,7 @@ struct TrainOptions {
   std::optional<double> beta2;
   std::optional<double> epsilon;
   std::optional<double> trust_coefficient;
+  std::string bias_correction = "always";
   std::optional<double> clip_norm;
   std::string schedule = "constant";
 

@@ -130,6 +130,7 @@ StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
   rule.beta1 = o.beta1.value_or(rule.beta1);
   rule.beta2 = o.beta2.value_or(rule.beta2);
   rule.epsilon = o.epsilon.value_or(rule.epsilon);
+  rule.bias_correction = parse_bias_correction(o.bias_correction);
   rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
   rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
   rule.schedule = parse_schedule(o.schedule, rounds);
@@ -164,6 +165,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.consensus_stepsize = o.consensus_stepsize;
   made.extrapolation_clock = o.extrapolation_clock;
   made.freeze_step = parse_freeze_step(o.freeze_step);
+  made.local_step_limit = o.local_step_limit;
   made.seed = o.common.seed;
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport.empty() ? default_transport(plan.launched.has_value()) : o.transport;
@@ -242,6 +244,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"consensus_stepsize", optional(used.consensus_stepsize)},
           {"extrapolation_clock", optional(used.extrapolation_clock)},
           {"freeze_step", optional(used.freeze_step)},
+          {"local_step_limit", optional(used.local_step_limit)},
           {"allow_contract_violation", used.allow_contract_violation},
           {"step_rule", used.step_rule.rule},
           {"lr", used.step_rule.learning_rate},
@@ -251,6 +254,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"beta1", used.step_rule.beta1},
           {"beta2", used.step_rule.beta2},
           {"epsilon", used.step_rule.epsilon},
+          {"bias_correction", bias_correction_name(used.step_rule.bias_correction)},
           {"trust_coefficient", used.step_rule.trust_coefficient},
           {"clip_norm", optional(o.clip_norm)},
           {"schedule", used.step_rule.schedule.spec()},

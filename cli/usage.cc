@@ -81,7 +81,7 @@ struct Name {
 
 /// In the order of `sotto train --help`. A name ends with a colon or, before a specification, with
 /// a blank.
-constexpr std::array<Name, 32> kNames = {{
+constexpr auto kNames = std::to_array<Name>({
     {"task", "--task"},
     {"digits", "--task digits"},
     {"model", "--model"},
@@ -101,6 +101,7 @@ constexpr std::array<Name, 32> kNames = {{
     {"consensus_stepsize", "--consensus-stepsize"},
     {"extrapolation_clock", "--extrapolation-clock"},
     {"freeze_step", "--freeze-step"},
+    {"local_step_limit", "--local-step-limit"},
     {"step_rule", "--step-rule"},
     {"learning_rate", "--lr"},
     {"momentum", "--momentum"},
@@ -109,12 +110,13 @@ constexpr std::array<Name, 32> kNames = {{
     {"beta1", "--beta1"},
     {"beta2", "--beta2"},
     {"epsilon", "--epsilon"},
+    {"bias_correction", "--bias-correction"},
     {"trust_coefficient", "--trust-coefficient"},
     {"clip_norm", "--clip-norm"},
     {"schedule", "--schedule"},
     {"dump-parameters", "--dump-parameters"},
     {"checkpoint", "--checkpoint"},
-}};
+});
 
 }  // namespace
 

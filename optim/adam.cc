@@ -97,8 +97,8 @@ float Adam::root_scale() const {
   return corrected ? static_cast<float>(1 / std::sqrt(1 - beta2_power_)) : 1;
 }
 
-void Adam::precondition(std::span<float> u, std::span<float> d) {
-  ops_.adam(u, 1, 1, 1, root_scale(), epsilon_, u, second_, d);
+void Adam::precondition(double step, std::span<float> u, std::span<float> d) {
+  ops_.adam(u, 1, 1, static_cast<float>(step), root_scale(), epsilon_, u, second_, d);
 }
 
 void Adam::denominator(std::span<float> out) const {

@@ -38,8 +38,9 @@ class Adam final : public StepRule {
   /// m, which they may replace.
   std::span<float> momentum() { return first_; }
   std::span<const float> momentum() const { return first_; }
-  /// v
+  /// v, likewise
   std::span<const float> variance() const { return second_; }
+  std::span<float> variance() { return second_; }
   /// ‖v̂‖₁; 0 before the first direction.
   double variance_norm() const;
   /// 1 / (1 − β₂) in whole rounds, at least 1: how far back v remembers.
@@ -55,8 +56,9 @@ class Adam final : public StepRule {
   void observe(std::span<const float> gradient);
   /// γ, divided by 1 − β₁^t where m̂ is; counts t on.
   double next_rate(Round round);
-  /// d ← u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is zero.
-  void precondition(std::span<float> u, std::span<float> d);
+  /// d ← step × u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is
+  /// zero.
+  void precondition(double step, std::span<float> u, std::span<float> d);
   /// out ← √v̂ + ε
   void denominator(std::span<float> out) const;
   /// Zeroes the values whose v is 0.

@@ -21,6 +21,7 @@
 #include <sotto/optim/dcd_psgd.h>
 #include <sotto/optim/deep_squeeze.h>
 #include <sotto/optim/ecd_psgd.h>
+#include <sotto/optim/gossip_adam.h>
 #include <sotto/optim/push_sum.h>
 #include <sotto/optim/zero_one_adam.h>
 
@@ -220,6 +221,24 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "sign",
                   .wire_id = wire_id(AlgorithmId::zero_one_adam),
                   .build = build<ZeroOneAdam>},
+    AlgorithmInfo{
+        .name = "onebit-adam-gossip",
+        .title = "Decentralized 1-bit Adam",
+        .paper = "sotto's own, after arXiv:2102.02888 and arXiv:1902.00340",
+        .rule = "m_i ← β₁ m_i + (1 − β₁) g_i; x_i^½ = x_i − γ m_i / (√v + ε), v frozen and "
+                "common; x̂_i ← x̂_i + C(x_i^½ − x̂_i); x_i ← x_i^½ + η Σ_j W_ij (x̂_j − x̂_i)",
+        .summary = "Adam between neighbours in a bit an element, after freeze_step rounds in "
+                   "full precision",
+        .contract = ContractKind::contraction,
+        .graph = GraphNeed::symmetric,
+        .consensus_stepsize = true,
+        .consensus_stepsize_cap = 0.5,
+        .step_rule = "adam",
+        .freezing = Freezing::given,
+        .memory = "5",
+        .default_compressor = "sign",
+        .wire_id = wire_id(AlgorithmId::gossip_adam),
+        .build = build<GossipAdam>},
 };
 
 std::vector<std::string_view> names() {

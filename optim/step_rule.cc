@@ -103,6 +103,28 @@ void validate(const StepRuleOptions& options) {
 
 }  // namespace
 
+std::string_view bias_correction_name(BiasCorrection correction) {
+  switch (correction) {
+    case BiasCorrection::always:
+      return "always";
+    case BiasCorrection::warmup:
+      return "warmup";
+    case BiasCorrection::never:
+      return "never";
+  }
+  return "unknown";
+}
+
+BiasCorrection parse_bias_correction(std::string_view name) {
+  for (const auto correction :
+       {BiasCorrection::always, BiasCorrection::warmup, BiasCorrection::never}) {
+    if (bias_correction_name(correction) == name) {
+      return correction;
+    }
+  }
+  refuse("bias_correction", name, "it is always, warmup or never");
+}
+
 std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options, const Ops& ops) {
   validate(options);
   if (options.rule == "sgd") {

@@ -26,6 +26,10 @@ enum class BiasCorrection {
   never,   ///< as DeepSpeed's 1-bit optimizers
 };
 
+std::string_view bias_correction_name(BiasCorrection correction);
+/// Throws Error unless `name` is one of always, warmup, never.
+BiasCorrection parse_bias_correction(std::string_view name);
+
 /// Settings of all rules, under the names that torch.optim uses.
 struct StepRuleOptions {
   std::string rule = "sgd";  ///< sgd, adam, adamw, lars, lamb

@@ -146,7 +146,7 @@ Status ZeroOneAdam::take_mean() {
 }
 
 Status ZeroOneAdam::move() {
-  adam_.precondition(work_, gradient_);
+  adam_.precondition(1, work_, gradient_);
   node_.ops().subtract(common_, gradient_, gradient_);
   if (Status status = node_.require_finite(gradient_, "updated model"); !status) {
     return status;

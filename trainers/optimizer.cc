@@ -118,6 +118,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   setup.consensus_stepsize = options_.consensus_stepsize;
   setup.extrapolation_clock = options_.extrapolation_clock;
   setup.freeze_step = options_.freeze_step;
+  setup.local_step_limit = options_.local_step_limit;
   setup.seed = options_.seed;
   setup.run_id = run_id_of(agreement());
   setup.allow_contract_violation = options_.allow_contract_violation;
@@ -145,6 +146,7 @@ std::string Optimizer::agreement() const {
       {"weight-decay", fmt::format("{}", rule.weight_decay)},
       {"betas", fmt::format("{},{},{}", rule.beta1, rule.beta2, rule.epsilon)},
       {"trust-coefficient", fmt::format("{}", rule.trust_coefficient)},
+      {"bias-correction", std::string(bias_correction_name(rule.bias_correction))},
       {"clip-norm", fmt::format("{}", rule.clip_norm)},
       {"schedule", rule.schedule.spec()},
       {"consensus-stepsize",
@@ -152,6 +154,8 @@ std::string Optimizer::agreement() const {
       {"extrapolation-clock",
        options_.extrapolation_clock ? fmt::to_string(*options_.extrapolation_clock) : "default"},
       {"freeze-step", options_.freeze_step ? fmt::format("{}", *options_.freeze_step) : "auto"},
+      {"local-step-limit",
+       options_.local_step_limit ? fmt::to_string(*options_.local_step_limit) : "default"},
       {"seed", fmt::format("{}", options_.seed)},
   };
   settings.insert(settings.end(), options_.job.begin(), options_.job.end());
