@@ -30,12 +30,12 @@ Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out
   }
   if (frozen()) {
     adam_.momentum_after(node_.x(), gradient, work_);
-    if (Status status = mean_.begin_compressed(work_, variance(), 0, out); !status) {
+    if (Status status = mean_.begin_compressed(work_, variance(), out); !status) {
       return status;
     }
   } else {
     node_.ops().copy(gradient, work_);
-    mean_.begin_exact(work_, 0, out);
+    mean_.begin_exact(work_, out);
   }
   *post = true;
   return {};

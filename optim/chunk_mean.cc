@@ -57,15 +57,14 @@ std::size_t ChunkMean::edge(Rank peer) const {
   return static_cast<std::size_t>(peer < node_.rank() ? peer : peer - 1);
 }
 
-ExchangePlan ChunkMean::plan(bool gather) const {
-  const auto phase = static_cast<std::uint16_t>(pass_.phase + (gather ? 1 : 0));
+ExchangePlan ChunkMean::plan(std::uint16_t phase) const {
   ExchangePlan plan{.tag = {.round = node_.round(), .phase = phase},
                     .compressor = codec().wire_id(),
                     .to = others_,
                     .from = others_,
                     .elements_out = average_.size(),
                     .elements_in = average_.size()};
-  if (gather) {
+  if (phase == kGather) {
     plan.elements_by_sender = elements_;
   }
   return plan;
@@ -84,14 +83,14 @@ std::span<const std::byte> ChunkMean::encode(std::span<float> v, std::span<std::
                           : out.first(exact_->encode(v, {}, out));
 }
 
-void ChunkMean::begin_exact(std::span<float> v, std::uint16_t phase, Exchange& out) {
-  pass_ = {.phase = phase};
+void ChunkMean::begin_exact(std::span<float> v, Exchange& out) {
+  pass_ = {};
   scatter(v, out);
 }
 
 Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> live,
-                                   std::uint16_t phase, Exchange& out) {
-  pass_ = {.compressed = true, .phase = phase, .live = live};
+                                   Exchange& out) {
+  pass_ = {.compressed = true, .live = live};
   node_.ops().axpy(1, error_, v);
   mute(v, 0);
   if (Status status = node_.require_finite(v, "compensated vector"); !status) {
@@ -105,8 +104,7 @@ Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float>
 void ChunkMean::scatter(std::span<float> v, Exchange& out) {
   for (Rank owner = 0; owner < node_.nodes(); ++owner) {
     const auto part = chunk(owner).of(v);
-    // A key of its own for each chunk of each mean of a round.
-    const auto bucket = static_cast<std::uint32_t>(pass_.phase * (node_.nodes() + 1) + owner);
+    const auto bucket = static_cast<std::uint32_t>(owner);
     if (owner == node_.rank()) {
       own_payload_ = encode(part, own_chunk_, bucket);
     } else {
@@ -114,7 +112,7 @@ void ChunkMean::scatter(std::span<float> v, Exchange& out) {
       parcels_[edge(owner)] = {.elements = part.size(), .payload_bytes = payload.size()};
     }
   }
-  mail_.post_each(plan(false), parcels_, out);
+  mail_.post_each(plan(kScatter), parcels_, out);
 }
 
 Status ChunkMean::decode(Rank from, std::span<float> y) {
@@ -144,12 +142,12 @@ Status ChunkMean::average(Exchange& out) {
   if (Status status = node_.require_finite(average_, "mean over all nodes"); !status) {
     return status;
   }
-  const auto bucket = static_cast<std::uint32_t>(pass_.phase * (node_.nodes() + 1) + node_.nodes());
+  const auto bucket = static_cast<std::uint32_t>(node_.nodes());
   own_payload_ = encode(average_, mail_.outgoing(), bucket);
   if (pass_.compressed) {
     std::swap(chunk_error_, average_);
   }
-  mail_.post(plan(true), own_payload_.size(), out);
+  mail_.post(plan(kGather), own_payload_.size(), out);
   return {};
 }
 
@@ -157,7 +155,7 @@ Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }
-  if (mail_.phase() == pass_.phase) {
+  if (mail_.phase() == kScatter) {
     if (Status status = average(out); !status) {
       return status;
     }

@@ -43,14 +43,12 @@ class ChunkMean {
   bool open() const { return mail_.open(); }
   std::uint64_t bad_frames() const { return mail_.bad_frames(); }
 
-  /// Starts the mean of all `v`, which are left as they are. A mean takes two phases of the round,
-  /// `phase` and the one after it.
-  void begin_exact(std::span<float> v, std::uint16_t phase, Exchange& out);
+  /// Starts the mean of all `v`, which are left as they are. A round has one mean at most.
+  void begin_exact(std::span<float> v, Exchange& out);
   /// Starts the mean of all v + δ, compressed by the node's C; v is spoilt. Elements where `live`
   /// is 0 are taken as 0, and carry no error. Fault::non_finite if v + δ overflows; δ is then as it
   /// was.
-  Status begin_compressed(std::vector<float>& v, std::span<const float> live, std::uint16_t phase,
-                          Exchange& out);
+  Status begin_compressed(std::vector<float>& v, std::span<const float> live, Exchange& out);
   Status frame_arrived(Rank from, std::span<const std::byte> frame) {
     return mail_.accept(from, frame).status();
   }
@@ -69,10 +67,12 @@ class ChunkMean {
   Status load(ByteReader& in);
 
  private:
+  static constexpr std::uint16_t kScatter = 0;  // phases of a round: chunks to their owners,
+  static constexpr std::uint16_t kGather = 1;   // and results to all
+
   /// One mean, as all nodes compute it.
   struct Pass {
     bool compressed = false;
-    std::uint16_t phase = 0;
     std::span<const float> live = {};
   };
 
@@ -80,7 +80,7 @@ class ChunkMean {
   /// The number of another node's edge.
   std::size_t edge(Rank peer) const;
   const Compressor& codec() const { return pass_.compressed ? node_.compressor() : *exact_; }
-  ExchangePlan plan(bool gather) const;
+  ExchangePlan plan(std::uint16_t phase) const;
 
   /// Zeroes the elements that are not live; `values` start at parameter `offset`.
   void mute(std::span<float> values, std::size_t offset) const;

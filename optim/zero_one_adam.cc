@@ -14,9 +14,6 @@ namespace {
 
 constexpr Round kNever = std::numeric_limits<Round>::max();
 constexpr Round kDefaultLimit = 16;
-// Phases of a round: those of the full-precision mean, then those of the compressed one.
-constexpr std::uint16_t kVariance = 0;
-constexpr std::uint16_t kMomentum = 2;
 
 /// 2^exponent, as far as it fits.
 Round doubled(Round exponent) { return Round{1} << std::min<Round>(exponent, 62); }
@@ -62,26 +59,32 @@ Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& ou
     return status;
   }
   node_.ops().copy(gradient, gradient_);
-  if (!updates_variance()) {
-    return step_locally(out, post);
+  if (updates_variance()) {
+    mean_.begin_exact(gradient_, out);
+    *post = true;
+    return {};
   }
-  mean_.begin_exact(gradient_, kVariance, out);
-  *post = true;
-  return {};
+  step();
+  if (!exchanges_now()) {
+    ++since_exchange_;
+    return move();
+  }
+  const Status status = mean_.begin_compressed(work_, adam_.variance(), out);
+  *post = status.ok();
+  return status;
 }
 
 Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
-  auto more = mean_.exchange_done(work_, out);
+  auto more = mean_.exchange_done(updates_variance() ? gradient_ : work_, out);
   if (!more || *more) {
     return more;
   }
   if (updates_variance()) {
     take_variance();
-    bool post = false;
-    if (Status status = step_locally(out, &post); !status) {
-      return status;
-    }
-    return post;
+    step();
+  } else if (rates_ > 0) {  // a schedule may end at γ = 0
+    node_.ops().copy(work_, adam_.momentum());
+    node_.ops().scale(static_cast<float>(1 / rates_), adam_.momentum());
   }
   if (Status status = take_mean(); !status) {
     return status;
@@ -93,7 +96,7 @@ void ZeroOneAdam::take_variance() {
   // 1. v ← β₂ v + (1 − β₂) ḡ²; the errors' unit goes from the old √v̂ + ε to the new one
   std::vector<float>& unit = sum_;  // u_i is 0 here: T_v lies in T_u, whose every round empties it
   adam_.denominator(unit);
-  adam_.observe(work_);
+  adam_.observe(gradient_);
   adam_.denominator(work_);
   for (std::size_t k = 0; k < work_.size(); ++k) {
     const float ratio = work_[k] / unit[k];
@@ -105,7 +108,7 @@ void ZeroOneAdam::take_variance() {
   ++variances_;
 }
 
-Status ZeroOneAdam::step_locally(Exchange& out, bool* post) {
+void ZeroOneAdam::step() {
   const Ops& ops = node_.ops();
   // 2. m_i ← β₁ m_i + (1 − β₁) (g_i + λ x_i);  u_i ← u_i + γ̂ m_i
   adam_.momentum_after(node_.x(), gradient_, work_);
@@ -114,31 +117,16 @@ Status ZeroOneAdam::step_locally(Exchange& out, bool* post) {
   const double rate = adam_.next_rate(node_.round());
   rates_ += rate;
   ops.axpy(static_cast<float>(rate), work_, sum_);
-  if (exchanges_now()) {
-    // 3. the mean of all u_i
-    ops.copy(sum_, work_);
-    const Status status = mean_.begin_compressed(work_, adam_.variance(), kMomentum, out);
-    *post = status.ok();
-    return status;
-  }
-  // 4. x_i = x' − u_i / (√v̂ + ε)
   ops.copy(sum_, work_);
-  ++since_exchange_;
-  return move();
 }
 
 Status ZeroOneAdam::take_mean() {
-  const Ops& ops = node_.ops();
-  // 3. m_i ← ū / Σ γ̂;  x' ← x' − ū / (√v̂ + ε);  u_i ← 0
-  if (rates_ > 0) {  // a schedule may end at γ = 0
-    ops.copy(work_, adam_.momentum());
-    ops.scale(static_cast<float>(1 / rates_), adam_.momentum());
-  }
+  // 3. x' ← x' − ū / (√v̂ + ε);  u_i ← 0
   if (Status status = move(); !status) {
     return status;
   }
-  ops.copy(node_.x(), common_);
-  ops.fill(0, sum_);
+  node_.ops().copy(node_.x(), common_);
+  node_.ops().fill(0, sum_);
   rates_ = 0;
   since_exchange_ = 0;
   ++exchanges_;

@@ -6,21 +6,24 @@
 //
 // Rule of round t, where t' is the round after the last exchange and x' the model that all nodes
 // had in common then:
-//   1. t in T_v:  v ← β₂ v + (1 − β₂) ḡ², ḡ = (1/n) Σ_i g_i in full precision
+//   1. t in T_v:  ḡ = (1/n) Σ_i g_i in full precision;  v ← β₂ v + (1 − β₂) ḡ²;  g_i ← ḡ
 //   2. node i:    m_i ← β₁ m_i + (1 − β₁) (g_i + λ x_i);  u_i ← u_i + γ̂_t m_i
 //   3. t in T_u:  ū = the mean of all u_i, compressed on both passes with the errors of both kept
 //                 (chunk_mean.h);  m_i ← ū / Σ_{t'…t} γ̂;  x' ← x' − ū / (√v̂ + ε);  u_i ← 0
+//                 (in T_v all u_i are equal, and ū needs no exchange)
 //   4.            x_i = x' − u_i / (√v̂ + ε)
 // T_v: the rounds k_j < T_w with k_0 = 0 and k_{j+1} − k_j = 2^⌊j/16⌋, T_w the freeze step; all k_j
 //   when it is not given. (Paper, section 6: κ = 16.)
 // T_u: all rounds before T_w. From then on, the interval doubles every T_w rounds up to the local
 //   step limit, 16 by default; T_v lies in T_u. Without a freeze step all rounds are in T_u.
-// Two choices where the paper's box is silent or would hurt:
+// Three choices where the paper's box is silent or would hurt:
 //   The variance is updated before the step and not after it, as in Adam: v = 0 in round 0 would
 //   otherwise be divided by.
-//   The errors are those of u: distances in units of √v̂, which neither γ nor the interval changes.
-//   A new v̂ does, so that they are rescaled by √(v̂_new / v̂_old), and what they hold back of x stays
-//   the same.
+//   In T_v the momentum takes ḡ too, as in the authors' program; in the box it takes g_i, and u_i
+//   is sent besides ḡ. That costs a second exchange, and lets one bit move parameters along a
+//   variance of a single round: a multilayer perceptron diverged in five rounds. The errors are
+//   those of u: distances in units of √v̂, which neither γ nor the interval changes. A new v̂ does,
+//   so that they are rescaled by √(v̂_new / v̂_old), and what they hold back of x stays the same.
 // Bias correction as in apm_squeeze.h: γ̂_t = γ_t / (1 − β₁^{t+1}) and v̂ = v / (1 − β₂^s) after s
 //   updates, when the step rule says `always`; else γ̂ = γ, v̂ = v.
 // Coordinates with v = 0 stay where they are until a gradient comes in a round of T_v.
@@ -32,8 +35,7 @@
 //   start from the same x.
 // Memory: 4 floats a parameter (x', u, work, direction), besides Adam's 2 and the 1 + 2/n of the
 //   mean.
-// Bytes: those of a compressed mean for each round in T_u, and of a full one for each in T_v: with
-//   `sign` about 1 + 32 |T_v|/|T_u| bits a parameter, twice.
+// Bytes: those of a full mean for each round in T_v, of a compressed one for each other in T_u.
 // Overlap: none in rounds of T_u; the others exchange nothing.
 #pragma once
 
@@ -82,11 +84,11 @@ class ZeroOneAdam final : public Algorithm {
   /// The round under way is in T_u.
   bool exchanges_now() const;
 
-  /// 1. Takes the mean gradient in work_.
+  /// 1. Takes ḡ in gradient_.
   void take_variance();
-  /// 2. and 4. with g_i in gradient_; asks for the mean of 3. where it is due.
-  Status step_locally(Exchange& out, bool* post);
-  /// 3. Takes ū in work_.
+  /// 2. Leaves u_i in work_ too.
+  void step();
+  /// 3. Takes ū in work_, as it came from others or, where all u_i are equal, from step().
   Status take_mean();
   /// x_i = x' − u / (√v̂ + ε), u in work_.
   Status move();
