@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -88,8 +89,9 @@ void Adam::observe(std::span<const float> gradient) {
 
 double Adam::next_rate(Round round) {
   beta1_power_ *= static_cast<double>(beta1_);
-  return correction_ == BiasCorrection::always ? rate_.at(round) / (1 - beta1_power_)
-                                               : rate_.at(round);
+  const bool corrected = correction_ == BiasCorrection::always;
+  const double rate = corrected ? rate_.at(round) / (1 - beta1_power_) : rate_.at(round);
+  return std::min(rate, static_cast<double>(std::numeric_limits<float>::max()));
 }
 
 float Adam::root_scale() const {

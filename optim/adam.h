@@ -54,7 +54,7 @@ class Adam final : public StepRule {
   void frozen_direction(Round round, std::span<float> d);
   /// v ← β₂ v + (1 − β₂) g², alone.
   void observe(std::span<const float> gradient);
-  /// γ, divided by 1 − β₁^t where m̂ is; counts t on.
+  /// γ, divided by 1 − β₁^t where m̂ is, as far as float32 holds it; counts t on.
   double next_rate(Round round);
   /// d ← step × u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is
   /// zero.

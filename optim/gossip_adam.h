@@ -18,15 +18,13 @@
 // What is compressed is a preconditioned step plus what C held back: its elements are of one order
 // of magnitude whatever the gradients' are, which is what few bits want.
 //
-// Proven: since v is common and 1ᵀ(W − I) = 0, the mean model follows, for every C, Adam with
-// frozen
-//   variance on the mean of the nodes' gradients: x̄ ← x̄ − γ m̄̂ / (√v̂ + ε), m̄ ← β₁ m̄ + (1 − β₁) ḡ
-//   (up to the rounding of float32; tested for all compressors). The nodes come together as in
-//   CHOCO-SGD, whose theorem bounds their distance by the length of a step, here at most about γ a
-//   parameter.
-// Only measured: that the largest of the nodes' variances is a good preconditioner (it never makes
-// a
-//   step longer than a node's own would), and how Adam's curve is kept.
+// Proven: since v is common and 1ᵀ(W − I) = 0, the mean model follows, for every C, Adam with a
+//   frozen variance on the mean ḡ of the nodes' gradients: m̄ ← β₁ m̄ + (1 − β₁) ḡ and
+//   x̄ ← x̄ − γ m̄ / (1 − β₁^t) / (√v̂ + ε), up to the rounding of float32 (tested for all
+//   compressors). The nodes come together as in CHOCO-SGD, whose theorem bounds their distance by
+//   the length of a step, here at most about γ a parameter.
+// Only measured: how near to Adam's curve it stays, and that the largest of the nodes' variances is
+//   a good preconditioner (it never makes a step longer than a node's own would).
 // Bias correction as in apm_squeeze.h. Coordinates where v = 0 on all nodes stay where they are.
 //
 // Assumes W symmetric, doubly stochastic, connected and static, a contraction C, the step rule
