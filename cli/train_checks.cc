@@ -31,6 +31,7 @@ void check_names(const TrainOptions& o) {
   refuse_mistyped("--algorithm", o.algorithm, names_of(algorithms()));
   refuse_mistyped("--compressor", o.compressor, names_of(compressors()));
   refuse_mistyped("--step-rule", o.step_rule, {"sgd", "adam", "adamw", "lars", "lamb"});
+  refuse_mistyped("--outer-step-rule", o.outer_step_rule, {"sgd", "adam", "adamw", "lars", "lamb"});
   refuse_mistyped("--schedule", o.schedule, {"constant", "step", "cosine", "invsqrt"});
 }
 
@@ -107,12 +108,21 @@ void check_step_rule(const TrainOptions& o) {
 
 }  // namespace
 
+bool has_local_steps(const TrainOptions& o) {
+  return o.communication_interval > 1 || !o.outer_step_rule.empty() || o.outer_lr ||
+         o.outer_momentum != 0 || o.outer_nesterov;
+}
+
+std::string needed_step_rule(std::string_view algorithm) {
+  const std::string_view needed = algorithm_info(algorithm).step_rule;
+  return std::string(needed.empty() ? "sgd" : needed);
+}
+
 std::string step_rule_name(const TrainOptions& options) {
   if (!options.step_rule.empty()) {
     return options.step_rule;
   }
-  const std::string_view needed = algorithm_info(options.algorithm).step_rule;
-  return std::string(needed.empty() ? "sgd" : needed);
+  return has_local_steps(options) ? "sgd" : needed_step_rule(options.algorithm);
 }
 
 void check_options(const TrainOptions& options) {

@@ -87,6 +87,22 @@ void add_step_options(CLI::App& command, TrainOptions& o) {
                ",warmup=ROUNDS if wanted");
 }
 
+void add_local_step_options(CLI::App& command, TrainOptions& o) {
+  OptionGroup group(command, "Local steps between exchanges");
+  group.count("--communication-interval", o.communication_interval, "H",
+              "Rounds from one exchange to the next; between them each node steps by itself");
+  group.option("--outer-step-rule", o.outer_step_rule, "NAME",
+               "What an exchange makes of the movement since the last one; by default what the "
+               "algorithm is built on, else sgd");
+  group.option(
+      "--outer-lr", o.outer_lr, "GAMMA",
+      "Its learning rate; by default 1 for sgd and lars (the movement as it is), 0.001 for "
+      "adam and lamb");
+  group.option("--outer-momentum", o.outer_momentum, "MU",
+               "Its momentum; DiLoCo is allreduce with 0.9, --outer-nesterov and --outer-lr 0.7");
+  group.flag("--outer-nesterov", o.outer_nesterov, "Nesterov's form of that momentum");
+}
+
 void add_length_options(CLI::App& command, TrainOptions& o) {
   OptionGroup group(command, "Length and results");
   auto& epochs = group.option("--epochs", o.epochs, "E",
@@ -110,6 +126,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   add_network_options(command, options);
   add_algorithm_options(command, options);
   add_step_options(command, options);
+  add_local_step_options(command, options);
   add_length_options(command, options);
   add_common_options(command, options.common);
 }

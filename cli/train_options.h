@@ -48,6 +48,11 @@ struct TrainOptions {
   std::string bias_correction = "always";
   std::optional<double> clip_norm;
   std::string schedule = "constant";
+  Round communication_interval = 1;
+  std::string outer_step_rule;
+  std::optional<double> outer_lr;
+  double outer_momentum = 0;
+  bool outer_nesterov = false;
 
   std::optional<double> epochs;
   std::optional<Round> rounds;

@@ -120,6 +120,19 @@ double default_learning_rate(std::string_view rule) {
   return rule == "sgd" ? 0.1 : 0.001;
 }
 
+std::optional<StepRuleOptions> outer_step_rule_of(const TrainOptions& o) {
+  if (!has_local_steps(o)) {
+    return std::nullopt;
+  }
+  StepRuleOptions rule;
+  rule.rule = o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule;
+  rule.learning_rate =
+      o.outer_lr.value_or(rule.rule == "sgd" ? 1 : default_learning_rate(rule.rule));
+  rule.momentum = o.outer_momentum;
+  rule.nesterov = o.outer_nesterov;
+  return rule;
+}
+
 StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
   StepRuleOptions rule;
   rule.rule = step_rule_name(o);
@@ -162,6 +175,8 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   }
   made.lazy = o.lazy;
   made.step_rule = step_rule_of(o, rounds);
+  made.communication_interval = o.communication_interval;
+  made.outer_step_rule = outer_step_rule_of(o);
   made.consensus_stepsize = o.consensus_stepsize;
   made.extrapolation_clock = o.extrapolation_clock;
   made.freeze_step = parse_freeze_step(o.freeze_step);
@@ -229,6 +244,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
   const RunOptions& run = plan.run;
   const OptimizerOptions& used = run.optimizer;
   const TaskOptions& task = plan.tasks->options();
+  const auto& outer = used.outer_step_rule;
   const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
   return {{"task", plan.tasks->data().spec},
           {"model", task.model},
@@ -258,6 +274,11 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"trust_coefficient", used.step_rule.trust_coefficient},
           {"clip_norm", optional(o.clip_norm)},
           {"schedule", used.step_rule.schedule.spec()},
+          {"communication_interval", used.communication_interval},
+          {"outer_step_rule", optional(outer ? std::optional(outer->rule) : std::nullopt)},
+          {"outer_lr", optional(outer ? std::optional(outer->learning_rate) : std::nullopt)},
+          {"outer_momentum", o.outer_momentum},
+          {"outer_nesterov", o.outer_nesterov},
           {"rounds", run.rounds},
           {"eval_every", run.eval_every},
           {"overlap", used.overlap ? "on" : "off"},

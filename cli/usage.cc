@@ -114,6 +114,11 @@ constexpr auto kNames = std::to_array<Name>({
     {"trust_coefficient", "--trust-coefficient"},
     {"clip_norm", "--clip-norm"},
     {"schedule", "--schedule"},
+    {"communication_interval", "--communication-interval"},
+    {"outer_step_rule", "--outer-step-rule"},
+    {"outer_learning_rate", "--outer-lr"},
+    {"outer_momentum", "--outer-momentum"},
+    {"outer_nesterov", "--outer-nesterov"},
     {"dump-parameters", "--dump-parameters"},
     {"checkpoint", "--checkpoint"},
 });

@@ -85,9 +85,21 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   admit_clock(info, setup);
 }
 
+/// The default outer rule, where there are local steps and none is given.
+void admit_local_steps(AlgorithmSetup& setup) {
+  if (setup.communication_interval == 0) {
+    refuse("communication_interval", "0", "it must be 1 or more rounds");
+  }
+  if (setup.communication_interval > 1 && setup.outer_step_rule == nullptr) {
+    setup.outer_step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
+  }
+}
+
 void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
-  if (!info.step_rule.empty() && setup.step_rule->name() != info.step_rule) {
-    refuse("step_rule", setup.step_rule->name(),
+  const bool local_steps = setup.outer_step_rule != nullptr;
+  const StepRule& rule = local_steps ? *setup.outer_step_rule : *setup.step_rule;
+  if (!info.step_rule.empty() && rule.name() != info.step_rule) {
+    refuse(local_steps ? "outer_step_rule" : "step_rule", rule.name(),
            fmt::format("{} is built on {}'s moments; use {}", info.name, info.step_rule,
                        info.step_rule));
   }
@@ -304,6 +316,7 @@ double default_consensus_stepsize(const Compressor& compressor, std::size_t dime
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings) {
   admit_basics(info, setup);
   setup.layout = complete_layout(std::move(setup.layout), setup.parameters.size());
+  admit_local_steps(setup);
   admit_step_rule(info, setup);
   admit_local_steps(info, setup);
   if (setup.compressor == nullptr) {

@@ -50,13 +50,19 @@ struct AlgorithmSetup {
   ParameterLayout layout = {};
   std::shared_ptr<const Topology> topology;
   std::unique_ptr<StepRule> step_rule;
+  /// H: rounds from one exchange to the next, in which a node steps by itself (local_steps.h).
+  Round communication_interval = 1;
+  /// What an exchange makes of the movement of the H rounds; by default it is taken as it is. When
+  /// given, step_rule makes the local steps, also with H = 1.
+  std::unique_ptr<StepRule> outer_step_rule;
   std::unique_ptr<Compressor> compressor;
   /// Step of the consensus (η, in the papers often γ), for algorithms that have one; by default
   /// derived from the compressor's measured α.
   std::optional<double> consensus_stepsize;
   /// Where ECD's extrapolation clock t stops; 4096 by default (ecd_psgd.h says what it decides).
   std::optional<Round> extrapolation_clock;
-  /// Rounds of plain Adam before its variance is frozen, for algorithms that freeze it; at least 1.
+  /// Exchanges of plain Adam before its variance is frozen, for algorithms that freeze it; at least
+  /// 1.
   std::optional<Round> freeze_step;
   /// 0/1 Adam: the most rounds from one exchange to the next; 16 by default, at least 1.
   std::optional<Round> local_step_limit;
@@ -119,7 +125,9 @@ class Algorithm {
 
   virtual AlgorithmCounters counters() const = 0;
 
-  /// The whole state but parameters(), which the caller saves. Requires idle().
+  /// The whole state but parameters(), which the caller saves. Requires idle(); or that no exchange
+  /// is under way and the round's gradient has not been taken: what is saved is then the state
+  /// before the round.
   virtual void save(ByteBuffer& out) const = 0;
   /// Takes back what save wrote with the same setup; on a fault the algorithm must be discarded.
   virtual Status load(ByteReader& in) = 0;

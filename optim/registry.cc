@@ -22,6 +22,7 @@
 #include <sotto/optim/deep_squeeze.h>
 #include <sotto/optim/ecd_psgd.h>
 #include <sotto/optim/gossip_adam.h>
+#include <sotto/optim/local_steps.h>
 #include <sotto/optim/push_sum.h>
 #include <sotto/optim/zero_one_adam.h>
 
@@ -267,6 +268,9 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
                                           std::vector<std::string>* warnings) {
   const AlgorithmInfo& info = algorithm_info(name);
   admit(info, setup, warnings);
+  if (setup.outer_step_rule != nullptr) {
+    return std::make_unique<LocalSteps>(info, std::move(setup));
+  }
   return info.build(std::move(setup));
 }
 

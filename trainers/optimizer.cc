@@ -81,6 +81,26 @@ std::uint64_t run_id_of(const std::string& agreement) {
   return std::stoull(text_digest(agreement), nullptr, 16);
 }
 
+/// Settings that are refused are named as those of the outer rule.
+std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options) {
+  try {
+    return make_step_rule(options);
+  } catch (const Error& error) {
+    throw Error(fmt::format("outer_{}", error.what()));
+  }
+}
+
+std::string outer_rule_text(const OptimizerOptions& options) {
+  if (!options.outer_step_rule) {
+    return "default";
+  }
+  const StepRuleOptions& rule = *options.outer_step_rule;
+  return fmt::format(
+      "{},lr={},momentum={},nesterov={},decay={},betas={},{},{},trust={},clip={},schedule={}",
+      rule.rule, rule.learning_rate, rule.momentum, rule.nesterov, rule.weight_decay, rule.beta1,
+      rule.beta2, rule.epsilon, rule.trust_coefficient, rule.clip_norm, rule.schedule.spec());
+}
+
 }  // namespace
 
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
@@ -114,6 +134,10 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   setup.topology = topology_;
   setup.step_rule = make_step_rule(options_.step_rule);
   step_rule_ = setup.step_rule.get();
+  setup.communication_interval = options_.communication_interval;
+  if (options_.outer_step_rule) {
+    setup.outer_step_rule = make_outer_rule(*options_.outer_step_rule);
+  }
   setup.compressor = std::move(compressor);
   setup.consensus_stepsize = options_.consensus_stepsize;
   setup.extrapolation_clock = options_.extrapolation_clock;
@@ -149,6 +173,8 @@ std::string Optimizer::agreement() const {
       {"bias-correction", std::string(bias_correction_name(rule.bias_correction))},
       {"clip-norm", fmt::format("{}", rule.clip_norm)},
       {"schedule", rule.schedule.spec()},
+      {"communication-interval", fmt::to_string(options_.communication_interval)},
+      {"outer-step-rule", outer_rule_text(options_)},
       {"consensus-stepsize",
        options_.consensus_stepsize ? fmt::format("{}", *options_.consensus_stepsize) : "default"},
       {"extrapolation-clock",

@@ -39,9 +39,13 @@ struct OptimizerOptions {
   std::optional<Weighting> weighting;  ///< by default what fits the graph
   bool lazy = false;                   ///< mix with (I + W) / 2
   StepRuleOptions step_rule;
+  /// H: steps from one exchange to the next, made by each node alone (local_steps.h).
+  Round communication_interval = 1;
+  /// What an exchange makes of the movement of those steps; by default it is taken as it is.
+  std::optional<StepRuleOptions> outer_step_rule;
   std::optional<double> consensus_stepsize;  ///< η; by default the algorithm's rule
   std::optional<Round> extrapolation_clock;  ///< ECD: where t stops; 4096 by default
-  /// Rounds before Adam's variance is frozen (apmsqueeze, zeroone-adam; onebit-adam finds it when
+  /// Exchanges before Adam's variance is frozen (apmsqueeze, zeroone-adam; onebit-adam finds it when
   /// unset).
   std::optional<Round> freeze_step;
   std::optional<Round> local_step_limit;  ///< 0/1 Adam: rounds between exchanges; 16 by default

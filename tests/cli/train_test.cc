@@ -55,6 +55,31 @@ TEST_CASE("the JSON result has what users and scripts rely on, and stands alone"
   CHECK(result.at("parameters_sha256")[0].get<std::string>().size() == 64);
 }
 
+TEST_CASE("local steps divide what is sent, and take an outer rule of their own") {
+  const auto result = run(small_train({"--rounds", "8", "--algorithm", "allreduce",
+                                       "--communication-interval", "4", "--outer-momentum", "0.9",
+                                       "--outer-nesterov", "--outer-lr", "0.7", "--json", "-"}))
+                          .json();
+  CHECK(result.at("config").at("communication_interval") == 4);
+  CHECK(result.at("config").at("outer_step_rule") == "sgd");
+  CHECK(result.at("config").at("outer_lr") == 0.7);
+  CHECK(result.at("frames_sent_per_node")[0] == 2 * 6);  // two exchanges of 2 (n − 1) frames
+  CHECK(result.at("final").at("consensus_distance") == 0.0);
+  const auto adam = run(small_train({"--rounds", "4", "--algorithm", "onebit-adam",
+                                     "--communication-interval", "2", "--json", "-"}))
+                        .json();
+  CHECK(adam.at("config").at("step_rule") == "sgd");
+  CHECK(adam.at("config").at("outer_step_rule") == "adam");
+  const auto refused = run(small_train(
+      {"--algorithm", "onebit-adam", "--communication-interval", "2", "--outer-step-rule", "sgd"}));
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "--outer-step-rule: 'sgd'"));
+  CHECK(contains(refused.err, "use adam"));
+  CHECK(contains(run(small_train({"--communication-interval", "0"})).err,
+                 "--communication-interval: '0'"));
+  CHECK(contains(run(small_train({"--outer-momentum", "2"})).err, "--outer-momentum: '2'"));
+}
+
 TEST_CASE("a table goes to standard output unless it is wanted quiet") {
   const Scratch scratch;
   const auto file = (scratch.path() / "result.json").string();

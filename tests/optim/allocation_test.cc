@@ -90,3 +90,17 @@ TEST_CASE("no algorithm allocates after its construction, once exchanges have th
     }
   }
 }
+
+TEST_CASE("local steps allocate nothing either") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    Cluster cluster(
+        {.algorithm = std::string(info.name), .dimension = 5000, .communication_interval = 2},
+        [](auto inner) { return std::make_unique<Watched>(std::move(inner)); });
+    const Quadratic task(8, 5000, 5);
+    REQUIRE(cluster.driver.run(10, task).ok());
+    allocations = 0;
+    REQUIRE(cluster.driver.run(6, task).ok());
+    CHECK(allocations == 0);
+  }
+}

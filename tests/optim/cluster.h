@@ -29,6 +29,8 @@ struct ClusterOptions {
   std::size_t nodes = 8;
   std::size_t dimension = 64;
   StepRuleOptions step = {};
+  Round communication_interval = 1;
+  std::optional<StepRuleOptions> outer_step = {};
   std::optional<double> consensus_stepsize = {};
   std::optional<Round> extrapolation_clock = {};
   /// For algorithms that have one: early, so that short runs see both of their phases.
@@ -57,6 +59,15 @@ inline StepRuleOptions fitting(StepRuleOptions step, const AlgorithmInfo& info) 
   return step;
 }
 
+/// The outer rule of a cluster with local steps, one that the algorithm takes.
+inline StepRuleOptions outer(const ClusterOptions& options, const AlgorithmInfo& info) {
+  StepRuleOptions plain{.learning_rate = 1};
+  if (!info.step_rule.empty()) {
+    plain.learning_rate = 0.1;
+  }
+  return fitting(options.outer_step.value_or(plain), info);
+}
+
 /// The setup of one node, to be changed before make_algorithm.
 inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank,
                                  std::span<float> parameters,
@@ -67,7 +78,12 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.nodes = static_cast<int>(options.nodes);
   setup.parameters = parameters;
   setup.topology = std::move(topology);
-  setup.step_rule = make_step_rule(fitting(options.step, info));
+  const bool local_steps = options.communication_interval > 1 || options.outer_step;
+  setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info));
+  setup.communication_interval = options.communication_interval;
+  if (local_steps) {
+    setup.outer_step_rule = make_step_rule(outer(options, info));
+  }
   if (!options.compressor.empty()) {
     setup.compressor = make_compressor(options.compressor, info.contract);
   }

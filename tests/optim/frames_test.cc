@@ -185,6 +185,17 @@ TEST_CASE("foreign, damaged, undue and repeated frames are refused, counted, and
   }
 }
 
+TEST_CASE("local steps are not harmed by bad frames either") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    check_unharmed({.algorithm = std::string(info.name),
+                    .nodes = 4,
+                    .dimension = 21,
+                    .communication_interval = 2},
+                   [](auto inner) { return std::make_unique<Disturbed>(std::move(inner)); });
+  }
+}
+
 TEST_CASE("a payload that does not decode is refused by its sender's name and changes nothing") {
   const auto cut = [](Bytes& payload) { payload.pop_back(); };
   const auto grown = [](Bytes& payload) { payload.insert(payload.end(), 2, std::byte{0}); };
