@@ -31,6 +31,7 @@ class GridCompressor final : public Compressor {
     return std::make_unique<GridCompressor>(*this);
   }
   std::size_t saturated() const override { return saturated_; }
+  GridOptions options() const { return {.bits = grid_.bits, .step = grid_.step}; }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
                      std::span<std::byte> out) override;
@@ -83,6 +84,11 @@ Status GridCompressor::decode_add(std::span<const std::byte> bytes, float scale,
 }
 
 }  // namespace
+
+std::optional<GridOptions> grid_options(const Compressor& compressor) {
+  const auto* grid = dynamic_cast<const GridCompressor*>(&compressor);
+  return grid == nullptr ? std::nullopt : std::optional(grid->options());
+}
 
 std::unique_ptr<Compressor> make_grid(const GridOptions& options, const Ops& ops) {
   if (options.bits < 1 || options.bits > 8) {

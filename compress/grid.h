@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <sotto/compress/compressor.h>
 
@@ -25,6 +26,9 @@ struct GridOptions {
   int bits = 8;        ///< 1 … 8
   float step = 0.01F;  ///< at least 2^-126, and 2^B steps must be finite
 };
+
+/// The options of a compressor that make_grid has made; nothing for any other.
+std::optional<GridOptions> grid_options(const Compressor& compressor);
 
 /// Throws Error for options outside their range.
 std::unique_ptr<Compressor> make_grid(const GridOptions& options, const Ops& ops = host_ops());

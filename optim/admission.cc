@@ -140,6 +140,12 @@ void admit_local_steps(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
 }
 
 void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  const std::string spec = setup.compressor->spec();
+  if (!info.family.empty() && spec.substr(0, spec.find_first_of(":,")) != info.family) {
+    refuse(
+        "compressor", spec,
+        fmt::format("{} takes {} only; use {}", info.name, info.family, info.default_compressor));
+  }
   const Contract contract = setup.compressor->contract(setup.parameters.size());
   if (contract.meets(info.contract) || setup.allow_contract_violation) {
     return;

@@ -20,6 +20,8 @@ enum class AlgorithmId : std::uint16_t {
   zero_one_adam = 14,
   onebit_lamb = 15,
   gossip_adam = 16,
+  ef21 = 20,
+  moniqua = 21,
 };
 
 }  // namespace sotto

@@ -5,20 +5,11 @@
 #include <utility>
 
 #include <sotto/compress/none.h>
+#include <sotto/optim/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 namespace {
-
-std::vector<Edge> all_but(const LocalNode& node) {
-  std::vector<Edge> edges;
-  for (Rank peer = 0; peer < node.nodes(); ++peer) {
-    if (peer != node.rank()) {
-      edges.push_back({peer, 1});
-    }
-  }
-  return edges;
-}
 
 std::size_t longest_payload(const LocalNode& node, const Compressor& exact) {
   const std::size_t elements = longest_chunk(node.dimension(), node.nodes());
@@ -30,7 +21,7 @@ std::size_t longest_payload(const LocalNode& node, const Compressor& exact) {
 ChunkMean::ChunkMean(LocalNode& node)
     : node_(node),
       exact_(make_none(node_.ops())),
-      others_(all_but(node_)),
+      others_(all_others(node_)),
       elements_(others_.size()),
       parcels_(others_.size()),
       mail_(node_, others_.size(), longest_payload(node_, *exact_),
@@ -44,14 +35,7 @@ ChunkMean::ChunkMean(LocalNode& node)
   }
 }
 
-Peers ChunkMean::peers() const {
-  Peers peers{.to = {}, .from = {}, .max_frame_bytes = mail_.max_frame_bytes()};
-  for (const Edge& other : others_) {
-    peers.to.push_back(other.peer);
-  }
-  peers.from = peers.to;
-  return peers;
-}
+Peers ChunkMean::peers() const { return peers_along(others_, mail_); }
 
 std::size_t ChunkMean::edge(Rank peer) const {
   return static_cast<std::size_t>(peer < node_.rank() ? peer : peer - 1);

@@ -67,6 +67,11 @@ class LocalNode {
   /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing.
   Status direction(std::span<const float> gradient, std::span<float> d);
 
+  /// Of all random rounding.
+  std::uint64_t seed() const { return setup_.seed; }
+  /// The key of the rounding of this round's `bucket`.
+  RandomKey rounding_key(std::uint32_t bucket) const;
+
   /// C(x) into `out`, which holds the compressor's max_bytes; returns what was written. The
   /// rounding is keyed by (seed, rank, round, bucket).
   std::span<const std::byte> encode(std::span<const float> x, std::span<std::byte> out,
@@ -88,8 +93,6 @@ class LocalNode {
   Status load(ByteReader& in);
 
  private:
-  RandomKey rounding_key(std::uint32_t bucket) const;
-
   AlgorithmId id_;
   std::string_view name_;
   AlgorithmSetup setup_;

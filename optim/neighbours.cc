@@ -12,6 +12,25 @@ std::size_t max_in_degree(const LocalNode& node) {
   return most;
 }
 
+std::vector<Edge> all_others(const LocalNode& node) {
+  std::vector<Edge> edges;
+  for (Rank peer = 0; peer < node.nodes(); ++peer) {
+    if (peer != node.rank()) {
+      edges.push_back({peer, 1});
+    }
+  }
+  return edges;
+}
+
+Peers peers_along(std::span<const Edge> edges, const Mailbox& mail) {
+  Peers peers{.to = {}, .from = {}, .max_frame_bytes = mail.max_frame_bytes()};
+  for (const Edge& edge : edges) {
+    peers.to.push_back(edge.peer);
+  }
+  peers.from = peers.to;
+  return peers;
+}
+
 Peers graph_peers(const LocalNode& node, const Mailbox& mail) {
   return {.to = node.topology().out_peers(node.rank()),
           .from = node.topology().in_peers(node.rank()),

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/local_node.h>
@@ -15,6 +16,12 @@ namespace sotto {
 
 /// Largest number of in-neighbours over all rounds.
 std::size_t max_in_degree(const LocalNode& node);
+
+/// All other nodes, in rank order, for exchanges that do not follow the graph.
+std::vector<Edge> all_others(const LocalNode& node);
+
+/// Peers of a node that sends to, and hears, the same nodes in all rounds.
+Peers peers_along(std::span<const Edge> edges, const Mailbox& mail);
 
 Peers graph_peers(const LocalNode& node, const Mailbox& mail);
 

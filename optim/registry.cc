@@ -22,7 +22,9 @@
 #include <sotto/optim/deep_squeeze.h>
 #include <sotto/optim/ecd_psgd.h>
 #include <sotto/optim/gossip_adam.h>
+#include <sotto/optim/ef21.h>
 #include <sotto/optim/local_steps.h>
+#include <sotto/optim/moniqua.h>
 #include <sotto/optim/push_sum.h>
 #include <sotto/optim/zero_one_adam.h>
 
@@ -240,6 +242,36 @@ constexpr std::array kAlgorithms = {
         .default_compressor = "sign",
         .wire_id = wire_id(AlgorithmId::gossip_adam),
         .build = build<GossipAdam>},
+    AlgorithmInfo{.name = "ef21",
+                  .title = "EF21, compressed differences of gradients",
+                  .paper = "Richtárik et al. 2021, arXiv:2106.05203",
+                  .rule = "g_i ← g_i + C(∇_i − g_i); x ← x − γ (1/n) Σ_i g_i",
+                  .summary = "exact descent with any contraction where all nodes reach each other "
+                             "and gradients have little noise",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::any,
+                  .time_varying = true,
+                  .memory = "4",
+                  .default_compressor = "topk:0.1",
+                  .wire_id = wire_id(AlgorithmId::ef21),
+                  .build = build<Ef21>},
+    AlgorithmInfo{.name = "moniqua",
+                  .title = "Moniqua, models modulo a range",
+                  .paper = "Lu and De Sa 2020, arXiv:2002.11787",
+                  .rule = "x_i ← x_i + Σ_j W_ij (x̂_j − x̂_i) − γ g_i, x̂ on a grid and sent "
+                          "modulo 2^B steps",
+                  .summary =
+                      "few bits and no memory for neighbours, on graphs that change too; the "
+                      "models must stay within θ",
+                  .contract = ContractKind::unbiased_absolute,
+                  .graph = GraphNeed::doubly_stochastic,
+                  .time_varying = true,
+                  .overlaps = true,
+                  .family = "grid",
+                  .memory = "2",
+                  .default_compressor = "grid:8:0.01",
+                  .wire_id = wire_id(AlgorithmId::moniqua),
+                  .build = build<Moniqua>},
 };
 
 std::vector<std::string_view> names() {

@@ -44,6 +44,7 @@ struct AlgorithmInfo {
   double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default
   bool bounded_by_spectrum = false;   ///< the theory bounds the compressor's α by the graph (DCD)
   std::string_view step_rule = {};    ///< the one that it takes; empty: any
+  std::string_view family = {};       ///< of the compressors that it takes; empty: any
   Freezing freezing = Freezing::never;
   bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
   /// Floats of state per parameter, besides the model and the step rule's, as a function of the

@@ -68,6 +68,12 @@ inline StepRuleOptions outer(const ClusterOptions& options, const AlgorithmInfo&
   return fitting(options.outer_step.value_or(plain), info);
 }
 
+/// `spec`, or the default of an algorithm that does not take compressors of its family.
+inline std::string fitting(const std::string& spec, const AlgorithmInfo& info) {
+  const bool fits = info.family.empty() || spec.substr(0, spec.find(':')) == info.family;
+  return fits ? spec : std::string(info.default_compressor);
+}
+
 /// The setup of one node, to be changed before make_algorithm.
 inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank,
                                  std::span<float> parameters,

@@ -86,7 +86,8 @@ TEST_CASE(
       auto options = gentle(info);
       options.compressor = family.example;
       options.dimension = 130;
-      if (!make_compressor(family.example, info.contract)->contract(130).meets(info.contract)) {
+      if (fitting(options.compressor, info) != options.compressor ||
+          !make_compressor(family.example, info.contract)->contract(130).meets(info.contract)) {
         continue;
       }
       Cluster eager(options);

@@ -216,7 +216,7 @@ TEST_CASE("a payload that does not decode is refused by its sender's name and ch
         CAPTURE(topology);
         check_unharmed(
             {.algorithm = std::string(info.name),
-             .compressor = "none",
+             .compressor = fitting("none", info),
              .topology = topology,
              .nodes = 4,
              .dimension = 21},

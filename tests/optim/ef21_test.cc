@@ -1,0 +1,122 @@
+// EF21: descent on compressed differences of gradients.
+#include <sotto/optim/ef21.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "optim/cluster.h"
+#include "optim/uneven.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr std::size_t kNodes = 6;
+constexpr std::size_t kDimension = 50;
+
+ClusterOptions options_for(std::string compressor, double rate = 0.03) {
+  return {.algorithm = "ef21",
+          .compressor = std::move(compressor),
+          .nodes = kNodes,
+          .dimension = kDimension,
+          .step = {.learning_rate = rate}};
+}
+
+/// y ← y + scale × C(x)
+void add_compressed(Compressor& compressor, std::span<const float> x, float scale,
+                    std::span<float> y) {
+  std::vector<std::byte> bytes(compressor.max_bytes(x.size()));
+  const std::size_t used = compressor.encode(x, {}, bytes);
+  REQUIRE(compressor.decode_add(std::span(bytes).first(used), scale, y).ok());
+}
+
+}  // namespace
+
+TEST_CASE("without compression EF21 is gradient descent") {
+  Cluster cluster(options_for("none", 0.1));
+  const Quadratic task(kNodes, kDimension, 5);
+  auto x = cluster.mean();
+  for (int t = 0; t < 200; ++t) {
+    REQUIRE(cluster.driver.run(1, task).ok());
+    task.descend(0.1, x);
+    for (std::size_t k = 0; k < kDimension; ++k) {
+      REQUIRE(std::fabs(static_cast<double>(cluster.x[3][k]) - x[k]) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("EF21 descends linearly on unlike quadratics, where top-k without feedback stalls") {
+  const std::string compressor = "topk:0.1";
+  const Uneven task(kNodes, kDimension, 7);
+  Cluster cluster(options_for(compressor));
+  double last = task.excess(cluster.x[0]);
+  for (int stage = 0; stage < 4; ++stage) {
+    REQUIRE(cluster.driver.run(150, task).ok());
+    const double now = task.excess(cluster.x[0]);
+    CAPTURE(stage);
+    CHECK(now < last / 20);
+    last = now;
+  }
+  CHECK(last < 1e-7);
+
+  std::vector<float> x = Cluster(options_for(compressor)).x[0];
+  const auto top_k = make_compressor(compressor, ContractKind::contraction);
+  std::vector<float> g(kDimension);
+  for (int t = 0; t < 600; ++t) {
+    std::vector<float> step(kDimension);
+    for (std::size_t i = 0; i < kNodes; ++i) {
+      task(static_cast<Rank>(i), 0, x, g);
+      add_compressed(*top_k, g, 1.0F / kNodes, step);
+    }
+    for (std::size_t k = 0; k < kDimension; ++k) {
+      x[k] -= 0.03F * step[k];
+    }
+  }
+  CHECK(task.excess(x) > 1e-2);
+}
+
+TEST_CASE("estimates: the first is C of the gradient, and the mean of all is everywhere the same") {
+  for (const char* compressor : {"topk:0.1", "sign", "quant:4"}) {
+    CAPTURE(compressor);
+    auto options = options_for(compressor);
+    options.step.momentum = 0.5;
+    Cluster cluster(options);
+    const Quadratic task(kNodes, kDimension, 5, 0.3);
+    std::vector<float> first(kDimension);
+    if (std::string(compressor) != "quant:4") {  // whose rounding is keyed by the node
+      std::vector<float> g(kDimension);
+      task(2, 0, cluster.x[2], g);
+      add_compressed(*make_compressor(compressor, ContractKind::contraction), g, 1, first);
+      REQUIRE(cluster.driver.run(1, task).ok());
+      CHECK(same_bits(cluster.node<Ef21>(2).estimate(), first));
+    }
+    for (int t = 0; t < 100; ++t) {
+      REQUIRE(cluster.driver.run(1, task).ok());
+      std::vector<double> mean(kDimension);
+      for (std::size_t i = 0; i < kNodes; ++i) {
+        const auto& node = cluster.node<Ef21>(i);
+        CHECK(same_bits(node.parameters(), cluster.x[0]));
+        CHECK(same_bits(node.mean_estimate(), cluster.node<Ef21>(0).mean_estimate()));
+        for (std::size_t k = 0; k < kDimension; ++k) {
+          mean[k] += static_cast<double>(node.estimate()[k]) / kNodes;
+        }
+      }
+      for (std::size_t k = 0; k < kDimension; ++k) {
+        const double g = static_cast<double>(cluster.node<Ef21>(0).mean_estimate()[k]);
+        REQUIRE(std::fabs(g - mean[k]) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("a round of EF21 sends a compressed difference to every other node") {
+  Cluster cluster(options_for("sign"));
+  REQUIRE(cluster.driver.run(7, Quadratic(kNodes, kDimension, 5)).ok());
+  const auto sign = make_compressor("sign", ContractKind::contraction);
+  CHECK(cluster.driver.traffic().size() == kNodes * (kNodes - 1));
+  CHECK(cluster.driver.bytes_sent(4) == 7 * (kNodes - 1) * (64 + sign->max_bytes(kDimension)));
+}
