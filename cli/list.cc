@@ -41,6 +41,8 @@ Section list_algorithms() {
                              {"overlaps", info.overlaps},
                              {"consensus_stepsize", info.consensus_stepsize},
                              {"extrapolation_clock", info.extrapolation_clock},
+                             {"step_rule", info.step_rule},
+                             {"compressor_family", info.family},
                              {"memory", info.memory},
                              {"default_compressor", info.default_compressor},
                              {"wire_id", info.wire_id}});

@@ -73,6 +73,12 @@ void TrainReport::summary(const RunResult& result) {
     output_.line(fmt::format("{} of neighbours had drifted and were replaced",
                              counted(result.counters.drifted, "replica")));
   }
+  if (result.counters.staleness > 0) {
+    const double gradients = static_cast<double>(result.rounds) * result.nodes;
+    output_.line(fmt::format(
+        "gradients were applied {:.2f} averagings after they were taken, {} at most",
+        static_cast<double>(result.counters.staleness) / gradients, result.counters.most_stale));
+  }
 }
 
 void TrainReport::draw_bar(Round done) {
@@ -126,7 +132,9 @@ Json train_json(const RunResult& result, const Json& config) {
           {"counters",
            {{"saturated", result.counters.saturated},
             {"bad_frames", result.counters.bad_frames},
-            {"drifted", result.counters.drifted}}},
+            {"drifted", result.counters.drifted},
+            {"staleness", result.counters.staleness},
+            {"most_stale", result.counters.most_stale}}},
           {"parameters_sha256", result.parameters_sha256}};
 }
 

@@ -85,6 +85,10 @@ struct AlgorithmCounters {
   std::uint64_t saturated = 0;   ///< elements clamped by the compressor
   std::uint64_t bad_frames = 0;  ///< frames refused
   std::uint64_t drifted = 0;     ///< replicas found unequal to their originals, and replaced
+  /// Averagings between the models at which gradients were taken and those to which they were
+  /// applied, over all gradients (AD-PSGD): divided by their number, the mean staleness.
+  std::uint64_t staleness = 0;
+  std::uint64_t most_stale = 0;  ///< of a single gradient
 };
 
 class Algorithm {

@@ -22,6 +22,7 @@ enum class AlgorithmId : std::uint16_t {
   gossip_adam = 16,
   ef21 = 20,
   moniqua = 21,
+  adpsgd = 22,
 };
 
 }  // namespace sotto

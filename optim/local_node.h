@@ -67,7 +67,7 @@ class LocalNode {
   /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing.
   Status direction(std::span<const float> gradient, std::span<float> d);
 
-  /// Of all random rounding.
+  /// Of all random choices.
   std::uint64_t seed() const { return setup_.seed; }
   /// The key of the rounding of this round's `bucket`.
   RandomKey rounding_key(std::uint32_t bucket) const;

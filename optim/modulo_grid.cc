@@ -56,7 +56,7 @@ ModuloGrid::ModuloGrid(const GridOptions& options, std::uint64_t seed, std::size
       seed_(seed),
       ops_(ops),
       sums_(senders) {
-  check(options.bits >= 2 && options.bits <= 8, "integers are sent in 2 to 8 bits");
+  check(options.bits >= kLeastBits && options.bits <= 8, "integers are sent in 3 to 8 bits");
 }
 
 double ModuloGrid::reach() const {

@@ -36,11 +36,13 @@ namespace sotto {
 class ModuloGrid {
  public:
   static constexpr std::size_t kHeaderBytes = 13;
+  /// With 2 bits θ is half a step, and mixing what was rounded moves models further than that.
+  static constexpr int kLeastBits = 3;
   /// Values of more than so many steps are refused: beyond, STEP is far below float32's own
   /// resolution.
   static constexpr double kMostSteps = 0x1p48;
 
-  /// 2 to 8 bits; room for `senders` neighbours.
+  /// 3 to 8 bits; room for `senders` neighbours.
   ModuloGrid(const GridOptions& options, std::uint64_t seed, std::size_t senders, const Ops& ops);
 
   /// θ

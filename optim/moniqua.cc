@@ -29,11 +29,6 @@ Moniqua::Moniqua(AlgorithmSetup setup)
       mixed_(node_.dimension()),
       next_(node_.dimension()) {
   heard_.reserve(max_in_degree(node_));
-  if (const auto far = grid_.beyond_range(node_.x())) {
-    refuse("parameters", fmt::format("{}", node_.x()[*far]),
-           fmt::format("element {} is beyond 2^48 steps of {}; use a larger step", *far,
-                       node_.compressor().spec()));
-  }
 }
 
 Peers Moniqua::peers() const { return graph_peers(node_, mail_); }

@@ -18,6 +18,8 @@
 // All holders take the same x̂_j, and Σ_i Σ_j W_ij (x̂_j − x̂_i) = 0: the mean model follows SGD
 //   without compression. Nodes agree to within about STEP.
 //
+// A model beyond 2^48 steps, where STEP is far below what float32 resolves, is a fault.
+//
 // Assumes W symmetric (or doubly stochastic) and connected; it may change from round to round, as
 //   nothing is remembered. The compressor names the grid and is not used itself: nothing saturates.
 // Memory: 2 floats a parameter (mixture, next model), besides those of the step rule and the
@@ -37,8 +39,8 @@ namespace sotto {
 
 class Moniqua final : public Algorithm {
  public:
-  /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a grid of 1 bit,
-  /// and for parameters far beyond its steps.
+  /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a grid of 1 or 2
+  /// bits.
   explicit Moniqua(AlgorithmSetup setup);
 
   std::string_view name() const override { return node_.name(); }

@@ -10,6 +10,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/ad_psgd.h>
 #include <sotto/optim/admission.h>
 #include <sotto/optim/algorithm_id.h>
 #include <sotto/optim/all_reduce.h>
@@ -21,8 +22,8 @@
 #include <sotto/optim/dcd_psgd.h>
 #include <sotto/optim/deep_squeeze.h>
 #include <sotto/optim/ecd_psgd.h>
-#include <sotto/optim/gossip_adam.h>
 #include <sotto/optim/ef21.h>
+#include <sotto/optim/gossip_adam.h>
 #include <sotto/optim/local_steps.h>
 #include <sotto/optim/moniqua.h>
 #include <sotto/optim/push_sum.h>
@@ -272,6 +273,21 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "grid:8:0.01",
                   .wire_id = wire_id(AlgorithmId::moniqua),
                   .build = build<Moniqua>},
+    AlgorithmInfo{.name = "adpsgd",
+                  .title = "AD-PSGD, pairs of nodes at their own pace",
+                  .paper = "Lian et al. 2018, arXiv:1710.06952",
+                  .rule =
+                      "x_i, x_j ← (x_i + x_j) / 2 for random pairs; x_i ← x_i − γ g_i, g_i taken "
+                      "before",
+                  .summary = "nodes of uneven speed: each waits only for its next partner",
+                  .contract = ContractKind::exact,
+                  .graph = GraphNeed::symmetric,
+                  .time_varying = true,
+                  .overlaps = true,
+                  .memory = "2",
+                  .default_compressor = "none",
+                  .wire_id = wire_id(AlgorithmId::adpsgd),
+                  .build = build<AdPsgd>},
 };
 
 std::vector<std::string_view> names() {

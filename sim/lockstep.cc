@@ -28,6 +28,7 @@ void LockstepDriver::add(std::unique_ptr<Algorithm> algorithm) {
   nodes_.push_back({.algorithm = std::move(algorithm),
                     .exchange = {},
                     .posted = false,
+                    .ready = false,
                     .gradient = std::vector<float>(dimension)});
 }
 
@@ -91,13 +92,21 @@ void LockstepDriver::take_exchange(Node& node, bool post) {
 Status LockstepDriver::deliver() {
   const auto posted = [](const Node& node) { return node.posted; };
   while (std::any_of(nodes_.begin(), nodes_.end(), posted)) {
+    const bool some = find_ready();
     for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+      if (some && !nodes_[rank].ready) {
+        continue;
+      }
+      // Where none is ready, this says what is missing.
       if (Status status = hand_over(static_cast<Rank>(rank)); !status) {
         return status;
       }
     }
+    if (!some) {
+      return {Fault::deadline, "nodes wait for each other's exchanges of different tags"};
+    }
     for (Node& node : nodes_) {
-      if (!node.posted) {
+      if (!node.ready) {
         continue;
       }
       node.posted = false;
@@ -109,6 +118,42 @@ Status LockstepDriver::deliver() {
     }
   }
   return {};
+}
+
+bool LockstepDriver::peers_ready(Rank rank) const {
+  const Exchange& exchange = nodes_[static_cast<std::size_t>(rank)].exchange;
+  const auto is_ready = [&](Rank peer) {
+    const Node& other = nodes_[static_cast<std::size_t>(peer)];
+    return other.ready && other.exchange.tag == exchange.tag;
+  };
+  const auto exchange_of = [&](Rank peer) -> const Exchange& {
+    return nodes_[static_cast<std::size_t>(peer)].exchange;
+  };
+  return std::all_of(exchange.sends.begin(), exchange.sends.end(),
+                     [&](const Send& send) {
+                       return is_ready(send.to) && awaits(exchange_of(send.to), rank);
+                     }) &&
+         std::all_of(
+             exchange.receives.begin(), exchange.receives.end(), [&](const Receive& receive) {
+               return is_ready(receive.from) && !frame_to(exchange_of(receive.from), rank).empty();
+             });
+}
+
+bool LockstepDriver::find_ready() {
+  for (Node& node : nodes_) {
+    node.ready = node.posted;
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+      Node& node = nodes_[rank];
+      if (node.ready && !peers_ready(static_cast<Rank>(rank))) {
+        node.ready = false;
+        changed = true;
+      }
+    }
+  }
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.ready; });
 }
 
 Status LockstepDriver::hand_over(Rank rank) {

@@ -2,8 +2,8 @@
 // copying. The reference that every other driver is held to, and the tests' work-horse.
 //
 // One round: begin_round on every node, the gradients in rank order, and every exchange carried as
-// soon as all nodes have posted (or as late as can be, see Delivery). Deterministic. One thread at
-// a time. Ownership: owns the algorithms; the parameters stay the caller's.
+// soon as its peers have posted theirs (or as late as can be, see Delivery). Deterministic. One
+// thread at a time. Ownership: owns the algorithms; the parameters stay the caller's.
 #pragma once
 
 #include <cstddef>
@@ -64,6 +64,7 @@ class LockstepDriver {
     std::unique_ptr<Algorithm> algorithm;
     Exchange exchange;
     bool posted = false;
+    bool ready = false;  ///< all peers of its exchange have come to it
     std::vector<float> gradient;
   };
 
@@ -73,6 +74,10 @@ class LockstepDriver {
   void take_exchange(Node& node, bool post);
   /// Carries exchanges, and those that they lead to, until none is posted.
   Status deliver();
+  /// Marks the exchanges that can be carried: those whose peers have all posted theirs, of the same
+  /// tag, and so on for the peers' peers. False when there are none.
+  bool find_ready();
+  bool peers_ready(Rank rank) const;
   /// Counts what `rank` sends, and gives it all that it awaits.
   Status hand_over(Rank rank);
 

@@ -45,8 +45,8 @@ struct OptimizerOptions {
   std::optional<StepRuleOptions> outer_step_rule;
   std::optional<double> consensus_stepsize;  ///< η; by default the algorithm's rule
   std::optional<Round> extrapolation_clock;  ///< ECD: where t stops; 4096 by default
-  /// Exchanges before Adam's variance is frozen (apmsqueeze, zeroone-adam; onebit-adam finds it when
-  /// unset).
+  /// Exchanges before Adam's variance is frozen (apmsqueeze, zeroone-adam; onebit-adam finds it
+  /// when unset).
   std::optional<Round> freeze_step;
   std::optional<Round> local_step_limit;  ///< 0/1 Adam: rounds between exchanges; 16 by default
   std::uint64_t seed = 0;

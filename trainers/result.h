@@ -39,7 +39,7 @@ struct RunResult {
   HistoryPoint final;
   TimeSplit time;
   std::vector<std::string> parameters_sha256;  ///< of each node's raw little-endian floats
-  AlgorithmCounters counters;                  ///< sums over nodes
+  AlgorithmCounters counters;                  ///< sums over nodes; most_stale: the largest
 
   /// Sums over a node's edges, for each node.
   std::vector<std::uint64_t> bytes_sent_per_node() const;

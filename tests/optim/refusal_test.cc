@@ -49,10 +49,10 @@ std::shared_ptr<const Topology> graph(std::string name, int nodes,
 
 TEST_CASE("an unknown algorithm is refused with the list of those there are") {
   try {
-    algorithm_info("adpsgd");
+    algorithm_info("easgd");
     FAIL("it was found");
   } catch (const Error& error) {
-    CHECK(mentions(error.what(), {"algorithm: 'adpsgd' is refused", "allreduce", "dcd", "choco"}));
+    CHECK(mentions(error.what(), {"algorithm: 'easgd' is refused", "allreduce", "dcd", "choco"}));
   }
 }
 

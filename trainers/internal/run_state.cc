@@ -1,5 +1,7 @@
 #include "run_state.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace sotto::internal {
@@ -50,6 +52,8 @@ Result<Summary> read_summary(ByteReader& in) {
   summary.counters.saturated = in.read<std::uint64_t>();
   summary.counters.bad_frames = in.read<std::uint64_t>();
   summary.counters.drifted = in.read<std::uint64_t>();
+  summary.counters.staleness = in.read<std::uint64_t>();
+  summary.counters.most_stale = in.read<std::uint64_t>();
   if (!in.finished()) {
     return Status(Fault::malformed, "a node's summary has another length");
   }
@@ -96,6 +100,8 @@ void write_summary(const Summary& summary, ByteBuffer& out) {
   out.write(summary.counters.saturated);
   out.write(summary.counters.bad_frames);
   out.write(summary.counters.drifted);
+  out.write(summary.counters.staleness);
+  out.write(summary.counters.most_stale);
 }
 
 Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResult& result) {
@@ -114,6 +120,8 @@ Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResul
     result.counters.saturated += summary->counters.saturated;
     result.counters.bad_frames += summary->counters.bad_frames;
     result.counters.drifted += summary->counters.drifted;
+    result.counters.staleness += summary->counters.staleness;
+    result.counters.most_stale = std::max(result.counters.most_stale, summary->counters.most_stale);
   }
   return {};
 }

@@ -1,0 +1,47 @@
+// Who averages with whom, and in what order, in each round of AD-PSGD.
+//
+// In round t every node a initiates one pairing, with a neighbour that Philox draws from (seed, a,
+// t), and the draw also gives the pairing's place among all of the round: pairings are ordered by
+// (round, place, initiator). All nodes know the whole order without a word; one node needs only its
+// own draw and those of its neighbours.
+//
+// A building block of AD-PSGD, not for users. One thread at a time; allocates only in the
+// constructor. Views the topology.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/topology/topology.h>
+
+namespace sotto {
+
+struct Pairing {
+  std::uint64_t place = 0;  ///< in the round, before `initiator` where equal
+  Rank initiator = 0;       ///< names the pairing within the round
+  Rank partner = 0;         ///< the other node, as the one whose list this is sees it
+};
+
+class Pairings {
+ public:
+  /// Those of `node`. Neighbours are nodes with an edge in both directions.
+  Pairings(const Topology& topology, Rank node, std::uint64_t seed);
+
+  /// All pairings that `node` takes part in, in their order: its own, and those of neighbours that
+  /// drew it. Valid until the next call.
+  std::span<const Pairing> of(Round round);
+
+ private:
+  /// The pairing that `initiator` initiates, with its partner; `partner` = `initiator` when it has
+  /// no neighbour.
+  Pairing draw(Rank initiator, Round round) const;
+
+  const Topology& topology_;
+  Rank node_;
+  std::uint64_t seed_;
+  std::vector<Pairing> list_;
+};
+
+}  // namespace sotto
