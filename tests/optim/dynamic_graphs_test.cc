@@ -322,6 +322,21 @@ TEST_CASE("on graphs that change, neither late delivery nor a resumed run change
   }
 }
 
+TEST_CASE("a checkpoint of round 0 brings the start of nodes that are no neighbours yet") {
+  const Edges few = both_ways({{0, 1}, {2, 3}});
+  const Edges ring = both_ways({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}});
+  const auto graph = std::make_shared<const Topology>("grows", 5, std::vector<Edges>{few, ring});
+  auto options = options_for("dcd");
+  const Quadratic task(kNodes, kDimension, 3, 0.3);
+  Cluster whole(options, graph);
+  const Cluster start(options, graph);
+  options.initial_scale = 0;
+  Cluster second = resumed(options, graph, start);
+  REQUIRE(whole.driver.run(20, task).ok());
+  REQUIRE(second.driver.run(20, task).ok());
+  CHECK(second.x == whole.x);
+}
+
 TEST_CASE("a replica that has drifted is found, mended, and the bytes are counted") {
   for (const std::string algorithm : {"dcd", "ecd"}) {
     CAPTURE(algorithm);
