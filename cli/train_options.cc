@@ -96,7 +96,7 @@ void add_local_step_options(CLI::App& command, TrainOptions& o) {
                "algorithm is built on, else sgd");
   group.option(
       "--outer-lr", o.outer_lr, "GAMMA",
-      "Its learning rate; by default 1 for sgd and lars (the movement as it is), 0.001 for "
+      "Its learning rate; by default 1 for sgd (the movement as it is) and lars, 0.001 for "
       "adam and lamb");
   group.option("--outer-momentum", o.outer_momentum, "MU",
                "Its momentum; DiLoCo is allreduce with 0.9, --outer-nesterov and --outer-lr 0.7");

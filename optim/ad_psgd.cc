@@ -29,7 +29,7 @@ bool AdPsgd::post_next(Exchange& out) {
     return false;
   }
   partner_ = {.peer = due_.front().partner, .weight = 0.5F};
-  const auto payload = node_.encode(mixed_, mail_.outgoing());
+  const auto payload = node_.encode(mixed_, mail_.outgoing(), static_cast<std::uint32_t>(stale_));
   mail_.post({.tag = {.round = node_.round(),
                       .phase = 0,
                       .bucket = static_cast<std::uint32_t>(due_.front().initiator)},
