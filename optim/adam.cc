@@ -110,6 +110,10 @@ void Adam::denominator(std::span<float> out) const {
   }
 }
 
+double Adam::denominator_of(float v) const {
+  return static_cast<double>(std::sqrt(v) * root_scale() + epsilon_);
+}
+
 void Adam::mute(std::span<float> values) const {
   for (std::size_t k = 0; k < values.size(); ++k) {
     values[k] = second_[k] == 0 ? 0 : values[k];

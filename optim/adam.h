@@ -61,6 +61,10 @@ class Adam final : public StepRule {
   void precondition(double step, std::span<float> u, std::span<float> d);
   /// out ← √v̂ + ε
   void denominator(std::span<float> out) const;
+  /// The same of one v, which need not be its own.
+  double denominator_of(float v) const;
+  float beta1() const { return beta1_; }
+  float beta2() const { return beta2_; }
   /// Zeroes the values whose v is 0.
   void mute(std::span<float> values) const;
   /// The rule that an algorithm admitted as `adam` was given.

@@ -25,25 +25,39 @@ Lamb::Lamb(const StepRuleOptions& options, const Ops& ops)
 void Lamb::resize(const ParameterLayout& layout) {
   layout_ = layout;
   adam_.resize(layout);
+  ratios_.assign(layout.size(), 1);
 }
 
 void Lamb::direction(Round round, std::span<const float> x, std::span<const float> gradient,
                      std::span<float> d) {
   const double gamma = rate_.at(round);
   adam_.direction(round, x, gradient, d);
-  for (const ParameterBlock& block : layout_) {
+  for (std::size_t i = 0; i < layout_.size(); ++i) {
+    const ParameterBlock& block = layout_[i];
     const auto step = block.of(d);
-    double ratio = 1;
+    decay(block, x, step);
+    ratios_[i] = 1;
     if (has_trust_ratio(layout_, block)) {
-      ops_.axpy(static_cast<float>(weight_decay_), block.of(x), step);  // u = … + λ x
       const double x_norm = norm(block.of(x), ops_);
       const double u_norm = norm(step, ops_);
       if (x_norm > 0 && u_norm > 0) {
-        ratio = x_norm / u_norm;
+        ratios_[i] = x_norm / u_norm;
       }
     }
-    ops_.scale(step_factor(gamma, ratio), step);
+    ops_.scale(step_factor(gamma, ratios_[i]), step);
   }
+}
+
+void Lamb::decay(const ParameterBlock& block, std::span<const float> x, std::span<float> u) const {
+  if (has_trust_ratio(layout_, block)) {
+    ops_.axpy(static_cast<float>(weight_decay_), block.of(x), u);
+  }
+}
+
+Lamb& Lamb::of(StepRule& rule) {
+  auto* lamb = dynamic_cast<Lamb*>(&rule);
+  check(lamb != nullptr, "no other step rule is admitted");
+  return *lamb;
 }
 
 void Lamb::save(ByteBuffer& out) const {

@@ -13,6 +13,8 @@
 // Memory: 2 floats a parameter. One thread at a time; allocates only in `resize`.
 #pragma once
 
+#include <vector>
+
 #include <sotto/optim/adam.h>
 #include <sotto/optim/learning_rate.h>
 #include <sotto/optim/step_rule.h>
@@ -32,12 +34,26 @@ class Lamb final : public StepRule {
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
+  // What 1-bit LAMB takes over when it freezes the variance (onebit_lamb.h).
+
+  const ParameterLayout& layout() const { return layout_; }
+  /// m and v, with γ = 1 and λ = 0.
+  Adam& moments() { return adam_; }
+  /// ‖x‖ / ‖u‖ of the last direction, by tensor; 1 where there was none.
+  std::span<const double> ratios() const { return ratios_; }
+  /// u ← u + λ x, where the tensor decays.
+  void decay(const ParameterBlock& block, std::span<const float> x, std::span<float> u) const;
+  double learning_rate(Round round) const { return rate_.at(round); }
+  /// The rule that an algorithm admitted as `lamb` was given.
+  static Lamb& of(StepRule& rule);
+
  private:
   const Ops& ops_;
   LearningRate rate_;
   double weight_decay_;
   Adam adam_;  ///< with γ = 1 and λ = 0: gives m̂ / (√v̂ + ε)
   ParameterLayout layout_;
+  std::vector<double> ratios_;
 };
 
 }  // namespace sotto

@@ -26,6 +26,7 @@
 #include <sotto/optim/gossip_adam.h>
 #include <sotto/optim/local_steps.h>
 #include <sotto/optim/moniqua.h>
+#include <sotto/optim/onebit_lamb.h>
 #include <sotto/optim/push_sum.h>
 #include <sotto/optim/zero_one_adam.h>
 
@@ -225,6 +226,21 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "sign",
                   .wire_id = wire_id(AlgorithmId::zero_one_adam),
                   .build = build<ZeroOneAdam>},
+    AlgorithmInfo{.name = "onebit-lamb",
+                  .title = "1-bit LAMB, step lengths by tensor",
+                  .paper = "Li et al. 2021, arXiv:2104.06069",
+                  .rule = "m_i = β₁ m̄ + (1 − β₁) g_i; m̄ ← C(mean_i C(s m_i + δ_i) + δ̄) / s; "
+                          "x_l ← x_l − γ r_l c_l (m̄ / (√v + ε) + λ x)_l, v and c frozen",
+                  .summary = "as onebit-adam, for large batches",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::any,
+                  .time_varying = true,
+                  .step_rule = "lamb",
+                  .freezing = Freezing::given,
+                  .memory = "4 + 2/n",
+                  .default_compressor = "sign",
+                  .wire_id = wire_id(AlgorithmId::onebit_lamb),
+                  .build = build<OneBitLamb>},
     AlgorithmInfo{
         .name = "onebit-adam-gossip",
         .title = "Decentralized 1-bit Adam",

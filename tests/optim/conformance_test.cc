@@ -18,7 +18,9 @@ namespace {
 
 /// Small steps and a mild compressor, so that every algorithm converges on Quadratic.
 ClusterOptions gentle(const AlgorithmInfo& info) {
-  return {.algorithm = std::string(info.name), .step = {.learning_rate = 0.05}};
+  // LAMB's rate is a fraction of the model's norm a step.
+  return {.algorithm = std::string(info.name),
+          .step = {.learning_rate = info.step_rule == "lamb" ? 0.01 : 0.05}};
 }
 
 bool all_finite(const std::vector<std::vector<float>>& models) {
