@@ -21,10 +21,12 @@ constexpr std::size_t kNodes = 5;
 constexpr std::size_t kDimension = 33;
 
 ClusterOptions options_for(std::string_view algorithm, Round interval) {
+  // LAMB's rate is a fraction of the model's norm a step.
+  const bool scaled = algorithm_info(algorithm).step_rule == "lamb";
   return {.algorithm = std::string(algorithm),
           .nodes = kNodes,
           .dimension = kDimension,
-          .step = {.learning_rate = 0.02},
+          .step = {.learning_rate = scaled ? 0.005 : 0.02},
           .communication_interval = interval};
 }
 
