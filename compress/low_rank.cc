@@ -3,34 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/compress/factors.h>
 #include <sotto/kernels/norm.h>
 
 #include "internal/contracts.h"
-#include "internal/factors.h"
 #include "internal/payload.h"
 
 namespace sotto {
 namespace {
 
-using internal::MatrixShape;
-
 constexpr std::size_t kHeaderBytes = sizeof(std::uint16_t);
 /// Entries of an orthonormal P are at most 1, up to rounding.
 constexpr float kLargestP = 2;
-
-/// A run of elements: a matrix to factor, or elements that travel exactly.
-struct Piece {
-  std::size_t offset = 0;
-  std::size_t size = 0;
-  std::optional<MatrixShape> matrix;
-};
 
 /// The starts of one stream of vectors, one matrix behind the other.
 struct Stream {
@@ -61,15 +51,13 @@ class LowRankCompressor final : public Compressor {
   std::size_t saturated() const override { return saturated_; }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
+  int rank() const { return static_cast<int>(rank_); }
 
  private:
   template <typename Visit>
   void for_each_piece(std::size_t elements, Visit&& visit) const;
-  std::optional<MatrixShape> worth_factoring(const MatrixShape& shape) const;
   std::size_t start_floats(std::size_t elements) const;
   Stream& stream_of(const RandomKey& key, std::size_t elements);
-  /// Fills zero columns of a start, or all of it, with new draws.
-  void draw(std::span<float> start, bool all, RandomStream& random) const;
   /// P into p and Q into q from `start`; returns ‖Q‖², which is what C keeps of ‖M‖².
   double factor(const MatrixShape& shape, std::span<const float> m, std::span<const float> start);
   void encode_matrix(const MatrixShape& shape, std::span<const float> m, std::span<float> start,
@@ -89,32 +77,20 @@ class LowRankCompressor final : public Compressor {
   mutable std::vector<float> values_;  ///< of the payload that is decoded
 };
 
-std::optional<MatrixShape> LowRankCompressor::worth_factoring(const MatrixShape& shape) const {
-  const bool smaller = (shape.rows + shape.columns) * rank_ < shape.rows * shape.columns;
-  return smaller ? std::optional(shape) : std::nullopt;
-}
-
 template <typename Visit>
 void LowRankCompressor::for_each_piece(std::size_t elements, Visit&& visit) const {
   if (layout_.empty() || dimension_of(layout_) != elements) {
-    auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(elements)));
-    rows += rows * rows < elements ? 1 : 0;
-    const std::size_t columns = rows == 0 ? 0 : (elements + rows - 1) / rows;
-    visit(Piece{0, elements, worth_factoring({rows, columns})});
+    visit(folded_piece(elements, rank_));
     return;
   }
   for (const ParameterBlock& tensor : layout_) {
-    Piece piece{tensor.offset, tensor.size, std::nullopt};
-    if (tensor.shape.size() > 1 && tensor.size > 0) {
-      piece.matrix = worth_factoring({tensor.shape[0], tensor.size / tensor.shape[0]});
-    }
-    visit(piece);
+    visit(factor_piece(tensor, rank_));
   }
 }
 
 std::size_t LowRankCompressor::max_bytes(std::size_t elements) const {
   std::size_t floats = 0;
-  for_each_piece(elements, [&](const Piece& piece) {
+  for_each_piece(elements, [&](const FactorPiece& piece) {
     floats += piece.matrix ? (piece.matrix->rows + piece.matrix->columns) * rank_ : piece.size;
   });
   return kHeaderBytes + floats * sizeof(float);
@@ -122,7 +98,7 @@ std::size_t LowRankCompressor::max_bytes(std::size_t elements) const {
 
 Contract LowRankCompressor::contract(std::size_t elements) const {
   double delta = 1;
-  for_each_piece(elements, [&](const Piece& piece) {
+  for_each_piece(elements, [&](const FactorPiece& piece) {
     if (piece.matrix) {
       delta = std::min(delta,
                        static_cast<double>(rank_) / static_cast<double>(piece.matrix->shorter()));
@@ -135,7 +111,7 @@ Contract LowRankCompressor::contract(std::size_t elements) const {
 
 std::size_t LowRankCompressor::start_floats(std::size_t elements) const {
   std::size_t floats = 0;
-  for_each_piece(elements, [&](const Piece& piece) {
+  for_each_piece(elements, [&](const FactorPiece& piece) {
     floats += piece.matrix ? piece.matrix->shorter() * rank_ : 0;
   });
   return floats;
@@ -152,31 +128,16 @@ Stream& LowRankCompressor::stream_of(const RandomKey& key, std::size_t elements)
   return streams_.back();
 }
 
-void LowRankCompressor::draw(std::span<float> start, bool all, RandomStream& random) const {
-  for (std::size_t column = 0; column < rank_; ++column) {
-    bool zero = true;
-    for (std::size_t i = column; i < start.size(); i += rank_) {
-      zero = zero && start[i] == 0;
-    }
-    if (!all && !zero) {
-      continue;
-    }
-    for (std::size_t i = column; i < start.size(); i += rank_) {
-      start[i] = static_cast<float>(2 * random.uniform() - 1);
-    }
-  }
-}
-
 double LowRankCompressor::factor(const MatrixShape& shape, std::span<const float> m,
                                  std::span<const float> start) {
   const auto round = [](double value) { return static_cast<float>(value); };
   wide_.resize(shape.longer() * rank_);
-  internal::times(shape, m, rank_, start, wide_);
-  internal::orthonormalize(rank_, wide_);
+  times(shape, m, rank_, start, wide_);
+  orthonormalize(rank_, wide_);
   p_.resize(wide_.size());
   std::ranges::transform(wide_, p_.begin(), round);
   wide_.resize(shape.shorter() * rank_);
-  internal::transposed_times(shape, m, rank_, p_, wide_);
+  transposed_times(shape, m, rank_, p_, wide_);
   double kept = 0;
   for (const double value : wide_) {
     kept += value * value;
@@ -187,7 +148,10 @@ double LowRankCompressor::factor(const MatrixShape& shape, std::span<const float
 void LowRankCompressor::encode_matrix(const MatrixShape& shape, std::span<const float> m,
                                       std::span<float> start, bool known, RandomStream& random,
                                       ByteWriter& writer) {
-  draw(start, !known, random);
+  if (!known) {
+    std::ranges::fill(start, 0.0F);
+  }
+  fill_zero_columns(rank_, start, random);
   const double kept = factor(shape, m, start);
   if (known) {
     double norm = 0;
@@ -195,7 +159,8 @@ void LowRankCompressor::encode_matrix(const MatrixShape& shape, std::span<const 
       norm += static_cast<double>(value) * static_cast<double>(value);
     }
     if (kept < static_cast<double>(rank_) / static_cast<double>(shape.shorter()) * norm) {
-      draw(start, true, random);
+      std::ranges::fill(start, 0.0F);
+      fill_zero_columns(rank_, start, random);
       factor(shape, m, start);
     }
   }
@@ -221,7 +186,7 @@ std::size_t LowRankCompressor::encode(std::span<const float> x, const RandomKey&
   const bool known = warm_ && stream.known;
   saturated_ = 0;
   std::size_t at = 0;
-  for_each_piece(x.size(), [&](const Piece& piece) {
+  for_each_piece(x.size(), [&](const FactorPiece& piece) {
     const auto part = x.subspan(piece.offset, piece.size);
     if (!piece.matrix) {
       writer.write_bytes(std::as_bytes(part));
@@ -259,7 +224,7 @@ Status LowRankCompressor::decode_add(std::span<const std::byte> bytes, float sca
       }
     }
   };
-  for_each_piece(y.size(), [&](const Piece& piece) {
+  for_each_piece(y.size(), [&](const FactorPiece& piece) {
     if (piece.matrix) {
       judge(piece.matrix->longer() * rank_, kLargestP);
       judge(piece.matrix->shorter() * rank_, largest_q());
@@ -276,12 +241,12 @@ Status LowRankCompressor::decode_add(std::span<const std::byte> bytes, float sca
     left = left.subspan(count);
     return taken;
   };
-  for_each_piece(y.size(), [&](const Piece& piece) {
+  for_each_piece(y.size(), [&](const FactorPiece& piece) {
     const auto part = y.subspan(piece.offset, piece.size);
     if (piece.matrix) {
       const auto p = take(piece.matrix->longer() * rank_);
       const auto q = take(piece.matrix->shorter() * rank_);
-      internal::add_product(*piece.matrix, rank_, scale, p, q, part);
+      add_product(*piece.matrix, rank_, scale, p, q, part);
       return;
     }
     const auto exact = take(piece.size);
@@ -335,6 +300,11 @@ std::unique_ptr<Compressor> make_low_rank(const LowRankOptions& options,
            fmt::format("an integer from 1 to {} would do", kMaxLowRank));
   }
   return std::make_unique<LowRankCompressor>(options, layout);
+}
+
+int low_rank_of(const Compressor& compressor) {
+  const auto* low_rank = dynamic_cast<const LowRankCompressor*>(&compressor);
+  return low_rank == nullptr ? 0 : low_rank->rank();
 }
 
 }  // namespace sotto

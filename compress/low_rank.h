@@ -47,4 +47,7 @@ struct LowRankOptions {
 std::unique_ptr<Compressor> make_low_rank(const LowRankOptions& options,
                                           const ParameterLayout& layout = {});
 
+/// K of a compressor that make_low_rank made; 0 of any other.
+int low_rank_of(const Compressor& compressor);
+
 }  // namespace sotto

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/ecd_psgd.h>
 #include <sotto/topology/analysis.h>
@@ -141,7 +142,8 @@ void admit_local_steps(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
 
 void admit_compressor(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const std::string spec = setup.compressor->spec();
-  if (!info.family.empty() && spec.substr(0, spec.find_first_of(":,")) != info.family) {
+  if (!info.family.empty() &&
+      (is_per_tensor(spec) || spec.substr(0, spec.find_first_of(":,")) != info.family)) {
     refuse(
         "compressor", spec,
         fmt::format("{} takes {} only; use {}", info.name, info.family, info.default_compressor));

@@ -17,6 +17,7 @@ enum class AlgorithmId : std::uint16_t {
   pushsum = 9,
   d2 = 10,
   beer = 11,
+  powersgd = 12,
   zero_one_adam = 14,
   onebit_lamb = 15,
   gossip_adam = 16,

@@ -27,6 +27,7 @@
 #include <sotto/optim/local_steps.h>
 #include <sotto/optim/moniqua.h>
 #include <sotto/optim/onebit_lamb.h>
+#include <sotto/optim/power_sgd.h>
 #include <sotto/optim/push_sum.h>
 #include <sotto/optim/zero_one_adam.h>
 
@@ -64,6 +65,20 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::allreduce),
                   .build = build<AllReduceSgd>},
+    AlgorithmInfo{.name = "powersgd",
+                  .title = "PowerSGD, all-reduce of low-rank factors",
+                  .paper = "Vogels et al. 2019, arXiv:1905.13727",
+                  .rule = "M_i = g_i + e_i; P = orth(mean_i M_i S); Q = mean_i M_iᵀ P; "
+                          "x ← x − γ P Qᵀ; e_i = M_i − P Qᵀ; S ← Q",
+                  .summary = "as allreduce, for models of large matrices, in K columns of each",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::any,
+                  .time_varying = true,
+                  .family = "lowrank",
+                  .memory = "4",
+                  .default_compressor = "lowrank:2",
+                  .wire_id = wire_id(AlgorithmId::powersgd),
+                  .build = build<PowerSgd>},
     AlgorithmInfo{.name = "dpsgd",
                   .title = "D-PSGD, full precision between neighbours",
                   .paper = "Lian et al. 2017, arXiv:1705.09056",

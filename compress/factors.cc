@@ -1,9 +1,9 @@
-#include "factors.h"
+#include <sotto/compress/factors.h>
 
 #include <algorithm>
 #include <cmath>
 
-namespace sotto::internal {
+namespace sotto {
 namespace {
 
 /// Calls visit(i, j, e) for every element e that is there, at row i and column j of the tall form.
@@ -26,6 +26,25 @@ double column_dot(std::size_t rank, std::span<const double> p, std::size_t a, st
 }
 
 }  // namespace
+
+FactorPiece folded_piece(std::size_t elements, std::size_t rank) {
+  auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(elements)));
+  rows += rows * rows < elements ? 1 : 0;
+  const std::size_t columns = rows == 0 ? 0 : (elements + rows - 1) / rows;
+  return {0, elements, worth_factoring({rows, columns}, rank)};
+}
+
+void fill_zero_columns(std::size_t rank, std::span<float> start, RandomStream& random) {
+  for (std::size_t column = 0; column < rank; ++column) {
+    bool zero = true;
+    for (std::size_t i = column; i < start.size(); i += rank) {
+      zero = zero && start[i] == 0;
+    }
+    for (std::size_t i = column; zero && i < start.size(); i += rank) {
+      start[i] = static_cast<float>(2 * random.uniform() - 1);
+    }
+  }
+}
 
 void times(const MatrixShape& shape, std::span<const float> m, std::size_t rank,
            std::span<const float> s, std::span<double> out) {
@@ -82,4 +101,4 @@ void add_product(const MatrixShape& shape, std::size_t rank, float scale, std::s
   });
 }
 
-}  // namespace sotto::internal
+}  // namespace sotto
