@@ -38,12 +38,14 @@ Section list_algorithms() {
                              {"contract", contract_kind_name(info.contract)},
                              {"graph", graph_need_name(info.graph)},
                              {"time_varying", info.time_varying},
+                             {"hands_replicas_over", info.replicas},
                              {"overlaps", info.overlaps},
                              {"consensus_stepsize", info.consensus_stepsize},
                              {"extrapolation_clock", info.extrapolation_clock},
                              {"step_rule", info.step_rule},
                              {"compressor_family", info.family},
-                             {"memory", info.memory},
+                             {"bytes_per_round", info.bytes},
+                             {"memory_per_parameter", info.memory},
                              {"default_compressor", info.default_compressor},
                              {"wire_id", info.wire_id}});
   }

@@ -47,6 +47,8 @@ struct AlgorithmInfo {
   std::string_view family = {};       ///< of the compressors that it takes; empty: any
   Freezing freezing = Freezing::never;
   bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
+  /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
+  std::string_view bytes;
   /// Floats of state per parameter, besides the model and the step rule's, as a function of the
   /// degree.
   std::string_view memory;

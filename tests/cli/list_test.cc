@@ -92,6 +92,8 @@ TEST_CASE("the list names what there is, to people and as JSON") {
   for (const auto& algorithm : json.at("algorithms")) {
     CHECK_FALSE(algorithm.at("contract").get<std::string>().empty());
     CHECK_FALSE(algorithm.at("graph").get<std::string>().empty());
+    CHECK_FALSE(algorithm.at("memory_per_parameter").get<std::string>().empty());
+    CHECK_FALSE(algorithm.at("bytes_per_round").get<std::string>().empty());
   }
   const auto table = run({"list"});
   CHECK(table.status == 0);
