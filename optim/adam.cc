@@ -103,13 +103,6 @@ void Adam::precondition(double step, std::span<float> u, std::span<float> d) {
   ops_.adam(u, 1, 1, static_cast<float>(step), root_scale(), epsilon_, u, second_, d);
 }
 
-void Adam::denominator(std::span<float> out) const {
-  const float scale = root_scale();
-  for (std::size_t k = 0; k < out.size(); ++k) {
-    out[k] = std::sqrt(second_[k]) * scale + epsilon_;
-  }
-}
-
 double Adam::denominator_of(float v) const {
   return static_cast<double>(std::sqrt(v) * root_scale() + epsilon_);
 }

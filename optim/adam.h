@@ -59,9 +59,7 @@ class Adam final : public StepRule {
   /// d ← step × u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is
   /// zero.
   void precondition(double step, std::span<float> u, std::span<float> d);
-  /// out ← √v̂ + ε
-  void denominator(std::span<float> out) const;
-  /// The same of one v, which need not be its own.
+  /// √v̂ + ε of a v, which need not be its own.
   double denominator_of(float v) const;
   float beta1() const { return beta1_; }
   float beta2() const { return beta2_; }

@@ -1,7 +1,6 @@
 #include <sotto/optim/chunk_mean.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include <sotto/compress/none.h>
@@ -158,12 +157,9 @@ Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
   return false;
 }
 
-void ChunkMean::scale_errors(std::span<const float> factors) {
-  const auto multiply = [](std::span<const float> by, std::span<float> values) {
-    std::transform(values.begin(), values.end(), by.begin(), values.begin(), std::multiplies<>());
-  };
-  multiply(factors, error_);
-  multiply(chunk(node_.rank()).of(factors), chunk_error_);
+void ChunkMean::clear_errors() {
+  node_.ops().fill(0, error_);
+  node_.ops().fill(0, chunk_error_);
 }
 
 void ChunkMean::save(ByteBuffer& out) const {

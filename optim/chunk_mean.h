@@ -60,8 +60,8 @@ class ChunkMean {
   std::span<const float> error() const { return error_; }
   /// δ̄ of this node's chunk
   std::span<const float> chunk_error() const { return chunk_error_; }
-  /// Multiplies both by `factors`, one for each parameter: when what is averaged changes its unit.
-  void scale_errors(std::span<const float> factors);
+  /// Forgets both: when what is averaged changes its unit.
+  void clear_errors();
 
   void save(ByteBuffer& out) const;
   Status load(ByteReader& in);

@@ -93,17 +93,9 @@ Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
 }
 
 void ZeroOneAdam::take_variance() {
-  // 1. v ← β₂ v + (1 − β₂) ḡ²; the errors' unit goes from the old √v̂ + ε to the new one
-  std::vector<float>& unit = sum_;  // u_i is 0 here: T_v lies in T_u, whose every round empties it
-  adam_.denominator(unit);
+  // 1. v ← β₂ v + (1 − β₂) ḡ²
   adam_.observe(gradient_);
-  adam_.denominator(work_);
-  for (std::size_t k = 0; k < work_.size(); ++k) {
-    const float ratio = work_[k] / unit[k];
-    work_[k] = std::isfinite(ratio) ? ratio : 0;  // from v = 0, where nothing was held back
-  }
-  mean_.scale_errors(work_);
-  node_.ops().fill(0, sum_);
+  mean_.clear_errors();
   next_variance_ = following_variance(node_.round(), variances_, node_.freeze_step());
   ++variances_;
 }

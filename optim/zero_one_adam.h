@@ -13,7 +13,7 @@
 //                 (in T_v all u_i are equal, and ū needs no exchange)
 //   4.            x_i = x' − u_i / (√v̂ + ε)
 // T_v: the rounds k_j < T_w with k_0 = 0 and k_{j+1} − k_j = 2^⌊j/16⌋, T_w the freeze step; all k_j
-//   when it is not given. (Paper, section 6: κ = 16.)
+//   when it is not given. (16: the paper's κ.)
 // T_u: all rounds before T_w. From then on, the interval doubles every T_w rounds up to the local
 //   step limit, 16 by default; T_v lies in T_u. Without a freeze step all rounds are in T_u.
 // Three choices where the paper's box is silent or would hurt:
@@ -21,9 +21,10 @@
 //   otherwise be divided by.
 //   In T_v the momentum takes ḡ too, as in the authors' program; in the box it takes g_i, and u_i
 //   is sent besides ḡ. That costs a second exchange, and lets one bit move parameters along a
-//   variance of a single round: a multilayer perceptron diverged in five rounds. The errors are
-//   those of u: distances in units of √v̂, which neither γ nor the interval changes. A new v̂ does,
-//   so that they are rescaled by √(v̂_new / v̂_old), and what they hold back of x stays the same.
+//   variance of a single round: a multilayer perceptron diverged in five rounds.
+//   The errors are those of u: distances in units of √v̂, which neither γ nor the interval changes.
+//   A new v̂ does, and they are forgotten. To rescale them to the same distances is worse: they
+//   are largest where v̂ was too small.
 // Bias correction as in apm_squeeze.h: γ̂_t = γ_t / (1 − β₁^{t+1}) and v̂ = v / (1 − β₂^s) after s
 //   updates, when the step rule says `always`; else γ̂ = γ, v̂ = v.
 // Coordinates with v = 0 stay where they are until a gradient comes in a round of T_v.
