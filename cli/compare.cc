@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 
 #include "commands.h"
+#include "compare_equal.h"
 #include "compare_page.h"
 #include "option_group.h"
 #include "output.h"
@@ -36,6 +37,7 @@ constexpr const char* kExamples =
 struct CompareOptions {
   TrainOptions shared;
   std::vector<std::string> runs;
+  std::string equal = "epochs";
   std::string html;
 };
 
@@ -123,6 +125,41 @@ void run_all(std::vector<ComparedRun>& runs, const Output& output, bool quiet) {
   }
 }
 
+/// The runs where all had spent as much as the thriftiest did in all.
+struct Level {
+  Expense expense = Expense::epochs;
+  double amount = 0;
+
+  std::string in_words() const {
+    return expense == Expense::bytes ? fmt::format("after {}/node", cli::amount(amount))
+                                     : fmt::format("after {:.3g} s", amount);
+  }
+};
+
+Level level_of(const std::vector<ComparedRun>& runs, Expense expense) {
+  std::vector<const Json*> results;
+  for (const ComparedRun& run : runs) {
+    if (run.result) {
+      results.push_back(&*run.result);
+    }
+  }
+  return {expense, common_expense(expense, results)};
+}
+
+void show_level(const std::vector<ComparedRun>& runs, const Level& level, const Output& output) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ComparedRun& run : runs) {
+    if (!run.result) {
+      continue;
+    }
+    const Standing at = standing_at(level.expense, level.amount, *run.result);
+    rows.push_back({run.words, fmt::format("{:.0f}", at.round), fmt::format("{:.4g}", at.loss),
+                    at.accuracy ? percent(*at.accuracy) : "–"});
+  }
+  output.line("");
+  output.table({level.in_words(), "rounds", "loss", "accuracy"}, rows);
+}
+
 void show(const std::vector<ComparedRun>& runs, const Output& output) {
   std::optional<double> first;
   std::vector<std::vector<std::string>> rows;
@@ -148,13 +185,21 @@ void show(const std::vector<ComparedRun>& runs, const Output& output) {
 }
 
 /// The finished runs, and why the others are not there.
-Json to_json(const std::vector<ComparedRun>& runs) {
+Json to_json(const std::vector<ComparedRun>& runs, const Level& level) {
   Json finished = Json::array();
   Json failed = Json::array();
   for (const ComparedRun& run : runs) {
     if (run.result) {
       finished.push_back({{"name", run.words}});
       finished.back().update(*run.result);
+      if (level.expense != Expense::epochs) {
+        const Standing at = standing_at(level.expense, level.amount, *run.result);
+        finished.back()["at_equal"] = {
+            {level.expense == Expense::bytes ? "bytes_per_node" : "time_s", level.amount},
+            {"round", at.round},
+            {"loss", at.loss},
+            {"accuracy", at.accuracy ? Json(*at.accuracy) : Json(nullptr)}};
+      }
     } else {
       failed.push_back({{"name", run.words}, {"error", run.failure}});
     }
@@ -176,6 +221,7 @@ void check_not_launched(const TrainOptions& shared) {
 int run(const CompareOptions& options) {
   check_not_launched(options.shared);
   check_writable("--html", options.html);
+  const Expense expense = parse_expense(options.equal);
   const Output output(options.shared.common);
   std::vector<ComparedRun> runs = make_plans(options);
   const bool quiet = options.shared.common.quiet;
@@ -189,7 +235,11 @@ int run(const CompareOptions& options) {
   run_all(runs, output, quiet);
   output.line("");
   show(runs, output);
-  const Json result = to_json(runs);
+  const Level level = expense == Expense::epochs ? Level{} : level_of(runs, expense);
+  if (expense != Expense::epochs) {
+    show_level(runs, level, output);
+  }
+  const Json result = to_json(runs, level);
   if (!options.html.empty() && !result.at("runs").empty()) {
     write_result_file("--html", options.html, compare_page(result));
     output.line(fmt::format("\ncurves: {}", options.html));
@@ -217,6 +267,9 @@ Command add_compare_command(CLI::App& program) {
   group.list("--run", options->runs, "WORDS",
              "A run: ALGORITHM [COMPRESSOR] [TOPOLOGY] [NAME=VALUE…]; may be given repeatedly, and "
              "in a file as a list");
+  group.option("--equal", options->equal, "epochs|bytes|time",
+               "What is held equal: also show all runs where they had sent as many bytes, or taken "
+               "as long, as the run that spent the least (between evaluations: --eval-every)");
   group.option("--html", options->html, "FILE.html", "Write a self-contained page with curves");
   add_train_options(*command, options->shared);
   command->footer(kExamples);

@@ -63,7 +63,7 @@ std::string explain_unknown(const Place& place, const std::string& word) {
 
 /// An option that takes one value and got none or several.
 std::string explain_count(const Place& place, const CLI::ParseError& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   const std::string name = message.substr(0, message.find(':'));
   const auto* option = place.app->get_option_no_throw(name);
   if (option == nullptr) {

@@ -79,7 +79,7 @@ class OutlierCompressor final : public Compressor {
  private:
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
   /// 2^(B−1), the code of zero.
-  std::uint32_t zero_code() const { return 1U << (options_.bits - 1); }
+  std::uint32_t zero_code() const { return (1U << options_.bits) / 2; }
   Grid grid(float step) const {
     return {.origin = -static_cast<float>(zero_code()) * step, .step = step, .bits = options_.bits};
   }

@@ -115,3 +115,21 @@ TEST_CASE("compare refuses words that contradict each other or say nothing") {
     CHECK(contains(ended.err, one.says));
   }
 }
+
+TEST_CASE("compare at equal bytes: each run where it had sent what the thriftiest sent in all") {
+  const auto result =
+      run(small_compare({"--rounds", "8", "--eval-every", "2", "--equal", "bytes", "--run",
+                         "allreduce", "--run", "allreduce rounds=4", "--json", "-"}))
+          .json();
+  const auto& whole = result.at("runs")[0];
+  const auto& half = result.at("runs")[1];
+  const double spent = half.at("history").back().at("bytes_per_node");
+  CHECK(whole.at("at_equal").at("bytes_per_node") == spent);
+  CHECK(whole.at("at_equal").at("round") == doctest::Approx(4));
+  CHECK(half.at("at_equal").at("round") == doctest::Approx(4));
+  CHECK(whole.at("at_equal").at("loss").get<double>() ==
+        doctest::Approx(half.at("final").at("loss").get<double>()));
+  const auto wrong = run(small_compare({"--equal", "energy", "--run", "allreduce"}));
+  CHECK(wrong.status == 2);
+  CHECK(contains(wrong.err, "--equal: 'energy'"));
+}

@@ -1,0 +1,72 @@
+#include "compare_equal.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <sotto/base/error.h>
+
+namespace sotto::cli {
+namespace {
+
+double spent(Expense expense, const Json& entry) {
+  return entry.at(expense == Expense::bytes ? "bytes_per_node" : "time_s").get<double>();
+}
+
+Standing standing_of(const Json& entry) {
+  const Json& accuracy = entry.at("accuracy");
+  return {.round = entry.at("round").get<double>(),
+          .loss = entry.at("loss").is_number() ? entry.at("loss").get<double>()
+                                               : std::numeric_limits<double>::quiet_NaN(),
+          .accuracy = accuracy.is_number() ? std::optional(accuracy.get<double>()) : std::nullopt};
+}
+
+}  // namespace
+
+Expense parse_expense(std::string_view name) {
+  if (name == "epochs") {
+    return Expense::epochs;
+  }
+  if (name == "bytes") {
+    return Expense::bytes;
+  }
+  if (name == "time") {
+    return Expense::time;
+  }
+  refuse("--equal", name, "it is epochs, bytes or time");
+}
+
+double common_expense(Expense expense, const std::vector<const Json*>& results) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Json* result : results) {
+    const Json& history = result->at("history");
+    if (!history.empty()) {
+      least = std::min(least, spent(expense, history.back()));
+    }
+  }
+  return least;
+}
+
+Standing standing_at(Expense expense, double amount, const Json& result) {
+  const Json& history = result.at("history");
+  const auto after = std::find_if(history.begin(), history.end(), [&](const Json& entry) {
+    return spent(expense, entry) >= amount;
+  });
+  if (after == history.end()) {
+    return standing_of(history.back());
+  }
+  const Standing high = standing_of(*after);
+  if (after == history.begin()) {
+    return high;
+  }
+  const Standing low = standing_of(*(after - 1));
+  const double from = spent(expense, *(after - 1));
+  const double share = (amount - from) / (spent(expense, *after) - from);
+  const auto between = [share](double a, double b) { return a + share * (b - a); };
+  Standing standing{.round = between(low.round, high.round), .loss = between(low.loss, high.loss)};
+  if (low.accuracy && high.accuracy) {
+    standing.accuracy = between(*low.accuracy, *high.accuracy);
+  }
+  return standing;
+}
+
+}  // namespace sotto::cli

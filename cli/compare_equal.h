@@ -1,0 +1,32 @@
+// Runs set beside each other at an equal expense: of bytes, or of time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "output.h"
+
+namespace sotto::cli {
+
+/// What is held equal when runs are compared.
+enum class Expense { epochs, bytes, time };
+
+/// Throws Error unless `name` is epochs, bytes or time.
+Expense parse_expense(std::string_view name);
+
+/// How far a run was when it had spent as much as all of them did.
+struct Standing {
+  double round = 0;
+  double loss = 0;
+  std::optional<double> accuracy = std::nullopt;
+};
+
+/// The least that any of these results of `train` spent in all: bytes a node, or seconds.
+double common_expense(Expense expense, const std::vector<const Json*>& results);
+
+/// The run at that expense, linearly between two entries of its history.
+Standing standing_at(Expense expense, double amount, const Json& result);
+
+}  // namespace sotto::cli
