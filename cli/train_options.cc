@@ -11,7 +11,7 @@ void add_task_options(CLI::App& command, TrainOptions& o) {
   OptionGroup group(command, "What is trained");
   group.option("--task", o.task, "SPEC", "digits, or data of your own; see `sotto list`");
   group.option("--model", o.model, "SPEC",
-               "softmax, mlp:H1,H2,…, cnn; by default what fits the task");
+               "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task");
   group.count("--batch", o.batch, "N", "Examples a round and node; by default 32");
   group.option("--partition", o.partition, "SPEC", "iid, dirichlet:ALPHA or label");
   group.option("--init", o.init, "FILE.csv", "Start from the first row of this file of parameters");

@@ -35,6 +35,11 @@ void require_valid(const std::string& name, std::string_view part, const Example
 
 }  // namespace
 
+void Examples::copy_labels(std::size_t row, std::span<std::int32_t> out) const {
+  check(row < size() && out.size() == 1, "Examples::copy_labels within bounds");
+  out[0] = labels_[row];
+}
+
 DenseExamples::DenseExamples(std::size_t features, std::vector<float> values,
                              std::vector<std::int32_t> labels)
     : Examples(features, std::move(labels)), values_(std::move(values)) {
@@ -70,12 +75,14 @@ void SparseExamples::copy_row(std::size_t row, std::span<float> out) const {
 }
 
 Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
-                 std::unique_ptr<const Examples> test, std::optional<ImageShape> image)
+                 std::unique_ptr<const Examples> test, std::optional<ImageShape> image,
+                 std::optional<SequenceShape> sequence)
     : name_(std::move(name)),
       classes_(classes),
       train_(std::move(train)),
       test_(std::move(test)),
-      image_(image) {
+      image_(image),
+      sequence_(sequence) {
   if (classes_ < 2) {
     throw Error(fmt::format("{}: {} class(es); a classification task needs two", name_, classes_));
   }
@@ -88,6 +95,10 @@ Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> 
   if (image_ && image_->size() != features()) {
     throw Error(
         fmt::format("{}: images of {} values, but {} features", name_, image_->size(), features()));
+  }
+  if (sequence_ && sequence_->size() != features()) {
+    throw Error(fmt::format("{}: texts of {} × {} values, but {} features", name_,
+                            sequence_->positions, sequence_->symbols, features()));
   }
 }
 

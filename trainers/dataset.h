@@ -25,6 +25,14 @@ struct ImageShape {
   std::size_t size() const { return channels * height * width; }
 };
 
+/// How a row of features is to be read as a text: one symbol behind the other, each one-hot.
+struct SequenceShape {
+  std::size_t positions = 0;
+  std::size_t symbols = 0;
+
+  std::size_t size() const { return positions * symbols; }
+};
+
 /// Rows of `features` floats, each with a label. How rows are kept is the derived class's business;
 /// they are handed out dense.
 class Examples {
@@ -37,6 +45,10 @@ class Examples {
 
   /// Writes the features of example `row`. Requires row < size() and out.size() == features().
   virtual void copy_row(std::size_t row, std::span<float> out) const = 0;
+  /// Writes what follows each of the last out.size() positions of example `row`; at the last one
+  /// that is its label. Requires row < size() and 1 ≤ out.size() ≤ positions, which is 1 for all
+  /// but texts.
+  virtual void copy_labels(std::size_t row, std::span<std::int32_t> out) const;
 
  protected:
   Examples(std::size_t features, std::vector<std::int32_t> labels)
@@ -79,15 +91,17 @@ class SparseExamples final : public Examples {
 class Dataset {
  public:
   /// `name` is used in messages. Throws Error when a set is empty or has 2^32 examples or more,
-  /// when the two differ in their features, when `image` does not fit these, when there are fewer
-  /// than two classes, or when a label lies outside 0 … classes − 1.
+  /// when the two differ in their features, when `image` or `sequence` does not fit these, when
+  /// there are fewer than two classes, or when a label lies outside 0 … classes − 1.
   Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
-          std::unique_ptr<const Examples> test, std::optional<ImageShape> image = std::nullopt);
+          std::unique_ptr<const Examples> test, std::optional<ImageShape> image = std::nullopt,
+          std::optional<SequenceShape> sequence = std::nullopt);
 
   const std::string& name() const { return name_; }
   std::size_t features() const { return train_->features(); }
   int classes() const { return classes_; }
   const std::optional<ImageShape>& image() const { return image_; }
+  const std::optional<SequenceShape>& sequence() const { return sequence_; }
   const Examples& train() const { return *train_; }
   const Examples& test() const { return *test_; }
 
@@ -97,6 +111,7 @@ class Dataset {
   std::unique_ptr<const Examples> train_;
   std::unique_ptr<const Examples> test_;
   std::optional<ImageShape> image_;
+  std::optional<SequenceShape> sequence_;
 };
 
 }  // namespace sotto

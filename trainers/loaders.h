@@ -38,8 +38,9 @@ std::shared_ptr<const Dataset> load_libsvm(const std::filesystem::path& file,
                                            std::size_t features = 0);
 
 /// Prediction of the next character: the features are the `context` bytes before it (1 … 256), each
-/// one-hot over the bytes that occur in the file; the label is the byte. The first 90 % of the text
-/// train; up to 4096 evenly spaced places of the rest test.
+/// one-hot over the bytes that occur in the file; the label is the byte. A model of sequences
+/// predicts the byte behind each of them. The first 90 % of the text train; up to 4096 evenly
+/// spaced places of the rest test.
 std::shared_ptr<const Dataset> load_text(const std::filesystem::path& file,
                                          std::size_t context = 8);
 

@@ -12,6 +12,7 @@
 
 #include "models/cnn.h"
 #include "models/mlp.h"
+#include "models/transformer.h"
 
 namespace sotto {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxWidth = 1 << 16;
 constexpr std::size_t kMaxLayers = 16;
 
-constexpr std::array<ModelInfo, 3> kModels = {{
+constexpr std::array<ModelInfo, 4> kModels = {{
     {"softmax", "softmax", "multinomial logistic regression: one linear layer, a convex loss",
      "softmax"},
     {"mlp", "mlp:H1[,H2…]", "fully connected layers of H1, H2, … units with ReLU between them",
@@ -27,10 +28,14 @@ constexpr std::array<ModelInfo, 3> kModels = {{
     {"cnn", "cnn[:C1,C2]",
      "two convolutions to C1 = 8 and C2 = 16 channels, each with ReLU and 2×2 maximum; for images",
      "cnn:8,16"},
+    {"transformer", "transformer[:LAYERS,WIDTH,HEADS]",
+     "causal self-attention, 2 layers of width 64 with 4 heads by default; for text, at every "
+     "position",
+     "transformer:2,64,4"},
 }};
 
-/// The widths in "H1,H2,…".
-std::vector<std::size_t> parse_widths(std::string_view spec, std::string_view list) {
+/// The sizes in "H1,H2,…", 1 … kMaxWidth each; empty if that is not what `list` is.
+std::vector<std::size_t> parse_sizes(std::string_view list) {
   std::vector<std::size_t> widths;
   const char* at = list.data();
   const char* const end = list.data() + list.size();
@@ -38,20 +43,60 @@ std::vector<std::size_t> parse_widths(std::string_view spec, std::string_view li
     std::size_t width = 0;
     const auto [next, error] = std::from_chars(at, end, width);
     if (error != std::errc{} || width == 0 || width > kMaxWidth || widths.size() == kMaxLayers) {
-      break;
+      return {};
     }
     widths.push_back(width);
     if (next == end) {
       return widths;
     }
     if (*next != ',') {
-      break;
+      return {};
     }
     at = next + 1;
   }
-  refuse("model", spec,
-         fmt::format("expected 1 to {} layer widths from 1 to {}, as in mlp:128,64", kMaxLayers,
-                     kMaxWidth));
+}
+
+std::unique_ptr<Model> make_mlp(std::string_view spec, std::string_view argument,
+                                const ModelInput& input) {
+  const auto widths = parse_sizes(argument);
+  if (widths.empty()) {
+    refuse("model", spec,
+           fmt::format("expected 1 to {} layer widths from 1 to {}, as in mlp:128,64", kMaxLayers,
+                       kMaxWidth));
+  }
+  return std::make_unique<Mlp>(input, widths);
+}
+
+std::unique_ptr<Model> make_cnn(std::string_view spec, std::optional<std::string_view> argument,
+                                const ModelInput& input) {
+  const auto channels = argument ? parse_sizes(*argument) : std::vector<std::size_t>{8, 16};
+  if (channels.size() != 2) {
+    refuse("model", spec,
+           fmt::format("expected two numbers of channels from 1 to {}, as in cnn:8,16", kMaxWidth));
+  }
+  if (!input.image || input.image->height < 4 || input.image->width < 4) {
+    refuse("model", spec, "expected a task with images of at least 4 × 4; use softmax or mlp");
+  }
+  return std::make_unique<Cnn>(*input.image, channels[0], channels[1], input.classes);
+}
+
+std::unique_ptr<Model> make_transformer(std::string_view spec,
+                                        std::optional<std::string_view> argument,
+                                        const ModelInput& input) {
+  const auto sizes = argument ? parse_sizes(*argument) : std::vector<std::size_t>{2, 64, 4};
+  if (sizes.size() != 3 || sizes[0] > kMaxLayers || sizes[1] % sizes[2] != 0) {
+    refuse(
+        "model", spec,
+        fmt::format("expected 1 to {} layers, a width up to {} and a number of heads that divides "
+                    "it, as in transformer:2,64,4",
+                    kMaxLayers, kMaxWidth));
+  }
+  if (!input.sequence) {
+    refuse("model", spec, "expected a task with text, as text:FILE,context=32; use softmax or mlp");
+  }
+  return std::make_unique<Transformer>(
+      *input.sequence, input.classes,
+      TransformerSize{.layers = sizes[0], .width = sizes[1], .heads = sizes[2]});
 }
 
 }  // namespace
@@ -61,24 +106,19 @@ std::span<const ModelInfo> models() { return kModels; }
 std::unique_ptr<Model> make_model(std::string_view spec, const ModelInput& input) {
   const std::size_t colon = spec.find(':');
   const std::string_view name = spec.substr(0, colon);
-  const bool has_argument = colon != std::string_view::npos;
-  const std::string_view argument = has_argument ? spec.substr(colon + 1) : std::string_view{};
-  if (name == "softmax" && !has_argument) {
+  const auto argument =
+      colon == std::string_view::npos ? std::nullopt : std::optional(spec.substr(colon + 1));
+  if (name == "softmax" && !argument) {
     return std::make_unique<Mlp>(input, std::span<const std::size_t>{});
   }
   if (name == "mlp") {
-    return std::make_unique<Mlp>(input, parse_widths(spec, argument));
+    return make_mlp(spec, argument.value_or(""), input);
   }
   if (name == "cnn") {
-    const auto channels =
-        has_argument ? parse_widths(spec, argument) : std::vector<std::size_t>{8, 16};
-    if (channels.size() != 2) {
-      refuse("model", spec, "expected two numbers of channels, as in cnn:8,16");
-    }
-    if (!input.image || input.image->height < 4 || input.image->width < 4) {
-      refuse("model", spec, "expected a task with images of at least 4 × 4; use softmax or mlp");
-    }
-    return std::make_unique<Cnn>(*input.image, channels[0], channels[1], input.classes);
+    return make_cnn(spec, argument, input);
+  }
+  if (name == "transformer") {
+    return make_transformer(spec, argument, input);
   }
   std::vector<std::string_view> forms;
   for (const ModelInfo& info : models()) {

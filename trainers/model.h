@@ -1,4 +1,5 @@
-// Models: a classifier as a function of one flat parameter vector.
+// Models: a classifier, of an example or at each position of it, as a function of one flat
+// parameter vector.
 //
 // A model keeps no parameters: they are the caller's, so that an optimizer may mix and compress
 // them as one vector. It keeps the activations of its last forward pass. Thread safety: one thread
@@ -26,13 +27,15 @@ class Model {
   virtual const ParameterLayout& layout() const = 0;
   /// Writes initial parameters; the same bits on every machine for the same seed.
   virtual void initialize(std::span<float> parameters, std::uint64_t seed) const = 0;
-  /// The class scores (before the softmax) of `rows` examples, rows × classes, row-major; valid
-  /// until the next call. `x` is rows × features, row-major, and must stay untouched until
-  /// backward.
+  /// How many places of an example it predicts the class at: 1, or the positions of a sequence.
+  virtual std::size_t positions() const { return 1; }
+  /// The class scores (before the softmax) of `rows` examples, rows × positions × classes,
+  /// row-major; valid until the next call. `x` is rows × features, row-major, and must stay
+  /// untouched until backward.
   virtual std::span<const float> forward(std::span<const float> parameters,
                                          std::span<const float> x, std::size_t rows) = 0;
-  /// Given ∂loss/∂scores of the last forward pass (rows × classes), at the same parameters, writes
-  /// ∂loss/∂parameters.
+  /// Given ∂loss/∂scores of the last forward pass (in the shape of the scores), at the same
+  /// parameters, writes ∂loss/∂parameters.
   virtual void backward(std::span<const float> parameters, std::span<const float> score_gradient,
                         std::span<float> gradient) = 0;
 };
@@ -41,7 +44,8 @@ class Model {
 struct ModelInput {
   std::size_t features = 0;
   std::size_t classes = 0;
-  std::optional<ImageShape> image;
+  std::optional<ImageShape> image{};
+  std::optional<SequenceShape> sequence{};
 };
 
 /// One kind of model, as `sotto list` shows it.
@@ -56,16 +60,21 @@ struct ModelInfo {
 std::span<const ModelInfo> models();
 
 /// Builds the model that `spec` names. Throws Error for an unknown name, a width out of range, a
-/// model above kMaxDimension parameters, or a `cnn` without images.
+/// model above kMaxDimension parameters, a `cnn` without images, or a `transformer` without text or
+/// whose heads do not divide its width.
 ///
 /// softmax   scores = W x + b (multinomial logistic regression; convex)
 /// mlp:H1,…  fully connected layers of H1, … units with ReLU between them
 /// cnn[:C1,C2]  5×5 convolution to C1 = 8 channels, ReLU, 2×2 maximum; 3×3 convolution to C2 = 16
 ///           channels, ReLU, 2×2 maximum; a fully connected layer. Convolutions keep the size.
+/// transformer[:LAYERS,WIDTH,HEADS]  causal, in the form of GPT-2 with ReLU; 2 layers, width 64 and
+///           4 heads by default. It predicts the symbol behind every position
+///           (models/transformer.h)
 ///
 /// Weights are stored as torch.nn does: [out, in] and [out, in, height, width]. They start uniform
 /// in ±√(6/in) before a ReLU (He et al. 2015, arXiv:1502.01852) and ±√(6/(in + out)) in the last
-/// layer (Glorot and Bengio 2010); biases start at 0.
+/// layer (Glorot and Bengio 2010), those of the transformer with GPT-2's deviations; biases start
+/// at 0.
 std::unique_ptr<Model> make_model(std::string_view spec, const ModelInput& input);
 
 }  // namespace sotto

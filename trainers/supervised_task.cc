@@ -10,12 +10,12 @@
 namespace sotto {
 namespace {
 
-/// Rows of one forward pass of an evaluation: enough to keep a matrix product busy, few enough to
-/// stay small for any number of features.
-std::size_t evaluation_rows(std::size_t features) {
+/// Examples of one forward pass of an evaluation: enough to keep a matrix product busy, few enough
+/// to stay small for any number of features and positions.
+std::size_t evaluation_rows(std::size_t features, std::size_t positions) {
   constexpr std::size_t kRows = 256;
   constexpr std::size_t kValues = std::size_t{1} << 22;
-  return std::clamp(kValues / features, std::size_t{1}, kRows);
+  return std::max(std::min(kValues / features, kRows / positions), std::size_t{1});
 }
 
 /// −log softmax(scores)[label]
@@ -46,11 +46,14 @@ SupervisedTask::SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_
                                Sampler sampler, int nodes)
     : data_(std::move(data)), model_(std::move(model)), sampler_(std::move(sampler)) {
   check(data_ != nullptr && model_ != nullptr && nodes > 0, "a supervised task's parts");
+  classes_ = static_cast<std::size_t>(data_->classes());
+  positions_ = model_->positions();
   const std::uint64_t per_round =
-      std::uint64_t{sampler_.batch_size()} * static_cast<unsigned>(nodes);
+      std::uint64_t{sampler_.batch_size()} * positions_ * static_cast<unsigned>(nodes);
   rounds_per_epoch_ = (data_->train().size() + per_round - 1) / per_round;
   x_.resize(sampler_.batch_size() * data_->features());
-  score_gradient_.resize(sampler_.batch_size() * static_cast<std::size_t>(data_->classes()));
+  score_gradient_.resize(sampler_.batch_size() * positions_ * classes_);
+  labels_.resize(positions_);
 }
 
 void SupervisedTask::initialize(std::span<float> parameters, std::uint64_t seed) const {
@@ -58,25 +61,33 @@ void SupervisedTask::initialize(std::span<float> parameters, std::uint64_t seed)
   model_->initialize(parameters, seed);
 }
 
+std::span<const float> SupervisedTask::scores_of(const Examples& examples,
+                                                 std::span<const float> parameters,
+                                                 std::span<const std::uint32_t> rows) {
+  const std::size_t features = data_->features();
+  x_.resize(rows.size() * features);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    examples.copy_row(rows[i], std::span(x_).subspan(i * features, features));
+  }
+  return model_->forward(parameters, x_, rows.size());
+}
+
 double SupervisedTask::loss_and_gradient(Round round, std::span<const float> parameters,
                                          std::span<float> gradient) {
   check(parameters.size() == dimension() && gradient.size() == dimension(),
         "loss_and_gradient: parameters and gradient of the task's dimension");
-  const Examples& train = data_->train();
-  const std::size_t features = data_->features();
-  const auto classes = static_cast<std::size_t>(data_->classes());
   const auto rows = sampler_.batch(round);
-  x_.resize(rows.size() * features);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    train.copy_row(rows[i], std::span(x_).subspan(i * features, features));
-  }
-  const auto scores = model_->forward(parameters, x_, rows.size());
-  const double scale = 1.0 / static_cast<double>(rows.size());
+  const auto scores = scores_of(data_->train(), parameters, rows);
+  const double scale = 1.0 / static_cast<double>(rows.size() * positions_);
   double loss = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    loss += cross_entropy_gradient(scores.subspan(i * classes, classes),
-                                   static_cast<std::size_t>(train.labels()[rows[i]]), scale,
-                                   std::span(score_gradient_).subspan(i * classes, classes));
+  std::size_t at = 0;
+  for (const std::uint32_t row : rows) {
+    data_->train().copy_labels(row, labels_);
+    for (const std::int32_t label : labels_) {
+      loss += cross_entropy_gradient(scores.subspan(at, classes_), static_cast<std::size_t>(label),
+                                     scale, std::span(score_gradient_).subspan(at, classes_));
+      at += classes_;
+    }
   }
   model_->backward(parameters, score_gradient_, gradient);
   return loss * scale;
@@ -85,28 +96,32 @@ double SupervisedTask::loss_and_gradient(Round round, std::span<const float> par
 Evaluation SupervisedTask::evaluate(std::span<const float> parameters) {
   check(parameters.size() == dimension(), "evaluate: parameters of the task's dimension");
   const Examples& test = data_->test();
-  const std::size_t features = data_->features();
-  const auto classes = static_cast<std::size_t>(data_->classes());
-  const std::size_t chunk = evaluation_rows(features);
+  const std::size_t chunk = evaluation_rows(data_->features(), positions_);
+  std::vector<std::uint32_t> rows;
   double loss = 0;
+  std::size_t count = 0;
   std::size_t correct = 0;
-  for (std::size_t begin = 0; begin < test.size(); begin += chunk) {
-    const std::size_t rows = std::min(chunk, test.size() - begin);
-    x_.resize(rows * features);
-    for (std::size_t i = 0; i < rows; ++i) {
-      test.copy_row(begin + i, std::span(x_).subspan(i * features, features));
+  for (std::size_t next = 0; next < test.size();) {
+    rows.clear();
+    for (; next < test.size() && rows.size() < chunk; next += positions_) {
+      rows.push_back(static_cast<std::uint32_t>(next));
     }
-    const auto scores = model_->forward(parameters, x_, rows);
-    for (std::size_t i = 0; i < rows; ++i) {
-      const auto row = scores.subspan(i * classes, classes);
-      const auto label = static_cast<std::size_t>(test.labels()[begin + i]);
-      loss += cross_entropy(row, label);
-      const auto best = std::max_element(row.begin(), row.end()) - row.begin();
-      correct += static_cast<std::size_t>(best) == label;
+    auto scores = scores_of(test, parameters, rows);
+    for (const std::uint32_t row : rows) {
+      test.copy_labels(row, labels_);
+      for (const std::int32_t number : labels_) {
+        const auto label = static_cast<std::size_t>(number);
+        const auto at = scores.first(classes_);
+        loss += cross_entropy(at, label);
+        const auto best = std::max_element(at.begin(), at.end()) - at.begin();
+        correct += static_cast<std::size_t>(best) == label;
+        scores = scores.subspan(classes_);
+        ++count;
+      }
     }
   }
-  const auto count = static_cast<double>(test.size());
-  return {.loss = loss / count, .accuracy = static_cast<double>(correct) / count};
+  const auto predictions = static_cast<double>(count);
+  return {.loss = loss / predictions, .accuracy = static_cast<double>(correct) / predictions};
 }
 
 }  // namespace sotto

@@ -2,9 +2,14 @@
 //
 // Loss: mean cross-entropy of the softmax, L = (1/B) Σ (log Σ_k exp s_k − s_label), accumulated in
 // double; the logarithm of the sum is taken relative to the largest score, so nothing overflows.
+// With a model of sequences it is the mean over all positions of the B examples. Neighbouring
+// examples of a text share all but one position, so that an epoch and the test set are then counted
+// in positions: every positions-th test example is taken.
 // Thread safety and ownership: as Task; the data set is shared, the model and the sampler owned.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -24,19 +29,26 @@ class SupervisedTask final : public Task {
 
   const ParameterLayout& layout() const override { return model_->layout(); }
   void initialize(std::span<float> parameters, std::uint64_t seed) const override;
-  /// ⌈training examples / (nodes × batch)⌉
+  /// ⌈training examples / (nodes × batch × positions)⌉
   Round rounds_per_epoch() const override { return rounds_per_epoch_; }
   double loss_and_gradient(Round round, std::span<const float> parameters,
                            std::span<float> gradient) override;
   Evaluation evaluate(std::span<const float> parameters) override;
 
  private:
+  /// Reads the features of `rows` examples, and scores them: rows × positions × classes.
+  std::span<const float> scores_of(const Examples& examples, std::span<const float> parameters,
+                                   std::span<const std::uint32_t> rows);
+
   std::shared_ptr<const Dataset> data_;
   std::unique_ptr<Model> model_;
   Sampler sampler_;
+  std::size_t classes_;
+  std::size_t positions_;  // of an example at which the model predicts
   Round rounds_per_epoch_;
   std::vector<float> x_;               // rows × features
-  std::vector<float> score_gradient_;  // rows × classes
+  std::vector<float> score_gradient_;  // rows × positions × classes
+  std::vector<std::int32_t> labels_;   // of the positions of one example
 };
 
 }  // namespace sotto

@@ -100,7 +100,8 @@ constexpr auto kInfos = [] {
 ModelInput input_of(const Dataset& data) {
   return {.features = data.features(),
           .classes = static_cast<std::size_t>(data.classes()),
-          .image = data.image()};
+          .image = data.image(),
+          .sequence = data.sequence()};
 }
 
 void require_batch(std::size_t batch, std::size_t features) {

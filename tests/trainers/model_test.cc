@@ -13,6 +13,7 @@
 #include <sotto/base/philox.h>
 
 #include "reference_models.h"
+#include "reference_transformer.h"
 
 using namespace sotto;
 
@@ -29,6 +30,12 @@ ModelInput images(std::size_t channels, std::size_t height, std::size_t width) {
           .image = ImageShape{.channels = channels, .height = height, .width = width}};
 }
 
+ModelInput sequences(std::size_t positions, std::size_t symbols) {
+  return {.features = positions * symbols,
+          .classes = symbols + 1,
+          .sequence = SequenceShape{.positions = positions, .symbols = symbols}};
+}
+
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"softmax", {.features = 5, .classes = 3, .image = {}}},
@@ -39,6 +46,10 @@ const std::vector<Case>& cases() {
       {"cnn:2,3", images(1, 8, 8)},
       {"cnn:3,2", images(2, 5, 7)},
       {"cnn:1,1", images(1, 4, 4)},
+      {"transformer:1,6,2", sequences(3, 4)},
+      {"transformer:2,8,1", sequences(5, 3)},
+      {"transformer:3,4,4", sequences(1, 2)},
+      {"transformer:1,12,3", sequences(9, 7)},
   };
   return all;
 }
@@ -56,6 +67,22 @@ std::size_t dimension_of(const Model& model) {
   return model.layout().back().offset + model.layout().back().size;
 }
 
+std::vector<double> expected_scores(const Model& model, const Case& c,
+                                    const std::vector<double>& parameters,
+                                    const std::vector<float>& x, std::size_t rows) {
+  if (c.input.sequence) {
+    const std::string heads = std::string(c.spec).substr(std::string(c.spec).rfind(',') + 1);
+    return test::TransformerReference(model.layout(), *c.input.sequence, std::stoul(heads))
+        .scores(parameters, test::widen(x));
+  }
+  return test::reference_scores(model, c.input, parameters, test::widen(x), rows);
+}
+
+/// Some ∂loss/∂scores.
+std::vector<float> score_gradient(const Model& model, const Case& c, std::size_t rows) {
+  return uniform(rows * model.positions() * c.input.classes, 1.0F, 3);
+}
+
 /// Parameters away from zero everywhere, biases included.
 std::vector<float> some_parameters(const Model& model) {
   return uniform(dimension_of(model), 0.6F, 1);
@@ -71,8 +98,7 @@ TEST_CASE("scores agree with the definition") {
       const auto model = make_model(c.spec, c.input);
       const auto parameters = some_parameters(*model);
       const auto x = uniform(rows * c.input.features, 1.0F, 2);
-      const auto expected =
-          test::reference_scores(*model, c.input, test::widen(parameters), test::widen(x), rows);
+      const auto expected = expected_scores(*model, c, test::widen(parameters), x, rows);
       const auto scores = model->forward(parameters, x, rows);
       REQUIRE(scores.size() == expected.size());
       for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -89,14 +115,14 @@ TEST_CASE("gradients agree with central differences of the definition") {
     const auto model = make_model(c.spec, c.input);
     const auto parameters = some_parameters(*model);
     const auto x = uniform(kRows * c.input.features, 1.0F, 2);
-    const auto weights = uniform(kRows * c.input.classes, 1.0F, 3);  // ∂loss/∂scores
-    std::vector<float> gradient(parameters.size(), 1e30F);           // must all be overwritten
+    const auto weights = score_gradient(*model, c, kRows);
+    std::vector<float> gradient(parameters.size(), 1e30F);  // must all be overwritten
     model->forward(parameters, x, kRows);
     model->backward(parameters, weights, gradient);
 
     auto at = test::widen(parameters);
     const auto loss = [&] {
-      const auto scores = test::reference_scores(*model, c.input, at, test::widen(x), kRows);
+      const auto scores = expected_scores(*model, c, at, x, kRows);
       double sum = 0;
       for (std::size_t i = 0; i < scores.size(); ++i) {
         sum += static_cast<double>(weights[i]) * scores[i];
@@ -127,7 +153,7 @@ TEST_CASE("results do not depend on where the caller's values lie in memory") {
     const auto model = make_model(c.spec, c.input);
     const auto parameters = some_parameters(*model);
     const auto x = uniform(kRows * c.input.features, 1.0F, 2);
-    const auto weights = uniform(kRows * c.input.classes, 1.0F, 3);
+    const auto weights = score_gradient(*model, c, kRows);
     std::vector<float> expected;
     for (std::size_t shift = 0; shift < 8; ++shift) {
       CAPTURE(c.spec);
@@ -194,8 +220,9 @@ TEST_CASE("initial weights are bounded, depend on the seed, and biases are zero"
 
 TEST_CASE("wrong model specifications are refused with what would do") {
   const ModelInput input{.features = 6, .classes = 4, .image = {}};
-  for (const char* spec : {"", "softmax:3", "mlp", "mlp:", "mlp:0", "mlp:-1", "mlp:8,", "mlp:,8",
-                           "mlp:8;8", "mlp:99999999999999999999", "mlp:65537", "transformer"}) {
+  for (const char* spec :
+       {"", "softmax:3", "mlp", "mlp:", "mlp:0", "mlp:-1", "mlp:8,", "mlp:,8", "mlp:8;8",
+        "mlp:99999999999999999999", "mlp:65537", "transformer", "transformer:1,8,2"}) {
     CAPTURE(spec);
     CHECK_THROWS_WITH_AS(make_model(spec, input), doctest::Contains("expected"), Error);
   }
@@ -204,6 +231,15 @@ TEST_CASE("wrong model specifications are refused with what would do") {
     CHECK_THROWS_WITH_AS(make_model(spec, images(1, 8, 8)), doctest::Contains("expected"), Error);
   }
   CHECK_THROWS_WITH_AS(make_model("cnn", images(1, 3, 8)), doctest::Contains("4 × 4"), Error);
+  for (const char* spec :
+       {"transformer:", "transformer:2", "transformer:2,64", "transformer:2,64,0",
+        "transformer:17,64,4", "transformer:2,64,3", "transformer:2,64,4,1", "transformer:2,4,8"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_WITH_AS(make_model(spec, sequences(8, 5)), doctest::Contains("heads"), Error);
+  }
+  CHECK_THROWS_WITH_AS(make_model("transformer", images(1, 8, 8)), doctest::Contains("text"),
+                       Error);
+  CHECK_THROWS_AS(make_model("transformer:16,65536,1", sequences(8, 5)), Error);
   // Every width is in range, their product is not.
   CHECK_THROWS_AS(make_model("mlp:65536,65536", input), Error);
 }
@@ -219,6 +255,64 @@ TEST_CASE("a convolutional network's layout is torch's") {
   CHECK(layout[4].shape == std::vector<std::size_t>{3, 16 * 2 * 3});
 }
 
+TEST_CASE("a transformer's layout is GPT-2's") {
+  const auto model = make_model("transformer:2,8,2", sequences(5, 3));
+  std::vector<std::string> names;
+  for (const ParameterBlock& block : model->layout()) {
+    names.push_back(block.name);
+  }
+  CHECK(names == std::vector<std::string>{"wte.weight",
+                                          "wpe.weight",
+                                          "h.0.ln_1.weight",
+                                          "h.0.ln_1.bias",
+                                          "h.0.attn.c_attn.weight",
+                                          "h.0.attn.c_proj.weight",
+                                          "h.0.attn.c_proj.bias",
+                                          "h.0.ln_2.weight",
+                                          "h.0.ln_2.bias",
+                                          "h.0.mlp.c_fc.weight",
+                                          "h.0.mlp.c_fc.bias",
+                                          "h.0.mlp.c_proj.weight",
+                                          "h.0.mlp.c_proj.bias",
+                                          "h.1.ln_1.weight",
+                                          "h.1.ln_1.bias",
+                                          "h.1.attn.c_attn.weight",
+                                          "h.1.attn.c_proj.weight",
+                                          "h.1.attn.c_proj.bias",
+                                          "h.1.ln_2.weight",
+                                          "h.1.ln_2.bias",
+                                          "h.1.mlp.c_fc.weight",
+                                          "h.1.mlp.c_fc.bias",
+                                          "h.1.mlp.c_proj.weight",
+                                          "h.1.mlp.c_proj.bias",
+                                          "ln_f.weight",
+                                          "ln_f.bias",
+                                          "lm_head.weight",
+                                          "lm_head.bias"});
+  CHECK(model->layout()[0].shape == std::vector<std::size_t>{3, 8});
+  CHECK(model->layout()[1].shape == std::vector<std::size_t>{5, 8});
+  CHECK(model->layout()[4].shape == std::vector<std::size_t>{24, 8});
+  CHECK(model->layout()[26].shape == std::vector<std::size_t>{4, 8});
+  CHECK(model->positions() == 5);
+}
+
+TEST_CASE("a transformer sees no position behind the one that it predicts from") {
+  const Case c{"transformer:2,8,2", sequences(6, 3)};
+  const auto model = make_model(c.spec, c.input);
+  const auto parameters = some_parameters(*model);
+  auto x = uniform(2 * c.input.features, 1.0F, 2);
+  const auto before = model->forward(parameters, x, 2);
+  const std::vector<float> expected(before.begin(), before.end());
+  constexpr std::size_t kChanged = 4;
+  x[kChanged * 3 + 1] += 0.5F;  // of the first of the two
+  const auto scores = model->forward(parameters, x, 2);
+  for (std::size_t at = 0; at < scores.size(); ++at) {
+    const std::size_t position = at / c.input.classes;
+    CAPTURE(position);
+    CHECK((scores[at] == expected[at]) == (position < kChanged || position >= 6));
+  }
+}
+
 TEST_CASE("a NaN in a convolution's input reaches the scores") {
   const auto model = make_model("cnn:1,1", images(1, 4, 4));
   const auto parameters = some_parameters(*model);
@@ -230,8 +324,10 @@ TEST_CASE("a NaN in a convolution's input reaches the scores") {
 }
 
 TEST_CASE("every listed example builds") {
-  const ModelInput input{
-      .features = 64, .classes = 4, .image = ImageShape{.channels = 1, .height = 8, .width = 8}};
+  const ModelInput input{.features = 64,
+                         .classes = 4,
+                         .image = ImageShape{.channels = 1, .height = 8, .width = 8},
+                         .sequence = SequenceShape{.positions = 16, .symbols = 4}};
   for (const ModelInfo& info : models()) {
     CAPTURE(info.name);
     CHECK(make_model(info.example, input) != nullptr);

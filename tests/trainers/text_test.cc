@@ -1,3 +1,6 @@
+#include <cmath>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -5,6 +8,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/trainers/loaders.h>
+#include <sotto/trainers/model.h>
+#include <sotto/trainers/partition.h>
+#include <sotto/trainers/sampler.h>
 #include <sotto/trainers/task_registry.h>
 
 #include "scratch.h"
@@ -54,6 +60,80 @@ TEST_CASE("a text with a rule is learned") {
     }
   }
   CHECK(task->evaluate(x).accuracy > 0.99);
+}
+
+TEST_CASE("what follows each position of a window is its label, from the last one backwards") {
+  const test::Scratch scratch;
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    text += "abcd"[i % 4];
+  }
+  const auto data = load_text(scratch.write("text.txt", text), 3);
+  REQUIRE(data->sequence().has_value());
+  CHECK(data->sequence()->positions == 3);
+  CHECK(data->sequence()->symbols == 4);
+  for (const std::size_t count : {1UL, 2UL, 3UL}) {
+    std::vector<std::int32_t> labels(count);
+    data->train().copy_labels(5, labels);  // "bcd"
+    const std::vector<std::int32_t> all{2, 3, 0};
+    CHECK(labels ==
+          std::vector<std::int32_t>(all.end() - static_cast<std::ptrdiff_t>(count), all.end()));
+    data->test().copy_labels(2, labels);  // places 92 … 94, "abc"
+    CHECK(labels.back() == 3);
+  }
+}
+
+TEST_CASE("a transformer is trained and tested at all positions of a window") {
+  const test::Scratch scratch;
+  std::string text;
+  while (text.size() < 2000) {
+    text += "to be or not to be, that is the question. ";
+  }
+  const auto data = load_task("text:" + scratch.write("text.txt", text).string() + ",context=4");
+  const TaskFactory tasks(data, {.model = "transformer:1,8,2", .batch = 10, .nodes = 3});
+  const auto task = tasks.make(1);
+  const std::size_t examples = data->dataset->train().size();
+  CHECK(task->rounds_per_epoch() == (examples + 119) / 120);  // 10 examples, 4 positions, 3 nodes
+  std::vector<float> x(task->dimension());
+  std::vector<float> gradient(x.size());
+  task->initialize(x, 0);
+  const double loss = task->loss_and_gradient(2, x, gradient);
+
+  // The same scores, and every label by itself.
+  const auto model = make_model("transformer:1,8,2",
+                                {.features = data->dataset->features(),
+                                 .classes = static_cast<std::size_t>(data->dataset->classes()),
+                                 .sequence = data->dataset->sequence()});
+  const auto mean_loss = [&](const Examples& from, std::span<const std::uint32_t> rows) {
+    const auto classes = static_cast<std::size_t>(data->dataset->classes());
+    std::vector<float> features(data->dataset->features());
+    std::vector<std::int32_t> labels(4);
+    double sum = 0;
+    for (const std::uint32_t row : rows) {
+      from.copy_row(row, features);
+      from.copy_labels(row, labels);
+      const auto scores = model->forward(x, features, 1);
+      for (std::size_t position = 0; position < 4; ++position) {
+        const auto at = scores.subspan(position * classes, classes);
+        double total = 0;
+        for (const float score : at) {
+          total += std::exp(static_cast<double>(score));
+        }
+        sum +=
+            std::log(total) - static_cast<double>(at[static_cast<std::size_t>(labels[position])]);
+      }
+    }
+    return sum / static_cast<double>(4 * rows.size());
+  };
+  const auto shards = partition_examples(data->dataset->train().labels(), data->dataset->classes(),
+                                         3, parse_partition("iid"), 0);
+  Sampler sampler(shards[1], 10, 0, 1);
+  CHECK(loss == doctest::Approx(mean_loss(data->dataset->train(), sampler.batch(2))));
+  std::vector<std::uint32_t> tested;
+  for (std::uint32_t row = 0; row < data->dataset->test().size(); row += 4) {
+    tested.push_back(row);
+  }
+  CHECK(task->evaluate(x).loss == doctest::Approx(mean_loss(data->dataset->test(), tested)));
 }
 
 TEST_CASE("texts that are too short or all alike, and contexts out of range, are refused") {

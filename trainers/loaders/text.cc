@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -66,6 +67,14 @@ class TextWindows final : public Examples {
     }
   }
 
+  void copy_labels(std::size_t row, std::span<std::int32_t> out) const override {
+    check(row < size() && !out.empty() && out.size() <= context_,
+          "TextWindows::copy_labels within bounds");
+    const std::size_t end = begin_ + row * stride_ + context_ + 1;
+    const auto labels = std::span(symbols_->text).subspan(end - out.size(), out.size());
+    std::copy(labels.begin(), labels.end(), out.begin());
+  }
+
  private:
   static std::vector<std::int32_t> labels_of(const Symbols& symbols, std::size_t context,
                                              std::size_t begin, std::size_t stride,
@@ -104,8 +113,9 @@ std::shared_ptr<const Dataset> load_text(const std::filesystem::path& file, std:
   auto train = std::make_unique<TextWindows>(symbols, context, 0, 1, cut - context);
   auto test =
       std::make_unique<TextWindows>(symbols, context, cut, stride, (places + stride - 1) / stride);
-  return std::make_shared<const Dataset>(file.string(), static_cast<int>(symbols->count),
-                                         std::move(train), std::move(test));
+  return std::make_shared<const Dataset>(
+      file.string(), static_cast<int>(symbols->count), std::move(train), std::move(test),
+      std::nullopt, SequenceShape{.positions = context, .symbols = symbols->count});
 }
 
 }  // namespace sotto

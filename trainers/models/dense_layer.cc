@@ -33,27 +33,37 @@ double glorot_bound(std::size_t in, std::size_t out) {
 }
 
 DenseLayer::DenseLayer(ParameterLayout& layout, std::string_view name, std::size_t inputs,
-                       std::size_t outputs)
+                       std::size_t outputs, Bias bias_or_not)
     : in(inputs),
       out(outputs),
-      weight(append_block(layout, fmt::format("{}.weight", name), {outputs, inputs})),
-      bias(append_block(layout, fmt::format("{}.bias", name), {outputs})) {}
+      weight(append_block(layout, fmt::format("{}.weight", name), {outputs, inputs})) {
+  if (bias_or_not == Bias::with) {
+    bias = append_block(layout, fmt::format("{}.bias", name), {outputs});
+  }
+}
 
 void DenseLayer::initialize(std::span<float> parameters, double bound, const RandomKey& key) const {
   fill_uniform(parameters.subspan(weight, in * out), bound, key);
-  std::ranges::fill(parameters.subspan(bias, out), 0.0F);
+  if (bias) {
+    std::ranges::fill(parameters.subspan(*bias, out), 0.0F);
+  }
 }
 
 void DenseLayer::forward(std::span<const float> parameters, const MatrixView& x,
                          MutableMatrixView y) const {
   y.noalias() = x * view(parameters.subspan(weight), out, in).transpose();
-  y.rowwise() += view(parameters.subspan(bias), 1, out).row(0);
+  if (bias) {
+    y.rowwise() += view(parameters.subspan(*bias), 1, out).row(0);
+  }
 }
 
 void DenseLayer::backward(const MatrixView& x, const MatrixView& dy,
                           std::span<float> gradient) const {
   mutable_view(gradient.subspan(weight), out, in).noalias() = dy.transpose() * x;
-  auto db = mutable_view(gradient.subspan(bias), 1, out);
+  if (!bias) {
+    return;
+  }
+  auto db = mutable_view(gradient.subspan(*bias), 1, out);
   db.setZero();
   for (Eigen::Index row = 0; row < dy.rows(); ++row) {
     db += dy.row(row);

@@ -7,6 +7,7 @@
 
 #define EIGEN_DONT_PARALLELIZE
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -43,12 +44,14 @@ void relu_backward(std::span<const float> y, std::span<float> dy);
 struct DenseLayer {
   std::size_t in = 0;
   std::size_t out = 0;
-  std::size_t weight = 0;  // offset of W
-  std::size_t bias = 0;    // offset of b
+  std::size_t weight = 0;           // offset of W
+  std::optional<std::size_t> bias;  // offset of b, unless there is none
+
+  enum class Bias { with, without };
 
   /// Appends "NAME.weight" and "NAME.bias" to the layout.
   DenseLayer(ParameterLayout& layout, std::string_view name, std::size_t inputs,
-             std::size_t outputs);
+             std::size_t outputs, Bias bias_or_not = Bias::with);
 
   void initialize(std::span<float> parameters, double bound, const RandomKey& key) const;
   void forward(std::span<const float> parameters, const MatrixView& x, MutableMatrixView y) const;
