@@ -69,7 +69,7 @@ Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& ou
     ++since_exchange_;
     return move();
   }
-  const Status status = mean_.begin_compressed(work_, adam_.variance(), out);
+  Status status = mean_.begin_compressed(work_, adam_.variance(), out);
   *post = status.ok();
   return status;
 }
