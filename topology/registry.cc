@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -56,8 +60,9 @@ constexpr std::array kInfos = {
     TopologyInfo{"erdos", "erdos:P",
                  "Every pair is an edge with probability P (Erdős–Rényi), drawn until connected.",
                  "up to 32768", "erdos:0.5"},
-    TopologyInfo{"file", "file:GRAPH.csv",
-                 "Edges from a file with the header from,to,weight or from,to.",
+    TopologyInfo{"file", "file:GRAPH.csv[,threshold=R]",
+                 "Edges from a file with the header from,to,weight, from,to or from,to,rating; of "
+                 "ratings those from R on, or positive.",
                  "the file's ranks, or more", "file:graph.csv"},
 };
 
@@ -137,14 +142,31 @@ std::shared_ptr<const Topology> weighted(const Blueprint& blueprint, Weighting d
                                           std::move(self));
 }
 
+/// `GRAPH.csv` or `GRAPH.csv,threshold=R`.
+std::pair<std::string, std::optional<double>> path_and_threshold(const GraphRequest& request) {
+  constexpr std::string_view kKey = ",threshold=";
+  const std::size_t at = request.argument.rfind(kKey);
+  if (at == std::string_view::npos) {
+    return {std::string(request.argument), std::nullopt};
+  }
+  const std::string_view number = request.argument.substr(at + kKey.size());
+  double threshold = 0;
+  const auto [end, fault] =
+      std::from_chars(number.data(), number.data() + number.size(), threshold);
+  if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(threshold)) {
+    refuse("topology", request.spec, "a threshold is a number, e.g. threshold=3");
+  }
+  return {std::string(request.argument.substr(0, at)), threshold};
+}
+
 std::shared_ptr<const Topology> from_file(const GraphRequest& request,
                                           const TopologyOptions& options) {
   if (request.nodes != 0) {
     internal::require_nodes(request);
   }
-  const std::string path(request.argument);
+  const auto [path, threshold] = path_and_threshold(request);
   internal::FileGraph file =
-      internal::parse_graph(internal::read_graph_text(path), path, request.nodes);
+      internal::parse_graph(internal::read_graph_text(path), path, request.nodes, threshold);
   const std::string name(request.spec);
   if (file.weights.empty() || options.weighting) {
     return weighted({name, file.nodes, {std::move(file.arcs)}}, Weighting::shares, options);

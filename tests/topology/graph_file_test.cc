@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <sotto/base/error.h>
@@ -156,6 +158,40 @@ TEST_CASE("errors name line and column") {
   const std::string wild = refusal(header + std::string(100000, '\x01') + ",1,0.5\n");
   CHECK(wild.size() < 300);
   CHECK(wild.find('\x01') == std::string::npos);
+}
+
+TEST_CASE("ratings become one-sided trust from a threshold on, or where they are positive") {
+  const TemporaryFile file("from,to,rating\n0,1,5\n1,0,-3\n1,2,2\n2,0,0.5\n0,2,0\n3,0,1e1\n");
+  const auto edges = [&](const std::string& more) {
+    const auto graph = make_topology(file.spec() + more, 0);
+    CHECK(graph->nodes() == 4);
+    std::vector<std::pair<Rank, Rank>> found;
+    for (Rank node = 0; node < 4; ++node) {
+      for (const Edge& edge : graph->out_edges(node, 0)) {
+        found.emplace_back(node, edge.peer);
+      }
+    }
+    return found;
+  };
+  using Edges = std::vector<std::pair<Rank, Rank>>;
+  CHECK(edges("") == Edges{{0, 1}, {1, 2}, {2, 0}, {3, 0}});
+  CHECK(edges(",threshold=2") == Edges{{0, 1}, {1, 2}, {3, 0}});
+  CHECK(edges(",threshold=-3") == Edges{{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {3, 0}});
+  // Each sender splits its mass among those it trusts.
+  const auto graph = make_topology(file.spec(), 0);
+  CHECK(graph->out_edges(0, 0)[0].weight == 0.5F);
+}
+
+TEST_CASE("ratings that are none, and thresholds of nothing, are refused") {
+  CHECK_MENTIONS(refusal("from,to,rating\n0,1,much\n"), "a rating is a number");
+  CHECK_MENTIONS(refusal("from,to,rating\n0,1,inf\n"), "a rating is a number");
+  CHECK_MENTIONS(refusal("from,to,weight,rating\n0,1,0.5,1\n"), "the first line is");
+  CHECK_MENTIONS(refusal("to,rating\n0,1\n"), "the first line is");
+  const TemporaryFile plain("from,to\n0,1\n1,0\n");
+  CHECK_THROWS_WITH_AS(make_topology(plain.spec() + ",threshold=1", 0),
+                       doctest::Contains("a threshold is one of ratings"), Error);
+  CHECK_THROWS_WITH_AS(make_topology(plain.spec() + ",threshold=high", 0),
+                       doctest::Contains("a threshold is a number"), Error);
 }
 
 TEST_CASE("what is no file is refused") {

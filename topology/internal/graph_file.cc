@@ -39,8 +39,8 @@ std::string shown(std::string_view text) {
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view source, int nodes)
-      : text_(text), source_(source), given_nodes_(nodes) {}
+  Parser(std::string_view text, std::string_view source, int nodes, std::optional<double> threshold)
+      : text_(text), source_(source), given_nodes_(nodes), threshold_(threshold) {}
 
   FileGraph parse() {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -65,8 +65,9 @@ class Parser {
     double weight = 0;
     std::size_t number = 0;
   };
-  enum Column : std::size_t { from, to, weight, columns };
-  static constexpr std::array<std::string_view, columns> kNames = {"from", "to", "weight"};
+  enum Column : std::size_t { from, to, weight, rating, columns };
+  static constexpr std::array<std::string_view, columns> kNames = {"from", "to", "weight",
+                                                                   "rating"};
 
   [[noreturn]] void refuse_field(std::string_view column, std::string_view value,
                                  std::string_view reason) const {
@@ -88,7 +89,8 @@ class Parser {
   }
 
   void read_header() {
-    constexpr std::string_view kExpected = "the first line is from,to,weight or from,to";
+    constexpr std::string_view kExpected =
+        "the first line is from,to,weight, from,to or from,to,rating";
     std::string_view line;
     if (!next_line(line)) {
       refuse(source_, "an empty file", kExpected);
@@ -100,9 +102,16 @@ class Parser {
       }
       order_.push_back(static_cast<std::size_t>(name - kNames.begin()));
     }
-    weighted_ = std::count(order_.begin(), order_.end(), weight) > 0;
-    if (order_.size() != (weighted_ ? 3U : 2U)) {
+    const auto has = [this](Column column) {
+      return std::count(order_.begin(), order_.end(), column) > 0;
+    };
+    weighted_ = has(weight);
+    if (!has(from) || !has(to) || (weighted_ && has(rating))) {
       refuse(fmt::format("{}, line {}", source_, line_), shown(line), kExpected);
+    }
+    if (threshold_ && !has(rating)) {
+      refuse(fmt::format("{}, line {}", source_, line_), shown(line),
+             "a threshold is one of ratings; the first line would be from,to,rating");
     }
   }
 
@@ -126,6 +135,7 @@ class Parser {
              fmt::format("a line has {} columns, as the header", order_.size()));
     }
     Line edge{{}, 0, line_};
+    bool trusted = true;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       switch (order_[i]) {
         case from:
@@ -134,9 +144,15 @@ class Parser {
         case to:
           edge.arc.to = read_rank(kNames[to], fields[i]);
           break;
-        default:
+        case weight:
           edge.weight = read_weight(fields[i]);
+          break;
+        default:
+          trusted = trusts(read_rating(fields[i]));
       }
+    }
+    if (!trusted) {
+      return;
     }
     if (weighted_ && edge.arc.from != edge.arc.to && !(static_cast<float>(edge.weight) > 0)) {
       refuse_field(kNames[weight], fmt::to_string(edge.weight),
@@ -167,6 +183,17 @@ class Parser {
     }
     return value;
   }
+
+  double read_rating(std::string_view field) const {
+    double value = 0;
+    const auto [end, fault] = std::from_chars(field.data(), field.data() + field.size(), value);
+    if (fault != std::errc() || end != field.data() + field.size() || !std::isfinite(value)) {
+      refuse_field(kNames[rating], field, "a rating is a number, e.g. 8 or -2.5");
+    }
+    return value;
+  }
+
+  bool trusts(double value) const { return threshold_ ? value >= *threshold_ : value > 0; }
 
   void refuse_duplicates() {
     std::vector<Line> sorted = lines_;
@@ -202,6 +229,7 @@ class Parser {
   std::string_view text_;
   std::string_view source_;
   int given_nodes_ = 0;
+  std::optional<double> threshold_;
   std::size_t line_ = 0;
   Rank highest_ = -1;
   bool weighted_ = false;
@@ -212,17 +240,18 @@ class Parser {
 
 }  // namespace
 
-FileGraph parse_graph(std::string_view text, std::string_view source, int nodes) {
-  return Parser(text, source, nodes).parse();
+FileGraph parse_graph(std::string_view text, std::string_view source, int nodes,
+                      std::optional<double> threshold) {
+  return Parser(text, source, nodes, threshold).parse();
 }
 
 std::string read_graph_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     refuse("topology file", path,
-           std::filesystem::exists(path)
-               ? "it cannot be opened for reading"
-               : "there is no such file; its first line would be from,to,weight or from,to");
+           std::filesystem::exists(path) ? "it cannot be opened for reading"
+                                         : "there is no such file; its first line would be "
+                                           "from,to,weight, from,to or from,to,rating");
   }
   std::string text;
   std::array<char, 1 << 16> block{};

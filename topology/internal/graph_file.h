@@ -1,5 +1,8 @@
-// Graphs from CSV files: header `from,to,weight` or `from,to`, one edge a line. Bounded; any bytes
-// give a graph or an Error that names file, line and column. Thread-safe.
+// Graphs from CSV files: header `from,to,weight`, `from,to` or `from,to,rating`, one edge a line.
+// Bounded; any bytes give a graph or an Error that names file, line and column. Thread-safe.
+//
+// A rating says how far `from` trusts `to`, on any scale: an edge is there where it reaches a
+// threshold, or without one where it is positive.
 #pragma once
 
 #include <optional>
@@ -23,8 +26,10 @@ struct FileGraph {
   std::vector<std::optional<double>> self;
 };
 
-/// Parses the contents of the file called `source`; `nodes` 0 takes the highest rank + 1.
-FileGraph parse_graph(std::string_view text, std::string_view source, int nodes);
+/// Parses the contents of the file called `source`; `nodes` 0 takes the highest rank + 1. A
+/// threshold needs ratings.
+FileGraph parse_graph(std::string_view text, std::string_view source, int nodes,
+                      std::optional<double> threshold = std::nullopt);
 
 /// Reads a whole file of at most kMaxGraphFileBytes.
 std::string read_graph_text(const std::string& path);
