@@ -29,6 +29,8 @@ class Model {
   virtual void initialize(std::span<float> parameters, std::uint64_t seed) const = 0;
   /// How many places of an example it predicts the class at: 1, or the positions of a sequence.
   virtual std::size_t positions() const { return 1; }
+  /// About how many floats it keeps for each example of a pass, besides the features.
+  virtual std::size_t activations() const = 0;
   /// The class scores (before the softmax) of `rows` examples, rows × positions × classes,
   /// row-major; valid until the next call. `x` is rows × features, row-major, and must stay
   /// untouched until backward.

@@ -104,11 +104,18 @@ ModelInput input_of(const Dataset& data) {
           .sequence = data.sequence()};
 }
 
-void require_batch(std::size_t batch, std::size_t features) {
-  if (batch == 0 || batch > kMaxBatch || batch > kMaxBatchValues / features) {
-    refuse("batch", fmt::to_string(batch),
-           fmt::format("expected 1 … {} examples of {} features",
-                       std::min(kMaxBatch, kMaxBatchValues / features), features));
+/// What a batch occupies stays below 4 GiB.
+void require_batch(std::size_t batch, std::size_t features, std::size_t activations) {
+  const std::size_t largest = std::min(kMaxBatch, kMaxBatchValues / (features + activations));
+  if (batch == 0 || batch > largest) {
+    refuse(
+        "batch", fmt::to_string(batch),
+        largest == 0
+            ? fmt::format("an example alone takes {} values; choose a smaller model or context",
+                          features + activations)
+            : fmt::format("expected 1 … {} examples of {} features, for which the model keeps {} "
+                          "values each",
+                          largest, features, activations));
   }
 }
 
@@ -161,8 +168,8 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
     options_.model = data_->default_model;
   }
   const Dataset& dataset = *data_->dataset;
-  require_batch(options_.batch, dataset.features());
-  static_cast<void>(make_model(options_.model, input_of(dataset)));  // refuse early
+  const auto model = make_model(options_.model, input_of(dataset));  // refuse early
+  require_batch(options_.batch, dataset.features(), model->activations());
   shards_ = partition_examples(dataset.train().labels(), dataset.classes(), options_.nodes,
                                parse_partition(options_.partition), options_.seed);
 }

@@ -136,6 +136,18 @@ TEST_CASE("a transformer is trained and tested at all positions of a window") {
   CHECK(task->evaluate(x).loss == doctest::Approx(mean_loss(data->dataset->test(), tested)));
 }
 
+TEST_CASE("a batch that would not fit the memory is refused with what would") {
+  const test::Scratch scratch;
+  const auto file = scratch.write("ab.txt", std::string(4000, 'a') + std::string(4000, 'b'));
+  const auto data = load_task("text:" + file.string() + ",context=256");
+  const auto told = [&](const std::string& model, std::size_t batch) {
+    return test::refusal([&] { TaskFactory(data, {.model = model, .batch = batch}); });
+  };
+  CHECK(contains(told("transformer", 10000), "expected 1 … "));
+  CHECK(contains(told("transformer:16,2048,2048", 1), "smaller model or context"));
+  CHECK_NOTHROW(TaskFactory(data, {.model = "transformer", .batch = 500}));
+}
+
 TEST_CASE("texts that are too short or all alike, and contexts out of range, are refused") {
   const test::Scratch scratch;
   const auto short_text = scratch.write("short.txt", std::string(88, 'a') + "b");

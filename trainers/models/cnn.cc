@@ -18,6 +18,8 @@ void Cnn::initialize(std::span<float> parameters, std::uint64_t seed) const {
   last_.initialize(parameters, glorot_bound(last_.in, last_.out), key(2));
 }
 
+std::size_t Cnn::activations() const { return 2 * (first_.output().size() + last_.in + last_.out); }
+
 std::span<const float> Cnn::forward(std::span<const float> parameters, std::span<const float> x,
                                     std::size_t rows) {
   check(rows > 0 && x.size() % rows == 0, "forward: rows × features values");

@@ -26,6 +26,14 @@ void Mlp::initialize(std::span<float> parameters, std::uint64_t seed) const {
   }
 }
 
+std::size_t Mlp::activations() const {
+  std::size_t units = 0;
+  for (const DenseLayer& layer : layers_) {
+    units += 2 * layer.out;
+  }
+  return units;
+}
+
 MatrixView Mlp::input_of(std::size_t index) const {
   return view(index == 0 ? x_ : std::span<const float>(activations_[index - 1]), rows_,
               layers_[index].in);

@@ -18,6 +18,7 @@ class Mlp final : public Model {
 
   const ParameterLayout& layout() const override { return layout_; }
   void initialize(std::span<float> parameters, std::uint64_t seed) const override;
+  std::size_t activations() const override;
   std::span<const float> forward(std::span<const float> parameters, std::span<const float> x,
                                  std::size_t rows) override;
   void backward(std::span<const float> parameters, std::span<const float> score_gradient,

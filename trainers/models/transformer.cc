@@ -49,6 +49,11 @@ void Transformer::initialize(std::span<float> parameters, std::uint64_t seed) co
   }
 }
 
+std::size_t Transformer::activations() const {
+  const std::size_t layer = 16 * size_.width + size_.heads * input_.positions;
+  return input_.positions * (size_.layers * layer + 9 * size_.width + 2 * head_.out);
+}
+
 MutableMatrixView Transformer::rows_of(std::vector<float>& values, std::size_t width) const {
   return mutable_view(values, rows_, width);
 }
