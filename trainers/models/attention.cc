@@ -65,6 +65,11 @@ Attention::HeadView Attention::head_of(std::vector<float>& values, std::size_t c
           Eigen::OuterStride<>(to_index(columns))};
 }
 
+float Attention::factor() const {
+  const std::size_t size = width_ / heads_;
+  return 1 / std::sqrt(static_cast<float>(size));
+}
+
 MutableMatrixView Attention::weights_of(std::size_t sequence, std::size_t head) {
   const std::size_t size = positions_ * positions_;
   return mutable_view(std::span(weights_).subspan((sequence * heads_ + head) * size), positions_,
@@ -72,10 +77,9 @@ MutableMatrixView Attention::weights_of(std::size_t sequence, std::size_t head) 
 }
 
 void Attention::forward(std::span<const float> parameters, const MatrixView& x,
-                        MutableMatrixView y) {
+                        const MutableMatrixView& y) {
   const auto rows = static_cast<std::size_t>(x.rows());
   const std::size_t sequences = rows / positions_;
-  const float factor = 1 / std::sqrt(static_cast<float>(width_ / heads_));
   qkv_.resize(rows * 3 * width_);
   weights_.resize(sequences * heads_ * positions_ * positions_);
   mixed_.resize(rows * width_);
@@ -87,7 +91,7 @@ void Attention::forward(std::span<const float> parameters, const MatrixView& x,
       const auto v = head_of(qkv_, 3 * width_, sequence, 2, head);
       MutableMatrixView weights = weights_of(sequence, head);
       weights.noalias() = q * k.transpose();
-      causal_softmax(factor, weights);
+      causal_softmax(factor(), weights);
       head_of(mixed_, width_, sequence, 0, head).noalias() = weights * v;
     }
   }
@@ -95,9 +99,9 @@ void Attention::forward(std::span<const float> parameters, const MatrixView& x,
 }
 
 void Attention::backward(std::span<const float> parameters, const MatrixView& x,
-                         const MatrixView& dy, std::span<float> gradient, MutableMatrixView dx) {
+                         const MatrixView& dy, std::span<float> gradient,
+                         const MutableMatrixView& dx) {
   const auto rows = static_cast<std::size_t>(x.rows());
-  const float factor = 1 / std::sqrt(static_cast<float>(width_ / heads_));
   output_.backward(view(mixed_, rows, width_), dy, gradient);
   mixed_delta_.resize(mixed_.size());
   output_.backward_input(parameters, dy, mutable_view(mixed_delta_, rows, width_));
@@ -113,7 +117,7 @@ void Attention::backward(std::span<const float> parameters, const MatrixView& x,
       const MutableMatrixView weights = weights_of(sequence, head);
       part(qkv_delta_, 2).noalias() = weights.transpose() * mixed_delta;
       delta.noalias() = mixed_delta * part(qkv_, 2).transpose();
-      causal_softmax_backward(factor, {weights.data(), weights.rows(), weights.cols()}, delta);
+      causal_softmax_backward(factor(), {weights.data(), weights.rows(), weights.cols()}, delta);
       part(qkv_delta_, 0).noalias() = delta * part(qkv_, 1);
       part(qkv_delta_, 1).noalias() = delta.transpose() * part(qkv_, 0);
     }

@@ -28,10 +28,10 @@ class Attention {
             std::size_t positions);
 
   /// y from x, both (sequences × positions) × width.
-  void forward(std::span<const float> parameters, const MatrixView& x, MutableMatrixView y);
+  void forward(std::span<const float> parameters, const MatrixView& x, const MutableMatrixView& y);
   /// Given x of the last forward pass, writes this layer's part of the gradient, and dx.
   void backward(std::span<const float> parameters, const MatrixView& x, const MatrixView& dy,
-                std::span<float> gradient, MutableMatrixView dx);
+                std::span<float> gradient, const MutableMatrixView& dx);
 
  private:
   using HeadView = Eigen::Map<Matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
@@ -39,6 +39,8 @@ class Attention {
   /// Positions × size of one head, out of rows of `columns` values.
   HeadView head_of(std::vector<float>& values, std::size_t columns, std::size_t sequence,
                    std::size_t part, std::size_t head) const;
+  /// 1 / √(width/heads)
+  float factor() const;
   /// P of one head, positions × positions.
   MutableMatrixView weights_of(std::size_t sequence, std::size_t head);
 
