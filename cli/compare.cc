@@ -148,16 +148,28 @@ Level level_of(const std::vector<ComparedRun>& runs, Expense expense) {
 
 void show_level(const std::vector<ComparedRun>& runs, const Level& level, const Output& output) {
   std::vector<std::vector<std::string>> rows;
+  bool unknown = false;
   for (const ComparedRun& run : runs) {
     if (!run.result) {
       continue;
     }
-    const Standing at = standing_at(level.expense, level.amount, *run.result);
-    rows.push_back({run.words, fmt::format("{:.0f}", at.round), fmt::format("{:.4g}", at.loss),
-                    at.accuracy ? percent(*at.accuracy) : "–"});
+    const auto at = standing_at(level.expense, level.amount, *run.result);
+    if (!at) {
+      rows.push_back({run.words, "–", "–", "–"});
+      unknown = true;
+      continue;
+    }
+    rows.push_back({run.words, fmt::format("{:.0f}", at->round), fmt::format("{:.4g}", at->loss),
+                    at->accuracy ? percent(*at->accuracy) : "–"});
   }
   output.line("");
+  if (rows.empty()) {
+    return;
+  }
   output.table({level.in_words(), "rounds", "loss", "accuracy"}, rows);
+  if (unknown) {
+    output.line("–: it had spent more before its first evaluation; lower --eval-every");
+  }
 }
 
 void show(const std::vector<ComparedRun>& runs, const Output& output) {
@@ -193,12 +205,15 @@ Json to_json(const std::vector<ComparedRun>& runs, const Level& level) {
       finished.push_back({{"name", run.words}});
       finished.back().update(*run.result);
       if (level.expense != Expense::epochs) {
-        const Standing at = standing_at(level.expense, level.amount, *run.result);
-        finished.back()["at_equal"] = {
-            {level.expense == Expense::bytes ? "bytes_per_node" : "time_s", level.amount},
-            {"round", at.round},
-            {"loss", at.loss},
-            {"accuracy", at.accuracy ? Json(*at.accuracy) : Json(nullptr)}};
+        const auto at = standing_at(level.expense, level.amount, *run.result);
+        finished.back()["at_equal"] = nullptr;
+        if (at) {
+          finished.back()["at_equal"] = {
+              {level.expense == Expense::bytes ? "bytes_per_node" : "time_s", level.amount},
+              {"round", at->round},
+              {"loss", at->loss},
+              {"accuracy", at->accuracy ? Json(*at->accuracy) : Json(nullptr)}};
+        }
       }
     } else {
       failed.push_back({{"name", run.words}, {"error", run.failure}});

@@ -46,7 +46,7 @@ double common_expense(Expense expense, const std::vector<const Json*>& results) 
   return least;
 }
 
-Standing standing_at(Expense expense, double amount, const Json& result) {
+std::optional<Standing> standing_at(Expense expense, double amount, const Json& result) {
   const Json& history = result.at("history");
   const auto after = std::find_if(history.begin(), history.end(), [&](const Json& entry) {
     return spent(expense, entry) >= amount;
@@ -56,7 +56,7 @@ Standing standing_at(Expense expense, double amount, const Json& result) {
   }
   const Standing high = standing_of(*after);
   if (after == history.begin()) {
-    return high;
+    return spent(expense, *after) > amount ? std::nullopt : std::optional(high);
   }
   const Standing low = standing_of(*(after - 1));
   const double from = spent(expense, *(after - 1));

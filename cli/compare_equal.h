@@ -26,7 +26,8 @@ struct Standing {
 /// The least that any of these results of `train` spent in all: bytes a node, or seconds.
 double common_expense(Expense expense, const std::vector<const Json*>& results);
 
-/// The run at that expense, linearly between two entries of its history.
-Standing standing_at(Expense expense, double amount, const Json& result);
+/// The run at that expense, linearly between two entries of its history; none where it had spent
+/// more before it was first evaluated.
+std::optional<Standing> standing_at(Expense expense, double amount, const Json& result);
 
 }  // namespace sotto::cli

@@ -94,17 +94,17 @@ double Adam::next_rate(Round round) {
   return std::min(rate, static_cast<double>(std::numeric_limits<float>::max()));
 }
 
-float Adam::root_scale() const {
-  const bool corrected = correction_ == BiasCorrection::always && beta2_power_ < 1;
-  return corrected ? static_cast<float>(1 / std::sqrt(1 - beta2_power_)) : 1;
+float Adam::root_scale(double updates_power) const {
+  const bool corrected = correction_ == BiasCorrection::always && updates_power < 1;
+  return corrected ? static_cast<float>(1 / std::sqrt(1 - updates_power)) : 1;
 }
 
 void Adam::precondition(double step, std::span<float> u, std::span<float> d) {
-  ops_.adam(u, 1, 1, static_cast<float>(step), root_scale(), epsilon_, u, second_, d);
+  ops_.adam(u, 1, 1, static_cast<float>(step), root_scale(beta2_power_), epsilon_, u, second_, d);
 }
 
-double Adam::denominator_of(float v) const {
-  return static_cast<double>(std::sqrt(v) * root_scale() + epsilon_);
+double Adam::denominator_of(float v, double updates_power) const {
+  return static_cast<double>(std::sqrt(v) * root_scale(updates_power) + epsilon_);
 }
 
 void Adam::mute(std::span<float> values) const {

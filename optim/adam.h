@@ -59,8 +59,10 @@ class Adam final : public StepRule {
   /// d ← step × u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is
   /// zero.
   void precondition(double step, std::span<float> u, std::span<float> d);
-  /// √v̂ + ε of a v, which need not be its own.
-  double denominator_of(float v) const;
+  /// √v̂ + ε of a v, which need not be its own: `updates_power` is β₂^s after its s updates.
+  double denominator_of(float v, double updates_power) const;
+  /// β₂^s of its own v.
+  double variance_power() const { return beta2_power_; }
   float beta1() const { return beta1_; }
   float beta2() const { return beta2_; }
   /// Zeroes the values whose v is 0.
@@ -70,7 +72,7 @@ class Adam final : public StepRule {
 
  private:
   /// 1 / √(1 − β₂^s), or 1 where v̂ is v.
-  float root_scale() const;
+  float root_scale(double updates_power) const;
 
   const Ops& ops_;
   LearningRate rate_;

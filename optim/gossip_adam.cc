@@ -175,6 +175,9 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
     ops.copy(scratch2_, adam_.variance());
     if (learning()) {
       adam_.observe(gradient);
+      if (Status status = node_.require_finite(adam_.variance(), "variance"); !status) {
+        return status;
+      }
     }
     if (Status status = step_from(scratch_, gradient); !status) {
       return status;

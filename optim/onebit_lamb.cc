@@ -94,6 +94,7 @@ void OneBitLamb::follow_ratios() {
 
 void OneBitLamb::freeze() {
   node_.ops().copy(adam_.variance(), fresh_);
+  fresh_power_ = adam_.variance_power();
   const auto rms = [this](const ParameterBlock& block) {
     const auto m = block.of(std::span(std::as_const(adam_).momentum()));
     return m.empty() ? 0 : norm(m, node_.ops()) / std::sqrt(static_cast<double>(m.size()));
@@ -118,7 +119,8 @@ double OneBitLamb::change_of(const ParameterBlock& block, double last) const {
   double largest = 0;
   for (std::size_t k = 0; k < frozen.size(); ++k) {
     if (frozen[k] != 0) {
-      largest = std::max(largest, adam_.denominator_of(frozen[k]) / adam_.denominator_of(fresh[k]));
+      largest = std::max(largest, adam_.denominator_of(frozen[k], adam_.variance_power()) /
+                                      adam_.denominator_of(fresh[k], fresh_power_));
     }
   }
   if (largest == 0) {
@@ -136,6 +138,7 @@ void OneBitLamb::squeezed_direction() {
     node_.ops().scale(1 / tensors_[l].scale, block.of(std::span(work_)));
   }
   // 3. v' from the gradient that the momentum tells of
+  fresh_power_ *= static_cast<double>(beta2);
   for (std::size_t k = 0; k < work_.size(); ++k) {
     const float g = (work_[k] - beta1 * momentum[k]) / (1 - beta1);
     fresh_[k] = beta2 * fresh_[k] + (1 - beta2) * g * g;
@@ -162,6 +165,7 @@ AlgorithmCounters OneBitLamb::counters() const {
 void OneBitLamb::save(ByteBuffer& out) const {
   node_.save(out);
   out.write(freeze_step_);
+  out.write(fresh_power_);
   for (const Tensor& tensor : tensors_) {
     out.write(tensor.ratio);
     out.write(tensor.change);
@@ -176,7 +180,8 @@ Status OneBitLamb::load(ByteReader& in) {
     return status;
   }
   const auto freeze_step = in.read<Round>();
-  if (in.failed() || freeze_step != freeze_step_) {
+  fresh_power_ = in.read<double>();
+  if (in.failed() || !(fresh_power_ >= 0 && fresh_power_ <= 1) || freeze_step != freeze_step_) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
   for (Tensor& tensor : tensors_) {

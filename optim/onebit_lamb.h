@@ -17,7 +17,8 @@
 //               r_l and to 0.5 … 4
 //               x_l ← x_l − γ r_l c̄_l (m̂ / (√v̂ + ε) + λ x)_l
 // The bounds are those of the authors' program. Tensors without a trust ratio (trust_ratio.h) have
-// c̄ = r = 1. Bias correction, and coordinates with v = 0, as in apm_squeeze.h.
+// c̄ = r = 1. Bias correction, and coordinates with v = 0, as in apm_squeeze.h; v̂' is corrected by
+// the number of its own updates, so that r stays near 1 while gradients keep their size.
 //
 // Assumes a contraction C, the step rule lamb, and nothing of W: the graph is ignored. All nodes
 //   start from the same x, and stay equal to the bit.
@@ -88,6 +89,7 @@ class OneBitLamb final : public Algorithm {
   Round freeze_step_;  // T_w
   std::vector<Tensor> tensors_;
   std::vector<float> fresh_;      // v'
+  double fresh_power_ = 1;        // β₂^s after its s updates
   std::vector<float> work_;       // s m_i, then the new m̄; before the freeze the gradients
   std::vector<float> direction_;  // d, then the next x
 };

@@ -87,10 +87,11 @@ void validate(const StepRuleOptions& options) {
           "lie in 0 … 1, 1 excluded");
   require(std::isfinite(options.weight_decay) && options.weight_decay >= 0, "weight_decay",
           options.weight_decay, "be finite and not negative");
-  require(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1,
-          "lie in 0 … 1, 1 excluded");
-  require(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2,
-          "lie in 0 … 1, 1 excluded");
+  const auto below_one = [](double beta) { return beta >= 0 && static_cast<float>(beta) < 1; };
+  require(below_one(options.beta1), "beta1", options.beta1,
+          "lie in 0 … 1, 1 and what float32 rounds to it excluded");
+  require(below_one(options.beta2), "beta2", options.beta2,
+          "lie in 0 … 1, 1 and what float32 rounds to it excluded");
   require(std::isfinite(options.epsilon) && options.epsilon > 0, "epsilon", options.epsilon,
           "be finite and positive");
   require(std::isfinite(options.trust_coefficient) && options.trust_coefficient > 0,

@@ -82,10 +82,10 @@ Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
   if (updates_variance()) {
     take_variance();
     step();
-  } else if (rates_ > 0) {  // a schedule may end at γ = 0
+  } else if (const auto factor = static_cast<float>(1 / rates_); std::isfinite(factor)) {
     node_.ops().copy(work_, adam_.momentum());
-    node_.ops().scale(static_cast<float>(1 / rates_), adam_.momentum());
-  }
+    node_.ops().scale(factor, adam_.momentum());
+  }  // else a schedule has come to γ = 0, and u tells nothing of m
   if (Status status = take_mean(); !status) {
     return status;
   }

@@ -22,9 +22,10 @@
 //   In T_v the momentum takes ḡ too, as in the authors' program; in the box it takes g_i, and u_i
 //   is sent besides ḡ. That costs a second exchange, and lets one bit move parameters along a
 //   variance of a single round: a multilayer perceptron diverged in five rounds.
-//   The errors are those of u: distances in units of √v̂, which neither γ nor the interval changes.
-//   A new v̂ does, and they are forgotten. To rescale them to the same distances is worse: they
-//   are largest where v̂ was too small.
+//   The errors are those of u: distances of x in units of √v̂, which neither γ nor the interval
+//   changes. A new v̂ does, and they are forgotten. To rescale them to the same distances is worse:
+//   they are largest where v̂ was too small. (For m they weigh more after a drop of γ, by which
+//   ū is divided: a schedule with large steps takes hold some tens of rounds late.)
 // Bias correction as in apm_squeeze.h: γ̂_t = γ_t / (1 − β₁^{t+1}) and v̂ = v / (1 − β₂^s) after s
 //   updates, when the step rule says `always`; else γ̂ = γ, v̂ = v.
 // Coordinates with v = 0 stay where they are until a gradient comes in a round of T_v.

@@ -81,8 +81,9 @@ Status check_replaceable(const std::string& path) {
   if (Status status = check_target(path); !status.ok()) {
     return status;
   }
-  const std::string fresh = beside(path);
-  const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  // A name that neither the user nor another process has.
+  const std::string fresh = fmt::format("{}.{}", beside(path), ::getpid());
+  const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file.open()) {
     return io_fault("no file can be made in", folder_of(path));
   }

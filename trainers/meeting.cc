@@ -175,9 +175,9 @@ Status Meetings::meet(Round round, std::span<const float> parameters, std::uint6
     return status;
   }
   if (rank_ != 0) {
-    return await(done, 0, timeout_, pulse).status();
+    return await(done, 0, patience_with_node_0(), pulse).status();
   }
-  const Pulse alive(store_, pulse, timeout_ / kBeats);
+  const Pulse alive(store_, pulse, std::max(timeout_ / kBeats, std::chrono::milliseconds(1)));
   if (Status status = inspect_all(round, parameters.size(), inspect, visit); !status.ok()) {
     return status;
   }

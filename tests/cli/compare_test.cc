@@ -129,6 +129,11 @@ TEST_CASE("compare at equal bytes: each run where it had sent what the thrifties
   CHECK(half.at("at_equal").at("round") == doctest::Approx(4));
   CHECK(whole.at("at_equal").at("loss").get<double>() ==
         doctest::Approx(half.at("final").at("loss").get<double>()));
+  const auto early =
+      run(small_compare({"--rounds", "8", "--eval-every", "8", "--equal", "bytes", "--run",
+                         "allreduce", "--run", "allreduce rounds=4", "--json", "-"}))
+          .json();
+  CHECK(early.at("runs")[0].at("at_equal").is_null());  // it was first evaluated after 8 rounds
   const auto wrong = run(small_compare({"--equal", "energy", "--run", "allreduce"}));
   CHECK(wrong.status == 2);
   CHECK(contains(wrong.err, "--equal: 'energy'"));
