@@ -31,7 +31,7 @@ Status AllReduceSgd::gradient_ready(std::span<const float> gradient, Exchange& o
 }
 
 Result<bool> AllReduceSgd::exchange_done(Exchange& out) {
-  const auto more = mean_.exchange_done(out);
+  auto more = mean_.exchange_done(out);
   if (!more.ok() || *more) {
     return more;
   }

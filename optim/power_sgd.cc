@@ -128,7 +128,7 @@ Result<bool> PowerSgd::begin_right(Exchange& out) {
 
 Result<bool> PowerSgd::proceed(Exchange& out) {
   if (right_due_) {
-    const auto posted = begin_right(out);
+    auto posted = begin_right(out);
     if (!posted.ok() || *posted) {
       return posted;
     }
