@@ -1,8 +1,8 @@
 // Names and shapes of the tensors that lie one behind the other in a flat parameter vector.
 //
-// Step rules with a trust ratio a tensor (optim/lars.h), compressors that treat tensors apart
-// (compress/per_tensor.h) and low-rank ones (compress/low_rank.h) go by it. Plain values and pure
-// functions; thread-safe.
+// Step rules with a trust ratio a tensor (optim/step_rules/lars.h), compressors that treat tensors
+// apart (compress/per_tensor.h) and low-rank ones (compress/low_rank.h) go by it. Plain values and
+// pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>

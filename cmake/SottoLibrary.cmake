@@ -1,24 +1,29 @@
-# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [SUBDIRS dir…])
+# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS dir…])
 #
 # One target a folder: every FOLDER/*.cc is compiled, every FOLDER/*.h is a public header, included as
 # <sotto/FOLDER/name.h> in the tree and after installation alike (a link in the build tree makes the
-# folder visible under that name). SUBDIRS adds a backend's private sources. BUILD_ONLY names
-# header-only libraries that users of the installed package do not need.
+# folder visible under that name). PARTS are sub-folders of which the same holds. SUBDIRS adds a
+# backend's private sources. BUILD_ONLY names header-only libraries that users of the installed
+# package do not need.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/sotto)
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
 function(sotto_add_library folder)
-  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;BUILD_ONLY;SUBDIRS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;BUILD_ONLY;PARTS;SUBDIRS" ${ARGN})
   set(here ${PROJECT_SOURCE_DIR}/${folder})
   set(seen ${PROJECT_BINARY_DIR}/include/sotto/${folder})
   file(CREATE_LINK ${here} ${seen} SYMBOLIC)
 
   file(GLOB sources CONFIGURE_DEPENDS ${here}/*.cc)
-  foreach(dir IN LISTS arg_SUBDIRS)
+  foreach(dir IN LISTS arg_PARTS arg_SUBDIRS)
     file(GLOB more CONFIGURE_DEPENDS ${here}/${dir}/*.cc)
     list(APPEND sources ${more})
   endforeach()
   file(GLOB headers RELATIVE ${here} CONFIGURE_DEPENDS ${here}/*.h)
+  foreach(dir IN LISTS arg_PARTS)
+    file(GLOB more RELATIVE ${here} CONFIGURE_DEPENDS ${here}/${dir}/*.h)
+    list(APPEND headers ${more})
+  endforeach()
   list(TRANSFORM headers PREPEND ${seen}/)
 
   if(NOT sources)

@@ -1,5 +1,5 @@
 // Matrices as products of two factors: one step of subspace iteration, for `lowrank` (low_rank.h)
-// and PowerSGD (optim/power_sgd.h). Plain loops in double precision, in the
+// and PowerSGD (optim/algorithms/power_sgd.h). Plain loops in double precision, in the
 // order of the elements, so that results are the same everywhere.
 //
 // Pure functions on views; thread-safe.

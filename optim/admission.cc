@@ -12,7 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/ecd_psgd.h>
+#include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/topology/analysis.h>
 
 namespace sotto {

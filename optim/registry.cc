@@ -10,26 +10,26 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/ad_psgd.h>
 #include <sotto/optim/admission.h>
 #include <sotto/optim/algorithm_id.h>
-#include <sotto/optim/all_reduce.h>
-#include <sotto/optim/apm_squeeze.h>
-#include <sotto/optim/beer.h>
-#include <sotto/optim/choco_sgd.h>
-#include <sotto/optim/d2.h>
-#include <sotto/optim/d_psgd.h>
-#include <sotto/optim/dcd_psgd.h>
-#include <sotto/optim/deep_squeeze.h>
-#include <sotto/optim/ecd_psgd.h>
-#include <sotto/optim/ef21.h>
-#include <sotto/optim/gossip_adam.h>
-#include <sotto/optim/local_steps.h>
-#include <sotto/optim/moniqua.h>
-#include <sotto/optim/onebit_lamb.h>
-#include <sotto/optim/power_sgd.h>
-#include <sotto/optim/push_sum.h>
-#include <sotto/optim/zero_one_adam.h>
+#include <sotto/optim/algorithms/ad_psgd.h>
+#include <sotto/optim/algorithms/all_reduce.h>
+#include <sotto/optim/algorithms/apm_squeeze.h>
+#include <sotto/optim/algorithms/beer.h>
+#include <sotto/optim/algorithms/choco_sgd.h>
+#include <sotto/optim/algorithms/d2.h>
+#include <sotto/optim/algorithms/d_psgd.h>
+#include <sotto/optim/algorithms/dcd_psgd.h>
+#include <sotto/optim/algorithms/deep_squeeze.h>
+#include <sotto/optim/algorithms/ecd_psgd.h>
+#include <sotto/optim/algorithms/ef21.h>
+#include <sotto/optim/algorithms/gossip_adam.h>
+#include <sotto/optim/algorithms/local_steps.h>
+#include <sotto/optim/algorithms/moniqua.h>
+#include <sotto/optim/algorithms/onebit_lamb.h>
+#include <sotto/optim/algorithms/power_sgd.h>
+#include <sotto/optim/algorithms/push_sum.h>
+#include <sotto/optim/algorithms/zero_one_adam.h>
 
 namespace sotto {
 namespace {

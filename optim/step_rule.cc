@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/optim/adam.h>
-#include <sotto/optim/gradient_clip.h>
-#include <sotto/optim/lamb.h>
-#include <sotto/optim/lars.h>
-#include <sotto/optim/learning_rate.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/step_rules/adam.h>
+#include <sotto/optim/step_rules/gradient_clip.h>
+#include <sotto/optim/step_rules/lamb.h>
+#include <sotto/optim/step_rules/lars.h>
+#include <sotto/optim/step_rules/learning_rate.h>
 
 namespace sotto {
 namespace {

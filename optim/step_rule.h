@@ -34,7 +34,7 @@ BiasCorrection parse_bias_correction(std::string_view name);
 struct StepRuleOptions {
   std::string rule = "sgd";  ///< sgd, adam, adamw, lars, lamb
   double learning_rate = 0.1;
-  double momentum = 0;    ///< sgd: v ← μ v + g; lars: optim/lars.h
+  double momentum = 0;    ///< sgd: v ← μ v + g; lars: optim/step_rules/lars.h
   bool nesterov = false;  ///< sgd: d = γ (g + μ v)
   double weight_decay = 0;  ///< sgd, adam: g ← g + λ x; adamw: d ← d + γ λ x; lars, lamb: there
   double beta1 = 0.9;       ///< adam, adamw, lamb
@@ -42,7 +42,7 @@ struct StepRuleOptions {
   double epsilon = 1e-8;
   BiasCorrection bias_correction = BiasCorrection::always;  ///< adam, adamw, lamb
   double trust_coefficient = 0.001;                         ///< lars: η
-  /// Gradients are scaled down to this Euclidean norm first (optim/gradient_clip.h).
+  /// Gradients are scaled down to this Euclidean norm first (optim/step_rules/gradient_clip.h).
   double clip_norm = std::numeric_limits<double>::infinity();
   Schedule schedule = {};  ///< multiplies the learning rate
 };

@@ -1,5 +1,5 @@
 // AD-PSGD: pairwise averaging, each node at its own pace.
-#include <sotto/optim/ad_psgd.h>
+#include <sotto/optim/algorithms/ad_psgd.h>
 
 #include <algorithm>
 #include <cmath>

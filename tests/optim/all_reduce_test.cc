@@ -1,4 +1,4 @@
-#include <sotto/optim/all_reduce.h>
+#include <sotto/optim/algorithms/all_reduce.h>
 
 #include <algorithm>
 #include <cmath>

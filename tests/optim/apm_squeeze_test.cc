@@ -1,5 +1,5 @@
 // APMSqueeze and 1-bit Adam: what holds before the variance is frozen, and after.
-#include <sotto/optim/apm_squeeze.h>
+#include <sotto/optim/algorithms/apm_squeeze.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // BEER: the mean follows plain SGD whatever is compressed, and strong compression leaves no floor.
-#include <sotto/optim/beer.h>
+#include <sotto/optim/algorithms/beer.h>
 
 #include <cmath>
 #include <string>

@@ -1,5 +1,5 @@
 // D²: nodes with different data reach the common optimum with a constant learning rate.
-#include <sotto/optim/d2.h>
+#include <sotto/optim/algorithms/d2.h>
 
 #include <cmath>
 #include <vector>

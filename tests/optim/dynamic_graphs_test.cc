@@ -8,9 +8,9 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
-#include <sotto/optim/choco_sgd.h>
-#include <sotto/optim/dcd_psgd.h>
-#include <sotto/optim/ecd_psgd.h>
+#include <sotto/optim/algorithms/choco_sgd.h>
+#include <sotto/optim/algorithms/dcd_psgd.h>
+#include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/topology/analysis.h>
 
 #include "optim/cluster.h"

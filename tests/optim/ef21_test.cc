@@ -1,5 +1,5 @@
 // EF21: descent on compressed differences of gradients.
-#include <sotto/optim/ef21.h>
+#include <sotto/optim/algorithms/ef21.h>
 
 #include <cmath>
 #include <string>

@@ -1,5 +1,5 @@
 // Decentralized 1-bit Adam: a common variance, and a mean that follows Adam with it.
-#include <sotto/optim/gossip_adam.h>
+#include <sotto/optim/algorithms/gossip_adam.h>
 
 #include <algorithm>
 #include <cmath>

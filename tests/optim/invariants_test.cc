@@ -5,10 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/optim/choco_sgd.h>
-#include <sotto/optim/dcd_psgd.h>
-#include <sotto/optim/deep_squeeze.h>
-#include <sotto/optim/ecd_psgd.h>
+#include <sotto/optim/algorithms/choco_sgd.h>
+#include <sotto/optim/algorithms/dcd_psgd.h>
+#include <sotto/optim/algorithms/deep_squeeze.h>
+#include <sotto/optim/algorithms/ecd_psgd.h>
 
 #include "optim/cluster.h"
 

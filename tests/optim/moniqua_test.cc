@@ -1,5 +1,5 @@
 // Moniqua: models modulo a range, and what happens at its end.
-#include <sotto/optim/moniqua.h>
+#include <sotto/optim/algorithms/moniqua.h>
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // 1-bit LAMB: LAMB before the freeze, its ratios and the variance of the day after it.
-#include <sotto/optim/onebit_lamb.h>
+#include <sotto/optim/algorithms/onebit_lamb.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <sotto/optim/power_sgd.h>
+#include <sotto/optim/algorithms/power_sgd.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Push-sum: mass is conserved whatever is compressed, ω mends what a directed graph distorts, and
 // no ω on the wire is taken unseen.
-#include <sotto/optim/push_sum.h>
+#include <sotto/optim/algorithms/push_sum.h>
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // 0/1 Adam: its schedules of variances and exchanges, and the rule between them.
-#include <sotto/optim/zero_one_adam.h>
+#include <sotto/optim/algorithms/zero_one_adam.h>
 
 #include <algorithm>
 #include <cmath>

@@ -88,6 +88,19 @@ TEST_CASE("folders include each other along the arrows only") {
   }
 }
 
+TEST_CASE("what algorithms are built of knows none of them") {
+  for (const auto* part : {"exchange", "step_rules"}) {
+    const auto sources = sources_in(kRoot / "optim" / part);
+    CHECK_FALSE(sources.empty());
+    for (const auto& path : sources) {
+      for (const auto& line : read_lines(path)) {
+        CHECK_MESSAGE(!line.starts_with("#include <sotto/optim/algorithms/"), shown(path), ": ",
+                      line);
+      }
+    }
+  }
+}
+
 TEST_CASE("algorithms see no socket, clock, thread or file") {
   const std::set<std::string> forbidden = {"<thread>",   "<chrono>",     "<mutex>",
                                            "<fstream>",  "<filesystem>", "<sys/socket.h>",

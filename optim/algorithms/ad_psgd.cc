@@ -1,0 +1,92 @@
+#include <sotto/optim/algorithms/ad_psgd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+
+namespace sotto {
+
+AdPsgd::AdPsgd(AlgorithmSetup setup)
+    : node_(AlgorithmId::adpsgd, "adpsgd", std::move(setup)),
+      mail_(node_, 1, node_.compressor().max_bytes(node_.dimension())),
+      pairings_(node_.topology(), node_.rank(), node_.seed()),
+      mixed_(node_.dimension()),
+      next_(node_.dimension()) {}
+
+Peers AdPsgd::peers() const { return graph_peers(node_, mail_); }
+
+bool AdPsgd::begin_round(Exchange& out) {
+  node_.begin_round();
+  due_ = pairings_.of(node_.round());
+  stale_ = 0;
+  node_.ops().copy(node_.x(), mixed_);
+  return post_next(out);
+}
+
+bool AdPsgd::post_next(Exchange& out) {
+  if (due_.empty()) {
+    return false;
+  }
+  partner_ = {.peer = due_.front().partner, .weight = 0.5F};
+  const auto payload = node_.encode(mixed_, mail_.outgoing(), static_cast<std::uint32_t>(stale_));
+  mail_.post({.tag = {.round = node_.round(),
+                      .phase = 0,
+                      .bucket = static_cast<std::uint32_t>(due_.front().initiator)},
+              .compressor = node_.compressor().wire_id(),
+              .to = {&partner_, 1},
+              .from = {&partner_, 1},
+              .elements_out = node_.dimension(),
+              .elements_in = node_.dimension()},
+             payload.size(), out);
+  return true;
+}
+
+Status AdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  return mail_.accept(from, frame).status();
+}
+
+Result<bool> AdPsgd::exchange_done(Exchange& out) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  // 2. ½ x_i + ½ x_j: the same bits at both nodes, and no overflow.
+  node_.ops().copy(mixed_, next_);
+  node_.ops().scale(0.5F, next_);
+  if (const Status decoded = node_.compressor().decode_add(mail_.payload(0), 0.5F, next_);
+      !decoded) {
+    return mail_.refuse(0, decoded);
+  }
+  mail_.close();
+  std::swap(mixed_, next_);
+  due_ = due_.subspan(1);
+  ++stale_;
+  return post_next(out);
+}
+
+Status AdPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+  check(accepts_gradient(), "AD-PSGD takes a gradient after its pairings");
+  *post = false;
+  if (Status status = node_.direction(gradient, next_); !status) {
+    return status;
+  }
+  // 3. x_i ← x_i − γ g_i
+  node_.ops().subtract(mixed_, next_, next_);
+  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+    return status;
+  }
+  node_.ops().copy(next_, node_.x());
+  node_.finish_round();
+  staleness_.staleness += stale_;
+  staleness_.most_stale = std::max(staleness_.most_stale, stale_);
+  return {};
+}
+
+AlgorithmCounters AdPsgd::counters() const {
+  AlgorithmCounters counters = staleness_;
+  counters.saturated = node_.saturated();
+  counters.bad_frames = mail_.bad_frames();
+  return counters;
+}
+
+}  // namespace sotto

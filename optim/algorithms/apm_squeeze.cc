@@ -1,0 +1,116 @@
+#include <sotto/optim/algorithms/apm_squeeze.h>
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+ApmSqueeze::ApmSqueeze(AlgorithmId id, AlgorithmSetup setup)
+    : node_(id, id == AlgorithmId::apmsqueeze ? "apmsqueeze" : "onebit-adam", std::move(setup)),
+      adam_(Adam::of(node_.step_rule())),
+      mean_(node_),
+      work_(node_.dimension()),
+      direction_(node_.dimension()),
+      freeze_round_(node_.freeze_step().value_or(kNotYet)) {}
+
+bool ApmSqueeze::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "APMSqueeze takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  *post = false;
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  if (frozen()) {
+    adam_.momentum_after(node_.x(), gradient, work_);
+    if (Status status = mean_.begin_compressed(work_, variance(), out); !status) {
+      return status;
+    }
+  } else {
+    node_.ops().copy(gradient, work_);
+    mean_.begin_exact(work_, out);
+  }
+  *post = true;
+  return {};
+}
+
+Result<bool> ApmSqueeze::exchange_done(Exchange& out) {
+  auto more = mean_.exchange_done(work_, out);
+  if (more && !*more) {
+    if (Status status = step(); !status) {
+      return status;
+    }
+  }
+  return more;
+}
+
+Status ApmSqueeze::step() {
+  const Ops& ops = node_.ops();
+  if (frozen()) {
+    ops.copy(work_, adam_.momentum());
+    adam_.frozen_direction(node_.round(), direction_);
+  } else {
+    adam_.direction(node_.round(), node_.x(), work_, direction_);
+  }
+  ops.subtract(node_.x(), direction_, direction_);
+  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+    return status;
+  }
+  ops.copy(direction_, node_.x());
+  node_.finish_round();
+  watch_variance();
+  return {};
+}
+
+void ApmSqueeze::watch_variance() {
+  constexpr double kStable = 0.96;
+  if (freeze_round_ != kNotYet || node_.round() % adam_.variance_memory() != 0) {
+    return;
+  }
+  const double norm = adam_.variance_norm();
+  if (last_norm_ > 0 && norm >= kStable * last_norm_) {
+    freeze_round_ = node_.round();
+  }
+  last_norm_ = norm;
+}
+
+AlgorithmCounters ApmSqueeze::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+}
+
+void ApmSqueeze::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(freeze_round_);
+  out.write(last_norm_);
+  mean_.save(out);
+}
+
+Status ApmSqueeze::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto saved_freeze = in.read<Round>();
+  last_norm_ = in.read<double>();
+  if (in.failed() || saved_freeze == 0 || !std::isfinite(last_norm_) || last_norm_ < 0) {
+    return {Fault::malformed, "checkpoint without the state of the variance"};
+  }
+  if (node_.freeze_step() && saved_freeze != *node_.freeze_step()) {
+    return {Fault::malformed,
+            fmt::format(
+                "checkpoint of a run that freezes the variance {} where it is to be after "
+                "round {}",
+                saved_freeze == kNotYet ? "by itself" : fmt::format("after round {}", saved_freeze),
+                *node_.freeze_step())};
+  }
+  freeze_round_ = saved_freeze;
+  return mean_.load(in);
+}
+
+}  // namespace sotto

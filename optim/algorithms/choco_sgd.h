@@ -1,0 +1,91 @@
+// CHOCO-SGD: decentralized SGD with compressed differences and a consensus step.
+//
+// Papers: Koloskova et al., "Decentralized stochastic optimization and gossip algorithms with
+// compressed communication", ICML 2019, arXiv:1902.00340; "Decentralized deep learning with
+// arbitrary communication compression", ICLR 2020, arXiv:1907.09356.
+//
+// Rule, at node i, with public copies x̂_j that start at 0:
+//   1. x_i^½ = x_i − γ g_i,  g_i taken at x_i
+//   2. send q_i = C(x_i^½ − x̂_i)
+//   3. x̂_j ← x̂_j + q_j at every holder
+//   4. x_i ← x_i^½ + η Σ_j W_ij (x̂_j − x̂_i)
+// Of the copies only x̂_i and the pull p_i = Σ_j W_ij (x̂_j − x̂_i) are kept. Rows of W sum to 1,
+//   so step 3 is p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j, and step 4 is x_i ← x_i^½ + η p_i. The
+//   papers keep s_i = Σ_j W_ij x̂_j and add η (s_i − x̂_i): the same in real arithmetic, but in
+//   float32 the rounding errors of s_i and x̂_i, each a random walk of size 2^-24 ‖x‖ √t, then
+//   push the mean model in all later rounds. p_i is small where the nodes agree, and so are its
+//   errors.
+// Because 1ᵀ(W − I) = 0, the mean model follows SGD without compression, whatever C is.
+// Graphs that change: a sum over other neighbours needs their copies, so that x̂_j of every
+//   neighbour of the round is kept, and p_i summed anew from the differences x̂_j − x̂_i, which are
+//   equal and opposite to the bit at both ends of an edge. Along an edge that was not there in the
+//   round before, x̂_i is handed over whole (replica_exchange.h); p_i leaves out a neighbour whose
+//   copy has drifted until the whole one is there.
+//
+// Assumes W symmetric, doubly stochastic and connected (over its period), and a contraction C. The
+//   papers' proofs are for a W that stays.
+//   Consensus step 0 < η ≤ 1, by default min(1, α^(−2/3) − 1), α measured on Gaussian vectors.
+// Memory: 4 floats a parameter (x̂_i, p_i, x^½, scratch) whatever the degree, besides those of
+//   the step rule and the frames; where the graph changes, the degree more.
+// Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour; where the graph changes, 8 more, for a
+//   version, and 4 d + 72 to a new neighbour.
+// Overlap: none, the next model needs the neighbours' bytes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/replica_exchange.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+class ChocoSgd final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
+  explicit ChocoSgd(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// x̂_i and p_i
+  std::span<const float> public_copy() const { return public_; }
+  std::span<const float> pull() const { return pull_; }
+  /// x̂_j of every neighbour of the round before, in rank order, where the graph changes.
+  std::span<const Replica> copies() const {
+    return copies_ ? copies_->held() : std::span<const Replica>{};
+  }
+
+ private:
+  /// p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j, from the exchange under way.
+  Status advance_pull();
+  /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
+  void sum_pull();
+
+  LocalNode node_;
+  Mailbox mail_;
+  std::optional<ReplicaExchange> copies_;  // of a graph that changes
+  float eta_;
+  std::vector<float> public_;   // x̂_i
+  std::vector<float> pull_;     // p_i = Σ_j W_ij (x̂_j − x̂_i)
+  std::vector<float> half_;     // x_i^½
+  std::vector<float> scratch_;  // x_i^½ − x̂_i, then the change of p_i
+};
+
+}  // namespace sotto

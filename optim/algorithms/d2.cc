@@ -1,0 +1,101 @@
+#include <sotto/optim/algorithms/d2.h>
+
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+D2::D2(AlgorithmSetup setup)
+    : node_(AlgorithmId::d2, "d2", std::move(setup)),
+      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
+      correction_(node_.dimension()),
+      y_(node_.dimension()),
+      change_(node_.dimension()),
+      difference_(node_.dimension()) {}
+
+Peers D2::peers() const { return graph_peers(node_, mail_); }
+
+bool D2::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status D2::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "D² takes one gradient a round");
+  *post = false;
+  if (Status status = node_.direction(gradient, y_); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+
+  // 1. y_i = x_i − γ g_i + u_i
+  ops.subtract(node_.x(), y_, y_);
+  ops.axpy(1, correction_, y_);
+  if (Status status = node_.require_finite(y_, "corrected model"); !status) {
+    return status;
+  }
+  const auto payload = node_.encode(y_, mail_.outgoing());
+  mail_.post(graph_plan(node_), payload.size(), out);
+  *post = true;
+  return {};
+}
+
+Status D2::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  return mail_.accept(from, frame).status();
+}
+
+Result<bool> D2::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+
+  // 2. Δ_i = Σ_j W_ij (y_j − y_i), in rank order
+  ops.fill(0, change_);
+  for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
+    ops.fill(0, difference_);
+    if (Status status = node_.decode_own(mail_.sent(), -1, difference_); !status) {
+      return status;
+    }
+    const Status decoded = node_.compressor().decode_add(mail_.payload(edge), 1, difference_);
+    if (!decoded) {
+      return mail_.refuse(edge, decoded);
+    }
+    ops.axpy(mail_.from()[edge].weight, difference_, change_);
+  }
+  mail_.close();
+
+  // x_i ← y_i + Δ_i; u_i ← u_i + Δ_i
+  ops.copy(y_, difference_);
+  ops.axpy(1, change_, difference_);
+  ops.axpy(1, change_, correction_);
+  for (const auto& next :
+       {std::span<const float>(difference_), std::span<const float>(correction_)}) {
+    if (Status status = node_.require_finite(next, "updated model"); !status) {
+      return status;
+    }
+  }
+  ops.copy(difference_, node_.x());
+  node_.finish_round();
+  return false;
+}
+
+AlgorithmCounters D2::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+}
+
+void D2::save(ByteBuffer& out) const {
+  node_.save(out);
+  write_floats(correction_, out);
+}
+
+Status D2::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  return read_floats(in, "correction", correction_);
+}
+
+}  // namespace sotto

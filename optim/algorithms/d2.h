@@ -1,0 +1,69 @@
+// D²: decentralized SGD that nodes with different data do not hold back.
+//
+// Paper: Tang et al., "D²: decentralized training over decentralized data", ICML 2018,
+// arXiv:1803.07068.
+//
+// Rule, with X = (x_1 … x_n) and G_t the gradients at X_t:
+//   X_1 = W (X_0 − γ G_0),  X_{t+1} = W (2 X_t − X_{t−1} − γ G_t + γ G_{t−1})
+// Kept here as one correction U, U_0 = 0, which is the same in real arithmetic:
+//   1. Y = X − γ G + U;  send y_i
+//   2. Δ = (W − I) Y;  X ← Y + Δ;  U ← U + Δ
+//   (U_t = X_t − X_{t−1} + γ G_{t−1}.) In float32 it is not the same. A rounding error of
+//   2 X_t − X_{t−1} is one of 2^-24 ‖x‖ in the *velocity* of the mean, which nothing takes back.
+//   Here Δ_i is summed from the differences y_j − y_i, which vanish as the nodes agree, and so do
+//   its errors; and the differences of both ends of an edge are equal and opposite to the bit.
+// At a fixed point u_i = γ ∇f_i(x*): each node's own pull is cancelled, so that the nodes agree on
+// the optimum with a constant γ, however different their f_i are. D-PSGD stops at a distance that
+// grows with γ and with that difference.
+//
+// Assumes W symmetric, doubly stochastic, connected and static, with all eigenvalues above −⅓
+//   (λ_n > −⅓ strictly; an even ring with weights ⅓ sits on it: mix with (I + W)/2 there). C exact.
+// Memory: 4 floats a parameter (u, y, Δ, difference), besides those of the step rule and the
+//   frames.
+// Bytes a round: 4 d + 64 to each neighbour.
+// Overlap: none, y_i depends on the gradient.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+class D2 final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup`.
+  explicit D2(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// u_i
+  std::span<const float> correction() const { return correction_; }
+
+ private:
+  LocalNode node_;
+  Mailbox mail_;
+  std::vector<float> correction_;  // u_i
+  std::vector<float> y_;           // y_i
+  std::vector<float> change_;      // Δ_i
+  std::vector<float> difference_;  // y_j − y_i, then the next x_i
+};
+
+}  // namespace sotto

@@ -1,0 +1,62 @@
+#include <sotto/optim/algorithms/d_psgd.h>
+
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+
+namespace sotto {
+
+DPsgd::DPsgd(AlgorithmSetup setup)
+    : node_(AlgorithmId::dpsgd, "dpsgd", std::move(setup)),
+      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
+      mixed_(node_.dimension()),
+      next_(node_.dimension()) {}
+
+Peers DPsgd::peers() const { return graph_peers(node_, mail_); }
+
+bool DPsgd::begin_round(Exchange& out) {
+  node_.begin_round();
+  const auto payload = node_.encode(node_.x(), mail_.outgoing());
+  mail_.post(graph_plan(node_), payload.size(), out);
+  return true;
+}
+
+Status DPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  return mail_.accept(from, frame).status();
+}
+
+Result<bool> DPsgd::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  // Σ_j W_ij x_j, the own term first, then the neighbours in rank order.
+  node_.ops().copy(node_.x(), mixed_);
+  node_.ops().scale(node_.self_weight(), mixed_);
+  if (Status status = decode_neighbours(node_, mail_, mixed_); !status) {
+    return status;
+  }
+  mail_.close();
+  return false;
+}
+
+Status DPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+  check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
+  *post = false;
+  if (Status status = node_.direction(gradient, next_); !status) {
+    return status;
+  }
+  // x_i ← Σ_j W_ij x_j − γ g_i
+  node_.ops().subtract(mixed_, next_, next_);
+  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+    return status;
+  }
+  node_.ops().copy(next_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+AlgorithmCounters DPsgd::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+}
+
+}  // namespace sotto

@@ -1,0 +1,93 @@
+#include <sotto/optim/algorithms/dcd_psgd.h>
+
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+
+namespace sotto {
+
+DcdPsgd::DcdPsgd(AlgorithmSetup setup)
+    : node_(AlgorithmId::dcd, "dcd", std::move(setup)),
+      mail_(ReplicaExchange::make_mailbox(node_)),
+      replicas_(node_, mail_, node_.x(), /*lead=*/1),
+      z_(node_.dimension()),
+      direction_(node_.dimension()) {}
+
+Peers DcdPsgd::peers() const { return graph_peers(node_, mail_); }
+
+bool DcdPsgd::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "DCD-PSGD takes a gradient after the exchange of the round before");
+  *post = false;
+  if (Status status = node_.direction(gradient, direction_); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+  const auto x = node_.x();
+
+  // 1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i
+  ops.copy(x, z_);
+  ops.scale(node_.self_weight(), z_);
+  for (const Replica& neighbour : replicas()) {
+    ops.axpy(neighbour.weight, ReplicaExchange::value(neighbour, x), z_);
+  }
+  ops.axpy(-1, direction_, z_);
+
+  // 2. z_i = x_i^½ − x_i; send C(z_i)
+  ops.subtract(z_, x, z_);
+  if (Status status = node_.require_finite(z_, "difference of the models"); !status) {
+    return status;
+  }
+  const Update update = replicas_.encode(x, z_);
+
+  // 3. x_i ← x_i + C(z_i)
+  if (Status status = node_.decode_own(update.encoding, 1, x); !status) {
+    return status;
+  }
+  replicas_.post(update, x, out);
+  *post = true;
+  node_.finish_round();
+  return {};
+}
+
+Status DcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  const auto arrival = replicas_.open(from, frame);
+  if (!arrival || arrival->replica == nullptr) {
+    return arrival.status();
+  }
+  // 3. x̂_j ← x̂_j + C(z_j)
+  return replicas_.applied(*arrival, node_.compressor().decode_add(arrival->update.encoding, 1,
+                                                                   arrival->replica->model));
+}
+
+Result<bool> DcdPsgd::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  mail_.close();
+  return false;
+}
+
+AlgorithmCounters DcdPsgd::counters() const {
+  return {.saturated = node_.saturated(),
+          .bad_frames = mail_.bad_frames(),
+          .drifted = replicas_.drifted()};
+}
+
+void DcdPsgd::save(ByteBuffer& out) const {
+  node_.save(out);
+  replicas_.save(out);
+}
+
+Status DcdPsgd::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  return replicas_.load(in);
+}
+
+}  // namespace sotto

@@ -1,0 +1,94 @@
+#include <sotto/optim/algorithms/deep_squeeze.h>
+
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
+    : node_(AlgorithmId::deepsqueeze, "deepsqueeze", std::move(setup)),
+      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
+      eta_(node_.consensus_stepsize()),
+      error_(node_.dimension()),
+      v_(node_.dimension()),
+      half_(node_.dimension()) {}
+
+Peers DeepSqueeze::peers() const { return graph_peers(node_, mail_); }
+
+bool DeepSqueeze::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status DeepSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
+  *post = false;
+  if (Status status = node_.direction(gradient, half_); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+
+  // 1. x_i^½ = x_i − γ g_i
+  ops.subtract(node_.x(), half_, half_);
+
+  // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
+  ops.copy(half_, v_);
+  ops.axpy(1, error_, v_);
+  if (Status status = node_.require_finite(v_, "compensated model"); !status) {
+    return status;
+  }
+  const auto payload = node_.encode_residual(v_, mail_.outgoing());
+  std::swap(error_, v_);
+  mail_.post(graph_plan(node_), payload.size(), out);
+  *post = true;
+  return {};
+}
+
+Status DeepSqueeze::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  return mail_.accept(from, frame).status();
+}
+
+Result<bool> DeepSqueeze::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+
+  // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
+  ops.fill(0, v_);
+  if (Status status = node_.decode_own(mail_.sent(), node_.self_weight() - 1, v_); !status) {
+    return status;
+  }
+  if (Status status = decode_neighbours(node_, mail_, v_); !status) {
+    return status;
+  }
+  ops.scale(eta_, v_);
+  ops.axpy(1, half_, v_);
+  if (Status status = node_.require_finite(v_, "updated model"); !status) {
+    return status;
+  }
+  ops.copy(v_, node_.x());
+  mail_.close();
+  node_.finish_round();
+  return false;
+}
+
+AlgorithmCounters DeepSqueeze::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+}
+
+void DeepSqueeze::save(ByteBuffer& out) const {
+  node_.save(out);
+  write_floats(error_, out);
+}
+
+Status DeepSqueeze::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  return read_floats(in, "error", error_);
+}
+
+}  // namespace sotto

@@ -1,0 +1,63 @@
+// DeepSqueeze: decentralized SGD with error-compensated compression.
+//
+// Paper: Tang et al., "DeepSqueeze: decentralization meets error-compensated compression", 2019,
+// arXiv:1907.07346.
+//
+// Rule, at node i, with an error vector δ_i that starts at 0:
+//   1. x_i^½ = x_i − γ g_i,  g_i taken at x_i
+//   2. v_i = x_i^½ + δ_i;  send C(v_i);  δ_i ← v_i − C(v_i)
+//   3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
+// The node's own x_i^½ stays uncompressed. Because 1ᵀ(W − I) = 0, the mean model follows SGD
+// without compression, whatever C is.
+//
+// Assumes W doubly stochastic and connected (it may change from round to round), and a
+//   contraction C. C acts on the model, so δ scales with ‖x‖ and the nodes never quite agree.
+//   Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian vectors.
+// Memory: 3 floats a parameter (δ, v, x^½), besides those of the step rule and the frames.
+// Bytes a round: |C(v)| + 64 to each neighbour.
+// Overlap: none, the next model needs the neighbours' bytes.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+class DeepSqueeze final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
+  explicit DeepSqueeze(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// δ_i
+  std::span<const float> error() const { return error_; }
+
+ private:
+  LocalNode node_;
+  Mailbox mail_;
+  float eta_;
+  std::vector<float> error_;  // δ_i
+  std::vector<float> v_;      // v_i, then the terms of step 3
+  std::vector<float> half_;   // x_i^½
+};
+
+}  // namespace sotto

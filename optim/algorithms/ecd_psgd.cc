@@ -1,0 +1,121 @@
+#include <sotto/optim/algorithms/ecd_psgd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+EcdPsgd::EcdPsgd(AlgorithmSetup setup)
+    : node_(AlgorithmId::ecd, "ecd", std::move(setup)),
+      mail_(ReplicaExchange::make_mailbox(node_)),
+      estimates_(node_, mail_, node_.x(), /*lead=*/1),
+      clock_limit_(node_.extrapolation_clock(kClockLimit)),
+      own_(node_.x().begin(), node_.x().end()),
+      next_(node_.dimension()),
+      z_(node_.dimension()) {}
+
+float EcdPsgd::clock(Round round) const {
+  return static_cast<float>(std::min(round + 1, clock_limit_));
+}
+
+Peers EcdPsgd::peers() const { return graph_peers(node_, mail_); }
+
+bool EcdPsgd::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "ECD-PSGD takes a gradient after the exchange of the round before");
+  *post = false;
+  if (Status status = node_.direction(gradient, z_); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+  const auto x = node_.x();
+  const float t = clock(node_.round());
+
+  // 1. x_i^{t+1} = Σ_j W_ij y_j^t − γ g_i
+  ops.copy(own_, next_);
+  ops.scale(node_.self_weight(), next_);
+  for (const Replica& neighbour : estimates()) {
+    ops.axpy(neighbour.weight, ReplicaExchange::value(neighbour, own_), next_);
+  }
+  ops.axpy(-1, z_, next_);
+
+  // 2. z_i = x_i^t + (t/2) (x_i^{t+1} − x_i^t); send C(z_i)
+  ops.subtract(next_, x, z_);
+  ops.scale(t / 2, z_);
+  ops.axpy(1, x, z_);
+  if (Status status = node_.require_finite(z_, "extrapolated model"); !status) {
+    return status;
+  }
+  const Update update = estimates_.encode(own_, z_);
+
+  // 3. y_i^{t+1} = y_i^t + (2/t) (C(z_i) − y_i^t)
+  if (Status status = advance_estimate(node_.round(), update.encoding, own_); !status) {
+    return node_.fault(status.fault(), "own encoding: " + status.message());
+  }
+  ops.copy(next_, x);
+  estimates_.post(update, own_, out);
+  *post = true;
+  node_.finish_round();
+  return {};
+}
+
+Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encoding,
+                                 std::span<float> y) {
+  const Ops& ops = node_.ops();
+  ops.copy(y, z_);
+  ops.scale(-1, z_);
+  if (Status status = node_.compressor().decode_add(encoding, 1, z_); !status) {
+    return status;
+  }
+  ops.axpy(2 / clock(round), z_, y);
+  return {};
+}
+
+Status EcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  const auto arrival = estimates_.open(from, frame);
+  if (!arrival || arrival->replica == nullptr) {
+    return arrival.status();
+  }
+  // 3. y_j^{t+1} = y_j^t + (2/t) (C(z_j) − y_j^t)
+  return estimates_.applied(
+      *arrival, advance_estimate(mail_.round(), arrival->update.encoding, arrival->replica->model));
+}
+
+Result<bool> EcdPsgd::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  mail_.close();
+  return false;
+}
+
+AlgorithmCounters EcdPsgd::counters() const {
+  return {.saturated = node_.saturated(),
+          .bad_frames = mail_.bad_frames(),
+          .drifted = estimates_.drifted()};
+}
+
+void EcdPsgd::save(ByteBuffer& out) const {
+  node_.save(out);
+  write_floats(own_, out);
+  estimates_.save(out);
+}
+
+Status EcdPsgd::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  if (Status status = read_floats(in, "own estimate", own_); !status) {
+    return status;
+  }
+  return estimates_.load(in);
+}
+
+}  // namespace sotto

@@ -1,0 +1,121 @@
+#include <sotto/optim/algorithms/ef21.h>
+
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+Ef21::Ef21(AlgorithmSetup setup)
+    : node_(AlgorithmId::ef21, "ef21", std::move(setup)),
+      others_(all_others(node_)),
+      mail_(node_, others_.size(), node_.compressor().max_bytes(node_.dimension())),
+      estimate_(node_.dimension()),
+      mean_(node_.dimension()),
+      next_(node_.dimension()),
+      direction_(node_.dimension()) {}
+
+Peers Ef21::peers() const { return peers_along(others_, mail_); }
+
+bool Ef21::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status Ef21::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "EF21 takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  *post = false;
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+
+  // 1. send c_i = C(∇_i − g_i);  g_i ← g_i + c_i
+  node_.ops().subtract(gradient, estimate_, next_);
+  if (Status status = node_.require_finite(next_, "difference of the gradients"); !status) {
+    return status;
+  }
+  const auto payload = node_.encode(next_, mail_.outgoing());
+  if (Status status = node_.decode_own(payload, 1, estimate_); !status) {
+    return status;
+  }
+  mail_.post({.tag = {.round = node_.round(), .phase = 0, .bucket = 0},
+              .compressor = node_.compressor().wire_id(),
+              .to = others_,
+              .from = others_,
+              .elements_out = node_.dimension(),
+              .elements_in = node_.dimension()},
+             payload.size(), out);
+  *post = true;
+  return {};
+}
+
+Status Ef21::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  return mail_.accept(from, frame).status();
+}
+
+Status Ef21::sum_differences() {
+  const float share = 1.0F / static_cast<float>(node_.nodes());
+  node_.ops().copy(mean_, next_);
+  std::size_t edge = 0;
+  for (Rank from = 0; from < node_.nodes(); ++from) {
+    if (from == node_.rank()) {
+      if (Status status = node_.decode_own(mail_.sent(), share, next_); !status) {
+        return status;
+      }
+      continue;
+    }
+    const Status decoded = node_.compressor().decode_add(mail_.payload(edge), share, next_);
+    if (!decoded) {
+      return mail_.refuse(edge, decoded);
+    }
+    ++edge;
+  }
+  return {};
+}
+
+Result<bool> Ef21::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  if (Status status = sum_differences(); !status) {
+    return status;
+  }
+  mail_.close();
+
+  // 3. x ← x − γ G
+  if (Status status = node_.direction(next_, direction_); !status) {
+    return status;
+  }
+  node_.ops().subtract(node_.x(), direction_, direction_);
+  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+    return status;
+  }
+  std::swap(mean_, next_);
+  node_.ops().copy(direction_, node_.x());
+  node_.finish_round();
+  return false;
+}
+
+AlgorithmCounters Ef21::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+}
+
+void Ef21::save(ByteBuffer& out) const {
+  node_.save(out);
+  write_floats(estimate_, out);
+  write_floats(mean_, out);
+}
+
+Status Ef21::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  if (Status status = read_floats(in, "estimate of the gradient", estimate_); !status) {
+    return status;
+  }
+  return read_floats(in, "mean of the estimates", mean_);
+}
+
+}  // namespace sotto

@@ -1,0 +1,79 @@
+// EF21: gradient descent on compressed differences of gradients.
+//
+// Paper: Richtárik, Sokolov and Fatkhullin, "EF21: a new, simpler, theoretically better, and
+// practically faster error feedback", NeurIPS 2021, arXiv:2106.05203, Algorithm 2.
+//
+// Rule, at node i, with estimates g_i of the nodes' gradients ∇_i that start at 0:
+//   1. send c_i = C(∇_i − g_i) to all other nodes, ∇_i taken at x;  g_i ← g_i + c_i
+//   2. G ← G + (1/n) Σ_j c_j, in rank order, so that G is the mean of all g_j
+//   3. x ← x − γ G
+// The paper's g_i^0 = C(∇_i(x^0)) is round 0 of this.
+// Where the paper's master keeps G and sends it back in full precision, every node keeps it here:
+//   all decode the same bytes in the same order, so that G and x stay equal on all nodes to the
+//   bit.
+// Because g_i follows ∇_i, c_i goes to 0 with the nodes' gradients' changes, and descent is exact:
+//   linear on strongly convex functions for any contraction, where compressed gradients without
+//   feedback end at a distance, and classic error feedback (deepsqueeze's δ) at one too. The theory
+//   is for gradients without noise: with noise of variance σ², c_i does not go below it.
+// γ: at most 1 / (L + L̃ √(β/θ)), θ = 1 − √(1 − δ), β = (1 − δ)/θ (paper, Theorem 1).
+// In float32, G is the mean of the g_j up to their rounding: a walk of n steps of size 2^-24 ‖G‖ a
+//   round, largest in the first rounds, and the same on all nodes.
+//
+// Assumes a contraction C, nothing of W (the graph is ignored), and that all nodes start from the
+//   same x.
+// Memory: 4 floats a parameter (g_i, G, next G, direction), besides those of the step rule and the
+//   frames, of which there is one for every other node.
+// Bytes a round: (n − 1) (|C(∇ − g)| + 64). Sparse differences of n nodes have n times the elements
+//   when summed, so that chunk owners (apm_squeeze.h) would save nothing on what they send back.
+// Overlap: none, the step needs the differences.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+class Ef21 final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup`.
+  explicit Ef21(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// g_i
+  std::span<const float> estimate() const { return estimate_; }
+  /// G
+  std::span<const float> mean_estimate() const { return mean_; }
+
+ private:
+  /// 2. next_ = G + (1/n) Σ_j c_j
+  Status sum_differences();
+
+  LocalNode node_;
+  std::vector<Edge> others_;  // all nodes but this one
+  Mailbox mail_;
+  std::vector<float> estimate_;   // g_i
+  std::vector<float> mean_;       // G
+  std::vector<float> next_;       // ∇_i − g_i, then the next G
+  std::vector<float> direction_;  // d, then the next x
+};
+
+}  // namespace sotto

@@ -1,0 +1,258 @@
+#include <sotto/optim/algorithms/gossip_adam.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/compress/none.h>
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+#include <sotto/topology/analysis.h>
+
+namespace sotto {
+namespace {
+
+/// Rounds after which what one node knows has reached all: at least the diameter, found from one
+/// node alone so that large graphs cost little.
+Round spreading_time(const Topology& graph) {
+  const auto nodes = static_cast<std::size_t>(graph.nodes());
+  std::vector<bool> reached(nodes);
+  std::vector<Rank> frontier = {0};
+  reached[0] = true;
+  Round distance = 0;
+  while (true) {
+    std::vector<Rank> next;
+    for (const Rank node : frontier) {
+      for (const Edge& edge : graph.out_edges(node, 0)) {
+        if (!reached[static_cast<std::size_t>(edge.peer)]) {
+          reached[static_cast<std::size_t>(edge.peer)] = true;
+          next.push_back(edge.peer);
+        }
+      }
+    }
+    if (next.empty()) {
+      break;
+    }
+    ++distance;
+    frontier = std::move(next);
+  }
+  return std::min<Round>(2 * distance, nodes - 1);
+}
+
+std::size_t longest_payload(const LocalNode& node, std::size_t vector_bytes) {
+  return std::max(2 * vector_bytes, node.compressor().max_bytes(node.dimension()));
+}
+
+}  // namespace
+
+GossipAdam::GossipAdam(AlgorithmSetup setup)
+    : node_(AlgorithmId::gossip_adam, "onebit-adam-gossip", std::move(setup)),
+      adam_(Adam::of(node_.step_rule())),
+      exact_(make_none(node_.ops())),
+      vector_bytes_(exact_->max_bytes(node_.dimension())),
+      mail_(node_, max_in_degree(node_), longest_payload(node_, vector_bytes_)),
+      eta_(node_.consensus_stepsize()),
+      freeze_step_(node_.freeze_step().value_or(0)),
+      agreement_(spreading_time(node_.topology())),
+      public_(node_.dimension()),
+      pull_(node_.dimension()),
+      half_(node_.dimension()),
+      scratch_(node_.dimension()),
+      scratch2_(node_.dimension()) {}
+
+Peers GossipAdam::peers() const { return graph_peers(node_, mail_); }
+
+ExchangePlan GossipAdam::plan() const {
+  ExchangePlan plan = graph_plan(node_);
+  if (!squeezing()) {
+    plan.compressor = exact_->wire_id();
+    plan.elements_in = plan.elements_out = 2 * node_.dimension();
+  }
+  return plan;
+}
+
+std::span<const std::byte> GossipAdam::model_of(std::span<const std::byte> payload) const {
+  return payload.first(vector_bytes_);
+}
+
+std::span<const std::byte> GossipAdam::variance_of(std::span<const std::byte> payload) const {
+  return payload.subspan(vector_bytes_);
+}
+
+bool GossipAdam::begin_round(Exchange& out) {
+  node_.begin_round();
+  if (squeezing()) {
+    return false;
+  }
+  const auto payload = mail_.outgoing();
+  exact_->encode(node_.x(), {}, payload);
+  exact_->encode(adam_.variance(), {}, payload.subspan(vector_bytes_));
+  mail_.post(plan(), 2 * vector_bytes_, out);
+  return true;
+}
+
+Status GossipAdam::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  const auto edge = mail_.accept(from, frame);
+  if (!edge) {
+    return edge.status();
+  }
+  if (!squeezing() && mail_.payload(*edge).size() != 2 * vector_bytes_) {
+    return mail_.refuse(*edge, {Fault::malformed, "its payload is not two vectors long"});
+  }
+  return {};
+}
+
+Result<bool> GossipAdam::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  if (Status status = squeezing() ? squeeze() : mix(); !status) {
+    return status;
+  }
+  return false;
+}
+
+Status GossipAdam::mix() {
+  const Ops& ops = node_.ops();
+  ops.copy(node_.x(), scratch_);
+  ops.scale(node_.self_weight(), scratch_);
+  ops.copy(adam_.variance(), scratch2_);
+  if (learning()) {
+    ops.scale(node_.self_weight(), scratch2_);
+  }
+  for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
+    const Status decoded =
+        exact_->decode_add(model_of(mail_.payload(edge)), mail_.from()[edge].weight, scratch_);
+    if (!decoded) {
+      return mail_.refuse(edge, decoded);
+    }
+    if (Status status = mix_variance(edge); !status) {
+      return status;
+    }
+  }
+  mail_.close();
+  return {};
+}
+
+Status GossipAdam::mix_variance(std::size_t edge) {
+  const Ops& ops = node_.ops();
+  std::vector<float>& theirs = half_;
+  ops.fill(0, theirs);
+  const Status decoded = exact_->decode_add(variance_of(mail_.payload(edge)), 1, theirs);
+  if (!decoded) {
+    return mail_.refuse(edge, decoded);
+  }
+  if (ops.min_max(theirs).min < 0) {
+    return mail_.refuse(edge, {Fault::malformed, "it has a negative variance"});
+  }
+  if (learning()) {
+    ops.axpy(mail_.from()[edge].weight, theirs, scratch2_);
+  } else {
+    std::transform(theirs.begin(), theirs.end(), scratch2_.begin(), scratch2_.begin(),
+                   [](float a, float b) { return std::max(a, b); });
+  }
+  return {};
+}
+
+Status GossipAdam::step_from(std::span<const float> from, std::span<const float> gradient) {
+  const Ops& ops = node_.ops();
+  adam_.momentum_after(node_.x(), gradient, half_);
+  adam_.mute(half_);
+  ops.copy(half_, adam_.momentum());
+  adam_.precondition(adam_.next_rate(node_.round()), adam_.momentum(), half_);
+  ops.subtract(from, half_, half_);
+  return node_.require_finite(half_, "updated model");
+}
+
+Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "decentralized 1-bit Adam takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  *post = false;
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+  if (!squeezing()) {
+    ops.copy(scratch2_, adam_.variance());
+    if (learning()) {
+      adam_.observe(gradient);
+      if (Status status = node_.require_finite(adam_.variance(), "variance"); !status) {
+        return status;
+      }
+    }
+    if (Status status = step_from(scratch_, gradient); !status) {
+      return status;
+    }
+    // The models just exchanged are where the public copies start.
+    ops.copy(node_.x(), public_);
+    ops.subtract(scratch_, node_.x(), pull_);
+    ops.copy(half_, node_.x());
+    node_.finish_round();
+    return {};
+  }
+
+  // x_i^½ = x_i − γ m̂_i / (√v̂ + ε)
+  if (Status status = step_from(node_.x(), gradient); !status) {
+    return status;
+  }
+  // send q_i = C(x_i^½ − x̂_i); x̂_i ← x̂_i + q_i
+  ops.subtract(half_, public_, scratch_);
+  if (Status status = node_.require_finite(scratch_, "difference to the public copy"); !status) {
+    return status;
+  }
+  const auto payload = node_.encode(scratch_, mail_.outgoing());
+  if (Status status = node_.decode_own(payload, 1, public_); !status) {
+    return status;
+  }
+  mail_.post(plan(), payload.size(), out);
+  *post = true;
+  return {};
+}
+
+Status GossipAdam::squeeze() {
+  const Ops& ops = node_.ops();
+  // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
+  ops.fill(0, scratch_);
+  if (Status status = node_.decode_own(mail_.sent(), node_.self_weight() - 1, scratch_); !status) {
+    return status;
+  }
+  if (Status status = decode_neighbours(node_, mail_, scratch_); !status) {
+    return status;
+  }
+  ops.axpy(1, scratch_, pull_);
+  // x_i ← x_i^½ + η p_i
+  ops.axpy(eta_, pull_, half_);
+  mail_.close();
+  if (Status status = node_.require_finite(half_, "updated model"); !status) {
+    return status;
+  }
+  ops.copy(half_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+AlgorithmCounters GossipAdam::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+}
+
+void GossipAdam::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(freeze_step_);
+  write_floats(public_, out);
+  write_floats(pull_, out);
+}
+
+Status GossipAdam::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto freeze_step = in.read<Round>();
+  if (in.failed() || freeze_step != freeze_step_) {
+    return {Fault::malformed, "checkpoint of a run with another freeze step"};
+  }
+  if (Status status = read_floats(in, "public copy", public_); !status) {
+    return status;
+  }
+  return read_floats(in, "pull", pull_);
+}
+
+}  // namespace sotto

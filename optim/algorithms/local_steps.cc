@@ -1,0 +1,163 @@
+#include <sotto/optim/algorithms/local_steps.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+/// What the local rounds need of `setup`, whose local rule is taken out of it.
+AlgorithmSetup local_part(AlgorithmSetup& setup) {
+  AlgorithmSetup local;
+  local.rank = setup.rank;
+  local.nodes = setup.nodes;
+  local.parameters = setup.parameters;
+  local.layout = setup.layout;
+  local.step_rule = std::move(setup.step_rule);
+  local.compressor = setup.compressor->clone();  // names itself in checkpoints
+  local.ops = setup.ops;
+  return local;
+}
+
+AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
+  setup.parameters = synced;
+  setup.step_rule = std::move(setup.outer_step_rule);
+  setup.communication_interval = 1;
+  return setup;
+}
+
+}  // namespace
+
+LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
+    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, local_part(setup)),
+      interval_(setup.communication_interval),
+      synced_(node_.x().begin(), node_.x().end()),
+      moved_(node_.dimension()),
+      work_(node_.dimension()),
+      inner_(info.build(inner_part(std::move(setup), synced_))) {}
+
+bool LocalSteps::accepts_gradient() const {
+  return node_.in_round() && !handed_over_ && (!at_exchange() || inner_->accepts_gradient());
+}
+
+Status LocalSteps::placed(const Status& status) const {
+  return status.with_context(
+      fmt::format("node {}, round {}, at an exchange", node_.rank(), node_.round()));
+}
+
+bool LocalSteps::begin_round(Exchange& out) {
+  check(parameters_ready(), "a round of local steps begins at a model");
+  node_.begin_round();
+  if (begun_) {
+    return false;
+  }
+  begun_ = true;
+  const bool post = inner_->begin_round(out);
+  under_way_ = under_way_ || post;
+  return post;
+}
+
+Status LocalSteps::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "local steps take one gradient a round");
+  *post = false;
+
+  // 1. Δ_i ← Δ_i + d(g_i)
+  if (Status status = node_.direction(gradient, work_); !status) {
+    return status;
+  }
+  node_.ops().axpy(1, moved_, work_);
+  if (!at_exchange()) {
+    return step();
+  }
+
+  // 2. the inner algorithm takes Δ_i for its gradient
+  if (Status status = node_.require_finite(work_, "movement since the last exchange"); !status) {
+    return status;
+  }
+  if (Status status = inner_->gradient_ready(work_, out, post); !status) {
+    return placed(status);
+  }
+  under_way_ = under_way_ || *post;
+  handed_over_ = true;
+  take_synced();
+  return {};
+}
+
+Status LocalSteps::step() {
+  node_.ops().subtract(synced_, work_, node_.x());
+  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+    node_.ops().subtract(synced_, moved_, node_.x());  // as it was
+    return status;
+  }
+  std::swap(moved_, work_);
+  node_.finish_round();
+  return {};
+}
+
+void LocalSteps::take_synced() {
+  if (!handed_over_ || !inner_->parameters_ready()) {
+    return;
+  }
+  node_.ops().copy(synced_, node_.x());
+  node_.ops().fill(0, moved_);
+  begun_ = false;
+  handed_over_ = false;
+  node_.finish_round();
+}
+
+Status LocalSteps::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  Status status = inner_->frame_arrived(from, frame);
+  return status.ok() ? status : placed(status);
+}
+
+Result<bool> LocalSteps::exchange_done(Exchange& out) {
+  auto more = inner_->exchange_done(out);
+  if (!more.ok()) {
+    return placed(more.status());
+  }
+  under_way_ = *more;
+  take_synced();
+  return more;
+}
+
+void LocalSteps::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(interval_);
+  write_floats(synced_, out);
+  write_floats(moved_, out);
+  inner_->save(out);
+}
+
+Status LocalSteps::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto interval = in.read<Round>();
+  if (in.failed() || interval != interval_) {
+    return {Fault::malformed,
+            fmt::format("checkpoint of a run that exchanges every {} rounds where every {} is due",
+                        interval, interval_)};
+  }
+  if (Status status = read_floats(in, "model of the last exchange", synced_); !status) {
+    return status;
+  }
+  if (Status status = read_floats(in, "movement since the last exchange", moved_); !status) {
+    return status;
+  }
+  if (Status status = inner_->load(in); !status) {
+    return status;
+  }
+  if (inner_->round() != node_.round() / interval_) {
+    return {Fault::malformed, fmt::format("checkpoint of round {} with {} exchanges, one every {}",
+                                          node_.round(), inner_->round(), interval_)};
+  }
+  begun_ = false;
+  handed_over_ = false;
+  under_way_ = false;
+  return {};
+}
+
+}  // namespace sotto

@@ -1,0 +1,102 @@
+#include <sotto/optim/algorithms/moniqua.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/exchange/neighbours.h>
+
+namespace sotto {
+namespace {
+
+GridOptions grid_of(const LocalNode& node) {
+  const auto options = grid_options(node.compressor());
+  check(options.has_value(), "no other compressor is admitted");
+  if (options->bits < ModuloGrid::kLeastBits) {
+    refuse("compressor", node.compressor().spec(),
+           "so few bits cannot even tell rounded values apart; use 3 to 8");
+  }
+  return *options;
+}
+
+}  // namespace
+
+Moniqua::Moniqua(AlgorithmSetup setup)
+    : node_(AlgorithmId::moniqua, "moniqua", std::move(setup)),
+      grid_(grid_of(node_), node_.seed(), max_in_degree(node_), node_.ops()),
+      mail_(node_, max_in_degree(node_), grid_.payload_bytes(node_.dimension())),
+      mixed_(node_.dimension()),
+      next_(node_.dimension()) {
+  heard_.reserve(max_in_degree(node_));
+}
+
+Peers Moniqua::peers() const { return graph_peers(node_, mail_); }
+
+bool Moniqua::begin_round(Exchange& out) {
+  node_.begin_round();
+
+  // 1. send k_i mod 2^B
+  const auto payload = mail_.outgoing().first(grid_.payload_bytes(node_.dimension()));
+  grid_.encode(node_.x(), node_.rounding_key(0), payload);
+  mail_.post(graph_plan(node_), payload.size(), out);
+  return true;
+}
+
+Status Moniqua::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  const auto edge = mail_.accept(from, frame);
+  if (!edge) {
+    return edge.status();
+  }
+  const Status status = grid_.check_header(mail_.payload(*edge), node_.dimension());
+  return status.ok() ? status : mail_.refuse(*edge, status);
+}
+
+Result<bool> Moniqua::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  // 2. and 3. x_i + Σ_j W_ij (x̂_j − x̂_i)
+  heard_.clear();
+  for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
+    heard_.push_back({.payload = mail_.payload(edge), .weight = mail_.from()[edge].weight});
+  }
+  if (const auto far = grid_.mix(node_.x(), mail_.sent(), heard_, node_.round(), mixed_)) {
+    return mail_.refuse(
+        *far, {Fault::unexpected,
+               fmt::format("the models of nodes {} and {} are further than θ = {:.4g} apart, where "
+                           "{} wraps round; raise its step or its bits, or lower the learning rate",
+                           node_.rank(), mail_.from()[*far].peer, grid_.reach(),
+                           node_.compressor().spec())});
+  }
+  mail_.close();
+  return false;
+}
+
+Status Moniqua::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+  check(accepts_gradient(), "Moniqua takes a gradient after its exchange");
+  *post = false;
+  if (Status status = node_.direction(gradient, next_); !status) {
+    return status;
+  }
+  // 3. … − γ g_i
+  node_.ops().subtract(mixed_, next_, next_);
+  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+    return status;
+  }
+  if (const auto far = grid_.beyond_range(next_)) {
+    return node_.fault(Fault::non_finite,
+                       fmt::format("element {} of the updated model, {}, is beyond 2^48 steps of "
+                                   "{}; lower the learning rate, or use a larger step",
+                                   *far, next_[*far], node_.compressor().spec()));
+  }
+  node_.ops().copy(next_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+AlgorithmCounters Moniqua::counters() const {
+  return {.saturated = 0, .bad_frames = mail_.bad_frames()};
+}
+
+}  // namespace sotto

@@ -1,0 +1,202 @@
+#include <sotto/optim/algorithms/onebit_lamb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <sotto/kernels/norm.h>
+#include <sotto/optim/state_io.h>
+#include <sotto/optim/step_rules/trust_ratio.h>
+
+namespace sotto {
+
+OneBitLamb::OneBitLamb(AlgorithmSetup setup)
+    : node_(AlgorithmId::onebit_lamb, "onebit-lamb", std::move(setup)),
+      lamb_(Lamb::of(node_.step_rule())),
+      adam_(lamb_.moments()),
+      mean_(node_),
+      freeze_step_(node_.freeze_step().value_or(0)),
+      tensors_(lamb_.layout().size()),
+      fresh_(node_.dimension()),
+      work_(node_.dimension()),
+      direction_(node_.dimension()) {}
+
+bool OneBitLamb::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "1-bit LAMB takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  *post = false;
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  if (frozen()) {
+    // 1. and 2. m_i = β₁ m̄ + (1 − β₁) g_i, all tensors at one RMS
+    adam_.momentum_after(node_.x(), gradient, work_);
+    for (std::size_t l = 0; l < tensors_.size(); ++l) {
+      node_.ops().scale(tensors_[l].scale, lamb_.layout()[l].of(std::span(work_)));
+    }
+    if (Status status = mean_.begin_compressed(work_, adam_.variance(), out); !status) {
+      return status;
+    }
+  } else {
+    node_.ops().copy(gradient, work_);
+    mean_.begin_exact(work_, out);
+  }
+  *post = true;
+  return {};
+}
+
+Result<bool> OneBitLamb::exchange_done(Exchange& out) {
+  auto more = mean_.exchange_done(work_, out);
+  if (!more || *more) {
+    return more;
+  }
+  const bool plain = !frozen();
+  if (plain) {
+    lamb_.direction(node_.round(), node_.x(), work_, direction_);
+  } else {
+    squeezed_direction();
+  }
+  if (Status status = move(); !status) {
+    return status;
+  }
+  if (plain) {
+    follow_ratios();
+  }
+  return false;
+}
+
+Status OneBitLamb::move() {
+  node_.ops().subtract(node_.x(), direction_, direction_);
+  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+    return status;
+  }
+  node_.ops().copy(direction_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+void OneBitLamb::follow_ratios() {
+  constexpr double kBeta3 = 0.9;
+  for (std::size_t l = 0; l < tensors_.size(); ++l) {
+    const double ratio = std::clamp(lamb_.ratios()[l], 0.01, 10.0);
+    double& mean = tensors_[l].ratio;
+    mean = mean == 0 ? ratio : kBeta3 * mean + (1 - kBeta3) * ratio;
+  }
+  if (frozen()) {
+    freeze();
+  }
+}
+
+void OneBitLamb::freeze() {
+  node_.ops().copy(adam_.variance(), fresh_);
+  fresh_power_ = adam_.variance_power();
+  const auto rms = [this](const ParameterBlock& block) {
+    const auto m = block.of(std::span(std::as_const(adam_).momentum()));
+    return m.empty() ? 0 : norm(m, node_.ops()) / std::sqrt(static_cast<double>(m.size()));
+  };
+  double mean = 0;
+  for (const ParameterBlock& block : lamb_.layout()) {
+    mean += rms(block) / static_cast<double>(tensors_.size());
+  }
+  for (std::size_t l = 0; l < tensors_.size(); ++l) {
+    const auto scale = static_cast<float>(mean / rms(lamb_.layout()[l]));
+    // A tensor without momentum, or one too small to be scaled, stays as it is.
+    tensors_[l].scale = scale > 0 && std::isfinite(scale) && std::isfinite(1 / scale) ? scale : 1;
+  }
+}
+
+double OneBitLamb::change_of(const ParameterBlock& block, double last) const {
+  constexpr double kStep = 0.1;
+  constexpr double kLeast = 0.5;
+  constexpr double kMost = 4;
+  const auto frozen = block.of(std::as_const(adam_).variance());
+  const auto fresh = block.of(std::span(fresh_));
+  double largest = 0;
+  for (std::size_t k = 0; k < frozen.size(); ++k) {
+    if (frozen[k] != 0) {
+      largest = std::max(largest, adam_.denominator_of(frozen[k], adam_.variance_power()) /
+                                      adam_.denominator_of(fresh[k], fresh_power_));
+    }
+  }
+  if (largest == 0) {
+    return last;
+  }
+  return std::clamp(std::clamp(largest, (1 - kStep) * last, (1 + kStep) * last), kLeast, kMost);
+}
+
+void OneBitLamb::squeezed_direction() {
+  const auto momentum = adam_.momentum();
+  const float beta1 = adam_.beta1();
+  const float beta2 = adam_.beta2();
+  for (std::size_t l = 0; l < tensors_.size(); ++l) {
+    const ParameterBlock& block = lamb_.layout()[l];
+    node_.ops().scale(1 / tensors_[l].scale, block.of(std::span(work_)));
+  }
+  // 3. v' from the gradient that the momentum tells of
+  fresh_power_ *= static_cast<double>(beta2);
+  for (std::size_t k = 0; k < work_.size(); ++k) {
+    const float g = (work_[k] - beta1 * momentum[k]) / (1 - beta1);
+    fresh_[k] = beta2 * fresh_[k] + (1 - beta2) * g * g;
+  }
+  node_.ops().copy(work_, momentum);
+  adam_.frozen_direction(node_.round(), direction_);
+  const double gamma = lamb_.learning_rate(node_.round());
+  for (std::size_t l = 0; l < tensors_.size(); ++l) {
+    const ParameterBlock& block = lamb_.layout()[l];
+    Tensor& tensor = tensors_[l];
+    const auto step = block.of(std::span(direction_));
+    lamb_.decay(block, node_.x(), step);
+    if (has_trust_ratio(lamb_.layout(), block)) {
+      tensor.change = change_of(block, tensor.change);
+    }
+    node_.ops().scale(step_factor(gamma, tensor.change * tensor.ratio), step);
+  }
+}
+
+AlgorithmCounters OneBitLamb::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+}
+
+void OneBitLamb::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(freeze_step_);
+  out.write(fresh_power_);
+  for (const Tensor& tensor : tensors_) {
+    out.write(tensor.ratio);
+    out.write(tensor.change);
+    out.write(tensor.scale);
+  }
+  write_floats(fresh_, out);
+  mean_.save(out);
+}
+
+Status OneBitLamb::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto freeze_step = in.read<Round>();
+  fresh_power_ = in.read<double>();
+  if (in.failed() || !(fresh_power_ >= 0 && fresh_power_ <= 1) || freeze_step != freeze_step_) {
+    return {Fault::malformed, "checkpoint of a run with another freeze step"};
+  }
+  for (Tensor& tensor : tensors_) {
+    tensor.ratio = in.read<double>();
+    tensor.change = in.read<double>();
+    tensor.scale = in.read<float>();
+    if (in.failed() || !std::isfinite(tensor.ratio) || !std::isfinite(tensor.change) ||
+        !(tensor.scale > 0) || !std::isfinite(tensor.scale)) {
+      return {Fault::malformed, "checkpoint without the ratios of the tensors"};
+    }
+  }
+  if (Status status = read_floats(in, "fresh variance", fresh_); !status) {
+    return status;
+  }
+  return mean_.load(in);
+}
+
+}  // namespace sotto

@@ -1,0 +1,194 @@
+#include <sotto/optim/algorithms/power_sgd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/compress/low_rank.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+std::vector<FactorPiece> pieces_of(const LocalNode& node, std::size_t rank) {
+  const ParameterLayout& layout = node.layout();
+  // A vector without names for its parts has no better matrix than a square one.
+  if (layout.size() == 1 && layout.front().shape.size() == 1) {
+    return {folded_piece(node.dimension(), rank)};
+  }
+  std::vector<FactorPiece> pieces;
+  for (const ParameterBlock& tensor : layout) {
+    pieces.push_back(factor_piece(tensor, rank));
+  }
+  return pieces;
+}
+
+void to_floats(std::span<const double> from, std::span<float> to) {
+  std::ranges::transform(from, to.begin(), [](double value) { return static_cast<float>(value); });
+}
+
+}  // namespace
+
+PowerSgd::PowerSgd(AlgorithmSetup setup)
+    : node_(AlgorithmId::powersgd, "powersgd", std::move(setup)),
+      rank_(static_cast<std::size_t>(low_rank_of(node_.compressor()))),
+      parts_([this] {
+        std::vector<Part> parts;
+        std::size_t left_at = 0;
+        std::size_t right_at = 0;
+        for (const FactorPiece& piece : pieces_of(node_, rank_)) {
+          Part part{piece, left_at, piece.size, right_at, 0};
+          if (piece.matrix) {
+            part.left_size = piece.matrix->longer() * rank_;
+            part.right_size = piece.matrix->shorter() * rank_;
+          }
+          left_at += part.left_size;
+          right_at += part.right_size;
+          parts.push_back(part);
+        }
+        return parts;
+      }()),
+      left_(parts_.empty() ? 0 : parts_.back().left_at + parts_.back().left_size),
+      right_(parts_.empty() ? 0 : parts_.back().right_at + parts_.back().right_size),
+      mean_(node_, std::max(left_.size(), right_.size()), RingCodec::full),
+      compensated_(node_.dimension()),
+      error_(node_.dimension()),
+      update_(node_.dimension()),
+      direction_(node_.dimension()) {
+  check(rank_ > 0, "no other compressor is admitted");
+  std::size_t longest = 0;
+  for (const Part& part : parts_) {
+    longest = std::max({longest, part.left_size, part.right_size});
+  }
+  wide_.reserve(longest);
+}
+
+bool PowerSgd::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status PowerSgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "PowerSGD takes one gradient a round");
+  *post = false;
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  node_.ops().copy(gradient, compensated_);
+  node_.ops().axpy(1, error_, compensated_);
+  if (Status status = node_.require_finite(compensated_, "compensated gradient"); !status) {
+    return status;
+  }
+  auto posted = begin_left(out);
+  if (posted.ok() && !*posted) {
+    posted = proceed(out);
+  }
+  if (!posted.ok()) {
+    return posted.status();
+  }
+  *post = *posted;
+  return {};
+}
+
+void PowerSgd::orthonormalize_floats(std::span<float> factor) {
+  wide_.assign(factor.begin(), factor.end());
+  orthonormalize(rank_, wide_);
+  to_floats(wide_, factor);
+}
+
+Result<bool> PowerSgd::begin_left(Exchange& out) {
+  RandomStream random({.seed = node_.seed(), .round = node_.round(), .purpose = Purpose::select});
+  for (const Part& part : parts_) {
+    const auto m = of(part, compensated_);
+    if (!part.piece.matrix) {
+      std::ranges::copy(m, left(part).begin());
+      continue;
+    }
+    fill_zero_columns(rank_, right(part), random);
+    orthonormalize_floats(right(part));  // S
+    wide_.resize(part.left_size);
+    times(*part.piece.matrix, m, rank_, right(part), wide_);
+    to_floats(wide_, left(part));
+  }
+  right_due_ = true;
+  return mean_.begin(left_, 0, "sum of the left factors", out);
+}
+
+Result<bool> PowerSgd::begin_right(Exchange& out) {
+  for (const Part& part : parts_) {
+    if (part.piece.matrix) {
+      orthonormalize_floats(left(part));  // P
+      wide_.resize(part.right_size);
+      transposed_times(*part.piece.matrix, of(part, compensated_), rank_, left(part), wide_);
+      to_floats(wide_, right(part));
+    }
+  }
+  right_due_ = false;
+  return mean_.begin(right_, mean_.phases(), "sum of the right factors", out);
+}
+
+Result<bool> PowerSgd::proceed(Exchange& out) {
+  if (right_due_) {
+    auto posted = begin_right(out);
+    if (!posted.ok() || *posted) {
+      return posted;
+    }
+  }
+  if (Status status = step(); !status) {
+    return status;
+  }
+  return false;
+}
+
+Result<bool> PowerSgd::exchange_done(Exchange& out) {
+  const auto more = mean_.exchange_done(out);
+  return !more.ok() || *more ? more : proceed(out);
+}
+
+Status PowerSgd::step() {
+  const Ops& ops = node_.ops();
+  ops.fill(0, update_);
+  for (const Part& part : parts_) {
+    const auto update = of(part, update_);
+    if (part.piece.matrix) {
+      add_product(*part.piece.matrix, rank_, 1, left(part), right(part), update);
+      ops.subtract(of(part, compensated_), update, of(part, error_));
+    } else {
+      std::ranges::copy(left(part), update.begin());
+    }
+  }
+  if (Status status = node_.require_finite(error_, "error"); !status) {
+    return status;
+  }
+  if (Status status = node_.direction(update_, direction_); !status) {
+    return status;
+  }
+  ops.subtract(node_.x(), direction_, direction_);
+  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+    return status;
+  }
+  ops.copy(direction_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+AlgorithmCounters PowerSgd::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+}
+
+void PowerSgd::save(ByteBuffer& out) const {
+  node_.save(out);
+  write_floats(error_, out);
+  write_floats(right_, out);
+}
+
+Status PowerSgd::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  if (Status status = read_floats(in, "error", error_); !status) {
+    return status;
+  }
+  return read_floats(in, "right factors", right_);
+}
+
+}  // namespace sotto

@@ -1,0 +1,246 @@
+#include <sotto/optim/algorithms/push_sum.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+/// Below this, a step on x moves z by more than any learning rate allows for.
+constexpr double kLeastMass = 0x1p-64;
+/// What rounding may add to the sum of all masses.
+constexpr double kMassTolerance = 1e-6;
+
+void write_header(const PushHeader& header, std::span<std::byte> payload) {
+  ByteWriter out(payload);
+  out.write(header.share);
+  out.write(header.mass);
+}
+
+/// Number of out-edges in a round whose share is not that of an earlier one, without the first.
+std::size_t further_shares(std::span<const Edge> edges) {
+  std::vector<float> shares;
+  for (const Edge& edge : edges) {
+    shares.push_back(edge.weight);
+  }
+  std::sort(shares.begin(), shares.end());
+  const auto distinct = std::unique(shares.begin(), shares.end()) - shares.begin();
+  return distinct == 0 ? 0 : static_cast<std::size_t>(distinct) - 1;
+}
+
+std::size_t max_further_shares(const LocalNode& node) {
+  std::size_t most = 0;
+  for (Round round = 0; round < node.topology().period(); ++round) {
+    most = std::max(most, further_shares(node.topology().out_edges(node.rank(), round)));
+  }
+  return most;
+}
+
+}  // namespace
+
+PushSum::PushSum(AlgorithmSetup setup)
+    : node_(AlgorithmId::pushsum, "pushsum", std::move(setup)),
+      mail_(node_, max_in_degree(node_),
+            PushHeader::kBytes + node_.compressor().max_bytes(node_.dimension())),
+      eta_(node_.consensus_stepsize()),
+      x_(node_.x().begin(), node_.x().end()),
+      error_(node_.dimension()),
+      v_(node_.dimension()),
+      half_(node_.dimension()),
+      heard_(max_in_degree(node_)),
+      reframed_(max_further_shares(node_), std::vector<std::byte>(mail_.max_frame_bytes())) {}
+
+Peers PushSum::peers() const { return graph_peers(node_, mail_); }
+
+double PushSum::given() const {
+  double sum = 0;
+  for (const Edge& edge : node_.out_edges()) {
+    sum += static_cast<double>(share(edge));
+  }
+  return sum;
+}
+
+bool PushSum::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status PushSum::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "push-sum takes one gradient a round");
+  *post = false;
+  if (Status status = node_.direction(gradient, half_); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+
+  // 1. x_i^½ = x_i − γ ∇f_i(z_i)
+  ops.subtract(x_, half_, half_);
+
+  // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
+  ops.copy(half_, v_);
+  ops.axpy(1, error_, v_);
+  if (Status status = node_.require_finite(v_, "compensated model"); !status) {
+    return status;
+  }
+  const auto edges = node_.out_edges();
+  const auto payload = mail_.outgoing();
+  write_header({.share = edges.empty() ? 0 : static_cast<double>(share(edges[0])), .mass = mass_},
+               payload);
+  const auto encoding = node_.encode_residual(v_, payload.subspan(PushHeader::kBytes));
+  std::swap(error_, v_);
+  std::swap(x_, half_);
+  mail_.post(graph_plan(node_), PushHeader::kBytes + encoding.size(), out);
+  state_shares(out);
+  *post = true;
+  return {};
+}
+
+void PushSum::state_shares(Exchange& out) {
+  const auto edges = node_.out_edges();
+  std::size_t frames = 0;
+  for (std::size_t k = 1; k < edges.size(); ++k) {
+    const auto same = std::find_if(edges.begin(), edges.end(), [&](const Edge& earlier) {
+      return earlier.weight == edges[k].weight;
+    });
+    const auto first = static_cast<std::size_t>(same - edges.begin());
+    if (first < k) {
+      out.sends[k].frame = out.sends[first].frame;
+      continue;
+    }
+    std::vector<std::byte>& frame = reframed_[frames++];
+    const auto sent = mail_.sent();
+    const auto payload = std::span(frame).subspan(kFrameHeaderBytes, sent.size());
+    std::copy(sent.begin(), sent.end(), payload.begin());
+    write_header({.share = static_cast<double>(share(edges[k])), .mass = mass_}, payload);
+    out.sends[k].frame = mail_.seal(frame);
+  }
+}
+
+Status PushSum::check_mass(double mass) const {
+  if (!std::isfinite(mass)) {
+    return {Fault::non_finite, fmt::format("ω is {}", mass)};
+  }
+  const double most = node_.nodes() * (1 + kMassTolerance);
+  if (!(mass >= kLeastMass && mass <= most)) {
+    return {Fault::malformed,
+            fmt::format("ω is {}, outside {} … {}", mass, kLeastMass, node_.nodes())};
+  }
+  return {};
+}
+
+Status PushSum::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  const auto edge = mail_.accept(from, frame);
+  if (!edge) {
+    return edge.status();
+  }
+  ByteReader in(mail_.payload(*edge));
+  PushHeader header;
+  header.share = in.read<double>();
+  header.mass = in.read<double>();
+  if (in.failed()) {
+    return mail_.refuse(*edge, {Fault::malformed, "its payload is too short for a share and ω"});
+  }
+  if (!std::isfinite(header.share)) {
+    return mail_.refuse(*edge, {Fault::non_finite, fmt::format("its share is {}", header.share)});
+  }
+  if (!(header.share >= kLeastMass && header.share <= 1)) {
+    return mail_.refuse(*edge, {Fault::malformed, fmt::format("its share is {}, outside {} … 1",
+                                                              header.share, kLeastMass)});
+  }
+  if (const Status status = check_mass(header.mass); !status) {
+    return mail_.refuse(*edge, status);
+  }
+  heard_[*edge] = header;
+  return {};
+}
+
+Result<bool> PushSum::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  const Ops& ops = node_.ops();
+  const double gives = given();
+
+  // 3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)). What is given away need not be a float32 value:
+  // its two halves make the own loss what the others gain.
+  const auto own = mail_.sent().subspan(PushHeader::kBytes);
+  const auto high = static_cast<float>(gives);
+  const auto low = static_cast<float>(gives - static_cast<double>(high));
+  ops.fill(0, v_);
+  for (const float part : {high, low}) {
+    if (part == 0) {
+      continue;
+    }
+    if (Status status = node_.decode_own(own, -part, v_); !status) {
+      return status;
+    }
+  }
+  // ω_i ← ω_i + η (Σ_j P_ij ω_j − ω_i)
+  double mass = (1 - gives) * mass_;
+  for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
+    const auto encoding = mail_.payload(edge).subspan(PushHeader::kBytes);
+    const PushHeader& header = heard_[edge];
+    const Status decoded =
+        node_.compressor().decode_add(encoding, static_cast<float>(header.share), v_);
+    if (!decoded) {
+      return mail_.refuse(edge, decoded);
+    }
+    mass += header.share * header.mass;
+  }
+  mail_.close();
+  if (Status status = check_mass(mass); !status) {
+    return node_.fault(status.fault(), "after mixing, " + status.message());
+  }
+
+  // z_i = x_i / ω_i
+  ops.axpy(1, x_, v_);
+  ops.copy(v_, half_);
+  ops.scale(static_cast<float>(1 / mass), half_);
+  for (const auto& next : {std::span<const float>(v_), std::span<const float>(half_)}) {
+    if (Status status = node_.require_finite(next, "updated model"); !status) {
+      return status;
+    }
+  }
+  std::swap(x_, v_);
+  mass_ = mass;
+  ops.copy(half_, node_.x());
+  node_.finish_round();
+  return false;
+}
+
+AlgorithmCounters PushSum::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+}
+
+void PushSum::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(mass_);
+  write_floats(x_, out);
+  write_floats(error_, out);
+}
+
+Status PushSum::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto mass = in.read<double>();
+  if (in.failed()) {
+    return {Fault::malformed, "checkpoint ends before ω"};
+  }
+  if (Status status = check_mass(mass); !status) {
+    return status.with_context("checkpoint");
+  }
+  mass_ = mass;
+  if (Status status = read_floats(in, "x", x_); !status) {
+    return status;
+  }
+  return read_floats(in, "error", error_);
+}
+
+}  // namespace sotto

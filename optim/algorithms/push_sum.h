@@ -1,0 +1,102 @@
+// Push-sum: SGD on directed graphs, in full precision or compressed.
+//
+// Papers: He et al., "Central server free federated learning over single-sided trust social
+// networks", 2019, arXiv:1910.04956 (online push-sum); Assran et al., "Stochastic gradient push",
+// ICML 2019, arXiv:1811.10792. With C exact and η = 1 the rule below is theirs.
+//
+// Rule, at node i, with P_ij the share of its mass that j gives to i (columns sum to 1) and
+// z_i = x_i / ω_i, which is what parameters() holds; x_i = z_i and ω_i = 1 at the start, δ_i = 0:
+//   1. x_i^½ = x_i − γ ∇f_i(z_i)            (gradient at z, step on x)
+//   2. v_i = x_i^½ + δ_i;  send C(v_i), ω_i and the share η P_ji to each j;  δ_i ← v_i − C(v_i)
+//   3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)),  ω_i ← ω_i + η (Σ_j P_ij ω_j − ω_i)
+// Mixing what comes in without ω converges to a point weighted by how much is heard of each node.
+//
+// Mass: what i loses in step 3 is what the others gain, because i's own share is 1 minus the shares
+//   that it gives. So Σ ω_i = n, in double precision, and Σ x_i follows SGD without compression, to
+//   float32's rounding, *whatever C is*: an error of C moves mass between nodes, and is sent again
+//   with δ. This holds for every graph and every C by construction, and a test holds it.
+// The compressed form with its error feedback is this library's own: DeepSqueeze's
+// (arXiv:1907.07346)
+//   on shares instead of a doubly stochastic W. Convergence is proven here for exact C only (the
+//   papers); for other C it is measured. Like DeepSqueeze, C acts on the model, so that the nodes
+//   never quite agree. (Taheri et al., ICML 2020, arXiv:2002.09964 compress differences to public
+//   copies instead, which needs a static graph.)
+// Trust is one-sided: a node knows its own out-shares and applies to what it hears the share that
+//   the sender states; it need not know how much the sender gives to others.
+//
+// Assumes columns of P sum to 1 and a graph that is strongly connected over its period; directed
+//   and changing graphs are fine. η = 1 for exact C, else by default min(1, α^(−2/3) − 1), α
+//   measured on Gaussian vectors. A step on x moves z by γ / ω_i: a graph on which some ω_i gets
+//   very small needs a small γ, and one with ω_i < 2^-64 is a fault.
+// Memory: 4 floats a parameter (x, δ, v, x^½), besides those of the step rule and the frames; a
+//   further frame for each further share among a node's out-edges.
+// Bytes a round: |C(v)| + 80 to each out-neighbour, 16 of them the share and ω.
+// Overlap: none, the next model needs the neighbours' bytes.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+/// What stands in front of C(v_j) in a payload, as two doubles.
+struct PushHeader {
+  static constexpr std::size_t kBytes = 2 * sizeof(double);
+
+  double share = 0;  ///< η P_ij, a float32 value
+  double mass = 0;   ///< ω_j before the exchange
+};
+
+class PushSum final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
+  explicit PushSum(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// x_i, ω_i and δ_i
+  std::span<const float> biased() const { return x_; }
+  double mass() const { return mass_; }
+  std::span<const float> error() const { return error_; }
+
+ private:
+  /// η P_ji as it is sent: rounded once, so that giver and taker use the same number.
+  float share(const Edge& edge) const { return eta_ * edge.weight; }
+  /// Σ_j η P_ji over the out-edges of the round under way: what this node gives away.
+  double given() const;
+  /// Gives each share among the round's out-edges that differs from the posted frame's its own
+  /// frame.
+  void state_shares(Exchange& out);
+  Status check_mass(double mass) const;
+
+  LocalNode node_;
+  Mailbox mail_;
+  float eta_;
+  double mass_ = 1;                               // ω_i
+  std::vector<float> x_;                          // x_i; x_i^½ while an exchange is under way
+  std::vector<float> error_;                      // δ_i
+  std::vector<float> v_;                          // v_i, then the next x_i
+  std::vector<float> half_;                       // x_i^½, then the next z_i
+  std::vector<PushHeader> heard_;                 // by in-edge
+  std::vector<std::vector<std::byte>> reframed_;  // frames with further shares
+};
+
+}  // namespace sotto

@@ -1,0 +1,181 @@
+#include <sotto/optim/algorithms/zero_one_adam.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+constexpr Round kNever = std::numeric_limits<Round>::max();
+constexpr Round kDefaultLimit = 16;
+
+/// 2^exponent, as far as it fits.
+Round doubled(Round exponent) { return Round{1} << std::min<Round>(exponent, 62); }
+
+/// k_{j+1}, given k_j; κ = 16.
+Round following_variance(Round round, Round index, std::optional<Round> freeze_step) {
+  constexpr Round kKappa = 16;
+  const Round interval = doubled(index / kKappa);
+  const Round end = freeze_step.value_or(kNever);
+  return round < end && interval < end - round ? round + interval : kNever;
+}
+
+}  // namespace
+
+ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
+    : node_(AlgorithmId::zero_one_adam, "zeroone-adam", std::move(setup)),
+      adam_(Adam::of(node_.step_rule())),
+      mean_(node_),
+      common_(node_.x().begin(), node_.x().end()),
+      sum_(node_.dimension()),
+      gradient_(node_.dimension()),
+      work_(node_.dimension()) {}
+
+bool ZeroOneAdam::exchanges_now() const {
+  if (!node_.freeze_step()) {
+    return true;
+  }
+  const Round interval = std::min(node_.local_step_limit().value_or(kDefaultLimit),
+                                  doubled(node_.round() / *node_.freeze_step()));
+  return since_exchange_ + 1 >= interval;
+}
+
+bool ZeroOneAdam::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "0/1 Adam takes one gradient a round");
+  check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
+  *post = false;
+  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  node_.ops().copy(gradient, gradient_);
+  if (updates_variance()) {
+    mean_.begin_exact(gradient_, out);
+    *post = true;
+    return {};
+  }
+  step();
+  if (!exchanges_now()) {
+    ++since_exchange_;
+    return move();
+  }
+  Status status = mean_.begin_compressed(work_, adam_.variance(), out);
+  *post = status.ok();
+  return status;
+}
+
+Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
+  auto more = mean_.exchange_done(updates_variance() ? gradient_ : work_, out);
+  if (!more || *more) {
+    return more;
+  }
+  if (updates_variance()) {
+    take_variance();
+    step();
+  } else if (const auto factor = static_cast<float>(1 / rates_); std::isfinite(factor)) {
+    node_.ops().copy(work_, adam_.momentum());
+    node_.ops().scale(factor, adam_.momentum());
+  }  // else a schedule has come to γ = 0, and u tells nothing of m
+  if (Status status = take_mean(); !status) {
+    return status;
+  }
+  return false;
+}
+
+void ZeroOneAdam::take_variance() {
+  // 1. v ← β₂ v + (1 − β₂) ḡ²
+  adam_.observe(gradient_);
+  mean_.clear_errors();
+  next_variance_ = following_variance(node_.round(), variances_, node_.freeze_step());
+  ++variances_;
+}
+
+void ZeroOneAdam::step() {
+  const Ops& ops = node_.ops();
+  // 2. m_i ← β₁ m_i + (1 − β₁) (g_i + λ x_i);  u_i ← u_i + γ̂ m_i
+  adam_.momentum_after(node_.x(), gradient_, work_);
+  adam_.mute(work_);
+  ops.copy(work_, adam_.momentum());
+  const double rate = adam_.next_rate(node_.round());
+  rates_ += rate;
+  ops.axpy(static_cast<float>(rate), work_, sum_);
+  ops.copy(sum_, work_);
+}
+
+Status ZeroOneAdam::take_mean() {
+  // 3. x' ← x' − ū / (√v̂ + ε);  u_i ← 0
+  if (Status status = move(); !status) {
+    return status;
+  }
+  node_.ops().copy(node_.x(), common_);
+  node_.ops().fill(0, sum_);
+  rates_ = 0;
+  since_exchange_ = 0;
+  ++exchanges_;
+  return {};
+}
+
+Status ZeroOneAdam::move() {
+  adam_.precondition(1, work_, gradient_);
+  node_.ops().subtract(common_, gradient_, gradient_);
+  if (Status status = node_.require_finite(gradient_, "updated model"); !status) {
+    return status;
+  }
+  node_.ops().copy(gradient_, node_.x());
+  node_.finish_round();
+  return {};
+}
+
+AlgorithmCounters ZeroOneAdam::counters() const {
+  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+}
+
+void ZeroOneAdam::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(node_.freeze_step().value_or(kNever));
+  out.write(rates_);
+  out.write(since_exchange_);
+  out.write(next_variance_);
+  out.write(variances_);
+  out.write(exchanges_);
+  write_floats(common_, out);
+  write_floats(sum_, out);
+  mean_.save(out);
+}
+
+Status ZeroOneAdam::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto freeze_step = in.read<Round>();
+  rates_ = in.read<double>();
+  since_exchange_ = in.read<Round>();
+  next_variance_ = in.read<Round>();
+  variances_ = in.read<Round>();
+  exchanges_ = in.read<Round>();
+  if (in.failed() || !std::isfinite(rates_) || rates_ < 0) {
+    return {Fault::malformed, "checkpoint without the state of the schedule of exchanges"};
+  }
+  if (freeze_step != node_.freeze_step().value_or(kNever)) {
+    return {Fault::malformed, "checkpoint of a run with another freeze step"};
+  }
+  if (Status status = read_floats(in, "common model", common_); !status) {
+    return status;
+  }
+  if (Status status = read_floats(in, "sum of steps", sum_); !status) {
+    return status;
+  }
+  return mean_.load(in);
+}
+
+}  // namespace sotto

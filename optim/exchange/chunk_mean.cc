@@ -1,0 +1,177 @@
+#include <sotto/optim/exchange/chunk_mean.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/compress/none.h>
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+namespace {
+
+std::size_t longest_payload(const LocalNode& node, const Compressor& exact) {
+  const std::size_t elements = longest_chunk(node.dimension(), node.nodes());
+  return std::max(node.compressor().max_bytes(elements), exact.max_bytes(elements));
+}
+
+}  // namespace
+
+ChunkMean::ChunkMean(LocalNode& node)
+    : node_(node),
+      exact_(make_none(node_.ops())),
+      others_(all_others(node_)),
+      elements_(others_.size()),
+      parcels_(others_.size()),
+      mail_(node_, others_.size(), longest_payload(node_, *exact_),
+            std::max<std::size_t>(1, others_.size())),
+      own_chunk_(mail_.outgoing().size()),
+      error_(node_.dimension()),
+      chunk_error_(chunk(node_.rank()).size),
+      average_(chunk_error_.size()) {
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    elements_[i] = chunk(others_[i].peer).size;
+  }
+}
+
+Peers ChunkMean::peers() const { return peers_along(others_, mail_); }
+
+std::size_t ChunkMean::edge(Rank peer) const {
+  return static_cast<std::size_t>(peer < node_.rank() ? peer : peer - 1);
+}
+
+ExchangePlan ChunkMean::plan(std::uint16_t phase) const {
+  ExchangePlan plan{.tag = {.round = node_.round(), .phase = phase},
+                    .compressor = codec().wire_id(),
+                    .to = others_,
+                    .from = others_,
+                    .elements_out = average_.size(),
+                    .elements_in = average_.size()};
+  if (phase == kGather) {
+    plan.elements_by_sender = elements_;
+  }
+  return plan;
+}
+
+void ChunkMean::mute(std::span<float> values, std::size_t offset) const {
+  const auto live = pass_.live.subspan(offset, values.size());
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    values[k] = live[k] == 0 ? 0 : values[k];
+  }
+}
+
+std::span<const std::byte> ChunkMean::encode(std::span<float> v, std::span<std::byte> out,
+                                             std::uint32_t bucket) {
+  return pass_.compressed ? node_.encode_residual(v, out, bucket)
+                          : out.first(exact_->encode(v, {}, out));
+}
+
+void ChunkMean::begin_exact(std::span<float> v, Exchange& out) {
+  pass_ = {};
+  scatter(v, out);
+}
+
+Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> live,
+                                   Exchange& out) {
+  pass_ = {.compressed = true, .live = live};
+  node_.ops().axpy(1, error_, v);
+  mute(v, 0);
+  if (Status status = node_.require_finite(v, "compensated vector"); !status) {
+    return status;
+  }
+  scatter(v, out);
+  std::swap(error_, v);
+  return {};
+}
+
+void ChunkMean::scatter(std::span<float> v, Exchange& out) {
+  for (Rank owner = 0; owner < node_.nodes(); ++owner) {
+    const auto part = chunk(owner).of(v);
+    const auto bucket = static_cast<std::uint32_t>(owner);
+    if (owner == node_.rank()) {
+      own_payload_ = encode(part, own_chunk_, bucket);
+    } else {
+      const auto payload = encode(part, mail_.outgoing(edge(owner)), bucket);
+      parcels_[edge(owner)] = {.elements = part.size(), .payload_bytes = payload.size()};
+    }
+  }
+  mail_.post_each(plan(kScatter), parcels_, out);
+}
+
+Status ChunkMean::decode(Rank from, std::span<float> y) {
+  const bool own = from == node_.rank();
+  const Status decoded = codec().decode_add(own ? own_payload_ : mail_.payload(edge(from)), 1, y);
+  if (decoded) {
+    return {};
+  }
+  return own ? node_.fault(decoded.fault(), "own encoding: " + decoded.message())
+             : mail_.refuse(edge(from), decoded);
+}
+
+Status ChunkMean::average(Exchange& out) {
+  const Ops& ops = node_.ops();
+  ops.fill(0, average_);
+  for (Rank from = 0; from < node_.nodes(); ++from) {
+    if (Status status = decode(from, average_); !status) {
+      return status;
+    }
+  }
+  mail_.close();
+  ops.scale(1.0F / static_cast<float>(node_.nodes()), average_);
+  if (pass_.compressed) {
+    ops.axpy(1, chunk_error_, average_);
+    mute(average_, chunk(node_.rank()).offset);
+  }
+  if (Status status = node_.require_finite(average_, "mean over all nodes"); !status) {
+    return status;
+  }
+  const auto bucket = static_cast<std::uint32_t>(node_.nodes());
+  own_payload_ = encode(average_, mail_.outgoing(), bucket);
+  if (pass_.compressed) {
+    std::swap(chunk_error_, average_);
+  }
+  mail_.post(plan(kGather), own_payload_.size(), out);
+  return {};
+}
+
+Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  if (mail_.phase() == kScatter) {
+    if (Status status = average(out); !status) {
+      return status;
+    }
+    return true;
+  }
+  node_.ops().fill(0, mean);
+  for (Rank owner = 0; owner < node_.nodes(); ++owner) {
+    if (Status status = decode(owner, chunk(owner).of(mean)); !status) {
+      return status;
+    }
+  }
+  if (pass_.compressed) {
+    mute(mean, 0);
+  }
+  mail_.close();
+  return false;
+}
+
+void ChunkMean::clear_errors() {
+  node_.ops().fill(0, error_);
+  node_.ops().fill(0, chunk_error_);
+}
+
+void ChunkMean::save(ByteBuffer& out) const {
+  write_floats(error_, out);
+  write_floats(chunk_error_, out);
+}
+
+Status ChunkMean::load(ByteReader& in) {
+  if (Status status = read_floats(in, "error", error_); !status) {
+    return status;
+  }
+  return read_floats(in, "error of the chunk", chunk_error_);
+}
+
+}  // namespace sotto

@@ -1,0 +1,111 @@
+// The mean of all nodes' vectors through chunk owners: in full precision, or compressed in both
+// directions with an error memory at both ends.
+//
+// Source of the compressed form: Tang et al., "DoubleSqueeze: parallel stochastic gradient descent
+// with double-pass error-compensated compression", ICML 2019, arXiv:1905.05957, which APMSqueeze
+// and 1-bit Adam build on. Chunk k of a vector (chunks.h) belongs to node k:
+//   1. node i:         send C(v_i + δ_i), chunk k to node k;  δ_i ← v_i + δ_i − C(v_i + δ_i)
+//   2. chunk's owner:  a = mean_i C(v_i + δ_i) + δ̄;  send C(a) to all;  δ̄ ← a − C(a)
+//   3. all:            the mean is the n chunks C(a)
+// Each chunk is encoded by itself, at its own length: nothing is padded. Sums are in rank order,
+// and all nodes decode the same bytes, so that they hold the same mean to the bit.
+//
+// A building block of the algorithms, not for users. One thread at a time; allocates only in the
+// constructor.
+// Memory: 1 float a parameter (δ_i), 2/n (δ̄, a), and frames with room for full precision.
+// Bytes of a mean: 2 (n − 1) frames of a chunk each: 2 (n − 1)/n |C(v)| + 128 (n − 1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/chunks.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+class ChunkMean {
+ public:
+  /// `node` must outlive it.
+  explicit ChunkMean(LocalNode& node);
+
+  /// All other nodes.
+  Peers peers() const;
+  /// An exchange is under way.
+  bool open() const { return mail_.open(); }
+  std::uint64_t bad_frames() const { return mail_.bad_frames(); }
+
+  /// Starts the mean of all `v`, which are left as they are. A round has one mean at most.
+  void begin_exact(std::span<float> v, Exchange& out);
+  /// Starts the mean of all v + δ, compressed by the node's C; v is spoilt. Elements where `live`
+  /// is 0 are taken as 0, and carry no error. Fault::non_finite if v + δ overflows; δ is then as it
+  /// was.
+  Status begin_compressed(std::vector<float>& v, std::span<const float> live, Exchange& out);
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) {
+    return mail_.accept(from, frame).status();
+  }
+  /// The exchange under way is complete. True when `out` is to be posted; false when `mean` has
+  /// been written. Faults as in Algorithm::exchange_done.
+  Result<bool> exchange_done(std::span<float> mean, Exchange& out);
+
+  /// δ_i
+  std::span<const float> error() const { return error_; }
+  /// δ̄ of this node's chunk
+  std::span<const float> chunk_error() const { return chunk_error_; }
+  /// Forgets both: when what is averaged changes its unit.
+  void clear_errors();
+
+  void save(ByteBuffer& out) const;
+  Status load(ByteReader& in);
+
+ private:
+  static constexpr std::uint16_t kScatter = 0;  // phases of a round: chunks to their owners,
+  static constexpr std::uint16_t kGather = 1;   // and results to all
+
+  /// One mean, as all nodes compute it.
+  struct Pass {
+    bool compressed = false;
+    std::span<const float> live = {};
+  };
+
+  Chunk chunk(Rank owner) const { return chunk_of(node_.dimension(), node_.nodes(), owner); }
+  /// The number of another node's edge.
+  std::size_t edge(Rank peer) const;
+  const Compressor& codec() const { return pass_.compressed ? node_.compressor() : *exact_; }
+  ExchangePlan plan(std::uint16_t phase) const;
+
+  /// Zeroes the elements that are not live; `values` start at parameter `offset`.
+  void mute(std::span<float> values, std::size_t offset) const;
+  /// Encodes v; when compressed, v is left with the residual, else as it is.
+  std::span<const std::byte> encode(std::span<float> v, std::span<std::byte> out,
+                                    std::uint32_t bucket);
+  /// Sends v's chunks to their owners.
+  void scatter(std::span<float> v, Exchange& out);
+  /// Takes all nodes' chunks and sends the result.
+  Status average(Exchange& out);
+  /// y ← y + what `from` sent, this node included.
+  Status decode(Rank from, std::span<float> y);
+
+  LocalNode& node_;
+  std::unique_ptr<Compressor> exact_;
+  std::vector<Edge> others_;           // all nodes but this one
+  std::vector<std::size_t> elements_;  // of the others' chunks
+  std::vector<Parcel> parcels_;        // chunks on their way to the others
+  Mailbox mail_;
+  Pass pass_;
+  std::vector<std::byte> own_chunk_;  // the encoding of the chunk that this node owns
+  std::span<const std::byte> own_payload_;
+  std::vector<float> error_;
+  std::vector<float> chunk_error_;
+  std::vector<float> average_;  // a, of this node's chunk
+};
+
+}  // namespace sotto

@@ -1,0 +1,60 @@
+#include <sotto/optim/exchange/neighbours.h>
+
+#include <algorithm>
+
+namespace sotto {
+
+std::size_t max_in_degree(const LocalNode& node) {
+  std::size_t most = 0;
+  for (Round round = 0; round < node.topology().period(); ++round) {
+    most = std::max(most, node.topology().in_edges(node.rank(), round).size());
+  }
+  return most;
+}
+
+std::vector<Edge> all_others(const LocalNode& node) {
+  std::vector<Edge> edges;
+  for (Rank peer = 0; peer < node.nodes(); ++peer) {
+    if (peer != node.rank()) {
+      edges.push_back({peer, 1});
+    }
+  }
+  return edges;
+}
+
+Peers peers_along(std::span<const Edge> edges, const Mailbox& mail) {
+  Peers peers{.to = {}, .from = {}, .max_frame_bytes = mail.max_frame_bytes()};
+  for (const Edge& edge : edges) {
+    peers.to.push_back(edge.peer);
+  }
+  peers.from = peers.to;
+  return peers;
+}
+
+Peers graph_peers(const LocalNode& node, const Mailbox& mail) {
+  return {.to = node.topology().out_peers(node.rank()),
+          .from = node.topology().in_peers(node.rank()),
+          .max_frame_bytes = mail.max_frame_bytes()};
+}
+
+ExchangePlan graph_plan(const LocalNode& node) {
+  return {.tag = {.round = node.round(), .phase = 0, .bucket = 0},
+          .compressor = node.compressor().wire_id(),
+          .to = node.out_edges(),
+          .from = node.in_edges(),
+          .elements_out = node.dimension(),
+          .elements_in = node.dimension()};
+}
+
+Status decode_neighbours(const LocalNode& node, Mailbox& mail, std::span<float> y) {
+  for (std::size_t edge = 0; edge < mail.from().size(); ++edge) {
+    const Status decoded =
+        node.compressor().decode_add(mail.payload(edge), mail.from()[edge].weight, y);
+    if (!decoded) {
+      return mail.refuse(edge, decoded);
+    }
+  }
+  return {};
+}
+
+}  // namespace sotto

@@ -1,0 +1,36 @@
+// What the algorithms on a graph share: whom a node talks to, the plan of a round's one exchange,
+// and mixing in rank order.
+//
+// Building blocks of the algorithms, not for users. Thread-safe as far as their arguments are.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+/// Largest number of in-neighbours over all rounds.
+std::size_t max_in_degree(const LocalNode& node);
+
+/// All other nodes, in rank order, for exchanges that do not follow the graph.
+std::vector<Edge> all_others(const LocalNode& node);
+
+/// Peers of a node that sends to, and hears, the same nodes in all rounds.
+Peers peers_along(std::span<const Edge> edges, const Mailbox& mail);
+
+Peers graph_peers(const LocalNode& node, const Mailbox& mail);
+
+/// One frame of the whole model along every edge of the round's graph.
+ExchangePlan graph_plan(const LocalNode& node);
+
+/// y ← y + Σ_{j≠i} W_ij C_j over the frames of the exchange under way, in rank order. When a
+/// payload is refused, y is spoilt and must be thrown away; the exchange stays open for a right
+/// one.
+Status decode_neighbours(const LocalNode& node, Mailbox& mail, std::span<float> y);
+
+}  // namespace sotto

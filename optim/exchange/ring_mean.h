@@ -1,0 +1,81 @@
+// The mean of all nodes' vectors on a ring: what all-reduce SGD and PowerSGD exchange.
+//
+// Source: ring reduce-scatter and all-gather, Patarasuk and Yuan, "Bandwidth optimal all-reduce
+// algorithms for clusters of workstations", J. Parallel Distrib. Comput. 69, 2009.
+//
+// The vector is cut into n chunks (chunks.h). In phase p = 0 … n − 2 node r sends its partial sum
+// of chunk r − p to node r + 1 and adds the one that it receives, of chunk r − p − 1; all indices
+// modulo n. Node r then has the whole sum of chunk r + 1 and multiplies it by 1/n. In phases n − 1
+// … 2n − 3 these means travel round the ring unchanged. A chunk c is thus summed in ring order,
+// g_c + g_{c+1} + …, and all nodes decode the same bytes: their means are equal to the bit.
+//
+// A building block of the algorithms, not for users. One thread at a time; allocates only in the
+// constructor. Memory: frames alone, the mean replaces the vector.
+// Bytes of a mean of d elements: 2 (n − 1) frames of ⌈d/n⌉ or ⌊d/n⌋: 8 d (n − 1)/n + 128 (n − 1).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+/// What the chunks are encoded with.
+enum class RingCodec {
+  full,       ///< float32
+  compressor  ///< the node's own, at every hop
+};
+
+class RingMean {
+ public:
+  /// Of vectors of at most `longest` elements. `node` must outlive it.
+  RingMean(LocalNode& node, std::size_t longest, RingCodec codec);
+
+  Peers peers() const;
+  /// An exchange is under way.
+  bool open() const { return mail_.open(); }
+  std::uint64_t bad_frames() const { return mail_.bad_frames(); }
+  /// Of the round, that one mean takes.
+  int phases() const { return 2 * (node_.nodes() - 1); }
+
+  /// Starts the mean of all v, which is replaced by it and must stay where it is; `first` is the
+  /// number of its first phase in the round. True when `out` is to be posted, false when there are
+  /// no other nodes. Fault::non_finite naming `what` when a sum overflows.
+  Result<bool> begin(std::span<float> v, int first, std::string_view what, Exchange& out);
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) {
+    return mail_.accept(from, frame).status();
+  }
+  /// The exchange under way is complete. True when `out` is to be posted next, false when v is the
+  /// mean. Faults as in Algorithm::exchange_done.
+  Result<bool> exchange_done(Exchange& out);
+
+ private:
+  const Compressor& codec() const { return exact_ ? *exact_ : node_.compressor(); }
+  std::span<const std::byte> encode(std::span<const float> x, int phase);
+  /// Chunk r − `back`, modulo n; r is this node.
+  std::span<float> chunk(int back) const;
+  bool gathering(int phase) const { return phase >= node_.nodes() - 1; }
+
+  /// Encodes (or forwards) the chunk of `phase` and asks for its exchange.
+  Status post_phase(int phase, Exchange& out);
+  /// Takes the chunk that came in the phase under way.
+  Status take_chunk(int phase);
+
+  LocalNode& node_;
+  std::unique_ptr<Compressor> exact_;
+  Edge next_;      // whom this node sends to
+  Edge previous_;  // whom it hears
+  Mailbox mail_;
+  std::span<float> v_;
+  int first_ = 0;
+  std::string_view what_;
+};
+
+}  // namespace sotto

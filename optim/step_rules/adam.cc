@@ -1,0 +1,147 @@
+#include <sotto/optim/step_rules/adam.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+Adam::Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops)
+    : ops_(ops),
+      rate_(options.learning_rate, options.schedule),
+      clip_(options.clip_norm, ops),
+      beta1_(static_cast<float>(options.beta1)),
+      beta2_(static_cast<float>(options.beta2)),
+      epsilon_(static_cast<float>(options.epsilon)),
+      weight_decay_(options.weight_decay),
+      decoupled_(decoupled),
+      correction_(options.bias_correction) {}
+
+void Adam::resize(const ParameterLayout& layout) {
+  first_.assign(dimension_of(layout), 0);
+  second_.assign(dimension_of(layout), 0);
+  beta1_power_ = 1;
+  beta2_power_ = 1;
+}
+
+void Adam::direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                     std::span<float> d) {
+  const double gamma = rate_.at(round);
+  // β^t by a running product: the same bits on every platform, which pow() does not promise. It
+  // is of the float β that the moments are weighted with, so that the correction is exact.
+  beta1_power_ *= static_cast<double>(beta1_);
+  beta2_power_ *= static_cast<double>(beta2_);
+  clip_.take(gradient, d);
+  if (!decoupled_ && weight_decay_ != 0) {
+    ops_.axpy(static_cast<float>(weight_decay_), x, d);  // g ← g + λ x
+  }
+  const bool corrected = correction_ != BiasCorrection::never;
+  const double step = corrected ? gamma / (1 - beta1_power_) : gamma;
+  const double root_scale = corrected ? 1 / std::sqrt(1 - beta2_power_) : 1;
+  ops_.adam(d, beta1_, beta2_, static_cast<float>(step), static_cast<float>(root_scale), epsilon_,
+            first_, second_, d);
+  if (decoupled_ && weight_decay_ != 0) {
+    ops_.axpy(static_cast<float>(gamma * weight_decay_), x, d);  // d ← d + γ λ x
+  }
+}
+
+double Adam::variance_norm() const {
+  return beta2_power_ == 1 ? 0 : ops_.sum(second_) / (1 - beta2_power_);
+}
+
+Round Adam::variance_memory() const {
+  constexpr double kLongest = 1e15;  // for a β₂ that float32 rounds to 1
+  return static_cast<Round>(
+      std::llround(std::min(kLongest, 1 / (1 - static_cast<double>(beta2_)))));
+}
+
+void Adam::momentum_after(std::span<const float> x, std::span<const float> gradient,
+                          std::span<float> out) const {
+  clip_.take(gradient, out);
+  if (weight_decay_ != 0) {
+    ops_.axpy(static_cast<float>(weight_decay_), x, out);  // g ← g + λ x
+  }
+  ops_.axpby(beta1_, first_, 1 - beta1_, out);
+}
+
+void Adam::frozen_direction(Round round, std::span<float> d) {
+  check(!decoupled_, "a frozen direction knows no decoupled weight decay");
+  beta1_power_ *= static_cast<double>(beta1_);
+  const bool corrected = correction_ == BiasCorrection::always;
+  const double gamma = rate_.at(round);
+  const double step = corrected ? gamma / (1 - beta1_power_) : gamma;
+  const double root_scale = corrected ? 1 / std::sqrt(1 - beta2_power_) : 1;
+  // With both β at 1 the moments keep their values, and the direction is rounded as above.
+  ops_.adam(first_, 1, 1, static_cast<float>(step), static_cast<float>(root_scale), epsilon_,
+            first_, second_, d);
+}
+
+void Adam::observe(std::span<const float> gradient) {
+  beta2_power_ *= static_cast<double>(beta2_);
+  for (std::size_t k = 0; k < second_.size(); ++k) {
+    second_[k] = beta2_ * second_[k] + (1 - beta2_) * gradient[k] * gradient[k];
+  }
+}
+
+double Adam::next_rate(Round round) {
+  beta1_power_ *= static_cast<double>(beta1_);
+  const bool corrected = correction_ == BiasCorrection::always;
+  const double rate = corrected ? rate_.at(round) / (1 - beta1_power_) : rate_.at(round);
+  return std::min(rate, static_cast<double>(std::numeric_limits<float>::max()));
+}
+
+float Adam::root_scale(double updates_power) const {
+  const bool corrected = correction_ == BiasCorrection::always && updates_power < 1;
+  return corrected ? static_cast<float>(1 / std::sqrt(1 - updates_power)) : 1;
+}
+
+void Adam::precondition(double step, std::span<float> u, std::span<float> d) {
+  ops_.adam(u, 1, 1, static_cast<float>(step), root_scale(beta2_power_), epsilon_, u, second_, d);
+}
+
+double Adam::denominator_of(float v, double updates_power) const {
+  return static_cast<double>(std::sqrt(v) * root_scale(updates_power) + epsilon_);
+}
+
+void Adam::mute(std::span<float> values) const {
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    values[k] = second_[k] == 0 ? 0 : values[k];
+  }
+}
+
+Adam& Adam::of(StepRule& rule) {
+  auto* adam = dynamic_cast<Adam*>(&rule);
+  check(adam != nullptr, "no other step rule is admitted");
+  return *adam;
+}
+
+void Adam::save(ByteBuffer& out) const {
+  out.write_string(name());
+  out.write(beta1_power_);
+  out.write(beta2_power_);
+  write_floats(first_, out);
+  write_floats(second_, out);
+}
+
+Status Adam::load(ByteReader& in) {
+  if (Status status = expect_name(in, "step rule", name()); !status) {
+    return status;
+  }
+  beta1_power_ = in.read<double>();
+  beta2_power_ = in.read<double>();
+  const auto is_power = [](double value) { return value >= 0 && value <= 1; };
+  if (in.failed() || !is_power(beta1_power_) || !is_power(beta2_power_)) {
+    return {Fault::malformed,
+            fmt::format("powers of β, {} and {}, do not lie in 0 … 1", beta1_power_, beta2_power_)};
+  }
+  if (Status status = read_floats(in, "first moment", first_); !status) {
+    return status;
+  }
+  return read_floats(in, "second moment", second_);
+}
+
+}  // namespace sotto

@@ -1,0 +1,92 @@
+// Adam and AdamW as step rules, and the form of Adam whose variance no longer moves.
+//
+// Source: torch.optim.Adam and torch.optim.AdamW, with bias correction and without AMSGrad (Kingma
+// and Ba, "Adam: a method for stochastic optimization", ICLR 2015, arXiv:1412.6980; Loshchilov and
+// Hutter, "Decoupled weight decay regularization", ICLR 2019, arXiv:1711.05101).
+//
+// Rule, after t gradients, g ← g + λ x first unless the decay is decoupled:
+//   m ← β₁ m + (1 − β₁) g;   v ← β₂ v + (1 − β₂) g²
+//   d = γ m̂ / (√v̂ + ε),   m̂ = m / (1 − β₁^t),   v̂ = v / (1 − β₂^t);   decoupled: d ← d + γ λ x
+// Without bias correction m̂ = m and v̂ = v.
+//
+// Memory: 2 floats a parameter. One thread at a time; allocates only in `resize`.
+#pragma once
+
+#include <vector>
+
+#include <sotto/optim/step_rule.h>
+#include <sotto/optim/step_rules/gradient_clip.h>
+#include <sotto/optim/step_rules/learning_rate.h>
+
+namespace sotto {
+
+class Adam final : public StepRule {
+ public:
+  /// Use make_step_rule, which validates `options`. AdamW when `decoupled`.
+  Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops);
+
+  std::string_view name() const override { return decoupled_ ? "adamw" : "adam"; }
+  void resize(const ParameterLayout& layout) override;
+  void direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                 std::span<float> d) override;
+  void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  // What algorithms use that exchange the momentum in place of the gradient (apm_squeeze.h).
+
+  /// m, which they may replace.
+  std::span<float> momentum() { return first_; }
+  std::span<const float> momentum() const { return first_; }
+  /// v, likewise
+  std::span<const float> variance() const { return second_; }
+  std::span<float> variance() { return second_; }
+  /// ‖v̂‖₁; 0 before the first direction.
+  double variance_norm() const;
+  /// 1 / (1 − β₂) in whole rounds, at least 1: how far back v remembers.
+  Round variance_memory() const;
+  /// out ← β₁ m + (1 − β₁) (g + λ x): where this gradient would take m, which stays as it is.
+  void momentum_after(std::span<const float> x, std::span<const float> gradient,
+                      std::span<float> out) const;
+  /// Writes d with m as it stands. With bias correction `always`, v̂ stays that of the last
+  /// `direction`, while t in m̂ counts on; else d = γ m / (√v + ε). Zero where m is zero. Without
+  /// decoupled weight decay only.
+  void frozen_direction(Round round, std::span<float> d);
+  /// v ← β₂ v + (1 − β₂) g², alone.
+  void observe(std::span<const float> gradient);
+  /// γ, divided by 1 − β₁^t where m̂ is, as far as float32 holds it; counts t on.
+  double next_rate(Round round);
+  /// d ← step × u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is
+  /// zero.
+  void precondition(double step, std::span<float> u, std::span<float> d);
+  /// √v̂ + ε of a v, which need not be its own: `updates_power` is β₂^s after its s updates.
+  double denominator_of(float v, double updates_power) const;
+  /// β₂^s of its own v.
+  double variance_power() const { return beta2_power_; }
+  float beta1() const { return beta1_; }
+  float beta2() const { return beta2_; }
+  /// Zeroes the values whose v is 0.
+  void mute(std::span<float> values) const;
+  /// The rule that an algorithm admitted as `adam` was given.
+  static Adam& of(StepRule& rule);
+
+ private:
+  /// 1 / √(1 − β₂^s), or 1 where v̂ is v.
+  float root_scale(double updates_power) const;
+
+  const Ops& ops_;
+  LearningRate rate_;
+  GradientClip clip_;
+  float beta1_;
+  float beta2_;
+  float epsilon_;
+  double weight_decay_;
+  bool decoupled_;
+  BiasCorrection correction_;
+  double beta1_power_ = 1;  // β₁^t
+  double beta2_power_ = 1;  // β₂^t
+  std::vector<float> first_;
+  std::vector<float> second_;
+};
+
+}  // namespace sotto
