@@ -1,6 +1,8 @@
 #include "compare_page.h"
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,61 +15,107 @@ namespace {
 
 constexpr std::string_view kStyle = R"(
 body{font:15px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:#1c2333;background:#fff;
-max-width:1020px;margin:2em auto;padding:0 1em}
+max-width:1120px;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em;margin-bottom:.2em} p.sub{color:#555f75;margin-top:0}
+table+p.sub{font-size:.9em;margin-top:-.8em}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:14px}
 svg{width:100%;font-family:inherit;border:1px solid #e2e6ee;border-radius:8px}
 .grid{stroke:#e9ecf3;stroke-width:1}.frame{fill:none;stroke:#8a93a8;stroke-width:1}
 .tick{font-size:11px;fill:#555f75}.label{font-size:12px;fill:#333c50}
 .title{font-size:13px;font-weight:600;fill:#1c2333}.curve{fill:none;stroke-width:2}
 table{border-collapse:collapse;margin:1.2em 0;width:100%}
-th,td{padding:.35em .7em;text-align:right;border-bottom:1px solid #e2e6ee}
+th,td{padding:.35em .6em;white-space:nowrap;font-size:.93em;
+text-align:right;border-bottom:1px solid #e2e6ee}
 th:first-child,td:first-child{text-align:left} th{color:#555f75;font-weight:600}
 .key{display:inline-block;width:.9em;height:.9em;border-radius:3px;margin-right:.5em;
 vertical-align:-.1em}
 )";
 
-double number(const Json& value) {
-  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+/// Column `field` of the history of each result, of which there is one at least, as far as all go.
+std::vector<std::vector<double>> columns(const RepeatedRun& run, const char* field) {
+  std::size_t length = std::numeric_limits<std::size_t>::max();
+  for (const Json& result : run.results) {
+    length = std::min(length, result.at("history").size());
+  }
+  std::vector<std::vector<double>> columns;
+  for (const Json& result : run.results) {
+    columns.emplace_back();
+    for (std::size_t i = 0; i < length; ++i) {
+      columns.back().push_back(number_or_nan(result.at("history")[i].at(field)));
+    }
+  }
+  return columns;
 }
 
-std::vector<Curve> curves_of(const Json& runs, const char* x, const char* y) {
-  std::vector<Curve> curves;
-  for (const Json& run : runs) {
-    Curve curve{run.at("name"), {}, {}};
-    for (const Json& point : run.at("history")) {
-      curve.x.push_back(number(point.at(x)));
-      curve.y.push_back(number(point.at(y)));
+/// For each row of the columns what `of` makes of its values.
+template <typename Of>
+std::vector<double> row_by_row(const std::vector<std::vector<double>>& columns, const Of& of) {
+  std::vector<double> made;
+  for (std::size_t row = 0; row < columns.front().size(); ++row) {
+    std::vector<double> values;
+    for (const auto& column : columns) {
+      values.push_back(column[row]);
     }
-    curves.push_back(std::move(curve));
+    made.push_back(of(values));
+  }
+  return made;
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+double lowest(const std::vector<double>& values) {
+  return *std::min_element(values.begin(), values.end());
+}
+double highest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+std::vector<Curve> curves_of(const std::vector<RepeatedRun>& runs, const char* x, const char* y) {
+  std::vector<Curve> curves;
+  for (const RepeatedRun& run : runs) {
+    if (run.results.empty()) {
+      curves.push_back({run.words, {}, {}});
+      continue;
+    }
+    const auto values = columns(run, y);
+    curves.push_back({run.words, row_by_row(columns(run, x), mean), row_by_row(values, mean)});
+    if (run.results.size() > 1) {
+      curves.back().low = row_by_row(values, lowest);
+      curves.back().high = row_by_row(values, highest);
+    }
   }
   return curves;
 }
 
-std::string table_of(const Json& runs) {
-  std::string html =
-      "<table><tr><th>run</th><th>rounds</th><th>loss</th><th>accuracy</th><th>sent/node</th>"
-      "<th>consensus distance</th><th>time</th></tr>\n";
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const Json& run = runs[i];
-    const Json& last = run.at("final");
-    const Json& history = run.at("history");
-    const double bytes = history.empty() ? 0 : number(history.back().at("bytes_per_node"));
-    html += fmt::format(
-        "<tr><td><span class=\"key\" style=\"background:{}\"></span>{}</td><td>{}</td>"
-        "<td>{:.4g}</td><td>{}</td><td>{}</td><td>{:.3g}</td><td>{:.2f} s</td></tr>\n",
-        curve_colour(i), escape_markup(run.at("name")), run.at("rounds").get<std::uint64_t>(),
-        number(last.at("loss")), percent(number(last.at("accuracy"))), amount(bytes),
-        number(last.at("consensus_distance")), number(run.at("time").at("wall_s")));
+std::string table_row(const std::vector<std::string>& cells, const char* tag,
+                      const std::string& key) {
+  std::string html = "<tr>";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    html += fmt::format("<{0}>{1}{2}</{0}>", tag, i == 0 ? key : "", escape_markup(cells[i]));
   }
-  return html + "</table>\n";
+  return html + "</tr>\n";
+}
+
+std::string draw_table(const ComparisonTable& table) {
+  std::string html = "<table>" + table_row(table.titles, "th", "");
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    html += table_row(
+        table.rows[i], "td",
+        fmt::format("<span class=\"key\" style=\"background:{}\"></span>", curve_colour(i)));
+  }
+  html += "</table>\n";
+  return table.note.empty() ? html
+                            : html + "<p class=\"sub\">" + escape_markup(table.note) + "</p>\n";
 }
 
 }  // namespace
 
-std::string compare_page(const Json& result) {
-  const Json& runs = result.at("runs");
-  const Json& config = runs.front().at("config");
+std::string compare_page(const std::vector<RepeatedRun>& runs,
+                         const std::vector<ComparisonTable>& tables) {
+  const auto finished = std::find_if(runs.begin(), runs.end(),
+                                     [](const RepeatedRun& run) { return !run.results.empty(); });
+  const Json& config = finished->results.front().at("config");
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width\"><title>sotto compare</title>"
@@ -75,24 +123,29 @@ std::string compare_page(const Json& result) {
       "transport {}; loss and accuracy are the averaged model's on the test set</p>\n",
       kStyle, escape_markup(config.at("task")), config.at("nodes").get<int>(),
       escape_markup(config.at("model")), escape_markup(config.at("transport")));
-  html += table_of(runs);
+  for (const ComparisonTable& table : tables) {
+    html += draw_table(table);
+  }
   html += "<div class=\"plots\">\n";
   struct Against {
     const char* field;
     const char* label;
+    bool logarithmic;
   };
   for (const Against& x :
-       {Against{"round", "rounds"}, Against{"bytes_per_node", "bytes sent per node"},
-        Against{"time_s", "seconds"}}) {
+       {Against{"round", "rounds", false}, Against{"bytes_per_node", "bytes sent per node", true},
+        Against{"time_s", "seconds", false}}) {
     html += draw_plot(curves_of(runs, x.field, "loss"),
                       {.title = fmt::format("Loss against {}", x.label),
                        .x_label = x.label,
                        .y_label = "test loss",
+                       .log_x = x.logarithmic,
                        .log_y = true});
     html += draw_plot(curves_of(runs, x.field, "accuracy"),
                       {.title = fmt::format("Accuracy against {}", x.label),
                        .x_label = x.label,
-                       .y_label = "test accuracy"});
+                       .y_label = "test accuracy",
+                       .log_x = x.logarithmic});
   }
   return html + "</div>\n</body></html>\n";
 }

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "output.h"
+#include "compare_report.h"
+#include "repeated_run.h"
 
 namespace sotto::cli {
 
-/// Loss and accuracy against rounds, bytes and time, with a table. `result` is the JSON of
-/// `sotto compare` with at least one run.
-std::string compare_page(const Json& result);
+/// The tables, then loss and accuracy against rounds, bytes and time; with several seeds the means,
+/// in bands from the lowest to the highest. At least one run must have a result.
+std::string compare_page(const std::vector<RepeatedRun>& runs,
+                         const std::vector<ComparisonTable>& tables);
 
 }  // namespace sotto::cli

@@ -17,6 +17,7 @@ constexpr double kRight = 14;
 constexpr double kTop = 30;
 constexpr double kBottom = 46;
 constexpr int kTicks = 5;
+constexpr std::size_t kMostDots = 30;  ///< lines of more points have none
 
 /// One axis: from data to pixels.
 class Axis {
@@ -45,9 +46,12 @@ class Axis {
   double pixel(double value) const {
     return from_ + (scaled(value) - low_) / (high_ - low_) * (to_ - from_);
   }
-  /// Round numbers inside the range; for a logarithmic axis powers of ten, or halves of decades.
-  std::vector<double> ticks() const {
-    const double rough = (high_ - low_) / kTicks;
+  /// Round numbers inside the range.
+  std::vector<double> ticks() const { return log_ ? log_ticks() : linear_ticks(low_, high_); }
+
+ private:
+  static std::vector<double> linear_ticks(double low, double high) {
+    const double rough = (high - low) / kTicks;
     const double power = std::pow(10, std::floor(std::log10(rough)));
     double step = power;
     for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
@@ -57,17 +61,35 @@ class Axis {
       }
     }
     std::vector<double> found;
-    const double first = std::ceil(low_ / step) * step;
-    const auto count = static_cast<int>(std::floor((high_ - first) / step + 1e-9)) + 1;
+    const double first = std::ceil(low / step) * step;
+    const auto count = static_cast<int>(std::floor((high - first) / step + 1e-9)) + 1;
     for (int i = 0; i < count; ++i) {
       const double v = first + i * step;
-      const double clean = std::abs(v) < step * 1e-9 ? 0 : v;
-      found.push_back(log_ ? std::pow(10, clean) : clean);
+      found.push_back(std::abs(v) < step * 1e-9 ? 0 : v);
     }
     return found;
   }
 
- private:
+  /// Powers of ten; of a shorter range also their doubles and fives, of a still shorter one what a
+  /// linear axis has.
+  std::vector<double> log_ticks() const {
+    for (const auto& factors : {std::vector<double>{1}, std::vector<double>{1, 2, 5}}) {
+      std::vector<double> found;
+      for (double decade = std::floor(low_); decade <= high_; ++decade) {
+        for (const double factor : factors) {
+          const double at = decade + std::log10(factor);
+          if (at >= low_ - 1e-9 && at <= high_ + 1e-9) {
+            found.push_back(factor * std::pow(10, decade));
+          }
+        }
+      }
+      if (found.size() >= 3) {
+        return found;
+      }
+    }
+    return linear_ticks(std::pow(10, low_), std::pow(10, high_));
+  }
+
   double scaled(double value) const { return log_ ? std::log10(value) : value; }
 
   bool log_;
@@ -119,6 +141,52 @@ std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options) 
   return svg;
 }
 
+void include_points(const std::vector<double>& xs, const std::vector<double>& ys, Axis& x,
+                    Axis& y) {
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    if (x.takes(xs[i]) && y.takes(ys[i])) {
+      x.include(xs[i]);
+      y.include(ys[i]);
+    }
+  }
+}
+
+/// "12.0,34.5 ", nothing for a point that the axes do not take.
+std::string point(double at_x, double at_y, const Axis& x, const Axis& y) {
+  return x.takes(at_x) && y.takes(at_y)
+             ? fmt::format("{:.1f},{:.1f} ", x.pixel(at_x), y.pixel(at_y))
+             : "";
+}
+
+std::string draw_band(const Curve& curve, const Axis& x, const Axis& y, const std::string& colour) {
+  std::string points;
+  for (std::size_t i = 0; i < curve.high.size(); ++i) {
+    points += point(curve.x[i], curve.high[i], x, y);
+  }
+  for (std::size_t i = curve.low.size(); i > 0; --i) {
+    points += point(curve.x[i - 1], curve.low[i - 1], x, y);
+  }
+  return points.empty() ? ""
+                        : fmt::format(R"(<polygon fill="{}" fill-opacity="0.15" points="{}"/>)",
+                                      colour, points);
+}
+
+std::string draw_line(const Curve& curve, const Axis& x, const Axis& y, const std::string& colour) {
+  std::string points;
+  std::string dots;
+  for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    points += point(curve.x[i], curve.y[i], x, y);
+    if (curve.x.size() <= kMostDots && x.takes(curve.x[i]) && y.takes(curve.y[i])) {
+      dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="2.2" fill="{}"/>)",
+                          x.pixel(curve.x[i]), y.pixel(curve.y[i]), colour);
+    }
+  }
+  return fmt::format(
+             R"(<polyline class="curve" stroke="{}" points="{}"><title>{}</title></polyline>)",
+             colour, points, escape_markup(curve.name)) +
+         dots;
+}
+
 }  // namespace
 
 std::string curve_colour(std::size_t index) {
@@ -155,12 +223,9 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
   Axis x(options.log_x, kLeft, kWidth - kRight);
   Axis y(options.log_y, kHeight - kBottom, kTop);
   for (const Curve& curve : curves) {
-    for (std::size_t i = 0; i < curve.x.size(); ++i) {
-      if (x.takes(curve.x[i]) && y.takes(curve.y[i])) {
-        x.include(curve.x[i]);
-        y.include(curve.y[i]);
-      }
-    }
+    include_points(curve.x, curve.y, x, y);
+    include_points(curve.x, curve.low, x, y);
+    include_points(curve.x, curve.high, x, y);
   }
   x.settle();
   y.settle();
@@ -168,24 +233,10 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
                                 kHeight, escape_markup(options.title));
   svg += draw_axes(x, y, options);
   for (std::size_t c = 0; c < curves.size(); ++c) {
-    std::string points;
-    std::string dots;
-    for (std::size_t i = 0; i < curves[c].x.size(); ++i) {
-      if (!x.takes(curves[c].x[i]) || !y.takes(curves[c].y[i])) {
-        continue;
-      }
-      const double px = x.pixel(curves[c].x[i]);
-      const double py = y.pixel(curves[c].y[i]);
-      points += fmt::format("{:.1f},{:.1f} ", px, py);
-      if (curves[c].x.size() <= 30) {
-        dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="2.2" fill="{}"/>)", px, py,
-                            curve_colour(c));
-      }
-    }
-    svg += fmt::format(
-        R"(<polyline class="curve" stroke="{}" points="{}"><title>{}</title></polyline>)",
-        curve_colour(c), points, escape_markup(curves[c].name));
-    svg += dots;
+    svg += draw_band(curves[c], x, y, curve_colour(c));
+  }
+  for (std::size_t c = 0; c < curves.size(); ++c) {
+    svg += draw_line(curves[c], x, y, curve_colour(c));
   }
   return svg + "</svg>\n";
 }

@@ -10,6 +10,9 @@ struct Curve {
   std::string name;
   std::vector<double> x;
   std::vector<double> y;  ///< points that are not finite are left out
+  /// A band around the line, as long as y; empty: none.
+  std::vector<double> low = {};
+  std::vector<double> high = {};
 };
 
 struct PlotOptions {

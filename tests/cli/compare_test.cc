@@ -138,3 +138,40 @@ TEST_CASE("compare at equal bytes: each run where it had sent what the thrifties
   CHECK(wrong.status == 2);
   CHECK(contains(wrong.err, "--equal: 'energy'"));
 }
+
+TEST_CASE("compare repeats each run with as many seeds, and each repeat is that seed's run") {
+  const Scratch scratch;
+  const auto page = (scratch.path() / "page.html").string();
+  const auto file = (scratch.path() / "result.json").string();
+  const auto ended =
+      run(small_compare({"--rounds", "4", "--seed", "7", "--seeds", "3", "--run", "choco sign",
+                         "--run", "allreduce", "--html", page, "--json", file}));
+  CHECK(ended.status == 0);
+  CHECK(contains(ended.out, "means over 3 seeds"));
+  const auto result = json::parse(std::ifstream(file));
+  const auto& runs = result.at("runs");
+  REQUIRE(names(runs) ==
+          Names{"choco sign", "choco sign", "choco sign", "allreduce", "allreduce", "allreduce"});
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    CHECK(runs[i].at("config").at("seed") == 7 + i % 3);
+  }
+  const auto alone =
+      run(small_compare({"--rounds", "4", "--seed", "8", "--run", "choco sign", "--json", "-"}))
+          .json();
+  CHECK(alone.at("runs")[0].at("parameters_sha256") == runs[1].at("parameters_sha256"));
+  CHECK(runs[0].at("parameters_sha256") != runs[1].at("parameters_sha256"));
+  std::ifstream in(page);
+  const std::string html{std::istreambuf_iterator<char>(in), {}};
+  CHECK(contains(html, "<polygon"));  // the band between the seeds
+  CHECK(contains(html, "means over 3 seeds"));
+}
+
+TEST_CASE("compare refuses repeats that would overwrite each other, and none at all") {
+  const auto ended = run(small_compare(
+      {"--rounds", "2", "--seeds", "2", "--run", "dpsgd dump-parameters=/nowhere/x.csv"}));
+  CHECK(ended.status == 2);
+  CHECK(contains(ended.err, "overwrite each other"));
+  const auto none = run(small_compare({"--seeds", "0", "--run", "dpsgd"}));
+  CHECK(none.status == 2);
+  CHECK(contains(none.err, "--seeds"));
+}

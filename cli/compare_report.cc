@@ -1,0 +1,145 @@
+#include "compare_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+/// The runs where all had spent as much as the thriftiest did in all.
+struct Level {
+  Expense expense = Expense::epochs;
+  double amount = 0;
+
+  std::string in_words() const {
+    return expense == Expense::bytes ? fmt::format("after {}/node", cli::amount(amount))
+                                     : fmt::format("after {:.3g} s", amount);
+  }
+  std::optional<Standing> of(const Json& result) const {
+    return standing_at(expense, amount, result);
+  }
+};
+
+Level level_of(const std::vector<RepeatedRun>& runs, Expense expense) {
+  std::vector<const Json*> results;
+  for (const RepeatedRun& run : runs) {
+    for (const Json& result : run.results) {
+      results.push_back(&result);
+    }
+  }
+  return {expense, common_expense(expense, results)};
+}
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// Says of a run that failed with some seeds only how many are left.
+std::string name_of(const RepeatedRun& run) {
+  return run.failures.empty() || run.results.empty()
+             ? run.words
+             : fmt::format("{} ({} of {})", run.words, run.results.size(), run.seeds);
+}
+
+std::vector<std::string> failed_row(const RepeatedRun& run, std::size_t columns) {
+  const std::string& why = run.failures.front().why;
+  std::vector<std::string> row(columns, "–");
+  row[0] = run.words;
+  row[1] = why == kInterrupted || why == kNotRun ? why : "failed";
+  return row;
+}
+
+Json at_equal(const Json& result, const Level& level) {
+  const auto at = level.of(result);
+  if (!at) {
+    return nullptr;
+  }
+  return {{level.expense == Expense::bytes ? "bytes_per_node" : "time_s", level.amount},
+          {"round", at->round},
+          {"loss", at->loss},
+          {"accuracy", at->accuracy ? Json(*at->accuracy) : Json(nullptr)}};
+}
+
+}  // namespace
+
+ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
+  ComparisonTable table = {
+      {"run", "rounds", "loss", "accuracy", "sent/node", "fewer bytes", "consensus", "time"},
+      {},
+      ""};
+  std::optional<double> first;
+  for (const RepeatedRun& run : runs) {
+    if (run.results.empty()) {
+      table.rows.push_back(failed_row(run, table.titles.size()));
+      continue;
+    }
+    const double bytes = spread_of(run, bytes_per_node).mean;
+    first = first.value_or(bytes);
+    table.rows.push_back(
+        {name_of(run), fmt::to_string(run.rounds), spread_text(run, final_metric("loss")),
+         spread_percent(run, final_metric("accuracy")), amount(bytes),
+         bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
+         fmt::format("{:.3g}", spread_of(run, final_metric("consensus_distance")).mean),
+         fmt::format("{:.2f} s", spread_of(run, wall_time).mean)});
+  }
+  if (!runs.empty() && runs.front().several()) {
+    table.note = fmt::format("means over {} seeds, the lowest and the highest in brackets",
+                             runs.front().seeds);
+  }
+  return table;
+}
+
+ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense) {
+  const Level level = level_of(runs, expense);
+  ComparisonTable table = {{level.in_words(), "rounds", "loss", "accuracy"}, {}, ""};
+  bool unknown = false;
+  for (const RepeatedRun& run : runs) {
+    if (run.results.empty()) {
+      table.rows.push_back(failed_row(run, table.titles.size()));
+      continue;
+    }
+    const auto of_standing = [&](auto field) -> Metric {
+      return [&, field](const Json& result) {
+        const auto at = level.of(result);
+        unknown = unknown || !at;
+        return at ? field(*at) : kNan;
+      };
+    };
+    const double rounds = spread_of(run, of_standing([](auto& at) { return at.round; })).mean;
+    table.rows.push_back(
+        {name_of(run), std::isnan(rounds) ? "–" : fmt::format("{:.0f}", rounds),
+         spread_text(run, of_standing([](auto& at) { return at.loss; })),
+         spread_percent(run, of_standing([](auto& at) { return at.accuracy.value_or(kNan); }))});
+  }
+  if (unknown) {
+    table.note = "–: it had spent more before its first evaluation; lower --eval-every";
+  }
+  return table;
+}
+
+Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense) {
+  const Level level = expense == Expense::epochs ? Level{} : level_of(runs, expense);
+  Json finished = Json::array();
+  Json failed = Json::array();
+  for (const RepeatedRun& run : runs) {
+    for (const Json& result : run.results) {
+      finished.push_back({{"name", run.words}});
+      finished.back().update(result);
+      if (expense != Expense::epochs) {
+        finished.back()["at_equal"] = at_equal(result, level);
+      }
+    }
+    for (const FailedRun& failure : run.failures) {
+      failed.push_back({{"name", run.words}, {"seed", failure.seed}, {"error", failure.why}});
+    }
+  }
+  return {{"sotto", SOTTO_VERSION}, {"runs", std::move(finished)}, {"failed", std::move(failed)}};
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,28 @@
+// What `sotto compare` found, as tables for people and as JSON. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compare_equal.h"
+#include "output.h"
+#include "repeated_run.h"
+
+namespace sotto::cli {
+
+/// Rows are the runs, in their order; the first column names them.
+struct ComparisonTable {
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> rows;
+  std::string note;  ///< a line below it; empty: none
+};
+
+/// The runs as they ended; and those that failed.
+ComparisonTable ends_table(const std::vector<RepeatedRun>& runs);
+/// The runs where all had spent as much as the thriftiest did in all; `expense` is not epochs.
+ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense);
+
+/// The finished runs, one entry for each seed, and why the others are not there.
+Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense);
+
+}  // namespace sotto::cli
