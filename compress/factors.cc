@@ -34,6 +34,17 @@ FactorPiece folded_piece(std::size_t elements, std::size_t rank) {
   return {0, elements, worth_factoring({rows, columns}, rank)};
 }
 
+std::vector<FactorPiece> factor_pieces(const ParameterLayout& layout, std::size_t rank) {
+  if (layout.size() == 1 && layout.front().shape.size() == 1) {
+    return {folded_piece(layout.front().size, rank)};
+  }
+  std::vector<FactorPiece> pieces;
+  for (const ParameterBlock& tensor : layout) {
+    pieces.push_back(factor_piece(tensor, rank));
+  }
+  return pieces;
+}
+
 void fill_zero_columns(std::size_t rank, std::span<float> start, RandomStream& random) {
   for (std::size_t column = 0; column < rank; ++column) {
     bool zero = true;

@@ -1,6 +1,6 @@
-// Matrices as products of two factors: one step of subspace iteration, for `lowrank` (low_rank.h)
-// and PowerSGD (optim/algorithms/power_sgd.h). Plain loops in double precision, in the
-// order of the elements, so that results are the same everywhere.
+// Matrices as products of two factors: one step of subspace iteration, for `lowrank` (low_rank.h),
+// PowerSGD and PowerGossip (optim/algorithms/power_sgd.h, power_gossip.h). Plain loops in double
+// precision, in the order of the elements, so that results are the same everywhere.
 //
 // Pure functions on views; thread-safe.
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/philox.h>
@@ -49,6 +50,10 @@ inline FactorPiece factor_piece(const ParameterBlock& tensor, std::size_t rank) 
 
 /// `elements` folded row by row into a nearly square matrix.
 FactorPiece folded_piece(std::size_t elements, std::size_t rank);
+
+/// All tensors of a layout; a single tensor of one dimension, which has no better matrix than a
+/// square one, is folded.
+std::vector<FactorPiece> factor_pieces(const ParameterLayout& layout, std::size_t rank);
 
 /// Draws the columns of a start, rows of `rank`, that are zero: uniform in (−1, 1).
 void fill_zero_columns(std::size_t rank, std::span<float> start, RandomStream& random);

@@ -33,10 +33,14 @@ struct Stream {
 class LowRankCompressor final : public Compressor {
  public:
   LowRankCompressor(const LowRankOptions& options, const ParameterLayout& layout)
-      : rank_(static_cast<std::size_t>(options.rank)), warm_(options.warm_start), layout_(layout) {}
+      : options_(options),
+        rank_(static_cast<std::size_t>(options.rank)),
+        warm_(options.warm_start),
+        layout_(layout) {}
 
   std::string spec() const override {
-    return fmt::format("lowrank:{},start={}", rank_, warm_ ? "warm" : "random");
+    return fmt::format("lowrank:{},start={}{}", rank_, warm_ ? "warm" : "random",
+                       options_.steps == 1 ? "" : fmt::format(",steps={}", options_.steps));
   }
   std::uint16_t wire_id() const override { return kLowRankWireId; }
   std::size_t max_bytes(std::size_t elements) const override;
@@ -51,7 +55,7 @@ class LowRankCompressor final : public Compressor {
   std::size_t saturated() const override { return saturated_; }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
-  int rank() const { return static_cast<int>(rank_); }
+  const LowRankOptions& options() const { return options_; }
 
  private:
   template <typename Visit>
@@ -60,12 +64,15 @@ class LowRankCompressor final : public Compressor {
   Stream& stream_of(const RandomKey& key, std::size_t elements);
   /// P into p and Q into q from `start`; returns ‖Q‖², which is what C keeps of ‖M‖².
   double factor(const MatrixShape& shape, std::span<const float> m, std::span<const float> start);
+  /// Q, as far as it fits into the payload; returns how many entries did not.
+  std::size_t round_q();
   void encode_matrix(const MatrixShape& shape, std::span<const float> m, std::span<float> start,
                      bool known, RandomStream& random, ByteWriter& writer);
   float largest_q() const {
     return std::numeric_limits<float>::max() / (4 * static_cast<float>(rank_));
   }
 
+  LowRankOptions options_;
   std::size_t rank_;
   bool warm_;
   ParameterLayout layout_;
@@ -131,18 +138,35 @@ Stream& LowRankCompressor::stream_of(const RandomKey& key, std::size_t elements)
 double LowRankCompressor::factor(const MatrixShape& shape, std::span<const float> m,
                                  std::span<const float> start) {
   const auto round = [](double value) { return static_cast<float>(value); };
-  wide_.resize(shape.longer() * rank_);
-  times(shape, m, rank_, start, wide_);
-  orthonormalize(rank_, wide_);
-  p_.resize(wide_.size());
-  std::ranges::transform(wide_, p_.begin(), round);
-  wide_.resize(shape.shorter() * rank_);
-  transposed_times(shape, m, rank_, p_, wide_);
+  for (int step = 0; step < options_.steps; ++step) {
+    if (step > 0) {
+      round_q();
+      start = q_;
+    }
+    wide_.resize(shape.longer() * rank_);
+    times(shape, m, rank_, start, wide_);
+    orthonormalize(rank_, wide_);
+    p_.resize(wide_.size());
+    std::ranges::transform(wide_, p_.begin(), round);
+    wide_.resize(shape.shorter() * rank_);
+    transposed_times(shape, m, rank_, p_, wide_);
+  }
   double kept = 0;
   for (const double value : wide_) {
     kept += value * value;
   }
   return kept;
+}
+
+std::size_t LowRankCompressor::round_q() {
+  q_.resize(wide_.size());
+  std::size_t cut = 0;
+  const auto limit = static_cast<double>(largest_q());
+  for (std::size_t i = 0; i < wide_.size(); ++i) {
+    cut += static_cast<std::size_t>(std::abs(wide_[i]) > limit);
+    q_[i] = static_cast<float>(std::clamp(wide_[i], -limit, limit));
+  }
+  return cut;
 }
 
 void LowRankCompressor::encode_matrix(const MatrixShape& shape, std::span<const float> m,
@@ -164,12 +188,7 @@ void LowRankCompressor::encode_matrix(const MatrixShape& shape, std::span<const 
       factor(shape, m, start);
     }
   }
-  q_.resize(wide_.size());
-  const auto limit = static_cast<double>(largest_q());
-  for (std::size_t i = 0; i < wide_.size(); ++i) {
-    saturated_ += static_cast<std::size_t>(std::abs(wide_[i]) > limit);
-    q_[i] = static_cast<float>(std::clamp(wide_[i], -limit, limit));
-  }
+  saturated_ += round_q();
   writer.write_bytes(std::as_bytes(std::span(p_)));
   writer.write_bytes(std::as_bytes(std::span(q_)));
   std::ranges::copy(q_, start.begin());
@@ -299,12 +318,16 @@ std::unique_ptr<Compressor> make_low_rank(const LowRankOptions& options,
     refuse("lowrank K", std::to_string(options.rank),
            fmt::format("an integer from 1 to {} would do", kMaxLowRank));
   }
+  if (options.steps < 1 || options.steps > kMaxLowRankSteps) {
+    refuse("lowrank steps", std::to_string(options.steps),
+           fmt::format("an integer from 1 to {} would do", kMaxLowRankSteps));
+  }
   return std::make_unique<LowRankCompressor>(options, layout);
 }
 
-int low_rank_of(const Compressor& compressor) {
+std::optional<LowRankOptions> low_rank_options(const Compressor& compressor) {
   const auto* low_rank = dynamic_cast<const LowRankCompressor*>(&compressor);
-  return low_rank == nullptr ? 0 : low_rank->rank();
+  return low_rank == nullptr ? std::nullopt : std::optional(low_rank->options());
 }
 
 }  // namespace sotto

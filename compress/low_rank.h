@@ -4,6 +4,7 @@
 // of subspace iteration. With M turned so that it has no more columns than rows, and a start S with
 // K columns:
 //   P = orthonormalized M S;   Q = Mᵀ P;   C(M) = P Qᵀ, the projection of M on the range of M S.
+// steps=N makes N such steps, each from the Q of the one before.
 // start=warm (default): S is the last Q of the same stream (RandomKey::bucket) on the encoder's
 // side alone; over rounds that is a power iteration. A new S is drawn where there is none, for
 // columns that are zero, and where C would keep less of M than a drawn S does on average.
@@ -29,6 +30,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include <sotto/base/parameter_layout.h>
 #include <sotto/compress/compressor.h>
@@ -37,17 +39,19 @@ namespace sotto {
 
 inline constexpr std::uint16_t kLowRankWireId = 9;
 inline constexpr int kMaxLowRank = 1024;
+inline constexpr int kMaxLowRankSteps = 64;
 
 struct LowRankOptions {
   int rank = 2;  ///< K, 1 … kMaxLowRank
   bool warm_start = true;
+  int steps = 1;  ///< of the iteration, an encoding; 1 … kMaxLowRankSteps
 };
 
-/// Throws Error for a rank outside its range.
+/// Throws Error for a rank or a number of steps outside its range.
 std::unique_ptr<Compressor> make_low_rank(const LowRankOptions& options,
                                           const ParameterLayout& layout = {});
 
-/// K of a compressor that make_low_rank made; 0 of any other.
-int low_rank_of(const Compressor& compressor);
+/// The options of a compressor that make_low_rank has made; nothing for any other.
+std::optional<LowRankOptions> low_rank_options(const Compressor& compressor);
 
 }  // namespace sotto

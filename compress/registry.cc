@@ -60,7 +60,7 @@ constexpr Family kFamilies[] = {
       "B bits (2 … 8) with a fitted scale a chunk; what lies beyond k σ travels exactly",
       "contraction", "outlier:4", kOutlierWireId},
      internal::build_outlier},
-    {{"lowrank", "lowrank:K[,start=warm|random]",
+    {{"lowrank", "lowrank:K[,start=warm|random][,steps=N]",
       "every matrix as two factors of rank K, by a power iteration over rounds",
       "contraction, δ = K / the shorter side", "lowrank:2", kLowRankWireId},
      internal::build_low_rank},

@@ -18,6 +18,7 @@ enum class AlgorithmId : std::uint16_t {
   d2 = 10,
   beer = 11,
   powersgd = 12,
+  powergossip = 13,
   zero_one_adam = 14,
   onebit_lamb = 15,
   gossip_adam = 16,

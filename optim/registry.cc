@@ -27,6 +27,7 @@
 #include <sotto/optim/algorithms/local_steps.h>
 #include <sotto/optim/algorithms/moniqua.h>
 #include <sotto/optim/algorithms/onebit_lamb.h>
+#include <sotto/optim/algorithms/power_gossip.h>
 #include <sotto/optim/algorithms/power_sgd.h>
 #include <sotto/optim/algorithms/push_sum.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
@@ -160,6 +161,24 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "topk:0.1",
                   .wire_id = wire_id(AlgorithmId::choco),
                   .build = build<ChocoSgd>},
+    AlgorithmInfo{.name = "powergossip",
+                  .title = "PowerGossip, power iteration on neighbours' differences",
+                  .paper = "Vogels et al. 2020, arXiv:2008.01425",
+                  .rule = "X_i ← X_i + Σ_j W_ij C(X_j − X_i) − γ G_i; C(D) = (D B) Bᵀ; "
+                          "B ← orth(D B), for D and Dᵀ by turns",
+                  .summary = "large matrices between neighbours: no consensus step to tune, no "
+                             "replicas, graphs that change",
+                  .contract = ContractKind::contraction,
+                  .graph = GraphNeed::symmetric,
+                  .time_varying = true,
+                  .overlaps = true,
+                  .family = "lowrank",
+                  .bytes = "degree · 4f, f = Σ K (rows + columns) / 2 over the matrices, times "
+                           "their steps, and all other elements",
+                  .memory = "2 + 3 K degree / shorter side",
+                  .default_compressor = "lowrank:1",
+                  .wire_id = wire_id(AlgorithmId::powergossip),
+                  .build = build<PowerGossip>},
     AlgorithmInfo{.name = "pushsum",
                   .title = "Push-sum, stochastic gradient push on directed graphs",
                   .paper = "He et al. 2019, arXiv:1910.04956; Assran et al. 2018, arXiv:1811.10792",

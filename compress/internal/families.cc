@@ -73,6 +73,7 @@ std::unique_ptr<Compressor> build_low_rank(SpecReader& spec, const Wanted& wante
   LowRankOptions options;
   options.rank = spec.take_integer("K", 1, kMaxLowRank);
   options.warm_start = spec.choice("start", {"warm", "random"}).value_or(0) == 0;
+  options.steps = spec.integer("steps", 1, kMaxLowRankSteps).value_or(options.steps);
   return make_low_rank(options, wanted.layout);
 }
 

@@ -38,6 +38,10 @@ std::optional<T> parse(std::string_view text) {
   return value;
 }
 
+std::string integer_range(int low, int high) {
+  return fmt::format("an integer from {} to {}", low, high);
+}
+
 }  // namespace
 
 SpecReader::SpecReader(std::string_view spec) : spec_(spec) {
@@ -72,11 +76,18 @@ std::string_view SpecReader::take_argument(std::string_view label, std::string_v
 }
 
 int SpecReader::take_integer(std::string_view label, int low, int high) {
-  const std::string wanted = fmt::format("an integer from {} to {}", low, high);
-  const auto text = take_argument(label, wanted);
+  return in_range(label, take_argument(label, integer_range(low, high)), low, high);
+}
+
+std::optional<int> SpecReader::integer(std::string_view parameter, int low, int high) {
+  const auto text = take_parameter(parameter);
+  return text ? std::optional(in_range(parameter, *text, low, high)) : std::nullopt;
+}
+
+int SpecReader::in_range(std::string_view label, std::string_view text, int low, int high) const {
   const auto value = parse<int>(text);
   if (!value || *value < low || *value > high) {
-    reject(label, text, wanted + " would do");
+    reject(label, text, integer_range(low, high) + " would do");
   }
   return *value;
 }

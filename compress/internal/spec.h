@@ -29,6 +29,8 @@ class SpecReader {
 
   /// A named parameter's decimal number, if it is given; the caller judges its range.
   std::optional<double> number(std::string_view parameter);
+  /// A named parameter's integer in [low, high], if it is given.
+  std::optional<int> integer(std::string_view parameter, int low, int high);
   /// `chunk=N`, 0 … 2^32 − 1, if it is given.
   std::optional<std::size_t> chunk();
   /// The index of a named parameter's value among `choices`, if it is given.
@@ -51,6 +53,7 @@ class SpecReader {
 
   std::string_view take_argument(std::string_view label, std::string_view wanted);
   std::optional<std::string_view> take_parameter(std::string_view name);
+  int in_range(std::string_view label, std::string_view text, int low, int high) const;
   void add_parameter(std::string_view text);
 
   std::string_view spec_;

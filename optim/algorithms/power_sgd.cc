@@ -3,23 +3,21 @@
 #include <algorithm>
 #include <utility>
 
+#include <sotto/base/error.h>
 #include <sotto/compress/low_rank.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 namespace {
 
-std::vector<FactorPiece> pieces_of(const LocalNode& node, std::size_t rank) {
-  const ParameterLayout& layout = node.layout();
-  // A vector without names for its parts has no better matrix than a square one.
-  if (layout.size() == 1 && layout.front().shape.size() == 1) {
-    return {folded_piece(node.dimension(), rank)};
+std::size_t rank_of(const LocalNode& node) {
+  const auto options = low_rank_options(node.compressor());
+  check(options.has_value(), "no other compressor is admitted");
+  if (options->steps != 1) {
+    refuse("compressor", node.compressor().spec(),
+           "powersgd makes one step of the iteration a round; leave steps out");
   }
-  std::vector<FactorPiece> pieces;
-  for (const ParameterBlock& tensor : layout) {
-    pieces.push_back(factor_piece(tensor, rank));
-  }
-  return pieces;
+  return static_cast<std::size_t>(options->rank);
 }
 
 void to_floats(std::span<const double> from, std::span<float> to) {
@@ -30,12 +28,12 @@ void to_floats(std::span<const double> from, std::span<float> to) {
 
 PowerSgd::PowerSgd(AlgorithmSetup setup)
     : node_(AlgorithmId::powersgd, "powersgd", std::move(setup)),
-      rank_(static_cast<std::size_t>(low_rank_of(node_.compressor()))),
+      rank_(rank_of(node_)),
       parts_([this] {
         std::vector<Part> parts;
         std::size_t left_at = 0;
         std::size_t right_at = 0;
-        for (const FactorPiece& piece : pieces_of(node_, rank_)) {
+        for (const FactorPiece& piece : factor_pieces(node_.layout(), rank_)) {
           Part part{piece, left_at, piece.size, right_at, 0};
           if (piece.matrix) {
             part.left_size = piece.matrix->longer() * rank_;
@@ -54,7 +52,6 @@ PowerSgd::PowerSgd(AlgorithmSetup setup)
       error_(node_.dimension()),
       update_(node_.dimension()),
       direction_(node_.dimension()) {
-  check(rank_ > 0, "no other compressor is admitted");
   std::size_t longest = 0;
   for (const Part& part : parts_) {
     longest = std::max({longest, part.left_size, part.right_size});

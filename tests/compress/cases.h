@@ -39,7 +39,9 @@ inline const std::vector<FamilyCases>& family_cases() {
        {"outlier:2", "outlier:3,chunk=64", "outlier:4", "outlier:5,chunk=7,k=1",
         "outlier:8,chunk=0,k=0.5", "outlier:8,chunk=100", "outlier:6,k=1e30"}},
       // Warm starts are no function of x and key alone: low_rank_test.cc.
-      {"lowrank", {"lowrank:1,start=random", "lowrank:2,start=random", "lowrank:9,start=random"}},
+      {"lowrank",
+       {"lowrank:1,start=random", "lowrank:2,start=random", "lowrank:9,start=random",
+        "lowrank:2,start=random,steps=3"}},
       {"per_tensor", {"quant:4; 1d=none", "sign;under:10=fp16"}},  // without a layout: the default
       {"topk", {"topk:0.001", "topk:0.01", "topk:0.1", "topk:0.5", "topk:0.99", "topk:1"}},
   };

@@ -99,6 +99,34 @@ TEST_CASE("warm starts approach the best approximation of a matrix that stays") 
   CHECK(relative_error(*warm, m, 12) == doctest::Approx(1.0 / 16).epsilon(1e-3));
 }
 
+TEST_CASE("further steps of the iteration find more of a matrix at once") {
+  INFO("seed ", kSeed);
+  // Columns of ever smaller size: there is something to be found.
+  const ParameterLayout layout = network();
+  auto x = gaussian(dimension_of(layout), 1, kSeed);
+  for (const ParameterBlock& tensor : layout) {
+    const std::size_t columns = tensor.size / tensor.shape[0];
+    for (std::size_t e = 0; e < tensor.size; ++e) {
+      tensor.of(std::span(x))[e] /= static_cast<float>(1 + e % columns);
+    }
+  }
+  double before = 1;
+  for (const std::string steps : {"1", "2", "4", "16"}) {
+    CAPTURE(steps);
+    const auto compressor = make("lowrank:2,start=random,steps=" + steps);
+    CHECK(compressor->spec() == "lowrank:2,start=random" + (steps == "1" ? "" : ",steps=" + steps));
+    const double error = relative_error(*compressor, x, 1);
+    CHECK(error < before);
+    before = error;
+  }
+  // As good as a warm start that had as many rounds.
+  const auto warm = make("lowrank:2");
+  for (Round round = 0; round < 16; ++round) {
+    encoded(*warm, x, key_of(round));
+  }
+  CHECK(before == doctest::Approx(relative_error(*warm, x, 16)).epsilon(1e-3));
+}
+
 TEST_CASE("a contraction also for a matrix that avoids what was remembered") {
   INFO("seed ", kSeed);
   const auto layout = network();

@@ -154,8 +154,9 @@ TEST_CASE("nothing half understood is built") {
 TEST_CASE("outlier and lowrank refuse what they cannot build") {
   for (const auto* spec :
        {"lowrank", "lowrank:0", "lowrank:1025", "lowrank:2,start=cold", "lowrank:2,chunk=4",
-        "outlier", "outlier:1", "outlier:9", "outlier:4,k=0", "outlier:4,k=-3", "outlier:4,k=nan",
-        "outlier:4,k=inf", "outlier:4,k=", "outlier:4,chunk=-1"}) {
+        "lowrank:2,steps=0", "lowrank:2,steps=65", "lowrank:2,steps=1.5", "outlier", "outlier:1",
+        "outlier:9", "outlier:4,k=0", "outlier:4,k=-3", "outlier:4,k=nan", "outlier:4,k=inf",
+        "outlier:4,k=", "outlier:4,chunk=-1"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(make_compressor(spec), Error);
   }

@@ -141,3 +141,8 @@ TEST_CASE("PowerSGD takes no other compressor, also not one of several that hold
     }
   }
 }
+
+TEST_CASE("PowerSGD makes one step of the iteration a round, and refuses to be asked for more") {
+  const ClusterOptions options{.algorithm = "powersgd", .compressor = "lowrank:2,steps=2"};
+  CHECK_THROWS_AS(Cluster{options}, Error);
+}

@@ -1,0 +1,235 @@
+#include <sotto/optim/algorithms/power_gossip.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/exchange/neighbours.h>
+
+namespace sotto {
+namespace {
+
+/// A payload is the digest of the basis and the floats.
+constexpr std::size_t kDigestBytes = sizeof(std::uint64_t);
+
+LowRankOptions options_of(const LocalNode& node) {
+  const auto options = low_rank_options(node.compressor());
+  check(options.has_value(), "no other compressor is admitted");
+  return *options;
+}
+
+std::size_t exact_elements(const std::vector<FactorPiece>& pieces) {
+  std::size_t elements = 0;
+  for (const FactorPiece& piece : pieces) {
+    elements += piece.matrix ? 0 : piece.size;
+  }
+  return elements;
+}
+
+void require_both_directions(const LocalNode& node) {
+  const Topology& graph = node.topology();
+  for (Round round = 0; round < graph.period(); ++round) {
+    if (!std::ranges::equal(graph.in_edges(node.rank(), round), graph.out_edges(node.rank(), round),
+                            {}, &Edge::peer, &Edge::peer)) {
+      refuse("topology", graph.name(),
+             "powergossip works on what two nodes tell each other, and here one does not hear the "
+             "other; use an undirected graph, e.g. ring");
+    }
+  }
+}
+
+}  // namespace
+
+PowerGossip::PowerGossip(AlgorithmSetup setup)
+    : node_(AlgorithmId::powergossip, "powergossip", std::move(setup)),
+      options_(options_of(node_)),
+      pieces_(factor_pieces(node_.layout(), rank())),
+      exact_(exact_elements(pieces_)),
+      steps_(exact_ == node_.dimension() ? 1 : options_.steps),
+      links_([this] {
+        require_both_directions(node_);
+        std::vector<PowerLink> links;
+        for (const Rank peer : node_.topology().in_peers(node_.rank())) {
+          links.emplace_back(node_.rank(), peer, node_.seed(), options_, pieces_);
+        }
+        return links;
+      }()),
+      theirs_(PowerLink::longest_product(pieces_, rank()) + exact_),
+      mail_(node_, max_in_degree(node_), kDigestBytes + theirs_.size() * sizeof(float),
+            std::max<std::size_t>(max_in_degree(node_), 1)),
+      mixed_(node_.dimension()),
+      next_(node_.dimension()) {
+  parcels_.reserve(max_in_degree(node_));
+  due_.reserve(max_in_degree(node_));
+}
+
+Peers PowerGossip::peers() const { return graph_peers(node_, mail_); }
+
+PowerLink& PowerGossip::link(const Edge& edge) {
+  return *std::ranges::lower_bound(links_, edge.peer, {}, &PowerLink::peer);
+}
+
+template <typename Visit>
+void PowerGossip::for_each_exact(Visit&& visit) {
+  for (const FactorPiece& piece : pieces_) {
+    if (!piece.matrix) {
+      visit(std::span(mixed_).subspan(piece.offset, piece.size));
+    }
+  }
+}
+
+bool PowerGossip::begin_round(Exchange& out) {
+  node_.begin_round();
+  node_.ops().copy(node_.x(), mixed_);
+  for (const Edge& edge : node_.in_edges()) {
+    link(edge).begin(node_.round());
+  }
+  step_ = 0;
+  post_step(out);
+  return true;
+}
+
+void PowerGossip::post_step(Exchange& out) {
+  parcels_.clear();
+  due_.clear();
+  for (const Edge& edge : node_.out_edges()) {
+    PowerLink& link = this->link(edge);
+    ByteWriter payload(mail_.outgoing(parcels_.size()));
+    const auto product = link.product(mixed_);  // 1. X_i B
+    payload.write(link.digest());
+    payload.write_bytes(std::as_bytes(product));
+    std::size_t floats = product.size();
+    if (step_ == 0) {
+      for_each_exact([&](std::span<float> x) { payload.write_bytes(std::as_bytes(x)); });
+      floats += exact_;
+    }
+    parcels_.push_back({.elements = floats, .payload_bytes = payload.position()});
+    due_.push_back(floats);
+  }
+  mail_.post_each({.tag = {.round = node_.round(), .phase = static_cast<std::uint16_t>(step_)},
+                   .compressor = node_.compressor().wire_id(),
+                   .to = node_.out_edges(),
+                   .from = node_.in_edges(),
+                   .elements_by_sender = due_},
+                  parcels_, out);
+}
+
+Status PowerGossip::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  const auto edge = mail_.accept(from, frame);
+  if (!edge) {
+    return edge.status();
+  }
+  const auto theirs = read(*edge);
+  return theirs.ok() ? Status() : mail_.refuse(*edge, theirs.status());
+}
+
+Result<std::span<const float>> PowerGossip::read(std::size_t edge) {
+  const auto theirs = std::span(theirs_).first(due_[edge]);
+  ByteReader payload(mail_.payload(edge));
+  const auto digest = payload.read<std::uint64_t>();
+  payload.read_into(theirs);
+  if (payload.failed() || !payload.finished()) {
+    return Status{Fault::malformed, "its payload is not as long as the product that is due"};
+  }
+  const PowerLink& link = this->link(mail_.from()[edge]);
+  if (digest != link.digest()) {
+    return Status{Fault::unexpected,
+                  "the two ends of this edge hold different bases: they have another seed, or "
+                  "continue from checkpoints of different runs"};
+  }
+  const Ops& ops = node_.ops();
+  if (const NonFinite bad = ops.count_non_finite(theirs); bad.count != 0) {
+    return Status{Fault::non_finite, fmt::format("value {} is {}", bad.first, theirs[bad.first])};
+  }
+  const MinMax range = ops.min_max(theirs.first(link.product_size()));
+  const float most = PowerLink::largest_value(rank());
+  if (link.product_size() != 0 && (range.min < -most || range.max > most)) {
+    return Status{Fault::malformed,
+                  fmt::format("its product reaches from {} to {}", range.min, range.max)};
+  }
+  return std::span<const float>(theirs);
+}
+
+Result<bool> PowerGossip::exchange_done(Exchange& out) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  if (step_ == 0) {
+    for_each_exact([&](std::span<float> x) { node_.ops().scale(node_.self_weight(), x); });
+  }
+  for (std::size_t i = 0; i < mail_.from().size(); ++i) {
+    const Edge& edge = mail_.from()[i];
+    const auto read = this->read(i);
+    check(read.ok(), "a payload that was taken stays as it is");
+    PowerLink& link = this->link(edge);
+    auto theirs = read->subspan(link.product_size());
+    // 2. X_i ← X_i + W_ij C(X_j − X_i)
+    link.take(read->first(link.product_size()), edge.weight, mixed_);
+    if (step_ == 0) {
+      for_each_exact([&](std::span<float> x) {
+        node_.ops().axpy(edge.weight, theirs.first(x.size()), x);
+        theirs = theirs.subspan(x.size());
+      });
+    }
+  }
+  mail_.close();
+  if (Status status = node_.require_finite(mixed_, "mixed model"); !status) {
+    return status;
+  }
+  if (++step_ < steps_) {
+    post_step(out);
+    return true;
+  }
+  return false;
+}
+
+Status PowerGossip::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+  check(accepts_gradient(), "PowerGossip takes a gradient after its exchanges");
+  *post = false;
+  if (Status status = node_.direction(gradient, next_); !status) {
+    return status;
+  }
+  // 3. x_i ← x_i − γ g_i
+  node_.ops().subtract(mixed_, next_, next_);
+  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+    return status;
+  }
+  node_.ops().copy(next_, node_.x());
+  for (const Edge& edge : node_.in_edges()) {
+    link(edge).commit();
+  }
+  node_.finish_round();
+  return {};
+}
+
+AlgorithmCounters PowerGossip::counters() const {
+  AlgorithmCounters counters{.bad_frames = mail_.bad_frames()};
+  for (const PowerLink& link : links_) {
+    counters.saturated += link.saturated();
+  }
+  return counters;
+}
+
+void PowerGossip::save(ByteBuffer& out) const {
+  node_.save(out);
+  for (const PowerLink& link : links_) {
+    link.save(out);
+  }
+}
+
+Status PowerGossip::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  for (PowerLink& link : links_) {
+    if (Status status = link.load(in); !status) {
+      return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace sotto

@@ -1,0 +1,95 @@
+// PowerGossip: neighbours find what their models differ by, and average it, a few columns at a
+// time.
+//
+// Paper: Vogels, Karimireddy and Jaggi, "Practical low-rank communication compression in
+// decentralized deep learning", NeurIPS 2020, arXiv:2008.01425.
+//
+// Rule, at node i, for each matrix X_i of the layout and S steps a round (power_link.h):
+//   1. for each neighbour j: send X_i B, where both ends hold the same orthonormal B = B_ij
+//   2. X_i ← X_i + Σ_j W_ij C(X_j − X_i),  C(D) = (D B) Bᵀ;  the next B is D B, orthonormalized,
+//      D = X_min(i,j) − X_max(i,j), and multiplies Dᵀ: left and right by turns
+// and once a round x_i ← Σ_j W_ij x_j for all tensors that are no matrix, or too small to gain, and
+//   3. x_i ← x_i − γ g_i,  g_i taken at the x_i that the round started from, as in D-PSGD.
+// C is linear in D, which is why two products are all that an edge needs, and a projection: where
+//   every difference fits into K columns the rule is that of D-PSGD. There is no consensus step to
+//   tune, no error memory, no replica. Each step is applied before the next one is taken, as in the
+//   authors' implementation; their default is K = 1 and S = 1.
+// What one end of an edge adds the other subtracts, so that the mean model follows SGD without
+//   compression, up to rounding. A product is rounded to float32 before its difference to another
+//   is taken: nodes agree to about 2^-24 of their models' size, and no better.
+//
+// Assumes W symmetric, doubly stochastic and connected; it may change from round to round: an edge
+//   that comes back goes on with its basis, and one that is new starts with a drawn one. C is
+//   `lowrank:K`, of which K, `start` and `steps` (S) are used. Without a layout the parameters are
+//   folded into one nearly square matrix. Both directions of an edge must be there.
+// Memory: 2 floats a parameter (mixture, next model), and 3 K floats for each row (or column,
+//   whichever are more) of each matrix for every neighbour, besides those of the step rule and the
+//   frames.
+// Bytes a round to each neighbour: 4 K (rows + columns) / 2 for each matrix, times S, on average
+//   over rounds; 4 for every other element; 72 S of header and digest.
+// Overlap: all exchanges of a round are independent of its gradient and hide behind it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <sotto/compress/factors.h>
+#include <sotto/compress/low_rank.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/power_link.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+class PowerGossip final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a graph with edges
+  /// of one direction.
+  explicit PowerGossip(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return true; }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+ private:
+  std::size_t rank() const { return static_cast<std::size_t>(options_.rank); }
+  PowerLink& link(const Edge& edge);
+  /// Calls visit with the part of mixed_ that each tensor is which is averaged as it is.
+  template <typename Visit>
+  void for_each_exact(Visit&& visit);
+  /// Asks for the exchange of a step.
+  void post_step(Exchange& out);
+  /// The floats that came along an edge, or why they cannot be taken.
+  Result<std::span<const float>> read(std::size_t edge);
+
+  LocalNode node_;
+  LowRankOptions options_;
+  std::vector<FactorPiece> pieces_;
+  std::size_t exact_;             // elements averaged as they are
+  int steps_;                     // S
+  std::vector<PowerLink> links_;  // to all rounds' neighbours, by peer
+  std::vector<float> theirs_;     // what came along one edge
+  Mailbox mail_;
+  int step_ = 0;                  // of the round
+  std::vector<Parcel> parcels_;   // by edge of the round
+  std::vector<std::size_t> due_;  // floats to come, by edge of the round
+  std::vector<float> mixed_;      // x_i after the steps so far
+  std::vector<float> next_;       // d, then the next x_i
+};
+
+}  // namespace sotto
