@@ -8,6 +8,7 @@
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/comm/session.h>
 #include <sotto/optim/admission.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/meeting.h>
@@ -47,9 +48,6 @@ OptimizerOptions with_place(OptimizerOptions options) {
 }
 
 std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
-  if (options.store) {
-    return options.store;
-  }
   if (options.rendezvous.empty()) {
     throw Error(
         "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
@@ -148,7 +146,10 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   setup.allow_contract_violation = options_.allow_contract_violation;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
   peers_ = algorithm_->peers();
-  options_.store = open_store(options_);
+  if (!options_.store) {
+    options_.store = open_store(options_);
+  }
+  session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout);
 }
 
 Optimizer::~Optimizer() = default;
@@ -193,7 +194,7 @@ Status Optimizer::named(const Status& status) const {
 }
 
 Status Optimizer::agree() {
-  Meetings meetings(*options_.store, options_.rank, options_.nodes, options_.timeout);
+  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
   if (Status status = compare_with_node_0(meetings); !status.ok()) {
     if (status.fault() == Fault::unexpected) {
       meetings.give_up(status);
@@ -212,7 +213,7 @@ Status Optimizer::compare_with_node_0(Meetings& meetings) const {
   card.write_string(agreement());
   card.write_string(sha256_hex(std::as_bytes(std::span(parameters_))));
   if (options_.rank == 0) {
-    return options_.store->set("hello", card.bytes());
+    return session_->set("hello", card.bytes());
   }
   const auto shown = meetings.await("hello", 0);
   if (!shown.ok()) {
@@ -299,7 +300,7 @@ Status Optimizer::finish() {
   if (Status status = drain(); !status.ok()) {
     return status;
   }
-  Meetings meetings(*options_.store, options_.rank, options_.nodes, options_.timeout);
+  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
   return status_ = meetings.barrier("end");
 }
 

@@ -56,7 +56,7 @@ struct OptimizerOptions {
   std::string transport = "zmq";
   int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
   Rank rank = 0;
-  std::shared_ptr<Store> store;  ///< where the nodes meet; serves one run
+  std::shared_ptr<Store> store;  ///< where the nodes meet; may serve one run after another
   std::string rendezvous;        ///< URL of the store (store.h) when `store` is null
   std::string bind = "127.0.0.1";
   bool insecure = false;  ///< allow binding beyond loopback without encryption
@@ -125,7 +125,8 @@ class Optimizer {
   std::vector<LinkTraffic> traffic() const;
   DriverTimes times() const;
   AlgorithmCounters counters() const;
-  Store& store() { return *options_.store; }
+  /// Where the nodes of this run meet, and no others.
+  Store& store() { return *session_; }
 
  private:
   Status named(const Status& status) const;
@@ -134,6 +135,7 @@ class Optimizer {
   Status compare_with_node_0(Meetings& meetings) const;
 
   OptimizerOptions options_;
+  std::shared_ptr<Store> session_;
   std::vector<std::string> warnings_;
   std::span<float> parameters_;
   ParameterLayout layout_;

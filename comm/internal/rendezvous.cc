@@ -1,7 +1,5 @@
 #include "rendezvous.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <optional>
 #include <set>
@@ -13,7 +11,8 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/base/philox.h>
+
+#include "start_number.h"
 
 namespace sotto::internal {
 namespace {
@@ -48,19 +47,10 @@ std::optional<Card> unpack(std::span<const std::byte> bytes) {
   return in.failed() ? std::nullopt : std::optional(std::move(card));
 }
 
-/// Unlike that of any other start, and not 0.
-std::uint64_t draw_number(Rank rank) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  RandomStream stream({.seed = static_cast<std::uint64_t>(now),
-                       .rank = rank,
-                       .round = static_cast<Round>(::getpid())});
-  return stream.next_u64() | 1U;
-}
-
 class Meeting {
  public:
   Meeting(const TransportOptions& options, std::string_view kind, const Addresses& mine)
-      : options_(options), kind_(kind), number_(draw_number(options.rank)) {
+      : options_(options), kind_(kind), number_(draw_start_number(options.rank)) {
     for (const auto& [peer, address] : mine) {
       cards_[peer] = {number_, 0, address};
       awaited_.insert(peer);

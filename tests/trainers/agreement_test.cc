@@ -93,15 +93,6 @@ void check_transport(const std::string& transport) {
   }
 }
 
-bool available(std::string_view name) {
-  for (const TransportInfo& info : transports()) {
-    if (info.name == name) {
-      return info.available;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("50 rounds over threads equal 50 rounds in lock step, bit for bit") {

@@ -7,6 +7,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/comm/transport.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "optim/cluster.h"
@@ -66,6 +67,16 @@ inline Status train(OptimizerOptions options, Rank rank, Round rounds,
     }
   }
   return optimizer.finish();
+}
+
+/// This build has the transport.
+inline bool available(std::string_view name) {
+  for (const TransportInfo& info : transports()) {
+    if (info.name == name) {
+      return info.available;
+    }
+  }
+  return false;
 }
 
 }  // namespace sotto::test

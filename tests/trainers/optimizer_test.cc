@@ -10,6 +10,7 @@
 
 #include <sotto/base/philox.h>
 
+#include "support/skip.h"
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"
 
@@ -222,6 +223,34 @@ TEST_CASE("when one node starts apart, or with other settings, all say so at onc
   for (const Status& status : other) {
     CHECK(status.message() == "node 1: other settings than node 0: lr is 0.5 here and 0.25 there");
   }
+}
+
+TEST_CASE("a store that a run has left its keys in serves the next run") {
+  const Scratch scratch;
+  const auto options_in = [&](std::chrono::milliseconds timeout) {
+    auto options = options_for(kNodes, make_file_store(scratch.path().string()));
+    options.transport = "zmq";
+    options.timeout = timeout;
+    return options;
+  };
+  if (!available("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  // Node 2 disagrees and gives up; the reason stays behind.
+  const auto failed = play(kNodes, [&](Rank rank) {
+    std::vector<float> x(kDimension, rank == 2 ? 1.0F : 0.0F);
+    return train(options_in(1h), rank, 3, pull, x);
+  });
+  for (const Status& status : failed) {
+    CHECK(status.fault() == Fault::unexpected);
+  }
+  const Models first = trained(options_in(1h), 20);
+  CHECK(trained(options_in(1h), 20) == first);
+  // All keys of a run that is over do not pass for a node that is missing.
+  std::vector<float> x(kDimension);
+  const Status alone = train(options_in(50ms), 1, 3, pull, x);
+  CHECK(alone.fault() == Fault::deadline);
+  CHECK(contains(alone.message(), "waiting for node 0"));
 }
 
 TEST_CASE("a node that never comes is a deadline that names it") {
