@@ -52,10 +52,9 @@ template <typename Of>
 std::vector<double> row_by_row(const std::vector<std::vector<double>>& columns, const Of& of) {
   std::vector<double> made;
   for (std::size_t row = 0; row < columns.front().size(); ++row) {
-    std::vector<double> values;
-    for (const auto& column : columns) {
-      values.push_back(column[row]);
-    }
+    std::vector<double> values(columns.size());
+    std::transform(columns.begin(), columns.end(), values.begin(),
+                   [row](const auto& column) { return column[row]; });
     made.push_back(of(values));
   }
   return made;

@@ -75,7 +75,7 @@ class Axis {
   std::vector<double> log_ticks() const {
     for (const auto& factors : {std::vector<double>{1}, std::vector<double>{1, 2, 5}}) {
       std::vector<double> found;
-      for (double decade = std::floor(low_); decade <= high_; ++decade) {
+      for (int decade = static_cast<int>(std::floor(low_)); decade <= high_; ++decade) {
         for (const double factor : factors) {
           const double at = decade + std::log10(factor);
           if (at >= low_ - 1e-9 && at <= high_ + 1e-9) {
