@@ -1,5 +1,6 @@
 // `sotto list`: what this build can do.
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include <fmt/format.h>
@@ -30,24 +31,27 @@ Section list_algorithms() {
   Section section{
       "algorithms", "--algorithm", Json::array(), {"name", "contract", "graph", "summary"}};
   for (const AlgorithmInfo& info : algorithms()) {
-    section.items.push_back({{"name", info.name},
-                             {"title", info.title},
-                             {"paper", info.paper},
-                             {"rule", info.rule},
-                             {"summary", info.summary},
-                             {"contract", contract_kind_name(info.contract)},
-                             {"graph", graph_need_name(info.graph)},
-                             {"time_varying", info.time_varying},
-                             {"hands_replicas_over", info.replicas},
-                             {"overlaps", info.overlaps},
-                             {"consensus_stepsize", info.consensus_stepsize},
-                             {"extrapolation_clock", info.extrapolation_clock},
-                             {"step_rule", info.step_rule},
-                             {"compressor_family", info.family},
-                             {"bytes_per_round", info.bytes},
-                             {"memory_per_parameter", info.memory},
-                             {"default_compressor", info.default_compressor},
-                             {"wire_id", info.wire_id}});
+    section.items.push_back(
+        {{"name", info.name},
+         {"title", info.title},
+         {"paper", info.paper},
+         {"rule", info.rule},
+         {"summary", info.summary},
+         {"contract", contract_kind_name(info.contract)},
+         {"graph", graph_need_name(info.graph)},
+         {"time_varying", info.time_varying},
+         {"hands_replicas_over", info.replicas},
+         {"overlaps", info.overlaps},
+         {"consensus_stepsize", info.consensus_stepsize},
+         {"extrapolation_clock", info.extrapolation_clock},
+         {"step_rule", info.step_rule},
+         {"compressor_family", info.family},
+         {"most_nodes", info.most_nodes == std::numeric_limits<int>::max() ? Json(nullptr)
+                                                                           : Json(info.most_nodes)},
+         {"bytes_per_round", info.bytes},
+         {"memory_per_parameter", info.memory},
+         {"default_compressor", info.default_compressor},
+         {"wire_id", info.wire_id}});
   }
   return section;
 }

@@ -62,6 +62,12 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (setup.nodes < 1) {
     refuse("nodes", fmt::format("{}", setup.nodes), "at least 1 is needed");
   }
+  if (setup.nodes > info.most_nodes) {
+    refuse("nodes", fmt::format("{}", setup.nodes),
+           fmt::format("{} numbers the phases of a round in 16 bits and takes up to {}; use an "
+                       "algorithm on a graph, e.g. dpsgd",
+                       info.name, info.most_nodes));
+  }
   if (setup.rank < 0 || setup.rank >= setup.nodes) {
     refuse("rank", fmt::format("{}", setup.rank),
            fmt::format("with {} nodes it lies in 0 … {}", setup.nodes, setup.nodes - 1));

@@ -31,6 +31,7 @@
 #include <sotto/optim/algorithms/power_sgd.h>
 #include <sotto/optim/algorithms/push_sum.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
+#include <sotto/optim/exchange/ring_mean.h>
 
 namespace sotto {
 namespace {
@@ -62,6 +63,7 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::exact,
                   .graph = GraphNeed::any,
                   .time_varying = true,
+                  .most_nodes = RingMean::most_nodes(1),
                   .bytes = "2 (n−1)/n · 4d",
                   .memory = "2",
                   .default_compressor = "none",
@@ -77,6 +79,7 @@ constexpr std::array kAlgorithms = {
                   .graph = GraphNeed::any,
                   .time_varying = true,
                   .family = "lowrank",
+                  .most_nodes = RingMean::most_nodes(2),
                   .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",
                   .memory = "4",
                   .default_compressor = "lowrank:2",

@@ -1,6 +1,7 @@
 // Algorithms by name. Pure functions; thread-safe.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -47,6 +48,8 @@ struct AlgorithmInfo {
   std::string_view family = {};       ///< of the compressors that it takes; empty: any
   Freezing freezing = Freezing::never;
   bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
+  /// The largest job: beyond, the phases of a round are more than a frame can number.
+  int most_nodes = std::numeric_limits<int>::max();
   /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
   std::string_view bytes;
   /// Floats of state per parameter, besides the model and the step rule's, as a function of the

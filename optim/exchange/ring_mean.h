@@ -44,6 +44,8 @@ class RingMean {
   std::uint64_t bad_frames() const { return mail_.bad_frames(); }
   /// Of the round, that one mean takes.
   int phases() const { return 2 * (node_.nodes() - 1); }
+  /// So many nodes can take `means` means a round: phases are numbered in 16 bits.
+  static constexpr int most_nodes(int means) { return (1 << 16) / (2 * means) + 1; }
 
   /// Starts the mean of all v, which is replaced by it and must stay where it is; `first` is the
   /// number of its first phase in the round. True when `out` is to be posted, false when there are

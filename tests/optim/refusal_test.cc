@@ -56,6 +56,18 @@ TEST_CASE("an unknown algorithm is refused with the list of those there are") {
   }
 }
 
+TEST_CASE("rings of more nodes than a round's phases can be numbered for are refused") {
+  for (const auto& [algorithm, most] :
+       {std::pair("allreduce", 32769U), std::pair("powersgd", 16385U)}) {
+    CAPTURE(algorithm);
+    ClusterOptions options{.algorithm = algorithm, .nodes = most, .dimension = 8};
+    CHECK(refusal(options, nullptr).empty());
+    options.nodes = most + 1;
+    CHECK(mentions(refusal(options, nullptr), {"nodes: '", "in 16 bits", std::to_string(most),
+                                               "use an algorithm on a graph"}));
+  }
+}
+
 TEST_CASE("the table of algorithms is complete and consistent") {
   std::vector<std::uint16_t> ids;
   for (const AlgorithmInfo& info : algorithms()) {
