@@ -29,6 +29,20 @@ Moniqua::Moniqua(AlgorithmSetup setup)
       mixed_(node_.dimension()),
       next_(node_.dimension()) {
   heard_.reserve(max_in_degree(node_));
+  if (const auto far = grid_.beyond_range(node_.x())) {
+    refuse("parameters", fmt::format("{}", node_.x()[*far]),
+           fmt::format("element {} is beyond 2^48 steps of {}; use a larger step", *far,
+                       node_.compressor().spec()));
+  }
+}
+
+Status Moniqua::require_in_range(std::span<const float> x, std::string_view what) const {
+  const auto far = grid_.beyond_range(x);
+  return !far ? Status()
+              : node_.fault(Fault::non_finite,
+                            fmt::format("element {} of the {}, {}, is beyond 2^48 steps of {}; "
+                                        "lower the learning rate, or use a larger step",
+                                        *far, what, x[*far], node_.compressor().spec()));
 }
 
 Peers Moniqua::peers() const { return graph_peers(node_, mail_); }
@@ -84,15 +98,17 @@ Status Moniqua::gradient_ready(std::span<const float> gradient, Exchange& /*out*
   if (Status status = node_.require_finite(next_, "updated model"); !status) {
     return status;
   }
-  if (const auto far = grid_.beyond_range(next_)) {
-    return node_.fault(Fault::non_finite,
-                       fmt::format("element {} of the updated model, {}, is beyond 2^48 steps of "
-                                   "{}; lower the learning rate, or use a larger step",
-                                   *far, next_[*far], node_.compressor().spec()));
+  if (Status status = require_in_range(next_, "updated model"); !status) {
+    return status;
   }
   node_.ops().copy(next_, node_.x());
   node_.finish_round();
   return {};
+}
+
+Status Moniqua::load(ByteReader& in) {
+  const Status status = node_.load(in);
+  return status.ok() ? require_in_range(node_.x(), "loaded model") : status;
 }
 
 AlgorithmCounters Moniqua::counters() const {

@@ -40,7 +40,7 @@ namespace sotto {
 class Moniqua final : public Algorithm {
  public:
   /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a grid of 1 or 2
-  /// bits.
+  /// bits, and for a model beyond its range.
   explicit Moniqua(AlgorithmSetup setup);
 
   std::string_view name() const override { return node_.name(); }
@@ -58,12 +58,15 @@ class Moniqua final : public Algorithm {
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override { node_.save(out); }
-  Status load(ByteReader& in) override { return node_.load(in); }
+  Status load(ByteReader& in) override;
 
   /// θ
   double reach() const { return grid_.reach(); }
 
  private:
+  /// Fault::non_finite naming `what` if x is beyond the grid's range.
+  Status require_in_range(std::span<const float> x, std::string_view what) const;
+
   LocalNode node_;
   ModuloGrid grid_;
   Mailbox mail_;

@@ -49,6 +49,32 @@ bool mentions(const std::string& message, const std::vector<std::string>& parts)
 
 }  // namespace
 
+TEST_CASE("a model that starts, or is loaded, beyond 2^48 steps of the grid is refused") {
+  const auto options = options_for("grid:8:1e-6");
+  const auto topology = cluster_topology(options);
+  std::vector<float> x(64);
+  const auto make = [&] { return make_algorithm("moniqua", node_setup(options, 0, x, topology)); };
+  x[5] = -0x1p49F * 1e-6F;
+  try {
+    make();
+    FAIL("it was built");
+  } catch (const Error& error) {
+    CHECK(
+        mentions(error.what(), {"parameters: '-5", "element 5 is beyond 2^48 steps", "larger"}));
+  }
+  x[5] = 0x1p47F * 1e-6F;
+  const auto node = make();
+  ByteBuffer saved;
+  node->save(saved);
+  ByteReader good(saved.bytes());
+  CHECK(node->load(good).ok());
+  x[5] = 3e38F;
+  ByteReader in(saved.bytes());
+  const Status status = node->load(in);
+  CHECK(status.fault() == Fault::non_finite);
+  CHECK(mentions(status.message(), {"node 0, round 0", "loaded model", "beyond 2^48 steps"}));
+}
+
 TEST_CASE("the mean model of Moniqua follows SGD, whatever the grid") {
   for (const char* compressor : {"grid:8:0.01", "grid:6:0.1", "grid:3:1"}) {
     CAPTURE(compressor);

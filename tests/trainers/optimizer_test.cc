@@ -156,6 +156,7 @@ TEST_CASE("no forged state makes an optimizer misbehave, whatever its algorithm"
       for (std::uint64_t flips = 1 + random.below(4); flips > 0; --flips) {
         forged[random.below(forged.size())] = static_cast<std::byte>(random.below(256));
       }
+      std::ranges::fill(x, 0.0F);
       Optimizer optimizer(options, x);
       ByteReader in(forged);
       const Status status = optimizer.load(in);
