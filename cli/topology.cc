@@ -111,6 +111,11 @@ std::string weights_line(const GraphProperties& graph) {
                                    : "neither rows nor columns sum to 1";
 }
 
+/// DCD's proof is for symmetric weights that stay.
+bool suits_dcd(const Topology& topology) {
+  return properties(topology).symmetric && !topology.time_varying();
+}
+
 void print_summary(const Output& output, const Topology& topology, const Spectrum& figures) {
   const GraphProperties graph = properties(topology);
   std::vector<std::vector<std::string>> rows = {
@@ -130,9 +135,11 @@ void print_summary(const Output& output, const Topology& topology, const Spectru
   rows.push_back({"ρ", fmt::format("{:.6g}", std::abs(figures.rho) < 1e-7 ? 0.0 : figures.rho)});
   rows.push_back({"spectral gap", fmt::format("{:.6g}", figures.spectral_gap)});
   rows.push_back({"μ", fmt::format("{:.6g}", figures.mu)});
-  rows.push_back({"DCD's α limit", std::isfinite(figures.dcd_alpha_limit)
-                                       ? fmt::format("{:.4g}", figures.dcd_alpha_limit)
-                                       : "none: one node mixes with nobody"});
+  if (suits_dcd(topology)) {
+    rows.push_back({"DCD's α limit", std::isfinite(figures.dcd_alpha_limit)
+                                         ? fmt::format("{:.4g}", figures.dcd_alpha_limit)
+                                         : "none: one node mixes with nobody"});
+  }
   output.table({"topology", topology.name()}, rows);
 }
 
@@ -197,11 +204,6 @@ std::string_view obstacle(const Topology& topology, const Spectrum& figures) {
              : "";
 }
 
-/// DCD's proof is for symmetric weights that stay.
-bool suits_dcd(const Topology& topology) {
-  return properties(topology).symmetric && !topology.time_varying();
-}
-
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// The mixing matrix of one round, without it for graphs of very many edges.
@@ -239,7 +241,8 @@ Json to_json(const Request& request, const Topology& topology, const Spectrum& f
       {"rho", figures.rho},
       {"spectral_gap", figures.spectral_gap},
       {"mu", figures.mu},
-      {"dcd_alpha_limit", finite_or_null(figures.dcd_alpha_limit)},
+      {"dcd_alpha_limit",
+       suits_dcd(topology) ? finite_or_null(figures.dcd_alpha_limit) : Json(nullptr)},
       {"period", topology.period()},
       {"symmetric", graph.symmetric},
       {"row_stochastic", graph.row_stochastic},

@@ -43,6 +43,18 @@ TEST_CASE("topology: a single node has no limit, and JSON says null") {
   CHECK(json.at("connected") == true);
 }
 
+TEST_CASE("topology: no theory covers DCD on a graph that changes or has one direction") {
+  for (const std::string graph : {"matching:5", "base:2", "exponential"}) {
+    CAPTURE(graph);
+    CHECK(run({"topology", graph, "--nodes", "8", "--json", "-"})
+              .json()
+              .at("dcd_alpha_limit")
+              .is_null());
+    CHECK(run({"topology", graph, "--nodes", "8"}).out.find("α limit") == std::string::npos);
+  }
+  CHECK(run({"topology", "ring", "--nodes", "8"}).out.find("α limit") != std::string::npos);
+}
+
 TEST_CASE("topology reads a file, draws it, and reports what is not connected") {
   const Scratch folder;
   const auto file = folder.write("graph.csv", "from,to,weight\n0,1,0.25\n1,0,0.5\n2,2,1\n");
