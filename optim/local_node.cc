@@ -39,8 +39,7 @@ Status LocalNode::direction(std::span<const float> gradient, std::span<float> d)
   if (Status status = require_finite(gradient, "gradient"); !status) {
     return status;
   }
-  setup_.step_rule->direction(round_, x(), gradient, d);
-  return {};
+  return here(setup_.step_rule->direction(round_, x(), gradient, d));
 }
 
 RandomKey LocalNode::rounding_key(std::uint32_t bucket) const {
@@ -67,12 +66,15 @@ std::span<const std::byte> LocalNode::encode_residual(std::span<float> v, std::s
 
 Status LocalNode::decode_own(std::span<const std::byte> encoding, float scale,
                              std::span<float> y) const {
-  const Status decoded = compressor().decode_add(encoding, scale, y);
-  return decoded.ok() ? decoded : fault(decoded.fault(), "own encoding: " + decoded.message());
+  return here(compressor().decode_add(encoding, scale, y).with_context("own encoding"));
 }
 
 Status LocalNode::fault(Fault kind, std::string_view message) const {
   return {kind, fmt::format("node {}, round {}: {}", rank(), round_, message)};
+}
+
+Status LocalNode::here(const Status& status) const {
+  return status.ok() ? status : fault(status.fault(), status.message());
 }
 
 void LocalNode::save(ByteBuffer& out) const {

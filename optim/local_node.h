@@ -43,7 +43,6 @@ class LocalNode {
     return setup_.extrapolation_clock.value_or(otherwise);
   }
   /// η
-  /// η
   float consensus_stepsize() const {
     return static_cast<float>(setup_.consensus_stepsize.value_or(1));
   }
@@ -64,7 +63,8 @@ class LocalNode {
 
   /// Fault::non_finite naming node, round, `what`, count and first element, unless all are finite.
   Status require_finite(std::span<const float> values, std::string_view what) const;
-  /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing.
+  /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing;
+  /// the rule's own faults are those of StepRule::direction.
   Status direction(std::span<const float> gradient, std::span<float> d);
 
   /// Of all random choices.
@@ -87,6 +87,8 @@ class LocalNode {
 
   /// A fault with "node I, round T: " in front.
   Status fault(Fault kind, std::string_view message) const;
+  /// The same for a fault that there is; success stays success.
+  Status here(const Status& status) const;
 
   /// Round, step rule and compressor, with what must be equal in the run that takes them back.
   void save(ByteBuffer& out) const;

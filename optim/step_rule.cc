@@ -33,8 +33,8 @@ class Sgd final : public StepRule {
     velocity_.assign(momentum_ == 0 ? 0 : dimension_of(layout), 0);
   }
 
-  void direction(Round round, std::span<const float> x, std::span<const float> gradient,
-                 std::span<float> d) override {
+  Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                   std::span<float> d) override {
     clip_.take(gradient, d);
     if (weight_decay_ != 0) {
       ops_.axpy(weight_decay_, x, d);  // g ← g + λ x
@@ -48,6 +48,7 @@ class Sgd final : public StepRule {
       }
     }
     ops_.scale(static_cast<float>(rate_.at(round)), d);
+    return {};
   }
 
   void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }

@@ -56,8 +56,10 @@ Status ApmSqueeze::step() {
   if (frozen()) {
     ops.copy(work_, adam_.momentum());
     adam_.frozen_direction(node_.round(), direction_);
-  } else {
-    adam_.direction(node_.round(), node_.x(), work_, direction_);
+  } else if (Status status =
+                 node_.here(adam_.direction(node_.round(), node_.x(), work_, direction_));
+             !status) {
+    return status;
   }
   ops.subtract(node_.x(), direction_, direction_);
   if (Status status = node_.require_finite(direction_, "updated model"); !status) {

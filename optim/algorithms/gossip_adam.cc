@@ -5,6 +5,7 @@
 
 #include <sotto/compress/none.h>
 #include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/mute.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/topology/analysis.h>
 
@@ -156,7 +157,7 @@ Status GossipAdam::mix_variance(std::size_t edge) {
 Status GossipAdam::step_from(std::span<const float> from, std::span<const float> gradient) {
   const Ops& ops = node_.ops();
   adam_.momentum_after(node_.x(), gradient, half_);
-  adam_.mute(half_);
+  mute(adam_.variance(), half_);
   ops.copy(half_, adam_.momentum());
   adam_.precondition(adam_.next_rate(node_.round()), adam_.momentum(), half_);
   ops.subtract(from, half_, half_);
@@ -174,8 +175,7 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
   if (!squeezing()) {
     ops.copy(scratch2_, adam_.variance());
     if (learning()) {
-      adam_.observe(gradient);
-      if (Status status = node_.require_finite(adam_.variance(), "variance"); !status) {
+      if (Status status = node_.here(adam_.observe(gradient)); !status) {
         return status;
       }
     }

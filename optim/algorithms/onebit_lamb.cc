@@ -56,10 +56,11 @@ Result<bool> OneBitLamb::exchange_done(Exchange& out) {
     return more;
   }
   const bool plain = !frozen();
-  if (plain) {
-    lamb_.direction(node_.round(), node_.x(), work_, direction_);
-  } else {
-    squeezed_direction();
+  if (Status status = plain
+                          ? node_.here(lamb_.direction(node_.round(), node_.x(), work_, direction_))
+                          : squeezed_direction();
+      !status) {
+    return status;
   }
   if (Status status = move(); !status) {
     return status;
@@ -129,7 +130,7 @@ double OneBitLamb::change_of(const ParameterBlock& block, double last) const {
   return std::clamp(std::clamp(largest, (1 - kStep) * last, (1 + kStep) * last), kLeast, kMost);
 }
 
-void OneBitLamb::squeezed_direction() {
+Status OneBitLamb::squeezed_direction() {
   const auto momentum = adam_.momentum();
   const float beta1 = adam_.beta1();
   const float beta2 = adam_.beta2();
@@ -142,6 +143,9 @@ void OneBitLamb::squeezed_direction() {
   for (std::size_t k = 0; k < work_.size(); ++k) {
     const float g = (work_[k] - beta1 * momentum[k]) / (1 - beta1);
     fresh_[k] = beta2 * fresh_[k] + (1 - beta2) * g * g;
+  }
+  if (Status status = node_.require_finite(fresh_, "fresh variance"); !status) {
+    return status;
   }
   node_.ops().copy(work_, momentum);
   adam_.frozen_direction(node_.round(), direction_);
@@ -156,6 +160,7 @@ void OneBitLamb::squeezed_direction() {
     }
     node_.ops().scale(step_factor(gamma, tensor.change * tensor.ratio), step);
   }
+  return {};
 }
 
 AlgorithmCounters OneBitLamb::counters() const {

@@ -76,7 +76,7 @@ class OneBitLamb final : public Algorithm {
   void follow_ratios();
   void freeze();
   /// 3. From m̄ in work_: takes it, and writes d.
-  void squeezed_direction();
+  Status squeezed_direction();
   /// r_l from v and v'.
   double change_of(const ParameterBlock& block, double last) const;
   /// x ← x − d

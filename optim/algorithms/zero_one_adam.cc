@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/mute.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -80,7 +81,9 @@ Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
     return more;
   }
   if (updates_variance()) {
-    take_variance();
+    if (Status status = take_variance(); !status) {
+      return status;
+    }
     step();
   } else if (const auto factor = static_cast<float>(1 / rates_); std::isfinite(factor)) {
     node_.ops().copy(work_, adam_.momentum());
@@ -92,19 +95,22 @@ Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
   return false;
 }
 
-void ZeroOneAdam::take_variance() {
+Status ZeroOneAdam::take_variance() {
   // 1. v ← β₂ v + (1 − β₂) ḡ²
-  adam_.observe(gradient_);
+  if (Status status = node_.here(adam_.observe(gradient_)); !status) {
+    return status;
+  }
   mean_.clear_errors();
   next_variance_ = following_variance(node_.round(), variances_, node_.freeze_step());
   ++variances_;
+  return {};
 }
 
 void ZeroOneAdam::step() {
   const Ops& ops = node_.ops();
   // 2. m_i ← β₁ m_i + (1 − β₁) (g_i + λ x_i);  u_i ← u_i + γ̂ m_i
   adam_.momentum_after(node_.x(), gradient_, work_);
-  adam_.mute(work_);
+  mute(adam_.variance(), work_);
   ops.copy(work_, adam_.momentum());
   const double rate = adam_.next_rate(node_.round());
   rates_ += rate;

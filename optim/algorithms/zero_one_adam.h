@@ -87,7 +87,7 @@ class ZeroOneAdam final : public Algorithm {
   bool exchanges_now() const;
 
   /// 1. Takes ḡ in gradient_.
-  void take_variance();
+  Status take_variance();
   /// 2. Leaves u_i in work_ too.
   void step();
   /// 3. Takes ū in work_, as it came from others or, where all u_i are equal, from step().

@@ -5,6 +5,7 @@
 
 #include <sotto/compress/none.h>
 #include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/mute.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -53,13 +54,6 @@ ExchangePlan ChunkMean::plan(std::uint16_t phase) const {
   return plan;
 }
 
-void ChunkMean::mute(std::span<float> values, std::size_t offset) const {
-  const auto live = pass_.live.subspan(offset, values.size());
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    values[k] = live[k] == 0 ? 0 : values[k];
-  }
-}
-
 std::span<const std::byte> ChunkMean::encode(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t bucket) {
   return pass_.compressed ? node_.encode_residual(v, out, bucket)
@@ -75,7 +69,7 @@ Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float>
                                    Exchange& out) {
   pass_ = {.compressed = true, .live = live};
   node_.ops().axpy(1, error_, v);
-  mute(v, 0);
+  mute(live, v);
   if (Status status = node_.require_finite(v, "compensated vector"); !status) {
     return status;
   }
@@ -120,7 +114,7 @@ Status ChunkMean::average(Exchange& out) {
   ops.scale(1.0F / static_cast<float>(node_.nodes()), average_);
   if (pass_.compressed) {
     ops.axpy(1, chunk_error_, average_);
-    mute(average_, chunk(node_.rank()).offset);
+    mute(chunk(node_.rank()).of(pass_.live), average_);
   }
   if (Status status = node_.require_finite(average_, "mean over all nodes"); !status) {
     return status;
@@ -151,7 +145,7 @@ Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
     }
   }
   if (pass_.compressed) {
-    mute(mean, 0);
+    mute(pass_.live, mean);
   }
   mail_.close();
   return false;

@@ -82,8 +82,6 @@ class ChunkMean {
   const Compressor& codec() const { return pass_.compressed ? node_.compressor() : *exact_; }
   ExchangePlan plan(std::uint16_t phase) const;
 
-  /// Zeroes the elements that are not live; `values` start at parameter `offset`.
-  void mute(std::span<float> values, std::size_t offset) const;
   /// Encodes v; when compressed, v is left with the residual, else as it is.
   std::span<const std::byte> encode(std::span<float> v, std::span<std::byte> out,
                                     std::uint32_t bucket);

@@ -28,8 +28,8 @@ void Adam::resize(const ParameterLayout& layout) {
   beta2_power_ = 1;
 }
 
-void Adam::direction(Round round, std::span<const float> x, std::span<const float> gradient,
-                     std::span<float> d) {
+Status Adam::direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                       std::span<float> d) {
   const double gamma = rate_.at(round);
   // β^t by a running product: the same bits on every platform, which pow() does not promise. It
   // is of the float β that the moments are weighted with, so that the correction is exact.
@@ -47,6 +47,19 @@ void Adam::direction(Round round, std::span<const float> x, std::span<const floa
   if (decoupled_ && weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(gamma * weight_decay_), x, d);  // d ← d + γ λ x
   }
+  return require_finite_variance();
+}
+
+Status Adam::require_finite_variance() const {
+  const NonFinite bad = ops_.count_non_finite(second_);
+  if (bad.count == 0) {
+    return {};
+  }
+  // It would make the step 0 for ever, which nothing else notices.
+  return {Fault::non_finite,
+          fmt::format("the second moment overflows in {} elements of {}, the first is number {}; "
+                      "clip the gradients, or look at the data",
+                      bad.count, second_.size(), bad.first)};
 }
 
 double Adam::variance_norm() const {
@@ -80,11 +93,12 @@ void Adam::frozen_direction(Round round, std::span<float> d) {
             first_, second_, d);
 }
 
-void Adam::observe(std::span<const float> gradient) {
+Status Adam::observe(std::span<const float> gradient) {
   beta2_power_ *= static_cast<double>(beta2_);
   for (std::size_t k = 0; k < second_.size(); ++k) {
     second_[k] = beta2_ * second_[k] + (1 - beta2_) * gradient[k] * gradient[k];
   }
+  return require_finite_variance();
 }
 
 double Adam::next_rate(Round round) {
@@ -105,12 +119,6 @@ void Adam::precondition(double step, std::span<float> u, std::span<float> d) {
 
 double Adam::denominator_of(float v, double updates_power) const {
   return static_cast<double>(std::sqrt(v) * root_scale(updates_power) + epsilon_);
-}
-
-void Adam::mute(std::span<float> values) const {
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    values[k] = second_[k] == 0 ? 0 : values[k];
-  }
 }
 
 Adam& Adam::of(StepRule& rule) {

@@ -27,8 +27,8 @@ class Adam final : public StepRule {
 
   std::string_view name() const override { return decoupled_ ? "adamw" : "adam"; }
   void resize(const ParameterLayout& layout) override;
-  void direction(Round round, std::span<const float> x, std::span<const float> gradient,
-                 std::span<float> d) override;
+  Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                   std::span<float> d) override;
   void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
@@ -52,8 +52,8 @@ class Adam final : public StepRule {
   /// `direction`, while t in m̂ counts on; else d = γ m / (√v + ε). Zero where m is zero. Without
   /// decoupled weight decay only.
   void frozen_direction(Round round, std::span<float> d);
-  /// v ← β₂ v + (1 − β₂) g², alone.
-  void observe(std::span<const float> gradient);
+  /// v ← β₂ v + (1 − β₂) g², alone. Fault::non_finite when it overflows.
+  Status observe(std::span<const float> gradient);
   /// γ, divided by 1 − β₁^t where m̂ is, as far as float32 holds it; counts t on.
   double next_rate(Round round);
   /// d ← step × u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is
@@ -65,14 +65,13 @@ class Adam final : public StepRule {
   double variance_power() const { return beta2_power_; }
   float beta1() const { return beta1_; }
   float beta2() const { return beta2_; }
-  /// Zeroes the values whose v is 0.
-  void mute(std::span<float> values) const;
   /// The rule that an algorithm admitted as `adam` was given.
   static Adam& of(StepRule& rule);
 
  private:
   /// 1 / √(1 − β₂^s), or 1 where v̂ is v.
   float root_scale(double updates_power) const;
+  Status require_finite_variance() const;
 
   const Ops& ops_;
   LearningRate rate_;

@@ -28,10 +28,12 @@ void Lamb::resize(const ParameterLayout& layout) {
   ratios_.assign(layout.size(), 1);
 }
 
-void Lamb::direction(Round round, std::span<const float> x, std::span<const float> gradient,
-                     std::span<float> d) {
+Status Lamb::direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                       std::span<float> d) {
   const double gamma = rate_.at(round);
-  adam_.direction(round, x, gradient, d);
+  if (Status status = adam_.direction(round, x, gradient, d); !status) {
+    return status;
+  }
   for (std::size_t i = 0; i < layout_.size(); ++i) {
     const ParameterBlock& block = layout_[i];
     const auto step = block.of(d);
@@ -46,6 +48,7 @@ void Lamb::direction(Round round, std::span<const float> x, std::span<const floa
     }
     ops_.scale(step_factor(gamma, ratios_[i]), step);
   }
+  return {};
 }
 
 void Lamb::decay(const ParameterBlock& block, std::span<const float> x, std::span<float> u) const {

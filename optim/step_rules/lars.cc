@@ -19,8 +19,8 @@ void Lars::resize(const ParameterLayout& layout) {
   velocity_.assign(momentum_ == 0 ? 0 : dimension_of(layout), 0);
 }
 
-void Lars::direction(Round round, std::span<const float> x, std::span<const float> gradient,
-                     std::span<float> d) {
+Status Lars::direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                       std::span<float> d) {
   const double gamma = rate_.at(round);
   clip_.take(gradient, d);
   for (const ParameterBlock& block : layout_) {
@@ -40,6 +40,7 @@ void Lars::direction(Round round, std::span<const float> x, std::span<const floa
     ops_.axpby(1, d, momentum_, velocity_);  // v ← μ v + γ r (g + λ x)
     ops_.copy(velocity_, d);
   }
+  return {};
 }
 
 void Lars::save(ByteBuffer& out) const {

@@ -31,8 +31,8 @@ class Lars final : public StepRule {
 
   std::string_view name() const override { return "lars"; }
   void resize(const ParameterLayout& layout) override;
-  void direction(Round round, std::span<const float> x, std::span<const float> gradient,
-                 std::span<float> d) override;
+  Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                   std::span<float> d) override;
   void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;

@@ -112,7 +112,7 @@ TEST_CASE("before the freeze it is Adam on the mean gradient, summed in rank ord
           }
           mean[k] *= 1.0F / static_cast<float>(nodes);
         }
-        rule->direction(t, x, mean, d);
+        REQUIRE(rule->direction(t, x, mean, d).ok());
         for (std::size_t k = 0; k < dimension; ++k) {
           x[k] -= d[k];
         }

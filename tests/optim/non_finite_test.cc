@@ -121,6 +121,27 @@ TEST_CASE("an update that overflows is noticed before it is sent or kept") {
   }
 }
 
+TEST_CASE("a second moment that overflows is noticed, which would make all later steps zero") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    Cluster cluster({.algorithm = std::string(info.name),
+                     .nodes = 4,
+                     .dimension = 8,
+                     .step = {.rule = "adam", .learning_rate = 0.01},
+                     .freeze_step = 8});
+    const auto steep = [](Rank, Round round, std::span<const float>, std::span<float> g) {
+      std::fill(g.begin(), g.end(), round == 3 ? 1e25F : 0.1F);
+    };
+    const Status status = cluster.driver.run(8, steep);
+    CAPTURE(status.message());
+    CHECK(status.fault() == Fault::non_finite);
+    CHECK(status.message().find("node 0, round 3: the second moment overflows in ") == 0);
+    for (const auto& model : cluster.x) {
+      CHECK(finite(model));
+    }
+  }
+}
+
 TEST_CASE("a sum of gradients that overflows is noticed by all-reduce") {
   Cluster cluster({.algorithm = "allreduce", .nodes = 3, .dimension = 5});
   const auto huge = [](Rank, Round, std::span<const float>, std::span<float> g) {
