@@ -28,6 +28,12 @@ Parts split(std::span<const std::byte> payload) {
   return parts;
 }
 
+/// The first or the second encoding of a payload.
+template <std::size_t part>
+std::span<const std::byte> encoding(std::span<const std::byte> payload) {
+  return split(payload).encodings[part];
+}
+
 }  // namespace
 
 Beer::Beer(AlgorithmSetup setup)
@@ -113,41 +119,25 @@ Status Beer::frame_arrived(Rank from, std::span<const std::byte> frame) {
   return {};
 }
 
-Status Beer::pull_change(std::size_t part, std::span<float> change) {
-  node_.ops().fill(0, change);
-  const auto own = split(mail_.sent()).encodings[part];
-  if (Status status = node_.decode_own(own, node_.self_weight() - 1, change); !status) {
-    return status;
-  }
-  for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
-    const auto encoding = split(mail_.payload(edge)).encodings[part];
-    const Status decoded =
-        node_.compressor().decode_add(encoding, mail_.from()[edge].weight, change);
-    if (!decoded) {
-      return mail_.refuse(edge, decoded);
-    }
-  }
-  return {};
-}
-
 Result<bool> Beer::exchange_done(Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }
-  if (Status status = pull_change(0, tracked_); !status) {
+  // Nothing is kept before all payloads are known to be right.
+  if (Status status = PublicCopy::sum_changes(node_, mail_, tracked_, encoding<0>); !status) {
     return status;
   }
-  if (Status status = pull_change(1, next_); !status) {
+  if (Status status = PublicCopy::sum_changes(node_, mail_, next_, encoding<1>); !status) {
     return status;
   }
   mail_.close();
-  const auto own = split(mail_.sent());
   node_.ops().axpy(1, tracked_, gradient_.pull);
   node_.ops().axpy(1, next_, model_.pull);
-  if (Status status = node_.decode_own(own.encodings[0], 1, gradient_.copy); !status) {
+  const auto own = mail_.sent();
+  if (Status status = node_.decode_own(encoding<0>(own), 1, gradient_.copy); !status) {
     return status;
   }
-  if (Status status = node_.decode_own(own.encodings[1], 1, model_.copy); !status) {
+  if (Status status = node_.decode_own(encoding<1>(own), 1, model_.copy); !status) {
     return status;
   }
   return false;
@@ -159,29 +149,22 @@ AlgorithmCounters Beer::counters() const {
 
 void Beer::save(ByteBuffer& out) const {
   node_.save(out);
-  for (const auto* vector :
-       {&model_.copy, &model_.pull, &gradient_.copy, &gradient_.pull, &shift_}) {
-    write_floats(*vector, out);
-  }
+  model_.save(out);
+  gradient_.save(out);
+  write_floats(shift_, out);
 }
 
 Status Beer::load(ByteReader& in) {
   if (Status status = node_.load(in); !status) {
     return status;
   }
-  struct Part {
-    std::string_view name;
-    std::vector<float>& vector;
-  };
-  for (const Part& part :
-       {Part{"public model", model_.copy}, Part{"pull on the model", model_.pull},
-        Part{"public gradient", gradient_.copy}, Part{"pull on the gradient", gradient_.pull},
-        Part{"shift", shift_}}) {
-    if (Status status = read_floats(in, part.name, part.vector); !status) {
-      return status;
-    }
+  if (Status status = model_.load(in, "model"); !status) {
+    return status;
   }
-  return {};
+  if (Status status = gradient_.load(in, "gradient"); !status) {
+    return status;
+  }
+  return read_floats(in, "shift", shift_);
 }
 
 }  // namespace sotto

@@ -33,6 +33,7 @@
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/local_node.h>
 
 namespace sotto {
@@ -63,21 +64,11 @@ class Beer final : public Algorithm {
   std::span<const float> shift() const { return shift_; }
 
  private:
-  /// A public copy and the pull of its neighbours' copies on it.
-  struct Public {
-    explicit Public(std::size_t dimension) : copy(dimension), pull(dimension) {}
-    std::vector<float> copy;
-    std::vector<float> pull;
-  };
-
-  /// change ← Σ_j (W_ij − 1[i = j]) q_j over the encodings number `part` of all payloads.
-  Status pull_change(std::size_t part, std::span<float> change);
-
   LocalNode node_;
   Mailbox mail_;
   float eta_;
-  Public model_;                // h_i, p_i
-  Public gradient_;             // g_i, r_i
+  PublicCopy model_;            // h_i, p_i
+  PublicCopy gradient_;         // g_i, r_i
   std::vector<float> shift_;    // s_i
   std::vector<float> tracked_;  // v_i, then what is encoded, then the change of r_i
   std::vector<float> next_;     // the next x_i, then the change of p_i

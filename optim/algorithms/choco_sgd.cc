@@ -15,11 +15,10 @@ ChocoSgd::ChocoSgd(AlgorithmSetup setup)
                           node_.compressor().max_bytes(node_.dimension()))),
       eta_(node_.consensus_stepsize()),
       public_(node_.dimension()),
-      pull_(node_.dimension()),
       half_(node_.dimension()),
       scratch_(node_.dimension()) {
   if (node_.topology().time_varying()) {
-    copies_.emplace(node_, mail_, public_, /*lead=*/0);
+    copies_.emplace(node_, mail_, public_.copy, /*lead=*/0);
   }
 }
 
@@ -42,23 +41,23 @@ Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, 
   ops.subtract(node_.x(), half_, half_);
 
   // 2. send q_i = C(x_i^½ − x̂_i)
-  ops.subtract(half_, public_, scratch_);
+  ops.subtract(half_, public_.copy, scratch_);
   if (Status status = node_.require_finite(scratch_, "difference to the public copy"); !status) {
     return status;
   }
   Update update;
   if (copies_) {
-    update = copies_->encode(public_, scratch_);
+    update = copies_->encode(public_.copy, scratch_);
   } else {
     update.encoding = node_.encode(scratch_, mail_.outgoing());
   }
 
   // 3. x̂_i ← x̂_i + q_i
-  if (Status status = node_.decode_own(update.encoding, 1, public_); !status) {
+  if (Status status = node_.decode_own(update.encoding, 1, public_.copy); !status) {
     return status;
   }
   if (copies_) {
-    copies_->post(update, public_, out);
+    copies_->post(update, public_.copy, out);
   } else {
     mail_.post(graph_plan(node_), update.encoding.size(), out);
   }
@@ -85,12 +84,16 @@ Result<bool> ChocoSgd::exchange_done(Exchange& /*out*/) {
   }
   if (copies_) {
     sum_pull();
-  } else if (Status status = advance_pull(); !status) {
-    return status;
+  } else {
+    // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
+    if (Status status = PublicCopy::sum_changes(node_, mail_, scratch_); !status) {
+      return status;
+    }
+    node_.ops().axpy(1, scratch_, public_.pull);
   }
 
   // 4. x_i ← x_i^½ + η p_i
-  node_.ops().axpy(eta_, pull_, half_);
+  node_.ops().axpy(eta_, public_.pull, half_);
   mail_.close();
   if (Status status = node_.require_finite(half_, "updated model"); !status) {
     return status;
@@ -100,25 +103,12 @@ Result<bool> ChocoSgd::exchange_done(Exchange& /*out*/) {
   return false;
 }
 
-Status ChocoSgd::advance_pull() {
-  const Ops& ops = node_.ops();
-  ops.fill(0, scratch_);
-  if (Status status = node_.decode_own(mail_.sent(), node_.self_weight() - 1, scratch_); !status) {
-    return status;
-  }
-  if (Status status = decode_neighbours(node_, mail_, scratch_); !status) {
-    return status;
-  }
-  ops.axpy(1, scratch_, pull_);
-  return {};
-}
-
 void ChocoSgd::sum_pull() {
   const Ops& ops = node_.ops();
-  ops.fill(0, pull_);
+  ops.fill(0, public_.pull);
   for (const Replica& copy : copies()) {
-    ops.subtract(ReplicaExchange::value(copy, public_), public_, scratch_);
-    ops.axpy(copy.weight, scratch_, pull_);
+    ops.subtract(ReplicaExchange::value(copy, public_.copy), public_.copy, scratch_);
+    ops.axpy(copy.weight, scratch_, public_.pull);
   }
 }
 
@@ -130,11 +120,11 @@ AlgorithmCounters ChocoSgd::counters() const {
 
 void ChocoSgd::save(ByteBuffer& out) const {
   node_.save(out);
-  write_floats(public_, out);
   if (copies_) {
+    write_floats(public_.copy, out);
     copies_->save(out);
   } else {
-    write_floats(pull_, out);
+    public_.save(out);
   }
 }
 
@@ -142,10 +132,13 @@ Status ChocoSgd::load(ByteReader& in) {
   if (Status status = node_.load(in); !status) {
     return status;
   }
-  if (Status status = read_floats(in, "public copy", public_); !status) {
+  if (!copies_) {
+    return public_.load(in, "model");
+  }
+  if (Status status = read_floats(in, "public model", public_.copy); !status) {
     return status;
   }
-  return copies_ ? copies_->load(in) : read_floats(in, "pull", pull_);
+  return copies_->load(in);
 }
 
 }  // namespace sotto

@@ -37,6 +37,7 @@
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/exchange/replica_exchange.h>
 #include <sotto/optim/local_node.h>
 
@@ -65,16 +66,14 @@ class ChocoSgd final : public Algorithm {
   Status load(ByteReader& in) override;
 
   /// x̂_i and p_i
-  std::span<const float> public_copy() const { return public_; }
-  std::span<const float> pull() const { return pull_; }
+  std::span<const float> public_copy() const { return public_.copy; }
+  std::span<const float> pull() const { return public_.pull; }
   /// x̂_j of every neighbour of the round before, in rank order, where the graph changes.
   std::span<const Replica> copies() const {
     return copies_ ? copies_->held() : std::span<const Replica>{};
   }
 
  private:
-  /// p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j, from the exchange under way.
-  Status advance_pull();
   /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
   void sum_pull();
 
@@ -82,8 +81,7 @@ class ChocoSgd final : public Algorithm {
   Mailbox mail_;
   std::optional<ReplicaExchange> copies_;  // of a graph that changes
   float eta_;
-  std::vector<float> public_;   // x̂_i
-  std::vector<float> pull_;     // p_i = Σ_j W_ij (x̂_j − x̂_i)
+  PublicCopy public_;           // x̂_i, p_i
   std::vector<float> half_;     // x_i^½
   std::vector<float> scratch_;  // x_i^½ − x̂_i, then the change of p_i
 };

@@ -4,9 +4,7 @@
 #include <utility>
 
 #include <sotto/compress/none.h>
-#include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/mute.h>
-#include <sotto/optim/state_io.h>
 #include <sotto/topology/analysis.h>
 
 namespace sotto {
@@ -55,7 +53,6 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       freeze_step_(node_.freeze_step().value_or(0)),
       agreement_(spreading_time(node_.topology())),
       public_(node_.dimension()),
-      pull_(node_.dimension()),
       half_(node_.dimension()),
       scratch_(node_.dimension()),
       scratch2_(node_.dimension()) {}
@@ -183,8 +180,8 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
       return status;
     }
     // The models just exchanged are where the public copies start.
-    ops.copy(node_.x(), public_);
-    ops.subtract(scratch_, node_.x(), pull_);
+    ops.copy(node_.x(), public_.copy);
+    ops.subtract(scratch_, node_.x(), public_.pull);
     ops.copy(half_, node_.x());
     node_.finish_round();
     return {};
@@ -195,12 +192,12 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
     return status;
   }
   // send q_i = C(x_i^½ − x̂_i); x̂_i ← x̂_i + q_i
-  ops.subtract(half_, public_, scratch_);
+  ops.subtract(half_, public_.copy, scratch_);
   if (Status status = node_.require_finite(scratch_, "difference to the public copy"); !status) {
     return status;
   }
   const auto payload = node_.encode(scratch_, mail_.outgoing());
-  if (Status status = node_.decode_own(payload, 1, public_); !status) {
+  if (Status status = node_.decode_own(payload, 1, public_.copy); !status) {
     return status;
   }
   mail_.post(plan(), payload.size(), out);
@@ -211,16 +208,12 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
 Status GossipAdam::squeeze() {
   const Ops& ops = node_.ops();
   // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
-  ops.fill(0, scratch_);
-  if (Status status = node_.decode_own(mail_.sent(), node_.self_weight() - 1, scratch_); !status) {
+  if (Status status = PublicCopy::sum_changes(node_, mail_, scratch_); !status) {
     return status;
   }
-  if (Status status = decode_neighbours(node_, mail_, scratch_); !status) {
-    return status;
-  }
-  ops.axpy(1, scratch_, pull_);
+  ops.axpy(1, scratch_, public_.pull);
   // x_i ← x_i^½ + η p_i
-  ops.axpy(eta_, pull_, half_);
+  ops.axpy(eta_, public_.pull, half_);
   mail_.close();
   if (Status status = node_.require_finite(half_, "updated model"); !status) {
     return status;
@@ -237,8 +230,7 @@ AlgorithmCounters GossipAdam::counters() const {
 void GossipAdam::save(ByteBuffer& out) const {
   node_.save(out);
   out.write(freeze_step_);
-  write_floats(public_, out);
-  write_floats(pull_, out);
+  public_.save(out);
 }
 
 Status GossipAdam::load(ByteReader& in) {
@@ -249,10 +241,7 @@ Status GossipAdam::load(ByteReader& in) {
   if (in.failed() || freeze_step != freeze_step_) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
-  if (Status status = read_floats(in, "public copy", public_); !status) {
-    return status;
-  }
-  return read_floats(in, "pull", pull_);
+  return public_.load(in, "model");
 }
 
 }  // namespace sotto

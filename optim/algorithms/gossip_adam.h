@@ -41,6 +41,7 @@
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/adam.h>
 
@@ -97,8 +98,7 @@ class GossipAdam final : public Algorithm {
   float eta_;
   Round freeze_step_;            // T_w
   Round agreement_;              // D
-  std::vector<float> public_;    // x̂_i
-  std::vector<float> pull_;      // p_i
+  PublicCopy public_;            // x̂_i, p_i
   std::vector<float> half_;      // x_i^½; the next x
   std::vector<float> scratch_;   // the mixed model
   std::vector<float> scratch2_;  // the mixed variance

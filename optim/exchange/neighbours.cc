@@ -46,10 +46,11 @@ ExchangePlan graph_plan(const LocalNode& node) {
           .elements_in = node.dimension()};
 }
 
-Status decode_neighbours(const LocalNode& node, Mailbox& mail, std::span<float> y) {
+Status decode_neighbours(const LocalNode& node, Mailbox& mail, std::span<float> y,
+                         EncodingIn encoding_in) {
   for (std::size_t edge = 0; edge < mail.from().size(); ++edge) {
     const Status decoded =
-        node.compressor().decode_add(mail.payload(edge), mail.from()[edge].weight, y);
+        node.compressor().decode_add(encoding_in(mail.payload(edge)), mail.from()[edge].weight, y);
     if (!decoded) {
       return mail.refuse(edge, decoded);
     }

@@ -28,9 +28,16 @@ Peers graph_peers(const LocalNode& node, const Mailbox& mail);
 /// One frame of the whole model along every edge of the round's graph.
 ExchangePlan graph_plan(const LocalNode& node);
 
+/// Where in a payload an encoding stands.
+using EncodingIn = std::span<const std::byte> (*)(std::span<const std::byte> payload);
+inline std::span<const std::byte> whole_payload(std::span<const std::byte> payload) {
+  return payload;
+}
+
 /// y ← y + Σ_{j≠i} W_ij C_j over the frames of the exchange under way, in rank order. When a
 /// payload is refused, y is spoilt and must be thrown away; the exchange stays open for a right
 /// one.
-Status decode_neighbours(const LocalNode& node, Mailbox& mail, std::span<float> y);
+Status decode_neighbours(const LocalNode& node, Mailbox& mail, std::span<float> y,
+                         EncodingIn encoding_in = whole_payload);
 
 }  // namespace sotto

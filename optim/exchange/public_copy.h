@@ -1,0 +1,43 @@
+// What all neighbours hold of a node's vector, and how theirs pull at it: the state of compressed
+// gossip on a graph that stays, in CHOCO-SGD, BEER and decentralized 1-bit Adam.
+//
+// Source: Koloskova et al., "Decentralized stochastic optimization and gossip algorithms with
+// compressed communication", ICML 2019, arXiv:1902.00340. All holders change the public copy by
+// what its owner sends, x̂_i ← x̂_i + q_i. Of all copies a node keeps its own and the pull
+// p_i = Σ_j W_ij (x̂_j − x̂_i) only; choco_sgd.h says why not Σ_j W_ij x̂_j.
+//
+// A building block of the algorithms, not for users. One thread at a time. Memory: 2 floats a
+// parameter; allocates only in the constructor.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+struct PublicCopy {
+  /// 0, as is what pulls at it.
+  explicit PublicCopy(std::size_t dimension) : copy(dimension), pull(dimension) {}
+
+  /// change ← Σ_j (W_ij − 1[i = j]) q_j, over the frames of the exchange under way and the one
+  /// sent: what p_i gains, since rows of W sum to 1. Faults as decode_neighbours.
+  static Status sum_changes(const LocalNode& node, Mailbox& mail, std::span<float> change,
+                            EncodingIn encoding_in = whole_payload);
+
+  void save(ByteBuffer& out) const;
+  /// `what` the copy is of, for the messages of faults.
+  Status load(ByteReader& in, std::string_view what);
+
+  std::vector<float> copy;  ///< x̂_i
+  std::vector<float> pull;  ///< p_i
+};
+
+}  // namespace sotto
