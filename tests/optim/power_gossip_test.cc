@@ -87,6 +87,11 @@ void no_gradient(Rank, Round, std::span<const float>, std::span<float> g) {
 
 using Matrix = std::vector<std::vector<double>>;  // rows
 
+struct Method {
+  int rank = 1;
+  int steps = 1;
+};
+
 /// The paper's algorithm for one matrix, in double precision and with nothing clever: models of
 /// rows × columns, K columns, `steps` steps a round.
 class Script {
@@ -211,12 +216,12 @@ TEST_CASE("PowerGossip is the paper's algorithm, taken down in double precision"
   ParameterLayout layout;
   append_block(layout, "w", {kRows, kColumns});
   for (const std::string graph : {"ring", "star", "matching:3"}) {
-    for (const auto& [rank, steps] : {std::pair(1, 1), std::pair(1, 3), std::pair(2, 2)}) {
+    for (const Method& method : {Method{1, 1}, Method{1, 3}, Method{2, 2}}) {
       CAPTURE(graph);
-      CAPTURE(rank);
-      CAPTURE(steps);
-      auto options =
-          options_for(6, "lowrank:" + std::to_string(rank) + ",steps=" + std::to_string(steps));
+      CAPTURE(method.rank);
+      CAPTURE(method.steps);
+      auto options = options_for(
+          6, "lowrank:" + std::to_string(method.rank) + ",steps=" + std::to_string(method.steps));
       options.topology = graph;
       options.step.learning_rate = kRate;
       Network run(options, layout, /*alike=*/true);
@@ -224,8 +229,8 @@ TEST_CASE("PowerGossip is the paper's algorithm, taken down in double precision"
       for (std::size_t e = 0; e < run.x[0].size(); ++e) {
         start[e / kColumns][e % kColumns] = static_cast<double>(run.x[0][e]);
       }
-      Script script(start, cluster_topology(options), options.seed, static_cast<std::size_t>(rank),
-                    steps);
+      Script script(start, cluster_topology(options), options.seed,
+                    static_cast<std::size_t>(method.rank), method.steps);
       // Each node pulls towards a matrix of its own.
       const auto target = [](std::size_t node, std::size_t e) {
         return std::sin(static_cast<double>(1 + e * (node + 1)));

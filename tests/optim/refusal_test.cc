@@ -57,13 +57,16 @@ TEST_CASE("an unknown algorithm is refused with the list of those there are") {
 }
 
 TEST_CASE("rings of more nodes than a round's phases can be numbered for are refused") {
-  for (const auto& [algorithm, most] :
-       {std::pair("allreduce", 32769U), std::pair("powersgd", 16385U)}) {
-    CAPTURE(algorithm);
-    ClusterOptions options{.algorithm = algorithm, .nodes = most, .dimension = 8};
+  struct Case {
+    std::string algorithm;
+    std::size_t most;
+  };
+  for (const Case& ring : {Case{"allreduce", 32769}, Case{"powersgd", 16385}}) {
+    CAPTURE(ring.algorithm);
+    ClusterOptions options{.algorithm = ring.algorithm, .nodes = ring.most, .dimension = 8};
     CHECK(refusal(options, nullptr).empty());
-    options.nodes = most + 1;
-    CHECK(mentions(refusal(options, nullptr), {"nodes: '", "in 16 bits", std::to_string(most),
+    options.nodes = ring.most + 1;
+    CHECK(mentions(refusal(options, nullptr), {"nodes: '", "in 16 bits", std::to_string(ring.most),
                                                "use an algorithm on a graph"}));
   }
 }
