@@ -1,0 +1,103 @@
+// The queue of future events, in the order of (time, sequence of insertion).
+//
+// Virtual time never goes back, so a radix heap serves (Ahuja, Mehlhorn, Orlin and Tarjan 1990):
+// bucket k holds the events whose time first differs from the last one taken in bit k − 1. Events
+// of one time always share a bucket and keep their order there, so that no sequence number is
+// stored. An event moves at most once a bit, in practice a few times, along contiguous memory.
+//
+// One thread at a time. Owns copies of its events.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <sotto/base/check.h>
+#include <sotto/sim/time.h>
+
+namespace sotto {
+
+/// What happens, and to whom: the meaning of the fields is that of the `kind`'s owner.
+struct Event {
+  SimTime time = 0;
+  std::uint32_t subject = 0;
+  std::uint32_t version = 0;  ///< an event whose subject has moved on is ignored
+  std::uint32_t kind = 0;
+};
+
+class EventQueue {
+ public:
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  /// The time of the last event taken: the present.
+  SimTime now() const { return static_cast<SimTime>(last_); }
+
+  /// Requires event.time ≥ now().
+  void push(const Event& event) {
+    check(event.time >= now(), "no event is put into the past");
+    buckets_[bucket_of(event.time)].push_back(event);
+    ++size_;
+  }
+
+  /// The time of the next event; kNever when there is none.
+  SimTime next_time() {
+    if (size_ == 0) {
+      return kNever;
+    }
+    if (head_ < buckets_[0].size()) {
+      return now();
+    }
+    return earliest(buckets_[first_filled()]);
+  }
+
+  /// Takes the next event, whose time becomes the present. Requires !empty().
+  Event pop() {
+    check(size_ > 0, "an event is due");
+    if (head_ == buckets_[0].size()) {
+      refill();
+    }
+    --size_;
+    return buckets_[0][head_++];
+  }
+
+ private:
+  using Bucket = std::vector<Event>;
+
+  std::size_t bucket_of(SimTime time) const {
+    return static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(time) ^ last_));
+  }
+  std::size_t first_filled() const {
+    std::size_t k = 1;
+    while (buckets_[k].empty()) {
+      ++k;
+    }
+    return k;
+  }
+  static SimTime earliest(const Bucket& bucket) {
+    SimTime least = kNever;
+    for (const Event& event : bucket) {
+      least = event.time < least ? event.time : least;
+    }
+    return least;
+  }
+  /// Moves the present to the next event, and spreads its bucket over the lower ones.
+  void refill() {
+    buckets_[0].clear();
+    head_ = 0;
+    Bucket& bucket = buckets_[first_filled()];
+    last_ = static_cast<std::uint64_t>(earliest(bucket));
+    for (const Event& event : bucket) {
+      buckets_[bucket_of(event.time)].push_back(event);
+    }
+    bucket.clear();
+  }
+
+  std::array<Bucket, 65> buckets_;
+  std::size_t head_ = 0;  ///< of bucket 0: what stands before was taken
+  std::size_t size_ = 0;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace sotto

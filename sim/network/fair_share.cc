@@ -1,0 +1,334 @@
+#include <sotto/sim/network/fair_share.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <sotto/base/check.h>
+
+namespace sotto {
+namespace {
+
+/// Levels and loads that differ by less, relatively, count as equal.
+constexpr double kTolerance = 1e-10;
+/// A rate that changes by less, relatively, is left as it is.
+constexpr double kNegligible = 1e-13;
+/// A region that had to grow so often becomes the whole connected component.
+constexpr int kGrowths = 8;
+
+}  // namespace
+
+FairShare::FairShare(std::span<const double> capacities) : links_(capacities.size()) {
+  for (std::size_t i = 0; i < capacities.size(); ++i) {
+    links_[i].capacity = capacities[i];
+  }
+}
+
+FlowId FairShare::add_flow(std::span<const Crossing> crossings, double weight, double bound) {
+  const auto id = static_cast<FlowId>(flows_.size());
+  flows_.push_back({.begin = static_cast<std::uint32_t>(places_.size()),
+                    .count = static_cast<std::uint32_t>(crossings.size())});
+  for (const Crossing& crossing : crossings) {
+    places_.push_back({.link = crossing.link, .flow = id, .usage = crossing.usage});
+  }
+  set_share(id, weight, bound);
+  return id;
+}
+
+void FairShare::set_share(FlowId id, double weight, double bound) {
+  check(weight > 0 && bound >= 0, "a flow has a positive weight and no negative bound");
+  Flow& flow = flows_[id];
+  flow.weight = weight;
+  flow.bound = bound;
+  flow.level = flow.rate / weight;
+  if (flow.running) {
+    for (const Place& place : crossings(id)) {
+      soil(place.link);
+    }
+  }
+}
+
+void FairShare::start(FlowId id) {
+  Flow& flow = flows_[id];
+  check(!flow.running, "a flow starts once");
+  flow.running = true;
+  flow.rate = flow.level = 0;
+  for (std::uint32_t i = flow.begin; i < flow.begin + flow.count; ++i) {
+    auto& running = links_[places_[i].link].running;
+    places_[i].at = static_cast<std::uint32_t>(running.size());
+    running.push_back(i);
+  }
+  started_.push_back(id);
+}
+
+void FairShare::stop(FlowId id) {
+  Flow& flow = flows_[id];
+  check(flow.running, "only a running flow stops");
+  flow.running = false;
+  flow.rate = flow.level = 0;
+  for (const Place& place : crossings(id)) {
+    auto& running = links_[place.link].running;
+    running[place.at] = running.back();
+    places_[running[place.at]].at = place.at;
+    running.pop_back();
+    if (!running.empty()) {
+      soil(place.link);
+    }
+  }
+}
+
+void FairShare::set_capacity(LinkId link, double bytes_per_s) {
+  links_[link].capacity = bytes_per_s;
+  if (!links_[link].running.empty()) {
+    soil(link);
+  }
+}
+
+void FairShare::soil(LinkId id) {
+  if (!links_[id].dirty) {
+    links_[id].dirty = true;
+    dirty_links_.push_back(id);
+  }
+}
+
+std::span<const FlowId> FairShare::settle() {
+  changed_.clear();
+  for (const FlowId flow : started_) {
+    if (flows_[flow].running && !settle_alone(flow)) {
+      for (const Place& place : crossings(flow)) {
+        soil(place.link);
+      }
+    }
+  }
+  started_.clear();
+  if (dirty_links_.empty()) {
+    return changed_;
+  }
+  ++mark_;
+  region_.clear();
+  rates_before_.clear();
+  touched_.clear();
+  for (const LinkId id : dirty_links_) {
+    links_[id].dirty = false;
+    for (const std::uint32_t place : links_[id].running) {
+      join(places_[place].flow);
+    }
+  }
+  dirty_links_.clear();
+  fill();
+  for (int growths = 1; grow(); ++growths) {
+    if (growths == kGrowths) {
+      close();
+    }
+    fill();
+  }
+  for (std::size_t i = 0; i < region_.size(); ++i) {
+    const Flow& flow = flows_[region_[i]];
+    if (std::abs(flow.rate - rates_before_[i]) > kNegligible * rates_before_[i]) {
+      changed_.push_back(region_[i]);
+    }
+  }
+  return changed_;
+}
+
+bool FairShare::settle_alone(FlowId id) {
+  Flow& flow = flows_[id];
+  double rate = flow.bound;
+  LinkId bottleneck = kOwnBound;
+  for (const Place& place : crossings(id)) {
+    const Link& link = links_[place.link];
+    if (link.running.size() > 1) {
+      return false;
+    }
+    if (link.capacity < rate * place.usage) {
+      rate = link.capacity / place.usage;
+      bottleneck = place.link;
+    }
+  }
+  check(rate < kUnlimited, "a flow is limited by a link or by its own bound");
+  flow.rate = rate;
+  flow.level = rate / flow.weight;
+  flow.bottleneck = bottleneck;
+  changed_.push_back(id);
+  return true;
+}
+
+void FairShare::join(FlowId id) {
+  Flow& flow = flows_[id];
+  if (flow.mark == mark_) {
+    return;
+  }
+  flow.mark = mark_;
+  region_.push_back(id);
+  rates_before_.push_back(flow.rate);
+  for (const Place& place : crossings(id)) {
+    Link& link = links_[place.link];
+    if (link.mark != mark_) {
+      link.mark = mark_;
+      touched_.push_back(place.link);
+    }
+  }
+}
+
+void FairShare::fill() {
+  heap_.clear();
+  for (const LinkId id : touched_) {
+    Link& link = links_[id];
+    link.free = link.capacity;
+    link.demand = 0;
+    link.open = 0;
+    for (const std::uint32_t at : link.running) {
+      const Place& place = places_[at];
+      const Flow& flow = flows_[place.flow];
+      if (flow.mark == mark_) {
+        link.demand += place.usage * flow.weight;
+        ++link.open;
+      } else {
+        link.free -= place.usage * flow.rate;
+      }
+    }
+    link.free = std::max(link.free, 0.0);
+    heap_.emplace_back(link.free / link.demand, id);
+  }
+  for (const FlowId id : region_) {
+    Flow& flow = flows_[id];
+    flow.fixed = false;
+    if (flow.bound < kUnlimited) {
+      heap_.emplace_back(flow.bound / flow.weight, static_cast<std::uint32_t>(links_.size()) + id);
+    }
+  }
+  std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+  while (!heap_.empty()) {
+    const auto [level, id] = heap_.front();
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+    if (id >= links_.size()) {
+      const auto flow = static_cast<FlowId>(id - links_.size());
+      if (!flows_[flow].fixed) {
+        fix(flow, level, kOwnBound);
+      }
+      continue;
+    }
+    Link& link = links_[id];
+    if (link.open == 0) {
+      continue;
+    }
+    // As flows are fixed elsewhere, what a link can give the others rises.
+    const double current = std::max(link.free, 0.0) / link.demand;
+    if (current > level * (1 + kNegligible)) {
+      push(current, id);
+      continue;
+    }
+    for (const std::uint32_t at : link.running) {
+      const FlowId flow = places_[at].flow;
+      if (flows_[flow].mark == mark_ && !flows_[flow].fixed) {
+        fix(flow, level, id);
+      }
+    }
+  }
+}
+
+void FairShare::fix(FlowId id, double level, LinkId bottleneck) {
+  Flow& flow = flows_[id];
+  flow.fixed = true;
+  flow.level = level;
+  flow.rate = level * flow.weight;
+  flow.bottleneck = bottleneck;
+  for (const Place& place : crossings(id)) {
+    Link& link = links_[place.link];
+    link.free -= place.usage * flow.rate;
+    link.demand -= place.usage * flow.weight;
+    --link.open;
+  }
+}
+
+void FairShare::push(double level, std::uint32_t id) {
+  heap_.emplace_back(level, id);
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
+bool FairShare::grow() {
+  const std::size_t before = region_.size();
+  // Links that join on the way hold no flow of the region that was shared anew.
+  const std::size_t links = touched_.size();
+  for (std::size_t i = 0; i < links; ++i) {
+    grow_at(touched_[i]);
+  }
+  return region_.size() > before;
+}
+
+void FairShare::grow_at(LinkId id) {
+  const Link& link = links_[id];
+  double highest = 0;
+  double bottlenecked = kUnlimited;  // the lowest level of a region's flow that this link limits
+  for (const std::uint32_t at : link.running) {
+    const Flow& flow = flows_[places_[at].flow];
+    highest = std::max(highest, flow.level);
+    if (flow.mark == mark_ && flow.fixed && flow.bottleneck == id) {
+      bottlenecked = std::min(bottlenecked, flow.level);
+    }
+  }
+  const bool full = load(id) >= link.capacity * (1 - kTolerance);
+  for (const std::uint32_t at : link.running) {
+    const FlowId other = places_[at].flow;
+    const Flow& flow = flows_[other];
+    const bool broken =
+        flow.bottleneck == id && !(full && flow.level >= highest * (1 - kTolerance));
+    if (broken || flow.level * (1 - kTolerance) > bottlenecked) {
+      join(other);
+    }
+  }
+}
+
+void FairShare::close() {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    for (const std::uint32_t place : links_[touched_[i]].running) {
+      join(places_[place].flow);
+    }
+  }
+}
+
+double FairShare::load(LinkId id) const {
+  double load = 0;
+  for (const std::uint32_t place : links_[id].running) {
+    load += places_[place].usage * flows_[places_[place].flow].rate;
+  }
+  return load;
+}
+
+double FairShare::unfairness() const {
+  double worst = 0;
+  std::vector<double> highest(links_.size(), 0);
+  std::vector<double> loads(links_.size(), 0);
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    const auto id = static_cast<LinkId>(i);
+    loads[i] = load(id);
+    if (loads[i] > links_[i].capacity) {
+      worst = std::max(worst, (loads[i] - links_[i].capacity) / std::max(links_[i].capacity, 1.0));
+    }
+    for (const std::uint32_t place : links_[i].running) {
+      const Flow& flow = flows_[places_[place].flow];
+      highest[i] = std::max(highest[i], flow.rate / flow.weight);
+    }
+  }
+  for (std::size_t f = 0; f < flows_.size(); ++f) {
+    const Flow& flow = flows_[f];
+    if (!flow.running) {
+      continue;
+    }
+    // The breach of a flow is that of the best of its bottlenecks.
+    double breach =
+        flow.bound < kUnlimited ? (flow.bound - flow.rate) / std::max(flow.bound, 1.0) : kUnlimited;
+    for (const Place& place : crossings(static_cast<FlowId>(f))) {
+      const double capacity = std::max(links_[place.link].capacity, 1e-300);
+      const double spare = (links_[place.link].capacity - loads[place.link]) / capacity;
+      const double level = flow.rate / flow.weight;
+      const double envy = highest[place.link] > 0 ? 1 - level / highest[place.link] : 0;
+      breach = std::min(breach, std::max(spare, envy));
+    }
+    worst = std::max(worst, breach);
+  }
+  return worst;
+}
+
+}  // namespace sotto

@@ -1,0 +1,130 @@
+// Max–min fair sharing of links among the flows that cross them (Bertsekas and Gallager, Data
+// Networks, §6.5.2), kept up to date as flows start and stop.
+//
+// Flow f with weight w_f has the rate x_f = w_f × level_f and takes usage × x_f of each link that
+// it crosses. Rates are max–min fair if and only if each flow has a bottleneck: its own bound, or a
+// link that is full and on which no level is higher than its own. That certificate is local, and so
+// is the repair: after a change only the flows on the links that changed are shared anew, the
+// others held fast; those whose certificate breaks by it join, until all hold. Flows that share
+// nothing cost O(links that they cross).
+//
+// Rates are right to about 1e-9. One thread at a time. Owns everything; deterministic.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <sotto/sim/network/platform.h>
+
+namespace sotto {
+
+/// A flow's number, from 0.
+using FlowId = std::uint32_t;
+
+/// A link that a flow crosses, and how much of it one byte/s of the flow takes.
+struct Crossing {
+  LinkId link = 0;
+  double usage = 1;
+};
+
+class FairShare {
+ public:
+  explicit FairShare(std::span<const double> capacities);
+
+  /// Declares a flow that is not running; each link at most once. `weight` > 0; `bound` ≥ 0 bytes/s
+  /// is the most that it takes. A flow without a bound crosses at least one limited link.
+  FlowId add_flow(std::span<const Crossing> crossings, double weight = 1,
+                  double bound = kUnlimited);
+  void set_share(FlowId flow, double weight, double bound);
+
+  // Changes below hold from the next settle on.
+  void start(FlowId flow);
+  void stop(FlowId flow);
+  void set_capacity(LinkId link, double bytes_per_s);
+
+  /// Something changed since the last settle.
+  bool dirty() const { return !dirty_links_.empty() || !started_.empty(); }
+  /// Shares anew. The flows whose rates changed, those that started among them; valid until the
+  /// next call.
+  std::span<const FlowId> settle();
+
+  bool running(FlowId flow) const { return flows_[flow].running; }
+  /// Bytes/s as of the last settle; 0 when not running.
+  double rate(FlowId flow) const { return flows_[flow].rate; }
+  double capacity(LinkId link) const { return links_[link].capacity; }
+  /// Bytes/s that flow over a link now.
+  double load(LinkId link) const;
+  /// How far the rates are from max–min fair and from feasible, relative: the largest breach of any
+  /// flow's certificate or of any link's capacity. For tests.
+  double unfairness() const;
+
+ private:
+  struct Flow {
+    std::uint32_t begin = 0;  ///< of its crossings
+    std::uint32_t count = 0;
+    double weight = 1;
+    double bound = kUnlimited;
+    double rate = 0;
+    double level = 0;
+    LinkId bottleneck = 0;   ///< kOwnBound: none
+    std::uint32_t mark = 0;  ///< region_ when in the region
+    bool running = false;
+    bool fixed = false;  ///< its level of this filling is found
+  };
+  /// A crossing, and where it stands in its link's list of running flows.
+  struct Place {
+    LinkId link = 0;
+    FlowId flow = 0;
+    double usage = 1;
+    std::uint32_t at = 0;
+  };
+  struct Link {
+    double capacity = 0;
+    double free = 0;         ///< capacity left for the region's flows that are not fixed yet
+    double demand = 0;       ///< Σ usage × weight of these
+    std::uint32_t open = 0;  ///< how many these are
+    std::uint32_t mark = 0;
+    bool dirty = false;
+    std::vector<std::uint32_t> running;  ///< places
+  };
+  using Candidate = std::pair<double, std::uint32_t>;  ///< level; link, or links + flow
+  static constexpr LinkId kOwnBound = ~LinkId{0};
+
+  std::span<Place> crossings(FlowId flow) {
+    return {places_.data() + flows_[flow].begin, flows_[flow].count};
+  }
+  std::span<const Place> crossings(FlowId flow) const {
+    return {places_.data() + flows_[flow].begin, flows_[flow].count};
+  }
+  void soil(LinkId link);
+  bool settle_alone(FlowId flow);
+  void join(FlowId flow);
+  /// Progressive filling of the region, all other rates held.
+  void fill();
+  void fix(FlowId flow, double level, LinkId bottleneck);
+  void push(double level, std::uint32_t id);
+  /// Adds the flows whose certificates do not hold; false when all do.
+  bool grow();
+  void grow_at(LinkId link);
+  /// The region becomes all that is connected with it.
+  void close();
+
+  std::vector<Flow> flows_;
+  std::vector<Place> places_;
+  std::vector<Link> links_;
+  std::vector<LinkId> dirty_links_;
+  std::vector<FlowId> started_;
+  std::vector<FlowId> changed_;
+  // The repair under way.
+  std::uint32_t mark_ = 0;
+  std::vector<FlowId> region_;
+  std::vector<double> rates_before_;  ///< by place in region_
+  std::vector<LinkId> touched_;
+  std::vector<Candidate> heap_;
+};
+
+}  // namespace sotto

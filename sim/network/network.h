@@ -1,0 +1,159 @@
+// Messages over a platform in virtual time: latency, then a fluid flow at its max–min fair rate.
+//
+// A message of b bytes is delivered after its route's latency and then the time that b bytes take
+// at the rate that FairShare gives it, which changes as others come and go (the fluid model of
+// Velho et al., "On the validity of flow-level TCP network models", ACM TOMACS 23(4), 2013). The
+// messages of one connection are delivered in order and do not compete with each other, as over one
+// TCP stream.
+//
+// The owner of the event queue takes events, hands this class those of its kinds, and calls
+// settle() before the clock moves on (step() does all that). One thread at a time. Views the
+// platform only in the constructor and in connect(); both and the queue must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/network/fair_share.h>
+#include <sotto/sim/network/platform.h>
+
+namespace sotto {
+
+/// What the fluid model adds to plain max–min fairness. The defaults add nothing.
+struct NetworkModel {
+  double latency_factor = 1;
+  double bandwidth_factor = 1;
+  /// Flows share in inverse proportion to latency + Σ weight_s / bandwidth over their links, as TCP
+  /// does by round-trip time; otherwise equally.
+  bool weigh_by_latency = false;
+  double weight_s = 0;  ///< bytes
+  /// Acknowledgements: this fraction of a flow's rate is taken of each link of the way back.
+  double crosstraffic = 0;
+  /// No more than this is under way at a time: a rate of at most window / round trip.
+  double window_bytes = kUnlimited;
+  /// A connection that was idle begins with this window and doubles it each round trip (slow
+  /// start); infinite: at full rate at once. Linux: 10 segments.
+  double initial_window_bytes = kUnlimited;
+  /// MSS of Mathis et al. 1997: with loss p, a rate of at most MSS / RTT × √(3/2p).
+  double segment_bytes = 1448;
+
+  /// Raw CM02 of SimGrid: latency and bandwidth as declared, shares by round-trip time.
+  static NetworkModel cm02() { return {.weigh_by_latency = true}; }
+  /// SimGrid's default, LV08: CM02 with factors fitted to packet-level simulation.
+  static NetworkModel lv08() {
+    return {.latency_factor = 13.01,
+            .bandwidth_factor = 0.97,
+            .weigh_by_latency = true,
+            .weight_s = 20537,
+            .crosstraffic = 0.05,
+            .window_bytes = 4194304};
+  }
+};
+
+/// Seconds that slow start adds to sending `bytes` at `bytes_per_s`, from a window of `window` on.
+double slow_start_s(double bytes, double bytes_per_s, double round_trip_s, double window);
+
+using ConnectionId = std::uint32_t;
+
+/// The first message under way on a connection has arrived.
+struct Delivery {
+  ConnectionId connection = 0;
+  std::uint64_t bytes = 0;
+};
+
+class Network {
+ public:
+  /// The kinds of events that are this class's. Others are free from kKinds on.
+  enum Kind : std::uint32_t { message_begins, message_ends, link_changes, kKinds };
+
+  /// Throws Error for a model that is out of range. `seed` is that of the jitter.
+  Network(const Platform& platform, const NetworkModel& model, std::uint64_t seed,
+          EventQueue& queue);
+
+  /// A connection along the platform's route; throws Error when there is none.
+  ConnectionId connect(Rank from, Rank to);
+
+  void send(ConnectionId connection, std::uint64_t bytes);
+  /// Drops all that is under way on a connection.
+  void abort(ConnectionId connection);
+
+  /// Takes an event of kind < kKinds; a delivery when it is one.
+  std::optional<Delivery> handle(const Event& event);
+  /// Shares the links anew where something changed; before the clock moves on.
+  void settle();
+  /// Takes the next events of the queue until one is a delivery; empty when no event is left. For
+  /// queues that hold no other kinds.
+  std::optional<Delivery> step();
+
+  /// Latency of the route as it is now, without jitter.
+  SimTime latency(ConnectionId connection) const { return connections_[connection].latency; }
+  /// No link of the route is down.
+  bool passable(ConnectionId connection) const;
+  /// Messages sent and neither delivered nor aborted.
+  std::size_t under_way(ConnectionId connection) const {
+    const Connection& c = connections_[connection];
+    return c.waiting.size() - c.next + (c.busy ? 1 : 0);
+  }
+  /// Bytes of delivered messages that crossed each link.
+  std::span<const double> carried() const { return carried_; }
+  const FairShare& shares() const { return share_; }
+
+ private:
+  struct Waiting {
+    std::uint64_t bytes = 0;
+    SimTime begin = 0;  ///< its latency is over
+  };
+  struct Connection {
+    // The message under way.
+    std::uint64_t bytes = 0;
+    double remaining = 0;
+    double rate = 0;
+    SimTime since = 0;  ///< when `remaining` was true
+    std::uint32_t version = 0;
+    bool busy = false;
+    bool flowing = false;
+    bool limited = false;  ///< crosses a link or has a bound: flow and connection share a number
+    bool jittery = false;
+    SimTime latency = 0;
+    SimTime last_used = 0;
+    std::uint32_t sent = 0;
+    std::vector<Waiting> waiting;
+    std::size_t next = 0;  ///< of waiting
+    Rank from = 0;
+    Rank to = 0;
+    std::vector<LinkId> links;
+    std::vector<LinkId> back;
+  };
+  struct LinkState {
+    double bytes_per_s = 0;
+    SimTime latency = 0;
+    SimTime jitter = 0;
+    double loss = 0;
+    bool unlimited = false;  ///< and never changes
+  };
+
+  std::vector<Crossing> crossings(const Connection& connection) const;
+  void update_route(ConnectionId id);
+  SimTime way(const std::vector<LinkId>& links) const;
+  SimTime start_delay(const Connection& connection, std::uint64_t bytes) const;
+  SimTime jitter(const Connection& connection) const;
+  void begin(ConnectionId id);
+  std::optional<Delivery> end(ConnectionId id);
+  void schedule_end(ConnectionId id);
+  void change(std::uint32_t number);
+
+  const Platform& platform_;
+  NetworkModel model_;
+  std::uint64_t seed_;
+  EventQueue& queue_;
+  std::vector<LinkState> links_;
+  FairShare share_;
+  std::vector<Connection> connections_;
+  std::vector<LinkChange> changes_;
+  std::vector<double> carried_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,208 @@
+#include <sotto/sim/network/platform.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+void require_bandwidth(std::string_view name, double bytes_per_s) {
+  if (!(bytes_per_s >= 0)) {
+    refuse(fmt::format("bandwidth of link {}", name), fmt::format("{} bytes/s", bytes_per_s),
+           "it must be 0 or more");
+  }
+}
+
+void require_spec(const LinkSpec& spec) {
+  require_bandwidth(spec.name, spec.bytes_per_s);
+  if (spec.latency < 0 || spec.latency == kNever) {
+    refuse(fmt::format("latency of link {}", spec.name), fmt::format("{} ns", spec.latency),
+           "it must be 0 or more, and finite");
+  }
+  if (spec.jitter < 0 || spec.jitter > spec.latency) {
+    refuse(fmt::format("jitter of link {}", spec.name), fmt::format("{} ns", spec.jitter),
+           "it must lie between 0 and the latency");
+  }
+  if (!(spec.loss >= 0 && spec.loss < 1)) {
+    refuse(fmt::format("loss of link {}", spec.name), fmt::format("{}", spec.loss),
+           "it must lie in 0 … 1, without 1");
+  }
+}
+
+}  // namespace
+
+bool Platform::before(const Destination& destination, Rank host) { return destination.host < host; }
+
+Platform::Platform(int hosts) : hosts_(hosts) {
+  if (hosts < 1) {
+    refuse("hosts", fmt::format("{}", hosts), "there must be at least one");
+  }
+  egress_.assign(static_cast<std::size_t>(hosts), kNone);
+  ingress_.assign(static_cast<std::size_t>(hosts), kNone);
+  routes_.resize(static_cast<std::size_t>(hosts));
+}
+
+LinkId Platform::add_link(LinkSpec spec) {
+  require_spec(spec);
+  links_.push_back(std::move(spec));
+  return static_cast<LinkId>(links_.size() - 1);
+}
+
+LinkId Platform::set_egress(Rank host, LinkSpec spec) {
+  require_host(host);
+  return egress_[static_cast<std::size_t>(host)] = add_link(std::move(spec));
+}
+
+LinkId Platform::set_ingress(Rank host, LinkSpec spec) {
+  require_host(host);
+  return ingress_[static_cast<std::size_t>(host)] = add_link(std::move(spec));
+}
+
+void Platform::set_route(Rank from, Rank to, std::vector<LinkId> links) {
+  require_host(from);
+  require_host(to);
+  require_links(links);
+  auto& destinations = routes_[static_cast<std::size_t>(from)];
+  const auto at = std::lower_bound(destinations.begin(), destinations.end(), to, before);
+  if (at != destinations.end() && at->host == to) {
+    at->links = std::move(links);
+  } else {
+    destinations.insert(at, {to, std::move(links)});
+  }
+}
+
+void Platform::set_default_route(std::vector<LinkId> links) {
+  require_links(links);
+  default_ = std::move(links);
+  has_default_ = true;
+}
+
+void Platform::add_change(const LinkChange& change) {
+  require_links({&change.link, 1});
+  const LinkSpec& link = links_[change.link];
+  require_bandwidth(link.name, change.bytes_per_s);
+  if (change.at < 0 || change.latency < link.jitter || change.latency == kNever) {
+    refuse(fmt::format("change of link {}", link.name),
+           fmt::format("latency {} ns at {} ns", change.latency, change.at),
+           "the time must be 0 or more, and the latency no less than the jitter");
+  }
+  changes_.push_back(change);
+}
+
+void Platform::cut(std::span<const LinkId> links, SimTime from, SimTime until) {
+  require_links(links);
+  if (from < 0 || until <= from) {
+    refuse("cut", fmt::format("from {} ns until {} ns", from, until), "it must end after it began");
+  }
+  const auto before = changes();
+  for (const LinkId link : links) {
+    LinkChange state{.at = from,
+                     .link = link,
+                     .bytes_per_s = links_[link].bytes_per_s,
+                     .latency = links_[link].latency};
+    const auto is_within = [&](const LinkChange& change) {
+      return change.link == link && change.at >= from && change.at < until;
+    };
+    LinkChange healed = state;
+    for (const LinkChange& change : before) {
+      if (change.link == link && change.at < until) {
+        healed = change;
+      }
+      if (change.link == link && change.at <= from) {
+        state = change;
+      }
+    }
+    std::erase_if(changes_, is_within);
+    state.at = from;
+    state.bytes_per_s = 0;
+    changes_.push_back(state);
+    if (until != kNever) {
+      healed.at = until;
+      // A change that comes at the very moment of healing was added before, and is to hold.
+      changes_.insert(changes_.begin(), healed);
+    }
+  }
+}
+
+std::vector<LinkChange> Platform::changes() const {
+  auto sorted = changes_;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const LinkChange& a, const LinkChange& b) { return a.at < b.at; });
+  return sorted;
+}
+
+bool Platform::connected(Rank from, Rank to) const {
+  return from == to || has_default_ || find(from, to) != nullptr;
+}
+
+Route Platform::route(Rank from, Rank to) const {
+  require_host(from);
+  require_host(to);
+  Route route;
+  if (from == to) {
+    return route;
+  }
+  if (!connected(from, to)) {
+    refuse("route", fmt::format("host {} to host {}", from, to),
+           "the platform has no link between them");
+  }
+  const auto add = [&](LinkId id) {
+    if (id == kNone) {
+      return;
+    }
+    const LinkSpec& link = links_[id];
+    const bool changes = std::any_of(changes_.begin(), changes_.end(),
+                                     [id](const LinkChange& change) { return change.link == id; });
+    if (changes || link.bytes_per_s < kUnlimited || link.latency > 0 || link.loss > 0) {
+      route.links.push_back(id);
+    }
+  };
+  const Destination* own = find(from, to);
+  add(egress_[static_cast<std::size_t>(from)]);
+  for (const LinkId id : own != nullptr ? own->links : default_) {
+    add(id);
+  }
+  add(ingress_[static_cast<std::size_t>(to)]);
+  return route;
+}
+
+void Platform::require_host(Rank host) const {
+  if (host < 0 || host >= hosts_) {
+    refuse("host", fmt::format("{}", host), fmt::format("hosts are 0 … {}", hosts_ - 1));
+  }
+}
+
+void Platform::require_links(std::span<const LinkId> links) const {
+  for (const LinkId id : links) {
+    if (id >= links_.size()) {
+      refuse("link", fmt::format("{}", id), fmt::format("there are {}", links_.size()));
+    }
+  }
+}
+
+const Platform::Destination* Platform::find(Rank from, Rank to) const {
+  const auto& destinations = routes_[static_cast<std::size_t>(from)];
+  const auto at = std::lower_bound(destinations.begin(), destinations.end(), to, before);
+  return at != destinations.end() && at->host == to ? &*at : nullptr;
+}
+
+Platform make_star(int hosts, double bytes_per_s, SimTime latency) {
+  Platform platform(hosts);
+  platform.set_default_route({});
+  for (Rank host = 0; host < hosts; ++host) {
+    platform.set_egress(
+        host,
+        {.name = fmt::format("{}.out", host), .bytes_per_s = bytes_per_s, .latency = latency / 2});
+    platform.set_ingress(host, {.name = fmt::format("{}.in", host),
+                                .bytes_per_s = bytes_per_s,
+                                .latency = latency - latency / 2});
+  }
+  return platform;
+}
+
+}  // namespace sotto

@@ -1,0 +1,108 @@
+// The platform of a simulation: hosts, directed links, and the route from each host to each other.
+//
+// Units: bytes/s, nanoseconds, fractions. A platform says what is there at time 0 and how it
+// changes; it holds no state of a run, so that one platform serves many. Mistakes throw Error when
+// they are made.
+//
+// Thread safety: const use from any thread. Ownership: plain values.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/time.h>
+
+namespace sotto {
+
+/// A link's number in its platform, from 0.
+using LinkId = std::uint32_t;
+
+inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+/// One direction of a cable, or a host's way in or out. All messages that cross it share its
+/// bandwidth.
+struct LinkSpec {
+  std::string name = {};            ///< for reports
+  double bytes_per_s = kUnlimited;  ///< 0: nothing passes
+  SimTime latency = 0;
+  /// The latency of each message is drawn uniformly from latency ± jitter, as netem does.
+  SimTime jitter = 0;
+  /// Packets lost, in 0 … 1: TCP keeps the throughput that Mathis et al. 1997 give (network.h).
+  double loss = 0;
+};
+
+/// From `at` on, a link has this bandwidth and latency.
+struct LinkChange {
+  SimTime at = 0;
+  LinkId link = 0;
+  double bytes_per_s = 0;
+  SimTime latency = 0;
+};
+
+/// What a message from one host to another crosses.
+struct Route {
+  std::vector<LinkId> links;
+};
+
+class Platform {
+ public:
+  /// `hosts` hosts without links, numbered as ranks. Until default_route or a route is set, no host
+  /// reaches another.
+  explicit Platform(int hosts);
+
+  LinkId add_link(LinkSpec spec);
+  /// Links that all messages from, or to, `host` cross, in front of and behind those of the route.
+  LinkId set_egress(Rank host, LinkSpec spec);
+  LinkId set_ingress(Rank host, LinkSpec spec);
+  /// What messages from `from` to `to` cross between the egress of one and the ingress of the
+  /// other. A link may stand in routes of both directions: it is then half duplex.
+  void set_route(Rank from, Rank to, std::vector<LinkId> links);
+  /// The same for all pairs without a route of their own: empty for a perfect switch, the links of
+  /// a backbone for a shared one.
+  void set_default_route(std::vector<LinkId> links);
+
+  /// Changes may be added in any order; of two at one time the later added holds.
+  void add_change(const LinkChange& change);
+  /// Nothing passes `links` from `from` until `until` (a partition that heals); kNever: for good.
+  /// What the links were given before, they have again afterwards.
+  void cut(std::span<const LinkId> links, SimTime from, SimTime until);
+
+  int hosts() const { return hosts_; }
+  std::span<const LinkSpec> links() const { return links_; }
+  /// Sorted by time.
+  std::vector<LinkChange> changes() const;
+  bool connected(Rank from, Rank to) const;
+  /// Egress, route and ingress, without links that are unlimited in bandwidth and add neither
+  /// latency, jitter nor loss. Throws Error when there is no way.
+  Route route(Rank from, Rank to) const;
+
+ private:
+  struct Destination {
+    Rank host = 0;
+    std::vector<LinkId> links;
+  };
+  static constexpr LinkId kNone = ~LinkId{0};
+
+  static bool before(const Destination& destination, Rank host);
+  void require_host(Rank host) const;
+  void require_links(std::span<const LinkId> links) const;
+  const Destination* find(Rank from, Rank to) const;
+
+  int hosts_ = 0;
+  std::vector<LinkSpec> links_;
+  std::vector<LinkId> egress_;
+  std::vector<LinkId> ingress_;
+  std::vector<std::vector<Destination>> routes_;  ///< by sender; sorted by host
+  bool has_default_ = false;
+  std::vector<LinkId> default_;
+  std::vector<LinkChange> changes_;
+};
+
+/// `hosts` hosts at a switch, each with this bandwidth out and in, and `latency` from host to host.
+Platform make_star(int hosts, double bytes_per_s, SimTime latency);
+
+}  // namespace sotto

@@ -1,0 +1,167 @@
+// Drives the algorithm objects of a whole job through virtual time: the very objects that run over
+// a real network, on a declared platform instead.
+//
+// A node alternates between gradient and exchange exactly as trainers/driver.h does, with its
+// overlap; frames travel as messages of network/network.h. Events have one order, (time, sequence),
+// and gradients are a function of (node, round, model), so that neither results nor trace depend on
+// the number of worker threads.
+//
+// Real gradients: give `gradient`. Timing only: leave it out, and give light stand-ins for the
+// algorithms (rehearsal.h).
+//
+// Mistakes throw Error from the constructor; whatever happens to the simulated nodes is in the
+// result. Thread safety: one caller's thread; `gradient` is called from several at once, for
+// different nodes. Ownership: owns the algorithms; parameters and platform are the caller's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/status.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/sim/compute_time.h>
+#include <sotto/sim/lockstep.h>
+#include <sotto/sim/network/network.h>
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/time.h>
+
+namespace sotto {
+
+/// What encoding and decoding cost a node; all 0: nothing.
+struct CodecCost {
+  double encode_s_per_byte = 0;     ///< of each different frame of an exchange
+  double decode_s_per_byte = 0;     ///< of each frame that comes in
+  double seconds_per_exchange = 0;  ///< paid once when it is posted
+};
+
+/// Something that happens to a node. Partitions are cuts of links (platform.h).
+struct NodeEvent {
+  enum class Kind {
+    crash,    ///< its process dies: what it sent and was not delivered is lost, and its peers learn
+              ///< of it one latency later
+    vanish,   ///< the same, but nobody is told: the peers' deadlines must find out
+    leave,    ///< ends in good order after the round under way
+    suspend,  ///< stands still, as a laptop that is closed; what arrives waits
+    resume,   ///< goes on where it stood
+  };
+  SimTime at = 0;
+  Rank node = 0;
+  Kind kind = Kind::crash;
+};
+
+/// One node's pace.
+struct NodeSpec {
+  ComputeTime compute = {};
+  CodecCost codec = {};
+  SimTime start = 0;  ///< it joins then; its peers wait for it, until their deadline
+};
+
+struct SimulatorOptions {
+  Round rounds = 0;
+  NetworkModel network = {};
+  /// One for each node, or one for all.
+  std::vector<NodeSpec> nodes = {NodeSpec{}};
+  std::vector<NodeEvent> events = {};
+  /// Exchanges hide behind gradients where the algorithm allows it.
+  bool overlap = true;
+  /// A node that waits, and hears nothing for so long, ends with Fault::deadline.
+  SimTime timeout = 60'000'000'000;
+  /// A frame no larger than this is handed over at once, unless two of its kind are under way to
+  /// that peer; a larger one when it is delivered. The socket's buffer.
+  std::uint64_t send_buffer_bytes = 1U << 18U;
+  std::uint64_t seed = 0;  ///< of compute times and jitter
+  int threads = 1;         ///< that take gradients; results do not depend on it
+};
+
+/// A node's life in numbers: its time from start to end falls into compute, codec, wire and idle.
+struct NodeReport {
+  Status status;  ///< why it ended early, if it did
+  Round rounds = 0;
+  SimTime start = 0;
+  SimTime end = 0;
+  SimTime compute = 0;
+  SimTime codec = 0;
+  SimTime wire = 0;  ///< waiting while bytes from it or for it were under way
+  SimTime idle = 0;  ///< waiting for others, or suspended
+  AlgorithmCounters counters;
+};
+
+/// Frames that went from one node to another, counted as sent, headers included.
+struct EdgeReport {
+  Rank from = 0;
+  Rank to = 0;
+  std::uint64_t frames = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct LinkReport {
+  LinkId link = 0;
+  double bytes = 0;        ///< of delivered messages
+  double utilisation = 0;  ///< of what the link could have carried until the end
+};
+
+struct SimulationReport {
+  SimTime end = 0;             ///< when the last node ended
+  std::uint64_t messages = 0;  ///< delivered
+  std::uint64_t events = 0;
+  std::string trace_sha256;
+  std::vector<NodeReport> nodes;
+  std::vector<EdgeReport> edges;  ///< sorted by (from, to)
+  std::vector<LinkReport> links;
+  /// Largest lead, in rounds, of a sender over the receiver of its frame.
+  Round largest_lead = 0;
+};
+
+/// One line of the trace.
+struct TraceEntry {
+  enum class Kind : std::uint32_t {
+    computed,   ///< a gradient is taken
+    sent,       ///< bytes to peer
+    delivered,  ///< bytes from peer
+    finished,   ///< a round; bytes: its number
+    ended,      ///< bytes: 1 with a fault
+  };
+  SimTime time = 0;
+  Kind kind = Kind::computed;
+  Rank node = 0;
+  Rank peer = -1;
+  std::uint64_t bytes = 0;
+};
+
+/// What a caller may watch. Called in the order of the trace from the thread of run().
+struct SimulatorHooks {
+  /// A node has finished `round`, counted from 0, and its parameters are those of the next.
+  std::function<void(Rank node, Round round, SimTime time)> round_finished;
+  /// The last node that is still there has finished `round`. Others may be further already: who
+  /// wants all models as of a round keeps them in round_finished. False ends the simulation.
+  std::function<bool(Round round, SimTime time)> round_finished_by_all;
+  std::function<void(const TraceEntry&)> trace;
+};
+
+class Simulator {
+ public:
+  /// A simulation of algorithms[i] at host i. Without `gradient`, no gradient is taken and frames
+  /// carry no bytes: timing only.
+  Simulator(const Platform& platform, SimulatorOptions options,
+            std::vector<std::unique_ptr<Algorithm>> algorithms, GradientFunction gradient = {},
+            SimulatorHooks hooks = {});
+  ~Simulator();
+  Simulator(const Simulator&) = delete;
+  Simulator& operator=(const Simulator&) = delete;
+
+  /// Runs until every node has ended: done, left, crashed or with a fault. Once.
+  SimulationReport run();
+
+  const Algorithm& node(std::size_t rank) const;
+
+ private:
+  class Engine;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,23 @@
+// Virtual time: integer nanoseconds from the start of a run. Pure functions; thread-safe.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace sotto {
+
+/// A moment or a span of virtual time, in nanoseconds: 292 years fit.
+using SimTime = std::int64_t;
+
+inline constexpr SimTime kNever = std::numeric_limits<SimTime>::max();
+
+/// The nearest nanosecond; spans beyond 292 years, and infinity, are kNever.
+inline SimTime from_seconds(double seconds) {
+  constexpr double kMost = 9.2e9;
+  return seconds < kMost ? static_cast<SimTime>(std::llround(seconds * 1e9)) : kNever;
+}
+
+constexpr double to_seconds(SimTime time) { return static_cast<double>(time) * 1e-9; }
+
+}  // namespace sotto

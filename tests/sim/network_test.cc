@@ -1,0 +1,208 @@
+#include <sotto/sim/network/network.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/philox.h>
+
+using namespace sotto;
+
+namespace {
+
+constexpr SimTime kMs = 1'000'000;
+
+/// One half-duplex link between two hosts.
+Platform one_link(const LinkSpec& spec) {
+  Platform platform(2);
+  const LinkId link = platform.add_link(spec);
+  platform.set_route(0, 1, {link});
+  platform.set_route(1, 0, {link});
+  return platform;
+}
+
+struct Job {
+  Rank from;
+  Rank to;
+  std::uint64_t bytes;
+};
+
+/// When each of the messages, all sent at 0 on connections of their own, is delivered; kNever: not.
+std::vector<SimTime> deliver(const Platform& platform, const std::vector<Job>& jobs,
+                             const NetworkModel& model = {}) {
+  EventQueue queue;
+  Network network(platform, model, 1, queue);
+  for (const Job& job : jobs) {
+    network.connect(job.from, job.to);
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    network.send(static_cast<ConnectionId>(i), jobs[i].bytes);
+  }
+  std::vector<SimTime> times(jobs.size(), kNever);
+  while (const auto delivery = network.step()) {
+    times[delivery->connection] = queue.now();
+  }
+  return times;
+}
+
+Platform random_star(RandomStream& random, int hosts, double scale) {
+  Platform platform(hosts);
+  platform.set_default_route({});
+  for (Rank h = 0; h < hosts; ++h) {
+    platform.set_egress(h, {.bytes_per_s = scale * (1e5 + 1e6 * random.uniform()),
+                            .latency = static_cast<SimTime>(random.below(20 * kMs))});
+    platform.set_ingress(h, {.bytes_per_s = scale * (1e5 + 1e6 * random.uniform())});
+  }
+  return platform;
+}
+
+}  // namespace
+
+TEST_CASE("known answers: 100 kB over 10 ms and 1 Mbit/s") {
+  const Platform platform = one_link({.bytes_per_s = 125e3, .latency = 10 * kMs});
+  CHECK(deliver(platform, {{0, 1, 100'000}}, NetworkModel::cm02())[0] == 810 * kMs);
+  CHECK(to_seconds(deliver(platform, {{0, 1, 100'000}}, NetworkModel::lv08())[0]) ==
+        doctest::Approx(0.996079).epsilon(1e-6));
+}
+
+TEST_CASE("events come in the order of time, then of insertion") {
+  RandomStream random({.seed = 7, .purpose = Purpose::test});
+  EventQueue queue;
+  std::uint32_t number = 0;
+  Event last{.time = -1};
+  for (int i = 0; i < 20'000; ++i) {
+    if (random.below(5) < 3 || queue.empty()) {
+      queue.push(
+          {.time = queue.now() + static_cast<SimTime>(random.below(50)), .subject = number++});
+      continue;
+    }
+    const SimTime due = queue.next_time();
+    const Event event = queue.pop();
+    REQUIRE(event.time == due);
+    REQUIRE((event.time > last.time || (event.time == last.time && event.subject > last.subject)));
+    last = event;
+  }
+}
+
+TEST_CASE("messages of one connection arrive in order, one latency behind each other's rate") {
+  EventQueue queue;
+  const Platform platform = one_link({.bytes_per_s = 1e6, .latency = 5 * kMs});
+  Network network(platform, {}, 1, queue);
+  const ConnectionId connection = network.connect(0, 1);
+  network.send(connection, 10'000);
+  network.send(connection, 20'000);
+  CHECK(network.under_way(connection) == 2);
+  CHECK(network.step()->bytes == 10'000);
+  CHECK(queue.now() == 15 * kMs);
+  CHECK(network.step()->bytes == 20'000);
+  CHECK(queue.now() == 35 * kMs);
+  CHECK_FALSE(network.step());
+  CHECK(network.carried()[0] == 30'000);
+}
+
+TEST_CASE("a link that is cut holds its messages until it heals") {
+  Platform platform = one_link({.bytes_per_s = 1e6});
+  const LinkId link = 0;
+  platform.cut({&link, 1}, 4 * kMs, 100 * kMs);
+  CHECK(deliver(platform, {{0, 1, 10'000}})[0] == 106 * kMs);
+  Platform slow = one_link({.bytes_per_s = 1e6});
+  slow.add_change({.at = 5 * kMs, .link = 0, .bytes_per_s = 1e5});
+  CHECK(deliver(slow, {{0, 1, 10'000}})[0] == 55 * kMs);
+  Platform lost = one_link({.bytes_per_s = 1e6});
+  lost.cut({&link, 1}, 4 * kMs, kNever);
+  CHECK(deliver(lost, {{0, 1, 10'000}})[0] == kNever);
+}
+
+TEST_CASE("loss bounds the rate as Mathis et al. give it") {
+  const Platform platform = one_link({.bytes_per_s = 1e9, .latency = 50 * kMs, .loss = 0.01});
+  const double rate = 1448 / 0.1 * std::sqrt(1.5 / 0.01);
+  CHECK(to_seconds(deliver(platform, {{0, 1, 1'000'000}})[0]) ==
+        doctest::Approx(0.05 + 1e6 / rate));
+}
+
+TEST_CASE("slow start adds the round trips in which the window is too small") {
+  // Windows of 10, 20 and 40 kB are sent in round trips of 100 ms; then the link, 1 MB/s, is full.
+  CHECK(slow_start_s(1e6, 1e6, 0.1, 1e4) == doctest::Approx(0.09 + 0.08 + 0.06 + 0.02));
+  CHECK(slow_start_s(1e4, 1e6, 0.1, 1e4) == 0);
+  CHECK(slow_start_s(2.5e4, 1e6, 0.1, 1e4) == doctest::Approx(0.09));
+}
+
+TEST_CASE("jitter stays within its bounds, differs between messages and repeats by seed") {
+  const Platform platform = one_link({.bytes_per_s = 1e9, .latency = 10 * kMs, .jitter = 4 * kMs});
+  const std::vector<Job> jobs(1, {0, 1, 1000});
+  CHECK(deliver(platform, jobs) == deliver(platform, jobs));
+  EventQueue queue;
+  Network network(platform, {}, 1, queue);
+  const ConnectionId connection = network.connect(0, 1);
+  std::vector<SimTime> took;
+  for (int i = 0; i < 200; ++i) {
+    const SimTime sent = queue.now();
+    network.send(connection, 1000);
+    REQUIRE(network.step());
+    took.push_back(queue.now() - sent - 1000);
+  }
+  CHECK(*std::min_element(took.begin(), took.end()) >= 6 * kMs);
+  CHECK(*std::max_element(took.begin(), took.end()) <= 14 * kMs);
+  CHECK(*std::max_element(took.begin(), took.end()) - *std::min_element(took.begin(), took.end()) >
+        6 * kMs);
+}
+
+TEST_CASE("half the bandwidth makes no message faster; bytes are conserved; rates are fair") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed, .purpose = Purpose::test});
+    const int hosts = 3 + static_cast<int>(random.below(8));
+    RandomStream again = random;
+    const Platform fast = random_star(random, hosts, 1);
+    const Platform slow = random_star(again, hosts, 0.5);
+    std::vector<Job> jobs;
+    for (int i = 0; i < 40; ++i) {
+      const auto from = static_cast<Rank>(random.below(static_cast<std::uint64_t>(hosts)));
+      const auto to = static_cast<Rank>(
+          (from + 1 + static_cast<Rank>(random.below(static_cast<std::uint64_t>(hosts - 1)))) %
+          hosts);
+      jobs.push_back({from, to, 1 + random.below(200'000)});
+    }
+    const auto at_full = deliver(fast, jobs);
+    const auto at_half = deliver(slow, jobs);
+    CHECK(*std::max_element(at_half.begin(), at_half.end()) >=
+          *std::max_element(at_full.begin(), at_full.end()));
+
+    EventQueue queue;
+    Network network(fast, {}, 1, queue);
+    double sent = 0;
+    for (const Job& job : jobs) {
+      network.send(network.connect(job.from, job.to), job.bytes);
+      sent += static_cast<double>(job.bytes);
+    }
+    double received = 0;
+    while (const auto delivery = network.step()) {
+      received += static_cast<double>(delivery->bytes);
+      network.settle();
+      REQUIRE(network.shares().unfairness() < 1e-8);
+    }
+    double carried = 0;
+    for (const double bytes : network.carried()) {
+      carried += bytes;
+    }
+    CHECK(received == sent);
+    CHECK(carried == 2 * sent);
+  }
+}
+
+TEST_CASE("platforms refuse what cannot be, and name it") {
+  Platform platform(2);
+  CHECK_THROWS_WITH_AS(platform.add_link({.name = "x", .bytes_per_s = -1}),
+                       "bandwidth of link x: '-1 bytes/s' is refused: it must be 0 or more", Error);
+  CHECK_THROWS_AS(platform.add_link({.latency = -1}), Error);
+  CHECK_THROWS_AS(platform.add_link({.latency = 1, .jitter = 2}), Error);
+  CHECK_THROWS_AS(platform.add_link({.loss = 1}), Error);
+  CHECK_THROWS_AS(platform.set_route(0, 2, {}), Error);
+  CHECK_THROWS_AS(platform.set_route(0, 1, {0}), Error);
+  CHECK_THROWS_WITH_AS(
+      platform.route(0, 1),
+      "route: 'host 0 to host 1' is refused: the platform has no link between them", Error);
+}
