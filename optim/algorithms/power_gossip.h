@@ -10,10 +10,11 @@
 //      D = X_min(i,j) − X_max(i,j), and multiplies Dᵀ: left and right by turns
 // and once a round x_i ← Σ_j W_ij x_j for all tensors that are no matrix, or too small to gain, and
 //   3. x_i ← x_i − γ g_i,  g_i taken at the x_i that the round started from, as in D-PSGD.
-// C is linear in D, which is why two products are all that an edge needs, and a projection: where
-//   every difference fits into K columns the rule is that of D-PSGD. There is no consensus step to
+// C is linear in D, which is why two products are all that an edge needs, and a projection: where B
+//   spans what the models differ by, the rule is that of D-PSGD. There is no consensus step to
 //   tune, no error memory, no replica. Each step is applied before the next one is taken, as in the
-//   authors' implementation; their default is K = 1 and S = 1.
+//   authors' implementation, whose default is K = 1 and S = 1; it leaves out the first step, in
+//   which the models are equal, and here that step finds nothing.
 // What one end of an edge adds the other subtracts, so that the mean model follows SGD without
 //   compression, up to rounding. A product is rounded to float32 before its difference to another
 //   is taken: nodes agree to about 2^-24 of their models' size, and no better.
