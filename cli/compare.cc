@@ -123,11 +123,13 @@ Result<Json> run_one(const TrainOptions& settings, bool quiet) {
   }
 }
 
+/// Runs with one seed after the other; Ctrl-C interrupts the one that is under way, and keeps the
+/// others from running.
 void run_seeds(PlannedRun& planned, bool quiet) {
   RepeatedRun& run = planned.run;
   for (const TrainOptions& settings : planned.settings) {
     const std::uint64_t seed = settings.common.seed;
-    if (stop_requested()) {
+    if (!run.failures.empty() && stop_requested()) {
       run.failures.push_back({seed, kNotRun});
       continue;
     }
@@ -147,10 +149,14 @@ std::vector<RepeatedRun> run_all(std::vector<PlannedRun> planned, const Output& 
                                  bool quiet) {
   std::vector<RepeatedRun> runs;
   for (PlannedRun& next : planned) {
-    if (!stop_requested()) {
+    if (stop_requested()) {
+      for (const TrainOptions& settings : next.settings) {
+        next.run.failures.push_back({settings.common.seed, kNotRun});
+      }
+    } else {
       output.line(fmt::format("run {} of {}: {}", runs.size() + 1, planned.size(), next.run.words));
+      run_seeds(next, quiet);
     }
-    run_seeds(next, quiet);
     runs.push_back(std::move(next.run));
   }
   return runs;
