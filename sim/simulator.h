@@ -65,7 +65,7 @@ struct SimulatorOptions {
   Round rounds = 0;
   NetworkModel network = {};
   /// One for each node, or one for all.
-  std::vector<NodeSpec> nodes = {NodeSpec{}};
+  std::vector<NodeSpec> nodes = std::vector<NodeSpec>(1);
   std::vector<NodeEvent> events = {};
   /// Exchanges hide behind gradients where the algorithm allows it.
   bool overlap = true;

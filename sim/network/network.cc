@@ -238,9 +238,9 @@ void Network::schedule_end(ConnectionId id) {
   }
 }
 
-std::optional<Delivery> Network::end(ConnectionId id) {
+std::optional<Arrival> Network::end(ConnectionId id) {
   Connection& connection = connections_[id];
-  const Delivery delivery{id, connection.bytes};
+  const Arrival arrival{id, connection.bytes};
   for (const LinkId link : connection.links) {
     carried_[link] += static_cast<double>(connection.bytes);
   }
@@ -255,7 +255,7 @@ std::optional<Delivery> Network::end(ConnectionId id) {
   }
   if (!more) {
     connection.busy = false;
-    return delivery;
+    return arrival;
   }
   const Waiting next = connection.waiting[connection.next++];
   if (connection.next == connection.waiting.size()) {
@@ -274,7 +274,7 @@ std::optional<Delivery> Network::end(ConnectionId id) {
                  .version = ++connection.version,
                  .kind = message_begins});
   }
-  return delivery;
+  return arrival;
 }
 
 void Network::abort(ConnectionId id) {
@@ -288,7 +288,7 @@ void Network::abort(ConnectionId id) {
   connection.next = 0;
 }
 
-std::optional<Delivery> Network::handle(const Event& event) {
+std::optional<Arrival> Network::handle(const Event& event) {
   if (event.kind == link_changes) {
     change(event.subject);
     return {};
@@ -318,7 +318,7 @@ void Network::settle() {
   }
 }
 
-std::optional<Delivery> Network::step() {
+std::optional<Arrival> Network::step() {
   while (true) {
     if (share_.dirty() && queue_.next_time() > queue_.now()) {
       settle();
@@ -326,8 +326,8 @@ std::optional<Delivery> Network::step() {
     if (queue_.empty()) {
       return {};
     }
-    if (auto delivery = handle(queue_.pop())) {
-      return delivery;
+    if (auto arrival = handle(queue_.pop())) {
+      return arrival;
     }
   }
 }

@@ -59,7 +59,7 @@ double slow_start_s(double bytes, double bytes_per_s, double round_trip_s, doubl
 using ConnectionId = std::uint32_t;
 
 /// The first message under way on a connection has arrived.
-struct Delivery {
+struct Arrival {
   ConnectionId connection = 0;
   std::uint64_t bytes = 0;
 };
@@ -80,13 +80,13 @@ class Network {
   /// Drops all that is under way on a connection.
   void abort(ConnectionId connection);
 
-  /// Takes an event of kind < kKinds; a delivery when it is one.
-  std::optional<Delivery> handle(const Event& event);
+  /// Takes an event of kind < kKinds; an arrival when it is one.
+  std::optional<Arrival> handle(const Event& event);
   /// Shares the links anew where something changed; before the clock moves on.
   void settle();
-  /// Takes the next events of the queue until one is a delivery; empty when no event is left. For
+  /// Takes the next events of the queue until one is an arrival; empty when no event is left. For
   /// queues that hold no other kinds.
-  std::optional<Delivery> step();
+  std::optional<Arrival> step();
 
   /// Latency of the route as it is now, without jitter.
   SimTime latency(ConnectionId connection) const { return connections_[connection].latency; }
@@ -141,7 +141,7 @@ class Network {
   SimTime start_delay(const Connection& connection, std::uint64_t bytes) const;
   SimTime jitter(const Connection& connection) const;
   void begin(ConnectionId id);
-  std::optional<Delivery> end(ConnectionId id);
+  std::optional<Arrival> end(ConnectionId id);
   void schedule_end(ConnectionId id);
   void change(std::uint32_t number);
 

@@ -1,0 +1,239 @@
+#include "courier.h"
+
+#include <algorithm>
+
+#include <sotto/base/check.h>
+
+namespace sotto {
+
+Courier::Courier(Network& network, std::size_t nodes, const Options& options)
+    : network_(network), options_(options), boxes_(nodes) {}
+
+void Courier::connect(Rank node, std::span<const Rank> to) {
+  for (const Rank peer : to) {
+    const ConnectionId line = network_.connect(node, peer);
+    check(line == lines_.size(), "lines are numbered as connections");
+    lines_.push_back({.edge = {.from = node, .to = peer}, .parcels = {}});
+    boxes_[index(node)].out.push_back(line);
+    boxes_[index(peer)].in.push_back(line);
+  }
+}
+
+void Courier::connected() {
+  for (Box& box : boxes_) {
+    std::sort(box.out.begin(), box.out.end(),
+              [this](ConnectionId a, ConnectionId b) { return to(a) < to(b); });
+    std::sort(box.in.begin(), box.in.end(),
+              [this](ConnectionId a, ConnectionId b) { return from(a) < from(b); });
+  }
+}
+
+const ConnectionId* Courier::line_to(Rank node, Rank peer) const {
+  const auto& out = boxes_[index(node)].out;
+  const auto at =
+      std::lower_bound(out.begin(), out.end(), peer,
+                       [this](ConnectionId line, Rank rank) { return to(line) < rank; });
+  return at != out.end() && to(*at) == peer ? &*at : nullptr;
+}
+
+const ConnectionId* Courier::line_from(Rank node, Rank peer) const {
+  const auto& in = boxes_[index(node)].in;
+  const auto at =
+      std::lower_bound(in.begin(), in.end(), peer,
+                       [this](ConnectionId line, Rank rank) { return from(line) < rank; });
+  return at != in.end() && from(*at) == peer ? &*at : nullptr;
+}
+
+Rank Courier::lost_peer(Rank node, const Exchange& exchange) const {
+  for (const Send& send : exchange.sends) {
+    const auto* line = line_to(node, send.to);
+    if (line != nullptr && lines_[*line].receiver_gone) {
+      return send.to;
+    }
+  }
+  for (const Receive& receive : exchange.receives) {
+    const auto* at = line_from(node, receive.from);
+    if (at == nullptr) {
+      continue;
+    }
+    const Line& line = lines_[*at];
+    const bool here = std::any_of(
+        line.parcels.begin(), line.parcels.end(),
+        [&](const Parcel& parcel) { return parcel.delivered && parcel.tag == exchange.tag; });
+    if (line.sender_gone && !here) {
+      return receive.from;
+    }
+  }
+  return -1;
+}
+
+void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* released) {
+  Box& box = boxes_[index(node)];
+  check(box.exchange == nullptr, "one exchange at a time");
+  box.exchange = &exchange;
+  box.sizes.assign(exchange.receives.size(), kMissing);
+  box.awaited = exchange.receives.size();
+  box.unsent = 0;
+  for (const Send& send : exchange.sends) {
+    const auto* at = line_to(node, send.to);
+    check(at != nullptr, "an algorithm sends only to its peers");
+    Line& line = lines_[*at];
+    Parcel parcel{.tag = exchange.tag,
+                  .bytes = static_cast<std::uint32_t>(send.frame.size()),
+                  .delivered = false,
+                  .handed_over = false,
+                  .frame = {}};
+    if (options_.payload) {
+      if (!spare_.empty()) {
+        parcel.frame = std::move(spare_.back());
+        spare_.pop_back();
+      }
+      parcel.frame.assign(send.frame.begin(), send.frame.end());
+    }
+    line.parcels.push_back(std::move(parcel));
+    ++line.edge.frames;
+    line.edge.bytes += send.frame.size();
+    ++box.unsent;
+    ++box.under_way;
+    ++boxes_[index(send.to)].under_way;
+    network_.send(*at, send.frame.size());
+    hand_over(line);
+  }
+  for (const Receive& receive : exchange.receives) {
+    const auto* at = line_from(node, receive.from);
+    check(at != nullptr, "an algorithm hears only its peers");
+    if (take(lines_[*at]) && hand_over(lines_[*at])) {
+      released->push_back(receive.from);
+    }
+  }
+}
+
+bool Courier::complete(Rank node) const {
+  const Box& box = boxes_[index(node)];
+  return box.exchange != nullptr && box.awaited == 0 && box.unsent == 0;
+}
+
+Courier::Effects Courier::deliver(const Arrival& arrival) {
+  Line& line = lines_[arrival.connection];
+  --boxes_[index(line.edge.from)].under_way;
+  --boxes_[index(line.edge.to)].under_way;
+  const auto parcel = std::find_if(line.parcels.begin(), line.parcels.end(),
+                                   [](const Parcel& p) { return !p.delivered; });
+  check(parcel != line.parcels.end(), "what is delivered was sent");
+  parcel->delivered = true;
+  Effects effects;
+  effects.delivered = take(line);
+  effects.receiver_done = effects.delivered && complete(line.edge.to);
+  effects.sender_done = hand_over(line);
+  return effects;
+}
+
+bool Courier::take(Line& line) {
+  Box& box = boxes_[index(line.edge.to)];
+  if (box.exchange == nullptr) {
+    return false;
+  }
+  const auto& receives = box.exchange->receives;
+  const auto receive = std::lower_bound(receives.begin(), receives.end(), line.edge.from,
+                                        [](const Receive& r, Rank rank) { return r.from < rank; });
+  if (receive == receives.end() || receive->from != line.edge.from) {
+    return false;
+  }
+  std::uint32_t& size = box.sizes[static_cast<std::size_t>(receive - receives.begin())];
+  const auto parcel = std::find_if(line.parcels.begin(), line.parcels.end(), [&](const Parcel& p) {
+    return p.delivered && p.tag == box.exchange->tag;
+  });
+  if (size != kMissing || parcel == line.parcels.end()) {
+    return false;
+  }
+  check(parcel->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
+  size = parcel->bytes;
+  --box.awaited;
+  if (options_.payload) {
+    std::copy(parcel->frame.begin(), parcel->frame.end(), receive->buffer.begin());
+    spare_.push_back(std::move(parcel->frame));
+  }
+  if (!parcel->handed_over) {
+    parcel->handed_over = true;
+    --boxes_[index(line.edge.from)].unsent;
+  }
+  line.parcels.erase(parcel);
+  return true;
+}
+
+bool Courier::hand_over(Line& line) {
+  Box& sender = boxes_[index(line.edge.from)];
+  for (std::size_t i = 0; i < std::min(kAhead, line.parcels.size()); ++i) {
+    Parcel& parcel = line.parcels[i];
+    if (!parcel.handed_over && (parcel.delivered || parcel.bytes <= options_.send_buffer_bytes)) {
+      parcel.handed_over = true;
+      --sender.unsent;
+    }
+  }
+  return complete(line.edge.from);
+}
+
+void Courier::abort(Rank node) {
+  for (const ConnectionId id : boxes_[index(node)].out) {
+    const std::size_t dropped = network_.under_way(id);
+    boxes_[index(node)].under_way -= dropped;
+    boxes_[index(to(id))].under_way -= dropped;
+    network_.abort(id);
+    std::erase_if(lines_[id].parcels, [](const Parcel& parcel) { return !parcel.delivered; });
+  }
+}
+
+bool Courier::lose_sender(ConnectionId id) {
+  Line& line = lines_[id];
+  line.sender_gone = true;
+  const Box& box = boxes_[index(line.edge.to)];
+  if (box.exchange == nullptr) {
+    return false;
+  }
+  for (std::size_t i = 0; i < box.sizes.size(); ++i) {
+    if (box.exchange->receives[i].from == line.edge.from && box.sizes[i] == kMissing) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Courier::lose_receiver(ConnectionId id) {
+  Line& line = lines_[id];
+  line.receiver_gone = true;
+  return boxes_[index(line.edge.from)].exchange != nullptr &&
+         std::any_of(line.parcels.begin(), line.parcels.end(),
+                     [](const Parcel& parcel) { return !parcel.handed_over; });
+}
+
+std::vector<EdgeReport> Courier::edges() const {
+  std::vector<EdgeReport> edges;
+  for (const Box& box : boxes_) {
+    for (const ConnectionId line : box.out) {
+      edges.push_back(lines_[line].edge);
+    }
+  }
+  return edges;
+}
+
+std::vector<Rank> Courier::awaited(Rank node) const {
+  const Box& box = boxes_[index(node)];
+  std::vector<Rank> peers;
+  for (std::size_t i = 0; box.exchange != nullptr && i < box.sizes.size(); ++i) {
+    if (box.sizes[i] == kMissing) {
+      peers.push_back(box.exchange->receives[i].from);
+    }
+  }
+  for (const ConnectionId line : box.out) {
+    const auto& parcels = lines_[line].parcels;
+    if (std::any_of(parcels.begin(), parcels.end(),
+                    [](const Parcel& parcel) { return !parcel.handed_over; })) {
+      peers.push_back(to(line));
+    }
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  return peers;
+}
+
+}  // namespace sotto

@@ -1,0 +1,111 @@
+// The transport of the simulator: carries exchanges as messages, with the contract of
+// comm/transport.h. Frames are matched by tag; a sender may run two frames ahead of a peer.
+//
+// Knows nodes by rank and reports what happened to them; decides nothing about them. One thread at
+// a time. Frames are copied when they are posted, unless they carry no payload (timing only).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sotto/base/exchange.h>
+#include <sotto/sim/network/network.h>
+#include <sotto/sim/simulator.h>
+
+namespace sotto {
+
+class Courier {
+ public:
+  struct Options {
+    std::uint64_t send_buffer_bytes = 0;
+    bool payload = true;
+  };
+  /// What became of a node's exchange by a delivery.
+  struct Effects {
+    bool delivered = false;      ///< to a node whose exchange asked for it; its exchange has heard
+    bool receiver_done = false;  ///< the exchange of the receiver is complete
+    bool sender_done = false;    ///< that of the sender is
+  };
+
+  Courier(Network& network, std::size_t nodes, const Options& options);
+
+  /// Opens the connections of `node` to its peers, sorted.
+  void connect(Rank node, std::span<const Rank> to);
+  /// Once all are connected.
+  void connected();
+
+  /// Why an exchange cannot be posted: a peer that is known to be gone; −1 when none is.
+  Rank lost_peer(Rank node, const Exchange& exchange) const;
+  /// Takes an exchange, which stays the node's and in place until it is complete. Senders that a
+  /// frame taken from them lets go on are appended to `released`.
+  void post(Rank node, const Exchange& exchange, std::vector<Rank>* released);
+  bool complete(Rank node) const;
+  /// The exchange is over: the bytes that came for receives[i].
+  std::span<const std::uint32_t> received(Rank node) const { return boxes_[index(node)].sizes; }
+  void close(Rank node) { boxes_[index(node)].exchange = nullptr; }
+  bool open(Rank node) const { return boxes_[index(node)].exchange != nullptr; }
+
+  Effects deliver(const Arrival& arrival);
+
+  /// Drops what `node` sent and was not delivered.
+  void abort(Rank node);
+  /// The connection's sender, or its receiver, is gone. True when the other's exchange needs it.
+  bool lose_sender(ConnectionId line);
+  bool lose_receiver(ConnectionId line);
+  /// All that was sent on the line has arrived.
+  bool drained(ConnectionId line) const { return network_.under_way(line) == 0; }
+
+  Rank from(ConnectionId line) const { return lines_[line].edge.from; }
+  Rank to(ConnectionId line) const { return lines_[line].edge.to; }
+  std::span<const ConnectionId> lines_from(Rank node) const { return boxes_[index(node)].out; }
+  std::span<const ConnectionId> lines_to(Rank node) const { return boxes_[index(node)].in; }
+  /// Messages under way from or to a node.
+  std::size_t under_way(Rank node) const { return boxes_[index(node)].under_way; }
+  std::vector<EdgeReport> edges() const;
+  /// Peers whose frames the node's exchange awaits, or that have not taken its frames.
+  std::vector<Rank> awaited(Rank node) const;
+
+ private:
+  struct Parcel {
+    ExchangeTag tag;
+    std::uint32_t bytes = 0;
+    bool delivered = false;
+    bool handed_over = false;
+    std::vector<std::byte> frame;
+  };
+  struct Line {
+    EdgeReport edge;
+    std::vector<Parcel> parcels;  ///< sent and not taken, in order
+    bool sender_gone = false;
+    bool receiver_gone = false;
+  };
+  struct Box {
+    std::vector<ConnectionId> out;  ///< sorted by receiver
+    std::vector<ConnectionId> in;   ///< sorted by sender
+    const Exchange* exchange = nullptr;
+    std::vector<std::uint32_t> sizes;  ///< by receive; kMissing: not there
+    std::size_t awaited = 0;
+    std::size_t unsent = 0;
+    std::size_t under_way = 0;
+  };
+  static constexpr std::uint32_t kMissing = ~std::uint32_t{0};
+  static constexpr std::size_t kAhead = 2;
+
+  static std::size_t index(Rank node) { return static_cast<std::size_t>(node); }
+  const ConnectionId* line_to(Rank node, Rank peer) const;
+  const ConnectionId* line_from(Rank node, Rank peer) const;
+  /// Gives a delivered parcel to the receive that awaits it. True when there is one.
+  bool take(Line& line);
+  /// Counts what the sender may now forget; true when its exchange is complete by that.
+  bool hand_over(Line& line);
+
+  Network& network_;
+  Options options_;
+  std::vector<Line> lines_;  ///< by ConnectionId
+  std::vector<Box> boxes_;
+  std::vector<std::vector<std::byte>> spare_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,361 @@
+#include "engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+
+namespace sotto {
+
+Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
+                          std::vector<std::unique_ptr<Algorithm>> algorithms,
+                          GradientFunction gradient, SimulatorHooks hooks)
+    : options_(std::move(options)),
+      gradient_(std::move(gradient)),
+      hooks_(std::move(hooks)),
+      network_(platform, options_.network, options_.seed, queue_),
+      nodes_(algorithms.size()),
+      courier_(network_, nodes_.size(),
+               {.send_buffer_bytes = options_.send_buffer_bytes,
+                .payload = static_cast<bool>(gradient_)}),
+      alive_(nodes_.size()) {
+  validate(platform);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].algorithm = std::move(algorithms[i]);
+    if (gradient_) {
+      nodes_[i].gradient.resize(nodes_[i].algorithm->parameters().size());
+    }
+  }
+  for (const LinkSpec& link : platform.links()) {
+    link_capacity_.push_back(link.bytes_per_s * options_.network.bandwidth_factor);
+  }
+  at_round_.assign(static_cast<std::size_t>(options_.rounds) + 1, 0);
+  at_round_[0] = nodes_.size();
+  connect();
+  if (gradient_) {
+    pool_ = std::make_unique<GradientPool>(nodes_.size(), options_.threads, [this](Rank rank) {
+      Node& node = at(rank);
+      gradient_(rank, node.algorithm->round(), node.algorithm->parameters(), node.gradient);
+    });
+  }
+}
+
+void Simulator::Engine::validate(const Platform& platform) const {
+  const auto n = nodes_.size();
+  if (n == 0 || n > static_cast<std::size_t>(platform.hosts())) {
+    refuse(
+        "nodes", fmt::format("{}", n),
+        fmt::format("there must be one at least, and the platform has {} hosts", platform.hosts()));
+  }
+  if (options_.nodes.size() != 1 && options_.nodes.size() != n) {
+    refuse("node specifications", fmt::format("{}", options_.nodes.size()),
+           fmt::format("give one for all, or one for each of the {} nodes", n));
+  }
+  for (const NodeSpec& node : options_.nodes) {
+    sotto::validate(node.compute);
+    const CodecCost& codec = node.codec;
+    for (const double cost :
+         {codec.encode_s_per_byte, codec.decode_s_per_byte, codec.seconds_per_exchange}) {
+      if (!(cost >= 0 && cost < 1e6)) {
+        refuse("codec cost", fmt::format("{}", cost), "it must be 0 or more seconds");
+      }
+    }
+    if (node.start < 0) {
+      refuse("start of a node", fmt::format("{} ns", node.start), "it must be 0 or more");
+    }
+  }
+  for (const NodeEvent& event : options_.events) {
+    if (event.node < 0 || static_cast<std::size_t>(event.node) >= n || event.at < 0) {
+      refuse("node event", fmt::format("node {} at {} ns", event.node, event.at),
+             fmt::format("nodes are 0 … {}, and time begins at 0", n - 1));
+    }
+  }
+  if (options_.timeout <= 0) {
+    refuse("timeout", fmt::format("{} ns", options_.timeout), "it must be positive");
+  }
+  if (options_.threads < 1) {
+    refuse("threads", fmt::format("{}", options_.threads), "there must be at least one");
+  }
+}
+
+void Simulator::Engine::connect() {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto rank = static_cast<Rank>(i);
+    courier_.connect(rank, nodes_[i].algorithm->peers().to);
+    queue_.push(
+        {.time = spec(rank).start, .subject = static_cast<std::uint32_t>(i), .kind = node_starts});
+  }
+  courier_.connected();
+  for (std::size_t i = 0; i < options_.events.size(); ++i) {
+    queue_.push({.time = options_.events[i].at,
+                 .subject = static_cast<std::uint32_t>(i),
+                 .kind = node_event});
+  }
+}
+
+SimulationReport Simulator::Engine::run() {
+  while (alive_ > 0 && !stopped_) {
+    if (network_.shares().dirty() && queue_.next_time() > now()) {
+      network_.settle();
+    }
+    check(!queue_.empty(), "a node that waits has a deadline");
+    const Event event = queue_.pop();
+    ++events_;
+    if (event.kind >= Network::kKinds) {
+      handle(event);
+    } else if (const auto arrival = network_.handle(event)) {
+      handle_arrival(*arrival);
+    }
+  }
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].stage != Stage::ended) {
+      end(static_cast<Rank>(i), {});
+    }
+  }
+  return make_report();
+}
+
+void Simulator::Engine::handle(const Event& event) {
+  switch (event.kind) {
+    case node_event:
+      handle_node_event(options_.events[event.subject]);
+      break;
+    case sender_gone:
+    case receiver_gone:
+      handle_gone(event);
+      break;
+    default:
+      handle_node(event);
+  }
+}
+
+void Simulator::Engine::handle_node(const Event& event) {
+  const auto rank = static_cast<Rank>(event.subject);
+  Node& node = at(rank);
+  if (node.version != event.version || node.stage == Stage::ended) {
+    return;
+  }
+  if (node.suspended) {
+    node.deferred.push_back(event);
+    node.deferred.back().time -= node.suspended_at;
+    return;
+  }
+  account(rank);
+  switch (event.kind) {
+    case node_starts:
+      node.stage = Stage::between_rounds;
+      node.report.start = node.accounted = now();
+      break;
+    case computed:
+      node.stage = Stage::gradient_taken;
+      record(TraceEntry::Kind::computed, rank);
+      if (pool_) {
+        pool_->wait(rank);
+      }
+      break;
+    case coded:
+      node.coding = false;
+      [[fallthrough]];
+    case posted:
+      node.coding_aside = false;
+      post(rank);
+      break;
+    case carried:
+      carried_exchange(rank);
+      break;
+    case deadline:
+      check_deadline(rank);
+      break;
+    default:
+      check(false, "a node's event is one of these");
+  }
+  advance(rank);
+}
+
+void Simulator::Engine::schedule(Rank rank, Kind kind, SimTime after) {
+  queue_.push({.time = now() + after,
+               .subject = static_cast<std::uint32_t>(rank),
+               .version = at(rank).version,
+               .kind = kind});
+}
+
+void Simulator::Engine::advance(Rank rank) {
+  while (step(rank)) {
+  }
+}
+
+bool Simulator::Engine::step(Rank rank) {
+  Node& node = at(rank);
+  if (node.coding || node.suspended) {
+    return false;
+  }
+  const Algorithm& algorithm = *node.algorithm;
+  switch (node.stage) {
+    case Stage::between_rounds:
+      if (node.leaving || node.report.rounds == options_.rounds) {
+        node.stage = Stage::draining;
+        return true;
+      }
+      return may_go_on(node, algorithm.parameters_ready()) && begin_round(rank);
+    case Stage::before_gradient:
+      if (options_.overlap || !node.carrying) {
+        start_gradient(rank);
+      }
+      return false;
+    case Stage::gradient_taken:
+      return may_go_on(node, algorithm.accepts_gradient()) && take_gradient(rank);
+    case Stage::stepping:
+      if (!may_go_on(node, algorithm.parameters_ready())) {
+        return false;
+      }
+      finish_round(rank);
+      return true;
+    case Stage::draining:
+      if (!node.carrying) {
+        end(rank, {});
+      }
+      return false;
+    default:
+      return false;
+  }
+}
+
+bool Simulator::Engine::begin_round(Rank rank) {
+  Node& node = at(rank);
+  node.stage = Stage::before_gradient;
+  if (node.algorithm->begin_round(scratch_)) {
+    start_exchange(rank);
+  }
+  return true;
+}
+
+void Simulator::Engine::start_gradient(Rank rank) {
+  Node& node = at(rank);
+  account(rank);
+  node.stage = Stage::computing;
+  if (pool_) {
+    pool_->submit(rank);
+  }
+  schedule(rank, computed, draw(spec(rank).compute, options_.seed, rank, node.report.rounds));
+}
+
+bool Simulator::Engine::take_gradient(Rank rank) {
+  Node& node = at(rank);
+  bool due = false;
+  node.stage = Stage::stepping;
+  if (Status status = node.algorithm->gradient_ready(node.gradient, scratch_, &due); !status) {
+    end(rank, std::move(status));
+    return false;
+  }
+  if (due) {
+    start_exchange(rank);
+  }
+  return true;
+}
+
+void Simulator::Engine::finish_round(Rank rank) {
+  Node& node = at(rank);
+  const Round round = node.report.rounds++;
+  node.stage = Stage::between_rounds;
+  record(TraceEntry::Kind::finished, rank, -1, round);
+  if (hooks_.round_finished) {
+    hooks_.round_finished(rank, round, now());
+  }
+  count_round(round, round + 1);
+}
+
+void Simulator::Engine::start_exchange(Rank rank) {
+  Node& node = at(rank);
+  check(!node.carrying, "an algorithm has one exchange under way at a time");
+  std::swap(node.exchange, scratch_);
+  node.carrying = true;
+  if (const SimTime time = encode_time(rank); time > 0) {
+    account(rank);
+    node.coding = true;
+    schedule(rank, coded, time);
+  } else {
+    post(rank);
+  }
+}
+
+SimTime Simulator::Engine::encode_time(Rank rank) const {
+  const CodecCost& cost = spec(rank).codec;
+  const Exchange& exchange = nodes_[static_cast<std::size_t>(rank)].exchange;
+  double bytes = 0;
+  const std::byte* last = nullptr;
+  for (const Send& send : exchange.sends) {
+    // Peers that get the same frame share its encoding.
+    bytes += send.frame.data() == last ? 0 : static_cast<double>(send.frame.size());
+    last = send.frame.data();
+  }
+  return from_seconds(cost.seconds_per_exchange + bytes * cost.encode_s_per_byte);
+}
+
+void Simulator::Engine::account(Rank rank) {
+  Node& node = at(rank);
+  const SimTime passed = now() - node.accounted;
+  node.accounted = now();
+  if (passed == 0 || node.stage == Stage::absent || node.stage == Stage::ended) {
+    return;
+  }
+  if (node.suspended) {
+    node.report.idle += passed;
+  } else if (node.stage == Stage::computing) {
+    node.report.compute += passed;
+  } else if (node.coding || node.coding_aside) {
+    node.report.codec += passed;
+  } else if (courier_.under_way(rank) > 0) {
+    node.report.wire += passed;
+  } else {
+    node.report.idle += passed;
+  }
+}
+
+void Simulator::Engine::record(TraceEntry::Kind kind, Rank node, Rank peer, std::uint64_t bytes) {
+  const TraceEntry entry{now(), kind, node, peer, bytes};
+  trace_.add(entry);
+  if (hooks_.trace) {
+    hooks_.trace(entry);
+  }
+}
+
+void Simulator::Engine::count_round(Round from, std::optional<Round> to) {
+  --at_round_[static_cast<std::size_t>(from)];
+  if (to) {
+    ++at_round_[static_cast<std::size_t>(*to)];
+  }
+  while (alive_ > 0 && !stopped_ && floor_ < options_.rounds &&
+         at_round_[static_cast<std::size_t>(floor_)] == 0) {
+    if (hooks_.round_finished_by_all) {
+      stopped_ = !hooks_.round_finished_by_all(floor_, now());
+    }
+    ++floor_;
+  }
+}
+
+SimulationReport Simulator::Engine::make_report() {
+  SimulationReport report;
+  report.messages = messages_;
+  report.events = events_;
+  report.trace_sha256 = trace_.finish_hex();
+  for (Node& node : nodes_) {
+    node.report.counters = node.algorithm->counters();
+    report.end = std::max(report.end, node.report.end);
+    report.nodes.push_back(std::move(node.report));
+  }
+  report.edges = courier_.edges();
+  report.largest_lead = largest_lead_;
+  for (std::size_t i = 0; i < link_capacity_.size(); ++i) {
+    const double bytes = network_.carried()[i];
+    const double most = link_capacity_[i] * to_seconds(report.end);
+    report.links.push_back({.link = static_cast<LinkId>(i),
+                            .bytes = bytes,
+                            .utilisation = most > 0 ? bytes / most : 0});
+  }
+  return report;
+}
+
+}  // namespace sotto

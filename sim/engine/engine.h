@@ -1,0 +1,151 @@
+// The event loop of a simulation: nodes as small state machines around their algorithms.
+//
+// A node's own thread, as in trainers/driver.h, goes begin_round → gradient → gradient_ready → next
+// round, and waits where the algorithm says so; its exchanges go on beside it. See simulator.h for
+// the rest.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/sim/network/network.h>
+#include <sotto/sim/simulator.h>
+
+#include "courier.h"
+#include "gradient_pool.h"
+#include "trace.h"
+
+namespace sotto {
+
+class Simulator::Engine {
+ public:
+  Engine(const Platform& platform, SimulatorOptions options,
+         std::vector<std::unique_ptr<Algorithm>> algorithms, GradientFunction gradient,
+         SimulatorHooks hooks);
+
+  SimulationReport run();
+  const Algorithm& algorithm(std::size_t rank) const { return *nodes_[rank].algorithm; }
+
+ private:
+  enum Kind : std::uint32_t {
+    node_starts = Network::kKinds,
+    computed,  ///< a gradient is taken
+    coded,     ///< the node's thread has encoded
+    posted,    ///< an exchange that the node's thread does not wait for is encoded
+    carried,   ///< an exchange is complete, and decoded
+    deadline,
+    node_event,   ///< subject: number in options.events
+    sender_gone,  ///< subject: line
+    receiver_gone,
+  };
+  /// Where the node's thread is.
+  enum class Stage : std::uint8_t {
+    absent,
+    between_rounds,
+    before_gradient,
+    computing,
+    gradient_taken,
+    stepping,
+    draining,
+    ended,
+  };
+  /// How the peers of a node that ends learn of it.
+  enum class Farewell : std::uint8_t {
+    close,  ///< what it sent arrives, then they see its connections closed
+    reset,  ///< what it sent is lost, and they see its connections closed
+    none,   ///< what it sent is lost, and nothing tells them
+  };
+  struct Node {
+    std::unique_ptr<Algorithm> algorithm;
+    Stage stage = Stage::absent;
+    bool coding = false;        ///< the node's thread encodes
+    bool carrying = false;      ///< an exchange is under way, from encoding to decoding
+    bool coding_aside = false;  ///< the carrier encodes or decodes
+    bool carried_due = false;
+    bool deadline_due = false;
+    bool leaving = false;
+    bool suspended = false;
+    std::uint32_t version = 0;
+    SimTime heard = 0;
+    SimTime accounted = 0;
+    SimTime suspended_at = 0;
+    Exchange exchange;
+    std::vector<float> gradient;
+    std::vector<Event> deferred;  ///< while suspended; times since then
+    NodeReport report;
+  };
+
+  Node& at(Rank rank) { return nodes_[static_cast<std::size_t>(rank)]; }
+  const NodeSpec& spec(Rank rank) const {
+    return options_.nodes[options_.nodes.size() == 1 ? 0 : static_cast<std::size_t>(rank)];
+  }
+  SimTime now() const { return queue_.now(); }
+  void validate(const Platform& platform) const;
+  void connect();
+
+  void handle(const Event& event);
+  void handle_node(const Event& event);
+  void handle_arrival(const Arrival& arrival);
+  void handle_node_event(const NodeEvent& event);
+  void handle_gone(const Event& event);
+  void schedule(Rank rank, Kind kind, SimTime after);
+  void schedule_gone(ConnectionId line, SimTime after);
+
+  // The node's thread.
+  void advance(Rank rank);
+  /// One step of advance; false when the node has to wait.
+  bool step(Rank rank);
+  bool begin_round(Rank rank);
+  void start_gradient(Rank rank);
+  bool take_gradient(Rank rank);
+  void finish_round(Rank rank);
+  bool may_go_on(const Node& node, bool ready) const {
+    return ready && (options_.overlap || !node.carrying);
+  }
+  /// Encodes and posts scratch_; the node's thread waits for the encoding.
+  void start_exchange(Rank rank);
+
+  // The exchange.
+  SimTime encode_time(Rank rank) const;
+  void post(Rank rank);
+  void complete(Rank rank);
+  void carried_exchange(Rank rank);
+  void check_deadline(Rank rank);
+
+  void end(Rank rank, Status status, Farewell farewell = Farewell::close);
+  void suspend(Rank rank);
+  void resume(Rank rank);
+  /// Books the time since the last call under what the node was doing.
+  void account(Rank rank);
+  void record(TraceEntry::Kind kind, Rank node, Rank peer = -1, std::uint64_t bytes = 0);
+  /// A node has gone from `from` finished rounds to `to`; kGone: it has ended.
+  void count_round(Round from, std::optional<Round> to);
+  SimulationReport make_report();
+
+  SimulatorOptions options_;
+  GradientFunction gradient_;
+  SimulatorHooks hooks_;
+  EventQueue queue_;
+  Network network_;
+  std::vector<Node> nodes_;
+  Courier courier_;
+  std::size_t alive_ = 0;
+  bool stopped_ = false;
+  Exchange scratch_;
+  std::vector<Rank> released_;
+  std::vector<std::size_t> at_round_;  ///< nodes that are there, by finished rounds
+  Round floor_ = 0;                    ///< the fewest rounds that one of them has finished
+  Round largest_lead_ = 0;
+  std::uint64_t messages_ = 0;
+  std::uint64_t events_ = 0;
+  TraceHash trace_;
+  std::vector<double> link_capacity_;
+  // Last: it may use all of the above until it has stopped.
+  std::unique_ptr<GradientPool> pool_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,76 @@
+#include "gradient_pool.h"
+
+#include <utility>
+
+#include <sotto/base/check.h>
+
+namespace sotto {
+
+GradientPool::GradientPool(std::size_t nodes, int threads, std::function<void(Rank)> take)
+    : take_(std::move(take)), states_(nodes) {
+  for (int i = 1; i < threads; ++i) {
+    workers_.emplace_back([this] { serve(); });
+  }
+}
+
+GradientPool::~GradientPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
+}
+
+void GradientPool::submit(Rank node) {
+  check(states_[static_cast<std::size_t>(node)].exchange(queued) == idle,
+        "a node takes one gradient at a time");
+  if (workers_.empty()) {
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(node);
+  }
+  work_.notify_one();
+}
+
+bool GradientPool::claim(Rank node) {
+  int expected = queued;
+  return states_[static_cast<std::size_t>(node)].compare_exchange_strong(expected, running);
+}
+
+void GradientPool::wait(Rank node) {
+  std::atomic<int>& state = states_[static_cast<std::size_t>(node)];
+  if (claim(node)) {
+    take_(node);
+  } else {
+    std::unique_lock lock(mutex_);
+    finished_.wait(lock, [&] { return state == done; });
+  }
+  state = idle;
+}
+
+void GradientPool::serve() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (stopping_) {
+      return;
+    }
+    const Rank node = queue_.front();
+    queue_.pop_front();
+    if (!claim(node)) {
+      continue;  // the event loop could not wait
+    }
+    lock.unlock();
+    take_(node);
+    lock.lock();
+    states_[static_cast<std::size_t>(node)] = done;
+    finished_.notify_one();
+  }
+}
+
+}  // namespace sotto

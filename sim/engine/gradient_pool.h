@@ -1,0 +1,48 @@
+// Gradients of many nodes, taken by worker threads while virtual time goes on.
+//
+// submit and wait are for one thread, the event loop's; `take` runs on any thread, at most once at
+// a time for a node. The destructor waits for gradients that are being taken.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <sotto/base/ids.h>
+
+namespace sotto {
+
+class GradientPool {
+ public:
+  /// `threads` ≥ 1 in all, the event loop's among them.
+  GradientPool(std::size_t nodes, int threads, std::function<void(Rank)> take);
+  ~GradientPool();
+  GradientPool(const GradientPool&) = delete;
+  GradientPool& operator=(const GradientPool&) = delete;
+
+  void submit(Rank node);
+  /// Returns once the gradient of `node`, submitted before, is there; takes it if nobody has begun.
+  void wait(Rank node);
+
+ private:
+  enum State : int { idle, queued, running, done };
+
+  void serve();
+  bool claim(Rank node);
+
+  std::function<void(Rank)> take_;
+  std::vector<std::atomic<int>> states_;
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable finished_;
+  std::deque<Rank> queue_;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace sotto

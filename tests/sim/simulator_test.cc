@@ -1,0 +1,361 @@
+#include <sotto/sim/simulator.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/philox.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/topology/registry.h>
+
+using namespace sotto;
+
+namespace {
+
+constexpr SimTime kMs = 1'000'000;
+constexpr std::size_t kDimension = 60;
+
+/// A job of `nodes` nodes on f_i(x) = ½ Σ h_k (x_k − c_k)².
+struct Job {
+  std::string algorithm = "dpsgd";
+  std::string compressor = {};
+  std::string topology = "ring";
+  int nodes = 6;
+  std::vector<std::vector<float>> x = {};
+
+  std::vector<std::unique_ptr<Algorithm>> make() {
+    x.assign(static_cast<std::size_t>(nodes), std::vector<float>(kDimension, 1));
+    const std::shared_ptr<const Topology> graph = make_topology(topology, nodes);
+    std::vector<std::unique_ptr<Algorithm>> algorithms;
+    for (Rank rank = 0; rank < nodes; ++rank) {
+      AlgorithmSetup setup;
+      setup.rank = rank;
+      setup.nodes = nodes;
+      setup.parameters = x[static_cast<std::size_t>(rank)];
+      setup.topology = graph;
+      StepRuleOptions step;
+      step.learning_rate = 0.05;
+      step.rule = algorithm_info(algorithm).step_rule == "adam" ? "adam" : "sgd";
+      setup.step_rule = make_step_rule(step);
+      setup.compressor = compressor.empty() ? nullptr : make_compressor(compressor);
+      setup.seed = 5;
+      if (algorithm_info(algorithm).freezing == Freezing::given) {
+        setup.freeze_step = 10;
+      }
+      setup.allow_contract_violation = true;
+      algorithms.push_back(make_algorithm(algorithm, std::move(setup)));
+    }
+    return algorithms;
+  }
+};
+
+void gradient(Rank rank, Round round, std::span<const float> at, std::span<float> g) {
+  RandomStream noise({.seed = 9, .rank = rank, .round = round, .purpose = Purpose::test});
+  for (std::size_t k = 0; k < g.size(); ++k) {
+    const float centre = static_cast<float>((rank + 1) * static_cast<int>(k % 7));
+    g[k] = at[k] - centre + static_cast<float>(noise.uniform() - 0.5);
+  }
+}
+
+SimulatorOptions options_for(Round rounds) {
+  SimulatorOptions options;
+  options.rounds = rounds;
+  options.nodes[0].compute = {.kind = ComputeTime::Kind::lognormal, .seconds = 0.01, .spread = 0.5};
+  options.timeout = 2'000 * kMs;
+  options.seed = 3;
+  return options;
+}
+
+SimulationReport simulate(Job& job, const SimulatorOptions& options, const Platform& platform,
+                          SimulatorHooks hooks = {}) {
+  Simulator simulator(platform, options, job.make(), gradient, std::move(hooks));
+  return simulator.run();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "synchronous algorithms give the bits of the lock-step driver, with and without overlap") {
+  const std::vector<Job> jobs = {
+      {.algorithm = "allreduce"},
+      {.algorithm = "dpsgd"},
+      {.algorithm = "dpsgd", .topology = "one-peer-exponential", .nodes = 8},
+      {.algorithm = "dcd", .compressor = "quant:8"},
+      {.algorithm = "dcd", .compressor = "quant:8", .topology = "torus:2x3"},
+      {.algorithm = "ecd", .compressor = "quant:8"},
+      {.algorithm = "choco", .compressor = "topk:0.2", .topology = "complete"},
+      {.algorithm = "choco", .compressor = "sign", .topology = "star"},
+      {.algorithm = "deepsqueeze", .compressor = "sign"},
+      {.algorithm = "apmsqueeze", .compressor = "sign"},
+      {.algorithm = "onebit-adam", .compressor = "sign"},
+      {.algorithm = "pushsum", .topology = "exponential"},
+      {.algorithm = "d2"},
+  };
+  for (Job job : jobs) {
+    CAPTURE(job.algorithm);
+    CAPTURE(job.topology);
+    Job reference = job;
+    auto algorithms = reference.make();
+    LockstepDriver lockstep;
+    for (auto& algorithm : algorithms) {
+      lockstep.add(std::move(algorithm));
+    }
+    REQUIRE(lockstep.run(50, gradient).ok());
+    Platform platform = make_star(job.nodes, 1e5, 3 * kMs);
+    platform.set_egress(1, {.name = "slow", .bytes_per_s = 2e4, .latency = 20 * kMs});
+    for (const bool overlap : {true, false}) {
+      auto options = options_for(50);
+      options.overlap = overlap;
+      const auto report = simulate(job, options, platform);
+      for (const auto& node : report.nodes) {
+        CHECK_MESSAGE(node.status.ok(), node.status.message());
+        CHECK(node.rounds == 50);
+        CHECK(node.compute + node.codec + node.wire + node.idle == node.end - node.start);
+      }
+      CHECK(job.x == reference.x);
+      std::uint64_t bytes = 0;
+      double carried = 0;
+      for (const auto& edge : report.edges) {
+        bytes += edge.bytes;
+      }
+      for (const auto& link : report.links) {
+        carried += link.bytes;
+        CHECK(link.utilisation <= 1 + 1e-9);
+      }
+      std::uint64_t expected = 0;
+      for (const auto& [edge, traffic] : lockstep.traffic()) {
+        expected += traffic.bytes;
+      }
+      CHECK(bytes == expected);
+      CHECK(carried == 2 * static_cast<double>(bytes));
+    }
+  }
+}
+
+TEST_CASE("AD-PSGD's nodes go at their own pace and give the same bits") {
+  Job job{.algorithm = "adpsgd", .nodes = 7};
+  Job even = job;
+  auto options = options_for(40);
+  options.nodes.assign(7, options.nodes[0]);
+  options.nodes[2].compute.slowdown = 5;
+  const auto report = simulate(job, options, make_star(7, 1e6, kMs));
+  options.nodes[2].compute.slowdown = 1;
+  simulate(even, options, make_star(7, 1e4, 10 * kMs));
+  CHECK(job.x == even.x);
+  CHECK(report.largest_lead >= 1);
+}
+
+TEST_CASE("the trace and the models are the same for any number of threads, and differ by seed") {
+  Job job{.algorithm = "choco", .compressor = "topk:0.2", .topology = "torus:3x4", .nodes = 12};
+  auto options = options_for(30);
+  const Platform platform = make_star(12, 1e5, 2 * kMs);
+  const auto one = simulate(job, options, platform);
+  const auto models = job.x;
+  for (const int threads : {2, 5}) {
+    options.threads = threads;
+    const auto more = simulate(job, options, platform);
+    CHECK(more.trace_sha256 == one.trace_sha256);
+    CHECK(more.end == one.end);
+    CHECK(job.x == models);
+  }
+  options.seed = 4;
+  CHECK(simulate(job, options, platform).trace_sha256 != one.trace_sha256);
+}
+
+TEST_CASE("exchanges hide behind gradients exactly where the algorithm allows it") {
+  // 10 ms of gradient; a frame of D-PSGD takes 304 bytes / 60,800 bytes/s = 5 ms a neighbour.
+  const auto time_of = [](const char* algorithm, bool overlap, double seconds) {
+    Job job{.algorithm = algorithm, .nodes = 4};
+    SimulatorOptions options;
+    options.rounds = 100;
+    options.nodes[0].compute.seconds = seconds;
+    options.overlap = overlap;
+    return simulate(job, options, make_star(4, 60'800, 0)).end;
+  };
+  CHECK(time_of("dpsgd", true, 0.02) == 100 * 20 * kMs);
+  CHECK(time_of("dpsgd", false, 0.02) == 100 * 30 * kMs);
+  CHECK(time_of("dpsgd", true, 0.004) == 100 * 10 * kMs);
+  // DCD's last exchange has no gradient to hide behind.
+  CHECK(time_of("dcd", true, 0.02) < 100 * 20 * kMs + 11 * kMs);
+  CHECK(time_of("dcd", false, 0.02) > 100 * 20 * kMs + 50 * kMs);
+  CHECK(time_of("allreduce", true, 0.02) == time_of("allreduce", false, 0.02));
+}
+
+TEST_CASE("the topology changes the time, slower links never help, coding costs") {
+  const auto time_of = [](const char* topology, double bytes_per_s, double encode) {
+    Job job{.topology = topology, .nodes = 9};
+    SimulatorOptions options;
+    options.rounds = 20;
+    options.nodes[0].compute.seconds = 0.001;
+    options.nodes[0].codec = {.encode_s_per_byte = encode, .decode_s_per_byte = encode};
+    return simulate(job, options, make_star(9, bytes_per_s, kMs)).end;
+  };
+  const SimTime ring = time_of("ring", 1e5, 0);
+  const SimTime complete = time_of("complete", 1e5, 0);
+  const SimTime star = time_of("star", 1e5, 0);
+  CHECK(ring < complete);
+  CHECK(ring < star);
+  for (const char* topology : {"ring", "complete", "star", "torus:3x3"}) {
+    CHECK(time_of(topology, 5e4, 0) >= time_of(topology, 1e5, 0));
+    CHECK(time_of(topology, 1e5, 1e-5) > time_of(topology, 1e5, 0));
+  }
+}
+
+TEST_CASE("a crash at any event leaves no node waiting for ever") {
+  for (const char* algorithm : {"dpsgd", "dcd", "allreduce", "adpsgd"}) {
+    CAPTURE(algorithm);
+    Job job{.algorithm = algorithm, .nodes = 5};
+    const Platform platform = make_star(5, 1e4, kMs);
+    auto options = options_for(6);
+    std::vector<SimTime> times;
+    SimulatorHooks hooks;
+    hooks.trace = [&](const TraceEntry& entry) { times.push_back(entry.time); };
+    const auto whole = simulate(job, options, platform, hooks);
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    for (const SimTime time : times) {
+      for (const auto kind : {NodeEvent::Kind::crash, NodeEvent::Kind::vanish}) {
+        CAPTURE(time);
+        options.events = {{.at = time, .node = 2, .kind = kind}};
+        const auto report = simulate(job, options, platform);
+        CHECK(report.end <= whole.end + 8 * options.timeout);
+        for (const auto& node : report.nodes) {
+          const bool excused = node.status.ok() && node.rounds == 6;
+          const bool noticed = node.status.fault() == Fault::peer_lost ||
+                               node.status.fault() == Fault::deadline ||
+                               node.status.fault() == Fault::io;
+          CHECK_MESSAGE((excused || noticed), node.status.message());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a dead process is noticed after a latency, a silent one at the deadline") {
+  Job job{.topology = "complete", .nodes = 4};
+  auto options = options_for(1000);
+  options.nodes[0].compute = {.seconds = 0.01};
+  options.events = {{.at = 105 * kMs, .node = 1, .kind = NodeEvent::Kind::crash}};
+  const Platform platform = make_star(4, 1e7, 4 * kMs);
+  auto report = simulate(job, options, platform);
+  CHECK(report.nodes[1].end == 105 * kMs);
+  CHECK(report.nodes[0].status.fault() == Fault::peer_lost);
+  CHECK(report.nodes[0].status.message() == "node 0, round 11: node 1 is lost");
+  CHECK(report.end < 130 * kMs);
+  options.events[0].kind = NodeEvent::Kind::vanish;
+  report = simulate(job, options, platform);
+  CHECK(report.nodes[0].status.fault() == Fault::deadline);
+  CHECK(report.nodes[0].status.message() ==
+        "node 0, round 11: nothing was heard for 2 s from node 1");
+  CHECK(report.end > 2'100 * kMs);
+  CHECK(report.end < 2'130 * kMs);
+}
+
+TEST_CASE("who joins late, stands still, or is cut off, holds the others up but changes no bit") {
+  Job job{.algorithm = "dcd", .compressor = "quant:8"};
+  Platform platform = make_star(6, 1e6, kMs);
+  auto options = options_for(40);
+  const auto plain = simulate(job, options, platform);
+  const auto models = job.x;
+
+  options.nodes.assign(6, options.nodes[0]);
+  options.nodes[3].start = 500 * kMs;
+  const auto late = simulate(job, options, platform);
+  CHECK(job.x == models);
+  CHECK(late.end >= plain.end + 400 * kMs);
+  CHECK(late.nodes[3].start == 500 * kMs);
+
+  options.nodes[3].start = 0;
+  options.events = {{.at = 100 * kMs, .node = 0, .kind = NodeEvent::Kind::suspend},
+                    {.at = 900 * kMs, .node = 0, .kind = NodeEvent::Kind::resume}};
+  const auto paused = simulate(job, options, platform);
+  CHECK(job.x == models);
+  CHECK(paused.end >= plain.end + 700 * kMs);
+  for (const auto& node : paused.nodes) {
+    CHECK(node.compute + node.codec + node.wire + node.idle == node.end - node.start);
+  }
+
+  options.events.clear();
+  std::vector<LinkId> links = {0, 1};  // out of and into node 0
+  Platform healed = platform;
+  healed.cut(links, 100 * kMs, 900 * kMs);
+  const auto cut = simulate(job, options, healed);
+  CHECK(job.x == models);
+  CHECK(cut.end >= plain.end + 700 * kMs);
+
+  Platform parted = platform;
+  parted.cut(links, 100 * kMs, kNever);
+  const auto lost = simulate(job, options, parted);
+  CHECK(std::any_of(lost.nodes.begin(), lost.nodes.end(),
+                    [](const NodeReport& node) { return node.status.fault() == Fault::deadline; }));
+  CHECK(lost.end < 100 * kMs + 8 * options.timeout);
+}
+
+TEST_CASE("hooks see each round of each node, then of all, and may end the run") {
+  Job job{.nodes = 5};
+  std::vector<Round> of_nodes(5, 0);
+  std::vector<Round> of_all;
+  SimulatorHooks hooks;
+  hooks.round_finished = [&](Rank node, Round round, SimTime) {
+    CHECK(of_nodes[static_cast<std::size_t>(node)]++ == round);
+  };
+  hooks.round_finished_by_all = [&](Round round, SimTime) {
+    of_all.push_back(round);
+    CHECK(*std::min_element(of_nodes.begin(), of_nodes.end()) == round + 1);
+    return round < 6;
+  };
+  const auto report = simulate(job, options_for(20), make_star(5, 1e6, kMs), hooks);
+  CHECK(of_all == std::vector<Round>{0, 1, 2, 3, 4, 5, 6});
+  CHECK(report.nodes[0].rounds >= 7);
+  CHECK(report.nodes[0].rounds < 12);
+}
+
+TEST_CASE("compute times have the declared distribution and are keyed, not drawn in turn") {
+  const auto mean_of = [](const ComputeTime& time) {
+    double sum = 0;
+    for (Round round = 0; round < 20'000; ++round) {
+      sum += to_seconds(draw(time, 1, 4, round));
+    }
+    return sum / 20'000;
+  };
+  using Kind = ComputeTime::Kind;
+  CHECK(mean_of({.kind = Kind::fixed, .seconds = 2, .slowdown = 3}) == doctest::Approx(6));
+  CHECK(mean_of({.kind = Kind::uniform, .seconds = 2, .spread = 0.5}) ==
+        doctest::Approx(2).epsilon(0.01));
+  CHECK(mean_of({.kind = Kind::exponential, .seconds = 2}) == doctest::Approx(2).epsilon(0.03));
+  CHECK(mean_of({.kind = Kind::lognormal, .seconds = 2, .spread = 0.5}) ==
+        doctest::Approx(2 * std::exp(0.125)).epsilon(0.02));
+  CHECK(mean_of({.seconds = 1, .stall_probability = 0.1, .stall_factor = 11}) ==
+        doctest::Approx(2).epsilon(0.03));
+  const ComputeTime time{.kind = Kind::exponential, .seconds = 2};
+  CHECK(draw(time, 1, 4, 7) == draw(time, 1, 4, 7));
+  CHECK(draw(time, 1, 4, 7) != draw(time, 1, 5, 7));
+  CHECK_THROWS_AS(validate({.seconds = -1}), Error);
+  CHECK_THROWS_AS(validate({.kind = Kind::uniform, .seconds = 1, .spread = 2}), Error);
+}
+
+TEST_CASE("a simulation that cannot be is refused") {
+  Job job{.nodes = 4};
+  const auto refused = [&](const SimulatorOptions& options, const Platform& platform) {
+    CHECK_THROWS_AS(Simulator(platform, options, job.make(), gradient), Error);
+  };
+  const Platform star = make_star(4, 1e6, 0);
+  refused(options_for(1), make_star(3, 1e6, 0));
+  refused(options_for(1), Platform(4));
+  auto options = options_for(1);
+  options.nodes.resize(3);
+  refused(options, star);
+  options = options_for(1);
+  options.threads = 0;
+  refused(options, star);
+  options = options_for(1);
+  options.events = {{.at = 0, .node = 4}};
+  refused(options, star);
+  options = options_for(1);
+  options.network.latency_factor = 0;
+  refused(options, star);
+}
