@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include <xxhash.h>
+
 namespace sotto {
 namespace {
 
@@ -24,14 +26,19 @@ void TraceHash::add(const TraceEntry& entry) {
   put(at, entry.bytes, 8);
   used_ += kEntry;
   if (used_ == buffer_.size()) {
-    digest_.update(buffer_);
-    used_ = 0;
+    flush();
   }
 }
 
-std::string TraceHash::finish_hex() {
-  digest_.update(std::span(buffer_).first(used_));
+void TraceHash::flush() {
+  XXH128_canonical_t digest;
+  XXH128_canonicalFromHash(&digest, XXH3_128bits(buffer_.data(), used_));
+  digest_.update(std::as_bytes(std::span(digest.digest)));
   used_ = 0;
+}
+
+std::string TraceHash::finish_hex() {
+  flush();
   return digest_.finish_hex();
 }
 

@@ -10,15 +10,18 @@
 
 namespace sotto {
 
-/// Hashes each entry as 32 little-endian bytes: time (8), kind (4), node (4), peer (4), zero (4),
-/// bytes (8).
+/// Each entry is 32 little-endian bytes: time (8), kind (4), node (4), peer (4), zero (4), bytes
+/// (8). The fingerprint is the SHA-256 of the XXH3-128 digests (canonical, 16 bytes) of every 256
+/// entries: SHA-256 of all entries would take longer than the simulation.
 class TraceHash {
  public:
   void add(const TraceEntry& entry);
-  /// The SHA-256 of all entries; once.
+  /// The fingerprint of all entries; once.
   std::string finish_hex();
 
  private:
+  void flush();
+
   static constexpr std::size_t kEntry = 32;
   static constexpr std::size_t kEntries = 256;
 
