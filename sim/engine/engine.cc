@@ -301,17 +301,17 @@ void Simulator::Engine::account(Rank rank) {
   if (passed == 0 || node.stage == Stage::absent || node.stage == Stage::ended) {
     return;
   }
-  if (node.suspended) {
-    node.report.idle += passed;
-  } else if (node.stage == Stage::computing) {
-    node.report.compute += passed;
-  } else if (node.coding || node.coding_aside) {
-    node.report.codec += passed;
-  } else if (courier_.under_way(rank) > 0) {
-    node.report.wire += passed;
-  } else {
-    node.report.idle += passed;
+  SimTime* spent = &node.report.idle;
+  if (!node.suspended) {
+    if (node.stage == Stage::computing) {
+      spent = &node.report.compute;
+    } else if (node.coding || node.coding_aside) {
+      spent = &node.report.codec;
+    } else if (courier_.under_way(rank) > 0) {
+      spent = &node.report.wire;
+    }
   }
+  *spent += passed;
 }
 
 void Simulator::Engine::record(TraceEntry::Kind kind, Rank node, Rank peer, std::uint64_t bytes) {

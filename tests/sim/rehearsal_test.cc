@@ -51,13 +51,11 @@ void gradient(Rank rank, Round /*round*/, std::span<const float> at, std::span<f
 }  // namespace
 
 TEST_CASE("a rehearsal leaves the trace of what it stands for, to the byte") {
-  const std::vector<Job> jobs = {{"dpsgd", "", "ring"},
-                                 {"dpsgd", "", "one-peer-exponential"},
-                                 {"dcd", "quant:8", "torus:2x4"},
-                                 {"ecd", "quant:4", "ring"},
-                                 {"choco", "sign", "complete"},
-                                 {"pushsum", "", "exponential"},
-                                 {"allreduce", "", "ring"}};
+  const std::vector<Job> jobs = {
+      {"dpsgd", "", "ring"},           {"dpsgd", "", "one-peer-exponential"},
+      {"dcd", "quant:8", "torus:2x4"}, {"ecd", "quant:4", "ring"},
+      {"choco", "sign", "complete"},   {"pushsum", "", "exponential"},
+      {"allreduce", "", "ring"}};
   for (const Job& job : jobs) {
     CAPTURE(job.algorithm);
     CAPTURE(job.topology);

@@ -19,6 +19,8 @@
 
 using namespace sotto;
 
+#ifdef SOTTO_SIMGRID_ORACLE
+
 namespace {
 
 struct TimedMessage {
@@ -167,7 +169,6 @@ std::vector<double> ours(const Case& c, const NetworkModel& model) {
   return times;
 }
 
-#ifdef SOTTO_SIMGRID_ORACLE
 std::vector<double> simgrids(const Case& c, const std::string& settings) {
   const auto file = std::filesystem::temp_directory_path() / fmt::format("sotto-{}", ::getpid());
   {
@@ -220,9 +221,10 @@ double worst_difference(const Case& c, const NetworkModel& model, const std::str
   }
   return worst;
 }
-#endif
 
 }  // namespace
+
+#endif
 
 TEST_CASE("100 random cases with contention end when SimGrid says, raw CM02") {
 #ifndef SOTTO_SIMGRID_ORACLE
