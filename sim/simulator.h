@@ -102,7 +102,7 @@ struct EdgeReport {
 struct LinkReport {
   LinkId link = 0;
   double bytes = 0;        ///< of delivered messages
-  double utilisation = 0;  ///< of what the link could have carried until the end
+  double utilisation = 0;  ///< of what it could have carried until the end as first declared
 };
 
 struct SimulationReport {

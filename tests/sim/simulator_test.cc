@@ -255,6 +255,21 @@ TEST_CASE("a dead process is noticed after a latency, a silent one at the deadli
   CHECK(report.end < 2'130 * kMs);
 }
 
+TEST_CASE("who leaves finishes the round under way, and ends those who need it") {
+  Job job{.algorithm = "dcd", .compressor = "quant:8", .nodes = 4};
+  auto options = options_for(1000);
+  options.nodes[0].compute = {.seconds = 0.01};
+  options.events = {{.at = 105 * kMs, .node = 1, .kind = NodeEvent::Kind::leave}};
+  const auto report = simulate(job, options, make_star(4, 1e7, 4 * kMs));
+  CHECK(report.nodes[1].status.ok());
+  CHECK(report.nodes[1].rounds == 11);
+  for (const std::size_t other : {0U, 2U, 3U}) {
+    CHECK(report.nodes[other].status.fault() == Fault::peer_lost);
+    CHECK(report.nodes[other].rounds >= 11);
+  }
+  CHECK(report.end < 200 * kMs);
+}
+
 TEST_CASE("who joins late, stands still, or is cut off, holds the others up but changes no bit") {
   Job job{.algorithm = "dcd", .compressor = "quant:8"};
   Platform platform = make_star(6, 1e6, kMs);
