@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 
 #include "internal/families.h"
+#include "internal/graph_cut.h"
 #include "internal/graph_file.h"
 
 namespace sotto {
@@ -60,9 +61,10 @@ constexpr std::array kInfos = {
     TopologyInfo{"erdos", "erdos:P",
                  "Every pair is an edge with probability P (Erdős–Rényi), drawn until connected.",
                  "up to 32768", "erdos:0.5"},
-    TopologyInfo{"file", "file:GRAPH.csv[,threshold=R]",
+    TopologyInfo{"file", "file:GRAPH.csv[,threshold=R][,cut=N][,mutual]",
                  "Edges from a file with the header from,to,weight, from,to or from,to,rating; of "
-                 "ratings those from R on, or positive.",
+                 "ratings those from R on, or positive. A strongly connected part of N nodes; only "
+                 "edges that run both ways.",
                  "the file's ranks, or more", "file:graph.csv"},
 };
 
@@ -142,21 +144,72 @@ std::shared_ptr<const Topology> weighted(const Blueprint& blueprint, Weighting d
                                           std::move(self));
 }
 
-/// `GRAPH.csv` or `GRAPH.csv,threshold=R`.
-std::pair<std::string, std::optional<double>> path_and_threshold(const GraphRequest& request) {
-  constexpr std::string_view kKey = ",threshold=";
-  const std::size_t at = request.argument.rfind(kKey);
-  if (at == std::string_view::npos) {
-    return {std::string(request.argument), std::nullopt};
+/// `GRAPH.csv`, and what of it is wanted.
+struct FileRequest {
+  std::string path;
+  std::optional<double> threshold = std::nullopt;
+  std::optional<int> cut = std::nullopt;
+  bool mutual = false;
+};
+
+template <typename T>
+T read_number(std::string_view text, std::string_view spec, std::string_view reason) {
+  T value{};
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size()) {
+    refuse("topology", spec, reason);
   }
-  const std::string_view number = request.argument.substr(at + kKey.size());
-  double threshold = 0;
-  const auto [end, fault] =
-      std::from_chars(number.data(), number.data() + number.size(), threshold);
-  if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(threshold)) {
-    refuse("topology", request.spec, "a threshold is a number, e.g. threshold=3");
+  return value;
+}
+
+/// Takes the parameters off the end, in any order; paths may have commas too.
+FileRequest file_request(const GraphRequest& request) {
+  constexpr std::string_view kThreshold = "threshold=";
+  constexpr std::string_view kCut = "cut=";
+  FileRequest file;
+  std::string_view path = request.argument;
+  for (std::size_t comma; (comma = path.rfind(',')) != std::string_view::npos;) {
+    const std::string_view word = path.substr(comma + 1);
+    if (word.starts_with(kThreshold)) {
+      constexpr std::string_view kReason = "a threshold is a number, e.g. threshold=3";
+      file.threshold = read_number<double>(word.substr(kThreshold.size()), request.spec, kReason);
+      if (!std::isfinite(*file.threshold)) {
+        refuse("topology", request.spec, kReason);
+      }
+    } else if (word.starts_with(kCut)) {
+      constexpr std::string_view kReason = "a cut is a number of nodes, e.g. cut=64";
+      file.cut = read_number<int>(word.substr(kCut.size()), request.spec, kReason);
+      if (*file.cut < 1) {
+        refuse("topology", request.spec, kReason);
+      }
+    } else if (word == "mutual") {
+      file.mutual = true;
+    } else {
+      break;
+    }
+    path = path.substr(0, comma);
   }
-  return {std::string(request.argument.substr(0, at)), threshold};
+  file.path = path;
+  return file;
+}
+
+/// Reads the file, and takes the parts of it that are wanted.
+internal::FileGraph read_file(const GraphRequest& request) {
+  const FileRequest wanted = file_request(request);
+  if (wanted.cut && request.nodes != 0 && request.nodes != *wanted.cut) {
+    refuse("nodes", fmt::to_string(request.nodes),
+           fmt::format("{} has {} nodes", request.spec, *wanted.cut));
+  }
+  internal::FileGraph file =
+      internal::parse_graph(internal::read_graph_text(wanted.path), wanted.path,
+                            wanted.cut ? 0 : request.nodes, wanted.threshold);
+  if (wanted.cut) {
+    file = internal::strong_part(file, *wanted.cut, wanted.path);
+  }
+  if (wanted.mutual) {
+    internal::keep_mutual(file, wanted.path);
+  }
+  return file;
 }
 
 std::shared_ptr<const Topology> from_file(const GraphRequest& request,
@@ -164,14 +217,12 @@ std::shared_ptr<const Topology> from_file(const GraphRequest& request,
   if (request.nodes != 0) {
     internal::require_nodes(request);
   }
-  const auto [path, threshold] = path_and_threshold(request);
-  internal::FileGraph file =
-      internal::parse_graph(internal::read_graph_text(path), path, request.nodes, threshold);
+  internal::FileGraph file = read_file(request);
   const std::string name(request.spec);
   if (file.weights.empty() || options.weighting) {
     return weighted({name, file.nodes, {std::move(file.arcs)}}, Weighting::shares, options);
   }
-  internal::Weights weights = internal::file_weights(file, path, options.lazy);
+  internal::Weights weights = internal::file_weights(file, request.argument, options.lazy);
   std::vector<std::vector<double>> self;
   if (!weights.self.empty()) {
     self.push_back(std::move(weights.self));

@@ -1,6 +1,7 @@
 // Graphs from CSV files: what they mean, and what damaged ones do.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 #include <sotto/topology/analysis.h>
@@ -192,6 +194,88 @@ TEST_CASE("ratings that are none, and thresholds of nothing, are refused") {
                        doctest::Contains("a threshold is one of ratings"), Error);
   CHECK_THROWS_WITH_AS(make_topology(plain.spec() + ",threshold=high", 0),
                        doctest::Contains("a threshold is a number"), Error);
+}
+
+TEST_CASE("published trust lists are read as they are: source, target, rating, time") {
+  const TemporaryFile file("source,target,rating,time\n0,1,5,1407470400\n1,0,-3,1376539200\n");
+  const auto graph = make_topology(file.spec(), 0);
+  CHECK(graph->nodes() == 2);
+  CHECK(graph->edge_count(0) == 1);
+  CHECK_MENTIONS(refusal("source,from,to\n0,1,2\n"), "the first line is");
+}
+
+TEST_CASE("a cut is a strongly connected part, balanced and rich in one-sided edges") {
+  // 20, 30 and 40 trust round in a circle, 50 and 30 each other; 60 is trusted and trusts nobody.
+  const TemporaryFile file(
+      "from,to\n20,30\n30,40\n40,20\n50,30\n30,50\n20,60\n30,60\n20,50\n40,50\n50,40\n");
+  using Edges = std::vector<std::pair<Rank, Rank>>;
+  const auto edges = [&](const std::string& more) {
+    const auto graph = make_topology(file.spec() + more, 0);
+    Edges found;
+    for (Rank node = 0; node < graph->nodes(); ++node) {
+      for (const Edge& edge : graph->out_edges(node, 0)) {
+        found.emplace_back(node, edge.peer);
+      }
+    }
+    return found;
+  };
+  // It starts from 50, two of whose edges run out and three in, and takes 30, then 40, then 20.
+  CHECK(edges(",cut=1").empty());
+  CHECK(edges(",cut=2") == Edges{{0, 1}, {1, 0}});
+  CHECK(edges(",cut=3") == Edges{{0, 1}, {0, 2}, {1, 2}, {2, 0}, {2, 1}});
+  const Edges four = {{0, 1}, {0, 3}, {1, 2}, {1, 3}, {2, 0}, {2, 3}, {3, 1}, {3, 2}};
+  CHECK(edges(",cut=4") == four);
+  CHECK(properties(*make_topology(file.spec() + ",cut=4", 4)).connected);
+  CHECK(edges(",cut=4,mutual") == Edges{{1, 3}, {2, 3}, {3, 1}, {3, 2}});
+  CHECK(edges(",mutual,cut=4") == edges(",cut=4,mutual"));
+  CHECK(make_topology(file.spec() + ",mutual", 0)->nodes() == 61);
+}
+
+TEST_CASE("cuts of random trust lists are strongly connected, and the same on every call") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed, .purpose = Purpose::test});
+    std::string text = "from,to,rating\n";
+    for (int from = 0; from < 60; ++from) {
+      for (int to = 0; to < 60; ++to) {
+        if (from != to && random.uniform() < 0.1) {
+          text += fmt::format("{},{},{}\n", 3 * from, 3 * to, 1 + random.below(10));
+        }
+      }
+    }
+    const TemporaryFile file(text);
+    const auto graph = make_topology(file.spec() + ",threshold=3,cut=24", 0);
+    CHECK(graph->nodes() == 24);
+    CHECK(properties(*graph).connected);
+    CHECK(properties(*graph).column_stochastic);
+    const auto again = make_topology(file.spec() + ",cut=24,threshold=3", 24);
+    for (Rank node = 0; node < 24; ++node) {
+      const auto edges = graph->out_edges(node, 0);
+      const auto same = again->out_edges(node, 0);
+      CHECK(std::equal(edges.begin(), edges.end(), same.begin(), same.end(),
+                       [](const Edge& a, const Edge& b) { return a.peer == b.peer; }));
+    }
+  }
+}
+
+TEST_CASE("cuts that cannot be are refused") {
+  // A circle is strongly connected as a whole or not at all.
+  const TemporaryFile oneway("from,to\n0,1\n1,2\n2,0\n");
+  CHECK_THROWS_WITH_AS(make_topology(oneway.spec() + ",cut=2", 0),
+                       doctest::Contains("grew to 1 nodes"), Error);
+  CHECK_THROWS_WITH_AS(make_topology(oneway.spec() + ",cut=1", 2), doctest::Contains("has 1 nodes"),
+                       Error);
+  CHECK(make_topology(oneway.spec() + ",cut=3", 0)->edge_count(0) == 3);
+  for (const std::string bad : {",cut=0", ",cut=-1", ",cut=", ",cut=two", ",cut=3.5"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(make_topology(oneway.spec() + bad, 0),
+                         doctest::Contains("a cut is a number of nodes"), Error);
+  }
+  const TemporaryFile weights("from,to,weight\n0,1,0.5\n1,0,0.5\n");
+  for (const std::string part : {",cut=2", ",mutual"}) {
+    CHECK_THROWS_WITH_AS(make_topology(weights.spec() + part, 0),
+                         doctest::Contains("leave out the column weight"), Error);
+  }
 }
 
 TEST_CASE("what is no file is refused") {

@@ -65,9 +65,11 @@ class Parser {
     double weight = 0;
     std::size_t number = 0;
   };
-  enum Column : std::size_t { from, to, weight, rating, columns };
-  static constexpr std::array<std::string_view, columns> kNames = {"from", "to", "weight",
-                                                                   "rating"};
+  enum Column : std::size_t { from, to, weight, rating, time, columns };
+  static constexpr std::array<std::string_view, columns> kNames = {"from", "to", "weight", "rating",
+                                                                   "time"};
+  /// What published trust lists call the first two.
+  static constexpr std::array<std::string_view, 2> kOtherNames = {"source", "target"};
 
   [[noreturn]] void refuse_field(std::string_view column, std::string_view value,
                                  std::string_view reason) const {
@@ -95,7 +97,11 @@ class Parser {
     if (!next_line(line)) {
       refuse(source_, "an empty file", kExpected);
     }
-    for (const std::string_view field : split(line)) {
+    for (std::string_view field : split(line)) {
+      const auto* const other = std::find(kOtherNames.begin(), kOtherNames.end(), field);
+      if (other != kOtherNames.end()) {
+        field = kNames[static_cast<std::size_t>(other - kOtherNames.begin())];
+      }
       const auto* const name = std::find(kNames.begin(), kNames.end(), field);
       if (name == kNames.end() || std::count(order_.begin(), order_.end(), name - kNames.begin())) {
         refuse_field(fmt::to_string(order_.size() + 1), field, kExpected);
@@ -147,8 +153,11 @@ class Parser {
         case weight:
           edge.weight = read_weight(fields[i]);
           break;
-        default:
+        case rating:
           trusted = trusts(read_rating(fields[i]));
+          break;
+        default:
+          break;
       }
     }
     if (!trusted) {

@@ -1,4 +1,5 @@
 // Graphs from CSV files: header `from,to,weight`, `from,to` or `from,to,rating`, one edge a line.
+// `source` and `target` are other names for from and to, and a column `time` is passed over.
 // Bounded; any bytes give a graph or an Error that names file, line and column. Thread-safe.
 //
 // A rating says how far `from` trusts `to`, on any scale: an edge is there where it reaches a
