@@ -1,11 +1,13 @@
 #include <sotto/comm/session.h>
 
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,10 +21,15 @@ namespace {
 
 /// Holds node 0's mark.
 constexpr const char* kSession = "session";
+/// Under the mark: all have come.
+constexpr const char* kGo = "go";
+/// Under the mark, and written by who uses the session (trainers/meeting.h): it is over already.
+constexpr const char* kGivenUp = "given-up";
 /// How long a look at a key that is not there yet may wait for it.
 constexpr std::chrono::milliseconds kLook{20};
 /// Between two rounds of looks.
-constexpr std::chrono::milliseconds kPause{1};
+constexpr std::chrono::milliseconds kPause{2};
+constexpr std::size_t kMostLeft = std::size_t{1} << 20U;
 
 std::vector<std::byte> pack(std::uint64_t number) {
   ByteBuffer out;
@@ -30,38 +37,36 @@ std::vector<std::byte> pack(std::uint64_t number) {
   return std::move(out).take();
 }
 
-class Session final : public Store {
+class StoreSession final : public Session {
  public:
-  Session(std::shared_ptr<Store> store, Rank rank, int nodes, std::chrono::milliseconds patience)
+  StoreSession(std::shared_ptr<Store> store, Rank rank, int nodes,
+               std::chrono::milliseconds patience)
       : store_(std::move(store)), rank_(rank), nodes_(nodes), patience_(patience) {}
 
-  Status set(std::string_view key, std::span<const std::byte> value) override {
-    const Status entered = enter();
-    return entered.ok() ? store_->set(here(key), value) : entered;
-  }
-  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override {
-    const Status entered = enter();
-    if (!entered.ok()) {
-      return entered;
-    }
-    return store_->get(here(key), deadline);
-  }
-  Status remove(std::string_view key) override {
-    const Status entered = enter();
-    return entered.ok() ? store_->remove(here(key)) : entered;
-  }
+  Status enter() override;
+  Status set(std::string_view key, std::span<const std::byte> value) override;
+  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override;
+  Status remove(std::string_view key) override;
 
  private:
+  using Number = std::optional<std::uint64_t>;
+
   std::string here(std::string_view key) const { return fmt::format("{:016x}/{}", mark_, key); }
   /// The number that a node shows node 0 …
   std::string shown(Rank rank) const { return here(fmt::format("shown/{}", rank)); }
   /// … and its echo.
   std::string seen(Rank rank) const { return here(fmt::format("seen/{}", rank)); }
+  /// Names the keys that this node has left in the store.
+  std::string left() const { return fmt::format("left/{}", rank_); }
 
-  Status enter();
-  Status receive_all(Deadline deadline);
-  Status join(Deadline deadline);
-  Result<std::optional<std::uint64_t>> look(const std::string& key);
+  Status receive_all();
+  Status echo_numbers(std::map<Rank, std::uint64_t>& numbers);
+  Status join();
+  Status show(std::uint64_t mark, std::uint64_t number);
+  Result<Number> look(const std::string& key, std::chrono::milliseconds patience);
+  Result<bool> there(const std::string& key);
+  void clear_last_session();
+  void keep_list(std::string_view key, bool there);
 
   const std::shared_ptr<Store> store_;
   const Rank rank_;
@@ -70,99 +75,217 @@ class Session final : public Store {
   std::mutex entering_;
   std::optional<Status> entered_;  ///< once it has been tried
   std::uint64_t mark_ = 0;
+  std::mutex listing_;
+  std::set<std::string, std::less<>> listed_;  ///< keys of this node that are in the store
 };
 
-Status Session::enter() {
+Status StoreSession::enter() {
   const std::scoped_lock lock(entering_);
   if (!entered_) {
-    const auto deadline = Deadline::after(patience_);
-    const Status met = rank_ == 0 ? receive_all(deadline) : join(deadline);
+    const Status met = rank_ == 0 ? receive_all() : join();
     entered_ = met.ok() ? met : met.with_context(fmt::format("node {}", rank_));
+    clear_last_session();
   }
   return *entered_;
 }
 
+Status StoreSession::set(std::string_view key, std::span<const std::byte> value) {
+  const Status entered = enter();
+  if (!entered.ok() && rank_ != 0) {
+    return entered;
+  }
+  const std::string full = here(key);
+  keep_list(full, true);
+  return store_->set(full, value);
+}
+
+Result<std::vector<std::byte>> StoreSession::get(std::string_view key, Deadline deadline) {
+  const Status entered = enter();
+  if (!entered.ok()) {
+    return entered;
+  }
+  return store_->get(here(key), deadline);
+}
+
+Status StoreSession::remove(std::string_view key) {
+  const Status entered = enter();
+  if (!entered.ok()) {
+    return entered;
+  }
+  const std::string full = here(key);
+  const Status removed = store_->remove(full);
+  keep_list(full, false);
+  return removed;
+}
+
 /// The number under a key, if there is one.
-Result<std::optional<std::uint64_t>> Session::look(const std::string& key) {
-  const auto value = store_->get(key, Deadline::after(kLook));
+Result<StoreSession::Number> StoreSession::look(const std::string& key,
+                                                std::chrono::milliseconds patience) {
+  const auto value = store_->get(key, Deadline::after(patience));
   if (!value.ok()) {
-    return value.status().fault() == Fault::deadline
-               ? Result<std::optional<std::uint64_t>>(std::nullopt)
-               : value.status();
+    return value.status().fault() == Fault::deadline ? Result<Number>(std::nullopt)
+                                                     : value.status();
   }
   ByteReader in(*value);
   const auto number = in.read<std::uint64_t>();
-  return in.finished() ? std::optional(number) : std::nullopt;
+  return in.finished() ? Number(number) : std::nullopt;
 }
 
-/// Node 0: draws the mark and names back to each node the number that it shows.
-Status Session::receive_all(Deadline deadline) {
+Result<bool> StoreSession::there(const std::string& key) {
+  const auto value = store_->get(key, Deadline::after({}));
+  if (!value.ok() && value.status().fault() != Fault::deadline) {
+    return value.status();
+  }
+  return value.ok();
+}
+
+/// Node 0: draws the mark, and names back to each node the number that it shows, to one that
+/// started again its new one, until all are there.
+Status StoreSession::receive_all() {
+  const auto deadline = Deadline::after(patience_);
   mark_ = internal::draw_start_number(rank_);
   if (Status status = store_->set(kSession, pack(mark_)); !status.ok()) {
     return status;
   }
-  std::set<Rank> absent;
-  for (Rank peer = 1; peer < nodes_; ++peer) {
-    absent.insert(peer);
-  }
-  while (!absent.empty()) {
-    const auto expected = absent;
-    for (const Rank peer : expected) {
-      const auto number = look(shown(peer));
-      if (!number.ok()) {
-        return number.status();
-      }
-      if (*number) {
-        if (Status status = store_->set(seen(peer), pack(**number)); !status.ok()) {
-          return status;
-        }
-        absent.erase(peer);
-      }
+  std::map<Rank, std::uint64_t> numbers;
+  while (true) {
+    if (Status status = echo_numbers(numbers); !status.ok()) {
+      return status;
     }
-    if (!absent.empty() && deadline.expired()) {
-      return {Fault::deadline,
-              fmt::format("waiting for node {}: not there in time", fmt::join(absent, ", "))};
+    if (numbers.size() + 1 == static_cast<std::size_t>(nodes_)) {
+      const std::string go = here(kGo);
+      keep_list(go, true);
+      return store_->set(go, {});
+    }
+    if (deadline.expired()) {
+      break;
     }
     std::this_thread::sleep_for(kPause);
+  }
+  std::vector<Rank> absent;
+  for (Rank peer = 1; peer < nodes_; ++peer) {
+    if (!numbers.contains(peer)) {
+      absent.push_back(peer);
+    }
+  }
+  return {Fault::deadline,
+          fmt::format("waiting for node {}: not there in time", fmt::join(absent, ", "))};
+}
+
+Status StoreSession::echo_numbers(std::map<Rank, std::uint64_t>& numbers) {
+  const auto mark = look(kSession, {});
+  if (!mark.ok()) {
+    return mark.status();
+  }
+  if (*mark != mark_) {
+    return {Fault::unexpected, "another run meets in this store; give each its own"};
+  }
+  for (Rank peer = 1; peer < nodes_; ++peer) {
+    const auto number = look(shown(peer), {});
+    if (!number.ok()) {
+      return number.status();
+    }
+    const auto known = numbers.find(peer);
+    if (*number && (known == numbers.end() || known->second != **number)) {
+      if (Status status = store_->set(seen(peer), pack(**number)); !status.ok()) {
+        return status;
+      }
+      numbers[peer] = **number;
+    }
   }
   return {};
 }
 
-/// The other nodes: the mark is of now once node 0 names our number back under it.
-Status Session::join(Deadline deadline) {
+/// The other nodes: the mark is of now once node 0 names our number back under it. Should node 0
+/// start again, it draws another.
+Status StoreSession::join() {
   const std::uint64_t number = internal::draw_start_number(rank_);
-  while (!deadline.expired()) {
-    const auto mark = look(kSession);
+  auto deadline = Deadline::after(patience_);
+  bool known = false;
+  do {
+    const auto mark = look(kSession, kLook);
     if (!mark.ok()) {
       return mark.status();
     }
-    if (*mark) {
-      if (mark_ != **mark) {
-        mark_ = **mark;
-        if (Status status = store_->set(shown(rank_), pack(number)); !status.ok()) {
-          return status;
-        }
+    if (*mark && **mark != mark_) {
+      known = false;
+      if (Status status = show(**mark, number); !status.ok()) {
+        return status;
       }
-      const auto echo = look(seen(rank_));
+    }
+    if (mark_ != 0 && !known) {
+      const auto echo = look(seen(rank_), kLook);
       if (!echo.ok()) {
         return echo.status();
       }
       if (*echo == number) {
+        known = true;
+        deadline = Deadline::after(2 * patience_);
+      }
+    }
+    if (known) {
+      const auto go = there(here(kGo));
+      const auto over = there(here(kGivenUp));
+      if (!go.ok() || !over.ok()) {
+        return go.ok() ? over.status() : go.status();
+      }
+      if (*go || *over) {
         (void)store_->remove(shown(rank_));  // both have been read
         (void)store_->remove(seen(rank_));
         return {};
       }
     }
     std::this_thread::sleep_for(kPause);
-  }
+  } while (!deadline.expired());
   return {Fault::deadline, "waiting for node 0: not there in time"};
+}
+
+Status StoreSession::show(std::uint64_t mark, std::uint64_t number) {
+  if (mark_ != 0) {
+    (void)store_->remove(shown(rank_));  // nobody reads it any more
+  }
+  mark_ = mark;
+  return store_->set(shown(rank_), pack(number));
+}
+
+/// Removes what this node's last life in this store has left, as its list says. What cannot be
+/// removed stays: it is in nobody's way.
+void StoreSession::clear_last_session() {
+  const auto list = store_->get(left(), Deadline::after({}));
+  if (!list.ok()) {
+    return;
+  }
+  ByteReader in(*list);
+  while (!in.finished() && !in.failed()) {
+    const std::string key = in.read_string(kStoreMaxKey);
+    const std::scoped_lock lock(listing_);
+    if (!in.failed() && !listed_.contains(key)) {
+      (void)store_->remove(key);
+    }
+  }
+}
+
+/// Keeps the list of what is in the store, so that even a node that is killed leaves a true one.
+void StoreSession::keep_list(std::string_view key, bool there) {
+  const std::scoped_lock lock(listing_);
+  const bool changed = there ? listed_.emplace(key).second : listed_.erase(std::string(key)) > 0;
+  if (!changed || !entered_) {
+    return;
+  }
+  ByteBuffer list;
+  for (const std::string& each : listed_) {
+    if (list.bytes().size() < kMostLeft) {
+      list.write_string(each);
+    }
+  }
+  (void)store_->set(left(), list.bytes());
 }
 
 }  // namespace
 
-std::shared_ptr<Store> make_session(std::shared_ptr<Store> store, Rank rank, int nodes,
-                                    std::chrono::milliseconds patience) {
-  return std::make_shared<Session>(std::move(store), rank, nodes, patience);
+std::shared_ptr<Session> make_session(std::shared_ptr<Store> store, Rank rank, int nodes,
+                                      std::chrono::milliseconds patience) {
+  return std::make_shared<StoreSession>(std::move(store), rank, nodes, patience);
 }
 
 }  // namespace sotto

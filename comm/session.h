@@ -2,8 +2,12 @@
 //
 // A store may outlive a run, and what that run left in it with it: a directory, a Redis server.
 // Read by the next run, a barrier of the last one looks passed and its models look like news. A
-// session keeps runs apart: its keys begin with a mark that node 0 draws, and every node knows that
-// the mark is of now, because node 0 named back a number that the node drew itself.
+// session keeps runs apart that use a store one after the other: its keys begin with a mark that
+// node 0 draws, and every node knows that the mark is of now, because node 0 named back a number
+// that the node drew itself. Two runs at one time need two stores: of two node 0s the earlier one
+// notices.
+//
+// A node, node 0 too, may die and start again until all have come; then the session is closed.
 #pragma once
 
 #include <chrono>
@@ -14,10 +18,17 @@
 
 namespace sotto {
 
-/// The session of node `rank` of `nodes` in `store`. Its first use waits, for `patience` at most,
-/// until node 0 is there, on node 0 until all are; Fault::deadline then says who did not come, and
-/// every use fails with it.
-std::shared_ptr<Store> make_session(std::shared_ptr<Store> store, Rank rank, int nodes,
-                                    std::chrono::milliseconds patience);
+class Session : public Store {
+ public:
+  /// Waits until all nodes have come, and removes what this node left in the store's last session.
+  /// Fault::deadline names who did not come: node 0 waits for the others as long as its patience,
+  /// they for node 0 to be there, and then twice as long for the rest. Node 0 may afterwards still
+  /// set keys, to say why it gives up; the others then enter. Every other use enters first.
+  virtual Status enter() = 0;
+};
+
+/// The session of node `rank` of `nodes` in `store`.
+std::shared_ptr<Session> make_session(std::shared_ptr<Store> store, Rank rank, int nodes,
+                                      std::chrono::milliseconds patience);
 
 }  // namespace sotto

@@ -7,8 +7,8 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
-#include <sotto/compress/registry.h>
 #include <sotto/comm/session.h>
+#include <sotto/compress/registry.h>
 #include <sotto/optim/admission.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/meeting.h>
@@ -195,6 +195,12 @@ Status Optimizer::named(const Status& status) const {
 
 Status Optimizer::agree() {
   Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
+  if (Status status = session_->enter(); !status.ok()) {
+    if (options_.rank == 0) {
+      meetings.give_up(status);
+    }
+    return status;
+  }
   if (Status status = compare_with_node_0(meetings); !status.ok()) {
     if (status.fault() == Fault::unexpected) {
       meetings.give_up(status);

@@ -20,6 +20,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/parameter_layout.h>
+#include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule.h>
@@ -56,7 +57,7 @@ struct OptimizerOptions {
   std::string transport = "zmq";
   int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
   Rank rank = 0;
-  std::shared_ptr<Store> store;  ///< where the nodes meet; may serve one run after another
+  std::shared_ptr<Store> store;  ///< where the nodes meet; serves one run at a time
   std::string rendezvous;        ///< URL of the store (store.h) when `store` is null
   std::string bind = "127.0.0.1";
   bool insecure = false;  ///< allow binding beyond loopback without encryption
@@ -135,7 +136,7 @@ class Optimizer {
   Status compare_with_node_0(Meetings& meetings) const;
 
   OptimizerOptions options_;
-  std::shared_ptr<Store> session_;
+  std::shared_ptr<Session> session_;
   std::vector<std::string> warnings_;
   std::span<float> parameters_;
   ParameterLayout layout_;

@@ -2,13 +2,21 @@
 #include <sotto/comm/session.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
 
 #include "nodes.h"
+#include "temporary_directory.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -17,6 +25,20 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kNodes = 4;
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> number(std::uint64_t value) {
+  ByteBuffer out;
+  out.write(value);
+  return std::move(out).take();
+}
+
+/// What begins the keys under a mark.
+std::string mark_text(std::span<const std::byte> mark) {
+  ByteReader in(mark);
+  return fmt::format("{:016x}", in.read<std::uint64_t>());
+}
 
 std::vector<std::byte> byte(int value) { return {static_cast<std::byte>(value)}; }
 
@@ -47,13 +69,92 @@ TEST_CASE("a session names who did not come, on both sides, and stays failed") {
   const auto store = make_memory_store();
   exchange(store, 1);  // what it leaves behind is no sign of life
   const auto of_node_0 = make_session(store, 0, 3, 30ms);
-  const Status absent = of_node_0->set("key", {});
+  const Status absent = of_node_0->enter();
   CHECK(absent.fault() == Fault::deadline);
   CHECK(absent.message() == "node 0: waiting for node 1, 2: not there in time");
   CHECK(of_node_0->get("key", generous()).status().message() == absent.message());
 
   const auto of_node_2 = make_session(store, 2, 3, 30ms);
   CHECK(of_node_2->remove("key").message() == "node 2: waiting for node 0: not there in time");
+}
+
+TEST_CASE("what node 0 says when it gives up reaches those who wait with it") {
+  const auto store = make_memory_store();
+  spawn(2, [&](Rank rank) {
+    const auto session = make_session(store, rank, 3, rank == 0 ? 200ms : 1h);
+    if (rank == 0) {
+      CHECK(session->enter().fault() == Fault::deadline);
+      CHECK(session->set("given-up", byte(5)).ok());
+      return;
+    }
+    const auto reason = session->get("given-up", generous());
+    REQUIRE(reason.ok());
+    CHECK(*reason == byte(5));
+  });
+}
+
+TEST_CASE("a node that starts again before all are there is let in") {
+  const auto store = make_memory_store();
+  const auto node_0 = make_session(store, 0, 3, 1h);
+  std::thread waiting([&] { CHECK(node_0->enter().ok()); });
+  // Node 1's first life: it has shown its number, seen the echo, and is gone.
+  const auto mark = store->get("session", generous());
+  REQUIRE(mark.ok());
+  const std::string under = mark_text(*mark);
+  REQUIRE(store->set(under + "/shown/1", number(77)).ok());
+  REQUIRE(store->get(under + "/seen/1", generous()).ok());
+  std::thread second_life([&] { CHECK(make_session(store, 1, 3, 1h)->enter().ok()); });
+  while (*store->get(under + "/seen/1", generous()) == number(77)) {
+    std::this_thread::yield();
+  }
+  CHECK(make_session(store, 2, 3, 1h)->enter().ok());
+  waiting.join();
+  second_life.join();
+}
+
+TEST_CASE("a node 0 that starts again takes over those who had come") {
+  const auto store = make_memory_store();
+  std::thread node_1([&] { CHECK(make_session(store, 1, 3, 1h)->enter().ok()); });
+  // Node 0's first life: it has echoed node 1's number, and is gone.
+  REQUIRE(store->set("session", number(5)).ok());
+  const auto shown = store->get("0000000000000005/shown/1", generous());
+  REQUIRE(shown.ok());
+  REQUIRE(store->set("0000000000000005/seen/1", *shown).ok());
+  std::thread node_0([&] { CHECK(make_session(store, 0, 3, 1h)->enter().ok()); });
+  while (*store->get("session", generous()) == number(5)) {
+    std::this_thread::yield();
+  }
+  CHECK(make_session(store, 2, 3, 1h)->enter().ok());
+  node_0.join();
+  node_1.join();
+}
+
+TEST_CASE("of two runs that meet in one store at a time the earlier one notices") {
+  const auto store = make_memory_store();
+  const auto first = make_session(store, 0, 2, 1h);
+  std::thread waiting([&] {
+    const Status status = first->enter();
+    CHECK(status.fault() == Fault::unexpected);
+    CHECK(status.message() == "node 0: another run meets in this store; give each its own");
+  });
+  REQUIRE(store->get("session", generous()).ok());
+  CHECK(make_session(store, 0, 2, 1ms)->enter().fault() == Fault::deadline);
+  waiting.join();
+}
+
+TEST_CASE("a store does not grow with the runs that it serves") {
+  const TemporaryDirectory directory;
+  const auto keys = [&] {
+    const fs::directory_iterator all(directory.path);
+    return std::distance(fs::begin(all), fs::end(all));
+  };
+  exchange(make_file_store(directory.path.string()), 0);
+  exchange(make_file_store(directory.path.string()), 1);
+  const auto before = keys();
+  for (int run = 2; run < 6; ++run) {
+    exchange(make_file_store(directory.path.string()), run);
+  }
+  CHECK(keys() == before);
 }
 
 TEST_CASE("one node needs nobody") {
@@ -65,6 +166,7 @@ TEST_CASE("one node needs nobody") {
 TEST_CASE("what somebody else wrote under a session's keys passes for no number") {
   const auto store = make_memory_store();
   REQUIRE(store->set("session", byte(1)).ok());
-  const auto session = make_session(store, 1, 2, 30ms);
-  CHECK(session->set("key", {}).fault() == Fault::deadline);
+  std::thread node_1([&] { CHECK(make_session(store, 1, 2, 1h)->enter().ok()); });
+  CHECK(make_session(store, 0, 2, 1h)->enter().ok());
+  node_1.join();
 }

@@ -254,6 +254,19 @@ TEST_CASE("a store that a run has left its keys in serves the next run") {
   CHECK(contains(alone.message(), "waiting for node 0"));
 }
 
+TEST_CASE("all nodes learn from node 0 which of them never came") {
+  auto options = options_for(3, make_memory_store());
+  options.timeout = 300ms;
+  const auto statuses = play(2, [&](Rank rank) {
+    std::vector<float> x(kDimension);
+    return train(options, rank, 1, pull, x);
+  });
+  for (const Status& status : statuses) {
+    CHECK(status.fault() == Fault::deadline);
+    CHECK(status.message() == "node 0: waiting for node 2: not there in time");
+  }
+}
+
 TEST_CASE("a node that never comes is a deadline that names it") {
   auto options = options_for(2, make_memory_store());
   options.timeout = 50ms;
