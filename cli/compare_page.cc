@@ -1,8 +1,8 @@
 #include "compare_page.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <numeric>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -47,41 +47,35 @@ std::vector<std::vector<double>> columns(const RepeatedRun& run, const char* fie
   return columns;
 }
 
-/// For each row of the columns what `of` makes of its values.
-template <typename Of>
-std::vector<double> row_by_row(const std::vector<std::vector<double>>& columns, const Of& of) {
-  std::vector<double> made;
-  for (std::size_t row = 0; row < columns.front().size(); ++row) {
-    std::vector<double> values(columns.size());
-    std::transform(columns.begin(), columns.end(), values.begin(),
+/// What each row of the columns spreads over.
+std::vector<Spread> spreads(const RepeatedRun& run, const char* field) {
+  const auto all = columns(run, field);
+  std::vector<Spread> rows;
+  for (std::size_t row = 0; row < all.front().size(); ++row) {
+    std::vector<double> values;
+    std::transform(all.begin(), all.end(), std::back_inserter(values),
                    [row](const auto& column) { return column[row]; });
-    made.push_back(of(values));
+    rows.push_back(spread_of(values));
   }
-  return made;
-}
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-double lowest(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
-}
-double highest(const std::vector<double>& values) {
-  return *std::max_element(values.begin(), values.end());
+  return rows;
 }
 
 std::vector<Curve> curves_of(const std::vector<RepeatedRun>& runs, const char* x, const char* y) {
   std::vector<Curve> curves;
   for (const RepeatedRun& run : runs) {
+    Curve& curve = curves.emplace_back(Curve{run.words, {}, {}});
     if (run.results.empty()) {
-      curves.push_back({run.words, {}, {}});
       continue;
     }
-    const auto values = columns(run, y);
-    curves.push_back({run.words, row_by_row(columns(run, x), mean), row_by_row(values, mean)});
-    if (run.results.size() > 1) {
-      curves.back().low = row_by_row(values, lowest);
-      curves.back().high = row_by_row(values, highest);
+    for (const Spread& at : spreads(run, x)) {
+      curve.x.push_back(at.mean);
+    }
+    for (const Spread& value : spreads(run, y)) {
+      curve.y.push_back(value.mean);
+      if (run.results.size() > 1) {
+        curve.low.push_back(value.low);
+        curve.high.push_back(value.high);
+      }
     }
   }
   return curves;

@@ -55,6 +55,10 @@ std::vector<std::string> failed_row(const RepeatedRun& run, std::size_t columns)
   return row;
 }
 
+void add_note(ComparisonTable& table, const std::string& note) {
+  table.note += (table.note.empty() ? "" : "; ") + note;
+}
+
 Json at_equal(const Json& result, const Level& level) {
   const auto at = level.of(result);
   if (!at) {
@@ -74,23 +78,29 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
       {},
       ""};
   std::optional<double> first;
+  bool partial = false;
   for (const RepeatedRun& run : runs) {
     if (run.results.empty()) {
       table.rows.push_back(failed_row(run, table.titles.size()));
       continue;
     }
     const double bytes = spread_of(run, bytes_per_node).mean;
+    const Spread consensus = spread_of(run, final_metric("consensus_distance"));
     first = first.value_or(bytes);
-    table.rows.push_back(
-        {name_of(run), fmt::to_string(run.rounds), spread_text(run, final_metric("loss")),
-         spread_percent(run, final_metric("accuracy")), amount(bytes),
-         bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
-         fmt::format("{:.3g}", spread_of(run, final_metric("consensus_distance")).mean),
-         fmt::format("{:.2f} s", spread_of(run, wall_time).mean)});
+    partial = partial || spread_of(run, final_metric("loss")).partial();
+    table.rows.push_back({name_of(run), fmt::to_string(run.rounds),
+                          spread_text(run, final_metric("loss")),
+                          spread_percent(run, final_metric("accuracy")), amount(bytes),
+                          bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
+                          std::isnan(consensus.mean) ? "–" : fmt::format("{:.3g}", consensus.mean),
+                          fmt::format("{:.2f} s", spread_of(run, wall_time).mean)});
   }
   if (!runs.empty() && runs.front().several()) {
-    table.note = fmt::format("means over {} seeds, the lowest and the highest in brackets",
-                             runs.front().seeds);
+    add_note(table, fmt::format("means over {} seeds, the lowest and the highest in brackets",
+                                runs.front().seeds));
+  }
+  if (partial) {
+    add_note(table, "– (k of n): with the other seeds the loss is not a finite number");
   }
   return table;
 }
@@ -98,7 +108,8 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
 ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense) {
   const Level level = level_of(runs, expense);
   ComparisonTable table = {{level.in_words(), "rounds", "loss", "accuracy"}, {}, ""};
-  bool unknown = false;
+  bool none = false;
+  bool partial = false;
   for (const RepeatedRun& run : runs) {
     if (run.results.empty()) {
       table.rows.push_back(failed_row(run, table.titles.size()));
@@ -107,18 +118,21 @@ ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expens
     const auto of_standing = [&](auto field) -> Metric {
       return [&, field](const Json& result) {
         const auto at = level.of(result);
-        unknown = unknown || !at;
         return at ? field(*at) : kNan;
       };
     };
-    const double rounds = spread_of(run, of_standing([](auto& at) { return at.round; })).mean;
+    const Spread rounds = spread_of(run, of_standing([](auto& at) { return at.round; }));
+    none = none || rounds.count == 0;
+    partial = partial || rounds.partial();
     table.rows.push_back(
-        {name_of(run), std::isnan(rounds) ? "–" : fmt::format("{:.0f}", rounds),
+        {name_of(run), std::isnan(rounds.mean) ? "–" : fmt::format("{:.0f}", rounds.mean),
          spread_text(run, of_standing([](auto& at) { return at.loss; })),
          spread_percent(run, of_standing([](auto& at) { return at.accuracy.value_or(kNan); }))});
   }
-  if (unknown) {
-    table.note = "–: it had spent more before its first evaluation; lower --eval-every";
+  if (none || partial) {
+    table.note =
+        fmt::format("–{}: it had spent more before its first evaluation; lower --eval-every",
+                    partial ? " (k of n), with the other seeds" : "");
   }
   return table;
 }

@@ -2,34 +2,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "units.h"
 
 namespace sotto::cli {
+namespace {
+
+/// In place of a mean.
+std::string absent(const RepeatedRun& run, const Spread& spread) {
+  return spread.partial() ? fmt::format("– ({} of {})", spread.count, run.results.size()) : "–";
+}
+
+}  // namespace
+
+Spread spread_of(const std::vector<double>& values) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto missing = static_cast<std::size_t>(
+      std::count_if(values.begin(), values.end(), [](double value) { return std::isnan(value); }));
+  if (values.empty() || missing > 0) {
+    return {kNan, kNan, kNan, values.size() - missing};
+  }
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {sum / static_cast<double>(values.size()), *low, *high, values.size()};
+}
 
 Spread spread_of(const RepeatedRun& run, const Metric& metric) {
-  Spread spread = {0, std::numeric_limits<double>::infinity(),
-                   -std::numeric_limits<double>::infinity()};
-  std::size_t count = 0;
-  for (const Json& result : run.results) {
-    const double value = metric(result);
-    if (std::isnan(value)) {
-      continue;
-    }
-    ++count;
-    spread.mean += value;
-    spread.low = std::min(spread.low, value);
-    spread.high = std::max(spread.high, value);
-  }
-  if (count == 0) {
-    const double nan = std::numeric_limits<double>::quiet_NaN();
-    return {nan, nan, nan};
-  }
-  spread.mean /= static_cast<double>(count);
-  return spread;
+  std::vector<double> values;
+  std::transform(run.results.begin(), run.results.end(), std::back_inserter(values), metric);
+  return spread_of(values);
 }
 
 Metric final_metric(const std::string& field) {
@@ -54,7 +60,7 @@ double number_or_nan(const Json& value) {
 std::string spread_text(const RepeatedRun& run, const Metric& metric) {
   const Spread spread = spread_of(run, metric);
   if (std::isnan(spread.mean)) {
-    return "–";
+    return absent(run, spread);
   }
   return run.several()
              ? fmt::format("{:.4g} ({:.4g} – {:.4g})", spread.mean, spread.low, spread.high)
@@ -63,10 +69,12 @@ std::string spread_text(const RepeatedRun& run, const Metric& metric) {
 
 std::string spread_percent(const RepeatedRun& run, const Metric& metric) {
   const Spread spread = spread_of(run, metric);
-  return run.several() && !std::isnan(spread.mean)
-             ? fmt::format("{} ({:.2f} – {:.2f})", percent(spread.mean), 100 * spread.low,
-                           100 * spread.high)
-             : percent(spread.mean);
+  if (std::isnan(spread.mean)) {
+    return absent(run, spread);
+  }
+  return run.several() ? fmt::format("{} ({:.2f} – {:.2f})", percent(spread.mean), 100 * spread.low,
+                                     100 * spread.high)
+                       : percent(spread.mean);
 }
 
 }  // namespace sotto::cli

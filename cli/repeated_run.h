@@ -2,6 +2,7 @@
 // functions and plain values; thread-safe.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -34,17 +35,24 @@ struct RepeatedRun {
   bool several() const { return seeds > 1; }
 };
 
-/// Mean and extremes; NaN when there is nothing.
+/// Mean and extremes of several values. All are NaN where one of the values is, or there is none: a
+/// mean over those that are left would hide the others.
 struct Spread {
   double mean = 0;
   double low = 0;
   double high = 0;
+  std::size_t count = 0;  ///< values that are not NaN
+
+  /// Some have a value, and some have none.
+  bool partial() const { return count > 0 && std::isnan(mean); }
 };
+
+Spread spread_of(const std::vector<double>& values);
 
 /// What a result is asked for; NaN: it has none.
 using Metric = std::function<double(const Json& result)>;
 
-/// Over all results that have the metric.
+/// Over all results.
 Spread spread_of(const RepeatedRun& run, const Metric& metric);
 
 /// "loss", "accuracy" or "consensus_distance" of the final model.
@@ -57,7 +65,8 @@ double wall_time(const Json& result);
 /// The value of a field; NaN unless it is a number.
 double number_or_nan(const Json& value);
 
-/// "0.2128", or with several seeds "0.2128 (0.2094 – 0.2201)"; "–" where no result has the metric.
+/// "0.2128", or with several seeds "0.2128 (0.2094 – 0.2201)"; "–" where no result has the metric,
+/// "– (2 of 3)" where only so many have it.
 std::string spread_text(const RepeatedRun& run, const Metric& metric);
 /// "93.18 %", "93.18 % (92.90 – 93.55)"
 std::string spread_percent(const RepeatedRun& run, const Metric& metric);

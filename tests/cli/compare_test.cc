@@ -175,3 +175,13 @@ TEST_CASE("compare refuses repeats that would overwrite each other, and none at 
   CHECK(none.status == 2);
   CHECK(contains(none.err, "--seeds"));
 }
+
+TEST_CASE("compare shows no mean over the seeds that happen to have a standing") {
+  // Times never agree, and there is one evaluation: of all runs only the fastest has a standing.
+  const auto ended = run(small_compare({"--rounds", "4", "--eval-every", "0", "--seeds", "2",
+                                        "--equal", "time", "--run", "allreduce"}));
+  CHECK(ended.status == 0);
+  const auto table = ended.out.substr(ended.out.find("after "));
+  CHECK(contains(table, "– (1 of 2)  – (1 of 2)"));
+  CHECK(contains(table, "with the other seeds: it had spent more before its first evaluation"));
+}
