@@ -9,6 +9,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/trainers/model_sum.h>
 
 namespace sotto {
 namespace {
@@ -72,15 +73,6 @@ Result<Published> read_model(std::span<const std::byte> value, Rank rank, std::s
     return Status(Fault::malformed, fmt::format("the model of node {} has another length", rank));
   }
   return model;
-}
-
-double squared_distance(std::span<const float> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    const double difference = double{x[k]} - double{y[k]};
-    sum += difference * difference;
-  }
-  return sum;
 }
 
 }  // namespace
@@ -205,22 +197,18 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
     return value.ok() ? read_model(*value, peer, dimension) : Result<Published>(value.status());
   };
   AveragedModel result;
-  std::vector<double> sum(dimension, 0.0);
+  ModelSum sum;
   double bytes = 0;
   for (Rank peer = 0; peer < nodes_; ++peer) {
     const auto model = model_of(peer);
     if (!model.ok()) {
       return model.status();
     }
-    for (std::size_t k = 0; k < dimension; ++k) {
-      sum[k] += double{model->parameters[k]};
-    }
+    sum.add(model->parameters);
     bytes += static_cast<double>(model->bytes_sent);
   }
   result.bytes_per_node = bytes / nodes_;
-  for (const double total : sum) {
-    result.parameters.push_back(static_cast<float>(total / nodes_));
-  }
+  result.parameters = sum.mean();
   // The models are fetched twice rather than kept: n of them may not fit.
   for (Rank peer = 0; peer < nodes_; ++peer) {
     const auto model = model_of(peer);

@@ -9,7 +9,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/admission.h>
+#include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/meeting.h>
 
@@ -79,15 +79,6 @@ std::uint64_t run_id_of(const std::string& agreement) {
   return std::stoull(text_digest(agreement), nullptr, 16);
 }
 
-/// Settings that are refused are named as those of the outer rule.
-std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options) {
-  try {
-    return make_step_rule(options);
-  } catch (const Error& error) {
-    throw Error(fmt::format("outer_{}", error.what()));
-  }
-}
-
 std::string outer_rule_text(const OptimizerOptions& options) {
   if (!options.outer_step_rule) {
     return "default";
@@ -106,44 +97,10 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
     : options_(with_place(std::move(options))),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
-  const AlgorithmInfo& info = algorithm_info(options_.algorithm);
-  if (options_.compressor.empty()) {
-    options_.compressor = info.default_compressor;
-  }
-  auto compressor = make_compressor(options_.compressor, info.contract, host_ops(), layout);
-  options_.compressor = compressor->spec();
-  if (info.consensus_stepsize && !options_.consensus_stepsize) {
-    const double eta =
-        default_consensus_stepsize(*compressor, parameters_.size(), info.consensus_stepsize_cap);
-    if (eta > 0) {
-      options_.consensus_stepsize = eta;
-    }
-  }
-  TopologyOptions graph;
-  graph.weighting = options_.weighting;
-  graph.lazy = options_.lazy;
-  graph.seed = options_.seed;
-  topology_ = make_topology(options_.topology, options_.nodes, graph);
-  AlgorithmSetup setup;
-  setup.rank = options_.rank;
-  setup.nodes = options_.nodes;
-  setup.parameters = parameters_;
-  setup.layout = layout_;
-  setup.topology = topology_;
-  setup.step_rule = make_step_rule(options_.step_rule);
+  topology_ = make_job_topology(options_);
+  AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
   step_rule_ = setup.step_rule.get();
-  setup.communication_interval = options_.communication_interval;
-  if (options_.outer_step_rule) {
-    setup.outer_step_rule = make_outer_rule(*options_.outer_step_rule);
-  }
-  setup.compressor = std::move(compressor);
-  setup.consensus_stepsize = options_.consensus_stepsize;
-  setup.extrapolation_clock = options_.extrapolation_clock;
-  setup.freeze_step = options_.freeze_step;
-  setup.local_step_limit = options_.local_step_limit;
-  setup.seed = options_.seed;
   setup.run_id = run_id_of(agreement());
-  setup.allow_contract_violation = options_.allow_contract_violation;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
   peers_ = algorithm_->peers();
   if (!options_.store) {

@@ -1,0 +1,72 @@
+#include <sotto/trainers/algorithm_setup.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/admission.h>
+#include <sotto/optim/registry.h>
+#include <sotto/topology/registry.h>
+
+namespace sotto {
+namespace {
+
+/// Settings that are refused are named as those of the outer rule.
+std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options) {
+  try {
+    return make_step_rule(options);
+  } catch (const Error& error) {
+    throw Error(fmt::format("outer_{}", error.what()));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& options) {
+  TopologyOptions graph;
+  graph.weighting = options.weighting;
+  graph.lazy = options.lazy;
+  graph.seed = options.seed;
+  return make_topology(options.topology, options.nodes, graph);
+}
+
+AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> parameters,
+                                    const ParameterLayout& layout,
+                                    std::shared_ptr<const Topology> topology) {
+  const AlgorithmInfo& info = algorithm_info(options.algorithm);
+  if (options.compressor.empty()) {
+    options.compressor = info.default_compressor;
+  }
+  auto compressor = make_compressor(options.compressor, info.contract, host_ops(), layout);
+  options.compressor = compressor->spec();
+  if (info.consensus_stepsize && !options.consensus_stepsize) {
+    const double eta =
+        default_consensus_stepsize(*compressor, parameters.size(), info.consensus_stepsize_cap);
+    if (eta > 0) {
+      options.consensus_stepsize = eta;
+    }
+  }
+  AlgorithmSetup setup;
+  setup.rank = options.rank;
+  setup.nodes = options.nodes;
+  setup.parameters = parameters;
+  setup.layout = complete_layout(layout, parameters.size());
+  setup.topology = std::move(topology);
+  setup.step_rule = make_step_rule(options.step_rule);
+  setup.communication_interval = options.communication_interval;
+  if (options.outer_step_rule) {
+    setup.outer_step_rule = make_outer_rule(*options.outer_step_rule);
+  }
+  setup.compressor = std::move(compressor);
+  setup.consensus_stepsize = options.consensus_stepsize;
+  setup.extrapolation_clock = options.extrapolation_clock;
+  setup.freeze_step = options.freeze_step;
+  setup.local_step_limit = options.local_step_limit;
+  setup.seed = options.seed;
+  setup.allow_contract_violation = options.allow_contract_violation;
+  return setup;
+}
+
+}  // namespace sotto

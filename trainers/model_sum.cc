@@ -1,0 +1,33 @@
+#include <sotto/trainers/model_sum.h>
+
+#include <cstddef>
+
+namespace sotto {
+
+void ModelSum::add(std::span<const float> parameters) {
+  sum_.resize(parameters.size());
+  for (std::size_t k = 0; k < sum_.size(); ++k) {
+    sum_[k] += double{parameters[k]};
+  }
+  ++models_;
+}
+
+std::vector<float> ModelSum::mean() const {
+  std::vector<float> mean;
+  mean.reserve(sum_.size());
+  for (const double total : sum_) {
+    mean.push_back(static_cast<float>(total / models_));
+  }
+  return mean;
+}
+
+double squared_distance(std::span<const float> x, std::span<const float> y) {
+  double sum = 0;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const double difference = double{x[k]} - double{y[k]};
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+}  // namespace sotto

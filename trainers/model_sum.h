@@ -1,0 +1,25 @@
+// The mean of the nodes' models, as it is evaluated. Thread safety: one thread.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace sotto {
+
+/// Sums models in double; add them in rank order, so that the mean is the same everywhere.
+class ModelSum {
+ public:
+  /// All models have the length of the first.
+  void add(std::span<const float> parameters);
+  /// x̄; empty when nothing was added.
+  std::vector<float> mean() const;
+
+ private:
+  std::vector<double> sum_;
+  int models_ = 0;
+};
+
+/// ‖x − y‖², in double.
+double squared_distance(std::span<const float> x, std::span<const float> y);
+
+}  // namespace sotto
