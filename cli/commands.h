@@ -48,6 +48,7 @@ void add_common_options(CLI::App& command, CommonOptions& options);
 
 Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
+Command add_simulate_command(CLI::App& program);
 Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);
 /// One of the benchmarks below `sotto bench`.

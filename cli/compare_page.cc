@@ -19,16 +19,16 @@ max-width:1120px;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em;margin-bottom:.2em} p.sub{color:#555f75;margin-top:0}
 table+p.sub{font-size:.9em;margin-top:-.8em}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:14px}
-.plots>svg{width:100%;font-family:inherit;border:1px solid #e2e6ee;border-radius:8px}
+svg{width:100%;font-family:inherit;border:1px solid #e2e6ee;border-radius:8px}
 .grid{stroke:#e9ecf3;stroke-width:1}.frame{fill:none;stroke:#8a93a8;stroke-width:1}
 .tick{font-size:11px;fill:#555f75}.label{font-size:12px;fill:#333c50}
 .title{font-size:13px;font-weight:600;fill:#1c2333}.curve{fill:none;stroke-width:2}
 table{border-collapse:collapse;margin:1.2em 0;width:100%}
 th,td{padding:.35em .6em;white-space:nowrap;font-size:.93em;
 text-align:right;border-bottom:1px solid #e2e6ee}
-th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;
-min-width:11em} th{color:#555f75;font-weight:600}
-.key{width:26px;height:10px;margin-right:.5em;stroke-width:3}
+th:first-child,td:first-child{text-align:left} th{color:#555f75;font-weight:600}
+.key{display:inline-block;width:.9em;height:.9em;border-radius:3px;margin-right:.5em;
+vertical-align:-.1em}
 )";
 
 /// Column `field` of the history of each result, of which there is one at least, as far as all go.
@@ -93,46 +93,45 @@ std::string table_row(const std::vector<std::string>& cells, const char* tag,
 std::string draw_table(const ComparisonTable& table) {
   std::string html = "<table>" + table_row(table.titles, "th", "");
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    html += table_row(table.rows[i], "td", curve_key(i));
+    html += table_row(
+        table.rows[i], "td",
+        fmt::format("<span class=\"key\" style=\"background:{}\"></span>", curve_colour(i)));
   }
   html += "</table>\n";
   return table.note.empty() ? html
                             : html + "<p class=\"sub\">" + escape_markup(table.note) + "</p>\n";
 }
 
+const Json& first_result(const std::vector<RepeatedRun>& runs) {
+  return std::find_if(runs.begin(), runs.end(),
+                      [](const RepeatedRun& run) { return !run.results.empty(); })
+      ->results.front();
+}
+
 }  // namespace
 
-std::string compare_page(const std::vector<RepeatedRun>& runs,
-                         const std::vector<ComparisonTable>& tables) {
-  const auto finished = std::find_if(runs.begin(), runs.end(),
-                                     [](const RepeatedRun& run) { return !run.results.empty(); });
-  const Json& config = finished->results.front().at("config");
+std::string curves_page(const std::string& head, const std::vector<RepeatedRun>& runs,
+                        const std::vector<ComparisonTable>& tables,
+                        const std::vector<PageAxis>& axes) {
+  const Json& config = first_result(runs).at("config");
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width\"><title>sotto compare</title>"
-      "<style>{}</style></head><body>\n<h1>{} on {} nodes</h1>\n<p class=\"sub\">model {}, "
-      "transport {}; loss and accuracy are the averaged model's on the test set</p>\n",
-      kStyle, escape_markup(config.at("task")), config.at("nodes").get<int>(),
-      escape_markup(config.at("model")), escape_markup(config.at("transport")));
+      "<meta name=\"viewport\" content=\"width=device-width\"><title>{1}</title>"
+      "<style>{0}</style></head><body>\n<h1>{1}</h1>\n<p class=\"sub\">{2} on {3} nodes, model "
+      "{4}; loss and accuracy are the averaged model's on the test set</p>\n",
+      kStyle, escape_markup(head), escape_markup(config.at("task")), config.at("nodes").get<int>(),
+      escape_markup(config.at("model")));
   for (const ComparisonTable& table : tables) {
     html += draw_table(table);
   }
   html += "<div class=\"plots\">\n";
-  struct Against {
-    const char* field;
-    const char* label;
-    bool logarithmic;
-  };
-  for (const Against& x :
-       {Against{"round", "rounds", false}, Against{"bytes_per_node", "bytes sent per node", true},
-        Against{"time_s", "seconds", false}}) {
+  for (const PageAxis& x : axes) {
     html += draw_plot(curves_of(runs, x.field, "loss"),
                       {.title = fmt::format("Loss against {}", x.label),
                        .x_label = x.label,
                        .y_label = "test loss",
                        .log_x = x.logarithmic,
-                       .log_y = true,
-                       .cut_diverged = true});
+                       .log_y = true});
     html += draw_plot(curves_of(runs, x.field, "accuracy"),
                       {.title = fmt::format("Accuracy against {}", x.label),
                        .x_label = x.label,
@@ -140,6 +139,17 @@ std::string compare_page(const std::vector<RepeatedRun>& runs,
                        .log_x = x.logarithmic});
   }
   return html + "</div>\n</body></html>\n";
+}
+
+std::string compare_page(const std::vector<RepeatedRun>& runs,
+                         const std::vector<ComparisonTable>& tables) {
+  const Json& config = first_result(runs).at("config");
+  return curves_page(fmt::format("{} over {}", config.at("task").get<std::string>(),
+                                 config.at("transport").get<std::string>()),
+                     runs, tables,
+                     {{"round", "rounds"},
+                      {"bytes_per_node", "bytes sent per node", true},
+                      {"time_s", "seconds"}});
 }
 
 }  // namespace sotto::cli

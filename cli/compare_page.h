@@ -1,4 +1,4 @@
-// The result of `sotto compare` as one self-contained HTML page with curves. Not thread-safe.
+// The results of several runs as one self-contained HTML page with curves. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -9,8 +9,21 @@
 
 namespace sotto::cli {
 
-/// The tables, then loss and accuracy against rounds, bytes and time; with several seeds the means,
-/// in bands from the lowest to the highest. At least one run must have a result.
+/// What curves are drawn against: a field of the histories.
+struct PageAxis {
+  const char* field;
+  const char* label;
+  bool logarithmic = false;
+};
+
+/// The tables, then loss and accuracy against each axis; with several seeds the means, in bands
+/// from the lowest to the highest. `head` is the page's title; the line below it comes from the
+/// first run that has a result, of which there is one at least.
+std::string curves_page(const std::string& head, const std::vector<RepeatedRun>& runs,
+                        const std::vector<ComparisonTable>& tables,
+                        const std::vector<PageAxis>& axes);
+
+/// The page of `sotto compare`: against rounds, bytes and time.
 std::string compare_page(const std::vector<RepeatedRun>& runs,
                          const std::vector<ComparisonTable>& tables);
 

@@ -2,43 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <set>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <sotto/base/error.h>
 
 #include "nearest.h"
+#include "toml_reader.h"
 
 namespace sotto::cli {
 namespace {
 
 /// Options of the command line alone.
 constexpr std::array<std::string_view, 3> kNotInFiles = {"help", "config", "version"};
-
-std::string place(const std::string& path, const toml::source_region& region) {
-  return fmt::format("{}:{}", path, region.begin.line);
-}
-
-toml::table read_table(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
-    refuse("--config", path, "it is a directory");
-  }
-  try {
-    return toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    if (!error.source().begin) {
-      refuse("--config", path,
-             std::filesystem::exists(path) ? "the file cannot be read" : "there is no such file");
-    }
-    throw Error(fmt::format("{}: not TOML: {}", place(path, error.source()), error.description()));
-  }
-}
 
 /// The value as it would stand on a command line.
 std::string text_of(const toml::node& value, const std::string& where, std::string_view key) {
@@ -114,10 +94,13 @@ const CLI::Option* rival_of(const CLI::Option& option) {
 }  // namespace
 
 void apply_config_file(CLI::App& command, const std::string& path) {
-  const toml::table table = read_table(path);
+  apply_settings(command, read_toml("--config", path), path);
+}
+
+void apply_settings(CLI::App& command, const toml::table& table, const std::string& path) {
   std::set<const CLI::Option*> set_here;
   for (const auto& [key, value] : table) {
-    const std::string where = place(path, value.source());
+    const std::string where = toml_place(path, value);
     CLI::Option* option = find_option(command, std::string(key.str()));
     if (option == nullptr) {
       refuse_unknown(where, std::string(key.str()), command);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include <toml++/toml.h>
 #include <CLI/App.hpp>
 
 namespace sotto::cli {
@@ -12,5 +13,8 @@ namespace sotto::cli {
 /// has for it. Throws Error naming file, line and key for a key that is no option of the command, a
 /// value of the wrong type, and a file that cannot be read or is not TOML.
 void apply_config_file(CLI::App& command, const std::string& path);
+
+/// The same from a table of such a file; `path` is for messages.
+void apply_settings(CLI::App& command, const toml::table& table, const std::string& path);
 
 }  // namespace sotto::cli

@@ -8,6 +8,7 @@
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
+#include <sotto/sim/link_presets.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/model.h>
 #include <sotto/trainers/task_registry.h>
@@ -117,6 +118,19 @@ Section list_models() {
   return section;
 }
 
+Section list_links() {
+  Section section{"links", "link presets of scenarios", Json::array(), {"name", "summary"}};
+  for (const LinkPreset& preset : link_presets()) {
+    section.items.push_back({{"name", preset.name},
+                             {"summary", preset.summary},
+                             {"bytes_per_s", preset.bytes_per_s},
+                             {"latency_s", to_seconds(preset.latency)},
+                             {"jitter_s", to_seconds(preset.jitter)},
+                             {"loss", preset.loss}});
+  }
+  return section;
+}
+
 std::string cell(const Json& value) {
   return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : value.get<std::string>();
 }
@@ -144,7 +158,7 @@ int run(const CommonOptions& options) {
   const Output output(options);
   Json all = {{"sotto", SOTTO_VERSION}};
   for (const Section& section : {list_algorithms(), list_compressors(), list_topologies(),
-                                 list_transports(), list_tasks(), list_models()}) {
+                                 list_transports(), list_tasks(), list_models(), list_links()}) {
     all[section.key] = section.items;
     print(section, output);
   }

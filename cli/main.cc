@@ -45,9 +45,8 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
   std::vector<Command> commands = {
-      sotto::cli::add_train_command(program),
-      sotto::cli::add_compare_command(program),
-      sotto::cli::add_topology_command(program),
+      sotto::cli::add_train_command(program),    sotto::cli::add_compare_command(program),
+      sotto::cli::add_simulate_command(program), sotto::cli::add_topology_command(program),
       sotto::cli::add_list_command(program),
   };
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");

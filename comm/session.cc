@@ -90,7 +90,7 @@ Status StoreSession::enter() {
 }
 
 Status StoreSession::set(std::string_view key, std::span<const std::byte> value) {
-  const Status entered = enter();
+  Status entered = enter();
   if (!entered.ok() && rank_ != 0) {
     return entered;
   }
@@ -100,7 +100,7 @@ Status StoreSession::set(std::string_view key, std::span<const std::byte> value)
 }
 
 Result<std::vector<std::byte>> StoreSession::get(std::string_view key, Deadline deadline) {
-  const Status entered = enter();
+  Status entered = enter();
   if (!entered.ok()) {
     return entered;
   }
@@ -108,12 +108,12 @@ Result<std::vector<std::byte>> StoreSession::get(std::string_view key, Deadline 
 }
 
 Status StoreSession::remove(std::string_view key) {
-  const Status entered = enter();
+  Status entered = enter();
   if (!entered.ok()) {
     return entered;
   }
   const std::string full = here(key);
-  const Status removed = store_->remove(full);
+  Status removed = store_->remove(full);
   keep_list(full, false);
   return removed;
 }

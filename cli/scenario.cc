@@ -1,0 +1,324 @@
+#include "scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sim/link_presets.h>
+
+#include "config_file.h"
+#include "quantity.h"
+#include "rank_list.h"
+#include "toml_reader.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kMostNodes = 1'000'000;
+
+/// How a scenario calls its nodes.
+struct Names {
+  int nodes = 0;
+  std::map<std::string, std::vector<Rank>> groups = {};
+
+  std::vector<Rank> ranks(const std::string& text) const {
+    const auto group = groups.find(text);
+    return group == groups.end() ? parse_ranks(text, nodes) : group->second;
+  }
+};
+
+/// "lognormal:20 ms,0.3" → lognormal, "20 ms", "0.3"
+std::vector<std::string> words_of(const std::string& spec) {
+  std::vector<std::string> words = {spec.substr(0, spec.find(':'))};
+  if (words[0].size() == spec.size()) {
+    return words;
+  }
+  std::size_t from = words[0].size() + 1;
+  while (true) {
+    const auto comma = spec.find(',', from);
+    words.push_back(spec.substr(from, comma - from));
+    if (comma == std::string::npos) {
+      return words;
+    }
+    from = comma + 1;
+  }
+}
+
+double parse_spread(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 10)) {
+    throw Error(fmt::format("'{}' is no spread; it is a number from 0 to 10", text));
+  }
+  return value;
+}
+
+double seconds_of(const std::string& text) { return to_seconds(parse_duration(text)); }
+
+ComputeTime parse_compute(const std::string& spec) {
+  using Kind = ComputeTime::Kind;
+  const auto words = words_of(spec);
+  const std::string& name = words[0];
+  if (words.size() == 1) {
+    return {.seconds = seconds_of(name)};
+  }
+  if (name == "exponential" && words.size() == 2) {
+    return {.kind = Kind::exponential, .seconds = seconds_of(words[1])};
+  }
+  if (name == "lognormal" && words.size() == 3) {
+    return {
+        .kind = Kind::lognormal, .seconds = seconds_of(words[1]), .spread = parse_spread(words[2])};
+  }
+  if (name == "uniform" && words.size() == 3) {
+    const double low = seconds_of(words[1]);
+    const double high = seconds_of(words[2]);
+    if (low > high || high == 0) {
+      throw Error(fmt::format("'{}': the first duration must be the shorter one", spec));
+    }
+    const double middle = (low + high) / 2;
+    return {.kind = Kind::uniform, .seconds = middle, .spread = (high - middle) / middle};
+  }
+  throw Error(
+      fmt::format("'{}' is none of DURATION, uniform:LEAST,MOST, lognormal:MEDIAN,SIGMA "
+                  "and exponential:MEAN, e.g. \"lognormal:20 ms,0.3\"",
+                  spec));
+}
+
+/// The preset or the figures of a link. `key` holds a preset's name, or a table.
+std::optional<LinkSpec> read_link(TomlReader& in, std::string_view key) {
+  if (!in.has(key)) {
+    return std::nullopt;
+  }
+  const auto preset = [](const std::string& name) {
+    const LinkPreset& found = link_preset(name);
+    return LinkSpec{.name = {},
+                    .bytes_per_s = found.bytes_per_s,
+                    .latency = found.latency,
+                    .jitter = found.jitter,
+                    .loss = found.loss};
+  };
+  if (in.holds_text(key)) {
+    return in.parsed(key, preset);
+  }
+  TomlReader figures = *in.table(key);
+  LinkSpec link = figures.parsed("preset", preset).value_or(LinkSpec{});
+  link.bytes_per_s = figures.parsed("bandwidth", parse_bandwidth).value_or(link.bytes_per_s);
+  link.latency = figures.parsed("latency", parse_duration).value_or(link.latency);
+  link.jitter = figures.parsed("jitter", parse_duration).value_or(link.jitter);
+  link.loss = figures.number("loss").value_or(link.loss);
+  if (link.loss < 0 || link.loss >= 1) {
+    figures.refuse("loss", "it is a share of the packets: at least 0 and below 1");
+  }
+  if (link.jitter > link.latency) {
+    figures.refuse(figures.has("jitter") ? "jitter" : "latency",
+                   "the jitter is larger than the latency: messages would arrive before they "
+                   "leave");
+  }
+  figures.finish();
+  return link;
+}
+
+std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names) {
+  in.require(key, "nodes, e.g. \"0-3, 7\", \"all\" or a group of [nodes.groups]");
+  return *in.parsed(key, [&](const std::string& text) { return names.ranks(text); });
+}
+
+void read_stragglers(TomlReader& in, Scenario& scenario, const Names& names) {
+  for (TomlReader& straggler : in.tables("stragglers")) {
+    const auto ranks = read_ranks(straggler, "nodes", names);
+    straggler.require("slower", "how many times as long their gradients take");
+    const double factor = *straggler.number("slower");
+    if (!(factor > 0 && factor <= 1e6)) {
+      straggler.refuse("slower", "it must be positive, and a million at most");
+    }
+    for (const Rank rank : ranks) {
+      scenario.paces[static_cast<std::size_t>(rank)].compute.slowdown = factor;
+    }
+    straggler.finish();
+  }
+}
+
+void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
+  in.require("count", "the number of nodes");
+  scenario.nodes = static_cast<int>(*in.count("count", 1, kMostNodes));
+  names.nodes = scenario.nodes;
+  if (auto groups = in.table("groups")) {
+    for (const auto& [name, text] : groups->all_texts()) {
+      std::vector<Rank> ranks;
+      groups->at(name, [&, &text = text] { ranks = names.ranks(text); });
+      names.groups.emplace(name, std::move(ranks));
+    }
+  }
+  in.require("gradient", "how long one takes, e.g. \"20 ms\" or \"lognormal:20 ms,0.3\"");
+  NodeSpec pace = {.compute = *in.parsed("gradient", parse_compute)};
+  if (const auto speed = in.parsed("codec", parse_bandwidth)) {
+    pace.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
+  }
+  scenario.paces.assign(static_cast<std::size_t>(scenario.nodes), pace);
+  read_stragglers(in, scenario, names);
+  in.finish();
+}
+
+void read_hosts(TomlReader& in, Scenario& scenario, const Names& names) {
+  scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {});
+  for (TomlReader& host : in.tables("hosts")) {
+    const HostSpec spec = {host.parsed("up", parse_bandwidth).value_or(kUnlimited),
+                           host.parsed("down", parse_bandwidth).value_or(kUnlimited)};
+    for (const Rank rank : read_ranks(host, "nodes", names)) {
+      scenario.hosts[static_cast<std::size_t>(rank)] = spec;
+    }
+    host.finish();
+  }
+}
+
+/// From, to and link; with both directions, unless it is one-way, as two.
+std::vector<LinksBetween> read_between(TomlReader& in, const Names& names) {
+  in.require("link", "a preset of `sotto list`, or a table with bandwidth and latency");
+  const LinksBetween there = {read_ranks(in, "from", names), read_ranks(in, "to", names),
+                              *read_link(in, "link")};
+  if (in.truth("one-way").value_or(false)) {
+    return {there};
+  }
+  return {there, {there.to, there.from, there.link}};
+}
+
+void read_network(TomlReader in, Scenario& scenario, const Names& names) {
+  in.require("link",
+             "what lies between any two nodes: a preset of `sotto list`, or a table with bandwidth "
+             "and latency");
+  scenario.link = *read_link(in, "link");
+  read_hosts(in, scenario, names);
+  for (TomlReader& between : in.tables("between")) {
+    for (LinksBetween& links : read_between(between, names)) {
+      scenario.between.push_back(std::move(links));
+    }
+    between.finish();
+  }
+  in.finish();
+}
+
+void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
+  Partition partition{.at = at, .parts = {}};
+  for (const std::string& part : in.texts("partition")) {
+    in.at("partition", [&] { partition.parts.push_back(names.ranks(part)); });
+  }
+  if (partition.parts.size() < 2) {
+    in.refuse("partition", "give two parts or more, e.g. [\"0-3\", \"4-7\"]");
+  }
+  if (const auto lasting = in.parsed("for", parse_duration)) {
+    partition.until = at + *lasting;
+  }
+  scenario.partitions.push_back(std::move(partition));
+}
+
+void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
+  using Kind = NodeEvent::Kind;
+  constexpr std::array<std::pair<const char*, Kind>, 5> kOfNodes = {{{"crash", Kind::crash},
+                                                                     {"vanish", Kind::vanish},
+                                                                     {"leave", Kind::leave},
+                                                                     {"suspend", Kind::suspend},
+                                                                     {"resume", Kind::resume}}};
+  in.require("at", "the virtual time, e.g. \"10 s\"");
+  const SimTime at = *in.parsed("at", parse_duration);
+  bool something = false;
+  for (const auto& [key, kind] : kOfNodes) {
+    if (in.has(key)) {
+      something = true;
+      for (const Rank rank : read_ranks(in, key, names)) {
+        scenario.events.push_back({.at = at, .node = rank, .kind = kind});
+      }
+    }
+  }
+  if (in.has("join")) {
+    something = true;
+    for (const Rank rank : read_ranks(in, "join", names)) {
+      scenario.paces[static_cast<std::size_t>(rank)].start = at;
+    }
+  }
+  if (in.has("partition")) {
+    something = true;
+    read_partition(in, at, scenario, names);
+  }
+  if (in.has("link")) {
+    something = true;
+    for (LinksBetween& links : read_between(in, names)) {
+      scenario.changes.push_back({at, std::move(links)});
+    }
+  }
+  in.finish();
+  if (!something) {
+    in.refuse("at",
+              "nothing happens then; give crash, vanish, leave, suspend, resume, join, "
+              "partition, or from, to and link");
+  }
+}
+
+/// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
+constexpr std::array<const char*, 14> kNotInTasks = {
+    "--nodes",      "--transport", "--rendezvous", "--bind",      "--insecure",
+    "--local",      "--json",      "--quiet",      "--seed",      "--config",
+    "--checkpoint", "--resume",    "--algorithm",  "--compressor"};
+
+void read_task(const toml::table& file, const std::string& path, Scenario& scenario) {
+  const auto* table = file.get_as<toml::table>("task");
+  if (table == nullptr) {
+    return;
+  }
+  CLI::App command("", "simulate");
+  add_train_options(command, scenario.task);
+  for (const char* name : kNotInTasks) {
+    command.remove_option(command.get_option(name));
+  }
+  apply_settings(command, *table, path);
+}
+
+void read_target(TomlReader& in, Scenario& scenario) {
+  if (auto target = in.table("target")) {
+    scenario.target_accuracy = target->number("accuracy");
+    scenario.target_loss = target->number("loss");
+    target->finish();
+  }
+}
+
+}  // namespace
+
+Scenario read_scenario(const std::string& path) {
+  const toml::table file = read_toml("SCENARIO", path);
+  TomlReader in(path, "", file);
+  in.require("sotto-scenario", "the version of this format, sotto-scenario = 1");
+  (void)in.count("sotto-scenario", kVersion, kVersion);
+  Scenario scenario;
+  Names names;
+  scenario.title = in.text("title").value_or(path);
+  scenario.task.common.seed =
+      in.count("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
+  scenario.timing_only = in.truth("timing-only").value_or(false);
+  in.require("nodes", "a table [nodes]");
+  read_nodes(*in.table("nodes"), scenario, names);
+  in.require("network", "a table [network]");
+  read_network(*in.table("network"), scenario, names);
+  for (TomlReader& event : in.tables("events")) {
+    read_event(event, scenario, names);
+  }
+  (void)in.table("task");
+  read_task(file, path, scenario);
+  scenario.task.nodes = scenario.nodes;
+  scenario.task.local = true;
+  read_target(in, scenario);
+  scenario.runs = in.texts("run");
+  if (scenario.runs.empty()) {
+    in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
+  }
+  in.finish();
+  return scenario;
+}
+
+}  // namespace sotto::cli

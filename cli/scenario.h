@@ -1,0 +1,71 @@
+// A scenario: nodes, links, what happens to them, a task, and the runs to compare on them.
+//
+// The format is TOML; docs/simulator.md has it whole, examples/scenarios has examples. Plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/simulator.h>
+
+#include "train_options.h"
+
+namespace sotto::cli {
+
+/// The links from each of `from` to each of `to`.
+struct LinksBetween {
+  std::vector<Rank> from;
+  std::vector<Rank> to;
+  LinkSpec link;
+};
+
+/// A node's own connection, which all its peers share.
+struct HostSpec {
+  double up_bytes_per_s = kUnlimited;
+  double down_bytes_per_s = kUnlimited;
+};
+
+/// From `at` to `until` no bytes pass between the parts.
+struct Partition {
+  SimTime at = 0;
+  SimTime until = kNever;
+  std::vector<std::vector<Rank>> parts;
+};
+
+/// From `at` on these links have another bandwidth and latency.
+struct LinksChange {
+  SimTime at = 0;
+  LinksBetween links;
+};
+
+struct Scenario {
+  std::string title;
+  int nodes = 0;
+  std::vector<NodeSpec> paces;        ///< by node; the time of encoding and decoding among them
+  std::vector<HostSpec> hosts;        ///< by node
+  LinkSpec link;                      ///< between any two nodes of which `between` says nothing
+  std::vector<LinksBetween> between;  ///< later ones win
+  std::vector<NodeEvent> events;
+  std::vector<Partition> partitions;
+  std::vector<LinksChange> changes;
+
+  bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
+  TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
+  std::vector<std::string> runs;
+  std::optional<double> target_accuracy;
+  std::optional<double> target_loss;
+
+  /// The network between these nodes, with a link for each pair that talks: (from, to).
+  Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
+};
+
+/// Throws Error naming line and key of what is wrong.
+Scenario read_scenario(const std::string& path);
+
+}  // namespace sotto::cli

@@ -1,0 +1,91 @@
+// From a scenario to the platform that the simulator runs on.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "scenario.h"
+
+namespace sotto::cli {
+namespace {
+
+using Pair = std::pair<Rank, Rank>;
+using PairLinks = std::map<Pair, LinkId>;
+
+bool among(const std::vector<Rank>& ranks, Rank rank) {
+  return std::binary_search(ranks.begin(), ranks.end(), rank);
+}
+
+bool covers(const LinksBetween& links, const Pair& pair) {
+  return among(links.from, pair.first) && among(links.to, pair.second);
+}
+
+bool apart(const Partition& partition, const Pair& pair) {
+  const auto part_of = [&](Rank rank) {
+    return std::find_if(partition.parts.begin(), partition.parts.end(),
+                        [&](const auto& part) { return among(part, rank); });
+  };
+  return part_of(pair.first) != part_of(pair.second);
+}
+
+LinkSpec link_of(const Scenario& scenario, const Pair& pair) {
+  const auto last = std::find_if(scenario.between.rbegin(), scenario.between.rend(),
+                                 [&](const LinksBetween& links) { return covers(links, pair); });
+  LinkSpec spec = last == scenario.between.rend() ? scenario.link : last->link;
+  spec.name = fmt::format("{} to {}", pair.first, pair.second);
+  return spec;
+}
+
+void add_hosts(const Scenario& scenario, Platform& platform) {
+  for (Rank rank = 0; rank < scenario.nodes; ++rank) {
+    const HostSpec& host = scenario.hosts[static_cast<std::size_t>(rank)];
+    if (host.up_bytes_per_s < kUnlimited) {
+      (void)platform.set_egress(
+          rank, {.name = fmt::format("{} up", rank), .bytes_per_s = host.up_bytes_per_s});
+    }
+    if (host.down_bytes_per_s < kUnlimited) {
+      (void)platform.set_ingress(
+          rank, {.name = fmt::format("{} down", rank), .bytes_per_s = host.down_bytes_per_s});
+    }
+  }
+}
+
+void add_changes(const Scenario& scenario, const PairLinks& links, Platform& platform) {
+  for (const LinksChange& change : scenario.changes) {
+    for (const auto& [pair, link] : links) {
+      if (covers(change.links, pair)) {
+        platform.add_change({.at = change.at,
+                             .link = link,
+                             .bytes_per_s = change.links.link.bytes_per_s,
+                             .latency = change.links.link.latency});
+      }
+    }
+  }
+  for (const Partition& partition : scenario.partitions) {
+    std::vector<LinkId> between;
+    for (const auto& [pair, link] : links) {
+      if (apart(partition, pair)) {
+        between.push_back(link);
+      }
+    }
+    platform.cut(between, partition.at, partition.until);
+  }
+}
+
+}  // namespace
+
+Platform Scenario::platform(const std::vector<Pair>& pairs) const {
+  Platform platform(nodes);
+  add_hosts(*this, platform);
+  PairLinks links;
+  for (const Pair& pair : pairs) {
+    const LinkId id = platform.add_link(link_of(*this, pair));
+    platform.set_route(pair.first, pair.second, {id});
+    links.emplace(pair, id);
+  }
+  add_changes(*this, links, platform);
+  return platform;
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,208 @@
+// `sotto simulate`: scenario files, and what comes out of them.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/program.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+
+namespace {
+
+/// Line 1 is the version, 2 the runs, 3 the nodes, 4 the network, 5 the task, 6 `more`.
+std::string scenario(const std::string& nodes, const std::string& network,
+                     const std::string& more = "",
+                     const std::string& runs = "\"allreduce\", \"dcd quant:8 ring\"") {
+  return "sotto-scenario = 1\nrun = [" + runs + "]\nnodes = { " + nodes + " }\nnetwork = { " +
+         network +
+         " }\ntask = { task = \"digits,train=320,test=100\", model = \"softmax\", rounds = 12, "
+         "eval-every = 4 }\n" +
+         more;
+}
+
+const std::string kNodes = "count = 4, gradient = \"lognormal:20 ms,0.3\"";
+const std::string kNetwork = "link = \"wan\"";
+
+Ended simulate(const Scratch& scratch, const std::string& text, const Arguments& more = {}) {
+  Arguments all = {"simulate", scratch.write("s.toml", text).string()};
+  all.insert(all.end(), more.begin(), more.end());
+  return run(all);
+}
+
+json simulated(const Scratch& scratch, const std::string& text, const Arguments& more = {}) {
+  Arguments all = more;
+  all.insert(all.end(), {"--json", "-"});
+  return simulate(scratch, text, all).json();
+}
+
+}  // namespace
+
+TEST_CASE("a simulated run ends with the models of a real one, and says when") {
+  const Scratch scratch;
+  const auto result = simulated(scratch, scenario(kNodes, kNetwork, "seed = 0\n"));
+  const auto& dcd = result.at("runs")[1];
+  const auto real = run({"train", "--task", "digits,train=320,test=100", "--model", "softmax",
+                         "--rounds", "12", "--eval-every", "4", "--nodes", "4", "--algorithm",
+                         "dcd", "--compressor", "quant:8", "--json", "-"})
+                        .json();
+  CHECK(dcd.at("name") == "dcd quant:8 ring");
+  CHECK(dcd.at("parameters_sha256") == real.at("parameters_sha256"));
+  CHECK(dcd.at("bytes_sent_per_node") == real.at("bytes_sent_per_node"));
+  CHECK(dcd.at("final").at("loss") == real.at("final").at("loss"));
+  CHECK(dcd.at("final").at("consensus_distance") == real.at("final").at("consensus_distance"));
+  CHECK(dcd.at("rounds") == 12);
+  CHECK(dcd.at("faults").empty());
+  const auto& history = dcd.at("history");
+  REQUIRE(history.size() == 3);
+  CHECK(history[2].at("loss") == real.at("history")[2].at("loss"));
+  CHECK(history[0].at("virtual_s") > 4 * 0.010);
+  CHECK(history[2].at("virtual_s") <= dcd.at("virtual_s"));
+  double fractions = 0;
+  for (const auto& [of, share] : dcd.at("fractions").items()) {
+    fractions += share.get<double>();
+  }
+  CHECK(fractions == doctest::Approx(1));
+}
+
+TEST_CASE("threads change nothing, the seed does") {
+  const Scratch scratch;
+  const auto text = scenario(kNodes, kNetwork);
+  const auto one = simulated(scratch, text, {"--threads", "1"});
+  CHECK(simulated(scratch, text, {"--threads", "5"}) == one);
+  CHECK(simulated(scratch, text, {"--seed", "9"}).at("runs")[0].at("trace_sha256") !=
+        one.at("runs")[0].at("trace_sha256"));
+}
+
+TEST_CASE("slower links and stragglers take longer, fewer bytes less") {
+  const Scratch scratch;
+  const auto time = [&](const std::string& nodes, const std::string& network, std::size_t run) {
+    return simulated(scratch, scenario(nodes, network))
+        .at("runs")[run]
+        .at("virtual_s")
+        .get<double>();
+  };
+  const std::string slow = "link = { bandwidth = \"1 Mbit/s\", latency = \"15 ms\" }";
+  CHECK(time(kNodes, slow, 1) > time(kNodes, kNetwork, 1));
+  CHECK(time(kNodes, slow, 1) < time(kNodes, slow, 0));
+  CHECK(time(kNodes + ", stragglers = [{ nodes = \"2\", slower = 5 }]", kNetwork, 1) >
+        2 * time(kNodes, kNetwork, 1));
+}
+
+TEST_CASE("the time to a target is that of the first evaluation that reaches it") {
+  const Scratch scratch;
+  const auto easy = simulated(scratch, scenario(kNodes, kNetwork, "target = { loss = 100 }\n"));
+  const auto& run = easy.at("runs")[0];
+  CHECK(run.at("time_to_target_s") == run.at("history")[0].at("virtual_s"));
+  const auto hard = simulated(scratch, scenario(kNodes, kNetwork, "target = { accuracy = 1.1 }\n"));
+  CHECK(hard.at("runs")[0].at("time_to_target_s").is_null());
+}
+
+TEST_CASE("a partition that heals is waited for, and one that does not ends the run with a fault") {
+  const Scratch scratch;
+  const std::string cut = "[[events]]\nat = \"50 ms\"\npartition = [\"0-1\", \"2-3\"]\n";
+  const auto healed = simulated(scratch, scenario(kNodes, kNetwork, cut + "for = \"20 s\"\n"));
+  CHECK(healed.at("runs")[1].at("faults").empty());
+  CHECK(healed.at("runs")[1].at("virtual_s") > 20);
+  const auto ended = simulate(scratch, scenario(kNodes, kNetwork, cut), {"--json", "-"});
+  const auto result = ended.json();
+  const auto& lost = result.at("runs")[1];
+  CHECK(lost.at("rounds") < 12);
+  CHECK(lost.at("faults").size() == 4);
+  CHECK(contains(ended.err, "ended early: "));
+}
+
+TEST_CASE("a crash is in the result, with who ended by it") {
+  const Scratch scratch;
+  const auto result = simulated(
+      scratch, scenario(kNodes, kNetwork, "[[events]]\nat = \"100 ms\"\ncrash = \"3\"\n"));
+  for (const auto& run : result.at("runs")) {
+    CHECK(run.at("faults").size() == 4);
+  }
+}
+
+TEST_CASE("timing only sends the same bytes in the same time, and takes no gradients") {
+  const Scratch scratch;
+  const auto real = simulated(scratch, scenario(kNodes, kNetwork));
+  const auto timing = simulated(scratch, "timing-only = true\n" + scenario(kNodes, kNetwork));
+  // All-reduce's chunks differ by an element here; a rehearsal has frames of one size.
+  for (const char* field : {"virtual_s", "bytes_sent_per_node", "trace_sha256"}) {
+    CHECK(timing.at("runs")[1].at(field) == real.at("runs")[1].at(field));
+  }
+  CHECK(timing.at("runs")[1].at("final").at("loss").is_null());
+}
+
+TEST_CASE("a report is a page with curves against virtual time") {
+  const Scratch scratch;
+  const auto page = (scratch.path() / "r.html").string();
+  const auto ended = simulate(scratch, scenario(kNodes, kNetwork), {"--report", page});
+  CHECK(ended.status == 0);
+  CHECK(contains(ended.out, "virtual time"));
+  std::ifstream in(page);
+  const std::string html{std::istreambuf_iterator<char>(in), {}};
+  CHECK(contains(html, "Loss against virtual seconds"));
+}
+
+TEST_CASE("what is wrong in a scenario is named with its line and key") {
+  const Scratch scratch;
+  const auto event = [](const std::string& text) {
+    return scenario(kNodes, kNetwork, "[[events]]\n" + text + "\n");
+  };
+  struct Case {
+    std::string text;
+    std::string says;
+  };
+  const Case cases[] = {
+      {"run = 3", "sotto-scenario: it is missing"},
+      {"sotto-scenario = 2", "s.toml:1: sotto-scenario: it must be a whole number from 1 to 1"},
+      {"nodes = [", "s.toml:1: not TOML"},
+      {scenario("count = 0, gradient = \"1 s\"", kNetwork), "s.toml:3: nodes.count: "},
+      {scenario("count = 4", kNetwork), "nodes.gradient: it is missing"},
+      {scenario("count = 4, gradient = \"20\"", kNetwork), "'20' is no duration"},
+      {scenario("count = 4, gradient = \"-1 s\"", kNetwork), "'-1 s' is no duration"},
+      {scenario(kNodes + ", gradeint = 3", kNetwork),
+       "nodes.gradeint: there is no such key; did "
+       "you mean gradient?"},
+      {scenario(kNodes + ", stragglers = { nodes = \"9\", slower = 2 }", kNetwork),
+       "nodes.stragglers.nodes: '9' names no nodes"},
+      {scenario(kNodes, "link = \"wam\""), "s.toml:4: network.link: 'wam' is no link"},
+      {scenario(kNodes, "link = { bandwidth = \"-3 Mbit/s\" }"),
+       "s.toml:4: network.link.bandwidth: '-3 Mbit/s' is no bandwidth"},
+      {scenario(kNodes, "link = { loss = 1.5 }"), "network.link.loss: it is a share"},
+      {scenario(kNodes, "link = { latency = \"1 ms\", jitter = \"2 ms\" }"),
+       "network.link.jitter: the jitter is larger"},
+      {scenario(kNodes, kNetwork, "", ""), "run: give one or more runs"},
+      {scenario(kNodes, kNetwork, "", "\"dcdd\""), "did you mean dcd?"},
+      {scenario(kNodes, kNetwork, "", "\"dcd topk:0.1\""), "run 'dcd topk:0.1': "},
+      {scenario(kNodes, kNetwork, "", "\"dpsgd file:/nowhere.csv\""), "/nowhere.csv"},
+      {event("crash = \"1\""), "events[1].at: it is missing"},
+      {event("at = \"1 s\""), "s.toml:7: events[1].at: nothing happens then"},
+      {event("at = \"1 s\"\npartition = \"0-1\""), "give two parts or more"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nlink = \"lan\""), "events[1].to: it is missing"},
+      {scenario(kNodes, kNetwork, "[task2]\n"), "s.toml:6: task2: there is no such key"},
+      {"sotto-scenario = 1\nrun = \"dcd\"\nnodes = { " + kNodes + " }\nnetwork = { " + kNetwork +
+           " }\n[task]\nmodle = \"cnn\"\n",
+       "s.toml:6: 'modle' is no setting"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.text);
+    const auto ended = simulate(scratch, one.text);
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(ended.out.empty());
+    CHECK(contains(ended.err, one.says));
+  }
+  CHECK(run({"simulate", "/nowhere.toml"}).status == 2);
+}
+
+TEST_CASE("every scenario of the examples runs") {
+  for (const auto& entry : std::filesystem::directory_iterator(SOTTO_SCENARIOS)) {
+    CAPTURE(entry.path());
+    const auto result = run({"simulate", entry.path().string(), "--json", "-"}).json();
+    for (const auto& one : result.at("runs")) {
+      CHECK_MESSAGE(one.at("faults").empty(), one.at("name"));
+    }
+  }
+}
