@@ -27,20 +27,21 @@ double column_dot(std::size_t rank, std::span<const double> p, std::size_t a, st
 
 }  // namespace
 
-FactorPiece folded_piece(std::size_t elements, std::size_t rank) {
+FactorPiece folded_piece(std::size_t elements, std::size_t rank, std::size_t factors) {
   auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(elements)));
   rows += rows * rows < elements ? 1 : 0;
   const std::size_t columns = rows == 0 ? 0 : (elements + rows - 1) / rows;
-  return {0, elements, worth_factoring({rows, columns}, rank)};
+  return {0, elements, worth_factoring({rows, columns}, rank, factors)};
 }
 
-std::vector<FactorPiece> factor_pieces(const ParameterLayout& layout, std::size_t rank) {
+std::vector<FactorPiece> factor_pieces(const ParameterLayout& layout, std::size_t rank,
+                                       std::size_t factors) {
   if (layout.size() == 1 && layout.front().shape.size() == 1) {
-    return {folded_piece(layout.front().size, rank)};
+    return {folded_piece(layout.front().size, rank, factors)};
   }
   std::vector<FactorPiece> pieces;
   for (const ParameterBlock& tensor : layout) {
-    pieces.push_back(factor_piece(tensor, rank));
+    pieces.push_back(factor_piece(tensor, rank, factors));
   }
   return pieces;
 }

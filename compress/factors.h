@@ -33,27 +33,36 @@ struct FactorPiece {
   std::optional<MatrixShape> matrix;
 };
 
-/// A matrix whose factors of `rank` columns are smaller than itself, or nothing.
-inline std::optional<MatrixShape> worth_factoring(const MatrixShape& shape, std::size_t rank) {
-  const bool smaller = (shape.rows + shape.columns) * rank < shape.rows * shape.columns;
+/// The factors of a product, one on each side of the matrix.
+constexpr std::size_t kBothFactors = 2;
+
+/// A matrix that `factors` of its factors of `rank` columns, as many of one side as of the other on
+/// average, are smaller than; or nothing. A single factor is never larger than the matrix.
+inline std::optional<MatrixShape> worth_factoring(const MatrixShape& shape, std::size_t rank,
+                                                  std::size_t factors = kBothFactors) {
+  const bool smaller = rank <= shape.shorter() && factors * rank * (shape.rows + shape.columns) <
+                                                      kBothFactors * shape.rows * shape.columns;
   return smaller ? std::optional(shape) : std::nullopt;
 }
 
 /// The matrix of a tensor, cut after its first dimension, where it is worth factoring.
-inline FactorPiece factor_piece(const ParameterBlock& tensor, std::size_t rank) {
+inline FactorPiece factor_piece(const ParameterBlock& tensor, std::size_t rank,
+                                std::size_t factors = kBothFactors) {
   FactorPiece piece{tensor.offset, tensor.size, std::nullopt};
   if (tensor.shape.size() > 1 && tensor.size > 0) {
-    piece.matrix = worth_factoring({tensor.shape[0], tensor.size / tensor.shape[0]}, rank);
+    piece.matrix = worth_factoring({tensor.shape[0], tensor.size / tensor.shape[0]}, rank, factors);
   }
   return piece;
 }
 
 /// `elements` folded row by row into a nearly square matrix.
-FactorPiece folded_piece(std::size_t elements, std::size_t rank);
+FactorPiece folded_piece(std::size_t elements, std::size_t rank,
+                         std::size_t factors = kBothFactors);
 
 /// All tensors of a layout; a single tensor of one dimension, which has no better matrix than a
 /// square one, is folded.
-std::vector<FactorPiece> factor_pieces(const ParameterLayout& layout, std::size_t rank);
+std::vector<FactorPiece> factor_pieces(const ParameterLayout& layout, std::size_t rank,
+                                       std::size_t factors = kBothFactors);
 
 /// Draws the columns of a start, rows of `rank`, that are zero: uniform in (−1, 1).
 void fill_zero_columns(std::size_t rank, std::span<float> start, RandomStream& random);

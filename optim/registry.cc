@@ -178,7 +178,7 @@ constexpr std::array kAlgorithms = {
                   .family = "lowrank",
                   .bytes = "degree · 4f, f = Σ K (rows + columns) / 2 over the matrices, times "
                            "their steps, and all other elements",
-                  .memory = "2 + 3 K degree / shorter side",
+                  .memory = "2 + 3 K (degree + 1) / shorter side",
                   .default_compressor = "lowrank:1",
                   .wire_id = wire_id(AlgorithmId::powergossip),
                   .build = build<PowerGossip>},

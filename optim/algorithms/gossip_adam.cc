@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <sotto/compress/none.h>
-#include <sotto/optim/mute.h>
+#include <sotto/optim/zero_where_zero.h>
 #include <sotto/topology/analysis.h>
 
 namespace sotto {
@@ -154,7 +154,7 @@ Status GossipAdam::mix_variance(std::size_t edge) {
 Status GossipAdam::step_from(std::span<const float> from, std::span<const float> gradient) {
   const Ops& ops = node_.ops();
   adam_.momentum_after(node_.x(), gradient, half_);
-  mute(adam_.variance(), half_);
+  zero_where_zero(adam_.variance(), half_);
   ops.copy(half_, adam_.momentum());
   adam_.precondition(adam_.next_rate(node_.round()), adam_.momentum(), half_);
   ops.subtract(from, half_, half_);

@@ -46,7 +46,7 @@ void require_both_directions(const LocalNode& node) {
 PowerGossip::PowerGossip(AlgorithmSetup setup)
     : node_(AlgorithmId::powergossip, "powergossip", std::move(setup)),
       options_(options_of(node_)),
-      pieces_(factor_pieces(node_.layout(), rank())),
+      pieces_(factor_pieces(node_.layout(), rank(), static_cast<std::size_t>(options_.steps))),
       exact_(exact_elements(pieces_)),
       steps_(exact_ == node_.dimension() ? 1 : options_.steps),
       links_([this] {
@@ -58,6 +58,7 @@ PowerGossip::PowerGossip(AlgorithmSetup setup)
         return links;
       }()),
       theirs_(PowerLink::longest_product(pieces_, rank()) + exact_),
+      scratch_(PowerLink::scratch_size(pieces_, rank())),
       mail_(node_, max_in_degree(node_), kDigestBytes + theirs_.size() * sizeof(float),
             std::max<std::size_t>(max_in_degree(node_), 1)),
       mixed_(node_.dimension()),
@@ -98,7 +99,7 @@ void PowerGossip::post_step(Exchange& out) {
   for (const Edge& edge : node_.out_edges()) {
     PowerLink& link = this->link(edge);
     ByteWriter payload(mail_.outgoing(parcels_.size()));
-    const auto product = link.product(mixed_);  // 1. X_i B
+    const auto product = link.product(mixed_, scratch_);  // 1. X_i B
     payload.write(link.digest());
     payload.write_bytes(std::as_bytes(product));
     std::size_t floats = product.size();

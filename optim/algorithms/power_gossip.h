@@ -8,7 +8,8 @@
 //   1. for each neighbour j: send X_i B, where both ends hold the same orthonormal B = B_ij
 //   2. X_i ← X_i + Σ_j W_ij C(X_j − X_i),  C(D) = (D B) Bᵀ;  the next B is D B, orthonormalized,
 //      D = X_min(i,j) − X_max(i,j), and multiplies Dᵀ: left and right by turns
-// and once a round x_i ← Σ_j W_ij x_j for all tensors that are no matrix, or too small to gain, and
+// and once a round x_i ← Σ_j W_ij x_j for all tensors that are no matrix, or that S products would
+// not save bytes of, and
 //   3. x_i ← x_i − γ g_i,  g_i taken at the x_i that the round started from, as in D-PSGD.
 // C is linear in D, which is why two products are all that an edge needs, and a projection: where B
 //   spans what the models differ by, the rule is that of D-PSGD. There is no consensus step to
@@ -23,11 +24,13 @@
 //   that comes back goes on with its basis, and one that is new starts with a drawn one. C is
 //   `lowrank:K`, of which K, `start` and `steps` (S) are used. Without a layout the parameters are
 //   folded into one nearly square matrix. Both directions of an edge must be there.
-// Memory: 2 floats a parameter (mixture, next model), and 3 K floats for each row (or column,
-//   whichever are more) of each matrix for every neighbour, besides those of the step rule and the
-//   frames.
+// Memory: 2 floats a parameter (mixture, next model), besides those of the step rule and the
+//   frames, and for each row (or column, whichever are more) of each matrix 3 K floats for every
+//   neighbour and once more for all of them: what came along an edge, K floats, and K doubles of
+//   scratch, of the largest matrix alone. What came has one more for each element of no matrix.
 // Bytes a round to each neighbour: 4 K (rows + columns) / 2 for each matrix, times S, on average
-//   over rounds; 4 for every other element; 72 S of header and digest.
+//   over rounds; 4 for every other element; 72 S of header and digest. Matrices that have no more
+//   than S K (rows + columns) / 2 elements, or a side shorter than K, are sent as they are.
 // Overlap: all exchanges of a round are independent of its gradient and hide behind it.
 #pragma once
 
@@ -85,6 +88,7 @@ class PowerGossip final : public Algorithm {
   int steps_;                     // S
   std::vector<PowerLink> links_;  // to all rounds' neighbours, by peer
   std::vector<float> theirs_;     // what came along one edge
+  std::vector<double> scratch_;   // of all links
   Mailbox mail_;
   int step_ = 0;                  // of the round
   std::vector<Parcel> parcels_;   // by edge of the round

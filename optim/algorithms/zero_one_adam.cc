@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/optim/mute.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/zero_where_zero.h>
 
 namespace sotto {
 namespace {
@@ -110,7 +110,7 @@ void ZeroOneAdam::step() {
   const Ops& ops = node_.ops();
   // 2. m_i ← β₁ m_i + (1 − β₁) (g_i + λ x_i);  u_i ← u_i + γ̂ m_i
   adam_.momentum_after(node_.x(), gradient_, work_);
-  mute(adam_.variance(), work_);
+  zero_where_zero(adam_.variance(), work_);
   ops.copy(work_, adam_.momentum());
   const double rate = adam_.next_rate(node_.round());
   rates_ += rate;

@@ -5,8 +5,8 @@
 
 #include <sotto/compress/none.h>
 #include <sotto/optim/exchange/neighbours.h>
-#include <sotto/optim/mute.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/zero_where_zero.h>
 
 namespace sotto {
 namespace {
@@ -65,11 +65,11 @@ void ChunkMean::begin_exact(std::span<float> v, Exchange& out) {
   scatter(v, out);
 }
 
-Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> live,
+Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> mask,
                                    Exchange& out) {
-  pass_ = {.compressed = true, .live = live};
+  pass_ = {.compressed = true, .mask = mask};
   node_.ops().axpy(1, error_, v);
-  mute(live, v);
+  zero_where_zero(mask, v);
   if (Status status = node_.require_finite(v, "compensated vector"); !status) {
     return status;
   }
@@ -114,7 +114,7 @@ Status ChunkMean::average(Exchange& out) {
   ops.scale(1.0F / static_cast<float>(node_.nodes()), average_);
   if (pass_.compressed) {
     ops.axpy(1, chunk_error_, average_);
-    mute(chunk(node_.rank()).of(pass_.live), average_);
+    zero_where_zero(chunk(node_.rank()).of(pass_.mask), average_);
   }
   if (Status status = node_.require_finite(average_, "mean over all nodes"); !status) {
     return status;
@@ -145,7 +145,7 @@ Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
     }
   }
   if (pass_.compressed) {
-    mute(pass_.live, mean);
+    zero_where_zero(pass_.mask, mean);
   }
   mail_.close();
   return false;

@@ -45,10 +45,10 @@ class ChunkMean {
 
   /// Starts the mean of all `v`, which are left as they are. A round has one mean at most.
   void begin_exact(std::span<float> v, Exchange& out);
-  /// Starts the mean of all v + δ, compressed by the node's C; v is spoilt. Elements where `live`
+  /// Starts the mean of all v + δ, compressed by the node's C; v is spoilt. Elements where `mask`
   /// is 0 are taken as 0, and carry no error. Fault::non_finite if v + δ overflows; δ is then as it
   /// was.
-  Status begin_compressed(std::vector<float>& v, std::span<const float> live, Exchange& out);
+  Status begin_compressed(std::vector<float>& v, std::span<const float> mask, Exchange& out);
   Status frame_arrived(Rank from, std::span<const std::byte> frame) {
     return mail_.accept(from, frame).status();
   }
@@ -73,7 +73,7 @@ class ChunkMean {
   /// One mean, as all nodes compute it.
   struct Pass {
     bool compressed = false;
-    std::span<const float> live = {};
+    std::span<const float> mask = {};
   };
 
   Chunk chunk(Rank owner) const { return chunk_of(node_.dimension(), node_.nodes(), owner); }

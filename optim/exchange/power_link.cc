@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -34,14 +35,8 @@ PowerLink::PowerLink(Rank self, Rank peer, std::uint64_t seed, const LowRankOpti
       basis_(longest_product(pieces, rank_)),
       product_(basis_.size()),
       kept_(basis_.size()) {
-  std::size_t longest = 0;
-  for (const FactorPiece& piece : pieces) {
-    if (piece.matrix) {
-      matrices_.push_back(piece);
-      longest = std::max(longest, size_on(Side::left, *piece.matrix));
-    }
-  }
-  wide_.reserve(longest);
+  std::ranges::copy_if(pieces, std::back_inserter(matrices_),
+                       [](const FactorPiece& piece) { return piece.matrix.has_value(); });
 }
 
 std::size_t PowerLink::longest_product(const std::vector<FactorPiece>& pieces, std::size_t rank) {
@@ -50,6 +45,14 @@ std::size_t PowerLink::longest_product(const std::vector<FactorPiece>& pieces, s
     floats += piece.matrix ? piece.matrix->longer() * rank : 0;
   }
   return floats;
+}
+
+std::size_t PowerLink::scratch_size(const std::vector<FactorPiece>& pieces, std::size_t rank) {
+  std::size_t elements = 0;
+  for (const FactorPiece& piece : pieces) {
+    elements = std::max(elements, piece.matrix ? piece.matrix->longer() * rank : 0);
+  }
+  return elements;
 }
 
 float PowerLink::largest_value(std::size_t rank) {
@@ -83,22 +86,24 @@ void PowerLink::begin(Round round) {
   std::ranges::copy(kept_, basis_.begin());
 }
 
-std::span<const float> PowerLink::product(std::span<const float> x) {
+std::span<const float> PowerLink::product(std::span<const float> x, std::span<double> scratch) {
   const auto limit = static_cast<double>(largest_value(rank_));
   for_each_matrix([&](const FactorPiece& piece, std::span<float> basis, std::span<float> product) {
     if (!warm_) {
       std::ranges::fill(basis, 0.0F);
     }
     fill_zero_columns(rank_, basis, random_);
-    wide_.assign(basis.begin(), basis.end());
-    orthonormalize(rank_, wide_);
-    std::ranges::transform(wide_, basis.begin(), [](double b) { return static_cast<float>(b); });
+    const auto exact_basis = scratch.first(basis.size());
+    std::ranges::copy(basis, exact_basis.begin());
+    orthonormalize(rank_, exact_basis);
+    std::ranges::transform(exact_basis, basis.begin(),
+                           [](double b) { return static_cast<float>(b); });
 
     const auto m = x.subspan(piece.offset, piece.size);
-    wide_.resize(product.size());
-    side_ == Side::right ? times(*piece.matrix, m, rank_, basis, wide_)
-                         : transposed_times(*piece.matrix, m, rank_, basis, wide_);
-    std::ranges::transform(wide_, product.begin(), [&](double value) {
+    const auto exact_product = scratch.first(product.size());
+    side_ == Side::right ? times(*piece.matrix, m, rank_, basis, exact_product)
+                         : transposed_times(*piece.matrix, m, rank_, basis, exact_product);
+    std::ranges::transform(exact_product, product.begin(), [&](double value) {
       saturated_ += static_cast<std::uint64_t>(std::abs(value) > limit);
       return static_cast<float>(std::clamp(value, -limit, limit));
     });

@@ -16,7 +16,7 @@
 //
 // A building block of PowerGossip, not for users. One thread at a time; allocates only in the
 // constructor, and in save. Memory: three vectors of K floats for each row or column of each
-// matrix, whichever are more.
+// matrix, whichever are more; its node lends all links the scratch of a product.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,9 @@ class PowerLink {
   /// Elements of the next product.
   std::size_t product_size() const { return size_on(other(side_)); }
   /// Makes the basis of this step, and returns X B of the model x. Elements beyond
-  /// largest_value() are cut down and counted.
-  std::span<const float> product(std::span<const float> x);
+  /// largest_value() are cut down and counted. `scratch` has scratch_size() elements, and no
+  /// meaning before or after.
+  std::span<const float> product(std::span<const float> x, std::span<double> scratch);
   /// Of the basis; equal at both ends.
   std::uint64_t digest() const;
   /// y ← y + weight × C(X_peer − X_self), given the peer's product.
@@ -57,6 +58,8 @@ class PowerLink {
 
   /// The most elements that a product has.
   static std::size_t longest_product(const std::vector<FactorPiece>& pieces, std::size_t rank);
+  /// Elements of the scratch: the most that a product with one matrix has.
+  static std::size_t scratch_size(const std::vector<FactorPiece>& pieces, std::size_t rank);
   /// The largest value in a product: C(D) is then finite.
   static float largest_value(std::size_t rank);
   std::uint64_t saturated() const { return saturated_; }
@@ -91,7 +94,6 @@ class PowerLink {
   std::vector<float> product_;  // X B, then D B
   Side kept_side_ = Side::right;
   std::vector<float> kept_;  // basis_ between rounds
-  std::vector<double> wide_;
   std::uint64_t saturated_ = 0;
 };
 

@@ -307,10 +307,10 @@ TEST_CASE("two nodes whose models differ by K columns agree after a step from ei
   CHECK(run.disagreement() < 1e-6);
 }
 
-TEST_CASE("PowerGossip with factors of full rank is D-PSGD, to the bit") {
+TEST_CASE("PowerGossip is D-PSGD, to the bit, where no matrix is worth factoring") {
   for (const std::string graph : {"ring", "base:2"}) {
     CAPTURE(graph);
-    // No product of 12 columns would be smaller than a matrix: everything is averaged as it is.
+    // Four products of 12 columns are more than each matrix has: all is averaged as it is.
     auto options = options_for(5, "lowrank:12,steps=4");
     options.topology = graph;
     Network run(options, network(), /*alike=*/true);
@@ -351,6 +351,50 @@ TEST_CASE("PowerGossip sends one factor of each matrix a step, and all else once
   for (const auto& [edge, traffic] : run.driver.traffic()) {
     CHECK(traffic.frames == 6);
     CHECK(traffic.bytes == floats * 4 + 6 * (8 + kFrameHeaderBytes));
+  }
+}
+
+TEST_CASE("PowerGossip factors a matrix where its products are smaller, and only there") {
+  struct Case {
+    std::size_t rows;
+    std::size_t columns;
+    int rank;
+    int steps;
+    bool factored;
+  };
+  for (const Case& c : {
+           Case{12, 12, 11, 1, true},   // 132 of 144 elements
+           Case{12, 12, 12, 1, false},  // 144
+           Case{12, 12, 2, 5, true},    // 120
+           Case{12, 12, 2, 6, false},   // 144
+           Case{12, 12, 1, 64, false},  // 768
+           Case{100, 4, 4, 1, true},    // 208 of 400: 400 from the right, 16 from the left
+           Case{100, 4, 5, 1, false},   // 260, but 500 in every other round
+           Case{4, 100, 4, 1, true},
+           Case{4, 100, 5, 1, false},
+       }) {
+    CAPTURE(c.rows);
+    CAPTURE(c.columns);
+    CAPTURE(c.rank);
+    CAPTURE(c.steps);
+    ParameterLayout layout;
+    append_block(layout, "w", {c.rows, c.columns});
+    auto options =
+        options_for(2, "lowrank:" + std::to_string(c.rank) + ",steps=" + std::to_string(c.steps));
+    options.dimension = c.rows * c.columns;
+    Network run(options, layout, /*alike=*/false);
+    const double before = run.disagreement();
+    REQUIRE(run.driver.run(2, no_gradient).ok());
+    CHECK(run.disagreement() < before);
+    const auto steps = static_cast<std::size_t>(c.factored ? 2 * c.steps : 2);
+    const std::size_t floats =
+        c.factored ? steps * static_cast<std::size_t>(c.rank) * (c.rows + c.columns) / 2
+                   : 2 * c.rows * c.columns;
+    CHECK(run.driver.traffic().size() == 2);
+    for (const auto& [edge, traffic] : run.driver.traffic()) {
+      CHECK(traffic.frames == steps);
+      CHECK(traffic.bytes == floats * 4 + steps * (8 + kFrameHeaderBytes));
+    }
   }
 }
 
