@@ -128,30 +128,33 @@ ClusterOptions directed_options(std::size_t dimension) {
           .compressor = "none",
           .nodes = 32,
           .dimension = dimension,
-          .step = {.learning_rate = 0.2, .schedule = parse_schedule("step:600:0.3", 4800)},
+          .step = {.learning_rate = 0.2, .schedule = parse_schedule("step:600:0.3", 5400)},
           .initial_scale = 0};
 }
 
 }  // namespace
 
-TEST_CASE("on a random directed graph push-sum finds the optimum where averaging without ω errs") {
+TEST_CASE("on random directed graphs push-sum finds the optimum where averaging without ω errs") {
   constexpr std::size_t kDimension = 4;
   const Uneven task(32, kDimension, 7);
-  Cluster push_sum(directed_options(kDimension), random_directed(32, Sums::columns));
-  REQUIRE(push_sum.driver.run(4800, task).ok());
-  CHECK(range_of_mass(push_sum) > 2);
-  const double right = task.worst_excess(push_sum.x);
-  CAPTURE(right);
-  CHECK(right < 1e-6);
+  for (const bool varying : {false, true}) {
+    CAPTURE(varying);
+    Cluster push_sum(directed_options(kDimension), random_directed(32, Sums::columns, varying));
+    REQUIRE(push_sum.driver.run(5400, task).ok());
+    CHECK(range_of_mass(push_sum) > 2);
+    const double right = task.worst_excess(push_sum.x);
+    CAPTURE(right);
+    CHECK(right < 1e-6);
 
-  auto options = directed_options(kDimension);
-  options.algorithm = "dpsgd";
-  options.allow_contract_violation = true;
-  Cluster averaging(options, random_directed(32, Sums::rows));
-  REQUIRE(averaging.driver.run(4800, task).ok());
-  const double wrong = task.worst_excess(averaging.x);
-  CAPTURE(wrong);
-  CHECK(wrong > 1e-3);
+    auto options = directed_options(kDimension);
+    options.algorithm = "dpsgd";
+    options.allow_contract_violation = true;
+    Cluster averaging(options, random_directed(32, Sums::rows, varying));
+    REQUIRE(averaging.driver.run(5400, task).ok());
+    const double wrong = task.worst_excess(averaging.x);
+    CAPTURE(wrong);
+    CHECK(wrong > 1e-3);
+  }
 }
 
 TEST_CASE("without gradients the ratios agree on the mean, on directed and on changing graphs") {
@@ -376,4 +379,43 @@ TEST_CASE("nodes that differ come to their mean on a directed graph") {
       CHECK(static_cast<double>(value) == doctest::Approx(2.5).epsilon(1e-6));
     }
   }
+}
+
+TEST_CASE("a node that leaves takes its share of the mass with it, and no more") {
+  // Node 3 is told and tells for 20 rounds; then the others' shares are split without it.
+  constexpr int kNodes = 8;
+  constexpr Rank kLeaver = 3;
+  constexpr Round kLeaves = 20;
+  constexpr Round kRounds = 300;
+  const auto whole = random_directed(kNodes, Sums::columns);
+  std::vector<std::vector<WeightedEdge>> rounds(kRounds);
+  std::vector<std::vector<double>> self(kRounds, std::vector<double>(kNodes, 1));
+  for (Round t = 0; t < kRounds; ++t) {
+    for (Rank from = 0; from < kNodes; ++from) {
+      for (const Edge& edge : whole->out_edges(from, 0)) {
+        // Past the leaver the circle of trust is closed again.
+        const bool gone = t >= kLeaves && (from == kLeaver || edge.peer == kLeaver);
+        const Rank to = gone && from == kLeaver - 1 ? kLeaver + 1 : edge.peer;
+        const bool doubled =
+            to != edge.peer &&
+            std::any_of(whole->out_edges(from, 0).begin(), whole->out_edges(from, 0).end(),
+                        [&](const Edge& other) { return other.peer == to; });
+        if ((!gone || to != edge.peer) && !doubled) {
+          const auto share = static_cast<double>(edge.weight);
+          rounds[t].push_back({from, to, share});
+          self[t][static_cast<std::size_t>(from)] -= share;
+        }
+      }
+    }
+  }
+  const auto graph = std::make_shared<const Topology>("leaving", kNodes, rounds, self);
+  Cluster cluster(
+      {.algorithm = "pushsum", .nodes = kNodes, .dimension = 5, .step = {.learning_rate = 0x1p-7}},
+      graph);
+  check_conserved(cluster, 0x1p-7, kLeaves, 1e-4);
+  const double taken = cluster.node<PushSum>(kLeaver).mass();
+  CHECK(taken != doctest::Approx(1));
+  check_conserved(cluster, 0x1p-7, kRounds - kLeaves, 1e-3);
+  CHECK(cluster.node<PushSum>(kLeaver).mass() == taken);
+  CHECK(total_mass(cluster) - taken == doctest::Approx(kNodes - taken).epsilon(1e-14));
 }
