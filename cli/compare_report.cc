@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "train_report.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -70,6 +71,15 @@ Json at_equal(const Json& result, const Level& level) {
           {"accuracy", at->accuracy ? Json(*at->accuracy) : Json(nullptr)}};
 }
 
+/// Whether it did with one seed at least.
+bool has_diverged(const RepeatedRun& run) {
+  return std::any_of(run.results.begin(), run.results.end(), [](const Json& result) {
+    const double last = number_or_nan(result.at("final").at("loss"));
+    const Json& history = result.at("history");
+    return diverged(history.empty() ? last : number_or_nan(history.front().at("loss")), last);
+  });
+}
+
 }  // namespace
 
 ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
@@ -79,17 +89,20 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
       ""};
   std::optional<double> first;
   bool partial = false;
+  bool marked = false;
   for (const RepeatedRun& run : runs) {
     if (run.results.empty()) {
       table.rows.push_back(failed_row(run, table.titles.size()));
       continue;
     }
+    const bool mark = has_diverged(run);
+    marked = marked || mark;
     const double bytes = spread_of(run, bytes_per_node).mean;
     const Spread consensus = spread_of(run, final_metric("consensus_distance"));
     first = first.value_or(bytes);
     partial = partial || spread_of(run, final_metric("loss")).partial();
     table.rows.push_back({name_of(run), fmt::to_string(run.rounds),
-                          spread_text(run, final_metric("loss")),
+                          spread_text(run, final_metric("loss")) + (mark ? " !" : ""),
                           spread_percent(run, final_metric("accuracy")), amount(bytes),
                           bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
                           std::isnan(consensus.mean) ? "–" : fmt::format("{:.3g}", consensus.mean),
@@ -101,6 +114,11 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
   }
   if (partial) {
     add_note(table, "– (k of n): with the other seeds the loss is not a finite number");
+  }
+  if (marked) {
+    add_note(
+        table,
+        "!: the loss ended above its first evaluation: it diverged or overfitted; lower its lr");
   }
   return table;
 }

@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/transport.h>
+#include <sotto/optim/registry.h>
 #include <sotto/trainers/parameter_file.h>
 
 #include "graph_size.h"
@@ -240,6 +241,50 @@ void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) 
   }
 }
 
+/// A freeze that the run is too short for. The freeze step counts exchanges.
+void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
+                         std::vector<std::string>& warnings) {
+  const auto& outer = optimizer.outer_step_rule;
+  const double beta2 = outer ? outer->beta2 : optimizer.step_rule.beta2;
+  if (optimizer.freeze_step) {
+    if (*optimizer.freeze_step >= exchanges) {
+      warnings.push_back(
+          fmt::format("--freeze-step {}: the run ends after {}, before the variance is frozen",
+                      *optimizer.freeze_step, counted(exchanges, "exchange")));
+    }
+    return;
+  }
+  // optim/algorithms/apm_squeeze.h: the variance is compared first at twice its memory.
+  const double earliest = 2 * std::round(1 / (1 - beta2));
+  if (algorithm_info(optimizer.algorithm).freezing == Freezing::automatic &&
+      static_cast<double>(exchanges) <= earliest) {
+    warnings.push_back(fmt::format(
+        "{} finds no freeze step before exchange {:.0f}, and the run has {}: it sends full "
+        "precision throughout; give --freeze-step, e.g. {}",
+        optimizer.algorithm, earliest, exchanges, (exchanges * 15 + 99) / 100));
+  }
+}
+
+/// Local steps that never end, or are none.
+void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
+                         std::vector<std::string>& warnings) {
+  const Round interval = optimizer.communication_interval;
+  if (interval > rounds && optimizer.nodes > 1) {
+    warnings.push_back(
+        fmt::format("--communication-interval {}: the run has {}, so that the nodes never talk",
+                    interval, counted(rounds, "round")));
+  }
+  const auto& outer = optimizer.outer_step_rule;
+  if (interval == 1 && outer && outer->rule == "sgd" && outer->momentum == 0) {
+    warnings.push_back(
+        outer->learning_rate == 1
+            ? "--outer-step-rule sgd does nothing here: without --communication-interval each "
+              "exchange follows one step"
+            : "--outer-lr only multiplies --lr here: without --communication-interval each "
+              "exchange follows one step");
+  }
+}
+
 Json config_of(const TrainOptions& o, const TrainPlan& plan) {
   const RunOptions& run = plan.run;
   const OptimizerOptions& used = run.optimizer;
@@ -330,6 +375,9 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   check_transport(plan.run.optimizer, plan.launched);
   rehearse(plan, sample->layout());
   warn_of_idle(options, *data, plan);
+  warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);
+  warn_of_late_freeze(plan.run.optimizer,
+                      plan.run.rounds / plan.run.optimizer.communication_interval, plan.warnings);
   plan.config = config_of(options, plan);
   return plan;
 }

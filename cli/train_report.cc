@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -65,6 +66,13 @@ void TrainReport::summary(const RunResult& result) {
   output_.line(fmt::format(
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
       result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));
+  const double first = result.history.empty() ? result.final.loss : result.history.front().loss;
+  if (diverged(first, result.final.loss)) {
+    output_.line(fmt::format(
+        "the loss ends at {:.4g}, and was {:.4g} when it was first evaluated: the run diverged or "
+        "overfitted; lower --lr",
+        result.final.loss, first));
+  }
   if (result.counters.saturated > 0) {
     output_.line(fmt::format("{} values did not fit the compressor's range and were clamped",
                              result.counters.saturated));
@@ -99,6 +107,10 @@ void TrainReport::clear_bar() {
     std::fflush(stderr);
     drawn_ = -1;
   }
+}
+
+bool diverged(double first_loss, double final_loss) {
+  return !std::isfinite(final_loss) || !(final_loss <= first_loss);
 }
 
 Json train_json(const RunResult& result, const Json& config) {

@@ -35,6 +35,10 @@ class TrainReport {
   bool titled_ = false;
 };
 
+/// Whether a run with these losses at its first evaluation and in the end diverged: it got worse,
+/// or is no number any more.
+bool diverged(double first_loss, double final_loss);
+
 /// The result as JSON.
 Json train_json(const RunResult& result, const Json& config);
 

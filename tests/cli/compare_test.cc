@@ -185,3 +185,16 @@ TEST_CASE("compare shows no mean over the seeds that happen to have a standing")
   CHECK(contains(table, "– (1 of 2)  – (1 of 2)"));
   CHECK(contains(table, "with the other seeds: it had spent more before its first evaluation"));
 }
+
+TEST_CASE("compare marks a run that diverged") {
+  const auto ended = run(small_compare({"--rounds", "20", "--eval-every", "2", "--run", "allreduce",
+                                        "--run", "dpsgd lr=100 weight-decay=0.1"}));
+  CHECK(ended.status == 0);
+  const auto line = [&](const char* name) {
+    const auto at = ended.out.find(std::string("\n") + name, ended.out.find("rounds  loss"));
+    return ended.out.substr(at + 1, ended.out.find('\n', at + 1) - at - 1);
+  };
+  CHECK(contains(line("dpsgd lr=100"), " ! "));
+  CHECK_FALSE(contains(line("allreduce"), " ! "));
+  CHECK(contains(ended.out, "!: the loss ended above its first evaluation"));
+}

@@ -294,6 +294,53 @@ TEST_CASE("what does nothing in a run is said, unless it is to be quiet") {
   CHECK(run(words).err.empty());
 }
 
+TEST_CASE("a run too short for its settings is warned of") {
+  struct Case {
+    Arguments words;
+    std::string says;
+  };
+  const Arguments freezing = {"--rounds", "6", "--algorithm", "onebit-adam", "--beta2"};
+  const auto with = [&](const Arguments& more) {
+    Arguments all = freezing;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Case cases[] = {
+      {{"--rounds", "3", "--communication-interval", "4"}, "the nodes never talk"},
+      {{"--rounds", "4", "--communication-interval", "4"}, ""},
+      {with({"0.6667"}), "full precision throughout; give --freeze-step, e.g. 1"},
+      {with({"0.5"}), ""},
+      {with({"0.6667", "--freeze-step", "2"}), ""},
+      {with({"0.5", "--freeze-step", "6"}), "before the variance is frozen"},
+      {{"--rounds", "1", "--outer-lr", "0.5"}, "--outer-lr only multiplies --lr here"},
+      {{"--rounds", "1", "--outer-step-rule", "sgd"}, "--outer-step-rule sgd does nothing here"},
+      {{"--rounds", "1", "--outer-lr", "0.5", "--outer-momentum", "0.5"}, ""},
+      {{"--rounds", "2", "--outer-lr", "0.5", "--communication-interval", "2"}, ""},
+  };
+  for (const Case& one : cases) {
+    const auto ended = run(small_train(one.words));
+    CAPTURE(one.words.back());
+    CAPTURE(ended.err);
+    CHECK(ended.status == 0);
+    CHECK(one.says.empty() == ended.err.empty());
+    CHECK(contains(ended.err, one.says));
+  }
+}
+
+TEST_CASE("a run that ends worse than it began is said to have diverged") {
+  const Scratch scratch;
+  const auto problem =
+      scratch.write("p.json", R"({"start": [1], "nodes": [{"h": [1], "c": [0]}]})").string();
+  const auto end = [&](const char* rate) {
+    return run({"train", "--task", "quadratic:" + problem, "--rounds", "4", "--eval-every", "1",
+                "--algorithm", "allreduce", "--lr", rate});
+  };
+  const auto bad = end("2.5");
+  CHECK(bad.status == 0);
+  CHECK(contains(bad.out, "the run diverged or overfitted; lower --lr"));
+  CHECK_FALSE(contains(end("0.5").out, "diverged"));
+}
+
 TEST_CASE("one of a thing is not called several") {
   const auto ended = run({"train", "--task", "digits,train=320,test=100", "--model", "softmax",
                           "--rounds", "1", "--nodes", "1"});
