@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 
@@ -52,9 +53,13 @@ struct PlannedRun {
 };
 
 /// Runs must not overwrite each other's files.
-void check_files_apart(const std::vector<TrainOptions>& runs) {
+void check_files_apart(const std::vector<PlannedRun>& runs) {
+  std::vector<TrainOptions> all;
+  for (const PlannedRun& run : runs) {
+    all.insert(all.end(), run.settings.begin(), run.settings.end());
+  }
   std::set<std::string> paths;
-  for (const TrainOptions& run : runs) {
+  for (const TrainOptions& run : all) {
     for (const auto& [option, path] : {std::pair("--checkpoint", run.checkpoint),
                                        std::pair("--dump-parameters", run.dump_parameters)}) {
       if (!path.empty() && !paths.insert(path).second) {
@@ -76,8 +81,23 @@ std::vector<TrainOptions> settings_of(const std::string& words, const CompareOpt
   return settings;
 }
 
+/// Plans a run; its warnings go behind `warnings`. Throws Error with the run's words.
+void rehearse(PlannedRun& planned, std::vector<std::string>& warnings) {
+  auto& [settings, run] = planned;
+  try {
+    const TrainPlan plan = make_train_plan(settings.front());
+    run.rounds = plan.run.rounds;
+    for (const std::string& warning : plan.warnings) {
+      warnings.push_back(fmt::format("{}: {}", run.words, warning));
+    }
+  } catch (const Error& error) {
+    throw Error(fmt::format("--run '{}': {}", run.words, with_option_names(error.what())));
+  }
+}
+
 /// Plans every run before the first one starts, so that a wrong one costs nothing. The plans hold
-/// the data and are made again when it is their turn.
+/// the data and are made again when it is their turn. Refusals come all at once, and warnings only
+/// where there are none.
 std::vector<PlannedRun> check_runs(const CompareOptions& options) {
   if (options.seeds == 0) {
     refuse("--seeds", "0", "each run needs one at least");
@@ -87,24 +107,31 @@ std::vector<PlannedRun> check_runs(const CompareOptions& options) {
         "--run: none is given; give one or more, e.g. --run allreduce --run \"dcd quant:8\"");
   }
   std::vector<PlannedRun> runs;
-  std::vector<TrainOptions> all;
-  for (const std::string& words : options.runs) {
-    runs.push_back(
-        {.settings = settings_of(words, options), .run = {.words = words, .seeds = options.seeds}});
-    all.insert(all.end(), runs.back().settings.begin(), runs.back().settings.end());
-  }
-  check_files_apart(all);
-  for (auto& [settings, run] : runs) {
+  std::vector<std::string> warnings;
+  std::vector<std::string> refusals;
+  const auto gather = [&refusals](const auto& check) {
     try {
-      const TrainPlan plan = make_train_plan(settings.front());
-      run.rounds = plan.run.rounds;
-      if (!options.shared.common.quiet) {
-        for (const std::string& warning : plan.warnings) {
-          fmt::print(stderr, "sotto: warning: {}: {}\n", run.words, warning);
-        }
-      }
+      check();
     } catch (const Error& error) {
-      throw Error(fmt::format("--run '{}': {}", run.words, with_option_names(error.what())));
+      refusals.push_back(with_option_names(error.what()));
+    }
+  };
+  for (const std::string& words : options.runs) {
+    gather([&] {
+      runs.push_back({.settings = settings_of(words, options),
+                      .run = {.words = words, .seeds = options.seeds}});
+    });
+  }
+  gather([&] { check_files_apart(runs); });
+  for (PlannedRun& planned : runs) {
+    gather([&] { rehearse(planned, warnings); });
+  }
+  if (!refusals.empty()) {
+    throw Error(fmt::format("{}", fmt::join(refusals, "\nsotto: ")));
+  }
+  if (!options.shared.common.quiet) {
+    for (const std::string& warning : warnings) {
+      fmt::print(stderr, "sotto: warning: {}\n", warning);
     }
   }
   return runs;

@@ -37,7 +37,24 @@ std::string as_option(std::string word) {
 
 std::string_view name_of(std::string_view setting) { return setting.substr(0, setting.find('=')); }
 
-[[noreturn]] void refuse_word(std::string_view words, std::string_view word) {
+/// "lazy" → "write lazy=true"; empty for a word that is no setting.
+std::string as_setting(const std::string& word) {
+  TrainOptions unused;
+  CLI::App command;
+  add_train_options(command, unused);
+  const std::string name = as_option(word + "=");
+  const auto* option = command.get_option_no_throw(name.substr(0, name.size() - 1));
+  if (option == nullptr) {
+    return "";
+  }
+  const bool flag = option->get_expected_min() == 0;
+  return fmt::format("write {}={}", word, flag ? "true" : option->get_type_name());
+}
+
+[[noreturn]] void refuse_word(std::string_view words, const std::string& word) {
+  if (const std::string setting = as_setting(word); !setting.empty()) {
+    refuse("--run", words, fmt::format("'{}' has no value; {}", word, setting));
+  }
   auto names = names_of(compressors());
   const auto graphs = names_of(topologies());
   names.insert(names.end(), graphs.begin(), graphs.end());

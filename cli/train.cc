@@ -1,8 +1,12 @@
 // `sotto train`: one training run, over threads, over local processes, or as one node of a launched
 // job.
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <sotto/trainers/checkpoint.h>
 
 #include "commands.h"
 #include "output.h"
@@ -22,6 +26,23 @@ constexpr const char* kExamples =
     "  sotto train --transport zmq --nodes 4 --epochs 2 --json result.json\n"
     "  sotto train --checkpoint saved --epochs 20      and after a crash the same with --resume\n"
     "  mpirun -np 4 sotto train --transport gloo";
+
+/// Whether all nodes have saved a common round; of a launched job, whether this one has saved any.
+bool has_checkpoint(const TrainPlan& plan) {
+  if (plan.run.checkpoint.empty()) {
+    return false;
+  }
+  const Rank first = plan.launched ? plan.launched->rank : 0;
+  const Rank last = plan.launched ? first : plan.run.optimizer.nodes - 1;
+  auto common = CheckpointFolder(plan.run.checkpoint, first).rounds();
+  for (Rank rank = first + 1; rank <= last; ++rank) {
+    const auto saved = CheckpointFolder(plan.run.checkpoint, rank).rounds();
+    std::erase_if(common, [&](Round round) {
+      return std::find(saved.begin(), saved.end(), round) == saved.end();
+    });
+  }
+  return !common.empty();
+}
 
 int run(const TrainOptions& options) {
   const TrainPlan plan = make_train_plan(options);
@@ -46,7 +67,7 @@ int run(const TrainOptions& options) {
   }
   if (stop_requested()) {
     fmt::print(stderr, "sotto: interrupted{}\n",
-               options.checkpoint.empty() ? "" : "; --resume goes on from the last checkpoint");
+               has_checkpoint(plan) ? "; --resume goes on from the last checkpoint" : "");
   } else {
     fmt::print(stderr, "sotto: the run failed: {}\n", result.status().message());
   }

@@ -106,6 +106,14 @@ void check_step_rule(const TrainOptions& o) {
   belongs_to("--trust-coefficient", o.trust_coefficient.has_value(), "lars");
 }
 
+void check_freeze_step(const TrainOptions& o) {
+  if (o.freeze_step == "auto" && algorithm_info(o.algorithm).freezing == Freezing::given) {
+    throw Error(
+        "--freeze-step: auto: only onebit-adam finds it by itself; give --freeze-step ROUNDS, "
+        "e.g. 15 % of the rounds");
+  }
+}
+
 }  // namespace
 
 bool has_local_steps(const TrainOptions& o) {
@@ -130,6 +138,7 @@ void check_options(const TrainOptions& options) {
   check_task_parameters(options.task);
   check_checkpoints(options);
   check_step_rule(options);
+  check_freeze_step(options);
 }
 
 }  // namespace sotto::cli

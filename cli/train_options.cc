@@ -51,8 +51,9 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
               "ecd: where its clock t stops; a small T suits a fine grid");
   group.option(
       "--freeze-step", o.freeze_step, "R|auto",
-      "Rounds of plain Adam before the variance is frozen (apmsqueeze, onebit-adam, zeroone-adam); "
-      "auto: until it is stable (onebit-adam), or never (zeroone-adam)");
+      "Rounds of plain Adam before the variance is frozen; apmsqueeze, onebit-lamb and "
+      "onebit-adam-gossip need it, zeroone-adam takes it; auto: until it is stable (onebit-adam), "
+      "or never (zeroone-adam)");
   group.count("--local-step-limit", o.local_step_limit, "R",
               "zeroone-adam: the most rounds between exchanges after the freeze; by default 16");
   group.flag("--allow-contract-violation", o.allow_contract_violation,

@@ -102,6 +102,8 @@ TEST_CASE("compare refuses words that contradict each other or say nothing") {
       {{"--run", "dcdd"}, "did you mean dcd?"},
       {{"--run", "dcd momentun=0.1"}, "did you mean --momentum?"},
       {{"--run", "dcd lr=-1"}, "--run 'dcd lr=-1': --lr: '-1' is refused"},
+      {{"--run", "dcd lazy"}, "write lazy=true"},
+      {{"--run", "dcd weight_decay"}, "write weight_decay=LAMBDA"},
       {{"--run", "dcd json=x"}, "give --json to compare"},
       {{"--run", "dcd", "--compressor", "sign"}, "--compressor: each run names its own"},
       {{"--run", "dcd", "--run", "dpsgd", "--checkpoint", "/nowhere"}, "overwrite each other"},
@@ -197,4 +199,18 @@ TEST_CASE("compare marks a run that diverged") {
   CHECK(contains(line("dpsgd lr=100"), " ! "));
   CHECK_FALSE(contains(line("allreduce"), " ! "));
   CHECK(contains(ended.out, "!: the loss ended above its first evaluation"));
+}
+
+TEST_CASE("compare lists what is wrong with all runs at once, and warns of none") {
+  const Arguments warned = {"--rounds", "2", "--run", "dpsgd communication-interval=3"};
+  Arguments words = warned;
+  words.insert(words.end(), {"--run", "dcd topk:0.1", "--run", "dcd qaunt:8", "--run", "choco"});
+  const auto ended = run(small_compare(words));
+  CHECK(ended.status == 2);
+  CHECK(contains(ended.err, "sotto: --run 'dcd topk:0.1': "));
+  CHECK(contains(ended.err, "sotto: --run: 'dcd qaunt:8' is refused"));
+  CHECK_FALSE(contains(ended.err, "'choco'"));
+  CHECK_FALSE(contains(ended.err, "warning"));
+  CHECK(contains(run(small_compare(warned)).err,
+                 "warning: dpsgd communication-interval=3: --communication-interval 3"));
 }

@@ -102,13 +102,26 @@ TEST_CASE("Ctrl-C ends all nodes and keeps the checkpoint") {
     process.send(SIGINT);
     const auto ended = process.wait();
     CHECK(ended.status == 1);
-    CHECK(contains(ended.err, "interrupted"));
+    CHECK(contains(ended.err, "interrupted; --resume goes on from the last checkpoint"));
     for (const pid_t node : nodes) {
       CHECK_FALSE(is_there(node));
     }
     CHECK(holds_nothing(temporary.path()));
     check_resumable(scratch.path().string());
   }
+}
+
+TEST_CASE("Ctrl-C promises nothing where no checkpoint was saved") {
+  const Scratch scratch;
+  Process process(
+      command(small_train({"--rounds", "1000000000", "--eval-every", "20", "--checkpoint",
+                           scratch.path().string(), "--checkpoint-every", "0"})));
+  REQUIRE(is_under_way(process));
+  process.send(SIGINT);
+  const auto ended = process.wait();
+  CHECK(ended.status == 1);
+  CHECK(contains(ended.err, "interrupted"));
+  CHECK_FALSE(contains(ended.err, "--resume"));
 }
 
 TEST_CASE("when the parent is killed its nodes go with it") {
