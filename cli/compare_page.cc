@@ -19,16 +19,16 @@ max-width:1120px;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em;margin-bottom:.2em} p.sub{color:#555f75;margin-top:0}
 table+p.sub{font-size:.9em;margin-top:-.8em}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:14px}
-svg{width:100%;font-family:inherit;border:1px solid #e2e6ee;border-radius:8px}
+.plots>svg{width:100%;font-family:inherit;border:1px solid #e2e6ee;border-radius:8px}
 .grid{stroke:#e9ecf3;stroke-width:1}.frame{fill:none;stroke:#8a93a8;stroke-width:1}
 .tick{font-size:11px;fill:#555f75}.label{font-size:12px;fill:#333c50}
 .title{font-size:13px;font-weight:600;fill:#1c2333}.curve{fill:none;stroke-width:2}
 table{border-collapse:collapse;margin:1.2em 0;width:100%}
 th,td{padding:.35em .6em;white-space:nowrap;font-size:.93em;
 text-align:right;border-bottom:1px solid #e2e6ee}
-th:first-child,td:first-child{text-align:left} th{color:#555f75;font-weight:600}
-.key{display:inline-block;width:.9em;height:.9em;border-radius:3px;margin-right:.5em;
-vertical-align:-.1em}
+th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;
+min-width:11em} th{color:#555f75;font-weight:600}
+.key{width:26px;height:10px;margin-right:.5em;stroke-width:3}
 )";
 
 /// Column `field` of the history of each result, of which there is one at least, as far as all go.
@@ -93,9 +93,7 @@ std::string table_row(const std::vector<std::string>& cells, const char* tag,
 std::string draw_table(const ComparisonTable& table) {
   std::string html = "<table>" + table_row(table.titles, "th", "");
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    html += table_row(
-        table.rows[i], "td",
-        fmt::format("<span class=\"key\" style=\"background:{}\"></span>", curve_colour(i)));
+    html += table_row(table.rows[i], "td", curve_key(i));
   }
   html += "</table>\n";
   return table.note.empty() ? html
@@ -131,7 +129,8 @@ std::string curves_page(const std::string& head, const std::vector<RepeatedRun>&
                        .x_label = x.label,
                        .y_label = "test loss",
                        .log_x = x.logarithmic,
-                       .log_y = true});
+                       .log_y = true,
+                       .cut_diverged = true});
     html += draw_plot(curves_of(runs, x.field, "accuracy"),
                       {.title = fmt::format("Accuracy against {}", x.label),
                        .x_label = x.label,

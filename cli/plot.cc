@@ -16,8 +16,15 @@ constexpr double kLeft = 62;
 constexpr double kRight = 14;
 constexpr double kTop = 30;
 constexpr double kBottom = 46;
+constexpr double kMargin = 3;  ///< what curves may stick out of the frame, being thick
 constexpr int kTicks = 5;
+constexpr int kMostDecades = 6;  ///< with a label each
+constexpr double kCut =
+    100;  ///< times where curves begin or settle: where diverged runs are cut off
 constexpr std::size_t kMostDots = 30;  ///< lines of more points have none
+// Okabe and Ito's palette, yellow left out: it vanishes on white.
+constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                 "#e69f00", "#56b4e9", "#000000", "#7f3f98"};
 
 /// One axis: from data to pixels.
 class Axis {
@@ -30,6 +37,12 @@ class Axis {
     const double v = scaled(value);
     low_ = std::min(low_, v);
     high_ = std::max(high_, v);
+  }
+  /// Lowers the upper end to `value` where it is beyond.
+  void cut_above(double value) {
+    if (takes(value) && scaled(value) > low_) {
+      high_ = std::min(high_, scaled(value));
+    }
   }
   /// Call once all values are included.
   void settle() {
@@ -46,6 +59,8 @@ class Axis {
   double pixel(double value) const {
     return from_ + (scaled(value) - low_) / (high_ - low_) * (to_ - from_);
   }
+  /// Where the lower end is, for values that a logarithmic axis cannot take.
+  double floor_pixel() const { return from_; }
   /// Round numbers inside the range.
   std::vector<double> ticks() const { return log_ ? log_ticks() : linear_ticks(low_, high_); }
 
@@ -70,9 +85,18 @@ class Axis {
     return found;
   }
 
-  /// Powers of ten; of a shorter range also their doubles and fives, of a still shorter one what a
-  /// linear axis has.
+  /// Powers of ten, of a long range every second, third …; of a shorter range also their doubles
+  /// and fives, of a still shorter one what a linear axis has.
   std::vector<double> log_ticks() const {
+    const int every = static_cast<int>(std::ceil((high_ - low_) / kMostDecades));
+    if (every > 1) {
+      std::vector<double> found;
+      const int first = static_cast<int>(std::ceil(low_ / every)) * every;
+      for (int decade = first; decade <= high_; decade += every) {
+        found.push_back(std::pow(10, decade));
+      }
+      return found;
+    }
     for (const auto& factors : {std::vector<double>{1}, std::vector<double>{1, 2, 5}}) {
       std::vector<double> found;
       for (int decade = static_cast<int>(std::floor(low_)); decade <= high_; ++decade) {
@@ -104,7 +128,7 @@ std::string tick_label(double value) {
   constexpr std::array<std::pair<double, const char*>, 3> kUnits = {
       {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
   for (const auto& [size, unit] : kUnits) {
-    if (std::abs(value) >= size) {
+    if (std::abs(value) >= size && std::abs(value) < 1e12) {
       return fmt::format("{:.3g}{}", value / size, unit);
     }
   }
@@ -158,42 +182,73 @@ std::string point(double at_x, double at_y, const Axis& x, const Axis& y) {
              : "";
 }
 
+/// Its lower edge runs along the floor of the axis where a logarithmic one cannot take it.
 std::string draw_band(const Curve& curve, const Axis& x, const Axis& y, const std::string& colour) {
-  std::string points;
+  std::string edge;
+  std::string back;
   for (std::size_t i = 0; i < curve.high.size(); ++i) {
-    points += point(curve.x[i], curve.high[i], x, y);
+    if (!std::isfinite(curve.low[i]) || point(curve.x[i], curve.high[i], x, y).empty()) {
+      continue;
+    }
+    const double floor = y.takes(curve.low[i]) ? y.pixel(curve.low[i]) : y.floor_pixel();
+    edge += point(curve.x[i], curve.high[i], x, y);
+    back.insert(0, fmt::format("{:.1f},{:.1f} ", x.pixel(curve.x[i]), floor));
   }
-  for (std::size_t i = curve.low.size(); i > 0; --i) {
-    points += point(curve.x[i - 1], curve.low[i - 1], x, y);
-  }
-  return points.empty() ? ""
-                        : fmt::format(R"(<polygon fill="{}" fill-opacity="0.15" points="{}"/>)",
-                                      colour, points);
+  return edge.empty() ? ""
+                      : fmt::format(R"(<polygon fill="{}" fill-opacity="0.15" points="{}"/>)",
+                                    colour, edge + back);
 }
 
-std::string draw_line(const Curve& curve, const Axis& x, const Axis& y, const std::string& colour) {
+/// The attributes that tell curve number `index` from the others.
+std::string stroke(std::size_t index) {
+  constexpr std::array kDashes = {"", "7 3", "2 3", "9 3 2 3"};
+  const std::string dashes = kDashes[index / kColours.size() % kDashes.size()];
+  return fmt::format(R"(stroke="{}")", curve_colour(index)) +
+         (dashes.empty() ? "" : fmt::format(R"( stroke-dasharray="{}")", dashes));
+}
+
+std::string draw_line(const Curve& curve, const Axis& x, const Axis& y, std::size_t index) {
   std::string points;
   std::string dots;
   for (std::size_t i = 0; i < curve.x.size(); ++i) {
     points += point(curve.x[i], curve.y[i], x, y);
     if (curve.x.size() <= kMostDots && x.takes(curve.x[i]) && y.takes(curve.y[i])) {
       dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="2.2" fill="{}"/>)",
-                          x.pixel(curve.x[i]), y.pixel(curve.y[i]), colour);
+                          x.pixel(curve.x[i]), y.pixel(curve.y[i]), curve_colour(index));
     }
   }
-  return fmt::format(
-             R"(<polyline class="curve" stroke="{}" points="{}"><title>{}</title></polyline>)",
-             colour, points, escape_markup(curve.name)) +
+  return fmt::format(R"(<polyline class="curve" {} points="{}"><title>{}</title></polyline>)",
+                     stroke(index), points, escape_markup(curve.name)) +
          dots;
+}
+
+/// Where diverged curves are cut off. The median, because one may have diverged before its first
+/// point; the last values, because most may have converged by then.
+double cut_of(const std::vector<Curve>& curves) {
+  std::vector<double> firsts;
+  double last = 0;
+  for (const Curve& curve : curves) {
+    if (!curve.y.empty() && curve.y.front() > 0) {
+      firsts.push_back(curve.y.front());
+      last = std::max(last, curve.y.back() <= curve.y.front() ? curve.y.back() : 0);
+    }
+  }
+  if (firsts.empty()) {
+    return 0;
+  }
+  const auto median = firsts.begin() + static_cast<std::ptrdiff_t>((firsts.size() - 1) / 2);
+  std::nth_element(firsts.begin(), median, firsts.end());
+  return kCut * std::max(*median, last);
 }
 
 }  // namespace
 
-std::string curve_colour(std::size_t index) {
-  // Okabe and Ito's palette, yellow left out: it vanishes on white.
-  constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                   "#e69f00", "#56b4e9", "#000000", "#7f3f98"};
-  return kColours[index % kColours.size()];
+std::string curve_colour(std::size_t index) { return kColours[index % kColours.size()]; }
+
+std::string curve_key(std::size_t index) {
+  return fmt::format(
+      R"(<svg class="key" viewBox="0 0 26 10"><line x1="0" x2="26" y1="5" y2="5" {}/></svg>)",
+      stroke(index));
 }
 
 std::string escape_markup(const std::string& text) {
@@ -227,18 +282,26 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
     include_points(curve.x, curve.low, x, y);
     include_points(curve.x, curve.high, x, y);
   }
+  if (options.cut_diverged) {
+    y.cut_above(cut_of(curves));
+  }
   x.settle();
   y.settle();
   std::string svg = fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth,
                                 kHeight, escape_markup(options.title));
   svg += draw_axes(x, y, options);
+  // An inner <svg> cuts off what lies outside.
+  svg += fmt::format(R"(<svg class="inner" x="{0}" y="{1}" width="{2}" height="{3}" )"
+                     R"(viewBox="{0} {1} {2} {3}">)",
+                     kLeft - kMargin, kTop - kMargin, kWidth - kRight - kLeft + 2 * kMargin,
+                     kHeight - kBottom - kTop + 2 * kMargin);
   for (std::size_t c = 0; c < curves.size(); ++c) {
     svg += draw_band(curves[c], x, y, curve_colour(c));
   }
   for (std::size_t c = 0; c < curves.size(); ++c) {
-    svg += draw_line(curves[c], x, y, curve_colour(c));
+    svg += draw_line(curves[c], x, y, c);
   }
-  return svg + "</svg>\n";
+  return svg + "</svg></svg>\n";
 }
 
 }  // namespace sotto::cli

@@ -21,11 +21,19 @@ struct PlotOptions {
   std::string y_label;
   bool log_x = false;  ///< for positive x only; others are left out
   bool log_y = false;
+  /// The y axis ends at 100 times the median first value, or the largest last value of a curve
+  /// that has not risen; curves that leave it are cut off. A run that diverges would make the
+  /// others flat.
+  bool cut_diverged = false;
 };
 
 /// The colour of curve number `index`: distinct in grey and for colour-blind readers as far as
 /// eight.
 std::string curve_colour(std::size_t index);
+
+/// A short line as curve number `index` is drawn, for keys: an <svg class="key"> element. Beyond
+/// eight colours repeat with dashes.
+std::string curve_key(std::size_t index);
 
 /// An <svg> element with axes, ticks, a grid and one line a curve.
 std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& options);

@@ -26,6 +26,18 @@ std::vector<std::string> names(const json& entries) {
   return found;
 }
 
+/// The page that a comparison writes.
+std::string page_of(Arguments words) {
+  const Scratch scratch;
+  const auto page = (scratch.path() / "page.html").string();
+  words.insert(words.end(), {"--quiet", "--html", page});
+  const auto ended = run(words);
+  CAPTURE(ended.err);
+  CHECK(ended.status == 0);
+  std::ifstream in(page);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 using Names = std::vector<std::string>;
 
 }  // namespace
@@ -164,6 +176,7 @@ TEST_CASE("compare repeats each run with as many seeds, and each repeat is that 
   CHECK(runs[0].at("parameters_sha256") != runs[1].at("parameters_sha256"));
   std::ifstream in(page);
   const std::string html{std::istreambuf_iterator<char>(in), {}};
+  CHECK_FALSE(contains(html, "stroke-dasharray"));
   CHECK(contains(html, "<polygon"));  // the band between the seeds
   CHECK(contains(html, "means over 3 seeds"));
 }
@@ -213,4 +226,26 @@ TEST_CASE("compare lists what is wrong with all runs at once, and warns of none"
   CHECK_FALSE(contains(ended.err, "warning"));
   CHECK(contains(run(small_compare(warned)).err,
                  "warning: dpsgd communication-interval=3: --communication-interval 3"));
+}
+
+TEST_CASE("the page cuts off a run that diverges, and tells more than eight curves apart") {
+  Arguments words = small_compare({"--rounds", "20", "--eval-every", "2"});
+  for (int i = 0; i < 8; ++i) {
+    words.insert(words.end(), {"--run", "allreduce"});
+  }
+  words.insert(words.end(), {"--run", "dpsgd lr=100 weight-decay=0.1"});
+  const auto html = page_of(words);
+  CHECK_FALSE(contains(html, ">1e+"));  // the label of a decade of the loss that it comes to
+  CHECK(contains(html, "stroke=\"#0072b2\" stroke-dasharray="));
+  CHECK_FALSE(contains(html, "stroke=\"#d55e00\" stroke-dasharray="));
+}
+
+TEST_CASE("the page labels every so many decades of a long axis") {
+  const Scratch scratch;
+  const auto problem =
+      scratch.write("p.json", R"({"start": [1], "nodes": [{"h": [1], "c": [0]}]})").string();
+  const auto html = page_of({"compare", "--task", "quadratic:" + problem, "--rounds", "30",
+                             "--eval-every", "1", "--run", "allreduce lr=0.9"});
+  CHECK(contains(html, ">1e-10<"));  // of 1e-60 … 1
+  CHECK_FALSE(contains(html, ">1e-11<"));
 }
