@@ -41,10 +41,14 @@ void FairShare::set_share(FlowId id, double weight, double bound) {
   flow.weight = weight;
   flow.bound = bound;
   flow.level = flow.rate / weight;
-  if (flow.running) {
-    for (const Place& place : crossings(id)) {
-      soil(place.link);
-    }
+  if (!flow.running) {
+    return;
+  }
+  for (const Place& place : crossings(id)) {
+    soil(place.link);
+  }
+  if (flow.count == 0) {
+    started_.push_back(id);  // no link would bring it up
   }
 }
 

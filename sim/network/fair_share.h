@@ -117,7 +117,7 @@ class FairShare {
   std::vector<Place> places_;
   std::vector<Link> links_;
   std::vector<LinkId> dirty_links_;
-  std::vector<FlowId> started_;
+  std::vector<FlowId> started_;  ///< or changed without a link that tells
   std::vector<FlowId> changed_;
   // The repair under way.
   std::uint32_t mark_ = 0;

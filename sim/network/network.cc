@@ -76,7 +76,9 @@ Network::Network(const Platform& platform, const NetworkModel& model, std::uint6
                       .unlimited = link.bytes_per_s == kUnlimited});
   }
   for (std::size_t i = 0; i < changes_.size(); ++i) {
-    links_[changes_[i].link].unlimited = false;
+    LinkState& link = links_[changes_[i].link];
+    link.changes = true;
+    link.unlimited = false;
     queue_.push(
         {.time = changes_[i].at, .subject = static_cast<std::uint32_t>(i), .kind = link_changes});
   }
@@ -95,6 +97,9 @@ ConnectionId Network::connect(Rank from, Rank to) {
     connection.jittery = connection.jittery || links_[link].jitter > 0;
   }
   const auto crossed = crossings(connection);
+  const bool bound_may_change = std::any_of(connection.back.begin(), connection.back.end(),
+                                            [this](LinkId link) { return links_[link].changes; });
+  connection.limited = !crossed.empty() || bound_may_change;
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
   update_route(id);
@@ -147,14 +152,14 @@ void Network::update_route(ConnectionId id) {
     kept *= 1 - links_[link].loss;
     crosses = crosses || !links_[link].unlimited;
   }
-  double bound = kUnlimited;
+  double bound = crosses ? kUnlimited : kFastest;
   if (round_trip_s > 0) {
-    bound = model_.window_bytes / round_trip_s;
+    bound = std::min(bound, model_.window_bytes / round_trip_s);
     if (kept < 1) {
       bound = std::min(bound, model_.segment_bytes / round_trip_s * std::sqrt(1.5 / (1 - kept)));
     }
   }
-  connection.limited = crosses || bound < kUnlimited;
+  connection.limited = connection.limited || bound < kFastest;
   share_.set_share(id, model_.weigh_by_latency && penalty > 0 ? 1 / penalty : 1, bound);
 }
 

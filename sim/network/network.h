@@ -115,7 +115,9 @@ class Network {
     std::uint32_t version = 0;
     bool busy = false;
     bool flowing = false;
-    bool limited = false;  ///< crosses a link or has a bound: flow and connection share a number
+    /// Crosses a limited link, has a bound or may come to have one; for good. Flow and connection
+    /// share a number.
+    bool limited = false;
     bool jittery = false;
     SimTime latency = 0;
     SimTime last_used = 0;
@@ -132,6 +134,7 @@ class Network {
     SimTime latency = 0;
     SimTime jitter = 0;
     double loss = 0;
+    bool changes = false;
     bool unlimited = false;  ///< and never changes
   };
 

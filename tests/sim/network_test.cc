@@ -116,6 +116,39 @@ TEST_CASE("a link that is cut holds its messages until it heals") {
   CHECK(deliver(lost, {{0, 1, 10'000}})[0] == kNever);
 }
 
+TEST_CASE("a bound that changes under a running flow changes its rate") {
+  Platform platform(2);
+  const LinkId there = platform.add_link({.latency = 10 * kMs});
+  const LinkId back = platform.add_link({.latency = 10 * kMs});
+  platform.set_route(0, 1, {there});
+  platform.set_route(1, 0, {back});
+  platform.add_change(
+      {.at = 1'000 * kMs, .link = back, .bytes_per_s = kUnlimited, .latency = 190 * kMs});
+  // 50 MB/s until 1 s, then 5 MB/s.
+  CHECK(deliver(platform, {{0, 1, 100'000'000}}, {.window_bytes = 1e6})[0] == 11'100 * kMs);
+}
+
+TEST_CASE("a round trip may become 0, and positive again") {
+  Platform platform(2);
+  const LinkId back = platform.add_link({.latency = 10 * kMs});
+  platform.set_route(0, 1, {});
+  platform.set_route(1, 0, {back});
+  platform.add_change({.at = 1 * kMs, .link = back, .bytes_per_s = kUnlimited, .latency = 0});
+  platform.add_change(
+      {.at = 100 * kMs, .link = back, .bytes_per_s = kUnlimited, .latency = 10 * kMs});
+  EventQueue queue;
+  Network network(platform, {.window_bytes = 1e6}, 1, queue);
+  const ConnectionId connection = network.connect(0, 1);
+  network.send(connection, 1'000'000);
+  REQUIRE(network.step());
+  CHECK(queue.now() == 1 * kMs + 1);  // all at once when the round trip becomes 0
+  network.step();
+  CHECK(queue.now() == 100 * kMs);
+  network.send(connection, 1'000'000);
+  REQUIRE(network.step());
+  CHECK(queue.now() == 110 * kMs);
+}
+
 TEST_CASE("loss bounds the rate as Mathis et al. give it") {
   const Platform platform = one_link({.bytes_per_s = 1e9, .latency = 50 * kMs, .loss = 0.01});
   const double rate = 1448 / 0.1 * std::sqrt(1.5 / 0.01);
