@@ -85,8 +85,7 @@ void Simulator::Engine::connect() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     courier_.connect(rank, nodes_[i].algorithm->peers().to);
-    queue_.push(
-        {.time = spec(rank).start, .subject = static_cast<std::uint32_t>(i), .kind = node_starts});
+    schedule(rank, node_starts, spec(rank).start);
   }
   courier_.connected();
   for (std::size_t i = 0; i < options_.events.size(); ++i) {
@@ -135,14 +134,11 @@ void Simulator::Engine::handle(const Event& event) {
 void Simulator::Engine::handle_node(const Event& event) {
   const auto rank = static_cast<Rank>(event.subject);
   Node& node = at(rank);
-  if (node.version != event.version || node.stage == Stage::ended) {
+  SimTime& due_at = due(rank, event.kind);
+  if (node.suspended || due_at != event.time || node.stage == Stage::ended) {
     return;
   }
-  if (node.suspended) {
-    node.deferred.push_back(event);
-    node.deferred.back().time -= node.suspended_at;
-    return;
-  }
+  due_at = kNever;
   account(rank);
   switch (event.kind) {
     case node_starts:
@@ -175,11 +171,14 @@ void Simulator::Engine::handle_node(const Event& event) {
   advance(rank);
 }
 
-void Simulator::Engine::schedule(Rank rank, Kind kind, SimTime after) {
-  queue_.push({.time = now() + after,
-               .subject = static_cast<std::uint32_t>(rank),
-               .version = at(rank).version,
-               .kind = kind});
+void Simulator::Engine::schedule(Rank rank, std::uint32_t kind, SimTime after) {
+  SimTime& time = due(rank, kind);
+  if (at(rank).suspended) {
+    time = after;  // from when it resumes on
+    return;
+  }
+  time = now() + after;
+  queue_.push({.time = time, .subject = static_cast<std::uint32_t>(rank), .kind = kind});
 }
 
 void Simulator::Engine::advance(Rank rank) {

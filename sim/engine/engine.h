@@ -5,6 +5,7 @@
 // the rest.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,10 +39,12 @@ class Simulator::Engine {
     posted,    ///< an exchange that the node's thread does not wait for is encoded
     carried,   ///< an exchange is complete, and decoded
     deadline,
+    // Those above are a node's own, at most one of each kind at a time.
     node_event,   ///< subject: number in options.events
     sender_gone,  ///< subject: line
     receiver_gone,
   };
+  static constexpr std::size_t kTimers = node_event - node_starts;
   /// Where the node's thread is.
   enum class Stage : std::uint8_t {
     absent,
@@ -59,6 +62,11 @@ class Simulator::Engine {
     reset,  ///< what it sent is lost, and they see its connections closed
     none,   ///< what it sent is lost, and nothing tells them
   };
+  static constexpr std::array<SimTime, kTimers> never() {
+    std::array<SimTime, kTimers> due = {};
+    due.fill(kNever);
+    return due;
+  }
   struct Node {
     std::unique_ptr<Algorithm> algorithm;
     Stage stage = Stage::absent;
@@ -69,13 +77,13 @@ class Simulator::Engine {
     bool deadline_due = false;
     bool leaving = false;
     bool suspended = false;
-    std::uint32_t version = 0;
+    /// When the next event of each of its kinds is due, kNever when none is; while it is suspended,
+    /// how long it has still to go.
+    std::array<SimTime, kTimers> due = never();
     SimTime heard = 0;
     SimTime accounted = 0;
-    SimTime suspended_at = 0;
     Exchange exchange;
     std::vector<float> gradient;
-    std::vector<Event> deferred;  ///< while suspended; times since then
     NodeReport report;
   };
 
@@ -92,7 +100,8 @@ class Simulator::Engine {
   void handle_arrival(const Arrival& arrival);
   void handle_node_event(const NodeEvent& event);
   void handle_gone(const Event& event);
-  void schedule(Rank rank, Kind kind, SimTime after);
+  void schedule(Rank rank, std::uint32_t kind, SimTime after);
+  SimTime& due(Rank rank, std::uint32_t kind) { return at(rank).due[kind - node_starts]; }
   void schedule_gone(ConnectionId line, SimTime after);
 
   // The node's thread.

@@ -172,10 +172,13 @@ void Simulator::Engine::handle_node_event(const NodeEvent& event) {
 
 void Simulator::Engine::suspend(Rank rank) {
   Node& node = at(rank);
-  if (!node.suspended) {
-    account(rank);
-    node.suspended = true;
-    node.suspended_at = now();
+  if (node.suspended) {
+    return;
+  }
+  account(rank);
+  node.suspended = true;
+  for (SimTime& due : node.due) {
+    due -= due == kNever ? 0 : now();
   }
 }
 
@@ -187,11 +190,11 @@ void Simulator::Engine::resume(Rank rank) {
   account(rank);
   node.suspended = false;
   node.heard = now();
-  for (Event event : node.deferred) {
-    event.time += now();
-    queue_.push(event);
+  for (std::uint32_t kind = node_starts; kind < node_event; ++kind) {
+    if (const SimTime left = due(rank, kind); left != kNever) {
+      schedule(rank, kind, left);
+    }
   }
-  node.deferred.clear();
   advance(rank);
 }
 
@@ -205,7 +208,6 @@ void Simulator::Engine::end(Rank rank, Status status, Farewell farewell) {
   node.report.status = std::move(status);
   node.report.end = now();
   node.stage = Stage::ended;
-  ++node.version;
   --alive_;
   if (farewell != Farewell::close) {
     for (const ConnectionId line : courier_.lines_from(rank)) {
