@@ -8,6 +8,7 @@
 // One thread at a time. Owns copies of its events.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -34,10 +35,13 @@ class EventQueue {
   /// The time of the last event taken: the present.
   SimTime now() const { return static_cast<SimTime>(last_); }
 
-  /// Requires event.time ≥ now().
+  /// Requires event.time ≥ now(). What is due at kNever does not come, and is not kept.
   void push(const Event& event) {
     check(event.time >= now(), "no event is put into the past");
-    buckets_[bucket_of(event.time)].push_back(event);
+    if (event.time == kNever) {
+      return;
+    }
+    put(event);
     ++size_;
   }
 
@@ -49,7 +53,7 @@ class EventQueue {
     if (head_ < buckets_[0].size()) {
       return now();
     }
-    return earliest(buckets_[first_filled()]);
+    return earliest_[first_filled()];
   }
 
   /// Takes the next event, whose time becomes the present. Requires !empty().
@@ -75,27 +79,27 @@ class EventQueue {
     }
     return k;
   }
-  static SimTime earliest(const Bucket& bucket) {
-    SimTime least = kNever;
-    for (const Event& event : bucket) {
-      least = event.time < least ? event.time : least;
-    }
-    return least;
+  void put(const Event& event) {
+    const std::size_t k = bucket_of(event.time);
+    earliest_[k] = buckets_[k].empty() ? event.time : std::min(earliest_[k], event.time);
+    buckets_[k].push_back(event);
   }
   /// Moves the present to the next event, and spreads its bucket over the lower ones.
   void refill() {
     buckets_[0].clear();
     head_ = 0;
-    Bucket& bucket = buckets_[first_filled()];
-    last_ = static_cast<std::uint64_t>(earliest(bucket));
+    const std::size_t filled = first_filled();
+    Bucket& bucket = buckets_[filled];
+    last_ = static_cast<std::uint64_t>(earliest_[filled]);
     for (const Event& event : bucket) {
-      buckets_[bucket_of(event.time)].push_back(event);
+      put(event);
     }
     bucket.clear();
   }
 
   std::array<Bucket, 65> buckets_;
-  std::size_t head_ = 0;  ///< of bucket 0: what stands before was taken
+  std::array<SimTime, 65> earliest_ = {};  ///< of each bucket that is filled
+  std::size_t head_ = 0;                   ///< of bucket 0: what stands before was taken
   std::size_t size_ = 0;
   std::uint64_t last_ = 0;
 };
