@@ -69,7 +69,8 @@ struct SimulatorOptions {
   std::vector<NodeEvent> events = {};
   /// Exchanges hide behind gradients where the algorithm allows it.
   bool overlap = true;
-  /// A node that waits, and hears nothing for so long, ends with Fault::deadline.
+  /// A node that waits, and hears nothing for so long, ends with Fault::deadline; kNever: none
+  /// does.
   SimTime timeout = 60'000'000'000;
   /// A frame no larger than this is handed over at once, unless two of its kind are under way to
   /// that peer; a larger one when it is delivered. The socket's buffer.
@@ -154,7 +155,8 @@ class Simulator {
   Simulator(const Simulator&) = delete;
   Simulator& operator=(const Simulator&) = delete;
 
-  /// Runs until every node has ended: done, left, crashed or with a fault. Once.
+  /// Runs until every node has ended: done, left, crashed or with a fault. A node that nothing
+  /// will ever wake, as one suspended for good, ends with Fault::deadline. Once.
   SimulationReport run();
 
   const Algorithm& node(std::size_t rank) const;

@@ -18,6 +18,11 @@ inline SimTime from_seconds(double seconds) {
   return seconds < kMost ? static_cast<SimTime>(std::llround(seconds * 1e9)) : kNever;
 }
 
+/// `now` + `span`; what lies beyond the end of time is kNever. Requires now ≥ 0.
+constexpr SimTime later(SimTime now, SimTime span) {
+  return span < kNever - now ? now + span : kNever;
+}
+
 constexpr double to_seconds(SimTime time) { return static_cast<double>(time) * 1e-9; }
 
 }  // namespace sotto

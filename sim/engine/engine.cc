@@ -9,6 +9,11 @@
 #include <sotto/base/error.h>
 
 namespace sotto {
+namespace {
+
+constexpr const char* kStranded = "it stands still, and nothing is left that could wake it";
+
+}  // namespace
 
 Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
                           std::vector<std::unique_ptr<Algorithm>> algorithms,
@@ -100,7 +105,9 @@ SimulationReport Simulator::Engine::run() {
     if (network_.shares().dirty() && queue_.next_time() > now()) {
       network_.settle();
     }
-    check(!queue_.empty(), "a node that waits has a deadline");
+    if (queue_.empty()) {
+      break;
+    }
     const Event event = queue_.pop();
     ++events_;
     if (event.kind >= Network::kKinds) {
@@ -111,7 +118,7 @@ SimulationReport Simulator::Engine::run() {
   }
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].stage != Stage::ended) {
-      end(static_cast<Rank>(i), {});
+      end(static_cast<Rank>(i), stopped_ ? Status() : Status(Fault::deadline, kStranded));
     }
   }
   return make_report();
@@ -177,7 +184,7 @@ void Simulator::Engine::schedule(Rank rank, std::uint32_t kind, SimTime after) {
     time = after;  // from when it resumes on
     return;
   }
-  time = now() + after;
+  time = later(now(), after);
   queue_.push({.time = time, .subject = static_cast<std::uint32_t>(rank), .kind = kind});
 }
 

@@ -110,7 +110,7 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
 }
 
 void Simulator::Engine::schedule_gone(ConnectionId line, SimTime after) {
-  queue_.push({.time = now() + after, .subject = line, .kind = sender_gone});
+  queue_.push({.time = later(now(), after), .subject = line, .kind = sender_gone});
 }
 
 void Simulator::Engine::handle_gone(const Event& event) {
@@ -133,7 +133,7 @@ void Simulator::Engine::check_deadline(Rank rank) {
   if (!courier_.open(rank) || node.carried_due) {
     return;
   }
-  const SimTime due = node.heard + options_.timeout;
+  const SimTime due = later(node.heard, options_.timeout);
   if (due <= now()) {
     end(rank, {Fault::deadline,
                fmt::format("nothing was heard for {} s from node {}", to_seconds(options_.timeout),
@@ -227,7 +227,8 @@ void Simulator::Engine::end(Rank rank, Status status, Farewell farewell) {
   }
   for (const ConnectionId line : courier_.lines_to(rank)) {
     if (network_.passable(line)) {
-      queue_.push({.time = now() + network_.latency(line), .subject = line, .kind = receiver_gone});
+      queue_.push(
+          {.time = later(now(), network_.latency(line)), .subject = line, .kind = receiver_gone});
     }
   }
 }

@@ -16,6 +16,8 @@ namespace {
 constexpr double kFastest = 1e18;
 /// Linux forgets a connection's window after an idle retransmission timeout, at least this long.
 constexpr SimTime kIdle = 200'000'000;
+/// Spans from here on, in ns, are kNever.
+constexpr double kEndOfTime = 9.2e18;
 
 std::vector<double> capacities(const Platform& platform, double factor) {
   std::vector<double> capacities;
@@ -132,7 +134,7 @@ std::vector<Crossing> Network::crossings(const Connection& connection) const {
 SimTime Network::way(const std::vector<LinkId>& links) const {
   SimTime latency = 0;
   for (const LinkId link : links) {
-    latency += links_[link].latency;
+    latency = later(latency, links_[link].latency);
   }
   return latency;
 }
@@ -141,9 +143,9 @@ void Network::update_route(ConnectionId id) {
   Connection& connection = connections_[id];
   const SimTime there = way(connection.links);
   const double round_trip_s =
-      to_seconds(there + (connection.back.empty() ? there : way(connection.back)));
-  connection.latency =
-      static_cast<SimTime>(std::llround(model_.latency_factor * static_cast<double>(there)));
+      to_seconds(later(there, connection.back.empty() ? there : way(connection.back)));
+  const double latency = model_.latency_factor * static_cast<double>(there);
+  connection.latency = latency < kEndOfTime ? static_cast<SimTime>(std::llround(latency)) : kNever;
   double penalty = to_seconds(there);
   double kept = 1;
   bool crosses = false;
@@ -165,16 +167,16 @@ void Network::update_route(ConnectionId id) {
 
 void Network::send(ConnectionId id, std::uint64_t bytes) {
   Connection& connection = connections_[id];
-  SimTime start = queue_.now() + connection.latency;
-  if (connection.jittery) {
-    start += jitter(connection);
+  SimTime start = later(queue_.now(), connection.latency);
+  if (connection.jittery && start != kNever) {
+    start = later(start, jitter(connection));
   }
   ++connection.sent;
   if (connection.busy) {
     connection.waiting.push_back({bytes, start});
     return;
   }
-  start += start_delay(connection, bytes);
+  start = later(start, start_delay(connection, bytes));
   connection.busy = true;
   connection.bytes = bytes;
   if (start == queue_.now()) {
@@ -194,8 +196,8 @@ SimTime Network::start_delay(const Connection& connection, std::uint64_t bytes) 
   for (const LinkId link : connection.links) {
     rate = std::min(rate, model_.bandwidth_factor * links_[link].bytes_per_s);
   }
-  const double round_trip_s = to_seconds(
-      way(connection.links) + way(connection.back.empty() ? connection.links : connection.back));
+  const double round_trip_s = to_seconds(later(
+      way(connection.links), way(connection.back.empty() ? connection.links : connection.back)));
   return rate > 0 ? from_seconds(slow_start_s(static_cast<double>(bytes), rate, round_trip_s,
                                               model_.initial_window_bytes))
                   : 0;
@@ -235,12 +237,10 @@ void Network::schedule_end(ConnectionId id) {
     return;  // until a link on its way gives it something
   }
   const double left = std::ceil(connection.remaining / connection.rate * 1e9);
-  if (left < 9e18 - static_cast<double>(queue_.now())) {
-    queue_.push({.time = queue_.now() + static_cast<SimTime>(left),
-                 .subject = id,
-                 .version = connection.version,
-                 .kind = message_ends});
-  }
+  queue_.push({.time = left < kEndOfTime ? later(queue_.now(), static_cast<SimTime>(left)) : kNever,
+               .subject = id,
+               .version = connection.version,
+               .kind = message_ends});
 }
 
 std::optional<Arrival> Network::end(ConnectionId id) {

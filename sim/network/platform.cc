@@ -11,6 +11,9 @@
 namespace sotto {
 namespace {
 
+/// 11.6 days: latencies of thousands of links may be added.
+constexpr SimTime kMostLatency = 1'000'000'000'000'000;
+
 void require_bandwidth(std::string_view name, double bytes_per_s) {
   if (!(bytes_per_s >= 0)) {
     refuse(fmt::format("bandwidth of link {}", name), fmt::format("{} bytes/s", bytes_per_s),
@@ -20,9 +23,9 @@ void require_bandwidth(std::string_view name, double bytes_per_s) {
 
 void require_spec(const LinkSpec& spec) {
   require_bandwidth(spec.name, spec.bytes_per_s);
-  if (spec.latency < 0 || spec.latency == kNever) {
+  if (spec.latency < 0 || spec.latency > kMostLatency) {
     refuse(fmt::format("latency of link {}", spec.name), fmt::format("{} ns", spec.latency),
-           "it must be 0 or more, and finite");
+           "it must be 0 or more, and no more than 11 days");
   }
   if (spec.jitter < 0 || spec.jitter > spec.latency) {
     refuse(fmt::format("jitter of link {}", spec.name), fmt::format("{} ns", spec.jitter),
@@ -86,10 +89,11 @@ void Platform::add_change(const LinkChange& change) {
   require_links({&change.link, 1});
   const LinkSpec& link = links_[change.link];
   require_bandwidth(link.name, change.bytes_per_s);
-  if (change.at < 0 || change.latency < link.jitter || change.latency == kNever) {
+  if (change.at < 0 || change.latency < link.jitter || change.latency > kMostLatency) {
     refuse(fmt::format("change of link {}", link.name),
            fmt::format("latency {} ns at {} ns", change.latency, change.at),
-           "the time must be 0 or more, and the latency no less than the jitter");
+           "the time must be 0 or more, and the latency no less than the jitter and no more than "
+           "11 days");
   }
   changes_.push_back(change);
 }

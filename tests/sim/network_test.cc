@@ -87,6 +87,26 @@ TEST_CASE("events come in the order of time, then of insertion") {
   }
 }
 
+TEST_CASE(
+    "the next time is known without a look at events far away, and what never comes is not kept") {
+  EventQueue queue;
+  CHECK(queue.next_time() == kNever);
+  queue.push({.time = kNever});
+  CHECK(queue.empty());
+  RandomStream random({.seed = 8, .purpose = Purpose::test});
+  std::vector<SimTime> times;
+  for (int i = 0; i < 2'000; ++i) {
+    times.push_back(static_cast<SimTime>(random.below(kNever >> random.below(60))));
+    queue.push({.time = times.back()});
+    REQUIRE(queue.next_time() == *std::min_element(times.begin(), times.end()));
+  }
+  std::sort(times.begin(), times.end());
+  for (const SimTime time : times) {
+    REQUIRE(queue.next_time() == time);
+    REQUIRE(queue.pop().time == time);
+  }
+}
+
 TEST_CASE("messages of one connection arrive in order, one latency behind each other's rate") {
   EventQueue queue;
   const Platform platform = one_link({.bytes_per_s = 1e6, .latency = 5 * kMs});
@@ -101,6 +121,18 @@ TEST_CASE("messages of one connection arrive in order, one latency behind each o
   CHECK(queue.now() == 35 * kMs);
   CHECK_FALSE(network.step());
   CHECK(network.carried()[0] == 30'000);
+}
+
+TEST_CASE("what would take longer than time lasts does not arrive") {
+  CHECK(later(5, 6) == 11);
+  CHECK(later(5, kNever) == kNever);
+  CHECK(later(kNever - 5, 6) == kNever);
+  CHECK(later(kNever, 0) == kNever);
+  const LinkSpec slow = {.bytes_per_s = 1e-3, .latency = 10'000 * kMs};
+  CHECK(deliver(one_link(slow), {{0, 1, 1'000'000'000'000}})[0] == kNever);
+  NetworkModel model;
+  model.latency_factor = 1e12;
+  CHECK(deliver(one_link(slow), {{0, 1, 1}}, model)[0] == kNever);
 }
 
 TEST_CASE("a link that is cut holds its messages until it heals") {
@@ -232,6 +264,7 @@ TEST_CASE("platforms refuse what cannot be, and name it") {
   CHECK_THROWS_WITH_AS(platform.add_link({.name = "x", .bytes_per_s = -1}),
                        "bandwidth of link x: '-1 bytes/s' is refused: it must be 0 or more", Error);
   CHECK_THROWS_AS(platform.add_link({.latency = -1}), Error);
+  CHECK_THROWS_AS(platform.add_link({.latency = 9'000'000'000'000'000'000}), Error);
   CHECK_THROWS_AS(platform.add_link({.latency = 1, .jitter = 2}), Error);
   CHECK_THROWS_AS(platform.add_link({.loss = 1}), Error);
   CHECK_THROWS_AS(platform.set_route(0, 2, {}), Error);

@@ -349,6 +349,31 @@ TEST_CASE("what comes due while a node stands still is done when it goes on") {
   CHECK(report.nodes[0].end == 5'050 * kMs);
 }
 
+TEST_CASE("a node that nothing will wake ends when nothing else is left to happen") {
+  const auto faults = [](const SimulatorOptions& options) {
+    Job job{.topology = "complete", .nodes = 3};
+    for (const auto& node : simulate(job, options, make_star(3, 1e6, kMs)).nodes) {
+      CHECK_MESSAGE(
+          (node.status.fault() == Fault::deadline || node.status.fault() == Fault::peer_lost),
+          node.status.message());
+    }
+  };
+  auto options = options_for(1000);
+  for (Rank node = 0; node < 3; ++node) {
+    options.events.push_back({.at = 50 * kMs, .node = node, .kind = NodeEvent::Kind::suspend});
+  }
+  faults(options);
+  options.timeout = kNever;
+  options.events.resize(1);
+  faults(options);
+  // Times beyond the end of time.
+  options.events.clear();
+  options.nodes.assign(3, options.nodes[0]);
+  options.nodes[1].start = 7 * kMs;
+  options.nodes[1].compute = {.kind = ComputeTime::Kind::lognormal, .seconds = 1e15, .spread = 10};
+  faults(options);
+}
+
 TEST_CASE("hooks see each round of each node, then of all, and may end the run") {
   Job job{.nodes = 5};
   std::vector<Round> of_nodes(5, 0);
