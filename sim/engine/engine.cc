@@ -37,8 +37,7 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
   for (const LinkSpec& link : platform.links()) {
     link_capacity_.push_back(link.bytes_per_s * options_.network.bandwidth_factor);
   }
-  at_round_.assign(static_cast<std::size_t>(options_.rounds) + 1, 0);
-  at_round_[0] = nodes_.size();
+  at_round_ = {nodes_.size()};
   connect();
   if (gradient_) {
     pool_ = std::make_unique<GradientPool>(nodes_.size(), options_.threads, [this](Rank rank) {
@@ -329,16 +328,18 @@ void Simulator::Engine::record(TraceEntry::Kind kind, Rank node, Rank peer, std:
 }
 
 void Simulator::Engine::count_round(Round from, std::optional<Round> to) {
-  --at_round_[static_cast<std::size_t>(from)];
+  --at_round_[static_cast<std::size_t>(from - floor_)];
   if (to) {
-    ++at_round_[static_cast<std::size_t>(*to)];
+    const auto ahead = static_cast<std::size_t>(*to - floor_);
+    at_round_.resize(std::max(at_round_.size(), ahead + 1));
+    ++at_round_[ahead];
   }
-  while (alive_ > 0 && !stopped_ && floor_ < options_.rounds &&
-         at_round_[static_cast<std::size_t>(floor_)] == 0) {
+  while (alive_ > 0 && !stopped_ && floor_ < options_.rounds && at_round_.front() == 0) {
     if (hooks_.round_finished_by_all) {
       stopped_ = !hooks_.round_finished_by_all(floor_, now());
     }
     ++floor_;
+    at_round_.pop_front();
   }
 }
 

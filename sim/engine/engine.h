@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -146,8 +147,9 @@ class Simulator::Engine {
   bool stopped_ = false;
   Exchange scratch_;
   std::vector<Rank> released_;
-  std::vector<std::size_t> at_round_;  ///< nodes that are there, by finished rounds
-  Round floor_ = 0;                    ///< the fewest rounds that one of them has finished
+  Round floor_ = 0;  ///< the fewest rounds that a node that is there has finished
+  /// Nodes that are there, by the rounds that they have finished, from floor_ on.
+  std::deque<std::size_t> at_round_;
   Round largest_lead_ = 0;
   std::uint64_t messages_ = 0;
   std::uint64_t events_ = 0;

@@ -393,6 +393,18 @@ TEST_CASE("hooks see each round of each node, then of all, and may end the run")
   CHECK(report.nodes[0].rounds < 12);
 }
 
+TEST_CASE("rounds without end are run until a hook ends them") {
+  Job job{.nodes = 4};
+  auto options = options_for(~Round{0});
+  SimulatorHooks hooks;
+  hooks.round_finished_by_all = [](Round round, SimTime) { return round < 30; };
+  const auto report = simulate(job, options, make_star(4, 1e6, kMs), hooks);
+  for (const auto& node : report.nodes) {
+    CHECK(node.status.ok());
+    CHECK(node.rounds >= 31);
+  }
+}
+
 TEST_CASE("compute times have the declared distribution and are keyed, not drawn in turn") {
   const auto mean_of = [](const ComputeTime& time) {
     double sum = 0;
