@@ -11,7 +11,9 @@
 //
 // Mistakes throw Error from the constructor; whatever happens to the simulated nodes is in the
 // result. Thread safety: one caller's thread; `gradient` is called from several at once, for
-// different nodes. Ownership: owns the algorithms; parameters and platform are the caller's.
+// different nodes, and not any more once run() has returned. It must not throw: from a worker
+// thread that ends the process (std::terminate). Ownership: owns the algorithms; parameters and
+// platform are the caller's.
 #pragma once
 
 #include <cstdint>

@@ -120,6 +120,9 @@ SimulationReport Simulator::Engine::run() {
       end(static_cast<Rank>(i), stopped_ ? Status() : Status(Fault::deadline, kStranded));
     }
   }
+  if (pool_) {
+    pool_->drain();
+  }
   return make_report();
 }
 

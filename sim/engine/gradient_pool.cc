@@ -1,5 +1,6 @@
 #include "gradient_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <sotto/base/check.h>
@@ -51,6 +52,15 @@ void GradientPool::wait(Rank node) {
     finished_.wait(lock, [&] { return state == done; });
   }
   state = idle;
+}
+
+void GradientPool::drain() {
+  std::unique_lock lock(mutex_);
+  queue_.clear();
+  finished_.wait(lock, [this] {
+    return std::none_of(states_.begin(), states_.end(),
+                        [](const std::atomic<int>& state) { return state == running; });
+  });
 }
 
 void GradientPool::serve() {

@@ -1,7 +1,7 @@
 // Gradients of many nodes, taken by worker threads while virtual time goes on.
 //
-// submit and wait are for one thread, the event loop's; `take` runs on any thread, at most once at
-// a time for a node. The destructor waits for gradients that are being taken.
+// submit, wait and drain are for one thread, the event loop's; `take` runs on any thread, at most
+// once at a time for a node. The destructor waits for gradients that are being taken.
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,8 @@ class GradientPool {
   void submit(Rank node);
   /// Returns once the gradient of `node`, submitted before, is there; takes it if nobody has begun.
   void wait(Rank node);
+  /// Drops what nobody has begun, and returns once nothing is being taken. Ends the pool's use.
+  void drain();
 
  private:
   enum State : int { idle, queued, running, done };

@@ -1,8 +1,10 @@
 #include <sotto/sim/simulator.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -403,6 +405,35 @@ TEST_CASE("rounds without end are run until a hook ends them") {
     CHECK(node.status.ok());
     CHECK(node.rounds >= 31);
   }
+}
+
+TEST_CASE("no gradient is being taken once the run has ended") {
+  Job job{.topology = "complete", .nodes = 2};
+  auto options = options_for(1);
+  options.nodes[0].compute = {.seconds = 1};
+  options.threads = 3;
+  options.events = {{.at = kMs, .node = 0}, {.at = kMs, .node = 1}};
+  std::atomic<int> begun = 0;
+  std::atomic<int> taken = 0;
+  std::atomic<bool> ended = false;
+  const auto slow = [&](Rank, Round, std::span<const float>, std::span<float>) {
+    ++begun;
+    for (int i = 0; !ended || i < 20'000; i += ended ? 1 : 0) {
+      std::this_thread::yield();
+    }
+    ++taken;
+  };
+  SimulatorHooks hooks;
+  hooks.trace = [&](const TraceEntry& entry) {
+    while (entry.kind == TraceEntry::Kind::ended && begun < 2) {
+      std::this_thread::yield();
+    }
+    ended = entry.kind == TraceEntry::Kind::ended;
+  };
+  Simulator simulator(make_star(2, 1e6, kMs), options, job.make(), slow, hooks);
+  const auto report = simulator.run();
+  CHECK(taken == 2);
+  CHECK(report.nodes[0].status.fault() == Fault::io);
 }
 
 TEST_CASE("compute times have the declared distribution and are keyed, not drawn in turn") {
