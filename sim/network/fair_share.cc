@@ -11,7 +11,8 @@ namespace {
 
 /// Levels and loads that differ by less, relatively, count as equal.
 constexpr double kTolerance = 1e-10;
-/// A rate that changes by less, relatively, is left as it is.
+/// A rate that changes by less, relatively, is not reported as changed, and a level that a link
+/// could raise by less is not raised.
 constexpr double kNegligible = 1e-13;
 /// A region that had to grow so often becomes the whole connected component.
 constexpr int kGrowths = 8;

@@ -8,7 +8,8 @@
 // others held fast; those whose certificate breaks by it join, until all hold. Flows that share
 // nothing cost O(links that they cross).
 //
-// Rates are right to about 1e-9. One thread at a time. Owns everything; deterministic.
+// Rates are right to about 1e-9 where weights differ by no more than 1e6. One thread at a time.
+// Owns everything; deterministic.
 #pragma once
 
 #include <cstddef>
@@ -100,14 +101,16 @@ class FairShare {
   std::span<const Place> crossings(FlowId flow) const {
     return {places_.data() + flows_[flow].begin, flows_[flow].count};
   }
+  /// The flows on the link are shared anew at the next settle.
   void soil(LinkId link);
   bool settle_alone(FlowId flow);
+  /// Takes a flow into the region, and its links into those that are touched.
   void join(FlowId flow);
   /// Progressive filling of the region, all other rates held.
   void fill();
   void fix(FlowId flow, double level, LinkId bottleneck);
   void push(double level, std::uint32_t id);
-  /// Adds the flows whose certificates do not hold; false when all do.
+  /// Takes in the flows whose certificates do not hold; false when all do.
   bool grow();
   void grow_at(LinkId link);
   /// The region becomes all that is connected with it.

@@ -189,7 +189,7 @@ void Network::send(ConnectionId id, std::uint64_t bytes) {
 
 SimTime Network::start_delay(const Connection& connection, std::uint64_t bytes) const {
   if (model_.initial_window_bytes == kUnlimited ||
-      (connection.sent > 1 && queue_.now() - connection.last_used < kIdle)) {
+      (connection.used && queue_.now() - connection.last_used < kIdle)) {
     return 0;
   }
   double rate = kFastest;
@@ -249,6 +249,7 @@ std::optional<Arrival> Network::end(ConnectionId id) {
   for (const LinkId link : connection.links) {
     carried_[link] += static_cast<double>(connection.bytes);
   }
+  connection.used = true;
   connection.last_used = queue_.now();
   const bool more = connection.next < connection.waiting.size();
   const bool at_once = more && connection.waiting[connection.next].begin <= queue_.now();
@@ -263,8 +264,10 @@ std::optional<Arrival> Network::end(ConnectionId id) {
     return arrival;
   }
   const Waiting next = connection.waiting[connection.next++];
-  if (connection.next == connection.waiting.size()) {
-    connection.waiting.clear();
+  if (connection.next > connection.waiting.size() / 2) {
+    connection.waiting.erase(
+        connection.waiting.begin(),
+        connection.waiting.begin() + static_cast<std::ptrdiff_t>(connection.next));
     connection.next = 0;
   }
   connection.bytes = next.bytes;
@@ -288,7 +291,7 @@ void Network::abort(ConnectionId id) {
     share_.stop(id);
   }
   ++connection.version;
-  connection.busy = connection.flowing = false;
+  connection.busy = connection.flowing = connection.used = false;
   connection.waiting.clear();
   connection.next = 0;
 }

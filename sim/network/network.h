@@ -120,6 +120,7 @@ class Network {
     bool limited = false;
     bool jittery = false;
     SimTime latency = 0;
+    bool used = false;  ///< something was delivered since it was opened or aborted
     SimTime last_used = 0;
     std::uint32_t sent = 0;
     std::vector<Waiting> waiting;

@@ -195,6 +195,40 @@ TEST_CASE("slow start adds the round trips in which the window is too small") {
   CHECK(slow_start_s(2.5e4, 1e6, 0.1, 1e4) == doctest::Approx(0.09));
 }
 
+TEST_CASE("a connection that was aborted starts slowly again") {
+  EventQueue queue;
+  const Platform platform = one_link({.bytes_per_s = 1e6, .latency = 50 * kMs});
+  Network network(platform, {.initial_window_bytes = 1e4}, 1, queue);
+  const ConnectionId connection = network.connect(0, 1);
+  const auto time = [&] {
+    const SimTime sent = queue.now();
+    network.send(connection, 25'000);
+    REQUIRE(network.step());
+    return queue.now() - sent;
+  };
+  network.send(connection, 25'000);
+  network.abort(connection);
+  const SimTime first = time();
+  CHECK(first == doctest::Approx(165 * kMs));
+  CHECK(time() == 75 * kMs);
+  network.abort(connection);
+  CHECK(time() == first);
+}
+
+TEST_CASE("a connection that always has messages waiting delivers all of them in order") {
+  EventQueue queue;
+  const Platform platform = one_link({.bytes_per_s = 1e6, .latency = kMs});
+  Network network(platform, {}, 1, queue);
+  const ConnectionId connection = network.connect(0, 1);
+  std::uint64_t sent = 0;
+  for (std::uint64_t arrived = 1; arrived <= 1'000; ++arrived) {
+    while (network.under_way(connection) < 2 + arrived % 5) {
+      network.send(connection, ++sent);
+    }
+    REQUIRE(network.step()->bytes == arrived);
+  }
+}
+
 TEST_CASE("jitter stays within its bounds, differs between messages and repeats by seed") {
   const Platform platform = one_link({.bytes_per_s = 1e9, .latency = 10 * kMs, .jitter = 4 * kMs});
   const std::vector<Job> jobs(1, {0, 1, 1000});
