@@ -49,8 +49,8 @@ enum class Purpose : std::uint8_t {
   topology = 7,    ///< random graphs
   measure = 8,     ///< test vectors for measured contracts
   test = 9,
-  jitter = 10,         ///< simulated latency
-  compute_time = 11,   ///< simulated duration of a gradient
+  jitter = 10,        ///< simulated latency
+  compute_time = 11,  ///< simulated duration of a gradient
 };
 
 /// Names one stream of random numbers. Rounds count modulo 2^32 and buckets modulo 2^24.

@@ -59,8 +59,7 @@ TEST_CASE("a model that starts, or is loaded, beyond 2^48 steps of the grid is r
     make();
     FAIL("it was built");
   } catch (const Error& error) {
-    CHECK(
-        mentions(error.what(), {"parameters: '-5", "element 5 is beyond 2^48 steps", "larger"}));
+    CHECK(mentions(error.what(), {"parameters: '-5", "element 5 is beyond 2^48 steps", "larger"}));
   }
   x[5] = 0x1p47F * 1e-6F;
   const auto node = make();
