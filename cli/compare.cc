@@ -203,7 +203,7 @@ void check_not_launched(const TrainOptions& shared) {
 int run(const CompareOptions& options) {
   check_not_launched(options.shared);
   check_writable("--html", options.html);
-  const Expense expense = parse_expense(options.equal);
+  const Expense expense = parse_expense(options.equal, Expense::time);
   const Output output(options.shared.common);
   const auto runs = run_all(check_runs(options), output, options.shared.common.quiet);
   std::vector<ComparisonTable> tables = {ends_table(runs)};
@@ -211,11 +211,7 @@ int run(const CompareOptions& options) {
     tables.push_back(level_table(runs, expense));
   }
   for (const ComparisonTable& table : tables) {
-    output.line("");
-    output.table(table.titles, table.rows);
-    if (!table.note.empty()) {
-      output.line(table.note);
-    }
+    show_table(table, output);
   }
   const bool any = std::any_of(runs.begin(), runs.end(),
                                [](const RepeatedRun& run) { return !run.results.empty(); });

@@ -9,7 +9,7 @@ namespace sotto::cli {
 namespace {
 
 double spent(Expense expense, const Json& entry) {
-  return entry.at(expense == Expense::bytes ? "bytes_per_node" : "time_s").get<double>();
+  return entry.at(expense_field(expense)).get<double>();
 }
 
 Standing standing_of(const Json& entry) {
@@ -22,7 +22,18 @@ Standing standing_of(const Json& entry) {
 
 }  // namespace
 
-Expense parse_expense(std::string_view name) {
+const char* expense_field(Expense expense) {
+  switch (expense) {
+    case Expense::bytes:
+      return "bytes_per_node";
+    case Expense::virtual_time:
+      return "virtual_s";
+    default:
+      return "time_s";
+  }
+}
+
+Expense parse_expense(std::string_view name, Expense time) {
   if (name == "epochs") {
     return Expense::epochs;
   }
@@ -30,7 +41,7 @@ Expense parse_expense(std::string_view name) {
     return Expense::bytes;
   }
   if (name == "time") {
-    return Expense::time;
+    return time;
   }
   refuse("--equal", name, "it is epochs, bytes or time");
 }

@@ -11,10 +11,14 @@
 namespace sotto::cli {
 
 /// What is held equal when runs are compared.
-enum class Expense { epochs, bytes, time };
+enum class Expense { epochs, bytes, time, virtual_time };
 
-/// Throws Error unless `name` is epochs, bytes or time.
-Expense parse_expense(std::string_view name);
+/// Throws Error unless `name` is epochs, bytes or time; `time` is that of this machine, or of a
+/// simulation.
+Expense parse_expense(std::string_view name, Expense time);
+
+/// The field of a history that says how much was spent; not for epochs.
+const char* expense_field(Expense expense);
 
 /// How far a run was when it had spent as much as all of them did.
 struct Standing {
@@ -23,7 +27,8 @@ struct Standing {
   std::optional<double> accuracy = std::nullopt;
 };
 
-/// The least that any of these results of `train` spent in all: bytes a node, or seconds.
+/// The least that any of these results of `train` spent in all: bytes a node, or
+/// seconds.
 double common_expense(Expense expense, const std::vector<const Json*>& results);
 
 /// The run at that expense, linearly between two entries of its history; none where it had spent

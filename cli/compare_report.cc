@@ -21,8 +21,9 @@ struct Level {
   double amount = 0;
 
   std::string in_words() const {
-    return expense == Expense::bytes ? fmt::format("after {}/node", cli::amount(amount))
-                                     : fmt::format("after {:.3g} s", amount);
+    return expense == Expense::bytes  ? fmt::format("after {}/node", cli::amount(amount))
+           : expense == Expense::time ? fmt::format("after {:.3g} s", amount)
+                                      : fmt::format("after {:.3g} virtual s", amount);
   }
   std::optional<Standing> of(const Json& result) const {
     return standing_at(expense, amount, result);
@@ -65,7 +66,7 @@ Json at_equal(const Json& result, const Level& level) {
   if (!at) {
     return nullptr;
   }
-  return {{level.expense == Expense::bytes ? "bytes_per_node" : "time_s", level.amount},
+  return {{expense_field(level.expense), level.amount},
           {"round", at->round},
           {"loss", at->loss},
           {"accuracy", at->accuracy ? Json(*at->accuracy) : Json(nullptr)}};
@@ -153,6 +154,14 @@ ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expens
                     partial ? " (k of n), with the other seeds" : "");
   }
   return table;
+}
+
+void show_table(const ComparisonTable& table, const Output& output) {
+  output.line("");
+  output.table(table.titles, table.rows);
+  if (!table.note.empty()) {
+    output.line(table.note);
+  }
 }
 
 Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense) {

@@ -22,6 +22,8 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs);
 /// The runs where all had spent as much as the thriftiest did in all; `expense` is not epochs.
 ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense);
 
+void show_table(const ComparisonTable& table, const Output& output);
+
 /// The finished runs, one entry for each seed, and why the others are not there.
 Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense);
 

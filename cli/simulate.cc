@@ -39,6 +39,7 @@ struct SimulateOptions {
   CommonOptions common;
   std::string scenario;
   std::uint64_t threads = 0;
+  std::string equal = "epochs";
   std::string report;
 };
 
@@ -102,14 +103,11 @@ void check_runs(const Scenario& scenario) {
 RepeatedRun run_one(const Scenario& scenario, const std::string& words, int threads,
                     const Output& output) {
   RepeatedRun run = {.words = words};
-  Result<Json> result = Status(Fault::unexpected, kNotRun);
-  if (!stop_requested()) {
-    try {
-      result = simulate_run(scenario, words, threads, output);
-    } catch (const Error& error) {
-      throw Error(fmt::format("run '{}': {}", words, with_option_names(error.what())));
-    }
+  if (stop_requested()) {
+    run.failures.push_back({scenario.task.common.seed, kNotRun});
+    return run;
   }
+  Result<Json> result = simulate_run(scenario, words, threads, output);
   if (!result.ok()) {
     run.failures.push_back(
         {scenario.task.common.seed, stop_requested() ? kInterrupted : result.status().message()});
@@ -124,19 +122,15 @@ RepeatedRun run_one(const Scenario& scenario, const std::string& words, int thre
   return run;
 }
 
-Json to_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs) {
-  Json entries = Json::array();
-  for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
-      entries.push_back({{"name", run.words}});
-      entries.back().update(result);
-    }
-  }
-  return {{"sotto", SOTTO_VERSION}, {"scenario", scenario.title}, {"runs", std::move(entries)}};
+Json to_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense) {
+  Json result = {{"sotto", SOTTO_VERSION}, {"scenario", scenario.title}};
+  result.update(comparison_json(runs, expense));
+  return result;
 }
 
 int run(const SimulateOptions& options, const CLI::App& command) {
   check_writable("--report", options.report);
+  const Expense expense = parse_expense(options.equal, Expense::virtual_time);
   const Output output(options.common);
   Scenario scenario = read_scenario(options.scenario);
   if (command.get_option("--seed")->count() > 0) {
@@ -151,22 +145,26 @@ int run(const SimulateOptions& options, const CLI::App& command) {
     output.line(fmt::format("run {} of {}: {}", runs.size() + 1, scenario.runs.size(), words));
     runs.push_back(run_one(scenario, words, threads, output));
   }
-  const ComparisonTable table = table_of(runs);
-  output.line("");
-  output.table(table.titles, table.rows);
+  std::vector<ComparisonTable> tables = {table_of(runs)};
+  if (expense != Expense::epochs) {
+    tables.push_back(level_table(runs, expense));
+  }
+  for (const ComparisonTable& table : tables) {
+    show_table(table, output);
+  }
   const bool complete = std::all_of(runs.begin(), runs.end(),
                                     [](const RepeatedRun& run) { return !run.results.empty(); });
   const bool any = std::any_of(runs.begin(), runs.end(),
                                [](const RepeatedRun& run) { return !run.results.empty(); });
   if (!options.report.empty() && any) {
     write_result_file("--report", options.report,
-                      curves_page(scenario.title, runs, {table},
+                      curves_page(scenario.title, runs, tables,
                                   {{"virtual_s", "virtual seconds"},
                                    {"bytes_per_node", "bytes sent per node", true},
                                    {"round", "rounds"}}));
     output.line(fmt::format("\ncurves: {}", options.report));
   }
-  output.json(to_json(scenario, runs));
+  output.json(to_json(scenario, runs, expense));
   return complete ? kDone : kFailed;
 }
 
@@ -181,6 +179,9 @@ Command add_simulate_command(CLI::App& program) {
   group.count("--threads", options->threads, "N",
               "Threads that take gradients; by default one a core. Results do not depend on it",
               1024);
+  group.option("--equal", options->equal, "epochs|bytes|time",
+               "What is held equal: also show all runs where they had sent as many bytes, or taken "
+               "as much virtual time, as the run that spent the least");
   group.option("--report", options->report, "FILE.html", "Write a self-contained page with curves");
   add_common_options(*command, options->common);
   command->footer(kExamples);

@@ -100,6 +100,18 @@ TEST_CASE("the time to a target is that of the first evaluation that reaches it"
   CHECK(hard.at("runs")[0].at("time_to_target_s").is_null());
 }
 
+TEST_CASE("at equal virtual time each run stands where the fastest one ended") {
+  const Scratch scratch;
+  const auto text = scenario(kNodes, kNetwork, "", "\"choco sign ring\", \"dcd quant:8 ring\"");
+  const auto result = simulated(scratch, text, {"--equal", "time"});
+  const auto& slow = result.at("runs")[0];
+  const auto& fast = result.at("runs")[1];
+  CHECK(slow.at("at_equal").at("virtual_s") == fast.at("history").back().at("virtual_s"));
+  CHECK(fast.at("at_equal").at("round") == doctest::Approx(12));
+  CHECK(slow.at("at_equal").at("round") < 12);
+  CHECK(simulate(scratch, scenario(kNodes, kNetwork), {"--equal", "energy"}).status == 2);
+}
+
 TEST_CASE("a partition that heals is waited for, and one that does not ends the run with a fault") {
   const Scratch scratch;
   const std::string cut = "[[events]]\nat = \"50 ms\"\npartition = [\"0-1\", \"2-3\"]\n";
