@@ -42,6 +42,19 @@ Status LocalNode::direction(std::span<const float> gradient, std::span<float> d)
   return here(setup_.step_rule->direction(round_, x(), gradient, d));
 }
 
+Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
+                            std::span<float> scratch) {
+  if (Status status = direction(gradient, scratch); !status) {
+    return status;
+  }
+  ops().subtract(from, scratch, scratch);
+  if (Status status = require_finite(scratch, "updated model"); !status) {
+    return status;
+  }
+  ops().copy(scratch, x());
+  return {};
+}
+
 RandomKey LocalNode::rounding_key(std::uint32_t bucket) const {
   return {.seed = setup_.seed,
           .rank = rank(),

@@ -66,6 +66,10 @@ class LocalNode {
   /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing;
   /// the rule's own faults are those of StepRule::direction.
   Status direction(std::span<const float> gradient, std::span<float> d);
+  /// x_i ← from − d, the step of an algorithm that mixes before its gradient comes. `scratch` is as
+  /// long as x_i. On a fault x_i is untouched.
+  Status step_from(std::span<const float> from, std::span<const float> gradient,
+                   std::span<float> scratch);
 
   /// Of all random choices.
   std::uint64_t seed() const { return setup_.seed; }

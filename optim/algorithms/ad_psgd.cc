@@ -67,15 +67,10 @@ Result<bool> AdPsgd::exchange_done(Exchange& out) {
 Status AdPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
   check(accepts_gradient(), "AD-PSGD takes a gradient after its pairings");
   *post = false;
-  if (Status status = node_.direction(gradient, next_); !status) {
-    return status;
-  }
   // 3. x_i ← x_i − γ g_i
-  node_.ops().subtract(mixed_, next_, next_);
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+  if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
     return status;
   }
-  node_.ops().copy(next_, node_.x());
   node_.finish_round();
   staleness_.staleness += stale_;
   staleness_.most_stale = std::max(staleness_.most_stale, stale_);

@@ -42,15 +42,10 @@ Result<bool> DPsgd::exchange_done(Exchange& /*out*/) {
 Status DPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
   *post = false;
-  if (Status status = node_.direction(gradient, next_); !status) {
-    return status;
-  }
   // x_i ← Σ_j W_ij x_j − γ g_i
-  node_.ops().subtract(mixed_, next_, next_);
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+  if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
     return status;
   }
-  node_.ops().copy(next_, node_.x());
   node_.finish_round();
   return {};
 }

@@ -190,15 +190,10 @@ Result<bool> PowerGossip::exchange_done(Exchange& out) {
 Status PowerGossip::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
   check(accepts_gradient(), "PowerGossip takes a gradient after its exchanges");
   *post = false;
-  if (Status status = node_.direction(gradient, next_); !status) {
-    return status;
-  }
   // 3. x_i ← x_i − γ g_i
-  node_.ops().subtract(mixed_, next_, next_);
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+  if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
     return status;
   }
-  node_.ops().copy(next_, node_.x());
   for (const Edge& edge : node_.in_edges()) {
     link(edge).commit();
   }
