@@ -136,6 +136,9 @@ struct TraceEntry {
   std::uint64_t bytes = 0;
 };
 
+/// What a node's thread does, or waits for; the four of NodeReport.
+enum class Phase : std::uint8_t { compute, codec, wire, idle };
+
 /// What a caller may watch. Called in the order of the trace from the thread of run().
 struct SimulatorHooks {
   /// A node has finished `round`, counted from 0, and its parameters are those of the next.
@@ -144,6 +147,10 @@ struct SimulatorHooks {
   /// wants all models as of a round keeps them in round_finished. False ends the simulation.
   std::function<bool(Round round, SimTime time)> round_finished_by_all;
   std::function<void(const TraceEntry&)> trace;
+  /// A node has been in `phase` from `from` to `until`. A node's stretches follow each other
+  /// without gaps from its start to its end, though neighbours may be of the same phase; their
+  /// lengths add up to those of its report.
+  std::function<void(Rank node, Phase phase, SimTime from, SimTime until)> phase;
 };
 
 class Simulator {

@@ -13,6 +13,19 @@ namespace {
 
 constexpr const char* kStranded = "it stands still, and nothing is left that could wake it";
 
+SimTime& spent_in(NodeReport& report, Phase phase) {
+  switch (phase) {
+    case Phase::compute:
+      return report.compute;
+    case Phase::codec:
+      return report.codec;
+    case Phase::wire:
+      return report.wire;
+    default:
+      return report.idle;
+  }
+}
+
 }  // namespace
 
 Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
@@ -309,17 +322,20 @@ void Simulator::Engine::account(Rank rank) {
   if (passed == 0 || node.stage == Stage::absent || node.stage == Stage::ended) {
     return;
   }
-  SimTime* spent = &node.report.idle;
+  Phase phase = Phase::idle;
   if (!node.suspended) {
     if (node.stage == Stage::computing) {
-      spent = &node.report.compute;
+      phase = Phase::compute;
     } else if (node.coding || node.coding_aside) {
-      spent = &node.report.codec;
+      phase = Phase::codec;
     } else if (courier_.under_way(rank) > 0) {
-      spent = &node.report.wire;
+      phase = Phase::wire;
     }
   }
-  *spent += passed;
+  spent_in(node.report, phase) += passed;
+  if (hooks_.phase) {
+    hooks_.phase(rank, phase, now() - passed, now());
+  }
 }
 
 void Simulator::Engine::record(TraceEntry::Kind kind, Rank node, Rank peer, std::uint64_t bytes) {

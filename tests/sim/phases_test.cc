@@ -1,0 +1,52 @@
+// The stretches of SimulatorHooks.phase against the sums of NodeReport.
+#include <sotto/sim/simulator.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/sim/rehearsal.h>
+#include <sotto/topology/registry.h>
+
+using namespace sotto;
+
+TEST_CASE("a node's phases follow each other without gaps, and add up to its report") {
+  constexpr SimTime kMs = 1'000'000;
+  SimulatorOptions options;
+  options.rounds = 20;
+  options.nodes.assign(
+      6, {.compute = {.kind = ComputeTime::Kind::lognormal, .seconds = 0.01, .spread = 0.5},
+          .codec = {.encode_s_per_byte = 1e-8, .decode_s_per_byte = 2e-8}});
+  options.nodes[2].start = 35 * kMs;
+  options.events = {{.at = 90 * kMs, .node = 4, .kind = NodeEvent::Kind::suspend},
+                    {.at = 150 * kMs, .node = 4, .kind = NodeEvent::Kind::resume}};
+  using Sums = std::array<SimTime, 4>;
+  std::vector<Sums> sums(6, Sums{});
+  std::vector<std::pair<SimTime, SimTime>> lives(6, {-1, -1});  // from, until
+  SimulatorHooks hooks;
+  hooks.phase = [&](Rank rank, Phase phase, SimTime from, SimTime until) {
+    auto& [start, end] = lives[static_cast<std::size_t>(rank)];
+    start = start < 0 ? from : start;
+    CHECK((end < 0 || end == from));
+    CHECK(until > from);
+    end = until;
+    sums[static_cast<std::size_t>(rank)][static_cast<std::size_t>(phase)] += until - from;
+  };
+  const RehearsalShape shape = {.timing = RehearsalShape::Timing::after_gradient,
+                                .frame_bytes = 20'000};
+  Simulator simulator(make_star(6, 1e6, kMs), options,
+                      make_rehearsals(shape, make_topology("ring", 6)), {}, hooks);
+  const SimulationReport report = simulator.run();
+  for (std::size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    const NodeReport& node = report.nodes[i];
+    CHECK(node.status.ok());
+    CHECK(lives[i] == std::pair(node.start, node.end));
+    CHECK(sums[i] == Sums{node.compute, node.codec, node.wire, node.idle});
+    CHECK(node.codec > 0);
+    CHECK(node.wire > 0);
+  }
+  CHECK(sums[4][static_cast<std::size_t>(Phase::idle)] >= 60 * kMs);
+}
