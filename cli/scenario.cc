@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/sim/link_presets.h>
 
+#include "compute_spec.h"
 #include "config_file.h"
 #include "quantity.h"
 #include "rank_list.h"
@@ -34,63 +34,6 @@ struct Names {
     return group == groups.end() ? parse_ranks(text, nodes) : group->second;
   }
 };
-
-/// "lognormal:20 ms,0.3" → lognormal, "20 ms", "0.3"
-std::vector<std::string> words_of(const std::string& spec) {
-  std::vector<std::string> words = {spec.substr(0, spec.find(':'))};
-  if (words[0].size() == spec.size()) {
-    return words;
-  }
-  std::size_t from = words[0].size() + 1;
-  while (true) {
-    const auto comma = spec.find(',', from);
-    words.push_back(spec.substr(from, comma - from));
-    if (comma == std::string::npos) {
-      return words;
-    }
-    from = comma + 1;
-  }
-}
-
-double parse_spread(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 10)) {
-    throw Error(fmt::format("'{}' is no spread; it is a number from 0 to 10", text));
-  }
-  return value;
-}
-
-double seconds_of(const std::string& text) { return to_seconds(parse_duration(text)); }
-
-ComputeTime parse_compute(const std::string& spec) {
-  using Kind = ComputeTime::Kind;
-  const auto words = words_of(spec);
-  const std::string& name = words[0];
-  if (words.size() == 1) {
-    return {.seconds = seconds_of(name)};
-  }
-  if (name == "exponential" && words.size() == 2) {
-    return {.kind = Kind::exponential, .seconds = seconds_of(words[1])};
-  }
-  if (name == "lognormal" && words.size() == 3) {
-    return {
-        .kind = Kind::lognormal, .seconds = seconds_of(words[1]), .spread = parse_spread(words[2])};
-  }
-  if (name == "uniform" && words.size() == 3) {
-    const double low = seconds_of(words[1]);
-    const double high = seconds_of(words[2]);
-    if (low > high || high == 0) {
-      throw Error(fmt::format("'{}': the first duration must be the shorter one", spec));
-    }
-    const double middle = (low + high) / 2;
-    return {.kind = Kind::uniform, .seconds = middle, .spread = (high - middle) / middle};
-  }
-  throw Error(
-      fmt::format("'{}' is none of DURATION, uniform:LEAST,MOST, lognormal:MEDIAN,SIGMA "
-                  "and exponential:MEAN, e.g. \"lognormal:20 ms,0.3\"",
-                  spec));
-}
 
 /// The preset or the figures of a link. `key` holds a preset's name, or a table.
 std::optional<LinkSpec> read_link(TomlReader& in, std::string_view key) {
@@ -158,7 +101,7 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
     }
   }
   in.require("gradient", "how long one takes, e.g. \"20 ms\" or \"lognormal:20 ms,0.3\"");
-  NodeSpec pace = {.compute = *in.parsed("gradient", parse_compute)};
+  NodeSpec pace = {.compute = *in.parsed("gradient", parse_compute_time)};
   if (const auto speed = in.parsed("codec", parse_bandwidth)) {
     pace.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
   }
@@ -262,10 +205,10 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
 }
 
 /// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
-constexpr std::array<const char*, 14> kNotInTasks = {
-    "--nodes",      "--transport", "--rendezvous", "--bind",      "--insecure",
-    "--local",      "--json",      "--quiet",      "--seed",      "--config",
-    "--checkpoint", "--resume",    "--algorithm",  "--compressor"};
+constexpr std::array<const char*, 15> kNotInTasks = {
+    "--nodes",      "--transport", "--rendezvous", "--bind",       "--insecure",
+    "--local",      "--json",      "--quiet",      "--seed",       "--config",
+    "--checkpoint", "--resume",    "--algorithm",  "--compressor", "--gradient-time"};
 
 void read_task(const toml::table& file, const std::string& path, Scenario& scenario) {
   const auto* table = file.get_as<toml::table>("task");

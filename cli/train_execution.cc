@@ -26,7 +26,7 @@ Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& resul
 /// One node of a job.
 Result<Json> run_one(const TrainPlan& plan, const RunOptions& run, TrainReport& report,
                      const std::atomic<bool>& stop) {
-  const auto task = plan.tasks->make(run.optimizer.rank);
+  const auto task = plan.task_of(run.optimizer.rank);
   const auto result = run_node(run, *task, report.hooks(stop));
   if (!result.ok()) {
     return result.status();
@@ -37,7 +37,7 @@ Result<Json> run_one(const TrainPlan& plan, const RunOptions& run, TrainReport& 
 Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report) {
   catch_stop_signals();
   const auto result = run_threads(
-      plan.run, [&](Rank rank) { return plan.tasks->make(rank); }, report.hooks(stop_requested()));
+      plan.run, [&](Rank rank) { return plan.task_of(rank); }, report.hooks(stop_requested()));
   if (!result.ok()) {
     return result.status();
   }

@@ -21,6 +21,7 @@ struct TrainOptions {
   std::string model;
   std::string partition = "iid";
   std::optional<std::size_t> batch;
+  std::string gradient_time;
 
   std::optional<int> nodes;
   std::string transport;

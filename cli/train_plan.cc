@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,7 +13,9 @@
 #include <sotto/optim/registry.h>
 #include <sotto/trainers/parameter_file.h>
 
+#include "compute_spec.h"
 #include "graph_size.h"
+#include "paced_task.h"
 #include "result_file.h"
 #include "train_checks.h"
 #include "units.h"
@@ -285,6 +288,14 @@ void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
   }
 }
 
+ComputeTime parse_pace(const std::string& spec) {
+  try {
+    return parse_compute_time(spec);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--gradient-time: {}", error.what()));
+  }
+}
+
 Json config_of(const TrainOptions& o, const TrainPlan& plan) {
   const RunOptions& run = plan.run;
   const OptimizerOptions& used = run.optimizer;
@@ -294,6 +305,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
   return {{"task", plan.tasks->data().spec},
           {"model", task.model},
           {"batch", task.batch},
+          {"gradient_time", o.gradient_time},
           {"partition", task.partition},
           {"nodes", used.nodes},
           {"transport", used.transport},
@@ -339,6 +351,11 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
 
 }  // namespace
 
+std::unique_ptr<Task> TrainPlan::task_of(Rank rank) const {
+  auto task = tasks->make(rank);
+  return pace ? make_paced_task(std::move(task), *pace, run.optimizer.seed, rank) : std::move(task);
+}
+
 TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
   check_writable("--dump-parameters", options.dump_parameters);
@@ -373,6 +390,9 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   }
   plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
   check_transport(plan.run.optimizer, plan.launched);
+  if (!options.gradient_time.empty()) {
+    plan.pace = parse_pace(options.gradient_time);
+  }
   rehearse(plan, sample->layout());
   warn_of_idle(options, *data, plan);
   warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);

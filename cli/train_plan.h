@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <sotto/sim/compute_time.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/run.h>
 #include <sotto/trainers/task_registry.h>
@@ -18,10 +20,13 @@ namespace sotto::cli {
 struct TrainPlan {
   RunOptions run;
   std::shared_ptr<const TaskFactory> tasks;
+  std::optional<ComputeTime> pace;       ///< of gradients, if they are to be slowed down
   std::optional<LaunchedNode> launched;  ///< this process is one node of a launched job
   Json config;                           ///< all settings as used
   std::vector<std::string> warnings;
 
+  /// The task of a node that this process runs.
+  std::unique_ptr<Task> task_of(Rank rank) const;
   /// This process's node prints and writes the results.
   bool reports() const { return !launched || launched->rank == 0; }
 };

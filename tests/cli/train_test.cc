@@ -124,6 +124,16 @@ TEST_CASE("the same seed gives the same run, another seed another") {
   CHECK(digest("5") != digest("6"));
 }
 
+TEST_CASE("slow gradients take their time, and change nothing else") {
+  const json plain = run({"train", "--nodes", "2", "--rounds", "5", "--json", "-"}).json();
+  const json slow = run({"train", "--nodes", "2", "--rounds", "5", "--gradient-time",
+                         "uniform:10 ms,12 ms", "--json", "-"})
+                        .json();
+  CHECK(slow.at("parameters_sha256") == plain.at("parameters_sha256"));
+  CHECK(slow.at("config").at("gradient_time") == "uniform:10 ms,12 ms");
+  CHECK(slow.at("time").at("compute_s") >= 0.05);  // a bound from below, on any machine
+}
+
 TEST_CASE("a resumed run ends as an uninterrupted one, over threads and over processes") {
   const auto whole =
       run(small_train({"--rounds", "12", "--momentum", "0.9", "--json", "-"})).json();
@@ -173,6 +183,7 @@ TEST_CASE("wrong requests are refused with status 2, what is wrong, and what wou
   };
   const Case cases[] = {
       {{"--nodes", "0"}, "at least one is needed"},
+      {{"--gradient-time", "gamma:20 ms"}, "--gradient-time: 'gamma:20 ms' is none of DURATION"},
       {{"--nodes", "many"}, "--nodes"},
       {{"--lr"}, "--lr"},
       {{"--lr", "-1"}, "sotto: --lr: '-1' is refused"},
