@@ -1,18 +1,29 @@
-#include "simgrid_ring.h"
-
+// sotto-simgrid-ring: the ring exchange of `sotto bench sim` in SimGrid, an actor for each host.
+//
+//   sotto-simgrid-ring NODES alone|contended ROUNDS
+//
+// prints the seconds that it took, the platform's construction not counted. A program of its own:
+// `sotto` runs it as a child and stays free of libsimgrid.
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include <fmt/format.h>
 #include <simgrid/s4u.hpp>
 
+#include "../cli/ring_exchange.h"
+
 namespace sg = simgrid::s4u;
+using namespace sotto::cli;
 
 namespace {
 
 /// Sends to the peers and hears from them, round by round.
 void exchange(const std::vector<sg::Mailbox*>& to, const std::vector<sg::Mailbox*>& from,
-              std::uint64_t bytes, int rounds) {
+              int rounds) {
   static char payload = 0;
   for (int round = 0; round < rounds; ++round) {
     std::vector<sg::CommPtr> under_way;
@@ -21,7 +32,7 @@ void exchange(const std::vector<sg::Mailbox*>& to, const std::vector<sg::Mailbox
       under_way.push_back(from[i]->get_async<char>(&heard[i]));
     }
     for (sg::Mailbox* peer : to) {
-      under_way.push_back(peer->put_async(&payload, bytes));
+      under_way.push_back(peer->put_async(&payload, kRingMessageBytes));
     }
     for (const sg::CommPtr& comm : under_way) {
       comm->wait();
@@ -29,11 +40,47 @@ void exchange(const std::vector<sg::Mailbox*>& to, const std::vector<sg::Mailbox
   }
 }
 
+sg::Mailbox* box(int from, int to) {
+  return sg::Mailbox::by_name(std::to_string(from) + ">" + std::to_string(to));
+}
+
+/// Hosts at a switch, and on each the actor that plays it.
+void set_up(int nodes, bool contention, int rounds) {
+  auto* zone = sg::create_star_zone("star");
+  std::vector<sg::Host*> hosts;
+  for (int i = 0; i < nodes; ++i) {
+    const std::string name = std::to_string(i);
+    hosts.push_back(zone->create_host(name, 1e9));
+    auto* link = zone->create_split_duplex_link(name, ring_bandwidth(i, contention));
+    link->set_latency(kRingLatencyS / 2)->seal();
+    zone->add_route(hosts.back()->get_netpoint(), nullptr, nullptr, nullptr,
+                    {{link, sg::LinkInRoute::Direction::UP}}, true);
+  }
+  zone->seal();
+  for (int i = 0; i < nodes; ++i) {
+    const int next = (i + 1) % nodes;
+    const int previous = (i + nodes - 1) % nodes;
+    std::vector<sg::Mailbox*> to = {box(i, next)};
+    std::vector<sg::Mailbox*> from = {box(previous, i)};
+    if (contention) {
+      to.push_back(box(i, previous));
+      from.push_back(box(next, i));
+    }
+    sg::Actor::create("ring", hosts[static_cast<std::size_t>(i)],
+                      [to, from, rounds] { exchange(to, from, rounds); });
+  }
+}
+
 }  // namespace
 
-double play_simgrid_ring(const std::vector<double>& bandwidths, double latency_s,
-                         std::uint64_t bytes, bool both_ways, int rounds) {
-  std::vector<std::string> words = {"sim_bench",
+int main(int argc, char** argv) {
+  const int nodes = argc == 4 ? std::atoi(argv[1]) : 0;
+  const int rounds = argc == 4 ? std::atoi(argv[3]) : 0;
+  if (nodes < 3 || rounds < 1) {
+    fmt::print(stderr, "usage: sotto-simgrid-ring NODES alone|contended ROUNDS\n");
+    return 2;
+  }
+  std::vector<std::string> words = {argv[0],
                                     "--log=root.thres:error",
                                     "--cfg=network/model:CM02",
                                     "--cfg=network/latency-factor:1",
@@ -48,34 +95,10 @@ double play_simgrid_ring(const std::vector<double>& bandwidths, double latency_s
   }
   int count = static_cast<int>(arguments.size());
   sg::Engine engine(&count, arguments.data());
-  auto* zone = sg::create_star_zone("star");
-  const std::size_t n = bandwidths.size();
-  std::vector<sg::Host*> hosts;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::string name = std::to_string(i);
-    hosts.push_back(zone->create_host(name, 1e9));
-    auto* link = zone->create_split_duplex_link(name, bandwidths[i]);
-    link->set_latency(latency_s / 2)->seal();
-    zone->add_route(hosts[i]->get_netpoint(), nullptr, nullptr, nullptr,
-                    {{link, sg::LinkInRoute::Direction::UP}}, true);
-  }
-  zone->seal();
-  const auto box = [](std::size_t from, std::size_t to) {
-    return sg::Mailbox::by_name(std::to_string(from) + ">" + std::to_string(to));
-  };
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t next = (i + 1) % n;
-    const std::size_t previous = (i + n - 1) % n;
-    std::vector<sg::Mailbox*> to = {box(i, next)};
-    std::vector<sg::Mailbox*> from = {box(previous, i)};
-    if (both_ways) {
-      to.push_back(box(i, previous));
-      from.push_back(box(next, i));
-    }
-    sg::Actor::create("ring", hosts[i],
-                      [to, from, bytes, rounds] { exchange(to, from, bytes, rounds); });
-  }
+  set_up(nodes, std::string_view(argv[2]) == "contended", rounds);
   const auto start = std::chrono::steady_clock::now();
   engine.run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  fmt::print("{}\n", took.count());
+  return 0;
 }

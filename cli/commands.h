@@ -53,5 +53,6 @@ Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);
 /// One of the benchmarks below `sotto bench`.
 Command add_bench_codec_command(CLI::App& bench);
+Command add_bench_sim_command(CLI::App& bench);
 
 }  // namespace sotto::cli

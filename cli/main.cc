@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);
   commands.push_back(sotto::cli::add_bench_codec_command(*bench));
+  commands.push_back(sotto::cli::add_bench_sim_command(*bench));
   try {
     program.parse(argc, argv);
     const int status = run_chosen(commands);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "cli/program.h"
 
@@ -36,4 +37,51 @@ TEST_CASE("bench codec measures what is asked for and refuses what is none") {
   CHECK(run({"bench", "codec", "--compressor", "zip"}).status == 2);
   CHECK(run({"bench", "codec", "--elements", "0"}).status == 2);
   CHECK(run({"bench"}).status == 2);
+}
+
+TEST_CASE("bench sim measures both engines on the same exchange") {
+  const auto result =
+      run({"bench", "sim", "--nodes", "3,8", "--seconds", "0.01", "--json", "-"}).json();
+  std::set<std::string> seen;
+  for (const auto& row : result.at("results")) {
+    CHECK(row.at("messages_per_s").get<double>() > 0);
+    CHECK(seen.insert(fmt::format("{} {} {}", row.at("engine").get<std::string>(),
+                                  row.at("nodes").get<int>(), row.at("contention").get<bool>()))
+              .second);
+  }
+  for (const char* exchange : {"3 false", "3 true", "8 false", "8 true"}) {
+    CHECK(seen.contains(fmt::format("sotto {}", exchange)));
+  }
+#ifdef SOTTO_SIMGRID_RING
+  CHECK(seen.size() == 8);
+  for (const auto& row : result.at("results")) {
+    CHECK(row.contains("ratio_to_simgrid") == (row.at("engine") == "sotto"));
+  }
+#else
+  CHECK(seen.size() == 4);
+#endif
+}
+
+TEST_CASE("bench sim plays jobs with real gradients and timing only, over the same messages") {
+  const auto play = [](const char* job) {
+    return run({"bench", "sim", "--job", job, "--nodes", "16", "--rounds", "5", "--dimension",
+                "100", "--json", "-"})
+        .json()
+        .at("results")[0];
+  };
+  const auto train = play("train");
+  const auto rehearse = play("rehearse");
+  CHECK(train.at("messages") == 16 * 4 * 5);
+  CHECK(train.at("messages") == rehearse.at("messages"));
+  CHECK(train.at("trace_sha256") == rehearse.at("trace_sha256"));
+  CHECK(train.at("wall_s").get<double>() > 0);
+  CHECK(train.at("peak_memory_bytes").get<double>() > 1e6);
+}
+
+TEST_CASE("bench sim refuses what it cannot play") {
+  CHECK(run({"bench", "sim", "--nodes", "2"}).status == 2);
+  CHECK(run({"bench", "sim", "--nodes", "many"}).status == 2);
+  CHECK(run({"bench", "sim", "--seconds", "0"}).status == 2);
+  CHECK(run({"bench", "sim", "--rounds", "0"}).status == 2);
+  CHECK(run({"bench", "sim", "--job", "dance"}).status == 2);
 }

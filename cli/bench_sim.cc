@@ -1,0 +1,205 @@
+// `sotto bench sim`: messages per second of the simulator, with SimGrid beside it in the same run
+// on the same exchange; and large jobs, for their wall time and memory.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "bench_job.h"
+#include "bench_ring.h"
+#include "commands.h"
+#include "option_group.h"
+#include "output.h"
+#include "program_output.h"
+#include "signals.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto bench sim\n"
+    "  sotto bench sim --nodes 1024 --seconds 5 --json -\n"
+    "  sotto bench sim --job train         10,000 nodes with real gradients, 100 rounds\n"
+    "  sotto bench sim --job rehearse      100,000 nodes, timing only, 50 rounds";
+
+constexpr int kMostNodes = 1'000'000;
+constexpr const char* kPlayer = "sotto-simgrid-ring";
+
+struct Request {
+  CommonOptions common;
+  std::string job = "exchange";
+  std::vector<int> nodes;
+  double seconds = 1;
+  std::size_t dimension = 1000;
+  std::optional<Round> rounds;
+  int threads = 1;
+};
+
+std::string rate(double messages_per_s) {
+  return messages_per_s < 1e6 ? fmt::format("{:.0f} k", messages_per_s / 1e3)
+                              : fmt::format("{:.1f} M", messages_per_s / 1e6);
+}
+
+/// What one exchange gave.
+struct Row {
+  int nodes = 0;
+  bool contention = false;
+  double sotto = 0;
+  std::optional<double> simgrid = std::nullopt;
+};
+
+Result<Row> measure(int nodes, bool contention, double seconds, const std::string& player) {
+  Row row = {.nodes = nodes, .contention = contention};
+  if (!player.empty()) {
+    const auto found = measure_ring(
+        [&](int rounds) { return play_simgrid(player, nodes, contention, rounds); }, seconds);
+    if (!found.ok()) {
+      return found.status();
+    }
+    row.simgrid = *found;
+  }
+  const auto found =
+      measure_ring([&](int rounds) { return play_sotto(nodes, contention, rounds); }, seconds);
+  if (!found.ok()) {
+    return found.status();
+  }
+  row.sotto = *found;
+  return row;
+}
+
+void show(const std::vector<Row>& rows, const Output& output) {
+  std::vector<std::vector<std::string>> cells;
+  for (const Row& row : rows) {
+    cells.push_back({fmt::to_string(row.nodes), row.contention ? "yes" : "no",
+                     row.simgrid ? rate(*row.simgrid) : "–", rate(row.sotto),
+                     row.simgrid ? fmt::format("{:.3g}", row.sotto / *row.simgrid) : "–"});
+  }
+  output.table({"nodes", "contention", "SimGrid", "sotto", "sotto ÷ SimGrid"}, cells);
+}
+
+Json results_of(const std::vector<Row>& rows) {
+  Json results = Json::array();
+  for (const Row& row : rows) {
+    const auto entry = [&](const char* engine, double messages_per_s) {
+      return Json{{"engine", engine},
+                  {"nodes", row.nodes},
+                  {"contention", row.contention},
+                  {"messages_per_s", messages_per_s}};
+    };
+    if (row.simgrid) {
+      results.push_back(entry("simgrid", *row.simgrid));
+    }
+    results.push_back(entry("sotto", row.sotto));
+    if (row.simgrid) {
+      results.back()["ratio_to_simgrid"] = row.sotto / *row.simgrid;
+    }
+  }
+  return results;
+}
+
+int run_exchange(const Request& request, const Output& output) {
+  catch_stop_signals();
+  const std::string player = program_beside(kPlayer);
+  if (player.empty()) {
+    output.line(
+        fmt::format("SimGrid is not measured: {} is not beside this program. It is built "
+                    "where libsimgrid-dev is installed",
+                    kPlayer));
+  }
+  output.line("messages a second, on one core: a ring of 100 kB messages on a star of hosts");
+  std::vector<Row> rows;
+  for (const bool contention : {false, true}) {
+    for (const int nodes :
+         request.nodes.empty() ? std::vector<int>{64, 1024, 4096} : request.nodes) {
+      const auto row = measure(nodes, contention, request.seconds, player);
+      if (!row.ok()) {
+        fmt::print(stderr, "sotto: {}\n", row.status().message());
+        return kFailed;
+      }
+      rows.push_back(*row);
+    }
+  }
+  show(rows, output);
+  output.json({{"sotto", SOTTO_VERSION}, {"results", results_of(rows)}});
+  return kDone;
+}
+
+int run_job(const Request& request, const Output& output) {
+  const bool train = request.job == "train";
+  Json results = Json::array();
+  std::vector<std::vector<std::string>> cells;
+  for (const int nodes :
+       request.nodes.empty() ? std::vector<int>{train ? 10'000 : 100'000} : request.nodes) {
+    const Json result = play_job({.real_gradients = train,
+                                  .nodes = nodes,
+                                  .dimension = request.dimension,
+                                  .rounds = request.rounds.value_or(train ? 100 : 50),
+                                  .threads = request.threads});
+    cells.push_back({request.job, fmt::to_string(nodes), fmt::to_string(request.dimension),
+                     fmt::to_string(result.at("rounds").get<Round>()),
+                     fmt::format("{:.1f} s", result.at("wall_s").get<double>()),
+                     amount(result.at("peak_memory_bytes").get<double>()),
+                     fmt::format("{:.4g} s", result.at("virtual_s").get<double>())});
+    results.push_back(result);
+  }
+  output.table({"job", "nodes", "elements", "rounds", "wall time", "peak memory", "virtual time"},
+               cells);
+  output.json({{"sotto", SOTTO_VERSION}, {"results", results}});
+  return kDone;
+}
+
+int run(const Request& request) {
+  for (const int nodes : request.nodes) {
+    if (nodes < 3 || nodes > kMostNodes) {
+      refuse("--nodes", fmt::to_string(nodes), fmt::format("it must be 3 to {}", kMostNodes));
+    }
+  }
+  if (!(request.seconds > 0 && request.seconds <= 600)) {
+    refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
+  }
+  if (request.dimension < 1 || request.rounds == Round{0} || request.threads < 1) {
+    refuse("--dimension, --rounds, --threads", "0", "each must be at least 1");
+  }
+  const Output output(request.common);
+  if (request.job == "exchange") {
+    return run_exchange(request, output);
+  }
+  if (request.job == "train" || request.job == "rehearse") {
+    return run_job(request, output);
+  }
+  refuse("--job", request.job, "it is exchange, train or rehearse");
+}
+
+}  // namespace
+
+Command add_bench_sim_command(CLI::App& bench) {
+  auto request = std::make_shared<Request>();
+  CLI::App* command =
+      bench.add_subcommand("sim", "The simulator beside SimGrid, and how large a job it takes");
+  OptionGroup group(*command, "What is measured");
+  group.option("--job", request->job, "exchange|train|rehearse",
+               "Messages a second of a ring exchange; or the wall time and memory of a whole job, "
+               "with real gradients or with timing only");
+  group
+      .option("--nodes", request->nodes, "LIST",
+              "Node counts, with commas between; 64,1024,4096, of jobs 10000 and 100000")
+      .delimiter(',')
+      ->allow_extra_args(false);
+  group.option("--seconds", request->seconds, "S", "How long each engine plays an exchange");
+  group.count("--dimension", request->dimension, "N", "Of jobs: elements of the model", 1U << 30U);
+  group.count("--rounds", request->rounds, "N", "Of jobs: 100, with timing only 50");
+  group.count("--threads", request->threads, "N", "Of jobs: threads that take gradients", 1024);
+  add_common_options(*command, request->common);
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::cli
