@@ -105,7 +105,7 @@ struct EdgeReport {
 struct LinkReport {
   LinkId link = 0;
   double bytes = 0;        ///< of delivered messages
-  double utilisation = 0;  ///< of what it could have carried until the end as first declared
+  double utilisation = 0;  ///< of what it could have carried until the end, changes included
 };
 
 struct SimulationReport {

@@ -47,9 +47,6 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
       nodes_[i].gradient.resize(nodes_[i].algorithm->parameters().size());
     }
   }
-  for (const LinkSpec& link : platform.links()) {
-    link_capacity_.push_back(link.bytes_per_s * options_.network.bandwidth_factor);
-  }
   at_round_ = {nodes_.size()};
   connect();
   if (gradient_) {
@@ -374,12 +371,12 @@ SimulationReport Simulator::Engine::make_report() {
   }
   report.edges = courier_.edges();
   report.largest_lead = largest_lead_;
-  for (std::size_t i = 0; i < link_capacity_.size(); ++i) {
+  for (std::size_t i = 0; i < network_.carried().size(); ++i) {
+    const auto link = static_cast<LinkId>(i);
     const double bytes = network_.carried()[i];
-    const double most = link_capacity_[i] * to_seconds(report.end);
-    report.links.push_back({.link = static_cast<LinkId>(i),
-                            .bytes = bytes,
-                            .utilisation = most > 0 ? bytes / most : 0});
+    const double most = network_.offered(link);
+    report.links.push_back(
+        {.link = link, .bytes = bytes, .utilisation = most > 0 ? bytes / most : 0});
   }
   return report;
 }

@@ -154,7 +154,6 @@ class Simulator::Engine {
   std::uint64_t messages_ = 0;
   std::uint64_t events_ = 0;
   TraceHash trace_;
-  std::vector<double> link_capacity_;
   // Last: it may use all of the above until it has stopped.
   std::unique_ptr<GradientPool> pool_;
 };

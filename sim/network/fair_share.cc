@@ -14,6 +14,8 @@ constexpr double kTolerance = 1e-10;
 /// A rate that changes by less, relatively, is not reported as changed, and a level that a link
 /// could raise by less is not raised.
 constexpr double kNegligible = 1e-13;
+/// What subtracting has made smaller than this fraction is summed anew: it has lost 3 digits.
+constexpr double kCancelled = 1e-3;
 /// A region that had to grow so often becomes the whole connected component.
 constexpr int kGrowths = 8;
 
@@ -175,29 +177,36 @@ void FairShare::join(FlowId id) {
   }
 }
 
+void FairShare::sum(Link& link) {
+  link.free = link.capacity;
+  link.demand = 0;
+  link.open = 0;
+  for (const std::uint32_t at : link.running) {
+    const Place& place = places_[at];
+    const Flow& flow = flows_[place.flow];
+    if (flow.mark == mark_ && !flow.fixed) {
+      link.demand += place.usage * flow.weight;
+      ++link.open;
+    } else {
+      link.free -= place.usage * flow.rate;
+    }
+  }
+  link.exact_free = link.free = std::max(link.free, 0.0);
+  link.exact_demand = link.demand;
+}
+
 void FairShare::fill() {
   heap_.clear();
+  for (const FlowId id : region_) {
+    flows_[id].fixed = false;
+  }
   for (const LinkId id : touched_) {
     Link& link = links_[id];
-    link.free = link.capacity;
-    link.demand = 0;
-    link.open = 0;
-    for (const std::uint32_t at : link.running) {
-      const Place& place = places_[at];
-      const Flow& flow = flows_[place.flow];
-      if (flow.mark == mark_) {
-        link.demand += place.usage * flow.weight;
-        ++link.open;
-      } else {
-        link.free -= place.usage * flow.rate;
-      }
-    }
-    link.free = std::max(link.free, 0.0);
+    sum(link);
     heap_.emplace_back(link.free / link.demand, id);
   }
   for (const FlowId id : region_) {
-    Flow& flow = flows_[id];
-    flow.fixed = false;
+    const Flow& flow = flows_[id];
     if (flow.bound < kUnlimited) {
       heap_.emplace_back(flow.bound / flow.weight, static_cast<std::uint32_t>(links_.size()) + id);
     }
@@ -217,6 +226,9 @@ void FairShare::fill() {
     Link& link = links_[id];
     if (link.open == 0) {
       continue;
+    }
+    if (link.demand < kCancelled * link.exact_demand || link.free < kCancelled * link.exact_free) {
+      sum(link);
     }
     // As flows are fixed elsewhere, what a link can give the others rises.
     const double current = std::max(link.free, 0.0) / link.demand;

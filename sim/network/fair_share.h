@@ -8,8 +8,8 @@
 // others held fast; those whose certificate breaks by it join, until all hold. Flows that share
 // nothing cost O(links that they cross).
 //
-// Rates are right to about 1e-9 where weights differ by no more than 1e6. One thread at a time.
-// Owns everything; deterministic.
+// Certificates hold to 1e-9 for weights that span 1e12. One thread at a time. Owns everything;
+// deterministic.
 #pragma once
 
 #include <cstddef>
@@ -85,8 +85,10 @@ class FairShare {
   };
   struct Link {
     double capacity = 0;
-    double free = 0;         ///< capacity left for the region's flows that are not fixed yet
-    double demand = 0;       ///< Σ usage × weight of these
+    double free = 0;        ///< capacity left for the region's flows that are not fixed yet
+    double demand = 0;      ///< Σ usage × weight of these
+    double exact_free = 0;  ///< both when they were last summed, not reduced
+    double exact_demand = 0;
     std::uint32_t open = 0;  ///< how many these are
     std::uint32_t mark = 0;
     bool dirty = false;
@@ -108,6 +110,8 @@ class FairShare {
   void join(FlowId flow);
   /// Progressive filling of the region, all other rates held.
   void fill();
+  /// Sums what the link has free, and the demand of the region's flows that are not fixed yet.
+  void sum(Link& link);
   void fix(FlowId flow, double level, LinkId bottleneck);
   void push(double level, std::uint32_t id);
   /// Takes in the flows whose certificates do not hold; false when all do.

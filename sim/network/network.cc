@@ -14,8 +14,6 @@ namespace {
 
 /// Stands in for unlimited bandwidth on links that are limited at other times.
 constexpr double kFastest = 1e18;
-/// Linux forgets a connection's window after an idle retransmission timeout, at least this long.
-constexpr SimTime kIdle = 200'000'000;
 /// Spans from here on, in ns, are kNever.
 constexpr double kEndOfTime = 9.2e18;
 
@@ -49,16 +47,6 @@ void validate(const NetworkModel& model) {
 }
 
 }  // namespace
-
-double slow_start_s(double bytes, double bytes_per_s, double round_trip_s, double window) {
-  double delay = 0;
-  while (window < bytes && window < bytes_per_s * round_trip_s) {
-    delay += round_trip_s - window / bytes_per_s;
-    bytes -= window;
-    window *= 2;
-  }
-  return delay;
-}
 
 Network::Network(const Platform& platform, const NetworkModel& model, std::uint64_t seed,
                  EventQueue& queue)
@@ -101,11 +89,27 @@ ConnectionId Network::connect(Rank from, Rank to) {
   const auto crossed = crossings(connection);
   const bool bound_may_change = std::any_of(connection.back.begin(), connection.back.end(),
                                             [this](LinkId link) { return links_[link].changes; });
-  connection.limited = !crossed.empty() || bound_may_change;
+  connection.limited = !crossed.empty() || bound_may_change || slow_start();
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
+  if (slow_start()) {
+    windows_.emplace_back(model_.initial_window_bytes);
+  }
+  index_by_link(id);
   update_route(id);
   return id;
+}
+
+void Network::index_by_link(ConnectionId id) {
+  const Connection& connection = connections_[id];
+  for (const auto* links : {&connection.links, &connection.back}) {
+    for (const LinkId link : *links) {
+      auto& users = links_[link].used_by;
+      if (links_[link].changes && (users.empty() || users.back() != id)) {
+        users.push_back(id);
+      }
+    }
+  }
 }
 
 std::vector<Crossing> Network::crossings(const Connection& connection) const {
@@ -139,11 +143,23 @@ SimTime Network::way(const std::vector<LinkId>& links) const {
   return latency;
 }
 
+SimTime Network::round_trip(const Connection& connection) const {
+  return later(way(connection.links),
+               way(connection.back.empty() ? connection.links : connection.back));
+}
+
+SimTime Network::latency_back(ConnectionId id) const {
+  const Connection& connection = connections_[id];
+  const double latency =
+      model_.latency_factor *
+      static_cast<double>(way(connection.back.empty() ? connection.links : connection.back));
+  return from_seconds(latency * 1e-9);
+}
+
 void Network::update_route(ConnectionId id) {
   Connection& connection = connections_[id];
   const SimTime there = way(connection.links);
-  const double round_trip_s =
-      to_seconds(later(there, connection.back.empty() ? there : way(connection.back)));
+  const double round_trip_s = to_seconds(round_trip(connection));
   const double latency = model_.latency_factor * static_cast<double>(there);
   connection.latency = latency < kEndOfTime ? static_cast<SimTime>(std::llround(latency)) : kNever;
   double penalty = to_seconds(there);
@@ -167,58 +183,57 @@ void Network::update_route(ConnectionId id) {
 
 void Network::send(ConnectionId id, std::uint64_t bytes) {
   Connection& connection = connections_[id];
-  SimTime start = later(queue_.now(), connection.latency);
-  if (connection.jittery && start != kNever) {
-    start = later(start, jitter(connection));
-  }
-  ++connection.sent;
+  const SimTime begins =
+      model_.latency_first ? later(queue_.now(), latency_of_next(connection)) : queue_.now();
   if (connection.busy) {
-    connection.waiting.push_back({bytes, start});
+    connection.waiting.push({bytes, begins});
     return;
   }
-  start = later(start, start_delay(connection, bytes));
   connection.busy = true;
   connection.bytes = bytes;
-  if (start == queue_.now()) {
+  if (begins == queue_.now()) {
     begin(id);
   } else {
     queue_.push(
-        {.time = start, .subject = id, .version = ++connection.version, .kind = message_begins});
+        {.time = begins, .subject = id, .version = ++connection.version, .kind = message_begins});
   }
 }
 
-SimTime Network::start_delay(const Connection& connection, std::uint64_t bytes) const {
-  if (model_.initial_window_bytes == kUnlimited ||
-      (connection.used && queue_.now() - connection.last_used < kIdle)) {
-    return 0;
+SimTime Network::latency_of_next(Connection& connection) const {
+  if (!connection.jittery || connection.latency == kNever) {
+    return connection.latency;
   }
-  double rate = kFastest;
-  for (const LinkId link : connection.links) {
-    rate = std::min(rate, model_.bandwidth_factor * links_[link].bytes_per_s);
-  }
-  const double round_trip_s = to_seconds(later(
-      way(connection.links), way(connection.back.empty() ? connection.links : connection.back)));
-  return rate > 0 ? from_seconds(slow_start_s(static_cast<double>(bytes), rate, round_trip_s,
-                                              model_.initial_window_bytes))
-                  : 0;
-}
-
-SimTime Network::jitter(const Connection& connection) const {
   RandomStream random({.seed = seed_,
                        .rank = connection.from,
-                       .round = connection.sent,
+                       .round = ++connection.drawn,
                        .purpose = Purpose::jitter,
                        .bucket = static_cast<std::uint32_t>(connection.to)});
   double sum = 0;
   for (const LinkId link : connection.links) {
     sum += static_cast<double>(links_[link].jitter) * (2 * random.uniform() - 1);
   }
-  return std::max(static_cast<SimTime>(std::llround(sum)), -connection.latency);
+  return later(connection.latency,
+               std::max(static_cast<SimTime>(std::llround(sum)), -connection.latency));
 }
 
 void Network::begin(ConnectionId id) {
   Connection& connection = connections_[id];
   connection.remaining = static_cast<double>(connection.bytes);
+  if (!slow_start()) {
+    flow(id);
+    return;
+  }
+  SlowStart& window = windows_[id];
+  window.resume(queue_.now(), round_trip(connection));
+  if (window.allowance() > 0) {
+    flow(id);
+  } else {
+    pause(id);
+  }
+}
+
+void Network::flow(ConnectionId id) {
+  Connection& connection = connections_[id];
   connection.since = queue_.now();
   connection.flowing = true;
   if (connection.limited) {
@@ -226,63 +241,134 @@ void Network::begin(ConnectionId id) {
     share_.start(id);
   } else {
     connection.rate = kUnlimited;
-    schedule_end(id);
+    schedule(id);
   }
 }
 
-void Network::schedule_end(ConnectionId id) {
+void Network::pause(ConnectionId id) {
+  Connection& connection = connections_[id];
+  if (connection.flowing) {
+    connection.flowing = false;
+    share_.stop(id);
+  }
+  queue_.push({.time = windows_[id].round_end(),
+               .subject = id,
+               .version = ++connection.version,
+               .kind = window_turns});
+}
+
+void Network::advance(ConnectionId id) {
+  Connection& connection = connections_[id];
+  const SimTime now = queue_.now();
+  if (connection.rate == kUnlimited) {
+    connection.remaining = 0;
+  } else if (connection.rate > 0 && now > connection.since) {
+    double passed = connection.rate * to_seconds(now - connection.since);
+    if (slow_start()) {
+      passed = std::min(passed, windows_[id].allowance());
+      windows_[id].sent(std::min(passed, connection.remaining), now);
+    }
+    connection.remaining -= passed;
+  }
+  connection.since = now;
+}
+
+void Network::schedule(ConnectionId id) {
   Connection& connection = connections_[id];
   ++connection.version;
   if (connection.rate <= 0) {
     return;  // until a link on its way gives it something
   }
-  const double left = std::ceil(connection.remaining / connection.rate * 1e9);
-  queue_.push({.time = left < kEndOfTime ? later(queue_.now(), static_cast<SimTime>(left)) : kNever,
-               .subject = id,
-               .version = connection.version,
-               .kind = message_ends});
+  const auto after = [&](double bytes) {
+    const double left = std::ceil(std::max(bytes, 0.0) / connection.rate * 1e9);
+    return left < kEndOfTime ? later(queue_.now(), static_cast<SimTime>(left)) : kNever;
+  };
+  Event event{.time = after(connection.remaining),
+              .subject = id,
+              .version = connection.version,
+              .kind = message_ends};
+  if (slow_start() && !windows_[id].open()) {
+    const SlowStart& window = windows_[id];
+    const SimTime turns = std::min(after(window.allowance()), window.round_end());
+    if (turns < event.time) {
+      event.time = std::max(turns, queue_.now());
+      event.kind = window_turns;
+    }
+  }
+  queue_.push(event);
+}
+
+void Network::turn_window(ConnectionId id) {
+  Connection& connection = connections_[id];
+  SlowStart& window = windows_[id];
+  if (connection.flowing) {
+    advance(id);
+  }
+  if (queue_.now() < window.round_end()) {
+    pause(id);
+    return;
+  }
+  window.next_round(queue_.now(), round_trip(connection),
+                    connection.flowing ? connection.rate : kUnlimited);
+  if (connection.flowing) {
+    schedule(id);
+  } else {
+    flow(id);
+  }
 }
 
 std::optional<Arrival> Network::end(ConnectionId id) {
   Connection& connection = connections_[id];
-  const Arrival arrival{id, connection.bytes};
-  for (const LinkId link : connection.links) {
-    carried_[link] += static_cast<double>(connection.bytes);
+  advance(id);
+  const std::uint64_t bytes = connection.bytes;
+  // What of the last nanosecond was not needed is the next message's.
+  go_on(id, std::max(0.0, -connection.remaining));
+  if (model_.latency_first) {
+    return arrive(id, bytes);
   }
-  connection.used = true;
-  connection.last_used = queue_.now();
-  const bool more = connection.next < connection.waiting.size();
-  const bool at_once = more && connection.waiting[connection.next].begin <= queue_.now();
+  const SimTime lands =
+      std::max(later(queue_.now(), latency_of_next(connection)), connection.last_landing);
+  if (lands == queue_.now() && connection.landing.empty()) {
+    return arrive(id, bytes);
+  }
+  connection.last_landing = lands;
+  connection.landing.push(bytes);
+  queue_.push({.time = lands, .subject = id, .version = connection.epoch, .kind = message_arrives});
+  return {};
+}
+
+void Network::go_on(ConnectionId id, double ahead) {
+  Connection& connection = connections_[id];
+  connection.busy = !connection.waiting.empty();
+  const bool at_once = connection.busy && connection.waiting.front().begin <= queue_.now();
   if (!at_once) {
     connection.flowing = false;
     if (connection.limited) {
       share_.stop(id);
     }
   }
-  if (!more) {
-    connection.busy = false;
-    return arrival;
+  if (!connection.busy) {
+    return;
   }
-  const Waiting next = connection.waiting[connection.next++];
-  if (connection.next > connection.waiting.size() / 2) {
-    connection.waiting.erase(
-        connection.waiting.begin(),
-        connection.waiting.begin() + static_cast<std::ptrdiff_t>(connection.next));
-    connection.next = 0;
-  }
+  const Waiting next = connection.waiting.pop();
   connection.bytes = next.bytes;
   if (at_once) {
     // The stream goes on: no share changes.
-    connection.remaining = static_cast<double>(next.bytes);
-    connection.since = queue_.now();
-    schedule_end(id);
+    connection.remaining = static_cast<double>(next.bytes) - ahead;
+    schedule(id);
   } else {
     queue_.push({.time = next.begin,
                  .subject = id,
                  .version = ++connection.version,
                  .kind = message_begins});
   }
-  return arrival;
+}
+
+Arrival Network::arrive(ConnectionId id, std::uint64_t bytes) {
+  for (const LinkId link : connections_[id].links) {
+    carried_[link] += static_cast<double>(bytes);
+  }
+  return {id, bytes};
 }
 
 void Network::abort(ConnectionId id) {
@@ -291,38 +377,49 @@ void Network::abort(ConnectionId id) {
     share_.stop(id);
   }
   ++connection.version;
-  connection.busy = connection.flowing = connection.used = false;
+  ++connection.epoch;
+  connection.busy = connection.flowing = false;
   connection.waiting.clear();
-  connection.next = 0;
+  connection.landing.clear();
+  connection.last_landing = 0;
+  if (slow_start()) {
+    windows_[id] = SlowStart(model_.initial_window_bytes);
+  }
 }
 
 std::optional<Arrival> Network::handle(const Event& event) {
+  const ConnectionId id = event.subject;
   if (event.kind == link_changes) {
     change(event.subject);
     return {};
   }
-  if (connections_[event.subject].version != event.version) {
+  if (event.kind == message_arrives) {
+    return event.version == connections_[id].epoch
+               ? std::optional(arrive(id, connections_[id].landing.pop()))
+               : std::nullopt;
+  }
+  if (connections_[id].version != event.version) {
     return {};
+  }
+  if (event.kind == message_ends) {
+    return end(id);
   }
   if (event.kind == message_begins) {
-    begin(event.subject);
-    return {};
+    begin(id);
+  } else {
+    turn_window(id);
   }
-  return end(event.subject);
+  return {};
 }
 
 void Network::settle() {
   if (!share_.dirty()) {
     return;
   }
-  const SimTime now = queue_.now();
   for (const FlowId id : share_.settle()) {
-    Connection& connection = connections_[id];
-    const double passed = to_seconds(now - connection.since);
-    connection.remaining = std::max(0.0, connection.remaining - connection.rate * passed);
-    connection.since = now;
-    connection.rate = share_.rate(id);
-    schedule_end(id);
+    advance(id);
+    connections_[id].rate = share_.rate(id);
+    schedule(id);
   }
 }
 
@@ -345,9 +442,18 @@ bool Network::passable(ConnectionId id) const {
                       [this](LinkId link) { return links_[link].bytes_per_s == 0; });
 }
 
+double Network::offered(LinkId id) const {
+  const LinkState& link = links_[id];
+  const SimTime span = queue_.now() - link.since;
+  return link.offered +
+         (span > 0 ? model_.bandwidth_factor * link.bytes_per_s * to_seconds(span) : 0);
+}
+
 void Network::change(std::uint32_t number) {
   const LinkChange& change = changes_[number];
   LinkState& link = links_[change.link];
+  link.offered = offered(change.link);
+  link.since = queue_.now();
   link.bytes_per_s = change.bytes_per_s;
   share_.set_capacity(change.link,
                       model_.bandwidth_factor * std::min(change.bytes_per_s, kFastest));
@@ -355,13 +461,8 @@ void Network::change(std::uint32_t number) {
     return;
   }
   link.latency = change.latency;
-  const auto crosses = [&](const std::vector<LinkId>& links) {
-    return std::find(links.begin(), links.end(), change.link) != links.end();
-  };
-  for (ConnectionId id = 0; id < connections_.size(); ++id) {
-    if (crosses(connections_[id].links) || crosses(connections_[id].back)) {
-      update_route(id);
-    }
+  for (const ConnectionId id : link.used_by) {
+    update_route(id);
   }
 }
 

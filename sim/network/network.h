@@ -1,10 +1,11 @@
-// Messages over a platform in virtual time: latency, then a fluid flow at its max–min fair rate.
+// Messages over a platform in virtual time: a fluid flow at its max–min fair rate, and latency.
 //
-// A message of b bytes is delivered after its route's latency and then the time that b bytes take
-// at the rate that FairShare gives it, which changes as others come and go (the fluid model of
-// Velho et al., "On the validity of flow-level TCP network models", ACM TOMACS 23(4), 2013). The
-// messages of one connection are delivered in order and do not compete with each other, as over one
-// TCP stream.
+// A message of b bytes takes its route's latency and the time that b bytes take at the rate that
+// FairShare gives it, which changes as others come and go (the fluid model of Velho et al., "On the
+// validity of flow-level TCP network models", ACM TOMACS 23(4), 2013). All links of the route are
+// busy at once: from when the first byte leaves until the last has left, or one latency later
+// (NetworkModel::latency_first). The messages of one connection are delivered in order and do not
+// compete with each other, as over one TCP stream; connections exist from the start.
 //
 // The owner of the event queue takes events, hands this class those of its kinds, and calls
 // settle() before the clock moves on (step() does all that). One thread at a time. Views the
@@ -18,7 +19,9 @@
 
 #include <sotto/sim/network/event_queue.h>
 #include <sotto/sim/network/fair_share.h>
+#include <sotto/sim/network/fifo.h>
 #include <sotto/sim/network/platform.h>
+#include <sotto/sim/network/slow_start.h>
 
 namespace sotto {
 
@@ -26,6 +29,9 @@ namespace sotto {
 struct NetworkModel {
   double latency_factor = 1;
   double bandwidth_factor = 1;
+  /// A message takes its latency before its flow, as in SimGrid; otherwise after it, so that a
+  /// sender's way out is busy exactly while it sends.
+  bool latency_first = false;
   /// Flows share in inverse proportion to latency + Σ weight_s / bandwidth over their links, as TCP
   /// does by round-trip time; otherwise equally.
   bool weigh_by_latency = false;
@@ -34,27 +40,27 @@ struct NetworkModel {
   double crosstraffic = 0;
   /// No more than this is under way at a time: a rate of at most window / round trip.
   double window_bytes = kUnlimited;
-  /// A connection that was idle begins with this window and doubles it each round trip (slow
-  /// start); infinite: at full rate at once. Linux: 10 segments.
+  /// Slow start from this window on (slow_start.h); infinite: at full rate at once. Linux: 10
+  /// segments.
   double initial_window_bytes = kUnlimited;
   /// MSS of Mathis et al. 1997: with loss p, a rate of at most MSS / RTT × √(3/2p).
   double segment_bytes = 1448;
 
   /// Raw CM02 of SimGrid: latency and bandwidth as declared, shares by round-trip time.
-  static NetworkModel cm02() { return {.weigh_by_latency = true}; }
+  static NetworkModel cm02() { return {.latency_first = true, .weigh_by_latency = true}; }
   /// SimGrid's default, LV08: CM02 with factors fitted to packet-level simulation.
   static NetworkModel lv08() {
     return {.latency_factor = 13.01,
             .bandwidth_factor = 0.97,
+            .latency_first = true,
             .weigh_by_latency = true,
             .weight_s = 20537,
             .crosstraffic = 0.05,
             .window_bytes = 4194304};
   }
+  /// TCP as Linux has it by default, as far as a fluid model can.
+  static NetworkModel linux_tcp() { return {.initial_window_bytes = 10 * 1448}; }
 };
-
-/// Seconds that slow start adds to sending `bytes` at `bytes_per_s`, from a window of `window` on.
-double slow_start_s(double bytes, double bytes_per_s, double round_trip_s, double window);
 
 using ConnectionId = std::uint32_t;
 
@@ -67,7 +73,14 @@ struct Arrival {
 class Network {
  public:
   /// The kinds of events that are this class's. Others are free from kKinds on.
-  enum Kind : std::uint32_t { message_begins, message_ends, link_changes, kKinds };
+  enum Kind : std::uint32_t {
+    message_begins,   ///< its flow does, when latency comes first
+    message_ends,     ///< its flow does
+    message_arrives,  ///< when latency comes last
+    window_turns,     ///< a round trip of slow start is over, or its window is used up
+    link_changes,
+    kKinds,
+  };
 
   /// Throws Error for a model that is out of range. `seed` is that of the jitter.
   Network(const Platform& platform, const NetworkModel& model, std::uint64_t seed,
@@ -90,24 +103,28 @@ class Network {
 
   /// Latency of the route as it is now, without jitter.
   SimTime latency(ConnectionId connection) const { return connections_[connection].latency; }
+  /// The same of the way back; that of the way there when there is none.
+  SimTime latency_back(ConnectionId connection) const;
   /// No link of the route is down.
   bool passable(ConnectionId connection) const;
   /// Messages sent and neither delivered nor aborted.
   std::size_t under_way(ConnectionId connection) const {
     const Connection& c = connections_[connection];
-    return c.waiting.size() - c.next + (c.busy ? 1 : 0);
+    return c.waiting.size() + c.landing.size() + (c.busy ? 1 : 0);
   }
   /// Bytes of delivered messages that crossed each link.
   std::span<const double> carried() const { return carried_; }
+  /// Bytes that a link could have carried until now.
+  double offered(LinkId link) const;
   const FairShare& shares() const { return share_; }
 
  private:
   struct Waiting {
     std::uint64_t bytes = 0;
-    SimTime begin = 0;  ///< its latency is over
+    SimTime begin = 0;  ///< its flow may, from then on
   };
   struct Connection {
-    // The message under way.
+    // The message that flows or is about to.
     std::uint64_t bytes = 0;
     double remaining = 0;
     double rate = 0;
@@ -119,12 +136,12 @@ class Network {
     /// share a number.
     bool limited = false;
     bool jittery = false;
+    std::uint32_t drawn = 0;  ///< of jitter
+    std::uint32_t epoch = 0;  ///< what landed before an abort is ignored
     SimTime latency = 0;
-    bool used = false;  ///< something was delivered since it was opened or aborted
-    SimTime last_used = 0;
-    std::uint32_t sent = 0;
-    std::vector<Waiting> waiting;
-    std::size_t next = 0;  ///< of waiting
+    SimTime last_landing = 0;
+    Fifo<Waiting> waiting;
+    Fifo<std::uint64_t> landing;  ///< bytes of messages whose flow has ended
     Rank from = 0;
     Rank to = 0;
     std::vector<LinkId> links;
@@ -136,17 +153,29 @@ class Network {
     SimTime jitter = 0;
     double loss = 0;
     bool changes = false;
-    bool unlimited = false;  ///< and never changes
+    bool unlimited = false;                  ///< and never changes
+    double offered = 0;                      ///< bytes, until `since`
+    SimTime since = 0;                       ///< when it changed last
+    std::vector<ConnectionId> used_by = {};  ///< where it changes: either way
   };
 
   std::vector<Crossing> crossings(const Connection& connection) const;
+  void index_by_link(ConnectionId id);
   void update_route(ConnectionId id);
   SimTime way(const std::vector<LinkId>& links) const;
-  SimTime start_delay(const Connection& connection, std::uint64_t bytes) const;
-  SimTime jitter(const Connection& connection) const;
+  SimTime round_trip(const Connection& connection) const;
+  SimTime latency_of_next(Connection& connection) const;
+  bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
   void begin(ConnectionId id);
+  void flow(ConnectionId id);
+  void pause(ConnectionId id);
+  /// Books what has left the sender since the last call.
+  void advance(ConnectionId id);
+  void schedule(ConnectionId id);
+  void turn_window(ConnectionId id);
   std::optional<Arrival> end(ConnectionId id);
-  void schedule_end(ConnectionId id);
+  void go_on(ConnectionId id, double ahead);
+  Arrival arrive(ConnectionId id, std::uint64_t bytes);
   void change(std::uint32_t number);
 
   const Platform& platform_;
@@ -156,6 +185,7 @@ class Network {
   std::vector<LinkState> links_;
   FairShare share_;
   std::vector<Connection> connections_;
+  std::vector<SlowStart> windows_;  ///< by connection; none without slow start
   std::vector<LinkChange> changes_;
   std::vector<double> carried_;
 };

@@ -1,8 +1,7 @@
 #include <sotto/sim/network/platform.h>
 
 #include <algorithm>
-#include <cmath>
-#include <tuple>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -36,6 +35,8 @@ void require_spec(const LinkSpec& spec) {
            "it must lie in 0 … 1, without 1");
   }
 }
+
+bool is_earlier(const LinkChange& a, const LinkChange& b) { return a.at < b.at; }
 
 }  // namespace
 
@@ -95,7 +96,8 @@ void Platform::add_change(const LinkChange& change) {
            "the time must be 0 or more, and the latency no less than the jitter and no more than "
            "11 days");
   }
-  changes_.push_back(change);
+  auto& changes = changes_[change.link];
+  changes.insert(std::upper_bound(changes.begin(), changes.end(), change, is_earlier), change);
 }
 
 void Platform::cut(std::span<const LinkId> links, SimTime from, SimTime until) {
@@ -103,40 +105,41 @@ void Platform::cut(std::span<const LinkId> links, SimTime from, SimTime until) {
   if (from < 0 || until <= from) {
     refuse("cut", fmt::format("from {} ns until {} ns", from, until), "it must end after it began");
   }
-  const auto before = changes();
   for (const LinkId link : links) {
+    auto& changes = changes_[link];
     LinkChange state{.at = from,
                      .link = link,
                      .bytes_per_s = links_[link].bytes_per_s,
                      .latency = links_[link].latency};
-    const auto is_within = [&](const LinkChange& change) {
-      return change.link == link && change.at >= from && change.at < until;
-    };
     LinkChange healed = state;
-    for (const LinkChange& change : before) {
-      if (change.link == link && change.at < until) {
-        healed = change;
-      }
-      if (change.link == link && change.at <= from) {
-        state = change;
-      }
+    const auto begin = std::lower_bound(changes.begin(), changes.end(), state, is_earlier);
+    const auto known = std::upper_bound(begin, changes.end(), state, is_earlier);
+    if (known != changes.begin()) {
+      state = *std::prev(known);
     }
-    std::erase_if(changes_, is_within);
+    const auto end =
+        std::lower_bound(begin, changes.end(), LinkChange{.at = until, .link = link}, is_earlier);
+    if (end != changes.begin()) {
+      healed = *std::prev(end);
+    }
     state.at = from;
     state.bytes_per_s = 0;
-    changes_.push_back(state);
+    std::vector<LinkChange> cut = {state};
     if (until != kNever) {
+      // A change that comes at the very moment of healing stands behind it, and is to hold.
       healed.at = until;
-      // A change that comes at the very moment of healing was added before, and is to hold.
-      changes_.insert(changes_.begin(), healed);
+      cut.push_back(healed);
     }
+    changes.insert(changes.erase(begin, end), cut.begin(), cut.end());
   }
 }
 
 std::vector<LinkChange> Platform::changes() const {
-  auto sorted = changes_;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const LinkChange& a, const LinkChange& b) { return a.at < b.at; });
+  std::vector<LinkChange> sorted;
+  for (const auto& [link, changes] : changes_) {
+    sorted.insert(sorted.end(), changes.begin(), changes.end());
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), is_earlier);
   return sorted;
 }
 
@@ -160,9 +163,8 @@ Route Platform::route(Rank from, Rank to) const {
       return;
     }
     const LinkSpec& link = links_[id];
-    const bool changes = std::any_of(changes_.begin(), changes_.end(),
-                                     [id](const LinkChange& change) { return change.link == id; });
-    if (changes || link.bytes_per_s < kUnlimited || link.latency > 0 || link.loss > 0) {
+    if (changes_.contains(id) || link.bytes_per_s < kUnlimited || link.latency > 0 ||
+        link.loss > 0) {
       route.links.push_back(id);
     }
   };

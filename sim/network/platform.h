@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,7 +75,7 @@ class Platform {
 
   int hosts() const { return hosts_; }
   std::span<const LinkSpec> links() const { return links_; }
-  /// Sorted by time.
+  /// Sorted by time; those of one time by link, and then as they hold.
   std::vector<LinkChange> changes() const;
   bool connected(Rank from, Rank to) const;
   /// Egress, route and ingress, without links that are unlimited in bandwidth and add neither
@@ -100,7 +101,8 @@ class Platform {
   std::vector<std::vector<Destination>> routes_;  ///< by sender; sorted by host
   bool has_default_ = false;
   std::vector<LinkId> default_;
-  std::vector<LinkChange> changes_;
+  /// By link: sorted by time, those of one time as they hold.
+  std::map<LinkId, std::vector<LinkChange>> changes_;
 };
 
 /// `hosts` hosts at a switch, each with this bandwidth out and in, and `latency` from host to host.

@@ -90,3 +90,39 @@ TEST_CASE("at every event rates are max-min fair, and no link is above its capac
     CHECK(worst < 1e-8);
   }
 }
+
+TEST_CASE("weights and usages that span twelve decades are shared fairly too") {
+  double worst = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    RandomStream random({.seed = seed, .purpose = Purpose::test});
+    const auto links = 2 + random.below(10);
+    std::vector<double> capacities(links);
+    for (double& c : capacities) {
+      c = 1e3 * std::pow(1e6, random.uniform());
+    }
+    FairShare share(capacities);
+    std::vector<FlowId> flows;
+    for (std::uint64_t f = 0; f < 4 * links; ++f) {
+      const auto first = static_cast<LinkId>(random.below(links));
+      const auto second = static_cast<LinkId>((first + 1 + random.below(links - 1)) % links);
+      const double weight = std::pow(1e12, random.uniform());
+      const double bound =
+          random.below(5) == 0 ? 1e9 * std::pow(1e-12, random.uniform()) : kUnlimited;
+      flows.push_back(
+          share.add_flow(std::vector<Crossing>{{first, 1}, {second, 1}}, weight, bound));
+    }
+    for (int event = 0; event < 200; ++event) {
+      const FlowId flow = flows[random.below(flows.size())];
+      if (share.running(flow)) {
+        share.stop(flow);
+      } else {
+        share.start(flow);
+      }
+      share.settle();
+      worst = std::max(worst, share.unfairness());
+    }
+  }
+  MESSAGE("worst breach: ", worst);
+  CHECK(worst < 1e-9);
+}

@@ -1,0 +1,40 @@
+// A queue that costs nothing while it is empty, and little while it is never empty: a vector of
+// which the front has been taken. One thread at a time. Owns its elements.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace sotto {
+
+template <typename T>
+class Fifo {
+ public:
+  bool empty() const { return taken_ == items_.size(); }
+  std::size_t size() const { return items_.size() - taken_; }
+  /// Elements that there is memory for: at most about four times the largest size so far.
+  std::size_t capacity() const { return items_.capacity(); }
+
+  void push(T item) { items_.push_back(std::move(item)); }
+  /// Requires !empty().
+  const T& front() const { return items_[taken_]; }
+  T pop() {
+    T item = std::move(items_[taken_++]);
+    if (2 * taken_ >= items_.size()) {
+      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(taken_));
+      taken_ = 0;
+    }
+    return item;
+  }
+  void clear() {
+    items_.clear();
+    taken_ = 0;
+  }
+
+ private:
+  std::vector<T> items_;
+  std::size_t taken_ = 0;  ///< from the front
+};
+
+}  // namespace sotto
