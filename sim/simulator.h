@@ -41,6 +41,22 @@ struct CodecCost {
   double seconds_per_exchange = 0;  ///< paid once when it is posted
 };
 
+/// What the transport under the algorithms adds to the network. Connections exist from the start.
+struct TransportModel {
+  /// A frame no larger than this is handed over at once, unless two of its kind are under way to
+  /// that peer; a larger one when it is delivered. Linux lets a socket's buffer grow to 4 MiB
+  /// (tcp_wmem).
+  std::uint64_t send_buffer_bytes = std::uint64_t{4} << 20U;
+  /// A frame leaves its sender once that has heard, a latency after it, that its receive is posted.
+  bool on_demand = false;
+
+  /// Gloo 0.5 over TCP: whoever posts a receive notifies the sender, and a send that is not awaited
+  /// yet stays where it is (Pair::sendNotifyRecvReady).
+  static TransportModel gloo() { return {.on_demand = true}; }
+  /// ZeroMQ as comm/zmq uses it: its socket holds four chunks of 256 KiB besides the kernel.
+  static TransportModel zmq() { return {.send_buffer_bytes = std::uint64_t{5} << 20U}; }
+};
+
 /// Something that happens to a node. Partitions are cuts of links (platform.h).
 struct NodeEvent {
   enum class Kind {
@@ -66,6 +82,7 @@ struct NodeSpec {
 struct SimulatorOptions {
   Round rounds = 0;
   NetworkModel network = {};
+  TransportModel transport = {};
   /// One for each node, or one for all.
   std::vector<NodeSpec> nodes = std::vector<NodeSpec>(1);
   std::vector<NodeEvent> events = {};
@@ -74,9 +91,6 @@ struct SimulatorOptions {
   /// A node that waits, and hears nothing for so long, ends with Fault::deadline; kNever: none
   /// does.
   SimTime timeout = 60'000'000'000;
-  /// A frame no larger than this is handed over at once, unless two of its kind are under way to
-  /// that peer; a larger one when it is delivered. The socket's buffer.
-  std::uint64_t send_buffer_bytes = 1U << 18U;
   std::uint64_t seed = 0;  ///< of compute times and jitter
   int threads = 1;         ///< that take gradients; results do not depend on it
 };

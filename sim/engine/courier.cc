@@ -80,6 +80,7 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
     Line& line = lines_[*at];
     Parcel parcel{.tag = exchange.tag,
                   .bytes = static_cast<std::uint32_t>(send.frame.size()),
+                  .launched = false,
                   .delivered = false,
                   .handed_over = false,
                   .frame = {}};
@@ -94,10 +95,7 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
     ++line.edge.frames;
     line.edge.bytes += send.frame.size();
     ++box.unsent;
-    ++box.under_way;
-    ++boxes_[index(send.to)].under_way;
-    network_.send(*at, send.frame.size());
-    hand_over(line);
+    launch(*at);
   }
   for (const Receive& receive : exchange.receives) {
     const auto* at = line_from(node, receive.from);
@@ -106,6 +104,43 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
       released->push_back(receive.from);
     }
   }
+}
+
+void Courier::launch(ConnectionId id) {
+  Line& line = lines_[id];
+  for (Parcel& parcel : line.parcels) {
+    if (parcel.launched) {
+      continue;
+    }
+    if (options_.transport.on_demand) {
+      if (line.demanded == 0) {
+        break;
+      }
+      --line.demanded;
+    }
+    parcel.launched = true;
+    ++boxes_[index(line.edge.from)].under_way;
+    ++boxes_[index(line.edge.to)].under_way;
+    network_.send(id, parcel.bytes);
+  }
+  hand_over(line);
+}
+
+void Courier::close(Rank node) {
+  Box& box = boxes_[index(node)];
+  box.exchange = nullptr;
+  if (!options_.transport.on_demand) {
+    return;  // all have left
+  }
+  for (const ConnectionId line : box.out) {
+    std::erase_if(lines_[line].parcels, [](const Parcel& parcel) { return !parcel.launched; });
+  }
+}
+
+ConnectionId Courier::line(Rank from, Rank to) const {
+  const auto* line = line_to(from, to);
+  check(line != nullptr, "an algorithm hears only its peers");
+  return *line;
 }
 
 bool Courier::complete(Rank node) const {
@@ -165,7 +200,9 @@ bool Courier::hand_over(Line& line) {
   Box& sender = boxes_[index(line.edge.from)];
   for (std::size_t i = 0; i < std::min(kAhead, line.parcels.size()); ++i) {
     Parcel& parcel = line.parcels[i];
-    if (!parcel.handed_over && (parcel.delivered || parcel.bytes <= options_.send_buffer_bytes)) {
+    if (!parcel.handed_over &&
+        (parcel.delivered ||
+         (parcel.launched && parcel.bytes <= options_.transport.send_buffer_bytes))) {
       parcel.handed_over = true;
       --sender.unsent;
     }

@@ -19,7 +19,7 @@ namespace sotto {
 class Courier {
  public:
   struct Options {
-    std::uint64_t send_buffer_bytes = 0;
+    TransportModel transport;
     bool payload = true;
   };
   /// What became of a node's exchange by a delivery.
@@ -41,10 +41,15 @@ class Courier {
   /// Takes an exchange, which stays the node's and in place until it is complete. Senders that a
   /// frame taken from them lets go on are appended to `released`.
   void post(Rank node, const Exchange& exchange, std::vector<Rank>* released);
+  /// The sender on a line knows of one more receive that is posted (transport.on_demand).
+  void demand(ConnectionId line) { ++lines_[line].demanded; }
+  /// Puts those frames of a line on their way that may go.
+  void launch(ConnectionId line);
   bool complete(Rank node) const;
   /// The exchange is over: the bytes that came for receives[i].
   std::span<const std::uint32_t> received(Rank node) const { return boxes_[index(node)].sizes; }
-  void close(Rank node) { boxes_[index(node)].exchange = nullptr; }
+  /// Frames that have not left do not any more.
+  void close(Rank node);
   bool open(Rank node) const { return boxes_[index(node)].exchange != nullptr; }
 
   Effects deliver(const Arrival& arrival);
@@ -57,6 +62,8 @@ class Courier {
   /// All that was sent on the line has arrived.
   bool drained(ConnectionId line) const { return network_.under_way(line) == 0; }
 
+  /// The line from one node to another. Requires that there is one.
+  ConnectionId line(Rank from, Rank to) const;
   Rank from(ConnectionId line) const { return lines_[line].edge.from; }
   Rank to(ConnectionId line) const { return lines_[line].edge.to; }
   std::span<const ConnectionId> lines_from(Rank node) const { return boxes_[index(node)].out; }
@@ -71,13 +78,15 @@ class Courier {
   struct Parcel {
     ExchangeTag tag;
     std::uint32_t bytes = 0;
+    bool launched = false;
     bool delivered = false;
     bool handed_over = false;
     std::vector<std::byte> frame;
   };
   struct Line {
     EdgeReport edge;
-    std::vector<Parcel> parcels;  ///< sent and not taken, in order
+    std::vector<Parcel> parcels;  ///< posted and not taken, in order
+    std::uint32_t demanded = 0;   ///< receives that no frame has left for, as the sender knows
     bool sender_gone = false;
     bool receiver_gone = false;
   };

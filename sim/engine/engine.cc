@@ -37,8 +37,7 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
       network_(platform, options_.network, options_.seed, queue_),
       nodes_(algorithms.size()),
       courier_(network_, nodes_.size(),
-               {.send_buffer_bytes = options_.send_buffer_bytes,
-                .payload = static_cast<bool>(gradient_)}),
+               {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
       alive_(nodes_.size()) {
   validate(platform);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -144,6 +143,9 @@ void Simulator::Engine::handle(const Event& event) {
     case sender_gone:
     case receiver_gone:
       handle_gone(event);
+      break;
+    case awaited:
+      handle_awaited(event.subject);
       break;
     default:
       handle_node(event);

@@ -44,6 +44,7 @@ class Simulator::Engine {
     node_event,   ///< subject: number in options.events
     sender_gone,  ///< subject: line
     receiver_gone,
+    awaited,  ///< the sender of a line hears that its next frame is awaited
   };
   static constexpr std::size_t kTimers = node_event - node_starts;
   /// Where the node's thread is.
@@ -101,6 +102,9 @@ class Simulator::Engine {
   void handle_arrival(const Arrival& arrival);
   void handle_node_event(const NodeEvent& event);
   void handle_gone(const Event& event);
+  void handle_awaited(ConnectionId line);
+  /// Sends what is awaited on the line.
+  void launch(ConnectionId line);
   void schedule(Rank rank, std::uint32_t kind, SimTime after);
   SimTime& due(Rank rank, std::uint32_t kind) { return at(rank).due[kind - node_starts]; }
   void schedule_gone(ConnectionId line, SimTime after);

@@ -24,6 +24,13 @@ void Simulator::Engine::post(Rank rank) {
   }
   released_.clear();
   courier_.post(rank, node.exchange, &released_);
+  if (options_.transport.on_demand) {
+    for (const Receive& receive : node.exchange.receives) {
+      const ConnectionId line = courier_.line(receive.from, rank);
+      queue_.push(
+          {.time = later(now(), network_.latency_back(line)), .subject = line, .kind = awaited});
+    }
+  }
   node.heard = now();
   if (!node.deadline_due) {
     node.deadline_due = true;
@@ -127,6 +134,21 @@ void Simulator::Engine::handle_gone(const Event& event) {
   }
 }
 
+void Simulator::Engine::handle_awaited(ConnectionId line) {
+  const Rank from = courier_.from(line);
+  courier_.demand(line);
+  if (at(from).stage != Stage::ended && !at(from).suspended) {
+    launch(line);
+  }
+}
+
+void Simulator::Engine::launch(ConnectionId line) {
+  account(courier_.from(line));
+  account(courier_.to(line));
+  courier_.launch(line);
+  complete(courier_.from(line));
+}
+
 void Simulator::Engine::check_deadline(Rank rank) {
   Node& node = at(rank);
   node.deadline_due = false;
@@ -194,6 +216,9 @@ void Simulator::Engine::resume(Rank rank) {
     if (const SimTime left = due(rank, kind); left != kNever) {
       schedule(rank, kind, left);
     }
+  }
+  for (const ConnectionId line : courier_.lines_from(rank)) {
+    launch(line);
   }
   advance(rank);
 }

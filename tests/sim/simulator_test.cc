@@ -15,54 +15,13 @@
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
 
+#include "job.h"
+
 using namespace sotto;
 
 namespace {
 
 constexpr SimTime kMs = 1'000'000;
-constexpr std::size_t kDimension = 60;
-
-/// A job of `nodes` nodes on f_i(x) = ½ Σ h_k (x_k − c_k)².
-struct Job {
-  std::string algorithm = "dpsgd";
-  std::string compressor = {};
-  std::string topology = "ring";
-  int nodes = 6;
-  std::vector<std::vector<float>> x = {};
-
-  std::vector<std::unique_ptr<Algorithm>> make() {
-    x.assign(static_cast<std::size_t>(nodes), std::vector<float>(kDimension, 1));
-    const std::shared_ptr<const Topology> graph = make_topology(topology, nodes);
-    std::vector<std::unique_ptr<Algorithm>> algorithms;
-    for (Rank rank = 0; rank < nodes; ++rank) {
-      AlgorithmSetup setup;
-      setup.rank = rank;
-      setup.nodes = nodes;
-      setup.parameters = x[static_cast<std::size_t>(rank)];
-      setup.topology = graph;
-      StepRuleOptions step;
-      step.learning_rate = 0.05;
-      step.rule = algorithm_info(algorithm).step_rule == "adam" ? "adam" : "sgd";
-      setup.step_rule = make_step_rule(step);
-      setup.compressor = compressor.empty() ? nullptr : make_compressor(compressor);
-      setup.seed = 5;
-      if (algorithm_info(algorithm).freezing == Freezing::given) {
-        setup.freeze_step = 10;
-      }
-      setup.allow_contract_violation = true;
-      algorithms.push_back(make_algorithm(algorithm, std::move(setup)));
-    }
-    return algorithms;
-  }
-};
-
-void gradient(Rank rank, Round round, std::span<const float> at, std::span<float> g) {
-  RandomStream noise({.seed = 9, .rank = rank, .round = round, .purpose = Purpose::test});
-  for (std::size_t k = 0; k < g.size(); ++k) {
-    const float centre = static_cast<float>((rank + 1) * static_cast<int>(k % 7));
-    g[k] = at[k] - centre + static_cast<float>(noise.uniform() - 0.5);
-  }
-}
 
 SimulatorOptions options_for(Round rounds) {
   SimulatorOptions options;
@@ -71,12 +30,6 @@ SimulatorOptions options_for(Round rounds) {
   options.timeout = 2'000 * kMs;
   options.seed = 3;
   return options;
-}
-
-SimulationReport simulate(Job& job, const SimulatorOptions& options, const Platform& platform,
-                          SimulatorHooks hooks = {}) {
-  Simulator simulator(platform, options, job.make(), gradient, std::move(hooks));
-  return simulator.run();
 }
 
 }  // namespace
@@ -205,35 +158,6 @@ TEST_CASE("the topology changes the time, slower links never help, coding costs"
   for (const char* topology : {"ring", "complete", "star", "torus:3x3"}) {
     CHECK(time_of(topology, 5e4, 0) >= time_of(topology, 1e5, 0));
     CHECK(time_of(topology, 1e5, 1e-5) > time_of(topology, 1e5, 0));
-  }
-}
-
-TEST_CASE("a crash at any event leaves no node waiting for ever") {
-  for (const char* algorithm : {"dpsgd", "dcd", "allreduce", "adpsgd"}) {
-    CAPTURE(algorithm);
-    Job job{.algorithm = algorithm, .nodes = 5};
-    const Platform platform = make_star(5, 1e4, kMs);
-    auto options = options_for(6);
-    std::vector<SimTime> times;
-    SimulatorHooks hooks;
-    hooks.trace = [&](const TraceEntry& entry) { times.push_back(entry.time); };
-    const auto whole = simulate(job, options, platform, hooks);
-    times.erase(std::unique(times.begin(), times.end()), times.end());
-    for (const SimTime time : times) {
-      for (const auto kind : {NodeEvent::Kind::crash, NodeEvent::Kind::vanish}) {
-        CAPTURE(time);
-        options.events = {{.at = time, .node = 2, .kind = kind}};
-        const auto report = simulate(job, options, platform);
-        CHECK(report.end <= whole.end + 8 * options.timeout);
-        for (const auto& node : report.nodes) {
-          const bool excused = node.status.ok() && node.rounds == 6;
-          const bool noticed = node.status.fault() == Fault::peer_lost ||
-                               node.status.fault() == Fault::deadline ||
-                               node.status.fault() == Fault::io;
-          CHECK_MESSAGE((excused || noticed), node.status.message());
-        }
-      }
-    }
   }
 }
 

@@ -1,0 +1,67 @@
+// A job for tests of the simulator: nodes with quadratic losses of their own, in one call.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/philox.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/sim/simulator.h>
+#include <sotto/topology/registry.h>
+
+namespace sotto {
+
+inline constexpr std::size_t kJobDimension = 60;
+
+/// A job of `nodes` nodes on f_i(x) = ½ Σ h_k (x_k − c_k)².
+struct Job {
+  std::string algorithm = "dpsgd";
+  std::string compressor = {};
+  std::string topology = "ring";
+  int nodes = 6;
+  std::vector<std::vector<float>> x = {};
+
+  std::vector<std::unique_ptr<Algorithm>> make() {
+    x.assign(static_cast<std::size_t>(nodes), std::vector<float>(kJobDimension, 1));
+    const std::shared_ptr<const Topology> graph = make_topology(topology, nodes);
+    std::vector<std::unique_ptr<Algorithm>> algorithms;
+    for (Rank rank = 0; rank < nodes; ++rank) {
+      AlgorithmSetup setup;
+      setup.rank = rank;
+      setup.nodes = nodes;
+      setup.parameters = x[static_cast<std::size_t>(rank)];
+      setup.topology = graph;
+      StepRuleOptions step;
+      step.learning_rate = 0.05;
+      step.rule = algorithm_info(algorithm).step_rule == "adam" ? "adam" : "sgd";
+      setup.step_rule = make_step_rule(step);
+      setup.compressor = compressor.empty() ? nullptr : make_compressor(compressor);
+      setup.seed = 5;
+      if (algorithm_info(algorithm).freezing == Freezing::given) {
+        setup.freeze_step = 10;
+      }
+      setup.allow_contract_violation = true;
+      algorithms.push_back(make_algorithm(algorithm, std::move(setup)));
+    }
+    return algorithms;
+  }
+};
+
+inline void gradient(Rank rank, Round round, std::span<const float> at, std::span<float> g) {
+  RandomStream noise({.seed = 9, .rank = rank, .round = round, .purpose = Purpose::test});
+  for (std::size_t k = 0; k < g.size(); ++k) {
+    const float centre = static_cast<float>((rank + 1) * static_cast<int>(k % 7));
+    g[k] = at[k] - centre + static_cast<float>(noise.uniform() - 0.5);
+  }
+}
+
+inline SimulationReport simulate(Job& job, const SimulatorOptions& options,
+                                 const Platform& platform, SimulatorHooks hooks = {}) {
+  Simulator simulator(platform, options, job.make(), gradient, std::move(hooks));
+  return simulator.run();
+}
+
+}  // namespace sotto
