@@ -37,6 +37,10 @@ std::string as_option(std::string word) {
 
 std::string_view name_of(std::string_view setting) { return setting.substr(0, setting.find('=')); }
 
+bool is_length(std::string_view setting) {
+  return name_of(setting) == "--rounds" || name_of(setting) == "--epochs";
+}
+
 /// "lazy" → "write lazy=true"; empty for a word that is no setting.
 std::string as_setting(const std::string& word) {
   TrainOptions unused;
@@ -124,7 +128,7 @@ TrainOptions parse_run(std::string_view words, const TrainOptions& shared) {
   static_cast<void>(algorithm_info(algorithm));  // refuse what is none
   options.compressor.clear();
   for (const std::string& setting : settings) {
-    if (const auto name = name_of(setting); name == "--rounds" || name == "--epochs") {
+    if (is_length(setting)) {
       options.rounds.reset();  // the run's own length replaces the shared one
       options.epochs.reset();
     }
@@ -139,6 +143,24 @@ TrainOptions parse_run(std::string_view words, const TrainOptions& shared) {
     refuse("--run", words, error.what());
   }
   return options;
+}
+
+std::vector<std::string> train_words(std::string_view words,
+                                     const std::vector<std::string>& shared) {
+  static_cast<void>(parse_run(words, {}));  // refuse what is wrong
+  const std::vector<std::string> own = as_options(words);
+  const bool own_length = std::any_of(own.begin(), own.end(), is_length);
+  std::vector<std::string> all;
+  for (const std::string& setting : shared) {
+    const bool again = std::any_of(own.begin(), own.end(), [&](const std::string& other) {
+      return name_of(other) == name_of(setting);
+    });
+    if (!again && !(own_length && is_length(setting))) {
+      all.push_back(setting);
+    }
+  }
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 }  // namespace sotto::cli

@@ -221,6 +221,11 @@ void read_task(const toml::table& file, const std::string& path, Scenario& scena
     command.remove_option(command.get_option(name));
   }
   apply_settings(command, *table, path);
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& value : option->results()) {
+      scenario.task_words.push_back(fmt::format("{}={}", option->get_name(), value));
+    }
+  }
 }
 
 void read_target(TomlReader& in, Scenario& scenario) {

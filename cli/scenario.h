@@ -57,10 +57,13 @@ struct Scenario {
 
   bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
   TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
+  std::vector<std::string> task_words;  ///< those that were given, as "--lr=0.1"
   std::vector<std::string> runs;
   std::optional<double> target_accuracy;
   std::optional<double> target_loss;
 
+  /// What lies between two nodes, from one to the other.
+  LinkSpec link_between(Rank from, Rank to) const;
   /// The network between these nodes, with a link for each pair that talks: (from, to).
   Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
 };

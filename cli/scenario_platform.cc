@@ -29,14 +29,6 @@ bool apart(const Partition& partition, const Pair& pair) {
   return part_of(pair.first) != part_of(pair.second);
 }
 
-LinkSpec link_of(const Scenario& scenario, const Pair& pair) {
-  const auto last = std::find_if(scenario.between.rbegin(), scenario.between.rend(),
-                                 [&](const LinksBetween& links) { return covers(links, pair); });
-  LinkSpec spec = last == scenario.between.rend() ? scenario.link : last->link;
-  spec.name = fmt::format("{} to {}", pair.first, pair.second);
-  return spec;
-}
-
 void add_hosts(const Scenario& scenario, Platform& platform) {
   for (Rank rank = 0; rank < scenario.nodes; ++rank) {
     const HostSpec& host = scenario.hosts[static_cast<std::size_t>(rank)];
@@ -75,12 +67,21 @@ void add_changes(const Scenario& scenario, const PairLinks& links, Platform& pla
 
 }  // namespace
 
+LinkSpec Scenario::link_between(Rank from, Rank to) const {
+  const auto last = std::find_if(between.rbegin(), between.rend(), [&](const LinksBetween& links) {
+    return covers(links, {from, to});
+  });
+  LinkSpec spec = last == between.rend() ? link : last->link;
+  spec.name = fmt::format("{} to {}", from, to);
+  return spec;
+}
+
 Platform Scenario::platform(const std::vector<Pair>& pairs) const {
   Platform platform(nodes);
   add_hosts(*this, platform);
   PairLinks links;
   for (const Pair& pair : pairs) {
-    const LinkId id = platform.add_link(link_of(*this, pair));
+    const LinkId id = platform.add_link(link_between(pair.first, pair.second));
     platform.set_route(pair.first, pair.second, {id});
     links.emplace(pair, id);
   }

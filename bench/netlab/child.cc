@@ -1,0 +1,109 @@
+#include "child.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include <sotto/base/error.h>
+
+namespace sotto::netlab {
+namespace {
+
+constexpr int kCannotStart = 127;
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> all;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (!variables.contains(std::string(text.substr(0, text.find('='))))) {
+      all.emplace_back(text);
+    }
+  }
+  for (const auto& [name, value] : variables) {
+    if (!value.empty()) {
+      all.push_back(name + "=" + value);
+    }
+  }
+  return all;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) {
+    pointers.push_back(text.data());
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+FileDescriptor memory_file(const char* name) {
+  return FileDescriptor(::memfd_create(name, MFD_CLOEXEC));
+}
+
+std::string contents_of(const FileDescriptor& file) {
+  std::string text;
+  std::array<char, 4096> piece;
+  ssize_t size = 0;
+  while ((size = ::pread(file.get(), piece.data(), piece.size(), static_cast<off_t>(text.size()))) >
+         0) {
+    text.append(piece.data(), static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
+}  // namespace
+
+Child::Child(const NetworkNamespace& where, const std::vector<std::string>& words,
+             const std::map<std::string, std::string>& variables)
+    : output_(memory_file("output")), errors_(memory_file("errors")) {
+  // Between fork and exec only system calls are safe: other threads may hold locks.
+  std::vector<std::string> argument_texts = words;
+  std::vector<std::string> variable_texts = environment_with(variables);
+  const auto arguments = pointers_to(argument_texts);
+  const auto environment = pointers_to(variable_texts);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() == parent && ::setns(where.fd(), CLONE_NEWNET) == 0 &&
+        ::dup2(output_.get(), STDOUT_FILENO) >= 0 && ::dup2(errors_.get(), STDERR_FILENO) >= 0) {
+      ::execve(arguments[0], arguments.data(), environment.data());
+    }
+    ::_exit(kCannotStart);
+  }
+  if (pid_ < 0) {
+    throw Error("a process could not be started");
+  }
+}
+
+Child::~Child() {
+  if (!ended()) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+}
+
+std::optional<int> Child::ended() {
+  int status = 0;
+  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
+    status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  return status_;
+}
+
+void Child::signal(int number) {
+  if (!ended()) {
+    ::kill(pid_, number);
+  }
+}
+
+std::string Child::output() const { return contents_of(output_); }
+std::string Child::errors() const { return contents_of(errors_); }
+
+}  // namespace sotto::netlab

@@ -1,0 +1,128 @@
+#include "comparison.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "emulated_run.h"
+#include "simulated_run.h"
+
+namespace sotto::netlab {
+namespace {
+
+using cli::Json;
+
+std::map<std::pair<Host, Host>, std::uint64_t> bytes_by_edge(const Json& result) {
+  std::map<std::pair<Host, Host>, std::uint64_t> bytes;
+  for (const Json& edge : result.at("bytes_per_edge")) {
+    bytes[{edge.at("from"), edge.at("to")}] = edge.at("bytes");
+  }
+  return bytes;
+}
+
+/// How long node 0 trained, its last exchange included.
+double seconds_of(const Json& result) { return result.at("history").back().at("time_s"); }
+
+double patience(double predicted_s) { return 60 + 5 * predicted_s; }
+
+std::string first_wrong(const std::vector<LinkCheck>& links) {
+  for (const LinkCheck& link : links) {
+    if (!link.good()) {
+      return fmt::format("the link from node {} to node {} is not what it should be: {}", link.from,
+                         link.to, link.wrong);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Comparison compare(const cli::Scenario& scenario, const std::string& words,
+                   const std::string& transport, const Laboratory& laboratory) {
+  Comparison found = {.scenario = scenario.title,
+                      .words = words,
+                      .transport = transport,
+                      .nodes = scenario.nodes,
+                      .links = {},
+                      .failure = {}};
+  const auto predicted = cli::simulate_run(scenario, words, 1, *laboratory.output);
+  if (!predicted.ok()) {
+    found.failure = predicted.status().message();
+    return found;
+  }
+  found.rounds = predicted->at("rounds");
+  found.predicted_s = predicted->at("virtual_s");
+  Edges edges;
+  for (const auto& [edge, bytes] : bytes_by_edge(*predicted)) {
+    edges.push_back(edge);
+  }
+  const auto lab = make_lab(scenario);
+  found.links = check_links(*lab, scenario, edges);
+  found.failure = first_wrong(found.links);
+  if (!found.ok()) {
+    return found;
+  }
+  const auto measured = run_program(*lab, scenario,
+                                    {.program = laboratory.program,
+                                     .words = words,
+                                     .transport = transport,
+                                     .patience_s = patience(found.predicted_s)},
+                                    *laboratory.stop);
+  found.dropped = lab->dropped();
+  if (!measured.ok()) {
+    found.failure = measured.status().message();
+    return found;
+  }
+  found.measured_s = seconds_of(*measured);
+  found.bytes_equal = bytes_by_edge(*predicted) == bytes_by_edge(*measured);
+  found.parameters_equal = predicted->at("parameters_sha256") == measured->at("parameters_sha256");
+  return found;
+}
+
+Json comparison_json(const Comparison& c) {
+  Json links = Json::array();
+  for (const LinkCheck& link : c.links) {
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"round_trip_s", link.round_trip_s},
+                     {"expected_round_trip_s", link.expected_round_trip_s},
+                     {"bytes_per_s", link.bytes_per_s},
+                     {"expected_bytes_per_s", link.expected_bytes_per_s},
+                     {"wrong", link.wrong}});
+  }
+  return {{"scenario", c.scenario},
+          {"run", c.words},
+          {"transport", c.transport},
+          {"nodes", c.nodes},
+          {"rounds", c.rounds},
+          {"predicted_s", c.predicted_s},
+          {"measured_s", c.ok() ? Json(c.measured_s) : Json()},
+          {"error", c.ok() ? Json(c.error()) : Json()},
+          {"bytes_equal", c.bytes_equal},
+          {"parameters_equal", c.parameters_equal},
+          {"dropped_packets", c.dropped},
+          {"links", links},
+          {"failure", c.failure}};
+}
+
+std::vector<std::string> comparison_titles() {
+  return {"run", "transport", "rounds", "predicted", "measured", "error", "bytes", "models"};
+}
+
+std::vector<std::string> comparison_row(const Comparison& c) {
+  if (!c.ok()) {
+    return {c.words,   c.transport, "–", fmt::format("{:.3f} s", c.predicted_s),
+            c.failure, "–",         "–", "–"};
+  }
+  const auto equal = [](bool same) { return same ? "equal" : "differ"; };
+  return {c.words,
+          c.transport,
+          fmt::to_string(c.rounds),
+          fmt::format("{:.3f} s", c.predicted_s),
+          fmt::format("{:.3f} s", c.measured_s),
+          fmt::format("{:+.1f} %", 100 * c.error()),
+          equal(c.bytes_equal),
+          equal(c.parameters_equal)};
+}
+
+}  // namespace sotto::netlab

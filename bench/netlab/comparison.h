@@ -1,0 +1,48 @@
+// A run predicted by the simulator, done by the real program on the emulated network, and the two
+// held against each other. One thread at a time.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "output.h"
+#include "scenario.h"
+#include "scene.h"
+
+namespace sotto::netlab {
+
+struct Comparison {
+  std::string scenario;
+  std::string words;
+  std::string transport;
+  int nodes = 0;
+  std::uint64_t rounds = 0;
+  double predicted_s = 0;
+  double measured_s = 0;
+  bool bytes_equal = false;       ///< over each directed edge
+  bool parameters_equal = false;  ///< of each node, bit for bit
+  std::uint64_t dropped = 0;      ///< packets for which the switch had no room
+  std::vector<LinkCheck> links;
+  std::string failure;  ///< why there is nothing to compare; empty: there is
+
+  bool ok() const { return failure.empty(); }
+  double error() const { return predicted_s / measured_s - 1; }
+};
+
+struct Laboratory {
+  std::string program;  ///< path of `sotto`
+  const cli::Output* output = nullptr;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// Throws Error for a wrong request; what goes wrong later is in `failure`.
+Comparison compare(const cli::Scenario& scenario, const std::string& words,
+                   const std::string& transport, const Laboratory& laboratory);
+
+cli::Json comparison_json(const Comparison& comparison);
+std::vector<std::string> comparison_titles();
+std::vector<std::string> comparison_row(const Comparison& comparison);
+
+}  // namespace sotto::netlab

@@ -1,0 +1,218 @@
+#include "fabric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <sotto/base/check.h>
+#include <sotto/base/philox.h>
+
+namespace sotto::netlab {
+namespace {
+
+/// What a turn of the round robin adds to a pair's credit: a whole packet.
+constexpr std::int64_t kQuantum = 1500;
+
+SimTime duration(std::uint32_t bytes, double bytes_per_s) {
+  return bytes_per_s == kUnlimited ? 0 : from_seconds(bytes / bytes_per_s);
+}
+
+/// Finds the next of `count` whose turn it is: ready, and with credit for what it has in front. Its
+/// turn lasts until its credit is used up. −1: none is ready.
+template <typename Ready, typename Credit, typename Size>
+int take_turn(int& turn, int count, const Ready& ready, const Credit& credit, const Size& size) {
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    any = any || ready(i);
+  }
+  if (!any) {
+    return -1;
+  }
+  while (!ready(turn) || credit(turn) < size(turn)) {
+    if (!ready(turn)) {
+      credit(turn) = 0;
+    }
+    turn = turn + 1 == count ? 0 : turn + 1;
+    credit(turn) += kQuantum;
+  }
+  credit(turn) -= size(turn);
+  return turn;
+}
+
+}  // namespace
+
+Fabric::Fabric(int hosts, std::uint64_t queue_bytes, std::uint64_t seed)
+    : hosts_count_(hosts),
+      queue_bytes_(queue_bytes),
+      seed_(seed),
+      hosts_(static_cast<std::size_t>(hosts)),
+      pairs_(hosts_.size() * hosts_.size()) {}
+
+void Fabric::set_link(SimTime now, Host from, Host to, const LinkShape& shape) {
+  Pair& pair = at(from, to);
+  pair.shape = shape;
+  schedule(std::max({now, pair.free_at, host(from).out_free_at}), Kind::out, from);
+}
+
+void Fabric::set_host(Host host, double up, double down) {
+  check(up > 0 && down > 0, "a host's way out and in carry something");
+  this->host(host).up = up;
+  this->host(host).down = down;
+}
+
+void Fabric::schedule(SimTime time, Kind kind, int subject) {
+  agenda_.push({std::max(time, now_), sequence_++, kind, subject});
+}
+
+void Fabric::accept(SimTime now, Packet packet) {
+  Pair& pair = at(packet.from, packet.to);
+  if (pair.waiting_bytes + packet.wire_bytes > queue_bytes_) {
+    ++pair.carried.dropped;
+    return;
+  }
+  pair.waiting_bytes += packet.wire_bytes;
+  const Host from = packet.from;
+  pair.waiting.push_back(std::move(packet));
+  schedule(std::max({now, pair.free_at, host(from).out_free_at}), Kind::out, from);
+}
+
+void Fabric::advance(SimTime now, const Deliver& deliver) {
+  deliver_ = &deliver;
+  while (!agenda_.empty() && agenda_.top().time <= now) {
+    const Event event = agenda_.top();
+    agenda_.pop();
+    now_ = event.time;
+    switch (event.kind) {
+      case Kind::out:
+        send(event.subject);
+        break;
+      case Kind::arrival:
+        arrive(event.subject);
+        break;
+      case Kind::in: {
+        HostState& to = host(event.subject);
+        deliver(to.current.packet);
+        to.receiving = false;
+        receive(event.subject);
+        break;
+      }
+    }
+  }
+  deliver_ = nullptr;
+}
+
+/// Lets packets leave as long as the way out is free.
+void Fabric::send(Host from) {
+  HostState& state = host(from);
+  const auto ready = [&](int to) {
+    const Pair& pair = at(from, to);
+    return !pair.waiting.empty() && pair.free_at <= now_ && pair.shape.bytes_per_s > 0;
+  };
+  const auto credit = [&](int to) -> std::int64_t& { return at(from, to).credit_out; };
+  const auto size = [&](int to) {
+    return static_cast<std::int64_t>(at(from, to).waiting.front().wire_bytes);
+  };
+  while (state.out_free_at <= now_) {
+    const int to = take_turn(state.turn_out, hosts_count_, ready, credit, size);
+    if (to < 0) {
+      return;
+    }
+    start(from, at(from, to));
+  }
+}
+
+void Fabric::start(Host from, Pair& pair) {
+  Packet packet = std::move(pair.waiting.front());
+  pair.waiting.pop_front();
+  pair.waiting_bytes -= packet.wire_bytes;
+  HostState& state = host(from);
+  const SimTime out = duration(packet.wire_bytes, state.up);
+  const SimTime across = duration(packet.wire_bytes, pair.shape.bytes_per_s);
+  state.out_free_at = now_ + out;
+  pair.free_at = now_ + across;
+  if (!pair.waiting.empty() || out > 0) {
+    schedule(std::max(state.out_free_at, pair.free_at), Kind::out, from);
+  }
+  if (across > out && out > 0) {
+    schedule(state.out_free_at, Kind::out, from);  // for other receivers
+  }
+  ++pair.number;
+  if (lose(pair, packet)) {
+    ++pair.carried.lost;
+    return;
+  }
+  const SimTime latency = latency_of(pair, packet);
+  SimTime last_bit = now_ + std::max(out, across) + latency;
+  if (!pair.moving.empty()) {
+    last_bit = std::max(last_bit, pair.moving.back().last_bit);
+  }
+  schedule(last_bit, Kind::arrival, index(from, packet.to));
+  pair.moving.push_back({std::move(packet), now_ + latency, last_bit});
+}
+
+void Fabric::arrive(int number) {
+  Pair& pair = pairs_[static_cast<std::size_t>(number)];
+  Moving moving = std::move(pair.moving.front());
+  pair.moving.pop_front();
+  pair.carried.bytes += moving.packet.wire_bytes;
+  ++pair.carried.packets;
+  const Host to = moving.packet.to;
+  if (host(to).down == kUnlimited) {
+    (*deliver_)(moving.packet);
+    return;
+  }
+  pair.arrived.push_back(std::move(moving));
+  receive(to);
+}
+
+/// Takes the next packet in, if the way is free.
+void Fabric::receive(Host to) {
+  HostState& state = host(to);
+  if (state.receiving) {
+    return;
+  }
+  const auto ready = [&](int from) { return !at(from, to).arrived.empty(); };
+  const auto credit = [&](int from) -> std::int64_t& { return at(from, to).credit_in; };
+  const auto size = [&](int from) {
+    return static_cast<std::int64_t>(at(from, to).arrived.front().packet.wire_bytes);
+  };
+  const int from = take_turn(state.turn_in, hosts_count_, ready, credit, size);
+  if (from < 0) {
+    return;
+  }
+  Pair& pair = at(from, to);
+  state.current = std::move(pair.arrived.front());
+  pair.arrived.pop_front();
+  const SimTime start = std::max(state.in_free_at, state.current.first_bit);
+  state.in_free_at = std::max(now_, start + duration(state.current.packet.wire_bytes, state.down));
+  state.receiving = true;
+  schedule(state.in_free_at, Kind::in, to);
+}
+
+SimTime Fabric::latency_of(const Pair& pair, const Packet& packet) const {
+  if (pair.shape.jitter == 0) {
+    return pair.shape.latency;
+  }
+  RandomStream random({.seed = seed_,
+                       .rank = packet.from,
+                       .round = pair.number,
+                       .purpose = Purpose::jitter,
+                       .bucket = static_cast<std::uint32_t>(packet.to)});
+  const double off = static_cast<double>(pair.shape.jitter) * (2 * random.uniform() - 1);
+  return std::max<SimTime>(0, pair.shape.latency + std::llround(off));
+}
+
+bool Fabric::lose(const Pair& pair, const Packet& packet) const {
+  if (pair.shape.loss == 0) {
+    return false;
+  }
+  // Apart from the buckets of the jitter, whose receivers are below 2^23.
+  RandomStream random({.seed = seed_,
+                       .rank = packet.from,
+                       .round = pair.number,
+                       .purpose = Purpose::jitter,
+                       .bucket = (1U << 23U) + static_cast<std::uint32_t>(packet.to)});
+  return random.uniform() < pair.shape.loss;
+}
+
+}  // namespace sotto::netlab

@@ -1,0 +1,58 @@
+// An emulated network that runs: hosts in namespaces, and a thread that carries packets between
+// them as the fabric says. When it ends nothing is left.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "fabric.h"
+#include "network_namespace.h"
+
+namespace sotto::netlab {
+
+struct LabOptions {
+  int hosts = 2;
+  /// Pieces of TCP streams pass whole (NetworkNamespace): for fast links without loss only, where a
+  /// piece of 64 kB takes next to no time.
+  bool large_pieces = false;
+  std::uint64_t seed = 0;  ///< of jitter and loss
+};
+
+class Lab {
+ public:
+  /// All links are unlimited at first. Throws Error saying what this machine lacks.
+  explicit Lab(const LabOptions& options);
+  ~Lab();
+  Lab(const Lab&) = delete;
+  Lab& operator=(const Lab&) = delete;
+
+  int hosts() const { return static_cast<int>(namespaces_.size()); }
+  const NetworkNamespace& at(Host host) const {
+    return namespaces_[static_cast<std::size_t>(host)];
+  }
+  void set_link(Host from, Host to, const LinkShape& shape);
+  void set_host(Host host, double up, double down);
+  Carried carried(Host from, Host to) const;
+  /// Found no room, over all pairs: 0 unless something here is wrong.
+  std::uint64_t dropped() const;
+
+ private:
+  void serve();
+  void take_from(Host host);
+  void pass(const Packet& packet);
+
+  std::vector<NetworkNamespace> namespaces_;
+  std::vector<std::byte> room_;
+  std::uint64_t refused_ = 0;  ///< by a host's device
+  mutable std::mutex mutex_;   ///< guards the fabric and refused_
+  Fabric fabric_;
+  FileDescriptor wake_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace sotto::netlab

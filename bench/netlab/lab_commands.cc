@@ -1,0 +1,27 @@
+#include "lab_commands.h"
+
+#include <sotto/base/error.h>
+
+#include "option_group.h"
+
+namespace sotto::netlab {
+
+std::vector<std::string> LabRequest::transports() const {
+  if (transport == "both") {
+    return {"gloo", "zmq"};
+  }
+  if (transport != "gloo" && transport != "zmq") {
+    refuse("--transport", transport, "it is gloo, zmq or both");
+  }
+  return {transport};
+}
+
+void add_lab_options(CLI::App& command, LabRequest& request) {
+  cli::OptionGroup group(command, "The real program");
+  group.option("--program", request.program, "PATH", "The `sotto` that runs on each node");
+  group.option("--transport", request.transport, "NAME", "gloo, zmq or both");
+  cli::add_common_options(command, request.common);
+  command.remove_option(command.get_option("--config"));
+}
+
+}  // namespace sotto::netlab

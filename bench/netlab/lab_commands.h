@@ -1,0 +1,28 @@
+// The subcommands of `netlab`: each adds itself to the program and returns what runs it. One thread
+// at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "comparison.h"
+
+namespace sotto::netlab {
+
+/// What all of them understand.
+struct LabRequest {
+  cli::CommonOptions common;
+  std::string program;  ///< path of `sotto`
+  std::string transport = "both";
+
+  /// Those that are asked for. Throws Error for a name that is none.
+  std::vector<std::string> transports() const;
+};
+
+/// `request` must live as long as the command.
+void add_lab_options(CLI::App& command, LabRequest& request);
+
+cli::Command add_run_command(CLI::App& netlab, const std::string& program);
+
+}  // namespace sotto::netlab

@@ -1,0 +1,48 @@
+// The program `netlab`: the real `sotto train` on an emulated network, against the simulator.
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <sotto/base/error.h>
+
+#include "lab_commands.h"
+#include "usage.h"
+
+namespace {
+
+int complain(const std::string& what, int status) {
+  fmt::print(stderr, "netlab: {}\n", what);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace sotto::netlab;
+  CLI::App program("Runs the real program on an emulated network. Linux only; needs root.",
+                   "netlab");
+  program.require_subcommand(1);
+  program.footer(
+      "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");
+  const std::vector<sotto::cli::Command> commands = {add_run_command(program, SOTTO_PROGRAM)};
+  try {
+    program.parse(argc, argv);
+    for (const auto& command : commands) {
+      if (command.app->parsed()) {
+        return command.run();
+      }
+    }
+    return sotto::cli::kWrongRequest;
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0
+               ? program.exit(error)  // --help
+               : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
+  } catch (const sotto::Error& error) {
+    return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
+  } catch (const std::exception& error) {
+    return complain(error.what(), sotto::cli::kFailed);
+  }
+}

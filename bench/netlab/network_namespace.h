@@ -1,0 +1,43 @@
+// A host of the emulated network: a network namespace of its own with one TUN device in it. Both
+// have no name and hang on file descriptors alone, so that the kernel removes them when this
+// process ends, however it ends. Linux only; needs CAP_SYS_ADMIN and /dev/net/tun.
+//
+// Thread safety: after construction, const use from any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "file_descriptor.h"
+#include "packet.h"
+
+namespace sotto::netlab {
+
+class NetworkNamespace {
+ public:
+  /// With `large_pieces` the kernel hands over pieces of a TCP stream as large as it likes;
+  /// otherwise packets as they would be on a wire. Throws Error saying what this machine lacks.
+  NetworkNamespace(Host host, bool large_pieces);
+
+  /// To setns into.
+  int fd() const { return namespace_.get(); }
+  /// Non-blocking. A read gives one packet, and a write takes one, behind its virtio_net_hdr.
+  int device() const { return device_.get(); }
+  /// Runs `work` in a thread inside the namespace, and waits for it. Passes exceptions on.
+  void inside(const std::function<void()>& work) const;
+
+ private:
+  FileDescriptor namespace_;
+  FileDescriptor device_;
+};
+
+/// "10.77.0.1": the host's address on the emulated links.
+std::string shaped_address(Host host);
+/// "10.78.0.1": past them.
+std::string free_address(Host host);
+
+/// Why no network can be emulated here; nothing when it can.
+std::optional<std::string> unavailable();
+
+}  // namespace sotto::netlab

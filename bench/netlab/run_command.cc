@@ -1,0 +1,66 @@
+// `netlab run`: the runs of a scenario, predicted and real.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "lab_commands.h"
+#include "option_group.h"
+#include "signals.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  netlab run examples/scenarios/ocean.toml\n"
+    "  netlab run scenario.toml --transport zmq --json result.json";
+
+struct RunRequest {
+  LabRequest lab;
+  std::string scenario;
+};
+
+int run(const RunRequest& request, const CLI::App& command) {
+  const cli::Output output(request.lab.common);
+  cli::Scenario scenario = cli::read_scenario(request.scenario);
+  if (command.get_option("--seed")->count() > 0) {
+    scenario.task.common.seed = request.lab.common.seed;
+  }
+  check_emulable(scenario);
+  cli::catch_stop_signals();
+  const Laboratory laboratory = {request.lab.program, &output, &cli::stop_requested()};
+  std::vector<std::vector<std::string>> rows;
+  cli::Json runs = cli::Json::array();
+  bool complete = true;
+  for (const std::string& words : scenario.runs) {
+    for (const std::string& transport : request.lab.transports()) {
+      if (cli::stop_requested()) {
+        complete = false;
+        break;
+      }
+      const Comparison found = compare(scenario, words, transport, laboratory);
+      complete = complete && found.ok();
+      rows.push_back(comparison_row(found));
+      runs.push_back(comparison_json(found));
+    }
+  }
+  output.table(comparison_titles(), rows);
+  output.json({{"sotto", SOTTO_VERSION}, {"scenario", scenario.title}, {"runs", runs}});
+  return complete ? cli::kDone : cli::kFailed;
+}
+
+}  // namespace
+
+cli::Command add_run_command(CLI::App& netlab, const std::string& program) {
+  auto request = std::make_shared<RunRequest>();
+  request->lab.program = program;
+  CLI::App* command = netlab.add_subcommand(
+      "run", "Runs a scenario with the real program, and says how well it was predicted");
+  cli::OptionGroup group(*command, "What is run");
+  group.option("SCENARIO", request->scenario, "FILE.toml", "As for `sotto simulate`").required();
+  add_lab_options(*command, request->lab);
+  command->footer(kExamples);
+  return {command, [command, request] { return run(*request, *command); }};
+}
+
+}  // namespace sotto::netlab
