@@ -9,11 +9,13 @@
 #include <sotto/base/error.h>
 #include <sotto/topology/analysis.h>
 
+#include "internal/drawing_parts.h"
 #include "internal/layout.h"
 
 namespace sotto {
 namespace {
 
+using internal::escaped;
 using internal::Layout;
 using internal::Point;
 
@@ -40,29 +42,6 @@ struct Stroke {
 };
 
 const char* colour(Round round) { return kColours[round % kColours.size()]; }
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return safe;
-}
 
 /// Every edge of every round; undirected ones once, from their lower rank.
 std::vector<Stroke> strokes_of(const Topology& topology, bool directed) {
@@ -194,9 +173,7 @@ class Drawing {
       add("<g><title>{} {} {}: {:.4g}</title>", stroke.from, graph_.directed ? "→" : "–", stroke.to,
           stroke.weight);
     }
-    const int columns = layout_.columns;
-    if (columns > 0 && (std::abs(stroke.from / columns - stroke.to / columns) > 1 ||
-                        std::abs(stroke.from % columns - stroke.to % columns) > 1)) {
+    if (internal::wraps_round(layout_, stroke.from, stroke.to)) {
       draw_stubs(stroke);
     } else if (graph_.directed) {
       draw_arrow(stroke);
@@ -210,41 +187,28 @@ class Drawing {
 
   /// An edge that wraps round a torus leaves both borders.
   void draw_stubs(const Stroke& stroke) {
-    const bool vertical = stroke.from % layout_.columns == stroke.to % layout_.columns;
-    for (const auto& [node, sign] : {std::pair{stroke.from, -1.0}, {stroke.to, 1.0}}) {
+    for (const auto& [node, other] :
+         {std::pair{stroke.from, stroke.to}, {stroke.to, stroke.from}}) {
       const Point at = node_at(node);
-      const double reach = sign * 0.5 * layout_.cell;
-      add("<path d='M{:.1f} {:.1f} {:.1f} {:.1f}' stroke-dasharray='3 3' {}/>", at.x, at.y,
-          at.x + (vertical ? 0 : reach), at.y + (vertical ? reach : 0), pen(stroke));
+      const Point end = internal::stub_end(layout_, node, other, at);
+      add("<path d='M{:.1f} {:.1f} {:.1f} {:.1f}' stroke-dasharray='3 3' {}/>", at.x, at.y, end.x,
+          end.y, pen(stroke));
     }
   }
 
-  /// A slight bend to the right keeps opposite arrows apart.
   void draw_arrow(const Stroke& stroke) {
-    const Point a = node_at(stroke.from);
-    const Point b = node_at(stroke.to);
-    const Point bend = {(a.x + b.x) / 2 - 0.1 * (b.y - a.y), (a.y + b.y) / 2 + 0.1 * (b.x - a.x)};
-    const double length = std::hypot(b.x - bend.x, b.y - bend.y);
-    const double stop = length > 0 ? (layout_.node_radius + 1.5) / length : 0;
-    const Point end = {b.x + stop * (bend.x - b.x), b.y + stop * (bend.y - b.y)};
-    add("<path d='M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}' marker-end='url(#arrow{})' {}/>", a.x,
-        a.y, bend.x, bend.y, end.x, end.y, stroke.round % colours(), pen(stroke));
+    const internal::Bend b = bend(layout_, node_at(stroke.from), node_at(stroke.to));
+    add("<path d='M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}' marker-end='url(#arrow{})' {}/>",
+        b.from.x, b.from.y, b.control.x, b.control.y, b.to.x, b.to.y, stroke.round % colours(),
+        pen(stroke));
   }
 
   void draw_nodes() {
-    const double rim = std::min(1.6, layout_.node_radius / 4);
     for (Rank node = 0; node < topology_.nodes(); ++node) {
-      const Point at = node_at(node);
-      add("<g><title>node {}, own weight {:.4g}</title><circle cx='{:.1f}' cy='{:.1f}' "
-          "r='{:.1f}' fill='#f4f7fb' stroke='#1f3a5f' stroke-width='{:.1f}'/>",
-          node, topology_.self_weight(node, 0), at.x, at.y, layout_.node_radius, rim);
-      if (layout_.label_every > 0 && node % layout_.label_every == 0) {
-        const Point label = place(layout_.labels[static_cast<std::size_t>(node)]);
-        add("<text x='{:.1f}' y='{:.1f}' font-size='{:.1f}' text-anchor='middle' "
-            "fill='#1f3a5f'>{}</text>",
-            label.x, label.y + 0.36 * layout_.label_size, layout_.label_size, node);
-      }
-      svg_ += "</g>\n";
+      svg_ +=
+          draw_node(layout_, place({}), node,
+                    fmt::format("node {}, own weight {:.4g}", node, topology_.self_weight(node, 0)),
+                    {"fill='#f4f7fb' stroke='#1f3a5f'", "fill='#1f3a5f'"});
     }
   }
 

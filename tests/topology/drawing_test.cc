@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <sotto/base/error.h>
 #include <sotto/topology/analysis.h>
+#include <sotto/topology/load_drawing.h>
 #include <sotto/topology/registry.h>
 
 using namespace sotto;
@@ -90,4 +91,28 @@ TEST_CASE("a few hundred nodes can be drawn, a blot is refused") {
   CHECK(well_formed(draw_svg(*make_topology("grid", 1000))));
   CHECK_THROWS_AS(draw_svg(*make_topology("ring", 3000)), Error);
   CHECK_THROWS_AS(draw_svg(*make_topology("complete", 400)), Error);
+}
+
+TEST_CASE("a graph with its load has an arrow for each edge that carries something") {
+  const auto ring = make_topology("ring", 8);
+  std::vector<EdgeLoad> edges;
+  for (Rank node = 0; node < 8; ++node) {
+    edges.push_back({node, (node + 1) % 8, node / 7.0, node == 3 ? 1.0 : 0.1, "<3 MB>"});
+  }
+  const std::string svg = draw_load_svg(*ring, edges);
+  CHECK(well_formed(svg));
+  CHECK(count(svg, "<circle") == 8);
+  CHECK(count(svg, "z' fill=") == 8);
+  CHECK(count(svg, "&lt;3 MB&gt;") == 8);
+  for (Rank node = 0; node < 8; ++node) {
+    CHECK(svg.find(load_colour(node / 7.0)) != std::string::npos);
+  }
+  CHECK(svg.find("nan") == std::string::npos);
+  // Nodes stand where the plain drawing has them, edges that wrap round end at the border.
+  const std::string torus = draw_load_svg(
+      *make_topology("torus:3x4", 12), std::vector<EdgeLoad>{{0, 8, 1, 1, ""}, {0, 1, 1, 1, ""}});
+  CHECK(count(torus, "stroke-dasharray") == 1);
+  CHECK(load_colour(-1) == load_colour(0));
+  CHECK(load_colour(2) == load_colour(1));
+  CHECK_THROWS_AS(draw_load_svg(*make_topology("ring", 500), edges), Error);
 }

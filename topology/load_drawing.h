@@ -1,0 +1,32 @@
+// A graph drawn with what its edges carry. Pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <sotto/topology/topology.h>
+
+namespace sotto {
+
+inline constexpr int kMostDrawnNodes = 400;
+inline constexpr std::size_t kMostDrawnEdges = 6000;
+
+/// What goes one way between two nodes.
+struct EdgeLoad {
+  Rank from = 0;
+  Rank to = 0;
+  double load = 0;    ///< 0 idle … 1 saturated: the colour
+  double volume = 0;  ///< 0 … 1, of the most that an edge carries: the width
+  std::string tooltip;
+};
+
+/// The nodes where draw_svg (analysis.h) has them, and an arrow for each of `edges`, which need not
+/// be the graph's own. An <svg> element for a page that styles the classes `node` (circles) and
+/// `rank` (their labels). Throws Error beyond kMostDrawnNodes or kMostDrawnEdges.
+std::string draw_load_svg(const Topology& topology, std::span<const EdgeLoad> edges);
+
+/// "#rrggbb"
+std::string load_colour(double load);
+
+}  // namespace sotto
