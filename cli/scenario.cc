@@ -260,6 +260,7 @@ Scenario read_scenario(const std::string& path) {
   read_task(file, path, scenario);
   scenario.task.nodes = scenario.nodes;
   scenario.task.local = true;
+  scenario.task.deal = !scenario.timing_only;
   read_target(in, scenario);
   scenario.runs = in.texts("run");
   if (scenario.runs.empty()) {

@@ -70,6 +70,7 @@ struct TrainOptions {
   std::string bind = "127.0.0.1";
   bool insecure = false;
   bool local = false;
+  bool deal = true;  ///< false, of scenarios of timing only: no node takes a gradient
 };
 
 /// `options` must live as long as the command.

@@ -375,6 +375,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   task.batch = options.batch.value_or(task.batch);
   task.nodes = nodes;
   task.seed = options.common.seed;
+  task.deal = options.deal;
   plan.tasks = std::make_shared<const TaskFactory>(data, task);
   const auto sample = plan.tasks->make(0);
 

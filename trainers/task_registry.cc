@@ -170,8 +170,11 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
   const Dataset& dataset = *data_->dataset;
   const auto model = make_model(options_.model, input_of(dataset));  // refuse early
   require_batch(options_.batch, dataset.features(), model->activations());
-  shards_ = partition_examples(dataset.train().labels(), dataset.classes(), options_.nodes,
-                               parse_partition(options_.partition), options_.seed);
+  const Partition partition = parse_partition(options_.partition);
+  if (options_.deal) {
+    shards_ = partition_examples(dataset.train().labels(), dataset.classes(), options_.nodes,
+                                 partition, options_.seed);
+  }
 }
 
 std::vector<std::size_t> TaskFactory::examples_per_node() const {
@@ -187,7 +190,9 @@ std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   if (data_->quadratic) {
     return std::make_unique<QuadraticTask>(data_->quadratic, rank);
   }
-  Sampler sampler(shards_[static_cast<std::size_t>(rank)], options_.batch, options_.seed, rank);
+  const auto shard =
+      options_.deal ? shards_[static_cast<std::size_t>(rank)] : std::vector<std::uint32_t>{0};
+  Sampler sampler(shard, options_.batch, options_.seed, rank);
   return std::make_unique<SupervisedTask>(data_->dataset,
                                           make_model(options_.model, input_of(*data_->dataset)),
                                           std::move(sampler), options_.nodes);

@@ -59,6 +59,9 @@ struct TaskOptions {
   std::size_t batch = 32;         ///< examples a round and node, 1 … 65,536
   int nodes = 1;
   std::uint64_t seed = 0;  ///< of the partition and of the order of examples
+  /// False: nobody will take a gradient, as in a simulation of timing only. No example is dealt
+  /// out, so that there may be more nodes than examples.
+  bool deal = true;
 };
 
 class TaskFactory {
@@ -72,7 +75,8 @@ class TaskFactory {
   /// Training examples of each node; empty where the task has none.
   std::vector<std::size_t> examples_per_node() const;
 
-  /// The task of node `rank`. Requires 0 ≤ rank < nodes.
+  /// The task of node `rank`. Requires 0 ≤ rank < nodes. If no example is dealt out, its gradients
+  /// are those of the first one.
   std::unique_ptr<Task> make(Rank rank) const;
 
  private:
