@@ -3,33 +3,15 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "page.h"
 #include "plot.h"
 #include "units.h"
 
 namespace sotto::cli {
 namespace {
-
-constexpr std::string_view kStyle = R"(
-body{font:15px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:#1c2333;background:#fff;
-max-width:1120px;margin:2em auto;padding:0 1em}
-h1{font-size:1.5em;margin-bottom:.2em} p.sub{color:#555f75;margin-top:0}
-table+p.sub{font-size:.9em;margin-top:-.8em}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:14px}
-.plots>svg{width:100%;font-family:inherit;border:1px solid #e2e6ee;border-radius:8px}
-.grid{stroke:#e9ecf3;stroke-width:1}.frame{fill:none;stroke:#8a93a8;stroke-width:1}
-.tick{font-size:11px;fill:#555f75}.label{font-size:12px;fill:#333c50}
-.title{font-size:13px;font-weight:600;fill:#1c2333}.curve{fill:none;stroke-width:2}
-table{border-collapse:collapse;margin:1.2em 0;width:100%}
-th,td{padding:.35em .6em;white-space:nowrap;font-size:.93em;
-text-align:right;border-bottom:1px solid #e2e6ee}
-th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;
-min-width:11em} th{color:#555f75;font-weight:600}
-.key{width:26px;height:10px;margin-right:.5em;stroke-width:3}
-)";
 
 /// Column `field` of the history of each result, of which there is one at least, as far as all go.
 std::vector<std::vector<double>> columns(const RepeatedRun& run, const char* field) {
@@ -108,21 +90,26 @@ const Json& first_result(const std::vector<RepeatedRun>& runs) {
 
 }  // namespace
 
-std::string curves_page(const std::string& head, const std::vector<RepeatedRun>& runs,
-                        const std::vector<ComparisonTable>& tables,
-                        const std::vector<PageAxis>& axes) {
+std::string page_head(const std::string& head, const std::vector<RepeatedRun>& runs) {
   const Json& config = first_result(runs).at("config");
-  std::string html = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width\"><title>{1}</title>"
-      "<style>{0}</style></head><body>\n<h1>{1}</h1>\n<p class=\"sub\">{2} on {3} nodes, model "
-      "{4}; loss and accuracy are the averaged model's on the test set</p>\n",
-      kStyle, escape_markup(head), escape_markup(config.at("task")), config.at("nodes").get<int>(),
-      escape_markup(config.at("model")));
+  return open_page(head) +
+         fmt::format(
+             "<p class=\"sub\">{} on {} nodes, model {}; loss and accuracy are the averaged "
+             "model's on the test set</p>\n",
+             escape_markup(config.at("task")), config.at("nodes").get<int>(),
+             escape_markup(config.at("model")));
+}
+
+std::string draw_tables(const std::vector<ComparisonTable>& tables) {
+  std::string html;
   for (const ComparisonTable& table : tables) {
     html += draw_table(table);
   }
-  html += "<div class=\"plots\">\n";
+  return html;
+}
+
+std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes) {
+  std::string html = "<div class=\"plots\">\n";
   for (const PageAxis& x : axes) {
     html += draw_plot(curves_of(runs, x.field, "loss"),
                       {.title = fmt::format("Loss against {}", x.label),
@@ -130,25 +117,28 @@ std::string curves_page(const std::string& head, const std::vector<RepeatedRun>&
                        .y_label = "test loss",
                        .log_x = x.logarithmic,
                        .log_y = true,
-                       .cut_diverged = true});
+                       .cut_diverged = true,
+                       .marks = x.marks});
     html += draw_plot(curves_of(runs, x.field, "accuracy"),
                       {.title = fmt::format("Accuracy against {}", x.label),
                        .x_label = x.label,
                        .y_label = "test accuracy",
-                       .log_x = x.logarithmic});
+                       .log_x = x.logarithmic,
+                       .marks = x.marks});
   }
-  return html + "</div>\n</body></html>\n";
+  return html + "</div>\n";
 }
 
 std::string compare_page(const std::vector<RepeatedRun>& runs,
                          const std::vector<ComparisonTable>& tables) {
   const Json& config = first_result(runs).at("config");
-  return curves_page(fmt::format("{} over {}", config.at("task").get<std::string>(),
-                                 config.at("transport").get<std::string>()),
-                     runs, tables,
-                     {{"round", "rounds"},
-                      {"bytes_per_node", "bytes sent per node", true},
-                      {"time_s", "seconds"}});
+  const std::string head = fmt::format("{} over {}", config.at("task").get<std::string>(),
+                                       config.at("transport").get<std::string>());
+  return page_head(head, runs) + draw_tables(tables) +
+         draw_curves(runs, {{"round", "rounds"},
+                            {"bytes_per_node", "bytes sent per node", true},
+                            {"time_s", "seconds"}}) +
+         close_page();
 }
 
 }  // namespace sotto::cli

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compare_report.h"
+#include "plot.h"
 #include "repeated_run.h"
 
 namespace sotto::cli {
@@ -14,14 +15,17 @@ struct PageAxis {
   const char* field;
   const char* label;
   bool logarithmic = false;
+  std::vector<PlotMark> marks = {};
 };
 
-/// The tables, then loss and accuracy against each axis; with several seeds the means, in bands
-/// from the lowest to the highest. `head` is the page's title; the line below it comes from the
-/// first run that has a result, of which there is one at least.
-std::string curves_page(const std::string& head, const std::vector<RepeatedRun>& runs,
-                        const std::vector<ComparisonTable>& tables,
-                        const std::vector<PageAxis>& axes);
+// The parts of a page about runs, of which one at least has a result.
+
+/// The head, and a line about the first run that has a result.
+std::string page_head(const std::string& head, const std::vector<RepeatedRun>& runs);
+std::string draw_tables(const std::vector<ComparisonTable>& tables);
+/// Loss and accuracy against each axis; with several seeds the means, in bands from the lowest to
+/// the highest.
+std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes);
 
 /// The page of `sotto compare`: against rounds, bytes and time.
 std::string compare_page(const std::vector<RepeatedRun>& runs,

@@ -3,167 +3,24 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include <fmt/format.h>
+
+#include "axis.h"
 
 namespace sotto::cli {
 namespace {
 
 constexpr double kWidth = 460;
 constexpr double kHeight = 300;
-constexpr double kLeft = 62;
-constexpr double kRight = 14;
-constexpr double kTop = 30;
-constexpr double kBottom = 46;
+constexpr PlotFrame kFrame;
 constexpr double kMargin = 3;  ///< what curves may stick out of the frame, being thick
-constexpr int kTicks = 5;
-constexpr int kMostDecades = 6;  ///< with a label each
 constexpr double kCut =
     100;  ///< times where curves begin or settle: where diverged runs are cut off
 constexpr std::size_t kMostDots = 30;  ///< lines of more points have none
 // Okabe and Ito's palette, yellow left out: it vanishes on white.
-constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                 "#e69f00", "#56b4e9", "#000000", "#7f3f98"};
-
-/// One axis: from data to pixels.
-class Axis {
- public:
-  Axis(bool logarithmic, double from_pixel, double to_pixel)
-      : log_(logarithmic), from_(from_pixel), to_(to_pixel) {}
-
-  bool takes(double value) const { return std::isfinite(value) && (!log_ || value > 0); }
-  void include(double value) {
-    const double v = scaled(value);
-    low_ = std::min(low_, v);
-    high_ = std::max(high_, v);
-  }
-  /// Lowers the upper end to `value` where it is beyond.
-  void cut_above(double value) {
-    if (takes(value) && scaled(value) > low_) {
-      high_ = std::min(high_, scaled(value));
-    }
-  }
-  /// Call once all values are included.
-  void settle() {
-    if (low_ > high_) {
-      low_ = 0;
-      high_ = 1;
-    }
-    if (low_ == high_) {
-      const double margin = low_ == 0 ? 1 : std::abs(low_) * 0.1;
-      low_ -= margin;
-      high_ += margin;
-    }
-  }
-  double pixel(double value) const {
-    return from_ + (scaled(value) - low_) / (high_ - low_) * (to_ - from_);
-  }
-  /// Where the lower end is, for values that a logarithmic axis cannot take.
-  double floor_pixel() const { return from_; }
-  /// Round numbers inside the range.
-  std::vector<double> ticks() const { return log_ ? log_ticks() : linear_ticks(low_, high_); }
-
- private:
-  static std::vector<double> linear_ticks(double low, double high) {
-    const double rough = (high - low) / kTicks;
-    const double power = std::pow(10, std::floor(std::log10(rough)));
-    double step = power;
-    for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
-      step = factor * power;
-      if (step >= rough) {
-        break;
-      }
-    }
-    std::vector<double> found;
-    const double first = std::ceil(low / step) * step;
-    const auto count = static_cast<int>(std::floor((high - first) / step + 1e-9)) + 1;
-    for (int i = 0; i < count; ++i) {
-      const double v = first + i * step;
-      found.push_back(std::abs(v) < step * 1e-9 ? 0 : v);
-    }
-    return found;
-  }
-
-  /// Powers of ten, of a long range every second, third …; of a shorter range also their doubles
-  /// and fives, of a still shorter one what a linear axis has.
-  std::vector<double> log_ticks() const {
-    const int every = static_cast<int>(std::ceil((high_ - low_) / kMostDecades));
-    if (every > 1) {
-      std::vector<double> found;
-      const int first = static_cast<int>(std::ceil(low_ / every)) * every;
-      for (int decade = first; decade <= high_; decade += every) {
-        found.push_back(std::pow(10, decade));
-      }
-      return found;
-    }
-    for (const auto& factors : {std::vector<double>{1}, std::vector<double>{1, 2, 5}}) {
-      std::vector<double> found;
-      for (int decade = static_cast<int>(std::floor(low_)); decade <= high_; ++decade) {
-        for (const double factor : factors) {
-          const double at = decade + std::log10(factor);
-          if (at >= low_ - 1e-9 && at <= high_ + 1e-9) {
-            found.push_back(factor * std::pow(10, decade));
-          }
-        }
-      }
-      if (found.size() >= 3) {
-        return found;
-      }
-    }
-    return linear_ticks(std::pow(10, low_), std::pow(10, high_));
-  }
-
-  double scaled(double value) const { return log_ ? std::log10(value) : value; }
-
-  bool log_;
-  double from_;
-  double to_;
-  double low_ = std::numeric_limits<double>::infinity();
-  double high_ = -std::numeric_limits<double>::infinity();
-};
-
-/// 1500000 → "1.5M"
-std::string tick_label(double value) {
-  constexpr std::array<std::pair<double, const char*>, 3> kUnits = {
-      {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
-  for (const auto& [size, unit] : kUnits) {
-    if (std::abs(value) >= size && std::abs(value) < 1e12) {
-      return fmt::format("{:.3g}{}", value / size, unit);
-    }
-  }
-  return fmt::format("{:.3g}", value);
-}
-
-std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options) {
-  std::string svg;
-  const double bottom = kHeight - kBottom;
-  const double right = kWidth - kRight;
-  for (const double tick : x.ticks()) {
-    const double at = x.pixel(tick);
-    svg += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", at,
-                       kTop, bottom);
-    svg += fmt::format(R"(<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", at,
-                       bottom + 16, tick_label(tick));
-  }
-  for (const double tick : y.ticks()) {
-    const double at = y.pixel(tick);
-    svg += fmt::format(R"(<line class="grid" x1="{1}" x2="{2}" y1="{0:.1f}" y2="{0:.1f}"/>)", at,
-                       kLeft, right);
-    svg += fmt::format(R"(<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{}</text>)",
-                       kLeft - 7, at + 4, tick_label(tick));
-  }
-  svg += fmt::format(R"(<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>)", kLeft, kTop,
-                     right - kLeft, bottom - kTop);
-  svg += fmt::format(R"(<text class="title" x="{}" y="19" text-anchor="middle">{}</text>)",
-                     (kLeft + right) / 2, escape_markup(options.title));
-  svg += fmt::format(R"(<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>)",
-                     (kLeft + right) / 2, kHeight - 10, escape_markup(options.x_label));
-  svg += fmt::format(R"svg(<text class="label" transform="translate(14,{}) rotate(-90)" )svg"
-                     R"svg(text-anchor="middle">{}</text>)svg",
-                     (kTop + bottom) / 2, escape_markup(options.y_label));
-  return svg;
-}
+constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73",      "#cc79a7",
+                                 "#e69f00", "#56b4e9", "currentColor", "#7f3f98"};
 
 void include_points(const std::vector<double>& xs, const std::vector<double>& ys, Axis& x,
                     Axis& y) {
@@ -274,9 +131,64 @@ std::string escape_markup(const std::string& text) {
   return escaped;
 }
 
+std::string open_plot(const std::string& title) {
+  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, kHeight,
+                     escape_markup(title));
+}
+
+std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options) {
+  std::string svg;
+  const auto& [left, right, top, bottom] = kFrame;
+  for (const double tick : x.ticks()) {
+    const double at = x.pixel(tick);
+    svg += fmt::format(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>)", at,
+                       top, bottom);
+    svg += fmt::format(R"(<text class="tick" x="{:.1f}" y="{}" text-anchor="middle">{}</text>)", at,
+                       bottom + 16, tick_label(tick));
+  }
+  for (const double tick : y.ticks()) {
+    const double at = y.pixel(tick);
+    svg += fmt::format(R"(<line class="grid" x1="{1}" x2="{2}" y1="{0:.1f}" y2="{0:.1f}"/>)", at,
+                       left, right);
+    svg += fmt::format(R"(<text class="tick" x="{}" y="{:.1f}" text-anchor="end">{}</text>)",
+                       left - 7, at + 4, tick_label(tick));
+  }
+  svg += fmt::format(R"(<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>)", left, top,
+                     right - left, bottom - top);
+  svg += fmt::format(R"(<text class="title" x="{}" y="19" text-anchor="middle">{}</text>)",
+                     (left + right) / 2, escape_markup(options.title));
+  svg += fmt::format(R"(<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>)",
+                     (left + right) / 2, kHeight - 10, escape_markup(options.x_label));
+  svg += fmt::format(R"svg(<text class="label" transform="translate(14,{}) rotate(-90)" )svg"
+                     R"svg(text-anchor="middle">{}</text>)svg",
+                     (top + bottom) / 2, escape_markup(options.y_label));
+  return svg;
+}
+
+std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double top,
+                       double bottom) {
+  std::string svg;
+  for (const PlotMark& mark : marks) {
+    if (mark.at > x.high() || mark.until < x.low()) {
+      continue;
+    }
+    const double from = x.pixel(std::max(mark.at, x.low()));
+    const double until = x.pixel(std::min(mark.until, x.high()));
+    svg += fmt::format(R"(<g class="mark"><title>{}</title>)", escape_markup(mark.text));
+    if (until > from) {
+      svg += fmt::format(R"(<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}"/>)", from, top,
+                         until - from, bottom - top);
+    }
+    svg += fmt::format(R"(<line x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}" )"
+                       R"(stroke-dasharray="4 3"/></g>)",
+                       from, top, bottom);
+  }
+  return svg;
+}
+
 std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& options) {
-  Axis x(options.log_x, kLeft, kWidth - kRight);
-  Axis y(options.log_y, kHeight - kBottom, kTop);
+  Axis x(options.log_x, kFrame.left, kFrame.right);
+  Axis y(options.log_y, kFrame.bottom, kFrame.top);
   for (const Curve& curve : curves) {
     include_points(curve.x, curve.y, x, y);
     include_points(curve.x, curve.low, x, y);
@@ -287,14 +199,15 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
   }
   x.settle();
   y.settle();
-  std::string svg = fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth,
-                                kHeight, escape_markup(options.title));
+  std::string svg = open_plot(options.title);
   svg += draw_axes(x, y, options);
+  svg += draw_marks(options.marks, x, kFrame.top, kFrame.bottom);
   // An inner <svg> cuts off what lies outside.
   svg += fmt::format(R"(<svg class="inner" x="{0}" y="{1}" width="{2}" height="{3}" )"
                      R"(viewBox="{0} {1} {2} {3}">)",
-                     kLeft - kMargin, kTop - kMargin, kWidth - kRight - kLeft + 2 * kMargin,
-                     kHeight - kBottom - kTop + 2 * kMargin);
+                     kFrame.left - kMargin, kFrame.top - kMargin,
+                     kFrame.right - kFrame.left + 2 * kMargin,
+                     kFrame.bottom - kFrame.top + 2 * kMargin);
   for (std::size_t c = 0; c < curves.size(); ++c) {
     svg += draw_band(curves[c], x, y, curve_colour(c));
   }

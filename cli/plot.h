@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "axis.h"
+
 namespace sotto::cli {
 
 struct Curve {
@@ -13,6 +15,13 @@ struct Curve {
   /// A band around the line, as long as y; empty: none.
   std::vector<double> low = {};
   std::vector<double> high = {};
+};
+
+/// A moment or a span on the x axis at which something happened.
+struct PlotMark {
+  double at = 0;
+  double until = 0;  ///< as `at` for a moment; infinite for what does not end
+  std::string text;
 };
 
 struct PlotOptions {
@@ -25,6 +34,15 @@ struct PlotOptions {
   /// that has not risen; curves that leave it are cut off. A run that diverges would make the
   /// others flat.
   bool cut_diverged = false;
+  std::vector<PlotMark> marks = {};  ///< where they lie within what curves cover
+};
+
+/// Where a plot has its axes, in its own pixels.
+struct PlotFrame {
+  double left = 62;
+  double right = 446;
+  double top = 30;
+  double bottom = 254;
 };
 
 /// The colour of curve number `index`: distinct in grey and for colour-blind readers as far as
@@ -37,6 +55,13 @@ std::string curve_key(std::size_t index);
 
 /// An <svg> element with axes, ticks, a grid and one line a curve.
 std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& options);
+
+/// The pieces of a plot: its <svg> tag, what stands round the frame, and dashed lines or bands with
+/// tooltips for those marks that lie within the axis.
+std::string open_plot(const std::string& title);
+std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options);
+std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double top,
+                       double bottom);
 
 /// Text with &, <, > and " replaced, fit for HTML and SVG.
 std::string escape_markup(const std::string& text);

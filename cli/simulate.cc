@@ -11,16 +11,17 @@
 #include <sotto/base/error.h>
 
 #include "commands.h"
-#include "compare_page.h"
 #include "compare_report.h"
 #include "option_group.h"
 #include "output.h"
+#include "quantity.h"
 #include "repeated_run.h"
 #include "result_file.h"
 #include "run_words.h"
 #include "scenario.h"
 #include "signals.h"
 #include "simulated_run.h"
+#include "simulation_page.h"
 #include "train_plan.h"
 #include "units.h"
 #include "usage.h"
@@ -41,6 +42,9 @@ struct SimulateOptions {
   std::uint64_t threads = 0;
   std::string equal = "epochs";
   std::string report;
+  std::string csv;
+  std::string trace;
+  std::string trace_from = "0";
 };
 
 std::string duration(double seconds) {
@@ -100,50 +104,106 @@ void check_runs(const Scenario& scenario) {
   }
 }
 
-RepeatedRun run_one(const Scenario& scenario, const std::string& words, int threads,
-                    const Output& output) {
+/// `picture` gets what is to be drawn of the run.
+RepeatedRun run_one(const Scenario& scenario, const std::string& words,
+                    const SimulationRequest& request, std::vector<RunPicture>* pictures) {
   RepeatedRun run = {.words = words};
   if (stop_requested()) {
     run.failures.push_back({scenario.task.common.seed, kNotRun});
     return run;
   }
-  Result<Json> result = simulate_run(scenario, words, threads, output);
-  if (!result.ok()) {
-    run.failures.push_back(
-        {scenario.task.common.seed, stop_requested() ? kInterrupted : result.status().message()});
+  auto simulated = simulate_run(scenario, words, request);
+  if (!simulated.ok()) {
+    run.failures.push_back({scenario.task.common.seed,
+                            stop_requested() ? kInterrupted : simulated.status().message()});
     fmt::print(stderr, "sotto: {}: {}\n", words, run.failures.back().why);
     return run;
   }
-  run.rounds = result->at("rounds").get<Round>();
-  if (const std::string why = early_end(*result); !why.empty()) {
+  const Json& result = simulated->result;
+  run.rounds = result.at("rounds").get<Round>();
+  if (const std::string why = early_end(result); !why.empty()) {
     fmt::print(stderr, "sotto: {}: ended early: {}\n", words, why);
   }
-  run.results.push_back(std::move(*result));
+  run.results.push_back(result);
+  pictures->push_back({words, std::move(*simulated)});
   return run;
 }
 
 Json to_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense) {
-  Json result = {{"sotto", SOTTO_VERSION}, {"scenario", scenario.title}};
+  Json result = {{"sotto", SOTTO_VERSION},
+                 {"scenario", scenario.title},
+                 {"events", marks_json(marks_of(scenario))}};
   result.update(comparison_json(runs, expense));
   return result;
 }
 
-int run(const SimulateOptions& options, const CLI::App& command) {
-  check_writable("--report", options.report);
-  const Expense expense = parse_expense(options.equal, Expense::virtual_time);
-  const Output output(options.common);
+/// The files that were asked for besides --json.
+void write_files(const SimulateOptions& options, const Scenario& scenario,
+                 const std::vector<RepeatedRun>& runs, const std::vector<ComparisonTable>& tables,
+                 const std::vector<RunPicture>& pictures, const Output& output) {
+  if (pictures.empty()) {
+    return;
+  }
+  if (!options.report.empty()) {
+    write_result_file("--report", options.report,
+                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures));
+    output.line(fmt::format("\nreport: {}", options.report));
+  }
+  if (!options.csv.empty()) {
+    write_result_file("--csv", options.csv, history_csv(runs));
+    output.line(fmt::format("history: {}", options.csv));
+  }
+}
+
+void write_trace(const SimulateOptions& options, const TraceFile& trace, const Output& output) {
+  write_result_file("--trace", options.trace, trace.text());
+  output.line(fmt::format("trace: {}", options.trace));
+  if (trace.left_out() > 0) {
+    output.line(fmt::format(
+        "the trace holds {} events at most: {} later ones are left out; --trace-from begins later",
+        TraceFile::kMostEvents, trace.left_out()));
+  }
+}
+
+Scenario scenario_of(const SimulateOptions& options, const CLI::App& command) {
   Scenario scenario = read_scenario(options.scenario);
   if (command.get_option("--seed")->count() > 0) {
     scenario.task.common.seed = options.common.seed;
   }
-  const auto threads = static_cast<int>(
-      options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency()));
+  return scenario;
+}
+
+SimTime parse_trace_from(const SimulateOptions& options) {
+  try {
+    return parse_duration(options.trace_from);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--trace-from: {}", error.what()));
+  }
+}
+
+int run(const SimulateOptions& options, const CLI::App& command) {
+  check_writable("--report", options.report);
+  check_writable("--csv", options.csv);
+  check_writable("--trace", options.trace);
+  const Expense expense = parse_expense(options.equal, Expense::virtual_time);
+  const SimTime trace_from = parse_trace_from(options);
+  const Output output(options.common);
+  const Scenario scenario = scenario_of(options, command);
   check_runs(scenario);
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
+  TraceFile trace(trace_from, scenario.runs.size());
+  const SimulationRequest request = {
+      .threads =
+          static_cast<int>(options.threads > 0 ? options.threads
+                                               : std::max(1U, std::thread::hardware_concurrency())),
+      .timeline = !options.report.empty(),
+      .trace = options.trace.empty() ? nullptr : &trace,
+      .progress = output.talks()};
   std::vector<RepeatedRun> runs;
+  std::vector<RunPicture> pictures;
   for (const std::string& words : scenario.runs) {
     output.line(fmt::format("run {} of {}: {}", runs.size() + 1, scenario.runs.size(), words));
-    runs.push_back(run_one(scenario, words, threads, output));
+    runs.push_back(run_one(scenario, words, request, &pictures));
   }
   std::vector<ComparisonTable> tables = {table_of(runs)};
   if (expense != Expense::epochs) {
@@ -152,20 +212,12 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   for (const ComparisonTable& table : tables) {
     show_table(table, output);
   }
-  const bool complete = std::all_of(runs.begin(), runs.end(),
-                                    [](const RepeatedRun& run) { return !run.results.empty(); });
-  const bool any = std::any_of(runs.begin(), runs.end(),
-                               [](const RepeatedRun& run) { return !run.results.empty(); });
-  if (!options.report.empty() && any) {
-    write_result_file("--report", options.report,
-                      curves_page(scenario.title, runs, tables,
-                                  {{"virtual_s", "virtual seconds"},
-                                   {"bytes_per_node", "bytes sent per node", true},
-                                   {"round", "rounds"}}));
-    output.line(fmt::format("\ncurves: {}", options.report));
+  write_files(options, scenario, runs, tables, pictures, output);
+  if (request.trace != nullptr) {
+    write_trace(options, trace, output);
   }
   output.json(to_json(scenario, runs, expense));
-  return complete ? kDone : kFailed;
+  return pictures.size() == runs.size() ? kDone : kFailed;
 }
 
 }  // namespace
@@ -182,7 +234,14 @@ Command add_simulate_command(CLI::App& program) {
   group.option("--equal", options->equal, "epochs|bytes|time",
                "What is held equal: also show all runs where they had sent as many bytes, or taken "
                "as much virtual time, as the run that spent the least");
-  group.option("--report", options->report, "FILE.html", "Write a self-contained page with curves");
+  group.option("--report", options->report, "FILE.html",
+               "Write a self-contained page: curves, the graphs with their load, timelines");
+  group.option("--csv", options->csv, "FILE", "Write the histories, a row for each evaluation");
+  group.option("--trace", options->trace, "FILE.json",
+               "Write what every node did and every message, for ui.perfetto.dev; the first "
+               "400,000 events");
+  group.option("--trace-from", options->trace_from, "DURATION",
+               "Begin the trace at this virtual time, e.g. 10s");
   add_common_options(*command, options->common);
   command->footer(kExamples);
   return {command, [command, options] { return run(*options, *command); }};

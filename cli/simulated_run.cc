@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -19,12 +20,15 @@
 
 #include "run_words.h"
 #include "signals.h"
+#include "simulated_result.h"
+#include "stretches.h"
 #include "train_plan.h"
+#include "train_report.h"
 
 namespace sotto::cli {
 namespace {
 
-constexpr std::size_t kLinksShown = 64;
+constexpr std::size_t kNodesJudged = 16;  ///< of which the accuracy of each is taken
 
 /// The models of one round, as the nodes come to its end at different times.
 struct Gathering {
@@ -34,23 +38,28 @@ struct Gathering {
 
 class SimulatedJob {
  public:
-  SimulatedJob(const Scenario& scenario, const std::string& words, int threads);
+  SimulatedJob(const Scenario& scenario, const std::string& words,
+               const SimulationRequest& request);
 
   /// Runs to the end, or until Ctrl-C.
-  Result<Json> run(TrainReport& report);
+  Result<SimulatedRun> run(TrainReport& report);
   const TrainPlan& plan() const { return plan_; }
 
  private:
   std::vector<std::unique_ptr<Algorithm>> make_algorithms();
   SimulatorOptions options(int threads) const;
   SimulatorHooks hooks();
+  void watch_phases(SimulatorHooks& hooks);
   bool due(Round done) const;
   void take_model(Rank node, Round done);
   void evaluate(Round done, SimTime time);
   HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
+  void judge_nodes(const std::vector<std::span<const float>>& models);
   Json result(const SimulationReport& report) const;
 
   const Scenario& scenario_;
+  const std::string words_;
+  TraceFile* trace_;
   TrainPlan plan_;
   std::shared_ptr<const Topology> topology_;
   std::vector<std::vector<float>> parameters_;
@@ -63,6 +72,9 @@ class SimulatedJob {
   std::vector<double> sent_;  ///< by node, so far
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
+  Json node_accuracy_ = Json::object();  ///< of the nodes' own models in the end
+  std::optional<Timeline> timeline_;
+  std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
 };
 
 std::vector<std::pair<Rank, Rank>> pairs_of(
@@ -76,8 +88,11 @@ std::vector<std::pair<Rank, Rank>> pairs_of(
   return pairs;
 }
 
-SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words, int threads)
+SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
+                           const SimulationRequest& request)
     : scenario_(scenario),
+      words_(words),
+      trace_(request.trace),
       plan_(make_train_plan(parse_run(words, scenario.task))),
       topology_(make_job_topology(plan_.run.optimizer)),
       judge_(plan_.tasks->make(0)),
@@ -93,7 +108,11 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words, i
       (void)tasks_[static_cast<std::size_t>(rank)]->loss_and_gradient(round, x, g);
     };
   }
-  simulator_.emplace(*platform_, options(threads), std::move(algorithms), gradient, hooks());
+  if (request.timeline) {
+    timeline_.emplace(scenario.nodes, plan_.run.rounds);
+  }
+  simulator_.emplace(*platform_, options(request.threads), std::move(algorithms), gradient,
+                     hooks());
 }
 
 std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
@@ -140,7 +159,10 @@ SimulatorHooks SimulatedJob::hooks() {
       sent_[static_cast<std::size_t>(entry.node)] += static_cast<double>(entry.bytes);
     }
   };
-  hooks.round_finished = [this](Rank node, Round round, SimTime /*time*/) {
+  hooks.round_finished = [this](Rank node, Round round, SimTime time) {
+    if (timeline_) {
+      timeline_->finished(node, round, time);
+    }
     if (due(round + 1)) {
       take_model(node, round + 1);
     }
@@ -154,7 +176,31 @@ SimulatorHooks SimulatedJob::hooks() {
     }
     return !stop_requested();
   };
+  if (timeline_ || trace_ != nullptr) {
+    watch_phases(hooks);
+  }
   return hooks;
+}
+
+void SimulatedJob::watch_phases(SimulatorHooks& hooks) {
+  joiner_.emplace(scenario_.nodes, [this](const Stretch& stretch) {
+    if (timeline_) {
+      timeline_->add(stretch);
+    }
+    if (trace_ != nullptr) {
+      trace_->add(stretch);
+    }
+  });
+  hooks.phase = [this](Rank node, Phase phase, SimTime from, SimTime until) {
+    joiner_->phase(node, phase, from, until);
+  };
+  hooks.trace = [this, count = hooks.trace](const TraceEntry& entry) {
+    count(entry);
+    joiner_->entry(entry);
+    if (trace_ != nullptr) {
+      trace_->add(entry);
+    }
+  };
 }
 
 bool SimulatedJob::due(Round done) const {
@@ -205,100 +251,63 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   const Evaluation found = judge_->evaluate(mean);
   point.loss = found.loss;
   point.accuracy = found.accuracy;
+  if (done == plan_.run.rounds) {
+    judge_nodes(present);
+  }
   return point;
 }
 
-Result<Json> SimulatedJob::run(TrainReport& report) {
+/// The nodes' own models, which differ from their average; of many nodes some, evenly spread.
+void SimulatedJob::judge_nodes(const std::vector<std::span<const float>>& models) {
+  const std::size_t judged = std::min(models.size(), kNodesJudged);
+  double worst = std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (std::size_t i = 0; i < judged; ++i) {
+    const double accuracy = judge_->evaluate(models[i * models.size() / judged]).accuracy;
+    worst = std::min(worst, accuracy);
+    sum += accuracy;
+  }
+  if (std::isfinite(sum)) {
+    node_accuracy_ = {{"accuracy_worst_node", worst},
+                      {"accuracy_mean_node", sum / static_cast<double>(judged)},
+                      {"nodes_evaluated", judged}};
+  }
+}
+
+Result<SimulatedRun> SimulatedJob::run(TrainReport& report) {
   catch_stop_signals();
   watched_ = report.hooks(stop_requested());
+  if (trace_ != nullptr) {
+    trace_->begin_run(words_);
+  }
   const SimulationReport found = simulator_->run();
   if (stop_requested()) {
     return Status(Fault::unexpected, std::string(kStopped));
   }
-  return result(found);
-}
-
-Json fractions_of(const SimulationReport& report) {
-  double whole = 0;
-  double compute = 0;
-  double codec = 0;
-  double wire = 0;
-  double idle = 0;
-  for (const NodeReport& node : report.nodes) {
-    whole += static_cast<double>(node.end - node.start);
-    compute += static_cast<double>(node.compute);
-    codec += static_cast<double>(node.codec);
-    wire += static_cast<double>(node.wire);
-    idle += static_cast<double>(node.idle);
+  if (joiner_) {
+    joiner_->flush();
   }
-  whole = whole > 0 ? whole : 1;
-  return {{"compute", compute / whole},
-          {"codec", codec / whole},
-          {"wire", wire / whole},
-          {"idle", idle / whole}};
-}
-
-/// The links that are busiest, by what they carried of what they could have.
-Json links_of(const SimulationReport& report, const Platform& platform) {
-  std::vector<LinkReport> links = report.links;
-  std::stable_sort(links.begin(), links.end(), [](const LinkReport& a, const LinkReport& b) {
-    return a.utilisation > b.utilisation;
-  });
-  links.resize(std::min(links.size(), kLinksShown));
-  Json shown = Json::array();
-  for (const LinkReport& link : links) {
-    shown.push_back({{"name", platform.links()[link.link].name},
-                     {"bytes", link.bytes},
-                     {"utilisation", link.utilisation}});
+  if (timeline_) {
+    timeline_->finish(found.end);
   }
-  return shown;
-}
-
-Json faults_of(const SimulationReport& report) {
-  Json faults = Json::array();
-  for (std::size_t node = 0; node < report.nodes.size(); ++node) {
-    if (!report.nodes[node].status.ok()) {
-      faults.push_back({{"node", node}, {"fault", report.nodes[node].status.message()}});
-    }
+  if (trace_ != nullptr) {
+    trace_->end_run(found.end, marks_of(scenario_));
   }
-  return faults;
-}
-
-Json time_to_target(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
-  if (!scenario.target_accuracy && !scenario.target_loss) {
-    return nullptr;
-  }
-  for (const HistoryPoint& point : history) {
-    if ((!scenario.target_accuracy || point.accuracy >= *scenario.target_accuracy) &&
-        (!scenario.target_loss || point.loss <= *scenario.target_loss)) {
-      return point.time_s;
-    }
-  }
-  return nullptr;
+  return SimulatedRun{result(found), topology_, edge_loads(found, *platform_),
+                      std::move(timeline_)};
 }
 
 Json SimulatedJob::result(const SimulationReport& report) const {
   std::vector<std::uint64_t> bytes(static_cast<std::size_t>(scenario_.nodes));
-  Json edges = Json::array();
   for (const EdgeReport& edge : report.edges) {
     bytes[static_cast<std::size_t>(edge.from)] += edge.bytes;
-    edges.push_back(
-        {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
-  }
-  Json history = Json::array();
-  for (const HistoryPoint& point : history_) {
-    history.push_back({{"round", point.round},
-                       {"virtual_s", point.time_s},
-                       {"loss", point.loss},
-                       {"accuracy", point.accuracy},
-                       {"consensus_distance", point.consensus_distance},
-                       {"bytes_per_node", point.bytes_per_node}});
   }
   Json last = nullptr;
   if (!history_.empty()) {
     last = {{"loss", history_.back().loss},
             {"accuracy", history_.back().accuracy},
             {"consensus_distance", history_.back().consensus_distance}};
+    last.update(node_accuracy_);
   }
   Round rounds = 0;
   for (const NodeReport& node : report.nodes) {
@@ -318,11 +327,11 @@ Json SimulatedJob::result(const SimulationReport& report) const {
           {"time_to_target_s", time_to_target(scenario_, history_)},
           {"bytes_sent_per_node", bytes},
           {"final", last},
-          {"history", history},
-          {"fractions", fractions_of(report)},
-          {"links", links_of(report, *platform_)},
-          {"bytes_per_edge", edges},
-          {"faults", faults_of(report)},
+          {"history", history_json(history_)},
+          {"fractions", fractions_json(report)},
+          {"links", links_json(report, *platform_)},
+          {"bytes_per_edge", edges_json(report)},
+          {"faults", faults_json(report)},
           {"messages", report.messages},
           {"trace_sha256", report.trace_sha256},
           {"parameters_sha256", digests},
@@ -331,13 +340,13 @@ Json SimulatedJob::result(const SimulationReport& report) const {
 
 }  // namespace
 
-Result<Json> simulate_run(const Scenario& scenario, const std::string& words, int threads,
-                          const Output& output) {
-  SimulatedJob job(scenario, words, threads);
+Result<SimulatedRun> simulate_run(const Scenario& scenario, const std::string& words,
+                                  const SimulationRequest& request) {
+  SimulatedJob job(scenario, words, request);
   CommonOptions silent;
   silent.quiet = true;
   const Output nowhere(silent);
-  TrainReport report(nowhere, !output.talks(), job.plan().run.rounds);
+  TrainReport report(nowhere, !request.progress, job.plan().run.rounds);
   return job.run(report);
 }
 

@@ -2,20 +2,40 @@
 // One call at a time.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <sotto/base/status.h>
+#include <sotto/topology/load_drawing.h>
+#include <sotto/topology/topology.h>
 
 #include "output.h"
 #include "scenario.h"
-#include "train_report.h"
+#include "timeline.h"
+#include "trace_file.h"
 
 namespace sotto::cli {
 
-/// Simulates the run that `words` name and returns its entry of `sotto simulate --json`. `threads`
-/// take gradients; the result does not depend on it. Ctrl-C ends it with a fault. Throws Error for
-/// a request that is refused.
-Result<Json> simulate_run(const Scenario& scenario, const std::string& words, int threads,
-                          const Output& output);
+/// How a run is simulated, and what is kept of it; its result depends on none of it.
+struct SimulationRequest {
+  int threads = 1;             ///< that take gradients
+  bool timeline = false;       ///< keep what the nodes did over time
+  TraceFile* trace = nullptr;  ///< gets the run, if it is there
+  bool progress = false;       ///< show a bar on a terminal
+};
+
+struct SimulatedRun {
+  Json result;  ///< its entry of `sotto simulate --json`
+  std::shared_ptr<const Topology> graph;
+  std::vector<EdgeLoad> loads;  ///< in the order of `bytes_per_edge`
+  std::optional<Timeline> timeline;
+};
+
+/// Simulates the run that `words` name. Ctrl-C ends it with a fault. Throws Error for a request
+/// that is refused.
+Result<SimulatedRun> simulate_run(const Scenario& scenario, const std::string& words,
+                                  const SimulationRequest& request);
 
 }  // namespace sotto::cli

@@ -5,40 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/program.h"
+#include "cli/scenario_text.h"
 
 using namespace sotto::test;
 using nlohmann::json;
-
-namespace {
-
-/// Line 1 is the version, 2 the runs, 3 the nodes, 4 the network, 5 the task, 6 `more`.
-std::string scenario(const std::string& nodes, const std::string& network,
-                     const std::string& more = "",
-                     const std::string& runs = "\"allreduce\", \"dcd quant:8 ring\"") {
-  return "sotto-scenario = 1\nrun = [" + runs + "]\nnodes = { " + nodes + " }\nnetwork = { " +
-         network +
-         " }\ntask = { task = \"digits,train=320,test=100\", model = \"softmax\", rounds = 12, "
-         "eval-every = 4 }\n" +
-         more;
-}
-
-const std::string kNodes = "count = 4, gradient = \"lognormal:20 ms,0.3\"";
-const std::string kNetwork = "link = \"wan\"";
-
-Ended simulate(const Scratch& scratch, const std::string& text, const Arguments& more = {}) {
-  Arguments all = {"simulate", scratch.write("s.toml", text).string()};
-  all.insert(all.end(), more.begin(), more.end());
-  return run(all);
-}
-
-json simulated(const Scratch& scratch, const std::string& text, const Arguments& more = {}) {
-  Arguments all = more;
-  all.insert(all.end(), {"--json", "-"});
-  return simulate(scratch, text, all).json();
-}
-
-}  // namespace
 
 TEST_CASE("a simulated run ends with the models of a real one, and says when") {
   const Scratch scratch;

@@ -1,6 +1,7 @@
 // The stretches of SimulatorHooks.phase against the sums of NodeReport.
 #include <sotto/sim/simulator.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -11,6 +12,34 @@
 #include <sotto/topology/registry.h>
 
 using namespace sotto;
+
+TEST_CASE("how busy a link was is told of what it could carry, changes and cuts included") {
+  constexpr SimTime kMs = 1'000'000;
+  SimulatorOptions options;
+  options.rounds = 40;
+  options.nodes[0].compute.seconds = 1e-6;
+  options.overlap = false;
+  const auto busiest = [&](const Platform& platform) {
+    const RehearsalShape shape = {.timing = RehearsalShape::Timing::blocking,
+                                  .frame_bytes = 100'000};
+    Simulator simulator(platform, options, make_rehearsals(shape, make_topology("ring", 2)));
+    const SimulationReport report = simulator.run();
+    double most = 0;
+    for (const LinkReport& link : report.links) {
+      most = std::max(most, link.utilisation);
+    }
+    return most;
+  };
+  // Frames of 100 ms, one after the other, without latency: the links are always busy.
+  Platform platform = make_star(2, 1e6, 0);
+  CHECK(busiest(platform) == doctest::Approx(1).epsilon(1e-3));
+  for (LinkId link = 0; link < 4; ++link) {
+    platform.add_change({.at = 1000 * kMs, .link = link, .bytes_per_s = 2e5});
+  }
+  CHECK(busiest(platform) == doctest::Approx(1).epsilon(1e-3));
+  platform.cut(std::vector<LinkId>{0, 1, 2, 3}, 500 * kMs, 900 * kMs);
+  CHECK(busiest(platform) == doctest::Approx(1).epsilon(1e-3));
+}
 
 TEST_CASE("a node's phases follow each other without gaps, and add up to its report") {
   constexpr SimTime kMs = 1'000'000;

@@ -1,0 +1,123 @@
+#include "scenario_marks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace sotto::cli {
+namespace {
+
+constexpr std::size_t kMostRanges = 4;
+
+/// {0, 1, 2, 5} → "0-2, 5"; cut off after a few ranges.
+std::string ranks_text(std::vector<Rank> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] <= ranks[last] + 1) {
+      ++last;
+    }
+    texts.push_back(ranks[i] == ranks[last] ? fmt::format("{}", ranks[i])
+                                            : fmt::format("{}-{}", ranks[i], ranks[last]));
+    if (texts.size() == kMostRanges && last + 1 < ranks.size()) {
+      texts.back() += fmt::format(" and {} more", ranks.size() - last - 1);
+      break;
+    }
+    i = last + 1;
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+const char* name_of(NodeEvent::Kind kind) {
+  switch (kind) {
+    case NodeEvent::Kind::crash:
+      return "crash";
+    case NodeEvent::Kind::vanish:
+      return "vanish";
+    case NodeEvent::Kind::leave:
+      return "leave";
+    case NodeEvent::Kind::suspend:
+      return "suspend";
+    default:
+      return "resume";
+  }
+}
+
+void add_nodes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
+  std::map<std::pair<SimTime, std::string>, std::vector<Rank>> whom;
+  for (const NodeEvent& event : scenario.events) {
+    whom[{event.at, name_of(event.kind)}].push_back(event.node);
+  }
+  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
+    if (scenario.paces[node].start > 0) {
+      whom[{scenario.paces[node].start, "join"}].push_back(static_cast<Rank>(node));
+    }
+  }
+  for (const auto& [what, ranks] : whom) {
+    marks.push_back({what.first, what.first, what.second,
+                     fmt::format("{} {}", what.second, ranks_text(ranks))});
+  }
+}
+
+std::string link_text(const LinkSpec& link) {
+  const std::string bandwidth =
+      link.bytes_per_s < kUnlimited ? fmt::format("{:.4g} Mbit/s, ", link.bytes_per_s * 8e-6) : "";
+  return fmt::format("{}{:.4g} ms", bandwidth, 1000 * to_seconds(link.latency));
+}
+
+/// Whether `back` is the way back of `there`, as read_scenario makes two of one entry.
+bool way_back(const LinksChange& there, const LinksChange& back) {
+  return there.at == back.at && there.links.from == back.links.to &&
+         there.links.to == back.links.from &&
+         link_text(there.links.link) == link_text(back.links.link);
+}
+
+void add_changes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
+  const auto& changes = scenario.changes;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const LinksBetween& links = changes[i].links;
+    const bool both = i + 1 < changes.size() && way_back(changes[i], changes[i + 1]);
+    marks.push_back(
+        {changes[i].at, changes[i].at, "change",
+         fmt::format("{} {} {} {}: {}", both ? "between" : "from", ranks_text(links.from),
+                     both ? "and" : "to", ranks_text(links.to), link_text(links.link))});
+    i += both ? 1 : 0;
+  }
+}
+
+}  // namespace
+
+std::vector<ScenarioMark> marks_of(const Scenario& scenario) {
+  std::vector<ScenarioMark> marks;
+  add_nodes(scenario, marks);
+  for (const Partition& partition : scenario.partitions) {
+    std::vector<std::string> parts;
+    std::transform(partition.parts.begin(), partition.parts.end(), std::back_inserter(parts),
+                   ranks_text);
+    marks.push_back({partition.at, partition.until, "partition",
+                     fmt::format("partition {}", fmt::join(parts, " | "))});
+  }
+  add_changes(scenario, marks);
+  std::stable_sort(marks.begin(), marks.end(),
+                   [](const ScenarioMark& a, const ScenarioMark& b) { return a.at < b.at; });
+  return marks;
+}
+
+Json marks_json(const std::vector<ScenarioMark>& marks) {
+  Json all = Json::array();
+  for (const ScenarioMark& mark : marks) {
+    Json& one = all.emplace_back(Json{{"at_s", to_seconds(mark.at)}, {"kind", mark.kind}});
+    if (mark.kind == "partition") {
+      one["until_s"] = mark.until == kNever ? Json() : Json(to_seconds(mark.until));
+    }
+    one["text"] = mark.text;
+  }
+  return all;
+}
+
+}  // namespace sotto::cli

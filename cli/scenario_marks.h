@@ -1,0 +1,25 @@
+// What a scenario does to its nodes and links, in the order of time. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "output.h"
+#include "scenario.h"
+
+namespace sotto::cli {
+
+struct ScenarioMark {
+  SimTime at = 0;
+  SimTime until = 0;  ///< of a partition; kNever: it does not heal. Else as `at`
+  std::string kind;   ///< crash, vanish, leave, suspend, resume, join, partition or change
+  std::string text;   ///< "crash of 3", "partition: 0-3 | 4-7"
+};
+
+/// Sorted by time; nodes to which the same happens at the same time share a mark.
+std::vector<ScenarioMark> marks_of(const Scenario& scenario);
+
+/// [{"at_s", "until_s" (of partitions; null: it does not heal), "kind", "text"}]
+Json marks_json(const std::vector<ScenarioMark>& marks);
+
+}  // namespace sotto::cli

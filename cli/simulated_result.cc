@@ -1,0 +1,117 @@
+#include "simulated_result.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr std::size_t kLinksShown = 64;
+
+}  // namespace
+
+Json fractions_json(const SimulationReport& report) {
+  double whole = 0;
+  double compute = 0;
+  double codec = 0;
+  double wire = 0;
+  double idle = 0;
+  for (const NodeReport& node : report.nodes) {
+    whole += static_cast<double>(node.end - node.start);
+    compute += static_cast<double>(node.compute);
+    codec += static_cast<double>(node.codec);
+    wire += static_cast<double>(node.wire);
+    idle += static_cast<double>(node.idle);
+  }
+  whole = whole > 0 ? whole : 1;
+  return {{"compute", compute / whole},
+          {"codec", codec / whole},
+          {"wire", wire / whole},
+          {"idle", idle / whole}};
+}
+
+Json links_json(const SimulationReport& report, const Platform& platform) {
+  std::vector<LinkReport> links = report.links;
+  std::stable_sort(links.begin(), links.end(), [](const LinkReport& a, const LinkReport& b) {
+    return a.utilisation > b.utilisation;
+  });
+  links.resize(std::min(links.size(), kLinksShown));
+  Json shown = Json::array();
+  for (const LinkReport& link : links) {
+    shown.push_back({{"name", platform.links()[link.link].name},
+                     {"bytes", link.bytes},
+                     {"utilisation", link.utilisation}});
+  }
+  return shown;
+}
+
+Json faults_json(const SimulationReport& report) {
+  Json faults = Json::array();
+  for (std::size_t node = 0; node < report.nodes.size(); ++node) {
+    if (!report.nodes[node].status.ok()) {
+      faults.push_back({{"node", node}, {"fault", report.nodes[node].status.message()}});
+    }
+  }
+  return faults;
+}
+
+Json time_to_target(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
+  if (!scenario.target_accuracy && !scenario.target_loss) {
+    return nullptr;
+  }
+  for (const HistoryPoint& point : history) {
+    if ((!scenario.target_accuracy || point.accuracy >= *scenario.target_accuracy) &&
+        (!scenario.target_loss || point.loss <= *scenario.target_loss)) {
+      return point.time_s;
+    }
+  }
+  return nullptr;
+}
+
+Json edges_json(const SimulationReport& report) {
+  Json edges = Json::array();
+  for (const EdgeReport& edge : report.edges) {
+    edges.push_back(
+        {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
+  }
+  return edges;
+}
+
+Json history_json(const std::vector<HistoryPoint>& history) {
+  Json points = Json::array();
+  for (const HistoryPoint& point : history) {
+    points.push_back({{"round", point.round},
+                      {"virtual_s", point.time_s},
+                      {"loss", point.loss},
+                      {"accuracy", point.accuracy},
+                      {"consensus_distance", point.consensus_distance},
+                      {"bytes_per_node", point.bytes_per_node}});
+  }
+  return points;
+}
+
+std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform& platform) {
+  std::uint64_t most = 1;
+  for (const EdgeReport& edge : report.edges) {
+    most = std::max(most, edge.bytes);
+  }
+  std::vector<EdgeLoad> loads;
+  for (const EdgeReport& edge : report.edges) {
+    EdgeLoad& load = loads.emplace_back(EdgeLoad{.from = edge.from, .to = edge.to, .tooltip = {}});
+    load.volume = static_cast<double>(edge.bytes) / static_cast<double>(most);
+    load.tooltip =
+        fmt::format("{} to {}: {} in {}", edge.from, edge.to,
+                    amount(static_cast<double>(edge.bytes)), counted(edge.frames, "frame"));
+    for (const LinkId id : platform.route(edge.from, edge.to).links) {
+      const double used = report.links[id].utilisation;
+      load.load = std::max(load.load, used);
+      load.tooltip += fmt::format("; link {} {} busy", platform.links()[id].name, percent(used));
+    }
+  }
+  return loads;
+}
+
+}  // namespace sotto::cli

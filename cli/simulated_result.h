@@ -1,0 +1,31 @@
+// What a simulation reported, as JSON and as a drawing's edges. Pure functions; thread-safe.
+#pragma once
+
+#include <vector>
+
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/simulator.h>
+#include <sotto/topology/load_drawing.h>
+#include <sotto/trainers/result.h>
+
+#include "output.h"
+#include "scenario.h"
+
+namespace sotto::cli {
+
+/// Shares of the nodes' time: {"compute", "codec", "wire", "idle"}.
+Json fractions_json(const SimulationReport& report);
+/// The links that are busiest, by what they carried of what they could have.
+Json links_json(const SimulationReport& report, const Platform& platform);
+/// The nodes that ended with a fault.
+Json faults_json(const SimulationReport& report);
+Json edges_json(const SimulationReport& report);
+Json history_json(const std::vector<HistoryPoint>& history);
+/// Seconds until an evaluation reaches the scenario's target; null: none does.
+Json time_to_target(const Scenario& scenario, const std::vector<HistoryPoint>& history);
+
+/// What each edge carried, and how busy the busiest link on its way was: its own, or what its nodes
+/// share among all peers.
+std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform& platform);
+
+}  // namespace sotto::cli

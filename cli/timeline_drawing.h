@@ -1,0 +1,22 @@
+// Timelines as inline SVG, for pages with the style of page.h. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plot.h"
+#include "timeline.h"
+
+namespace sotto::cli {
+
+/// The whole run: which share of the nodes was in which phase, over virtual time up to `end`.
+std::string draw_shares(const Timeline& timeline, SimTime end, const std::vector<PlotMark>& marks);
+
+/// A window: a row for each node that is shown.
+std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
+                      const std::vector<PlotMark>& marks);
+
+/// What the colours mean: a line of HTML.
+std::string phase_keys();
+
+}  // namespace sotto::cli

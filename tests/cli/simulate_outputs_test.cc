@@ -1,0 +1,224 @@
+// The files that `sotto simulate` writes, and what its result tells besides the runs.
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "cli/scenario_text.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+
+namespace {
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+const std::string kCut =
+    "[[events]]\nat = \"50 ms\"\npartition = [\"0-1\", \"2-3\"]\nfor = \"100 ms\"\n"
+    "[[events]]\nat = \"20 ms\"\nfrom = \"0\"\nto = \"1, 3\"\nlink = { bandwidth = \"5 Mbit/s\", "
+    "latency = \"9 ms\" }\n";
+
+}  // namespace
+
+TEST_CASE("the history as CSV has a row for each evaluation, and quotes what needs it") {
+  const Scratch scratch;
+  const auto csv = (scratch.path() / "h.csv").string();
+  const auto result =
+      simulated(scratch, scenario(kNodes, kNetwork, "", "\"dcd quant:8,chunk=64 ring\", \"dpsgd\""),
+                {"--csv", csv});
+  std::istringstream lines(read(csv));
+  std::string line;
+  REQUIRE(std::getline(lines, line));
+  CHECK(line == "run,round,virtual_s,loss,accuracy,consensus_distance,bytes_per_node");
+  for (const auto& run : result.at("runs")) {
+    const std::string name = run.at("name");
+    const std::string start = contains(name, ",") ? '"' + name + '"' : name;
+    for (const auto& point : run.at("history")) {
+      REQUIRE(std::getline(lines, line));
+      CAPTURE(line);
+      REQUIRE(line.starts_with(start + ","));
+      std::istringstream fields(line.substr(start.size() + 1));
+      for (const char* field :
+           {"round", "virtual_s", "loss", "accuracy", "consensus_distance", "bytes_per_node"}) {
+        std::string value;
+        REQUIRE(std::getline(fields, value, ','));
+        CHECK(std::stod(value) == point.at(field).get<double>());
+      }
+    }
+  }
+  CHECK_FALSE(std::getline(lines, line));
+}
+
+TEST_CASE("a timing-only history has empty fields where there is no number") {
+  const Scratch scratch;
+  const auto csv = (scratch.path() / "h.csv").string();
+  (void)simulated(scratch, "timing-only = true\n" + scenario(kNodes, kNetwork, "", "\"dpsgd\""),
+                  {"--csv", csv});
+  CHECK(contains(read(csv), ",,"));
+  CHECK_FALSE(contains(read(csv), "nan"));
+}
+
+TEST_CASE("a trace has each phase and each message once, with faults and events as instants") {
+  const Scratch scratch;
+  const auto path = (scratch.path() / "t.json").string();
+  const std::string crash = "[[events]]\nat = \"300 ms\"\ncrash = \"3\"\n";
+  const auto result = simulated(scratch, scenario(kNodes, kNetwork, crash), {"--trace", path});
+  const auto trace = json::parse(read(path));
+  std::map<int, double> computing;  // microseconds by run
+  std::map<int, std::set<std::uint64_t>> sent;
+  std::map<int, std::set<std::uint64_t>> delivered;
+  std::map<int, std::size_t> faults;
+  std::size_t marks = 0;
+  std::vector<std::string> names;
+  for (const auto& event : trace.at("traceEvents")) {
+    const std::string kind = event.at("ph");
+    const int run = event.at("pid");
+    if (kind == "M" && event.at("name") == "process_name") {
+      names.push_back(event.at("args").at("name"));
+    } else if (kind == "X" && event.at("name") == "compute") {
+      computing[run] += event.at("dur").get<double>();
+    } else if (kind == "b") {
+      CHECK(sent[run].insert(event.at("id").get<std::uint64_t>()).second);
+    } else if (kind == "e") {
+      CHECK(delivered[run].insert(event.at("id").get<std::uint64_t>()).second);
+      CHECK(sent[run].count(event.at("id").get<std::uint64_t>()) == 1);
+    } else if (kind == "i") {
+      faults[run] += event.at("cat") == "fault" ? 1U : 0U;
+      marks += event.at("cat") == "scenario" ? 1U : 0U;
+    }
+  }
+  REQUIRE(names.size() == 2);
+  CHECK(marks == 2);
+  for (int run = 1; run <= 2; ++run) {
+    CAPTURE(run);
+    const auto& one = result.at("runs")[static_cast<std::size_t>(run - 1)];
+    CHECK(names[static_cast<std::size_t>(run - 1)] == one.at("name"));
+    CHECK(delivered[run].size() == one.at("messages").get<std::size_t>());
+    CHECK(faults[run] == one.at("faults").size());
+    CHECK(computing[run] > 0);
+  }
+  for (const auto& run : trace.at("otherData").at("runs")) {
+    CHECK(run.at("left_out") == 0);
+  }
+  // Written or not, the simulation is the same.
+  CHECK(simulated(scratch, scenario(kNodes, kNetwork, crash)) == result);
+}
+
+TEST_CASE("phases in a trace are those of the result") {
+  const Scratch scratch;
+  const auto path = (scratch.path() / "t.json").string();
+  const auto result =
+      simulated(scratch, scenario(kNodes, kNetwork, "", "\"dcd quant:8 ring\""), {"--trace", path});
+  std::map<std::string, double> spent;
+  double whole = 0;
+  const auto trace = json::parse(read(path));
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") {
+      spent[event.at("name")] += event.at("dur").get<double>();
+      whole += event.at("dur").get<double>();
+    }
+  }
+  for (const auto& [phase, share] : result.at("runs")[0].at("fractions").items()) {
+    CHECK(spent[phase] / whole == doctest::Approx(share.get<double>()));
+  }
+}
+
+TEST_CASE("a trace begins where it is told to, and does not grow beyond its limit") {
+  const Scratch scratch;
+  const auto path = (scratch.path() / "t.json").string();
+  const std::string text = scenario(kNodes, kNetwork, "", "\"dpsgd\"");
+  (void)simulated(scratch, text, {"--trace", path, "--trace-from", "100ms"});
+  for (const json trace = json::parse(read(path)); const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "M") {
+      CHECK(event.at("ts") >= 100'000);
+    }
+  }
+  CHECK(simulate(scratch, text, {"--trace", path, "--trace-from", "soon"}).status == 2);
+  const auto many = simulate(scratch,
+                             "timing-only = true\n" + scenario("count = 4000, gradient = \"20 ms\"",
+                                                               kNetwork, "", "\"dpsgd ring\""),
+                             {"--trace", path});
+  CHECK(many.status == 0);
+  CHECK(contains(many.out, "400000 events at most"));
+  const std::string trace = read(path);
+  CHECK(count(trace, "\"ph\":") < 420'000);
+  CHECK(trace.size() < 80'000'000);
+}
+
+TEST_CASE("a report draws curves, graphs and timelines, and needs no network") {
+  const Scratch scratch;
+  const auto page = (scratch.path() / "r.html").string();
+  const auto ended = simulate(scratch, scenario(kNodes, kNetwork, kCut), {"--report", page});
+  CHECK(ended.status == 0);
+  const std::string html = read(page);
+  CHECK(contains(html, "Loss against virtual seconds"));
+  CHECK(count(html, "<svg class='load'") == 2);
+  CHECK(count(html, "What the nodes did") == 2);
+  CHECK(count(html, "<svg class=\"rows\"") == 2);
+  CHECK(contains(html, "partition 0-1 | 2-3, until 0.15 s"));
+  CHECK(contains(html, "between 0 and 1, 3: 5 Mbit/s, 9 ms"));
+  CHECK(contains(html, "prefers-color-scheme:dark"));
+  CHECK_FALSE(contains(html, "http"));
+  CHECK_FALSE(contains(html, "nan"));
+  CHECK(count(html, "<svg") == count(html, "</svg>"));
+}
+
+TEST_CASE("a report of many nodes says what it does not show, and stays small") {
+  const Scratch scratch;
+  const auto page = (scratch.path() / "r.html").string();
+  const auto text = "timing-only = true\n" +
+                    scenario("count = 1000, gradient = \"20 ms\"", kNetwork, "", "\"dpsgd ring\"");
+  CHECK(simulate(scratch, text, {"--report", page}).status == 0);
+  const std::string html = read(page);
+  CHECK(contains(html, "1000 nodes and 2000 edges would be a blot"));
+  CHECK(contains(html, "the first 32 of 1000 nodes"));
+  CHECK(html.size() < 1'000'000);
+}
+
+TEST_CASE("what the scenario does is in the result, by time") {
+  const Scratch scratch;
+  const auto events = simulated(scratch, scenario(kNodes, kNetwork, kCut)).at("events");
+  REQUIRE(events.size() == 2);
+  CHECK(events[0] ==
+        json{{"at_s", 0.02}, {"kind", "change"}, {"text", "between 0 and 1, 3: 5 Mbit/s, 9 ms"}});
+  CHECK(events[1].at("kind") == "partition");
+  CHECK(events[1].at("until_s").get<double>() == doctest::Approx(0.15));
+}
+
+TEST_CASE("the nodes' own accuracy lies about that of their average") {
+  const Scratch scratch;
+  const auto runs = simulated(scratch, scenario(kNodes, kNetwork)).at("runs");
+  const auto& same = runs[0].at("final");  // all-reduce: one model everywhere
+  CHECK(same.at("accuracy_worst_node") == same.at("accuracy"));
+  CHECK(same.at("accuracy_mean_node").get<double>() ==
+        doctest::Approx(same.at("accuracy").get<double>()));
+  const auto& differ = runs[1].at("final");
+  CHECK(differ.at("accuracy_worst_node") <= differ.at("accuracy_mean_node"));
+  CHECK(differ.at("nodes_evaluated") == 4);
+}
+
+TEST_CASE("timing only takes more nodes than there are examples") {
+  const Scratch scratch;
+  const auto text = [](const std::string& nodes) {
+    return scenario("count = " + nodes + ", gradient = \"20 ms\"", kNetwork, "", "\"dpsgd ring\"");
+  };
+  const auto result = simulated(scratch, "timing-only = true\n" + text("400"));
+  CHECK(result.at("runs")[0].at("rounds") == 12);
+  CHECK(simulate(scratch, text("400")).status == 2);
+}
