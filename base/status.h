@@ -22,6 +22,7 @@ enum class Fault {
   peer_lost,   ///< a peer closed, crashed or became unreachable
   deadline,    ///< a wait ended without what it waited for
   io,          ///< the operating system refused a read or write
+  budget,      ///< the privacy budget is spent: nothing more may leave this node
 };
 
 /// The fault's name as used in messages and JSON, e.g. "peer_lost".
