@@ -35,6 +35,7 @@
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/topology.h>
 
@@ -55,6 +56,8 @@ struct AlgorithmSetup {
   /// What an exchange makes of the movement of the H rounds; by default it is taken as it is. When
   /// given, step_rule makes the local steps, also with H = 1.
   std::unique_ptr<StepRule> outer_step_rule;
+  /// Clip the gradient and add noise to it before the algorithm sees it (private_gradient.h).
+  std::optional<PrivacyOptions> privacy;
   std::unique_ptr<Compressor> compressor;
   /// Step of the consensus (η, in the papers often γ), for algorithms that have one; by default
   /// derived from the compressor's measured α.

@@ -32,6 +32,7 @@
 #include <sotto/optim/algorithms/push_sum.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
 #include <sotto/optim/exchange/ring_mean.h>
+#include <sotto/optim/privacy/private_gradient.h>
 
 namespace sotto {
 namespace {
@@ -387,10 +388,15 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
                                           std::vector<std::string>* warnings) {
   const AlgorithmInfo& info = algorithm_info(name);
   admit(info, setup, warnings);
-  if (setup.outer_step_rule != nullptr) {
-    return std::make_unique<LocalSteps>(info, std::move(setup));
+  const auto privacy = setup.privacy;
+  const Rank rank = setup.rank;
+  auto algorithm = setup.outer_step_rule != nullptr
+                       ? std::make_unique<LocalSteps>(info, std::move(setup))
+                       : info.build(std::move(setup));
+  if (privacy) {
+    return std::make_unique<PrivateGradient>(std::move(algorithm), *privacy, rank);
   }
-  return info.build(std::move(setup));
+  return algorithm;
 }
 
 std::string_view graph_need_name(GraphNeed need) {

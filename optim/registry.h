@@ -69,7 +69,8 @@ const AlgorithmInfo& algorithm_info(std::string_view name);
 /// Builds a node's algorithm. Throws Error when the compressor's contract or a property of the
 /// graph is not met (and setup.allow_contract_violation is not set), naming what fails and what
 /// would do. Without a compressor in `setup` the algorithm's default is used. `warnings`, when
-/// given, receives what is admissible but outside the theory (DCD's α bound).
+/// given, receives what is admissible but outside the theory (DCD's α bound). With setup.privacy
+/// it is a PrivateGradient around the algorithm.
 std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
                                           std::vector<std::string>* warnings = nullptr);
 
