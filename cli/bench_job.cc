@@ -68,7 +68,7 @@ Json play_job(const BenchJob& job) {
       nodes.push_back(make_node(rank, graph, x[static_cast<std::size_t>(rank)]));
     }
   } else {
-    nodes = make_rehearsals(rehearsal_shape(*make_node(0, graph, x[0])), graph);
+    nodes = make_rehearsals(*rehearsal_shape(*make_node(0, graph, x[0]), *graph), graph);
   }
   Simulator simulator(make_star(job.nodes, 1.25e6, 10'000'000), options, std::move(nodes),
                       job.real_gradients ? GradientFunction(gradient) : GradientFunction());

@@ -1,10 +1,14 @@
 #include <sotto/sim/rehearsal.h>
 
-#include <string>
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include <sotto/base/check.h>
-#include <sotto/base/error.h>
+#include <sotto/base/frame.h>
+#include <sotto/base/philox.h>
+#include <sotto/optim/exchange/chunks.h>
 
 namespace sotto {
 namespace {
@@ -94,7 +98,7 @@ class Rehearsal final : public Algorithm {
     // A round that has ended already keeps the number under which its exchange goes on.
     out.tag = {.round = exchanges_++, .phase = 0, .bucket = 0};
     if (stage_->shape.pattern == Pattern::ring) {
-      out.sends.push_back({next(), stage_->frame});
+      out.sends.push_back({next(), ring_frame()});
       out.receives.push_back({previous(), stage_->scratch});
       return;
     }
@@ -106,6 +110,15 @@ class Rehearsal final : public Algorithm {
     }
   }
 
+  /// Chunk `rank − phase` goes on in each phase (ring_mean.h).
+  std::span<const std::byte> ring_frame() const {
+    const int nodes = stage_->topology->nodes();
+    const int chunk = ((rank_ - phase_) % nodes + nodes) % nodes;
+    const bool is_short = stage_->shape.short_from > 0 && chunk >= stage_->shape.short_from;
+    return std::span(stage_->frame)
+        .first(is_short ? stage_->shape.short_frame_bytes : stage_->frame.size());
+  }
+
   std::shared_ptr<Stage> stage_;
   Rank rank_;
   int phase_ = 0;
@@ -115,25 +128,64 @@ class Rehearsal final : public Algorithm {
   Round exchanges_ = 0;
 };
 
+/// A pull to 0, so that models stay bounded, and noise.
+void noise(Rank rank, Round round, std::span<const float> x, std::span<float> gradient) {
+  RandomStream random({.rank = rank, .round = round, .purpose = Purpose::generate});
+  // A linear congruential generator is noise enough, and a multiplication an element.
+  auto state = static_cast<std::uint32_t>(random.below(std::uint64_t{1} << 32U));
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    state = state * 1664525U + 1013904223U;
+    gradient[k] = 0.5F * x[k] + static_cast<float>(state >> 8U) * 0x1p-24F - 0.5F;
+  }
+}
+
+struct Played {
+  std::string_view algorithm;
+  Pattern pattern = Pattern::neighbours;
+  bool fixed_graph = false;  ///< along edges that are new it sends other frames
+};
+
+constexpr std::array kPlayed = {
+    Played{.algorithm = "allreduce", .pattern = Pattern::ring},
+    Played{.algorithm = "dpsgd"},
+    Played{.algorithm = "dcd", .fixed_graph = true},
+    Played{.algorithm = "ecd", .fixed_graph = true},
+    Played{.algorithm = "deepsqueeze"},
+    Played{.algorithm = "choco"},
+    Played{.algorithm = "pushsum"},
+    Played{.algorithm = "d2"},
+    Played{.algorithm = "moniqua"},
+};
+
 }  // namespace
 
-RehearsalShape rehearsal_shape(Algorithm& algorithm) {
-  RehearsalShape shape;
+std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology) {
+  const auto known = std::find_if(kPlayed.begin(), kPlayed.end(), [&](const Played& played) {
+    return played.algorithm == algorithm.name();
+  });
+  if (known == kPlayed.end() || (known->fixed_graph && topology.period() > 1)) {
+    return {};
+  }
+  RehearsalShape shape{.pattern = known->pattern};
   Exchange out;
   bool due = algorithm.begin_round(out);
   if (!due) {
-    // Any gradient will do, but one of zeros might have nothing to say.
-    const std::vector<float> gradient(algorithm.parameters().size(), 1.0F);
+    std::vector<float> gradient(algorithm.parameters().size());
+    noise(0, 0, algorithm.parameters(), gradient);
     const Status status = algorithm.gradient_ready(gradient, out, &due);
-    check(status.ok(), "a fresh algorithm takes a gradient of ones");
+    check(status.ok(), "a fresh algorithm takes a gradient of order 1");
     shape.timing = algorithm.parameters_ready() ? Timing::after_gradient : Timing::blocking;
   }
   if (!due || out.sends.empty()) {
-    refuse("algorithm", algorithm.name(), "it sends nothing in its first round");
+    return {};
   }
   shape.frame_bytes = out.sends.front().frame.size();
-  if (algorithm.name() == "allreduce") {
-    shape.pattern = Pattern::ring;
+  if (shape.pattern == Pattern::ring) {
+    const auto nodes = static_cast<std::size_t>(topology.nodes());
+    const std::size_t elements = algorithm.parameters().size();
+    const std::size_t longest = longest_chunk(elements, topology.nodes());
+    shape.short_from = static_cast<int>(elements % nodes);
+    shape.short_frame_bytes = shape.frame_bytes - (shape.frame_bytes - kFrameHeaderBytes) / longest;
   }
   return shape;
 }
@@ -151,6 +203,25 @@ std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& sh
   for (Rank rank = 0; rank < nodes; ++rank) {
     job.push_back(std::make_unique<Rehearsal>(stage, rank));
   }
+  return job;
+}
+
+RehearsalJob rehearse(const NodeFactory& make, std::shared_ptr<const Topology> topology,
+                      std::span<const float> start, bool light) {
+  RehearsalJob job;
+  const int nodes = topology->nodes();
+  if (light) {
+    std::vector<float> x(start.begin(), start.end());
+    if (const auto shape = rehearsal_shape(*make(0, x), *topology)) {
+      job.nodes = make_rehearsals(*shape, std::move(topology));
+      return job;
+    }
+  }
+  job.parameters.assign(static_cast<std::size_t>(nodes), {start.begin(), start.end()});
+  for (Rank rank = 0; rank < nodes; ++rank) {
+    job.nodes.push_back(make(rank, job.parameters[static_cast<std::size_t>(rank)]));
+  }
+  job.gradient = noise;
   return job;
 }
 

@@ -1,15 +1,21 @@
-// Stand-ins for algorithms, for simulations of timing only: they send frames of the right size to
-// the right peers at the right moments, and hold no model. A node costs a few hundred bytes.
+// Simulations of timing only. Where an algorithm's exchanges are simple enough, light stand-ins
+// take its place: they send frames of the right size to the right peers at the right moments, and
+// hold no model; a node costs a few hundred bytes. Where they are not, the algorithm itself runs on
+// gradients that cost nothing to take: a node costs its state and its encoding.
 //
 // Thread safety and ownership as of Algorithm; stand-ins of one job share a scratch buffer, which
 // they own together. Their frames carry no bytes of meaning: give the simulator no gradient.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
+#include <sotto/sim/lockstep.h>
 #include <sotto/topology/topology.h>
 
 namespace sotto {
@@ -28,16 +34,37 @@ struct RehearsalShape {
   Timing timing = Timing::before_gradient;
   Pattern pattern = Pattern::neighbours;
   std::size_t frame_bytes = 0;  ///< of every frame, header included
+  /// ring: where n does not divide the model, chunks from this one on are shorter (chunks.h).
+  int short_from = 0;                 ///< 0: none
+  std::size_t short_frame_bytes = 0;  ///< of their frames
 };
 
-/// The shape of a freshly made algorithm, found by driving it to its first exchange; discard it
-/// afterwards. Holds for algorithms that exchange once a round with their graph's neighbours, or as
-/// all-reduce does, with frames of one size. Throws Error for one that exchanges nothing in its
-/// first round.
-RehearsalShape rehearsal_shape(Algorithm& algorithm);
+/// The shape of a freshly made algorithm of a job on `topology`, found by driving it to its first
+/// exchange; discard it afterwards. Empty for one that no stand-in plays exactly: that exchanges
+/// more than once a round, or frames of several sizes, or with others than all its neighbours. An
+/// algorithm with local steps must not be given: it looks like the one within.
+std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology);
 
 /// A job of topology.nodes() stand-ins, in rank order.
 std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& shape,
                                                         std::shared_ptr<const Topology> topology);
+
+/// A job for timing only. Give the simulator all of it, and keep `parameters` until it is over.
+struct RehearsalJob {
+  std::vector<std::unique_ptr<Algorithm>> nodes;
+  /// Empty for stand-ins, else a multiple of the model and noise, of order 1.
+  GradientFunction gradient;
+  std::vector<std::vector<float>> parameters;
+  bool stand_ins() const { return !gradient; }
+};
+
+/// Makes node `rank`, on parameters that it is given.
+using NodeFactory = std::function<std::unique_ptr<Algorithm>(Rank rank, std::span<float> x)>;
+
+/// The job of topology.nodes() nodes that start from `start`: stand-ins if `light` and if they are
+/// exact, else the algorithms. Frames are as long as the algorithms make them; where a compressor's
+/// length depends on the data, those of noise are representative.
+RehearsalJob rehearse(const NodeFactory& make, std::shared_ptr<const Topology> topology,
+                      std::span<const float> start, bool light = true);
 
 }  // namespace sotto
