@@ -63,6 +63,7 @@ class SimulatedJob {
   TrainPlan plan_;
   std::shared_ptr<const Topology> topology_;
   std::vector<std::vector<float>> parameters_;
+  RehearsalJob rehearsal_;  ///< of timing only
   std::vector<std::unique_ptr<Task>> tasks_;
   /// Evaluates; a task belongs to one thread, and node 0's may be taking a gradient meanwhile.
   std::unique_ptr<Task> judge_;
@@ -99,7 +100,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
       sent_(static_cast<std::size_t>(scenario.nodes)) {
   auto algorithms = make_algorithms();
   platform_ = scenario.platform(pairs_of(algorithms));
-  GradientFunction gradient;
+  GradientFunction gradient = rehearsal_.gradient;
   if (!scenario.timing_only) {
     for (Rank rank = 0; rank < scenario.nodes; ++rank) {
       tasks_.push_back(plan_.tasks->make(rank));
@@ -129,8 +130,8 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
                           make_algorithm_setup(options, x, sample->layout(), topology_));
   };
   if (scenario_.timing_only) {
-    const auto first = make(0, start);
-    return make_rehearsals(rehearsal_shape(*first), topology_);
+    rehearsal_ = rehearse(make, topology_, start, options.communication_interval == 1);
+    return std::move(rehearsal_.nodes);
   }
   parameters_.assign(static_cast<std::size_t>(scenario_.nodes), start);
   std::vector<std::unique_ptr<Algorithm>> algorithms;

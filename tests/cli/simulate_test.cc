@@ -109,9 +109,10 @@ TEST_CASE("timing only sends the same bytes in the same time, and takes no gradi
   const Scratch scratch;
   const auto real = simulated(scratch, scenario(kNodes, kNetwork));
   const auto timing = simulated(scratch, "timing-only = true\n" + scenario(kNodes, kNetwork));
-  // All-reduce's chunks differ by an element here; a rehearsal has frames of one size.
-  for (const char* field : {"virtual_s", "bytes_sent_per_node", "trace_sha256"}) {
-    CHECK(timing.at("runs")[1].at(field) == real.at("runs")[1].at(field));
+  for (std::size_t run = 0; run < real.at("runs").size(); ++run) {
+    for (const char* field : {"virtual_s", "bytes_sent_per_node", "trace_sha256"}) {
+      CHECK(timing.at("runs")[run].at(field) == real.at("runs")[run].at(field));
+    }
   }
   CHECK(timing.at("runs")[1].at("final").at("loss").is_null());
 }
