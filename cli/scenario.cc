@@ -105,6 +105,9 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
   if (const auto speed = in.parsed("codec", parse_bandwidth)) {
     pace.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
   }
+  if (const auto overhead = in.parsed("overhead", parse_duration)) {
+    pace.codec.seconds_per_exchange = to_seconds(*overhead);
+  }
   scenario.paces.assign(static_cast<std::size_t>(scenario.nodes), pace);
   read_stragglers(in, scenario, names);
   in.finish();
@@ -133,11 +136,45 @@ std::vector<LinksBetween> read_between(TomlReader& in, const Names& names) {
   return {there, {there.to, there.from, there.link}};
 }
 
+/// What packets and TCP make of the bandwidths. An empty table is Linux's TCP over Ethernet.
+NetworkModel read_tcp(TomlReader in) {
+  NetworkModel model = NetworkModel::linux_tcp();
+  model.bandwidth_factor = model.segment_bytes / 1500;  // the rest of a packet is headers
+  model.bandwidth_factor = in.number("share").value_or(model.bandwidth_factor);
+  model.crosstraffic = in.number("acknowledgements").value_or(model.crosstraffic);
+  model.initial_window_bytes = in.number("window").value_or(model.initial_window_bytes);
+  if (!(model.bandwidth_factor > 0 && model.bandwidth_factor <= 1)) {
+    in.refuse("share", "it is what payload has of the bandwidth: above 0, and 1 at most");
+  }
+  if (!(model.crosstraffic >= 0 && model.crosstraffic <= 1)) {
+    in.refuse("acknowledgements", "it is their part of the rate that they acknowledge: 0 to 1");
+  }
+  if (!(model.initial_window_bytes > 0)) {
+    in.refuse("window", "it is what a connection may send at first, in bytes");
+  }
+  in.finish();
+  return model;
+}
+
+TransportModel parse_transport(const std::string& name) {
+  if (name == "gloo") {
+    return TransportModel::gloo();
+  }
+  if (name == "zmq") {
+    return TransportModel::zmq();
+  }
+  throw Error(fmt::format("'{}' is none of gloo and zmq", name));
+}
+
 void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   in.require("link",
              "what lies between any two nodes: a preset of `sotto list`, or a table with bandwidth "
              "and latency");
   scenario.link = *read_link(in, "link");
+  if (auto tcp = in.table("tcp")) {
+    scenario.network = read_tcp(*tcp);
+  }
+  scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
   read_hosts(in, scenario, names);
   for (TomlReader& between : in.tables("between")) {
     for (LinksBetween& links : read_between(between, names)) {

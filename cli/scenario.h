@@ -51,6 +51,8 @@ struct Scenario {
   std::vector<HostSpec> hosts;        ///< by node
   LinkSpec link;                      ///< between any two nodes of which `between` says nothing
   std::vector<LinksBetween> between;  ///< later ones win
+  NetworkModel network;               ///< what the protocol adds to these
+  TransportModel transport;
   std::vector<NodeEvent> events;
   std::vector<Partition> partitions;
   std::vector<LinksChange> changes;

@@ -145,6 +145,8 @@ SimulatorOptions SimulatedJob::options(int threads) const {
   SimulatorOptions options;
   options.rounds = plan_.run.rounds;
   options.nodes = scenario_.paces;
+  options.network = scenario_.network;
+  options.transport = scenario_.transport;
   options.events = scenario_.events;
   options.overlap = plan_.run.optimizer.overlap;
   options.timeout = std::chrono::nanoseconds(plan_.run.optimizer.timeout).count();

@@ -1,5 +1,6 @@
 #include "comparison.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -55,7 +56,9 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
   Edges edges;
   for (const auto& [edge, bytes] : bytes_by_edge(*predicted)) {
     edges.push_back(edge);
+    found.bytes_per_edge += static_cast<double>(bytes);
   }
+  found.bytes_per_edge /= static_cast<double>(std::max<std::size_t>(1, edges.size()));
   const auto lab = make_lab(scenario);
   found.links = check_links(*lab, scenario, edges);
   found.failure = first_wrong(found.links);

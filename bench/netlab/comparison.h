@@ -21,7 +21,8 @@ struct Comparison {
   std::uint64_t rounds = 0;
   double predicted_s = 0;
   double measured_s = 0;
-  bool bytes_equal = false;       ///< over each directed edge
+  double bytes_per_edge = 0;      ///< mean over the directed edges, headers included
+  bool bytes_equal = false;       ///< over each of them, to the byte
   bool parameters_equal = false;  ///< of each node, bit for bit
   std::uint64_t dropped = 0;      ///< packets for which the switch had no room
   std::vector<LinkCheck> links;

@@ -23,6 +23,10 @@ struct LabRequest {
 /// `request` must live as long as the command.
 void add_lab_options(CLI::App& command, LabRequest& request);
 
+// `program` is the path of `sotto` unless another is asked for.
 cli::Command add_run_command(CLI::App& netlab, const std::string& program);
+cli::Command add_calibrate_command(CLI::App& netlab, const std::string& program);
+cli::Command add_heldout_command(CLI::App& netlab, const std::string& program);
+cli::Command add_links_command(CLI::App& netlab, const std::string& program);
 
 }  // namespace sotto::netlab

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
 #include "signals.h"
@@ -29,6 +30,11 @@ int run(const RunRequest& request, const CLI::App& command) {
   check_emulable(scenario);
   cli::catch_stop_signals();
   const Laboratory laboratory = {request.lab.program, &output, &cli::stop_requested()};
+  const auto calibration = calibrate(request.lab.transports(), laboratory);
+  if (!calibration.ok()) {
+    fmt::print(stderr, "netlab: calibration failed: {}\n", calibration.status().message());
+    return cli::kFailed;
+  }
   std::vector<std::vector<std::string>> rows;
   cli::Json runs = cli::Json::array();
   bool complete = true;
@@ -38,14 +44,18 @@ int run(const RunRequest& request, const CLI::App& command) {
         complete = false;
         break;
       }
-      const Comparison found = compare(scenario, words, transport, laboratory);
+      const Comparison found =
+          compare(calibrated(scenario, *calibration, transport), words, transport, laboratory);
       complete = complete && found.ok();
       rows.push_back(comparison_row(found));
       runs.push_back(comparison_json(found));
     }
   }
   output.table(comparison_titles(), rows);
-  output.json({{"sotto", SOTTO_VERSION}, {"scenario", scenario.title}, {"runs", runs}});
+  output.json({{"sotto", SOTTO_VERSION},
+               {"scenario", scenario.title},
+               {"calibration", calibration_json(*calibration)},
+               {"runs", runs}});
   return complete ? cli::kDone : cli::kFailed;
 }
 

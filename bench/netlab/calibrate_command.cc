@@ -1,0 +1,47 @@
+// `netlab calibrate`: what the simulator is told of TCP and of the program.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "calibration.h"
+#include "lab_commands.h"
+#include "signals.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  netlab calibrate\n"
+    "  netlab calibrate --transport gloo --json calibration.json\n"
+    "It measures between two nodes and prints what a scenario file says of it.";
+
+int run(const LabRequest& request) {
+  const cli::Output output(request.common);
+  cli::catch_stop_signals();
+  const auto found =
+      calibrate(request.transports(), {request.program, &output, &cli::stop_requested()});
+  if (!found.ok()) {
+    fmt::print(stderr, "netlab: {}\n", found.status().message());
+    return cli::kFailed;
+  }
+  for (const std::string& transport : request.transports()) {
+    output.line(calibration_toml(*found, transport));
+  }
+  output.json(calibration_json(*found));
+  return cli::kDone;
+}
+
+}  // namespace
+
+cli::Command add_calibrate_command(CLI::App& netlab, const std::string& program) {
+  auto request = std::make_shared<LabRequest>();
+  request->program = program;
+  CLI::App* command = netlab.add_subcommand(
+      "calibrate", "Measures between two nodes what predictions are made with");
+  add_lab_options(*command, *request);
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::netlab

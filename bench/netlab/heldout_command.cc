@@ -1,0 +1,196 @@
+// `netlab heldout`: runs that calibration has not seen, predicted and real.
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "calibration.h"
+#include "lab_commands.h"
+#include "option_group.h"
+#include "scenario_text.h"
+#include "signals.h"
+#include "simulated_run.h"
+#include "statistics.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  netlab heldout\n"
+    "  netlab heldout --runs 12 --json heldout.json\n"
+    "The 432 cells are 2 transports × 3 codecs × 3 latencies × 3 bandwidths × 4 graphs × 2 numbers "
+    "of nodes; run k takes cell 11 k mod 432, so that all figures come up equally often.";
+
+constexpr std::size_t kStep = 11;
+/// A run has as many rounds as are predicted to take so long, within these.
+constexpr double kRunSeconds = 4;
+constexpr std::uint64_t kFewestRounds = 5;
+constexpr std::uint64_t kMostRounds = 100;
+
+constexpr std::array<const char*, 2> kTransports = {"gloo", "zmq"};
+constexpr std::array<double, 3> kLatencies_ms = {1, 20, 100};
+constexpr std::array<double, 3> kBandwidths_mbit = {2, 10, 100};
+constexpr std::array<const char*, 4> kGraphs = {"ring", "torus", "complete", "exponential"};
+constexpr std::array<int, 2> kNodes = {4, 8};
+/// On undirected graphs, and in push-sum on directed ones.
+constexpr std::array<const char*, 3> kUndirected = {"dpsgd", "dcd quant:8", "choco sign"};
+constexpr std::array<const char*, 3> kDirected = {"pushsum", "pushsum quant:8,rounding=nearest",
+                                                  "pushsum sign"};
+constexpr std::size_t kCells = kTransports.size() * kUndirected.size() * kLatencies_ms.size() *
+                               kBandwidths_mbit.size() * kGraphs.size() * kNodes.size();
+
+struct Cell {
+  MadeScenario made;
+  std::string transport;
+};
+
+Cell cell(std::size_t number) {
+  const auto take = [&](const auto& values) {
+    const std::size_t digit = number % values.size();
+    number /= values.size();
+    return digit;
+  };
+  Cell made;
+  made.transport = kTransports[take(kTransports)];
+  const std::size_t codec = take(kUndirected);
+  made.made.latency_ms = kLatencies_ms[take(kLatencies_ms)];
+  made.made.mbit_per_s = kBandwidths_mbit[take(kBandwidths_mbit)];
+  const std::string graph = kGraphs[take(kGraphs)];
+  made.made.nodes = kNodes[take(kNodes)];
+  made.made.words =
+      fmt::format("{} {}", (graph == "exponential" ? kDirected : kUndirected)[codec], graph);
+  made.made.gradient = "lognormal:20 ms,0.2";
+  made.made.title = fmt::format("{} nodes, {} Mbit/s, {} ms", made.made.nodes, made.made.mbit_per_s,
+                                made.made.latency_ms);
+  return made;
+}
+
+struct HeldoutRequest {
+  LabRequest lab;
+  std::uint64_t runs = 40;
+  std::uint64_t first = 0;
+};
+
+/// Chosen by prediction alone.
+std::uint64_t rounds_for(const MadeScenario& made, const Calibration& calibration,
+                         const std::string& transport, const cli::Output& output) {
+  MadeScenario brief = made;
+  brief.rounds = kFewestRounds;
+  const auto predicted = cli::simulate_run(
+      calibrated(scenario_from(brief.text()), calibration, transport), made.words, 1, output);
+  if (!predicted.ok()) {
+    return kFewestRounds;
+  }
+  const double each = predicted->at("virtual_s").get<double>() / kFewestRounds;
+  const auto rounds = static_cast<std::uint64_t>(std::llround(kRunSeconds / each));
+  return std::clamp(rounds, kFewestRounds, kMostRounds);
+}
+
+class Table {
+ public:
+  void add(const Cell& cell, const Comparison& found) {
+    std::vector<std::string> row = {cell.made.title};
+    const auto rest = comparison_row(found);
+    row.insert(row.end(), rest.begin(), rest.end());
+    rows_.push_back(std::move(row));
+    json_.push_back(comparison_json(found));
+    complete_ = complete_ && found.ok();
+    exact_ = exact_ && found.bytes_equal;
+    same_models_ = same_models_ && found.parameters_equal;
+    if (found.ok()) {
+      const auto rounds = static_cast<double>(found.rounds);
+      errors_.push_back(std::abs(found.error()));
+      predicted_.push_back(found.predicted_s / rounds);
+      measured_.push_back(found.measured_s / rounds);
+    }
+  }
+
+  void show(const cli::Output& output) const {
+    std::vector<std::string> titles = {"network"};
+    const auto rest = comparison_titles();
+    titles.insert(titles.end(), rest.begin(), rest.end());
+    output.table(titles, rows_);
+    output.line(fmt::format(
+        "{} runs: error median {:.1f} %, 95th percentile {:.1f} %, worst {:.1f} %; Kendall τ of "
+        "the times of a round {:.3f}; bytes over every edge {}; models {}",
+        errors_.size(), 100 * quantile(errors_, 0.5), 100 * quantile(errors_, 0.95),
+        100 * quantile(errors_, 1), kendall_tau(predicted_, measured_),
+        exact_ ? "exact" : "NOT exact", same_models_ ? "equal bit for bit" : "NOT equal"));
+  }
+
+  cli::Json json() const {
+    return {{"runs", json_},
+            {"error_median", quantile(errors_, 0.5)},
+            {"error_95", quantile(errors_, 0.95)},
+            {"error_worst", quantile(errors_, 1)},
+            {"kendall_tau", kendall_tau(predicted_, measured_)},
+            {"bytes_exact", exact_},
+            {"models_equal", same_models_}};
+  }
+  bool complete() const { return complete_; }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  cli::Json json_ = cli::Json::array();
+  std::vector<double> errors_;
+  std::vector<double> predicted_;
+  std::vector<double> measured_;
+  bool complete_ = true;
+  bool exact_ = true;
+  bool same_models_ = true;
+};
+
+int run(const HeldoutRequest& request) {
+  const cli::Output output(request.lab.common);
+  cli::catch_stop_signals();
+  const Laboratory laboratory = {request.lab.program, &output, &cli::stop_requested()};
+  const auto calibration = calibrate({kTransports.begin(), kTransports.end()}, laboratory);
+  if (!calibration.ok()) {
+    fmt::print(stderr, "netlab: calibration failed: {}\n", calibration.status().message());
+    return cli::kFailed;
+  }
+  for (const char* transport : kTransports) {
+    output.line(calibration_toml(*calibration, transport));
+  }
+  Table table;
+  for (std::uint64_t k = request.first; k < request.first + request.runs; ++k) {
+    if (cli::stop_requested()) {
+      return cli::kFailed;
+    }
+    Cell next = cell(kStep * k % kCells);
+    next.made.rounds = rounds_for(next.made, *calibration, next.transport, output);
+    const Comparison found =
+        compare(calibrated(scenario_from(next.made.text()), *calibration, next.transport),
+                next.made.words, next.transport, laboratory);
+    table.add(next, found);
+    output.line(
+        fmt::format("run {} of {}: {}, {}, {}: {}", k - request.first + 1, request.runs,
+                    next.made.title, next.made.words, next.transport,
+                    found.ok() ? fmt::format("{:+.1f} %", 100 * found.error()) : found.failure));
+  }
+  table.show(output);
+  cli::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
+  result.update(table.json());
+  output.json(result);
+  return table.complete() ? cli::kDone : cli::kFailed;
+}
+
+}  // namespace
+
+cli::Command add_heldout_command(CLI::App& netlab, const std::string& program) {
+  auto request = std::make_shared<HeldoutRequest>();
+  request->lab.program = program;
+  CLI::App* command = netlab.add_subcommand(
+      "heldout", "Predicts runs after calibrating on two nodes, and holds them to the real ones");
+  cli::OptionGroup group(*command, "Which runs");
+  group.count("--runs", request->runs, "N", "How many", kCells);
+  group.count("--first", request->first, "K", "The number of the first", kCells);
+  add_lab_options(*command, request->lab);
+  command->remove_option(command->get_option("--transport"));
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::netlab

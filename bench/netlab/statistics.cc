@@ -1,0 +1,42 @@
+#include "statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <sotto/base/check.h>
+
+namespace sotto::netlab {
+
+double quantile(std::span<const double> values, double fraction) {
+  if (values.empty()) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double at = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(at));
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - std::floor(at)) * (sorted[above] - sorted[below]);
+}
+
+double kendall_tau(std::span<const double> a, std::span<const double> b) {
+  check(a.size() == b.size(), "rankings are of the same things");
+  double agreement = 0;
+  double untied_a = 0;
+  double untied_b = 0;
+  const auto order = [](double x, double y) { return x < y ? -1 : (x > y ? 1 : 0); };
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const int in_a = order(a[i], a[j]);
+      const int in_b = order(b[i], b[j]);
+      agreement += in_a * in_b;
+      untied_a += in_a != 0 ? 1 : 0;
+      untied_b += in_b != 0 ? 1 : 0;
+    }
+  }
+  return agreement / std::sqrt(untied_a * untied_b);
+}
+
+}  // namespace sotto::netlab

@@ -1,0 +1,17 @@
+// What many predictions come to. Pure functions; thread-safe.
+#pragma once
+
+#include <span>
+
+namespace sotto::netlab {
+
+/// The value below which a share of `fraction` lies, between neighbours in proportion; NaN for no
+/// values.
+double quantile(std::span<const double> values, double fraction);
+
+/// Kendall's τ-b of two rankings of the same things: 1 when all pairs are in the same order, −1
+/// when all are in the opposite one. Ties count as usual (Kendall 1945); NaN when one of the two is
+/// all ties. Requires equal sizes.
+double kendall_tau(std::span<const double> a, std::span<const double> b);
+
+}  // namespace sotto::netlab
