@@ -130,7 +130,8 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
                           make_algorithm_setup(options, x, sample->layout(), topology_));
   };
   if (scenario_.timing_only) {
-    rehearsal_ = rehearse(make, topology_, start, options.communication_interval == 1);
+    rehearsal_ = rehearse(make, topology_, start,
+                          {.light = options.communication_interval == 1, .seed = options.seed});
     return std::move(rehearsal_.nodes);
   }
   parameters_.assign(static_cast<std::size_t>(scenario_.nodes), start);

@@ -9,6 +9,7 @@
 #include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
 #include <sotto/optim/exchange/chunks.h>
+#include <sotto/optim/exchange/pairings.h>
 
 namespace sotto {
 namespace {
@@ -26,7 +27,11 @@ struct Stage {
 
 class Rehearsal final : public Algorithm {
  public:
-  Rehearsal(std::shared_ptr<Stage> stage, Rank rank) : stage_(std::move(stage)), rank_(rank) {}
+  Rehearsal(std::shared_ptr<Stage> stage, Rank rank) : stage_(std::move(stage)), rank_(rank) {
+    if (stage_->shape.pattern == Pattern::pairings) {
+      pairings_ = std::make_unique<Pairings>(*stage_->topology, rank_, stage_->shape.seed);
+    }
+  }
 
   std::string_view name() const override { return "rehearsal"; }
   Peers peers() const override {
@@ -46,6 +51,10 @@ class Rehearsal final : public Algorithm {
 
   bool begin_round(Exchange& out) override {
     in_round_ = true;
+    if (pairings_) {
+      due_ = pairings_->of(round_);
+      return pair(out);
+    }
     return stage_->shape.timing == Timing::before_gradient && post(out);
   }
   Status gradient_ready(std::span<const float> /*gradient*/, Exchange& out, bool* due) override {
@@ -59,6 +68,9 @@ class Rehearsal final : public Algorithm {
   Result<bool> exchange_done(Exchange& out) override {
     const bool ring = stage_->shape.pattern == Pattern::ring;
     open_ = false;
+    if (pairings_) {
+      return pair(out);
+    }
     if (ring && phase_ + 1 < 2 * (stage_->topology->nodes() - 1)) {
       ++phase_;
       fill(out);
@@ -82,6 +94,18 @@ class Rehearsal final : public Algorithm {
   Rank next() const { return (rank_ + 1) % stage_->topology->nodes(); }
   Rank previous() const {
     return (rank_ + stage_->topology->nodes() - 1) % stage_->topology->nodes();
+  }
+  /// Posts the next pairing of the round; false when there is none.
+  bool pair(Exchange& out) {
+    if (due_.empty()) {
+      return false;
+    }
+    open_ = true;
+    out.tag = {.round = round_, .bucket = static_cast<std::uint32_t>(due_.front().initiator)};
+    out.sends.assign(1, {due_.front().partner, stage_->frame});
+    out.receives.assign(1, {due_.front().partner, stage_->scratch});
+    due_ = due_.subspan(1);
+    return true;
   }
   bool post(Exchange& out) {
     phase_ = 0;
@@ -121,6 +145,8 @@ class Rehearsal final : public Algorithm {
 
   std::shared_ptr<Stage> stage_;
   Rank rank_;
+  std::unique_ptr<Pairings> pairings_;
+  std::span<const Pairing> due_;
   int phase_ = 0;
   bool in_round_ = false;
   bool open_ = false;
@@ -155,18 +181,20 @@ constexpr std::array kPlayed = {
     Played{.algorithm = "pushsum"},
     Played{.algorithm = "d2"},
     Played{.algorithm = "moniqua"},
+    Played{.algorithm = "adpsgd", .pattern = Pattern::pairings},
 };
 
 }  // namespace
 
-std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology) {
+std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
+                                              std::uint64_t seed) {
   const auto known = std::find_if(kPlayed.begin(), kPlayed.end(), [&](const Played& played) {
     return played.algorithm == algorithm.name();
   });
   if (known == kPlayed.end() || (known->fixed_graph && topology.period() > 1)) {
     return {};
   }
-  RehearsalShape shape{.pattern = known->pattern};
+  RehearsalShape shape{.pattern = known->pattern, .seed = seed};
   Exchange out;
   bool due = algorithm.begin_round(out);
   if (!due) {
@@ -207,12 +235,12 @@ std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& sh
 }
 
 RehearsalJob rehearse(const NodeFactory& make, std::shared_ptr<const Topology> topology,
-                      std::span<const float> start, bool light) {
+                      std::span<const float> start, const RehearsalOptions& options) {
   RehearsalJob job;
   const int nodes = topology->nodes();
-  if (light) {
+  if (options.light) {
     std::vector<float> x(start.begin(), start.end());
-    if (const auto shape = rehearsal_shape(*make(0, x), *topology)) {
+    if (const auto shape = rehearsal_shape(*make(0, x), *topology, options.seed)) {
       job.nodes = make_rehearsals(*shape, std::move(topology));
       return job;
     }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ struct RehearsalShape {
   enum class Pattern {
     neighbours,  ///< one exchange with the graph's neighbours
     ring,        ///< 2 (n − 1) exchanges, each to the next rank and from the one before
+    pairings,    ///< one with each partner of the round (AD-PSGD)
   };
   Timing timing = Timing::before_gradient;
   Pattern pattern = Pattern::neighbours;
@@ -37,13 +39,15 @@ struct RehearsalShape {
   /// ring: where n does not divide the model, chunks from this one on are shorter (chunks.h).
   int short_from = 0;                 ///< 0: none
   std::size_t short_frame_bytes = 0;  ///< of their frames
+  std::uint64_t seed = 0;             ///< of the pairings
 };
 
 /// The shape of a freshly made algorithm of a job on `topology`, found by driving it to its first
 /// exchange; discard it afterwards. Empty for one that no stand-in plays exactly: that exchanges
 /// more than once a round, or frames of several sizes, or with others than all its neighbours. An
-/// algorithm with local steps must not be given: it looks like the one within.
-std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology);
+/// algorithm with local steps must not be given: it looks like the one within. `seed` is the job's.
+std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
+                                              std::uint64_t seed = 0);
 
 /// A job of topology.nodes() stand-ins, in rank order.
 std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& shape,
@@ -61,10 +65,15 @@ struct RehearsalJob {
 /// Makes node `rank`, on parameters that it is given.
 using NodeFactory = std::function<std::unique_ptr<Algorithm>(Rank rank, std::span<float> x)>;
 
+struct RehearsalOptions {
+  bool light = true;       ///< stand-ins where they are exact
+  std::uint64_t seed = 0;  ///< the job's, as in AlgorithmSetup
+};
+
 /// The job of topology.nodes() nodes that start from `start`: stand-ins if `light` and if they are
 /// exact, else the algorithms. Frames are as long as the algorithms make them; where a compressor's
 /// length depends on the data, those of noise are representative.
 RehearsalJob rehearse(const NodeFactory& make, std::shared_ptr<const Topology> topology,
-                      std::span<const float> start, bool light = true);
+                      std::span<const float> start, const RehearsalOptions& options = {});
 
 }  // namespace sotto

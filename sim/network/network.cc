@@ -93,7 +93,7 @@ ConnectionId Network::connect(Rank from, Rank to) {
   share_.add_flow(crossed);
   connections_.push_back(std::move(connection));
   if (slow_start()) {
-    windows_.emplace_back(model_.initial_window_bytes);
+    windows_.push_back(fresh_window());
   }
   index_by_link(id);
   update_route(id);
@@ -383,7 +383,7 @@ void Network::abort(ConnectionId id) {
   connection.landing.clear();
   connection.last_landing = 0;
   if (slow_start()) {
-    windows_[id] = SlowStart(model_.initial_window_bytes);
+    windows_[id] = fresh_window();
   }
 }
 

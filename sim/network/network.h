@@ -43,6 +43,8 @@ struct NetworkModel {
   /// Slow start from this window on (slow_start.h); infinite: at full rate at once. Linux: 10
   /// segments.
   double initial_window_bytes = kUnlimited;
+  /// The window shrinks while a connection is idle: Linux's default, though not with BBR.
+  bool window_decays = true;
   /// MSS of Mathis et al. 1997: with loss p, a rate of at most MSS / RTT × √(3/2p).
   double segment_bytes = 1448;
 
@@ -165,6 +167,9 @@ class Network {
   SimTime way(const std::vector<LinkId>& links) const;
   SimTime round_trip(const Connection& connection) const;
   SimTime latency_of_next(Connection& connection) const;
+  SlowStart fresh_window() const {
+    return SlowStart(model_.initial_window_bytes, model_.window_decays);
+  }
   bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
   void begin(ConnectionId id);
   void flow(ConnectionId id);

@@ -12,7 +12,7 @@ constexpr SimTime kTimeoutMargin = 200'000'000;
 
 void SlowStart::resume(SimTime now, SimTime round_trip) {
   const SimTime timeout = later(round_trip, kTimeoutMargin);
-  if (last_sent_ >= 0 && now - last_sent_ > timeout) {
+  if (decays_ && last_sent_ >= 0 && now - last_sent_ > timeout) {
     grow();  // the acknowledgements came meanwhile
     for (SimTime idle = now - last_sent_; idle > timeout && window_ > initial_; idle -= timeout) {
       window_ = std::max(window_ / 2, initial_);

@@ -7,7 +7,8 @@
 // least rate × round trip it limits nothing any more; what congestion avoidance and losses make of
 // it afterwards is not modelled. A connection that has sent nothing for longer than the
 // retransmission time-out, round trip + 200 ms in Linux, halves its window for each such span, down
-// to the initial one (RFC 2861, Linux tcp_cwnd_restart).
+// to the initial one (RFC 2861, Linux tcp_cwnd_restart), unless it is told not to (Linux with
+// tcp_slow_start_after_idle = 0, or with BBR).
 //
 // One thread at a time. A plain value.
 #pragma once
@@ -21,7 +22,8 @@ namespace sotto {
 
 class SlowStart {
  public:
-  explicit SlowStart(double initial_window = 0) : initial_(initial_window), window_(initial_) {}
+  explicit SlowStart(double initial_window = 0, bool decays = true)
+      : initial_(initial_window), decays_(decays), window_(initial_) {}
 
   /// The sender has something to send from `now` on, after a pause of its own or of the window's.
   void resume(SimTime now, SimTime round_trip);
@@ -40,6 +42,7 @@ class SlowStart {
   void grow();
 
   double initial_;
+  bool decays_;
   double window_;
   double sent_ = 0;  ///< of the round trip
   SimTime round_end_ = -1;

@@ -151,6 +151,15 @@ TEST_CASE("windows double, decay by half for each time-out of silence, and open 
   CHECK(window.allowance() == 1'000);
 }
 
+TEST_CASE("a window that does not decay is as it was, however long the silence") {
+  SlowStart window(1'000, false);
+  window.resume(0, kMs);
+  window.sent(1'000, 0);
+  window.next_round(kMs, kMs, 1e9);
+  window.resume(60'000 * kMs, kMs);
+  CHECK(window.allowance() == 2'000);
+}
+
 TEST_CASE("with slow start, too, bytes are conserved and no link is above its capacity") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
