@@ -59,7 +59,7 @@ std::string early_end(const Json& result) {
 
 std::vector<std::string> row_of(const RepeatedRun& run) {
   if (run.results.empty()) {
-    return {run.words, run.failures.front().why, "–", "–", "–", "–", "–", "–", "–"};
+    return {run.words, run.failures.front().why, "–", "–", "–", "–", "–", "–", "–", "–"};
   }
   const Json& result = run.results.front();
   const Json& target = result.at("time_to_target_s");
@@ -73,6 +73,9 @@ std::vector<std::string> row_of(const RepeatedRun& run) {
           duration(result.at("virtual_s").get<double>()),
           target.is_number() ? duration(target.get<double>()) : "–",
           last.is_object() ? percent(number_or_nan(last.at("accuracy"))) : "–",
+          last.contains("accuracy_worst_node")
+              ? percent(number_or_nan(last.at("accuracy_worst_node")))
+              : "–",
           amount(bytes_per_node(result)),
           share("compute"),
           share("wire"),
@@ -80,8 +83,8 @@ std::vector<std::string> row_of(const RepeatedRun& run) {
 }
 
 ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
-  ComparisonTable table = {{"run", "rounds", "virtual time", "to target", "accuracy", "sent/node",
-                            "computing", "on the wire", "idle"},
+  ComparisonTable table = {{"run", "rounds", "virtual time", "to target", "accuracy", "worst node",
+                            "sent/node", "computing", "on the wire", "idle"},
                            {},
                            ""};
   for (const RepeatedRun& run : runs) {

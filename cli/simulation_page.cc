@@ -74,7 +74,8 @@ std::string draw_graph(const SimulatedRun& run) {
 
 std::string window_title(const Timeline& timeline, const TimelineWindow& window) {
   const std::string rounds =
-      window.end_round == window.first_round + 1
+      window.cut ? fmt::format("From round {} on", window.first_round + 1)
+      : window.end_round == window.first_round + 1
           ? fmt::format("Round {}", window.end_round)
           : fmt::format("Rounds {} to {}", window.first_round + 1, window.end_round);
   const std::string which =

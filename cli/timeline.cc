@@ -42,6 +42,7 @@ void Timeline::add(const Stretch& stretch) {
       window.stretches.push_back(stretch);
       if (window.until == kNever && window.stretches.size() >= kMostStretches) {
         window.until = stretch.until;
+        window.cut = true;
       }
     }
   }

@@ -1,0 +1,107 @@
+// The scenarios of examples/scenarios: all of them run, and their answers hold.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "cli/scenario_text.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+
+namespace {
+
+/// Scenarios name files as seen from the root of the sources.
+class AtRoot {
+ public:
+  AtRoot() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(std::filesystem::path(SOTTO_SCENARIOS) / ".." / "..");
+  }
+  ~AtRoot() { std::filesystem::current_path(before_); }
+  AtRoot(const AtRoot&) = delete;
+  AtRoot& operator=(const AtRoot&) = delete;
+
+ private:
+  std::filesystem::path before_;
+};
+
+std::string scenario_file(const std::string& name) {
+  return (std::filesystem::path(SOTTO_SCENARIOS) / (name + ".toml")).string();
+}
+
+double seconds_to_target(const json& run) {
+  REQUIRE_MESSAGE(run.at("time_to_target_s").is_number(), run.at("name"));
+  return run.at("time_to_target_s").get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("every scenario of the examples runs, and asks and answers its question") {
+  const AtRoot root;
+  const Scratch scratch;
+  std::size_t found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(SOTTO_SCENARIOS)) {
+    if (entry.path().extension() != ".toml") {
+      continue;
+    }
+    CAPTURE(entry.path());
+    ++found;
+    std::ifstream in(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    CHECK(text.starts_with("# "));
+    CHECK(contains(text, "?"));
+    CHECK(contains(text, "\n# Answer: "));
+    const std::string few = std::regex_replace(text, std::regex("\n(rounds|eval-every) = [0-9]+"),
+                                               std::string("\n$1 = 2"));
+    const auto result = simulated(scratch, few);
+    for (const auto& run : result.at("runs")) {
+      CHECK_MESSAGE(run.at("faults").empty(), run.at("name"));
+      CHECK(run.at("rounds") == 2);
+    }
+  }
+  CHECK(found >= 12);
+}
+
+TEST_CASE("the answers of the examples hold") {
+  const AtRoot root;
+  struct Claim {
+    std::string scenario;
+    std::size_t sooner;  ///< this run reaches the target
+    std::size_t later;   ///< before that one,
+    double times;        ///< so many times at least, and
+    double most;         ///< so many times at most
+  };
+  constexpr double kAny = 1e9;
+  const std::vector<Claim> claims = {
+      {"ocean", 1, 0, 2.5, kAny},       // a ring before all-reduce
+      {"ocean", 2, 1, 1.1, 2},          // 8 bits before full precision
+      {"churn", 1, 0, 1.6, kAny},       // 8 bits before full precision, on the slow line
+      {"slow-rack", 2, 1, 1.1, kAny},   // AD-PSGD before D-PSGD
+      {"far", 1, 0, 8, kAny},           // a ring before all-reduce
+      {"far", 3, 1, 0.9, 1.15},         // 8 bits and full precision alike
+      {"far", 4, 1, 2, kAny},           // talking less often before talking always
+      {"datacenter", 2, 1, 0.95, 1.1},  // 8 bits and full precision alike
+      {"weak-hub", 1, 0, 5, kAny},      // a bit before full precision, on the star
+      {"weak-hub", 3, 1, 1, 1.4},       // a ring a little before the star, with a bit
+  };
+  json result;
+  std::string simulated_scenario;
+  for (const Claim& claim : claims) {
+    CAPTURE(claim.scenario);
+    if (claim.scenario != simulated_scenario) {
+      result = run({"simulate", scenario_file(claim.scenario), "--json", "-"}).json();
+      simulated_scenario = claim.scenario;
+    }
+    const auto& runs = result.at("runs");
+    CAPTURE(runs[claim.sooner].at("name"));
+    CAPTURE(runs[claim.later].at("name"));
+    const double ratio =
+        seconds_to_target(runs[claim.later]) / seconds_to_target(runs[claim.sooner]);
+    CHECK(ratio >= claim.times);
+    CHECK(ratio <= claim.most);
+  }
+}
