@@ -273,6 +273,19 @@ void read_target(TomlReader& in, Scenario& scenario) {
   }
 }
 
+std::vector<std::string> places_of_runs(const toml::table& file, const std::string& path) {
+  std::vector<std::string> places;
+  const auto add = [&](const toml::node& node) {
+    places.push_back(fmt::format("{}: run", toml_place(path, node)));
+  };
+  if (const toml::array* runs = file.get_as<toml::array>("run")) {
+    std::for_each(runs->begin(), runs->end(), add);
+  } else {
+    add(*file.get("run"));
+  }
+  return places;
+}
+
 }  // namespace
 
 Scenario read_scenario(const std::string& path) {
@@ -303,6 +316,7 @@ Scenario read_scenario(const std::string& path) {
   if (scenario.runs.empty()) {
     in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
   }
+  scenario.run_places = places_of_runs(file, path);
   in.finish();
   return scenario;
 }

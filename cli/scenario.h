@@ -61,6 +61,7 @@ struct Scenario {
   TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
   std::vector<std::string> task_words;  ///< those that were given, as "--lr=0.1"
   std::vector<std::string> runs;
+  std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
   std::optional<double> target_accuracy;
   std::optional<double> target_loss;
 

@@ -95,14 +95,16 @@ ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
 
 /// Plans every run before the first one starts, so that a wrong one costs nothing.
 void check_runs(const Scenario& scenario) {
-  for (const std::string& words : scenario.runs) {
+  for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
+    const std::string& words = scenario.runs[i];
     try {
       const TrainPlan plan = make_train_plan(parse_run(words, scenario.task));
       for (const std::string& warning : plan.warnings) {
         fmt::print(stderr, "sotto: warning: {}: {}\n", words, warning);
       }
     } catch (const Error& error) {
-      throw Error(fmt::format("run '{}': {}", words, with_option_names(error.what())));
+      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], words,
+                              with_option_names(error.what())));
     }
   }
 }

@@ -98,7 +98,9 @@ std::optional<std::uint64_t> TomlReader::count(std::string_view key, std::uint64
   const auto* value = node->as_integer();
   if (value == nullptr || value->get() < 0 || static_cast<std::uint64_t>(value->get()) < least ||
       static_cast<std::uint64_t>(value->get()) > most) {
-    refuse(key, fmt::format("it must be a whole number from {} to {}", least, most));
+    refuse(key, least == most
+                    ? fmt::format("it must be {}", least)
+                    : fmt::format("it must be a whole number from {} to {}", least, most));
   }
   return static_cast<std::uint64_t>(value->get());
 }

@@ -130,6 +130,7 @@ TEST_CASE("a report is a page with curves against virtual time") {
 
 TEST_CASE("what is wrong in a scenario is named with its line and key") {
   const Scratch scratch;
+  const auto apart = scratch.write("apart.csv", "from,to\n0,1\n1,0\n2,3\n3,2\n").string();
   const auto event = [](const std::string& text) {
     return scenario(kNodes, kNetwork, "[[events]]\n" + text + "\n");
   };
@@ -139,7 +140,7 @@ TEST_CASE("what is wrong in a scenario is named with its line and key") {
   };
   const Case cases[] = {
       {"run = 3", "sotto-scenario: it is missing"},
-      {"sotto-scenario = 2", "s.toml:1: sotto-scenario: it must be a whole number from 1 to 1"},
+      {"sotto-scenario = 2", "s.toml:1: sotto-scenario: it must be 1"},
       {"nodes = [", "s.toml:1: not TOML"},
       {scenario("count = 0, gradient = \"1 s\"", kNetwork), "s.toml:3: nodes.count: "},
       {scenario("count = 4", kNetwork), "nodes.gradient: it is missing"},
@@ -158,7 +159,10 @@ TEST_CASE("what is wrong in a scenario is named with its line and key") {
        "network.link.jitter: the jitter is larger"},
       {scenario(kNodes, kNetwork, "", ""), "run: give one or more runs"},
       {scenario(kNodes, kNetwork, "", "\"dcdd\""), "did you mean dcd?"},
-      {scenario(kNodes, kNetwork, "", "\"dcd topk:0.1\""), "run 'dcd topk:0.1': "},
+      {scenario(kNodes, kNetwork, "", "\"dpsgd\",\n\"dcd topk:0.1\""),
+       "s.toml:3: run: 'dcd topk:0.1': "},
+      {scenario(kNodes, kNetwork, "", "\"dpsgd file:" + apart + "\""), "it is not connected"},
+      {"\xff\xfe\x01[[[=", "s.toml:1: not TOML"},
       {scenario(kNodes, kNetwork, "", "\"dpsgd file:/nowhere.csv\""), "/nowhere.csv"},
       {event("crash = \"1\""), "events[1].at: it is missing"},
       {event("at = \"1 s\""), "s.toml:7: events[1].at: nothing happens then"},
