@@ -99,6 +99,7 @@ std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform&
     most = std::max(most, edge.bytes);
   }
   std::vector<EdgeLoad> loads;
+  loads.reserve(report.edges.size());
   for (const EdgeReport& edge : report.edges) {
     EdgeLoad& load = loads.emplace_back(EdgeLoad{.from = edge.from, .to = edge.to, .tooltip = {}});
     load.volume = static_cast<double>(edge.bytes) / static_cast<double>(most);

@@ -17,6 +17,7 @@ namespace {
 
 std::vector<PlotMark> plot_marks(const std::vector<ScenarioMark>& marks) {
   std::vector<PlotMark> drawn;
+  drawn.reserve(marks.size());
   for (const ScenarioMark& mark : marks) {
     drawn.push_back(
         {to_seconds(mark.at),
