@@ -19,8 +19,7 @@ constexpr const char* kExamples =
 int run(const LabRequest& request) {
   const cli::Output output(request.common);
   cli::catch_stop_signals();
-  const auto found =
-      calibrate(request.transports(), {request.program, &output, &cli::stop_requested()});
+  const auto found = calibrate(request.transports(), {request.program, &cli::stop_requested()});
   if (!found.ok()) {
     fmt::print(stderr, "netlab: {}\n", found.status().message());
     return cli::kFailed;

@@ -46,15 +46,16 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
                       .nodes = scenario.nodes,
                       .links = {},
                       .failure = {}};
-  const auto predicted = cli::simulate_run(scenario, words, 1, *laboratory.output);
-  if (!predicted.ok()) {
-    found.failure = predicted.status().message();
+  const auto simulated = cli::simulate_run(scenario, words, {});
+  if (!simulated.ok()) {
+    found.failure = simulated.status().message();
     return found;
   }
-  found.rounds = predicted->at("rounds");
-  found.predicted_s = predicted->at("virtual_s");
+  const Json& predicted = simulated->result;
+  found.rounds = predicted.at("rounds");
+  found.predicted_s = predicted.at("virtual_s");
   Edges edges;
-  for (const auto& [edge, bytes] : bytes_by_edge(*predicted)) {
+  for (const auto& [edge, bytes] : bytes_by_edge(predicted)) {
     edges.push_back(edge);
     found.bytes_per_edge += static_cast<double>(bytes);
   }
@@ -77,8 +78,8 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
     return found;
   }
   found.measured_s = seconds_of(*measured);
-  found.bytes_equal = bytes_by_edge(*predicted) == bytes_by_edge(*measured);
-  found.parameters_equal = predicted->at("parameters_sha256") == measured->at("parameters_sha256");
+  found.bytes_equal = bytes_by_edge(predicted) == bytes_by_edge(*measured);
+  found.parameters_equal = predicted.at("parameters_sha256") == measured->at("parameters_sha256");
   return found;
 }
 

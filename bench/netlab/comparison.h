@@ -34,7 +34,6 @@ struct Comparison {
 
 struct Laboratory {
   std::string program;  ///< path of `sotto`
-  const cli::Output* output = nullptr;
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -1,4 +1,5 @@
 // `netlab heldout`: runs that calibration has not seen, predicted and real.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -75,15 +76,15 @@ struct HeldoutRequest {
 
 /// Chosen by prediction alone.
 std::uint64_t rounds_for(const MadeScenario& made, const Calibration& calibration,
-                         const std::string& transport, const cli::Output& output) {
+                         const std::string& transport) {
   MadeScenario brief = made;
   brief.rounds = kFewestRounds;
   const auto predicted = cli::simulate_run(
-      calibrated(scenario_from(brief.text()), calibration, transport), made.words, 1, output);
+      calibrated(scenario_from(brief.text()), calibration, transport), made.words, {});
   if (!predicted.ok()) {
     return kFewestRounds;
   }
-  const double each = predicted->at("virtual_s").get<double>() / kFewestRounds;
+  const double each = predicted->result.at("virtual_s").get<double>() / kFewestRounds;
   const auto rounds = static_cast<std::uint64_t>(std::llround(kRunSeconds / each));
   return std::clamp(rounds, kFewestRounds, kMostRounds);
 }
@@ -145,7 +146,7 @@ class Table {
 int run(const HeldoutRequest& request) {
   const cli::Output output(request.lab.common);
   cli::catch_stop_signals();
-  const Laboratory laboratory = {request.lab.program, &output, &cli::stop_requested()};
+  const Laboratory laboratory = {request.lab.program, &cli::stop_requested()};
   const auto calibration = calibrate({kTransports.begin(), kTransports.end()}, laboratory);
   if (!calibration.ok()) {
     fmt::print(stderr, "netlab: calibration failed: {}\n", calibration.status().message());
@@ -160,7 +161,7 @@ int run(const HeldoutRequest& request) {
       return cli::kFailed;
     }
     Cell next = cell(kStep * k % kCells);
-    next.made.rounds = rounds_for(next.made, *calibration, next.transport, output);
+    next.made.rounds = rounds_for(next.made, *calibration, next.transport);
     const Comparison found =
         compare(calibrated(scenario_from(next.made.text()), *calibration, next.transport),
                 next.made.words, next.transport, laboratory);

@@ -27,9 +27,9 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   program.footer(
       "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");
-  const std::vector<sotto::cli::Command> commands = {add_run_command(program, SOTTO_PROGRAM),
-                                                     add_calibrate_command(program, SOTTO_PROGRAM),
-                                                     add_heldout_command(program, SOTTO_PROGRAM)};
+  const std::vector<sotto::cli::Command> commands = {
+      add_run_command(program, SOTTO_PROGRAM), add_calibrate_command(program, SOTTO_PROGRAM),
+      add_heldout_command(program, SOTTO_PROGRAM), add_links_command(program, SOTTO_PROGRAM)};
   try {
     program.parse(argc, argv);
     for (const auto& command : commands) {

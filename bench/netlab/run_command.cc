@@ -29,7 +29,7 @@ int run(const RunRequest& request, const CLI::App& command) {
   }
   check_emulable(scenario);
   cli::catch_stop_signals();
-  const Laboratory laboratory = {request.lab.program, &output, &cli::stop_requested()};
+  const Laboratory laboratory = {request.lab.program, &cli::stop_requested()};
   const auto calibration = calibrate(request.lab.transports(), laboratory);
   if (!calibration.ok()) {
     fmt::print(stderr, "netlab: calibration failed: {}\n", calibration.status().message());
