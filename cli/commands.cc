@@ -1,5 +1,7 @@
 #include "commands.h"
 
+#include <CLI/CLI.hpp>  // all of it, once: what App.hpp leaves undefined
+
 #include <charconv>
 
 #include <fmt/format.h>

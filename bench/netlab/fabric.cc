@@ -72,7 +72,7 @@ void Fabric::accept(SimTime now, Packet packet) {
   }
   pair.waiting_bytes += packet.wire_bytes;
   const Host from = packet.from;
-  pair.waiting.push_back(std::move(packet));
+  pair.waiting.push_back({std::move(packet), now});
   schedule(std::max({now, pair.free_at, host(from).out_free_at}), Kind::out, from);
 }
 
@@ -106,11 +106,12 @@ void Fabric::send(Host from) {
   HostState& state = host(from);
   const auto ready = [&](int to) {
     const Pair& pair = at(from, to);
-    return !pair.waiting.empty() && pair.free_at <= now_ && pair.shape.bytes_per_s > 0;
+    return !pair.waiting.empty() && pair.waiting.front().since <= now_ && pair.free_at <= now_ &&
+           pair.shape.bytes_per_s > 0;
   };
   const auto credit = [&](int to) -> std::int64_t& { return at(from, to).credit_out; };
   const auto size = [&](int to) {
-    return static_cast<std::int64_t>(at(from, to).waiting.front().wire_bytes);
+    return static_cast<std::int64_t>(at(from, to).waiting.front().packet.wire_bytes);
   };
   while (state.out_free_at <= now_) {
     const int to = take_turn(state.turn_out, hosts_count_, ready, credit, size);
@@ -122,7 +123,7 @@ void Fabric::send(Host from) {
 }
 
 void Fabric::start(Host from, Pair& pair) {
-  Packet packet = std::move(pair.waiting.front());
+  Packet packet = std::move(pair.waiting.front().packet);
   pair.waiting.pop_front();
   pair.waiting_bytes -= packet.wire_bytes;
   HostState& state = host(from);

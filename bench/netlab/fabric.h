@@ -62,6 +62,10 @@ class Fabric {
   const Carried& carried(Host from, Host to) const { return at(from, to).carried; }
 
  private:
+  struct Waiting {
+    Packet packet;
+    SimTime since = 0;
+  };
   struct Moving {
     Packet packet;
     SimTime first_bit = 0;  ///< arrives
@@ -69,7 +73,7 @@ class Fabric {
   };
   struct Pair {
     LinkShape shape;
-    std::deque<Packet> waiting;
+    std::deque<Waiting> waiting;
     std::uint64_t waiting_bytes = 0;
     SimTime free_at = 0;
     std::deque<Moving> moving;   ///< by arrival

@@ -1,0 +1,103 @@
+// The real program on the emulated network, where this machine lets us. Needs root.
+#include <atomic>
+
+#include <doctest/doctest.h>
+
+#include "bench/netlab/calibration.h"
+#include "bench/netlab/probe.h"
+#include "bench/netlab/scenario_text.h"
+#include "support/skip.h"
+
+using namespace sotto;
+using namespace sotto::netlab;
+
+namespace {
+
+MadeScenario brief() {
+  return {.title = "brief",
+          .words = "dcd quant:8 ring",
+          .nodes = 2,
+          .mbit_per_s = 20,
+          .latency_ms = 2,
+          .gradient = "1 ms",
+          .model = "softmax",
+          .rounds = 3};
+}
+
+}  // namespace
+
+TEST_CASE("two real nodes send the bytes and find the models of the simulation") {
+  if (const auto why = unavailable()) {
+    SOTTO_SKIP(*why);
+  }
+  const std::atomic<bool> stop{false};
+  const Laboratory laboratory = {SOTTO_PROGRAM, &stop};
+  const MadeScenario made = brief();
+  const Comparison found = compare(scenario_from(made.text()), made.words, "gloo", laboratory);
+  // A busy machine may make links slow, which is no fault of the code.
+  if (!found.ok() && found.links.size() == 1 && !found.links[0].good()) {
+    SOTTO_SKIP(found.failure);
+  }
+  CAPTURE(found.failure);
+  REQUIRE(found.ok());
+  CHECK(found.rounds == 3);
+  CHECK(found.bytes_equal);
+  CHECK(found.parameters_equal);
+  CHECK(found.dropped == 0);
+  // What is declared is a bound from below, on any machine.
+  CHECK(found.links[0].round_trip_s >= 0.004);
+  CHECK(found.measured_s >= 3 * 0.003);
+}
+
+TEST_CASE("what the links carry is counted, and nothing passes a link that is down") {
+  if (const auto why = unavailable()) {
+    SOTTO_SKIP(*why);
+  }
+  Lab lab({.hosts = 2});
+  REQUIRE(measure_round_trip(lab, 0, 1, 3, 10).ok());
+  CHECK(lab.carried(0, 1).packets >= 5);
+  CHECK(lab.carried(0, 1).bytes >= 5 * 52);
+  lab.set_link(0, 1, {.bytes_per_s = 0});
+  CHECK_FALSE(measure_round_trip(lab, 0, 1, 1, 0.2).ok());
+}
+
+TEST_CASE("a program that cannot run is told from one that hangs") {
+  if (const auto why = unavailable()) {
+    SOTTO_SKIP(*why);
+  }
+  const std::atomic<bool> stop{false};
+  const Laboratory laboratory = {"/bin/false", &stop};
+  const MadeScenario made = brief();
+  const Comparison found = compare(scenario_from(made.text()), made.words, "gloo", laboratory);
+  CHECK_FALSE(found.ok());
+}
+
+TEST_CASE("what cannot be emulated is refused, with what can") {
+  const auto refused = [](const std::string& more) {
+    try {
+      check_emulable(scenario_from(brief().text() + more));
+      return std::string();
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK(refused("").empty());
+  CHECK(refused("[[events]]\nat = \"1 s\"\njoin = \"1\"\n").find("join later") !=
+        std::string::npos);
+}
+
+TEST_CASE("a calibration says in a scenario what it found") {
+  Calibration calibration = {.share = 0.95,
+                             .acknowledgements = 0.02,
+                             .window_bytes = 14480,
+                             .exchange = {{"gloo", {2e-4, 4e-9}}}};
+  const auto lines = calibration_toml(calibration, "gloo");
+  CHECK(lines.find("overhead = \"200 us\"") != std::string::npos);
+  CHECK(lines.find("codec = \"500 MB/s\"") != std::string::npos);
+  const cli::Scenario scenario = calibrated(scenario_from(brief().text()), calibration, "gloo");
+  CHECK(scenario.network.bandwidth_factor == 0.95);
+  CHECK(scenario.network.crosstraffic == 0.02);
+  CHECK(scenario.transport.on_demand);
+  CHECK(scenario.paces[0].codec.seconds_per_exchange == 2e-4);
+  CHECK(scenario.paces[1].codec.decode_s_per_byte == 2e-9);
+}
