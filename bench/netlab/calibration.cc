@@ -1,7 +1,6 @@
 #include "calibration.h"
 
 #include <algorithm>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -18,76 +17,78 @@ constexpr double kWarmUp_s = 0.5;
 constexpr double kTransfer_s = 4;
 constexpr std::uint64_t kRounds = 100;
 
-struct Transfers {
-  double one_way = 0;
-  double both_ways = 0;
-};
-
-Result<Transfers> measure_transfers() {
-  const auto lab = make_lab(scenario_from(MadeScenario{
-      .title = "calibration", .words = "dpsgd", .mbit_per_s = kMbit_per_s, .latency_ms = 5}
-                                              .text()));
-  const auto alone = measure_rate(*lab, 0, 1, kWarmUp_s, kTransfer_s);
-  if (!alone.ok()) {
-    return alone.status();
-  }
-  Result<double> there = 0.0;
-  std::thread other([&] { there = measure_rate(*lab, 0, 1, kWarmUp_s, kTransfer_s); });
-  const Result<double> back = measure_rate(*lab, 1, 0, kWarmUp_s, kTransfer_s);
-  other.join();
-  if (!there.ok() || !back.ok()) {
-    return there.ok() ? back.status() : there.status();
-  }
-  return Transfers{*alone, (*there + *back) / 2};
+MadeScenario slow_link() {
+  return {.title = "calibration",
+          .words = "dpsgd ring",
+          .mbit_per_s = kMbit_per_s,
+          .latency_ms = 5,
+          .rounds = 20};
 }
 
-/// Seconds that an exchange takes longer than the network alone says, and its frame's bytes.
-struct Excess {
-  double seconds = 0;
-  double bytes = 0;
-};
+Result<double> measure_share() {
+  const auto lab = make_lab(scenario_from(slow_link().text()));
+  const auto rate = measure_rate(*lab, 0, 1, kWarmUp_s, kTransfer_s);
+  return rate.ok() ? Result<double>(std::min(1.0, *rate / (kMbit_per_s * 1e6 / 8))) : rate;
+}
 
-Result<Excess> measure_excess(const std::string& model, const std::string& transport,
-                              const Calibration& so_far, const Laboratory& laboratory) {
-  const MadeScenario made = {.title = "calibration",
-                             .words = "dcd quant:8 ring",
-                             .latency_ms = 1,
-                             .gradient = "10 ms",
-                             .model = model,
-                             .rounds = kRounds};
-  const cli::Scenario scenario = scenario_from(made.text());
-  const Comparison found =
-      compare(calibrated(scenario, so_far, transport), made.words, transport, laboratory);
-  if (!found.ok()) {
-    return Status(Fault::unexpected, found.failure);
+Result<Comparison> try_out(const MadeScenario& made, const std::string& transport,
+                           const Calibration& so_far, const Laboratory& laboratory) {
+  Comparison found = compare(calibrated(scenario_from(made.text()), so_far, transport), made.words,
+                             transport, laboratory);
+  return found.ok() ? Result<Comparison>(std::move(found))
+                    : Status(Fault::unexpected, found.failure);
+}
+
+/// An exchange of a fast link: how much longer it takes than the network alone says.
+double excess_s(const Comparison& found) {
+  return (found.measured_s - found.predicted_s) / kRounds;
+}
+
+/// Bytes that a node sends, and gets, in one.
+double bytes_of(const Comparison& found) { return found.frame_bytes / 2 / kRounds; }
+
+Result<TransportCost> measure_transport(const std::string& transport, const Calibration& so_far,
+                                        const Laboratory& laboratory) {
+  const auto fast_link = [](const char* model) {
+    return MadeScenario{.title = "calibration",
+                        .words = "dcd quant:8 ring",
+                        .latency_ms = 1,
+                        .gradient = "10 ms",
+                        .model = model,
+                        .rounds = kRounds};
+  };
+  const auto slow = try_out(slow_link(), transport, so_far, laboratory);
+  const auto small = try_out(fast_link("mlp:2"), transport, so_far, laboratory);
+  const auto large = try_out(fast_link("mlp:128"), transport, so_far, laboratory);
+  for (const auto* run : {&slow, &small, &large}) {
+    if (!run->ok()) {
+      return run->status();
+    }
   }
-  return Excess{(found.measured_s - found.predicted_s) / kRounds, found.bytes_per_edge / kRounds};
+  TransportCost cost;
+  cost.acknowledgements = std::max(0.0, so_far.share * slow->wire_bytes / slow->frame_bytes - 1);
+  cost.seconds_per_byte =
+      std::max(0.0, (excess_s(*large) - excess_s(*small)) / (bytes_of(*large) - bytes_of(*small)));
+  cost.seconds = std::max(0.0, excess_s(*small) - cost.seconds_per_byte * bytes_of(*small));
+  return cost;
 }
 
 }  // namespace
 
 Result<Calibration> calibrate(const std::vector<std::string>& transports,
                               const Laboratory& laboratory) {
-  const auto transfers = measure_transfers();
-  if (!transfers.ok()) {
-    return transfers.status();
+  const auto share = measure_share();
+  if (!share.ok()) {
+    return share.status();
   }
-  Calibration found;
-  found.share = std::min(1.0, transfers->one_way / (kMbit_per_s * 1e6 / 8));
-  found.acknowledgements = std::max(0.0, transfers->one_way / transfers->both_ways - 1);
-  found.window_bytes = kInitialWindow;
+  const Calibration network = {.share = *share, .window_bytes = kInitialWindow, .transports = {}};
+  Calibration found = network;
   for (const std::string& transport : transports) {
-    const Calibration so_far = found;
-    const auto small = measure_excess("mlp:2", transport, so_far, laboratory);
-    const auto large = measure_excess("mlp:128", transport, so_far, laboratory);
-    if (!small.ok() || !large.ok()) {
-      return small.ok() ? large.status() : small.status();
+    const auto cost = measure_transport(transport, network, laboratory);
+    if (!cost.ok()) {
+      return cost.status();
     }
-    ExchangeCost cost;
-    cost.seconds_per_byte =
-        std::max(0.0, (large->seconds - small->seconds) / (large->bytes - small->bytes));
-    cost.seconds = std::max(0.0, small->seconds - cost.seconds_per_byte * small->bytes);
-    found.exchange[transport] = cost;
+    found.transports[transport] = *cost;
   }
   return found;
 }
@@ -95,10 +96,11 @@ Result<Calibration> calibrate(const std::vector<std::string>& transports,
 cli::Scenario calibrated(cli::Scenario scenario, const Calibration& calibration,
                          const std::string& transport) {
   scenario.network.bandwidth_factor = calibration.share;
-  scenario.network.crosstraffic = calibration.acknowledgements;
   scenario.network.initial_window_bytes = calibration.window_bytes;
   scenario.transport = transport == "gloo" ? TransportModel::gloo() : TransportModel::zmq();
-  if (const auto cost = calibration.exchange.find(transport); cost != calibration.exchange.end()) {
+  if (const auto cost = calibration.transports.find(transport);
+      cost != calibration.transports.end()) {
+    scenario.network.crosstraffic = cost->second.acknowledgements;
     for (NodeSpec& pace : scenario.paces) {
       pace.codec = {.encode_s_per_byte = cost->second.seconds_per_byte / 2,
                     .decode_s_per_byte = cost->second.seconds_per_byte / 2,
@@ -109,7 +111,7 @@ cli::Scenario calibrated(cli::Scenario scenario, const Calibration& calibration,
 }
 
 std::string calibration_toml(const Calibration& calibration, const std::string& transport) {
-  const ExchangeCost& cost = calibration.exchange.at(transport);
+  const TransportCost& cost = calibration.transports.at(transport);
   std::string codec;
   if (cost.seconds_per_byte > 0) {
     codec = fmt::format("codec = \"{:.4g} MB/s\"\n", 2e-6 / cost.seconds_per_byte);
@@ -121,19 +123,20 @@ std::string calibration_toml(const Calibration& calibration, const std::string& 
       "[network]\n"
       "transport = \"{}\"\n"
       "tcp = {{ share = {:.4f}, acknowledgements = {:.4f}, window = {:.0f} }}\n",
-      1e6 * cost.seconds, codec, transport, calibration.share, calibration.acknowledgements,
+      1e6 * cost.seconds, codec, transport, calibration.share, cost.acknowledgements,
       calibration.window_bytes);
 }
 
 cli::Json calibration_json(const Calibration& calibration) {
-  cli::Json exchange = cli::Json::object();
-  for (const auto& [transport, cost] : calibration.exchange) {
-    exchange[transport] = {{"seconds", cost.seconds}, {"seconds_per_byte", cost.seconds_per_byte}};
+  cli::Json transports = cli::Json::object();
+  for (const auto& [transport, cost] : calibration.transports) {
+    transports[transport] = {{"acknowledgements", cost.acknowledgements},
+                             {"seconds", cost.seconds},
+                             {"seconds_per_byte", cost.seconds_per_byte}};
   }
   return {{"share", calibration.share},
-          {"acknowledgements", calibration.acknowledgements},
           {"window_bytes", calibration.window_bytes},
-          {"exchange", exchange}};
+          {"transports", transports}};
 }
 
 }  // namespace sotto::netlab

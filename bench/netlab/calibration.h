@@ -11,21 +11,21 @@
 
 namespace sotto::netlab {
 
-/// What one exchange costs beyond the network's part.
-struct ExchangeCost {
-  double seconds = 0;           ///< of waking up, system calls, and a sleep that ends late
+/// What a transport and the program behind it add.
+struct TransportCost {
+  double acknowledgements = 0;  ///< and all else on the wire, per byte of full packets
+  double seconds = 0;  ///< an exchange: of waking up, system calls, and a sleep that ends late
   double seconds_per_byte = 0;  ///< of encoding, sending, receiving and decoding
 };
 
 struct Calibration {
-  double share = 1;             ///< payload's part of the bandwidth
-  double acknowledgements = 0;  ///< their part of the rate of what they acknowledge
-  double window_bytes = 0;      ///< that a connection sends at first
-  std::map<std::string, ExchangeCost> exchange;  ///< by transport
+  double share = 1;         ///< payload's part of the bandwidth
+  double window_bytes = 0;  ///< that a connection sends at first
+  std::map<std::string, TransportCost> transports;
 };
 
-/// A long transfer one way, one both ways at once, and short runs of the program with two nodes
-/// over each of `transports`, with a small and a larger model.
+/// A long transfer, and over each of `transports` short runs of the program with two nodes: on a
+/// slow link, whose packets are counted, and on a fast one with a small and a larger model.
 Result<Calibration> calibrate(const std::vector<std::string>& transports,
                               const Laboratory& laboratory);
 

@@ -1,6 +1,5 @@
 #include "comparison.h"
 
-#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -57,15 +56,15 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
   Edges edges;
   for (const auto& [edge, bytes] : bytes_by_edge(predicted)) {
     edges.push_back(edge);
-    found.bytes_per_edge += static_cast<double>(bytes);
+    found.frame_bytes += static_cast<double>(bytes);
   }
-  found.bytes_per_edge /= static_cast<double>(std::max<std::size_t>(1, edges.size()));
   const auto lab = make_lab(scenario);
   found.links = check_links(*lab, scenario, edges);
   found.failure = first_wrong(found.links);
   if (!found.ok()) {
     return found;
   }
+  const std::uint64_t before = lab->carried();
   const auto measured = run_program(*lab, scenario,
                                     {.program = laboratory.program,
                                      .words = words,
@@ -73,6 +72,7 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
                                      .patience_s = patience(found.predicted_s)},
                                     *laboratory.stop);
   found.dropped = lab->dropped();
+  found.wire_bytes = static_cast<double>(lab->carried() - before);
   if (!measured.ok()) {
     found.failure = measured.status().message();
     return found;
@@ -104,6 +104,8 @@ Json comparison_json(const Comparison& c) {
           {"error", c.ok() ? Json(c.error()) : Json()},
           {"bytes_equal", c.bytes_equal},
           {"parameters_equal", c.parameters_equal},
+          {"frame_bytes", c.frame_bytes},
+          {"wire_bytes", c.wire_bytes},
           {"dropped_packets", c.dropped},
           {"links", links},
           {"failure", c.failure}};

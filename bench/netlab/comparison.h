@@ -21,10 +21,11 @@ struct Comparison {
   std::uint64_t rounds = 0;
   double predicted_s = 0;
   double measured_s = 0;
-  double bytes_per_edge = 0;      ///< mean over the directed edges, headers included
-  bool bytes_equal = false;       ///< over each of them, to the byte
+  bool bytes_equal = false;       ///< of frames, over each directed edge, to the byte
   bool parameters_equal = false;  ///< of each node, bit for bit
-  std::uint64_t dropped = 0;      ///< packets for which the switch had no room
+  double frame_bytes = 0;         ///< all frames together
+  double wire_bytes = 0;      ///< what the links carried for them: headers, acknowledgements, …
+  std::uint64_t dropped = 0;  ///< packets for which the switch had no room
   std::vector<LinkCheck> links;
   std::string failure;  ///< why there is nothing to compare; empty: there is
 

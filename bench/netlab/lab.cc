@@ -77,6 +77,17 @@ Carried Lab::carried(Host from, Host to) const {
   return fabric_.carried(from, to);
 }
 
+std::uint64_t Lab::carried() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (Host from = 0; from < hosts(); ++from) {
+    for (Host to = 0; to < hosts(); ++to) {
+      sum += fabric_.carried(from, to).bytes;
+    }
+  }
+  return sum;
+}
+
 std::uint64_t Lab::dropped() const {
   const std::lock_guard lock(mutex_);
   std::uint64_t sum = refused_;

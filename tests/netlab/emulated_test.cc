@@ -87,10 +87,11 @@ TEST_CASE("what cannot be emulated is refused, with what can") {
 }
 
 TEST_CASE("a calibration says in a scenario what it found") {
-  Calibration calibration = {.share = 0.95,
-                             .acknowledgements = 0.02,
-                             .window_bytes = 14480,
-                             .exchange = {{"gloo", {2e-4, 4e-9}}}};
+  const Calibration calibration = {
+      .share = 0.95,
+      .window_bytes = 14480,
+      .transports = {
+          {"gloo", {.acknowledgements = 0.02, .seconds = 2e-4, .seconds_per_byte = 4e-9}}}};
   const auto lines = calibration_toml(calibration, "gloo");
   CHECK(lines.find("overhead = \"200 us\"") != std::string::npos);
   CHECK(lines.find("codec = \"500 MB/s\"") != std::string::npos);
