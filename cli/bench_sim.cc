@@ -77,6 +77,7 @@ Result<Row> measure(int nodes, bool contention, double seconds, const std::strin
 
 void show(const std::vector<Row>& rows, const Output& output) {
   std::vector<std::vector<std::string>> cells;
+  cells.reserve(rows.size());
   for (const Row& row : rows) {
     cells.push_back({fmt::to_string(row.nodes), row.contention ? "yes" : "no",
                      row.simgrid ? rate(*row.simgrid) : "–", rate(row.sotto),

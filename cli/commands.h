@@ -48,11 +48,13 @@ void add_common_options(CLI::App& command, CommonOptions& options);
 
 Command add_compare_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
+Command add_plan_command(CLI::App& program);
 Command add_simulate_command(CLI::App& program);
 Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);
 /// One of the benchmarks below `sotto bench`.
 Command add_bench_codec_command(CLI::App& bench);
+Command add_bench_exchange_command(CLI::App& bench);
 Command add_bench_sim_command(CLI::App& bench);
 
 }  // namespace sotto::cli

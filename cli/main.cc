@@ -46,12 +46,13 @@ int main(int argc, char** argv) {
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
   std::vector<Command> commands = {
       sotto::cli::add_train_command(program),    sotto::cli::add_compare_command(program),
-      sotto::cli::add_simulate_command(program), sotto::cli::add_topology_command(program),
-      sotto::cli::add_list_command(program),
+      sotto::cli::add_simulate_command(program), sotto::cli::add_plan_command(program),
+      sotto::cli::add_topology_command(program), sotto::cli::add_list_command(program),
   };
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);
   commands.push_back(sotto::cli::add_bench_codec_command(*bench));
+  commands.push_back(sotto::cli::add_bench_exchange_command(*bench));
   commands.push_back(sotto::cli::add_bench_sim_command(*bench));
   try {
     program.parse(argc, argv);

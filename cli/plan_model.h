@@ -1,0 +1,81 @@
+// How long the rounds of a job take, by an α–β model: the planner's own cheap screen, which the
+// simulator then checks. Pure functions; not thread-safe.
+//
+// Each link ℓ, hosts' ways out and in among them, works through the frames that cross it in the
+// order in which they were posted, with its bandwidth β: a frame f of b bytes that is posted at P
+// is through at
+//
+//   E_ℓ(f) = max(E_ℓ(the one before), P) + b / β_ℓ
+//
+// where frames that a node posts at once end at once, and it arrives at
+//
+//   A(f) = Σ_ℓ L_ℓ + max(P + b / r, max_ℓ E_ℓ(f))
+//
+// L: latency, drawn within its jitter; r: what TCP keeps where packets are lost (Mathis et al.
+// 1997, network.h, with twice the latency as the round trip). A node's exchange is over when its
+// frames are there and decoded, and what it sent and is larger than a socket's buffer has arrived.
+// Nodes' clocks then advance round by round by the rules of sim/simulator.h: gradient, encoding,
+// exchanges that hide behind gradients or do not.
+//
+// What the model leaves out: that frames which are under way together share a link, rather than
+// have it in turn; that a frame's way through one link can be slowed down by another; events.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/simulator.h>
+
+namespace sotto::cli {
+
+struct PlannedFrame {
+  Rank from = 0;
+  Rank to = 0;
+  std::uint64_t bytes = 0;
+  bool encoded = true;  ///< false: the same frame as the one before it, for another peer
+};
+
+/// What all nodes exchange at a time.
+using PlannedExchange = std::vector<PlannedFrame>;
+
+struct PlannedRound {
+  std::vector<PlannedExchange> before;  ///< posted at its start, one after another
+  std::vector<PlannedExchange> after;   ///< posted once the gradient is there
+  bool hides = false;                   ///< those behind the next gradient
+};
+
+/// The rounds of a job: for a while those of its beginning, in turn, then the steady ones.
+template <typename Kind>
+struct RoundsOf {
+  Round beginning_rounds = 0;
+  std::vector<Kind> beginning = {};
+  std::vector<Kind> steady = {};
+
+  const Kind& round(Round number) const {
+    return number < beginning_rounds ? beginning[number % beginning.size()]
+                                     : steady[(number - beginning_rounds) % steady.size()];
+  }
+};
+using PlannedJob = RoundsOf<PlannedRound>;
+
+struct Pace {
+  std::vector<NodeSpec> nodes;  ///< by rank
+  bool overlap = true;          ///< exchanges hide behind gradients where the algorithm allows it
+  std::uint64_t seed = 0;       ///< of compute times, whose draws are the simulator's, and jitter
+};
+
+/// Bytes that a node sends in a round, in the mean over nodes and rounds.
+double bytes_per_round(const PlannedJob& job, int nodes, Round rounds);
+
+/// `rounds`, or fewer, three at least, where a job's messages are so many that its pace is to be
+/// taken from its first rounds.
+Round affordable_rounds(const PlannedJob& job, Round rounds);
+
+/// Seconds that a round takes, in the mean over `rounds` of them. Throws Error for a frame between
+/// nodes that the platform does not connect.
+double seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
+                         Round rounds);
+
+}  // namespace sotto::cli

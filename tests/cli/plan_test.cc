@@ -1,0 +1,177 @@
+// `sotto plan`, as a user runs it.
+#include <cmath>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/base/philox.h>
+
+#include "cli/program.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+
+namespace {
+
+/// A model of 7,850 parameters.
+std::string scenario(const std::string& nodes, const std::string& network,
+                     const std::string& target = "target = { accuracy = 0.5 }\n") {
+  return "sotto-scenario = 1\ntitle = \"a test\"\nrun = [\"dpsgd ring\"]\nnodes = { " + nodes +
+         " }\nnetwork = { " + network +
+         " }\ntask = { task = \"digits,train=320,test=100\", model = \"softmax\", rounds = 40, "
+         "eval-every = 1, lr = 0.05 }\n" +
+         target;
+}
+
+json planned(const std::string& text, const Arguments& more = {}) {
+  const Scratch scratch;
+  Arguments all = {"plan", scratch.write("s.toml", text).string(), "--json", "-"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run(all).json();
+}
+
+json run_of(const json& plan, const std::string& name) {
+  for (const json& run : plan.at("runs")) {
+    if (run.at("name") == name) {
+      return run;
+    }
+  }
+  FAIL(name, " was not simulated");
+  return {};
+}
+
+/// 8 nodes whose ways out and in are `bandwidth` wide.
+std::string links(const std::string& bandwidth, const std::string& latency) {
+  return fmt::format(
+      "link = {{ latency = \"{1}\" }}, hosts = [{{ nodes = \"all\", up = \"{0}\", down = \"{0}\" "
+      "}}]",
+      bandwidth, latency);
+}
+
+const Arguments kFewer = {"--algorithm",  "dpsgd",   "--algorithm",  "dcd",
+                          "--compressor", "quant:8", "--compressor", "quant:4",
+                          "--topology",   "ring",    "--codec",      "none"};
+
+}  // namespace
+
+TEST_CASE("a plan says do not compress where links are good, and compress where they are thin") {
+  const std::string nodes = "count = 8, gradient = \"20 ms\"";
+  const auto good = planned(scenario(nodes, links("10 Gbit/s", "50 us")), kFewer);
+  CHECK(good.at("compress") == false);
+  CHECK(good.at("verdict")[0].get<std::string>().starts_with("Do not compress: "));
+
+  const auto late = planned(scenario(nodes, links("10 Gbit/s", "20 ms")), kFewer);
+  CHECK(late.at("compress") == false);
+  CHECK(late.at("winner") == "dpsgd ring");
+  CHECK(late.at("over_allreduce") > 5);
+
+  const auto thin = planned(scenario(nodes, links("2 Mbit/s", "50 us")), kFewer);
+  CHECK(thin.at("compress") == true);
+  CHECK(thin.at("over_best_uncompressed") > 2);
+
+  const auto both = planned(scenario(nodes, links("2 Mbit/s", "20 ms")), kFewer);
+  CHECK(both.at("compress") == true);
+  CHECK(both.at("winner").get<std::string>().starts_with("dcd quant:4"));
+  CHECK(both.at("over_allreduce") > 2);
+  CHECK(both.at("command").get<std::string>().starts_with("sotto train "));
+}
+
+TEST_CASE("the model is near the simulator on random networks") {
+  // The model adds up what an exchange puts on a link as if all of it came at once; frames that
+  // come one after another meet less, and those of different rounds more.
+  constexpr double kBound = 0.15;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    sotto::RandomStream random({.seed = seed});
+    const auto between = [&](double low, double high) {
+      return low * std::pow(high / low, random.uniform());
+    };
+    std::string hosts;
+    for (int node = 0; node < 8; ++node) {
+      hosts +=
+          fmt::format("{{ nodes = \"{}\", up = \"{:.3f} Mbit/s\", down = \"{:.3f} Mbit/s\" }}, ",
+                      node, between(2, 50), between(2, 50));
+    }
+    const std::string text = scenario(
+        fmt::format("count = 8, gradient = \"lognormal:{:.2f} ms,0.2\"", between(2, 50)),
+        fmt::format("link = {{ latency = \"{:.3f} ms\" }}, hosts = [{}]", between(0.1, 30), hosts),
+        "");
+    const auto plan = planned(text, {"--codec", "1 GB/s", "--algorithm", "dpsgd", "--algorithm",
+                                     "choco", "--algorithm", "dcd", "--budget", "6"});
+    CAPTURE(seed);
+    CAPTURE(text);
+    CHECK(plan.at("runs").size() >= 4);
+    for (const json& run : plan.at("runs")) {
+      CAPTURE(run.at("name").get<std::string>());
+      CHECK(std::abs(run.at("prediction_error").get<double>()) < kBound);
+      CHECK(run.at("simulated_s_per_round").get<double>() ==
+            doctest::Approx(run.at("virtual_s").get<double>() / 40));
+    }
+  }
+}
+
+TEST_CASE("the model knows the bytes of a round exactly") {
+  const auto plan = planned(scenario("count = 4, gradient = \"20 ms\"", "link = \"wan\""), kFewer);
+  for (const json& candidate : plan.at("candidates")) {
+    for (const json& run : plan.at("runs")) {
+      if (run.at("name") == candidate.at("name")) {
+        double bytes = 0;
+        for (const json& node : run.at("bytes_sent_per_node")) {
+          bytes += node.get<double>() / 4 / 40;
+        }
+        CHECK(candidate.at("predicted_bytes_per_round").get<double>() == doctest::Approx(bytes));
+      }
+    }
+  }
+}
+
+TEST_CASE("the same scenario gives the same plan") {
+  const std::string text =
+      scenario("count = 4, gradient = \"lognormal:20 ms,0.3\"", "link = \"wan\"");
+  const auto one = planned(text, {"--codec", "1 GB/s", "--budget", "4", "--threads", "1"});
+  const bool same = planned(text, {"--codec", "1 GB/s", "--budget", "4", "--threads", "3"}) == one;
+  CHECK(same);
+  CHECK(one.at("ranked_by") == "time_to_target");
+  CHECK(one.at("codec_measured") == false);
+}
+
+TEST_CASE("without a target the time for an epoch decides, also where no gradients are taken") {
+  const auto plan = planned(
+      "timing-only = true\n" + scenario("count = 4, gradient = \"20 ms\"", "link = \"dsl\"", ""),
+      {"--codec", "none"});
+  CHECK(plan.at("ranked_by") == "time_per_epoch");
+  CHECK(plan.at("compress") == true);
+  CHECK(run_of(plan, "allreduce").at("final").at("loss").is_null());
+}
+
+TEST_CASE("a method that freezes is told when, and keeps its own rate") {
+  const auto plan = planned(scenario("count = 4, gradient = \"20 ms\"", "link = \"wan\""),
+                            {"--codec", "none", "--algorithm", "apmsqueeze"});
+  const auto run = run_of(plan, "apmsqueeze sign freeze-step=6 lr=0.001");
+  CHECK(run.at("config").at("freeze_step") == 6);
+  CHECK(std::abs(run.at("prediction_error").get<double>()) < 0.05);
+}
+
+TEST_CASE("a plan refuses what it cannot read, and writes a page") {
+  const Scratch scratch;
+  const std::string path =
+      scratch.write("s.toml", scenario("count = 4, gradient = \"20 ms\"", "link = \"wan\""))
+          .string();
+  CHECK(run({"plan"}).status == 2);
+  CHECK(run({"plan", "absent.toml"}).status == 2);
+  CHECK(run({"plan", path, "--budget", "0"}).status == 2);
+  CHECK(run({"plan", path, "--codec", "fast"}).status == 2);
+  const auto mistyped = run({"plan", path, "--algorithm", "chco"});
+  CHECK(mistyped.status == 2);
+  CHECK(mistyped.err.find("choco") != std::string::npos);
+  const auto page = (scratch.path() / "plan.html").string();
+  Arguments words = {"plan", path, "--report", page};
+  words.insert(words.end(), kFewer.begin(), kFewer.end());
+  const auto ended = run(words);
+  CHECK(ended.status == 0);
+  CHECK(ended.out.find("sotto train ") != std::string::npos);
+  std::ifstream file(page);
+  const std::string html(std::istreambuf_iterator<char>(file), {});
+  CHECK(html.find("<svg") != std::string::npos);
+  CHECK(html.find("dpsgd") != std::string::npos);
+}
