@@ -160,7 +160,7 @@ Result<double> Prober::round_trip(Rank peer) {
   const auto start = Clock::now();
   while (seconds.size() < kMostRoundTrips &&
          (seconds.size() < kLeastRoundTrips || seconds_since(start) < options_.seconds / 4)) {
-    const auto one = ask({peer}, kSmall, {});
+    auto one = ask({peer}, kSmall, {});
     if (!one.ok()) {
       return one;
     }
@@ -174,7 +174,7 @@ Result<double> Prober::round_trip(Rank peer) {
 /// With a message that is doubled until it takes long enough.
 Result<double> Prober::bandwidth(Rank peer, double round_trip_s, std::uint64_t* bytes) {
   for (*bytes = std::min(kFirstBulk, options_.most_bytes);; *bytes *= 2) {
-    const auto seconds = ask({peer}, *bytes, {});
+    auto seconds = ask({peer}, *bytes, {});
     if (!seconds.ok()) {
       return seconds;
     }
@@ -190,11 +190,11 @@ Result<double> Prober::step(Rank asker, const Peers& peers, const Measure& measu
   const std::string key = fmt::format("probe/{}", ++step_);
   question_ = 0;
   if (options_.rank == asker) {
-    const Result<double> found = measure();
+    Result<double> found = measure();
     if (!found.ok()) {
       return found;
     }
-    if (const auto last = ask(peers, kSmall, {.last = true}); !last.ok()) {
+    if (auto last = ask(peers, kSmall, {.last = true}); !last.ok()) {
       return last;
     }
     ByteBuffer value;
@@ -280,7 +280,7 @@ Result<double> Prober::all_at_once(Rank node, const Peers& peers, bool up) {
   const double fair = edges_bandwidth(node, up, false) * options_.seconds / 4;
   const auto bytes = static_cast<std::size_t>(
       std::clamp(fair, static_cast<double>(kSmall), static_cast<double>(options_.most_bytes)));
-  const auto seconds =
+  auto seconds =
       up ? ask(peers, bytes, {}) : ask(peers, kSmall, {.last = false, .reply_bytes = bytes});
   if (!seconds.ok()) {
     return seconds;

@@ -332,6 +332,7 @@ ComparisonTable table_of(const std::vector<PlannedRun>& runs) {
 
 std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
   std::vector<RepeatedRun> repeated;
+  repeated.reserve(runs.size());
   for (const PlannedRun& run : runs) {
     repeated.push_back({.words = run.candidate.words,
                         .rounds = run.result.at("rounds").get<Round>(),
@@ -340,8 +341,8 @@ std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
   return repeated;
 }
 
-int conclude(const PlanOptions& options, const Planner& planner, std::vector<PlannedRun> runs,
-             const Output& output) {
+int conclude(const PlanOptions& options, const Planner& planner,
+             const std::vector<PlannedRun>& runs, const Output& output) {
   const Verdict verdict = judge(runs, planner.goal());
   ComparisonTable table = table_of(runs);
   if (planner.goal() == Goal::epoch) {
@@ -385,8 +386,8 @@ int run(const PlanOptions& options, const CLI::App& command) {
   catch_stop_signals();
   try {
     Planner planner(options, std::move(scenario), output);
-    auto runs = planner.find();
-    return conclude(options, planner, std::move(runs), output);
+    const auto runs = planner.find();
+    return conclude(options, planner, runs, output);
   } catch (const PlanFailed& failure) {
     fmt::print(stderr, "sotto: {}\n", failure.why);
     return kFailed;

@@ -130,7 +130,8 @@ std::vector<std::string> candidate_words(const CandidateLists& lists, const Scen
       const std::string start =
           exact ? std::string(info.name) : fmt::format("{} {}", info.name, spec);
       for (const std::string& graph : chosen) {
-        words.add(start + (info.graph == GraphNeed::any ? "" : " " + graph) + settings);
+        words.add(fmt::format("{}{}{}", start, info.graph == GraphNeed::any ? "" : " " + graph,
+                              settings));
       }
     }
   }
