@@ -9,9 +9,11 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/meeting.h>
+#include <sotto/trainers/privacy_ledger.h>
 
 namespace sotto {
 namespace {
@@ -90,6 +92,19 @@ std::string outer_rule_text(const OptimizerOptions& options) {
       rule.beta2, rule.epsilon, rule.trust_coefficient, rule.clip_norm, rule.schedule.spec());
 }
 
+/// What a promise of privacy depends on, and the nodes' common end.
+void add_privacy(const PrivacyOptions& privacy, Settings& settings) {
+  settings.insert(
+      settings.end(),
+      {{"privacy-unit", std::string(privacy_unit_name(privacy.unit))},
+       {"privacy-clip-norm", fmt::format("{}", privacy.clip_norm)},
+       {"noise-multiplier", fmt::format("{}", privacy.noise_multiplier)},
+       {"sampling-rate", fmt::format("{}", privacy.sampling_rate)},
+       {"privacy-batch", fmt::format("{}", privacy.batch)},
+       {"privacy-epsilon", privacy.epsilon ? fmt::format("{}", *privacy.epsilon) : "unlimited"},
+       {"privacy-delta", fmt::format("{}", privacy.delta)}});
+}
+
 }  // namespace
 
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
@@ -103,6 +118,14 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   setup.run_id = run_id_of(agreement());
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
   peers_ = algorithm_->peers();
+  if (options_.privacy) {
+    private_ = dynamic_cast<PrivateGradient*>(algorithm_.get());
+    check(private_ != nullptr, "make_algorithm puts the mechanism in front");
+    if (!options_.privacy->ledger.empty()) {
+      ledger_ = std::make_unique<PrivacyLedger>(*options_.privacy);
+      private_->spend_at_least(ledger_->steps());
+    }
+  }
   if (!options_.store) {
     options_.store = open_store(options_);
   }
@@ -142,6 +165,9 @@ std::string Optimizer::agreement() const {
        options_.local_step_limit ? fmt::to_string(*options_.local_step_limit) : "default"},
       {"seed", fmt::format("{}", options_.seed)},
   };
+  if (options_.privacy) {
+    add_privacy(*options_.privacy, settings);
+  }
   settings.insert(settings.end(), options_.job.begin(), options_.job.end());
   return settings_text(settings);
 }
@@ -240,6 +266,9 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (Status status = begin_step(); !status.ok()) {
     return status;
   }
+  if (Status status = enter_step(); !status.ok()) {
+    return named(status);
+  }
   Status status = driver_->gradient_ready(gradient);
   if (status.ok()) {
     begun_ = false;
@@ -252,7 +281,28 @@ Status Optimizer::drain() {
   if (!driver_ || !status_.ok()) {
     return status_;
   }
-  return status_ = driver_->drain();
+  status_ = driver_->drain();
+  if (status_.ok() && ledger_) {
+    status_ = named(ledger_->settle(private_->steps()));
+  }
+  return status_;
+}
+
+Status Optimizer::enter_step() {
+  const bool refused = private_ != nullptr && private_->steps() >= private_->allowed();
+  return ledger_ && !refused ? ledger_->enter(private_->steps() + 1, private_->allowed())
+                             : Status();
+}
+
+std::optional<PrivacySpent> Optimizer::privacy() const {
+  if (private_ == nullptr) {
+    return std::nullopt;
+  }
+  const std::uint64_t steps = private_->steps();
+  const std::uint64_t allowed = private_->allowed();
+  return PrivacySpent{steps,
+                      allowed == kUnlimitedSteps ? allowed : allowed - std::min(steps, allowed),
+                      epsilon_spent(*options_.privacy, steps), options_.privacy->delta};
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
@@ -293,6 +343,11 @@ Status Optimizer::load(ByteReader& in) {
   }
   if (Status status = algorithm_->load(in); !status.ok()) {
     return status;
+  }
+  if (ledger_ && private_->steps() > 0 && !ledger_->existed()) {
+    return {Fault::malformed,
+            fmt::format("{} is missing: what is spent of the privacy budget cannot be known",
+                        options_.privacy->ledger)};
   }
   round_ = algorithm_->round();
   if (in.read<std::uint32_t>() != peers_.to.size()) {

@@ -31,6 +31,16 @@
 namespace sotto {
 
 class Meetings;
+class PrivacyLedger;
+class PrivateGradient;
+
+/// What a node has told of its data so far.
+struct PrivacySpent {
+  std::uint64_t steps = 0;
+  std::uint64_t left = kUnlimitedSteps;  ///< before the budget is spent
+  double epsilon = 0;                    ///< at delta
+  double delta = 0;
+};
 
 struct OptimizerOptions {
   // What is computed; the same on every node.
@@ -52,6 +62,9 @@ struct OptimizerOptions {
   std::optional<Round> local_step_limit;  ///< 0/1 Adam: rounds between exchanges; 16 by default
   std::uint64_t seed = 0;
   bool allow_contract_violation = false;
+  /// Clip what the caller gives as a gradient, add noise to it before anything else sees it, and
+  /// stop at a budget (docs/privacy.md). With PrivacyUnit::example the caller clips and samples.
+  std::optional<PrivacyOptions> privacy;
 
   // Who takes part, and how they meet.
   std::string transport = "zmq";
@@ -94,8 +107,9 @@ class Optimizer {
   /// which send the model itself (dpsgd) can send it meanwhile.
   Status begin_step();
   /// One round: takes the gradient at parameters() and moves them. A gradient with a NaN or an
-  /// infinity gives Fault::non_finite and changes nothing; another one may then be given. Throws
-  /// Error when its length is not the parameters'.
+  /// infinity gives Fault::non_finite and changes nothing; another one may then be given. One that
+  /// the privacy budget does not cover gives Fault::budget and nothing leaves. Throws Error when
+  /// its length is not the parameters'.
   Status step(std::span<const float> gradient);
   /// Changes the base learning rate from the next step on, for a schedule of the caller's own.
   void set_learning_rate(double learning_rate);
@@ -126,11 +140,15 @@ class Optimizer {
   std::vector<LinkTraffic> traffic() const;
   DriverTimes times() const;
   AlgorithmCounters counters() const;
+  /// Unset without options.privacy.
+  std::optional<PrivacySpent> privacy() const;
   /// Where the nodes of this run meet, and no others.
   Store& store() { return *session_; }
 
  private:
   Status named(const Status& status) const;
+  /// Makes the ledger count the step to come, before it leaves.
+  Status enter_step();
   /// Compares with node 0, and waits until all nodes have done so.
   Status agree();
   Status compare_with_node_0(Meetings& meetings) const;
@@ -142,7 +160,9 @@ class Optimizer {
   ParameterLayout layout_;
   std::shared_ptr<const Topology> topology_;
   std::unique_ptr<Algorithm> algorithm_;
-  StepRule* step_rule_ = nullptr;  ///< the algorithm's
+  StepRule* step_rule_ = nullptr;       ///< the algorithm's
+  PrivateGradient* private_ = nullptr;  ///< the algorithm, when it is one
+  std::unique_ptr<PrivacyLedger> ledger_;
   Peers peers_;
   std::vector<LinkTraffic> traffic_before_;  ///< from the checkpoint
   DriverTimes times_before_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ struct TimeSplit {
   double wait_s = 0;     ///< for peers
 };
 
+/// What the node that told most has told of its data: (ε, δ) after so many steps.
+struct PrivacyReport {
+  std::uint64_t steps = 0;
+  double epsilon = 0;
+  double delta = 0;
+  std::uint64_t steps_left = 0;  ///< before the budget is spent; kUnlimitedSteps without one
+};
+
 struct RunResult {
   int nodes = 0;
   Round rounds = 0;
@@ -40,6 +49,7 @@ struct RunResult {
   TimeSplit time;
   std::vector<std::string> parameters_sha256;  ///< of each node's raw little-endian floats
   AlgorithmCounters counters;                  ///< sums over nodes; most_stale: the largest
+  std::optional<PrivacyReport> privacy;        ///< unset when nothing was hidden
 
   /// Sums over a node's edges, for each node.
   std::vector<std::uint64_t> bytes_sent_per_node() const;

@@ -74,9 +74,15 @@ std::span<const float> SupervisedTask::scores_of(const Examples& examples,
 
 double SupervisedTask::loss_and_gradient(Round round, std::span<const float> parameters,
                                          std::span<float> gradient) {
+  return loss_and_gradient_on(sampler_.batch(round), parameters, gradient);
+}
+
+double SupervisedTask::loss_and_gradient_on(std::span<const std::uint32_t> rows,
+                                            std::span<const float> parameters,
+                                            std::span<float> gradient) {
   check(parameters.size() == dimension() && gradient.size() == dimension(),
         "loss_and_gradient: parameters and gradient of the task's dimension");
-  const auto rows = sampler_.batch(round);
+  score_gradient_.resize(rows.size() * positions_ * classes_);
   const auto scores = scores_of(data_->train(), parameters, rows);
   const double scale = 1.0 / static_cast<double>(rows.size() * positions_);
   double loss = 0;

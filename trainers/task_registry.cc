@@ -9,6 +9,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/trainers/clipped_task.h>
 #include <sotto/trainers/digits.h>
 #include <sotto/trainers/loaders.h>
 #include <sotto/trainers/model.h>
@@ -119,6 +120,22 @@ void require_batch(std::size_t batch, std::size_t features, std::size_t activati
   }
 }
 
+double sampling_rate_of(std::size_t examples, std::size_t batch) {
+  return std::min(1.0, static_cast<double>(batch) / static_cast<double>(examples));
+}
+
+/// One example's presence can be hidden only where there are examples that stand alone.
+void require_lone_examples(const TaskData& data) {
+  if (!data.dataset) {
+    refuse("privacy_unit", "example", fmt::format("{} has no examples; take update", data.spec));
+  }
+  if (data.dataset->sequence()) {
+    refuse("privacy_unit", "example",
+           "neighbouring examples of a text share its characters, so that hiding one hides "
+           "nothing; take update");
+  }
+}
+
 /// A quadratic has neither a model, nor examples to split, and brings its nodes with it.
 void require_plain(const TaskData& data, const TaskOptions& options) {
   if (!options.model.empty()) {
@@ -160,6 +177,9 @@ std::shared_ptr<const TaskData> load_task(std::string_view spec) {
 
 TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options)
     : data_(std::move(data)), options_(std::move(options)) {
+  if (options_.clipping) {
+    require_lone_examples(*data_);
+  }
   if (data_->quadratic) {
     require_plain(*data_, options_);
     return;
@@ -185,6 +205,18 @@ std::vector<std::size_t> TaskFactory::examples_per_node() const {
   return sizes;
 }
 
+double TaskFactory::sampling_rate() const {
+  if (!options_.deal) {
+    const std::size_t even = data_->dataset->train().size() / static_cast<unsigned>(options_.nodes);
+    return sampling_rate_of(std::max(even, std::size_t{1}), options_.batch);
+  }
+  double largest = 0;
+  for (const auto& shard : shards_) {
+    largest = std::max(largest, sampling_rate_of(shard.size(), options_.batch));
+  }
+  return largest;
+}
+
 std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   check(rank >= 0 && rank < options_.nodes, "the rank of a node of the job");
   if (data_->quadratic) {
@@ -192,10 +224,17 @@ std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   }
   const auto shard =
       options_.deal ? shards_[static_cast<std::size_t>(rank)] : std::vector<std::uint32_t>{0};
-  Sampler sampler(shard, options_.batch, options_.seed, rank);
-  return std::make_unique<SupervisedTask>(data_->dataset,
-                                          make_model(options_.model, input_of(*data_->dataset)),
-                                          std::move(sampler), options_.nodes);
+  auto task = std::make_unique<SupervisedTask>(
+      data_->dataset, make_model(options_.model, input_of(*data_->dataset)),
+      Sampler(shard, options_.batch, options_.seed, rank), options_.nodes);
+  if (!options_.clipping) {
+    return task;
+  }
+  const auto& [clip_norm, test_seed] = *options_.clipping;
+  PoissonSampler sampler(shard, sampling_rate_of(shard.size(), options_.batch),
+                         test_seed ? SecretKey::for_tests(*test_seed, rank) : SecretKey::fresh());
+  return std::make_unique<ClippedTask>(std::move(task), std::move(sampler), clip_norm,
+                                       static_cast<double>(options_.batch));
 }
 
 }  // namespace sotto

@@ -52,6 +52,13 @@ struct TaskData {
 /// (with file, place and what was expected there).
 std::shared_ptr<const TaskData> load_task(std::string_view spec);
 
+/// Gradients that no example can move by more than clip_norm / batch (clipped_task.h).
+struct ExampleClipping {
+  double clip_norm = 1;
+  /// Draws the samples from this seed, which makes them public: for tests and simulations.
+  std::optional<std::uint64_t> test_seed{};
+};
+
 /// The settings of a job that a task depends on; equal on all nodes.
 struct TaskOptions {
   std::string model{};            ///< make_model's specification; empty for the task's default
@@ -62,6 +69,7 @@ struct TaskOptions {
   /// False: nobody will take a gradient, as in a simulation of timing only. No example is dealt
   /// out, so that there may be more nodes than examples.
   bool deal = true;
+  std::optional<ExampleClipping> clipping{};
 };
 
 class TaskFactory {
@@ -74,6 +82,9 @@ class TaskFactory {
   const TaskOptions& options() const { return options_; }
   /// Training examples of each node; empty where the task has none.
   std::vector<std::size_t> examples_per_node() const;
+  /// With clipping: the largest probability, over all nodes, with which a node takes an example in
+  /// a round, batch / examples of the node with the fewest; 1 at most.
+  double sampling_rate() const;
 
   /// The task of node `rank`. Requires 0 ≤ rank < nodes. If no example is dealt out, its gradients
   /// are those of the first one.

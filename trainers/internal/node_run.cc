@@ -1,5 +1,6 @@
 #include "node_run.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -36,6 +37,22 @@ std::uint64_t total_bytes(std::span<const LinkTraffic> traffic) {
   return sum;
 }
 
+std::optional<PrivacyReport> privacy_report(const Optimizer& optimizer) {
+  const auto spent = optimizer.privacy();
+  return spent
+             ? std::optional(PrivacyReport{spent->steps, spent->epsilon, spent->delta, spent->left})
+             : std::nullopt;
+}
+
+/// With the ledger of the node's privacy budget beside its checkpoints.
+OptimizerOptions with_ledger(const RunOptions& run) {
+  OptimizerOptions options = run.optimizer;
+  if (options.privacy && options.privacy->ledger.empty() && !run.checkpoint.empty()) {
+    options.privacy->ledger = fmt::format("{}/node-{}.privacy", run.checkpoint, options.rank);
+  }
+  return options;
+}
+
 }  // namespace
 
 NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
@@ -45,9 +62,10 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       rank_(options.optimizer.rank),
       parameters_(initial_parameters(options, task)),
       gradient_(parameters_.size()),
-      optimizer_(options.optimizer, parameters_, task.layout()),
+      optimizer_(with_ledger(options), parameters_, task.layout()),
       meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
-                optimizer_.options().timeout) {
+                optimizer_.options().timeout),
+      end_(options.rounds) {
   if (options.rounds < 1) {
     refuse("rounds", "0", "at least one is needed");
   }
@@ -74,11 +92,14 @@ Result<RunResult> NodeRun::run() {
   if (status.ok() && options_.resume) {
     status = resume();
   }
+  if (status.ok()) {
+    status = agree_on_end();
+  }
   wall_.go();
-  if (status.ok() && optimizer_.round() == options_.rounds) {
+  if (status.ok() && optimizer_.round() == end_) {
     status = evaluate(true);  // the checkpoint was the end already
   }
-  while (status.ok() && optimizer_.round() < options_.rounds) {
+  while (status.ok() && optimizer_.round() < end_) {
     status = one_round();
   }
   wall_.pause();
@@ -102,7 +123,7 @@ Status NodeRun::explain(const Status& fault) {
 }
 
 bool NodeRun::due(Round every) const {
-  return optimizer_.round() == options_.rounds || (every > 0 && optimizer_.round() % every == 0);
+  return optimizer_.round() == end_ || (every > 0 && optimizer_.round() % every == 0);
 }
 
 Status NodeRun::one_round() {
@@ -123,7 +144,7 @@ Status NodeRun::one_round() {
   }
   Status status;
   if (due(options_.eval_every)) {
-    status = evaluate(optimizer_.round() == options_.rounds);
+    status = evaluate(optimizer_.round() == end_);
   }
   if (status.ok() && folder_ && due(options_.checkpoint_every)) {
     status = save();
@@ -219,10 +240,41 @@ Status NodeRun::load(Round round) {
   return {};
 }
 
+Status NodeRun::agree_on_end() {
+  const auto privacy = optimizer_.privacy();
+  if (!privacy || !optimizer_.options().privacy->epsilon) {
+    return {};
+  }
+  ByteBuffer mine;
+  mine.write(optimizer_.round() + privacy->left);
+  const auto all = meetings_.gather("privacy", mine.bytes());
+  if (!all.ok()) {
+    return all.status();
+  }
+  for (const auto& bytes : *all) {
+    end_ = std::min(end_, ByteReader(bytes).read<Round>());
+  }
+  ByteBuffer decided;
+  decided.write(end_);
+  const auto answer = meetings_.broadcast("privacy-end", decided.bytes());
+  if (!answer.ok()) {
+    return answer.status();
+  }
+  end_ = ByteReader(*answer).read<Round>();
+  if (end_ < optimizer_.round()) {
+    return {Fault::malformed, "the round at which the privacy budget is spent has passed"};
+  }
+  if (end_ < options_.rounds && rank_ == 0 && hooks_.warning) {
+    hooks_.warning(
+        fmt::format("the privacy budget is spent after round {}: the run ends there", end_));
+  }
+  return {};
+}
+
 Result<RunResult> NodeRun::conclude() {
   ByteBuffer mine;
   write_summary({optimizer_.traffic(), optimizer_.times(), wall_.seconds(), compute_.seconds(),
-                 optimizer_.counters()},
+                 optimizer_.counters(), privacy_report(optimizer_)},
                 mine);
   const auto all = meetings_.gather("summary", mine.bytes());
   if (!all.ok()) {
@@ -236,7 +288,7 @@ Result<RunResult> NodeRun::conclude() {
     return result;
   }
   result.nodes = optimizer_.options().nodes;
-  result.rounds = options_.rounds;
+  result.rounds = end_;
   result.dimension = parameters_.size();
   result.history = std::move(history_);
   result.final = result.history.back();

@@ -30,6 +30,9 @@ class NodeRun {
   Status save();
   Status resume();
   Status load(Round round);
+  /// Finds the round after which no node may go on: the last one asked for, or that of the node
+  /// whose privacy budget is spent first.
+  Status agree_on_end();
   Result<RunResult> conclude();
   bool due(Round every) const;
 
@@ -42,6 +45,7 @@ class NodeRun {
   Optimizer optimizer_;
   Meetings meetings_;
   std::optional<CheckpointFolder> folder_;
+  Round end_;        ///< rounds in all
   Round saved_ = 0;  ///< round of the last checkpoint written or loaded
 
   Stopwatch wall_;

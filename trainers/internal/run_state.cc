@@ -54,6 +54,13 @@ Result<Summary> read_summary(ByteReader& in) {
   summary.counters.drifted = in.read<std::uint64_t>();
   summary.counters.staleness = in.read<std::uint64_t>();
   summary.counters.most_stale = in.read<std::uint64_t>();
+  if (in.read<std::uint8_t>() != 0) {
+    PrivacyReport& privacy = summary.privacy.emplace();
+    privacy.steps = in.read<std::uint64_t>();
+    privacy.epsilon = in.read<double>();
+    privacy.delta = in.read<double>();
+    privacy.steps_left = in.read<std::uint64_t>();
+  }
   if (!in.finished()) {
     return Status(Fault::malformed, "a node's summary has another length");
   }
@@ -102,6 +109,13 @@ void write_summary(const Summary& summary, ByteBuffer& out) {
   out.write(summary.counters.drifted);
   out.write(summary.counters.staleness);
   out.write(summary.counters.most_stale);
+  out.write(static_cast<std::uint8_t>(summary.privacy.has_value()));
+  if (summary.privacy) {
+    out.write(summary.privacy->steps);
+    out.write(summary.privacy->epsilon);
+    out.write(summary.privacy->delta);
+    out.write(summary.privacy->steps_left);
+  }
 }
 
 Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResult& result) {
@@ -122,6 +136,10 @@ Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResul
     result.counters.drifted += summary->counters.drifted;
     result.counters.staleness += summary->counters.staleness;
     result.counters.most_stale = std::max(result.counters.most_stale, summary->counters.most_stale);
+    if (summary->privacy &&
+        (!result.privacy || summary->privacy->epsilon > result.privacy->epsilon)) {
+      result.privacy = summary->privacy;
+    }
   }
   return {};
 }

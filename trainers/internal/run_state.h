@@ -2,6 +2,7 @@
 // traffic and times for node 0's result. Pure functions; readers trust nothing.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,10 +28,11 @@ struct Summary {
   double wall_s = 0;
   double compute_s = 0;
   AlgorithmCounters counters;
+  std::optional<PrivacyReport> privacy;
 };
 
 void write_summary(const Summary& summary, ByteBuffer& out);
-/// Fills edges, time and counters of `result` from all nodes' summaries, in rank order.
+/// Fills edges, time, counters and privacy of `result` from all nodes' summaries, in rank order.
 Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResult& result);
 
 }  // namespace sotto::internal
