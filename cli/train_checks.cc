@@ -17,6 +17,7 @@
 #include <sotto/trainers/task_registry.h>
 
 #include "nearest.h"
+#include "privacy_plan.h"
 
 namespace sotto::cli {
 namespace {
@@ -139,6 +140,7 @@ void check_options(const TrainOptions& options) {
   check_checkpoints(options);
   check_step_rule(options);
   check_freeze_step(options);
+  check_privacy_options(options);
 }
 
 }  // namespace sotto::cli

@@ -85,10 +85,32 @@ void add_step_options(CLI::App& command, TrainOptions& o) {
                "lars: a tensor's step relative to its norm, before the learning rate; by default "
                "0.001");
   group.option("--clip-norm", o.clip_norm, "MAX",
-               "Scale gradients down to this Euclidean norm, over all tensors");
+               "Scale gradients down to this Euclidean norm, over all tensors; with "
+               "--noise-multiplier or --privacy-epsilon those of single examples, or what "
+               "--privacy-unit says");
   group.option("--schedule", o.schedule, "SPEC",
                "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
                ",warmup=ROUNDS if wanted");
+}
+
+void add_privacy_options(CLI::App& command, TrainOptions& o) {
+  OptionGroup group(command, "Differential privacy (docs/privacy.md)");
+  group.option(
+      "--noise-multiplier", o.noise_multiplier, "SIGMA",
+      "Add normal noise of SIGMA times --clip-norm to what each node computes on its data, "
+      "before anything is sent");
+  group.option("--privacy-epsilon", o.privacy_epsilon, "EPSILON",
+               "Stop before more is told; without --noise-multiplier the noise is chosen so that "
+               "the budget lasts for all rounds");
+  group.option("--privacy-delta", o.privacy_delta, "DELTA",
+               "The probability that goes with EPSILON; by default 1e-5");
+  group.option("--privacy-unit", o.privacy_unit, "UNIT",
+               "Whose presence is hidden: example, one training example (the default), or update, "
+               "all data of a node");
+  group.count("--privacy-seed", o.privacy_seed, "S",
+              "Take noise and samples from this seed, which then hides nothing: for tests and "
+              "simulations",
+              std::numeric_limits<std::uint64_t>::max());
 }
 
 void add_local_step_options(CLI::App& command, TrainOptions& o) {
@@ -131,6 +153,7 @@ void add_train_options(CLI::App& command, TrainOptions& options) {
   add_algorithm_options(command, options);
   add_step_options(command, options);
   add_local_step_options(command, options);
+  add_privacy_options(command, options);
   add_length_options(command, options);
   add_common_options(command, options.common);
 }

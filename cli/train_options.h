@@ -49,6 +49,13 @@ struct TrainOptions {
   std::string bias_correction = "always";
   std::optional<double> clip_norm;
   std::string schedule = "constant";
+
+  std::optional<double> noise_multiplier;
+  std::optional<double> privacy_epsilon;
+  std::optional<double> privacy_delta;
+  std::string privacy_unit;
+  std::optional<std::uint64_t> privacy_seed;
+
   Round communication_interval = 1;
   std::string outer_step_rule;
   std::optional<double> outer_lr;

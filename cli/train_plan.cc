@@ -16,6 +16,7 @@
 #include "compute_spec.h"
 #include "graph_size.h"
 #include "paced_task.h"
+#include "privacy_plan.h"
 #include "result_file.h"
 #include "train_checks.h"
 #include "units.h"
@@ -149,7 +150,9 @@ StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
   rule.epsilon = o.epsilon.value_or(rule.epsilon);
   rule.bias_correction = parse_bias_correction(o.bias_correction);
   rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
-  rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
+  if (!wants_privacy(o)) {
+    rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
+  }
   rule.schedule = parse_schedule(o.schedule, rounds);
   return rule;
 }
@@ -331,6 +334,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"trust_coefficient", used.step_rule.trust_coefficient},
           {"clip_norm", optional(o.clip_norm)},
           {"schedule", used.step_rule.schedule.spec()},
+          {"privacy", privacy_json(used.privacy)},
           {"communication_interval", used.communication_interval},
           {"outer_step_rule", optional(outer ? std::optional(outer->rule) : std::nullopt)},
           {"outer_lr", optional(outer ? std::optional(outer->learning_rate) : std::nullopt)},
@@ -376,10 +380,13 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   task.nodes = nodes;
   task.seed = options.common.seed;
   task.deal = options.deal;
+  task.clipping = example_clipping(options);
   plan.tasks = std::make_shared<const TaskFactory>(data, task);
   const auto sample = plan.tasks->make(0);
 
   plan.run.rounds = count_rounds(options, sample->rounds_per_epoch());
+  const Round asked = plan.run.rounds;
+  const auto privacy = plan_privacy(options, *plan.tasks, plan.run.rounds);
   plan.run.eval_every = options.eval_every.value_or(
       std::max(sample->rounds_per_epoch(), plan.run.rounds / kMostEvaluations));
   plan.run.checkpoint = options.checkpoint;
@@ -390,11 +397,13 @@ TrainPlan make_train_plan(const TrainOptions& options) {
     plan.run.start = read_start(options.init, sample->dimension());
   }
   plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
+  plan.run.optimizer.privacy = privacy;
   check_transport(plan.run.optimizer, plan.launched);
   if (!options.gradient_time.empty()) {
     plan.pace = parse_pace(options.gradient_time);
   }
   rehearse(plan, sample->layout());
+  warn_of_privacy(privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
   warn_of_idle(options, *data, plan);
   warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);
   warn_of_late_freeze(plan.run.optimizer,

@@ -23,6 +23,13 @@ Json point_json(const HistoryPoint& point) {
           {"bytes_per_node", point.bytes_per_node}};
 }
 
+std::string privacy_line(const PrivacyReport& privacy) {
+  const bool limited = privacy.steps_left != kUnlimitedSteps;
+  return fmt::format("privacy: epsilon {:.4g} at delta {:g} after {}{}", privacy.epsilon,
+                     privacy.delta, counted(privacy.steps, "step"),
+                     limited ? fmt::format("; the budget allows {} more", privacy.steps_left) : "");
+}
+
 }  // namespace
 
 TrainReport::TrainReport(const Output& output, bool quiet, Round rounds)
@@ -72,6 +79,9 @@ void TrainReport::summary(const RunResult& result) {
         "the loss ends at {:.4g}, and was {:.4g} when it was first evaluated: the run diverged or "
         "overfitted; lower --lr",
         result.final.loss, first));
+  }
+  if (result.privacy) {
+    output_.line(privacy_line(*result.privacy));
   }
   if (result.counters.saturated > 0) {
     output_.line(fmt::format("{} values did not fit the compressor's range and were clamped",
@@ -123,6 +133,14 @@ Json train_json(const RunResult& result, const Json& config) {
   for (const HistoryPoint& point : result.history) {
     history.push_back(point_json(point));
   }
+  Json privacy;
+  if (result.privacy) {
+    const bool limited = result.privacy->steps_left != kUnlimitedSteps;
+    privacy = {{"epsilon", result.privacy->epsilon},
+               {"delta", result.privacy->delta},
+               {"steps", result.privacy->steps},
+               {"steps_left", limited ? Json(result.privacy->steps_left) : Json()}};
+  }
   return {{"sotto", SOTTO_VERSION},
           {"config", config},
           {"nodes", result.nodes},
@@ -147,6 +165,7 @@ Json train_json(const RunResult& result, const Json& config) {
             {"drifted", result.counters.drifted},
             {"staleness", result.counters.staleness},
             {"most_stale", result.counters.most_stale}}},
+          {"privacy", privacy},
           {"parameters_sha256", result.parameters_sha256}};
 }
 

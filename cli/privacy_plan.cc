@@ -1,0 +1,124 @@
+#include "privacy_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+PrivacyUnit unit_of(const TrainOptions& o) {
+  return o.privacy_unit.empty() ? PrivacyUnit::example : parse_privacy_unit(o.privacy_unit);
+}
+
+std::size_t fewest_examples(const TaskFactory& tasks) {
+  const auto examples = tasks.examples_per_node();
+  return examples.empty() ? 0 : *std::min_element(examples.begin(), examples.end());
+}
+
+}  // namespace
+
+bool wants_privacy(const TrainOptions& o) { return o.noise_multiplier || o.privacy_epsilon; }
+
+void check_privacy_options(const TrainOptions& o) {
+  if (wants_privacy(o)) {
+    if (!o.clip_norm) {
+      throw Error(
+          fmt::format("{}: noise hides only what is bounded: give --clip-norm C too, e.g. 1",
+                      o.noise_multiplier ? "--noise-multiplier" : "--privacy-epsilon"));
+    }
+    (void)unit_of(o);
+    return;
+  }
+  const auto idle = [](const char* option, bool given) {
+    if (given) {
+      throw Error(fmt::format(
+          "{}: nothing is hidden without --noise-multiplier SIGMA or --privacy-epsilon EPSILON",
+          option));
+    }
+  };
+  idle("--privacy-delta", o.privacy_delta.has_value());
+  idle("--privacy-unit", !o.privacy_unit.empty());
+  idle("--privacy-seed", o.privacy_seed.has_value());
+}
+
+std::optional<ExampleClipping> example_clipping(const TrainOptions& o) {
+  if (!wants_privacy(o) || unit_of(o) != PrivacyUnit::example) {
+    return std::nullopt;
+  }
+  if (!(*o.clip_norm > 0)) {
+    refuse("--clip-norm", fmt::to_string(*o.clip_norm), "it must be positive, e.g. 1");
+  }
+  return ExampleClipping{*o.clip_norm, o.privacy_seed};
+}
+
+std::optional<PrivacyOptions> plan_privacy(const TrainOptions& o, const TaskFactory& tasks,
+                                           Round& rounds) {
+  if (!wants_privacy(o)) {
+    return std::nullopt;
+  }
+  PrivacyOptions made;
+  made.unit = unit_of(o);
+  made.clip_norm = *o.clip_norm;
+  if (made.unit == PrivacyUnit::example) {
+    made.sampling_rate = tasks.sampling_rate();
+    made.batch = static_cast<double>(tasks.options().batch);
+  }
+  made.epsilon = o.privacy_epsilon;
+  made.delta = o.privacy_delta.value_or(made.delta);
+  made.test_seed = o.privacy_seed;
+  made.noise_multiplier = o.noise_multiplier.value_or(1);
+  PrivacyOptions unlimited = made;
+  unlimited.epsilon.reset();
+  check_privacy(o.noise_multiplier ? made : unlimited);
+  if (!o.noise_multiplier) {
+    made.noise_multiplier =
+        noise_multiplier_for(*made.epsilon, made.delta, made.sampling_rate, rounds);
+    check_privacy(made);
+  }
+  rounds = std::min(rounds, allowed_steps(made));
+  return made;
+}
+
+void warn_of_privacy(const std::optional<PrivacyOptions>& privacy, const TaskFactory& tasks,
+                     Round asked, Round rounds, std::vector<std::string>& warnings) {
+  if (!privacy) {
+    return;
+  }
+  if (privacy->test_seed) {
+    warnings.push_back(
+        "--privacy-seed: NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave "
+        "it out wherever the data matter");
+  }
+  if (rounds < asked) {
+    warnings.push_back(fmt::format(
+        "--privacy-epsilon {}: the budget lasts for {} of {}; more noise, or a smaller batch, make "
+        "it last",
+        *privacy->epsilon, rounds, counted(asked, "round")));
+  }
+  const std::size_t examples = fewest_examples(tasks);
+  if (privacy->unit == PrivacyUnit::example &&
+      privacy->delta * static_cast<double>(examples) >= 1) {
+    warnings.push_back(
+        fmt::format("--privacy-delta {}: a node has {}; delta should lie well below one in so many",
+                    privacy->delta, counted(examples, "example")));
+  }
+}
+
+Json privacy_json(const std::optional<PrivacyOptions>& privacy) {
+  if (!privacy) {
+    return nullptr;
+  }
+  return {{"unit", privacy_unit_name(privacy->unit)},
+          {"noise_multiplier", privacy->noise_multiplier},
+          {"sampling_rate", privacy->sampling_rate},
+          {"epsilon", privacy->epsilon ? Json(*privacy->epsilon) : Json()},
+          {"delta", privacy->delta},
+          {"seed", privacy->test_seed ? Json(*privacy->test_seed) : Json()}};
+}
+
+}  // namespace sotto::cli
