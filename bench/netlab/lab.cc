@@ -77,6 +77,11 @@ Carried Lab::carried(Host from, Host to) const {
   return fabric_.carried(from, to);
 }
 
+bool Lab::idle() const {
+  const std::lock_guard lock(mutex_);
+  return fabric_.next() == kNever;
+}
+
 std::uint64_t Lab::carried() const {
   const std::lock_guard lock(mutex_);
   std::uint64_t sum = 0;

@@ -37,6 +37,8 @@ class Lab {
   void set_link(Host from, Host to, const LinkShape& shape);
   void set_host(Host host, double up, double down);
   Carried carried(Host from, Host to) const;
+  /// Nothing is under way.
+  bool idle() const;
   /// Wire bytes over all pairs.
   std::uint64_t carried() const;
   /// Found no room, over all pairs: 0 unless something here is wrong.

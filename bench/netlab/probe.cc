@@ -84,6 +84,21 @@ std::optional<Connection> connect(const Lab& lab, Host from, Host to, double pat
   return made.receiver.get() >= 0 ? std::optional(std::move(made)) : std::nullopt;
 }
 
+/// Closes without sending what is still to be sent.
+void drop(FileDescriptor socket) {
+  const linger now = {.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
+/// The next to use the links shall find them empty.
+void await_idle(const Lab& lab, double patience_s) {
+  const auto start = Clock::now();
+  for (int quiet = 0; quiet < 3 && seconds_since(start) < patience_s;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    quiet = lab.idle() ? quiet + 1 : 0;
+  }
+}
+
 Status no_answer(Host from, Host to) {
   return {Fault::deadline, fmt::format("nothing came from node {} to node {}", from, to)};
 }
@@ -116,6 +131,7 @@ Result<double> measure_round_trip(const Lab& lab, Host from, Host to, int times,
   ::shutdown(connection->sender.get(), SHUT_RDWR);
   ::shutdown(connection->receiver.get(), SHUT_RDWR);
   echo.join();
+  await_idle(lab, patience_s);
   return best < std::numeric_limits<double>::infinity() ? Result<double>(best)
                                                         : Result<double>(no_answer(from, to));
 }
@@ -151,6 +167,9 @@ Result<double> measure_rate(const Lab& lab, Host from, Host to, double warm_up_s
   ::shutdown(connection->sender.get(), SHUT_RDWR);
   ::shutdown(connection->receiver.get(), SHUT_RDWR);
   sender.join();
+  drop(std::move(connection->sender));
+  drop(std::move(connection->receiver));
+  await_idle(lab, patience_s);
   const double seconds = std::chrono::duration<double>(end - begin).count();
   return size > 0 && seconds > 0 ? Result<double>(bytes / seconds)
                                  : Result<double>(no_answer(from, to));
