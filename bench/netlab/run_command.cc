@@ -6,6 +6,7 @@
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
+#include "run_words.h"
 #include "signals.h"
 
 namespace sotto::netlab {
@@ -28,6 +29,10 @@ int run(const RunRequest& request, const CLI::App& command) {
     scenario.task.common.seed = request.lab.common.seed;
   }
   check_emulable(scenario);
+  for (const std::string& words : scenario.runs) {
+    (void)cli::train_words(words,
+                           scenario.task_words);  // refuse what is wrong before anything runs
+  }
   cli::catch_stop_signals();
   const Laboratory laboratory = {request.lab.program, &cli::stop_requested()};
   const auto calibration = calibrate(request.lab.transports(), laboratory);
