@@ -19,7 +19,7 @@ struct TimelineWindow {
   Round end_round = 0;    ///< until all that are shown have finished those before this one
   SimTime from = kNever;
   SimTime until = kNever;
-  bool cut = false;  ///< it ends earlier, as a round is made of very many stretches
+  bool cut = false;                ///< it ends earlier, as a round is made of very many stretches
   std::vector<Stretch> stretches;  ///< by time of their ends; they may stick out of the window
 };
 
