@@ -51,6 +51,7 @@ enum class Purpose : std::uint8_t {
   test = 9,
   jitter = 10,        ///< simulated latency
   compute_time = 11,  ///< simulated duration of a gradient
+  attack = 20,        ///< what Byzantine nodes make up
 };
 
 /// Names one stream of random numbers. Rounds count modulo 2^32 and buckets modulo 2^24.

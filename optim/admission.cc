@@ -13,6 +13,7 @@
 #include <sotto/compress/per_tensor.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/algorithms/ecd_psgd.h>
+#include <sotto/optim/robust/attack.h>
 #include <sotto/topology/analysis.h>
 
 namespace sotto {
@@ -142,6 +143,34 @@ void admit_local_steps(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (!setup.freeze_step) {
     refuse("local_step_limit", fmt::format("{}", *setup.local_step_limit),
            fmt::format("{} steps locally only once the variance is frozen; give freeze_step too",
+                       info.name));
+  }
+}
+
+/// What only robust gossip has.
+void admit_doubt(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (info.aggregation) {
+    if (setup.topology != nullptr && properties(*setup.topology).directed) {
+      refuse(
+          "topology", setup.topology->name(),
+          fmt::format("it is directed, and on directed graphs no rule is proven against "
+                      "Byzantine nodes: take an undirected graph, e.g. of mutual trust, with {}, "
+                      "or pushsum without a defence",
+                      info.name));
+    }
+    return;
+  }
+  if (!setup.rule.empty()) {
+    refuse("rule", setup.rule,
+           fmt::format("{} has none{}; use robust, or leave it out", info.name,
+                       info.graph == GraphNeed::column_stochastic
+                           ? ": on directed graphs none is proven against Byzantine nodes"
+                           : ""));
+  }
+  if (setup.adversary != nullptr) {
+    refuse("attack", setup.adversary->attack.spec(),
+           fmt::format("Byzantine nodes are made for robust, and this is {}; --rule mean is gossip "
+                       "without a defence",
                        info.name));
   }
 }
@@ -336,6 +365,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   if (setup.compressor == nullptr) {
     setup.compressor = make_compressor(info.default_compressor, info.contract, *setup.ops);
   }
+  admit_doubt(info, setup);
   admit_compressor(info, setup);
   admit_graph(info, setup);
   choose_consensus_stepsize(info, setup);

@@ -41,6 +41,8 @@
 
 namespace sotto {
 
+struct Adversary;
+
 /// Everything that one node needs to take part.
 struct AlgorithmSetup {
   Rank rank = 0;
@@ -69,6 +71,10 @@ struct AlgorithmSetup {
   std::optional<Round> freeze_step;
   /// 0/1 Adam: the most rounds from one exchange to the next; 16 by default, at least 1.
   std::optional<Round> local_step_limit;
+  /// robust: make_aggregation's specification (optim/robust/aggregation.h); empty: its default.
+  std::string rule = {};
+  /// robust, for tests: which nodes are Byzantine, and what they do (optim/robust/attack.h).
+  std::shared_ptr<const Adversary> adversary = {};
   std::uint64_t seed = 0;    ///< of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
@@ -92,6 +98,8 @@ struct AlgorithmCounters {
   /// applied, over all gradients (AD-PSGD): divided by their number, the mean staleness.
   std::uint64_t staleness = 0;
   std::uint64_t most_stale = 0;  ///< of a single gradient
+  /// Neighbours' models that a robust rule gave no influence.
+  std::uint64_t set_aside = 0;
 };
 
 class Algorithm {

@@ -25,6 +25,7 @@ enum class AlgorithmId : std::uint16_t {
   ef21 = 20,
   moniqua = 21,
   adpsgd = 22,
+  robust = 23,
 };
 
 }  // namespace sotto

@@ -30,9 +30,11 @@
 #include <sotto/optim/algorithms/power_gossip.h>
 #include <sotto/optim/algorithms/power_sgd.h>
 #include <sotto/optim/algorithms/push_sum.h>
+#include <sotto/optim/algorithms/robust_gossip.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
 #include <sotto/optim/exchange/ring_mean.h>
 #include <sotto/optim/privacy/private_gradient.h>
+#include <sotto/optim/robust/byzantine_node.h>
 
 namespace sotto {
 namespace {
@@ -51,6 +53,13 @@ constexpr std::string_view kSqueezeRule =
 template <AlgorithmId id>
 std::unique_ptr<Algorithm> build_squeeze(AlgorithmSetup setup) {
   return std::make_unique<ApmSqueeze>(id, std::move(setup));
+}
+
+std::unique_ptr<Algorithm> build_robust(AlgorithmSetup setup) {
+  if (setup.adversary != nullptr && setup.adversary->includes(setup.rank)) {
+    return std::make_unique<ByzantineNode>(std::move(setup));
+  }
+  return std::make_unique<RobustGossip>(std::move(setup));
 }
 
 constexpr std::array kAlgorithms = {
@@ -360,6 +369,21 @@ constexpr std::array kAlgorithms = {
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::adpsgd),
                   .build = build<AdPsgd>},
+    AlgorithmInfo{.name = "robust",
+                  .title = "Robust gossip, for neighbours that may lie",
+                  .paper = "He, Karimireddy, Jaggi 2022, arXiv:2202.01545",
+                  .rule = "x_i^½ = x_i − γ g_i; x_i ← x_i^½ + Σ_j W_ij clip(x_j^½ − x_i^½, τ_i), "
+                          "or another robust mean",
+                  .summary = "sites that may be Byzantine; --rule says how neighbours are doubted",
+                  .contract = ContractKind::exact,
+                  .graph = GraphNeed::symmetric,
+                  .time_varying = true,
+                  .aggregation = true,
+                  .bytes = "degree · 4d",
+                  .memory = "3 + degree",
+                  .default_compressor = "none",
+                  .wire_id = wire_id(AlgorithmId::robust),
+                  .build = build_robust},
 };
 
 std::vector<std::string_view> names() {

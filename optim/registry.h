@@ -48,6 +48,7 @@ struct AlgorithmInfo {
   std::string_view family = {};       ///< of the compressors that it takes; empty: any
   Freezing freezing = Freezing::never;
   bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
+  bool aggregation = false;       ///< has the parameter that says how it takes neighbours in
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
   /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.

@@ -1,0 +1,97 @@
+#include <sotto/optim/algorithms/robust_gossip.h>
+
+#include <utility>
+
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto {
+
+RobustGossip::RobustGossip(AlgorithmSetup setup)
+    : rule_spec_(setup.rule.empty() ? kDefaultAggregation : setup.rule),
+      node_(AlgorithmId::robust, "robust", std::move(setup)),
+      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
+      rule_(make_aggregation(rule_spec_, max_in_degree(node_), node_.dimension(), node_.ops())),
+      half_(node_.dimension()),
+      step_(node_.dimension()),
+      next_(node_.dimension()),
+      models_(max_in_degree(node_), std::vector<float>(node_.dimension())) {
+  received_.reserve(models_.size());
+}
+
+Peers RobustGossip::peers() const { return graph_peers(node_, mail_); }
+
+bool RobustGossip::begin_round(Exchange& /*out*/) {
+  node_.begin_round();
+  return false;
+}
+
+Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+  check(accepts_gradient(), "robust gossip takes one gradient a round");
+  *post = false;
+  if (Status status = node_.direction(gradient, next_); !status) {
+    return status;
+  }
+  // x_i^½ = x_i − γ g_i
+  node_.ops().subtract(node_.x(), next_, next_);
+  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+    return status;
+  }
+  std::swap(half_, next_);
+  node_.ops().subtract(half_, node_.x(), step_);
+  const auto payload = node_.encode(half_, mail_.outgoing());
+  mail_.post(graph_plan(node_), payload.size(), out);
+  *post = true;
+  return {};
+}
+
+Status RobustGossip::frame_arrived(Rank from, std::span<const std::byte> frame) {
+  return mail_.accept(from, frame).status();
+}
+
+void RobustGossip::open_mail() {
+  received_.clear();
+  for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
+    std::vector<float>& model = models_[edge];
+    node_.ops().fill(0, model);
+    if (node_.compressor().decode_add(mail_.payload(edge), 1, model)) {
+      received_.push_back({model, mail_.from()[edge].weight});
+    } else {
+      ++refused_;
+    }
+  }
+}
+
+Result<bool> RobustGossip::exchange_done(Exchange& /*out*/) {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  open_mail();
+  // x_i ← A(x_i^½; x_j^½)
+  set_aside_ += rule_->aggregate({.own = half_, .step = step_, .received = received_}, next_);
+  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+    return status;
+  }
+  node_.ops().copy(next_, node_.x());
+  mail_.close();
+  node_.finish_round();
+  return false;
+}
+
+AlgorithmCounters RobustGossip::counters() const {
+  return {.bad_frames = mail_.bad_frames() + refused_, .set_aside = set_aside_};
+}
+
+void RobustGossip::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write_string(rule_->spec());
+}
+
+Status RobustGossip::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  return expect_name(in, "rule", rule_->spec());
+}
+
+}  // namespace sotto

@@ -1,0 +1,61 @@
+// A Byzantine node among nodes that run `robust`: the same frames on the wire, and in them what an
+// attack makes of what the attackers know. A tool for tests (attack.h).
+//
+// Towards its own model the node is an honest one that mixes plainly, so that a node which flips
+// labels or signs has a trained model to lie with.
+//
+// Thread safety and ownership: as Algorithm; the oracle's models must stay while a round begins.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/local_node.h>
+#include <sotto/optim/robust/attack.h>
+
+namespace sotto {
+
+class ByzantineNode final : public Algorithm {
+ public:
+  /// Use make_algorithm with setup.adversary, which says that setup.rank is one.
+  explicit ByzantineNode(AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round(); }
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+ private:
+  /// Of an honest node, as far as the attackers know; empty when they do not.
+  std::span<const float> known(Rank rank) const;
+  /// Writes to message_ what `victim` is sent.
+  void lie_to(Rank victim);
+
+  std::shared_ptr<const Adversary> adversary_;
+  LocalNode node_;
+  Mailbox mail_;
+  std::vector<float> half_;  // the own model after its step
+  std::vector<float> message_;
+  std::vector<float> mixed_;
+  std::vector<Rank> heard_;                 // whose models are in memory_
+  std::vector<std::vector<float>> memory_;  // what they sent last; empty before the first
+  std::vector<bool> remembered_;
+  std::vector<Witnessed> witnessed_;
+  std::vector<Parcel> parcels_;
+};
+
+}  // namespace sotto
