@@ -8,6 +8,7 @@
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
+#include <sotto/optim/robust/aggregation.h>
 #include <sotto/sim/link_presets.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/model.h>
@@ -53,6 +54,16 @@ Section list_algorithms() {
          {"memory_per_parameter", info.memory},
          {"default_compressor", info.default_compressor},
          {"wire_id", info.wire_id}});
+  }
+  return section;
+}
+
+Section list_rules() {
+  Section section{
+      "rules", "--rule, with --algorithm robust", Json::array(), {"synopsis", "summary"}};
+  for (const AggregationInfo& info : aggregations()) {
+    section.items.push_back(
+        {{"name", info.name}, {"synopsis", info.synopsis}, {"summary", info.summary}});
   }
   return section;
 }
@@ -157,8 +168,9 @@ void print(const Section& section, const Output& output) {
 int run(const CommonOptions& options) {
   const Output output(options);
   Json all = {{"sotto", SOTTO_VERSION}};
-  for (const Section& section : {list_algorithms(), list_compressors(), list_topologies(),
-                                 list_transports(), list_tasks(), list_models(), list_links()}) {
+  for (const Section& section :
+       {list_algorithms(), list_rules(), list_compressors(), list_topologies(), list_transports(),
+        list_tasks(), list_models(), list_links()}) {
     all[section.key] = section.items;
     print(section, output);
   }

@@ -242,8 +242,11 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   }
   ModelSum sum;
   std::vector<std::span<const float>> present;
-  for (const std::vector<float>& model : gathering.models) {
-    if (!model.empty()) {
+  const auto& liars = plan_.run.optimizer.byzantine;
+  for (std::size_t node = 0; node < gathering.models.size(); ++node) {
+    const std::vector<float>& model = gathering.models[node];
+    const bool lies = std::binary_search(liars.begin(), liars.end(), static_cast<Rank>(node));
+    if (!model.empty() && !lies) {
       present.emplace_back(model);
       sum.add(model);
     }

@@ -59,6 +59,15 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
       "or never (zeroone-adam)");
   group.count("--local-step-limit", o.local_step_limit, "R",
               "zeroone-adam: the most rounds between exchanges after the freeze; by default 16");
+  group.option("--rule", o.rule, "SPEC",
+               "robust: how neighbours that may lie are taken in; clipped:auto by default, see "
+               "`sotto list`");
+  group.option("--byzantine", o.byzantine, "RANKS",
+               "A test tool, with robust: these nodes lie, e.g. 0-2,7; the others share the data "
+               "and are averaged");
+  group.option("--attack", o.attack, "SPEC",
+               "What they do: alie[:Z], ipm[:EPSILON], dissensus[:EPSILON], near-ipm, sign-flip, "
+               "noise[:SIGMA] or label-flip (docs/robust.md)");
   group.flag("--allow-contract-violation", o.allow_contract_violation,
              "Run a compressor or graph for which the algorithm's theory does not hold");
   group.option("--overlap", o.overlap, "on|off", "on: talk to the neighbours during the gradient");

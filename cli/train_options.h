@@ -35,6 +35,9 @@ struct TrainOptions {
   std::optional<Round> extrapolation_clock;
   std::string freeze_step = "auto";
   std::optional<Round> local_step_limit;
+  std::string rule;
+  std::string byzantine;
+  std::string attack;
   bool allow_contract_violation = false;
 
   std::string step_rule;

@@ -11,12 +11,14 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>
+#include <sotto/optim/robust/attack.h>
 #include <sotto/trainers/parameter_file.h>
 
 #include "compute_spec.h"
 #include "graph_size.h"
 #include "paced_task.h"
 #include "privacy_plan.h"
+#include "rank_list.h"
 #include "result_file.h"
 #include "train_checks.h"
 #include "units.h"
@@ -188,6 +190,9 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.extrapolation_clock = o.extrapolation_clock;
   made.freeze_step = parse_freeze_step(o.freeze_step);
   made.local_step_limit = o.local_step_limit;
+  made.rule = o.rule;
+  made.byzantine = plan.tasks->options().byzantine;
+  made.attack = o.attack;
   made.seed = o.common.seed;
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport.empty() ? default_transport(plan.launched.has_value()) : o.transport;
@@ -232,6 +237,8 @@ void rehearse(TrainPlan& plan, const ParameterLayout& layout) {
   const Optimizer optimizer(options, parameters, layout);
   plan.run.optimizer.compressor = optimizer.options().compressor;
   plan.run.optimizer.consensus_stepsize = optimizer.options().consensus_stepsize;
+  plan.run.optimizer.rule = optimizer.options().rule;
+  plan.run.optimizer.attack = optimizer.options().attack;
   plan.warnings = optimizer.warnings();
 }
 
@@ -299,6 +306,17 @@ ComputeTime parse_pace(const std::string& spec) {
   }
 }
 
+std::vector<Rank> parse_byzantine(const TrainOptions& o, int nodes) {
+  if (o.byzantine.empty()) {
+    return {};
+  }
+  auto ranks = parse_ranks(o.byzantine, nodes);
+  if (ranks.size() >= static_cast<std::size_t>(nodes)) {
+    refuse("--byzantine", o.byzantine, "one node at least must be honest");
+  }
+  return ranks;
+}
+
 Json config_of(const TrainOptions& o, const TrainPlan& plan) {
   const RunOptions& run = plan.run;
   const OptimizerOptions& used = run.optimizer;
@@ -321,6 +339,9 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"extrapolation_clock", optional(used.extrapolation_clock)},
           {"freeze_step", optional(used.freeze_step)},
           {"local_step_limit", optional(used.local_step_limit)},
+          {"rule", used.rule},
+          {"byzantine", used.byzantine},
+          {"attack", used.attack},
           {"allow_contract_violation", used.allow_contract_violation},
           {"step_rule", used.step_rule.rule},
           {"lr", used.step_rule.learning_rate},
@@ -381,6 +402,9 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   task.seed = options.common.seed;
   task.deal = options.deal;
   task.clipping = example_clipping(options);
+  task.byzantine = parse_byzantine(options, nodes);
+  task.flip_labels =
+      !options.attack.empty() && parse_attack(options.attack).kind == Attack::Kind::label_flip;
   plan.tasks = std::make_shared<const TaskFactory>(data, task);
   const auto sample = plan.tasks->make(0);
 

@@ -87,6 +87,10 @@ void TrainReport::summary(const RunResult& result) {
     output_.line(fmt::format("{} values did not fit the compressor's range and were clamped",
                              result.counters.saturated));
   }
+  if (result.counters.set_aside > 0) {
+    output_.line(fmt::format("{} of neighbours had no influence: the rule set them aside",
+                             counted(result.counters.set_aside, "model")));
+  }
   if (result.counters.drifted > 0) {
     output_.line(fmt::format("{} of neighbours had drifted and were replaced",
                              counted(result.counters.drifted, "replica")));
@@ -164,7 +168,8 @@ Json train_json(const RunResult& result, const Json& config) {
             {"bad_frames", result.counters.bad_frames},
             {"drifted", result.counters.drifted},
             {"staleness", result.counters.staleness},
-            {"most_stale", result.counters.most_stale}}},
+            {"most_stale", result.counters.most_stale},
+            {"set_aside", result.counters.set_aside}}},
           {"privacy", privacy},
           {"parameters_sha256", result.parameters_sha256}};
 }

@@ -1,13 +1,17 @@
 #include <sotto/trainers/algorithm_setup.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/admission.h>
 #include <sotto/optim/registry.h>
+#include <sotto/optim/robust/aggregation.h>
+#include <sotto/optim/robust/attack.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto {
@@ -20,6 +24,34 @@ std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options) {
   } catch (const Error& error) {
     throw Error(fmt::format("outer_{}", error.what()));
   }
+}
+
+/// Null where all nodes are honest. Sorts options.byzantine.
+std::shared_ptr<const Adversary> make_adversary(OptimizerOptions& options) {
+  auto& liars = options.byzantine;
+  if (liars.empty() && options.attack.empty()) {
+    return nullptr;
+  }
+  std::sort(liars.begin(), liars.end());
+  const std::string listed = fmt::format("{}", fmt::join(liars, ","));
+  if (options.attack.empty()) {
+    refuse("byzantine", listed, "say what they do with an attack, e.g. sign-flip");
+  }
+  auto adversary = std::make_shared<Adversary>();
+  adversary->attack = parse_attack(options.attack);
+  options.attack = adversary->attack.spec();
+  if (liars.empty()) {
+    refuse("attack", options.attack, "say which nodes attack (byzantine)");
+  }
+  if (liars.front() < 0 || liars.back() >= options.nodes ||
+      std::adjacent_find(liars.begin(), liars.end()) != liars.end() ||
+      liars.size() >= static_cast<std::size_t>(options.nodes)) {
+    refuse("byzantine", listed,
+           fmt::format("they are ranks below {}, each once, and one node at least is honest",
+                       options.nodes));
+  }
+  adversary->nodes = liars;
+  return adversary;
 }
 
 }  // namespace
@@ -65,6 +97,11 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   setup.extrapolation_clock = options.extrapolation_clock;
   setup.freeze_step = options.freeze_step;
   setup.local_step_limit = options.local_step_limit;
+  if (info.aggregation && options.rule.empty()) {
+    options.rule = kDefaultAggregation;
+  }
+  setup.rule = options.rule;
+  setup.adversary = make_adversary(options);
   setup.seed = options.seed;
   setup.allow_contract_violation = options.allow_contract_violation;
   return setup;

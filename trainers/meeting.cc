@@ -196,6 +196,10 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
     const auto value = await(fmt::format("model/{}/{}", round, peer), peer);
     return value.ok() ? read_model(*value, peer, dimension) : Result<Published>(value.status());
   };
+  const auto counts = [this](Rank peer) {
+    return !std::binary_search(left_out_.begin(), left_out_.end(), peer);
+  };
+  const double counted = nodes_ - static_cast<int>(left_out_.size());
   AveragedModel result;
   ModelSum sum;
   double bytes = 0;
@@ -204,7 +208,9 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
     if (!model.ok()) {
       return model.status();
     }
-    sum.add(model->parameters);
+    if (counts(peer)) {
+      sum.add(model->parameters);
+    }
     bytes += static_cast<double>(model->bytes_sent);
   }
   result.bytes_per_node = bytes / nodes_;
@@ -215,7 +221,9 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
     if (!model.ok()) {
       return model.status();
     }
-    result.consensus_distance += squared_distance(model->parameters, result.parameters) / nodes_;
+    if (counts(peer)) {
+      result.consensus_distance += squared_distance(model->parameters, result.parameters) / counted;
+    }
     if (visit) {
       visit(peer, model->parameters);
     }

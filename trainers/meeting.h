@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -33,6 +34,9 @@ class Meetings {
  public:
   Meetings(Store& store, Rank rank, int nodes, std::chrono::milliseconds timeout)
       : store_(store), rank_(rank), nodes_(nodes), timeout_(timeout) {}
+
+  /// The models of these nodes, sorted and not all, are left out of averages.
+  void leave_out(std::vector<Rank> nodes) { left_out_ = std::move(nodes); }
 
   /// What node 0 does with the models; it may take as long as it likes.
   using Inspect = std::function<void(const AveragedModel&)>;
@@ -80,6 +84,7 @@ class Meetings {
   Rank rank_;
   int nodes_;
   std::chrono::milliseconds timeout_;
+  std::vector<Rank> left_out_;
 };
 
 }  // namespace sotto

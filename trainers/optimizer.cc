@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
@@ -163,6 +164,9 @@ std::string Optimizer::agreement() const {
       {"freeze-step", options_.freeze_step ? fmt::format("{}", *options_.freeze_step) : "auto"},
       {"local-step-limit",
        options_.local_step_limit ? fmt::to_string(*options_.local_step_limit) : "default"},
+      {"rule", options_.rule.empty() ? "none" : options_.rule},
+      {"byzantine", fmt::format("{}", fmt::join(options_.byzantine, ","))},
+      {"attack", options_.attack.empty() ? "none" : options_.attack},
       {"seed", fmt::format("{}", options_.seed)},
   };
   if (options_.privacy) {

@@ -60,6 +60,11 @@ struct OptimizerOptions {
   /// when unset).
   std::optional<Round> freeze_step;
   std::optional<Round> local_step_limit;  ///< 0/1 Adam: rounds between exchanges; 16 by default
+  /// robust: how neighbours are taken in (optim/robust/aggregation.h); empty: its default.
+  std::string rule;
+  /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
+  std::vector<Rank> byzantine;
+  std::string attack;
   std::uint64_t seed = 0;
   bool allow_contract_violation = false;
   /// Clip what the caller gives as a gradient, add noise to it before anything else sees it, and

@@ -89,9 +89,11 @@ double SupervisedTask::loss_and_gradient_on(std::span<const std::uint32_t> rows,
   std::size_t at = 0;
   for (const std::uint32_t row : rows) {
     data_->train().copy_labels(row, labels_);
-    for (const std::int32_t label : labels_) {
-      loss += cross_entropy_gradient(scores.subspan(at, classes_), static_cast<std::size_t>(label),
-                                     scale, std::span(score_gradient_).subspan(at, classes_));
+    for (const std::int32_t truth : labels_) {
+      const auto label = static_cast<std::size_t>(truth);
+      loss += cross_entropy_gradient(scores.subspan(at, classes_),
+                                     flipped_ ? classes_ - 1 - label : label, scale,
+                                     std::span(score_gradient_).subspan(at, classes_));
       at += classes_;
     }
   }

@@ -27,6 +27,9 @@ class SupervisedTask final : public Task {
   SupervisedTask(std::shared_ptr<const Dataset> data, std::unique_ptr<Model> model, Sampler sampler,
                  int nodes);
 
+  /// From now on trains on labels c − 1 − y of c classes: an attack, for tests (label_flip).
+  void flip_labels() { flipped_ = true; }
+
   const ParameterLayout& layout() const override { return model_->layout(); }
   void initialize(std::span<float> parameters, std::uint64_t seed) const override;
   /// ⌈training examples / (nodes × batch × positions)⌉
@@ -47,6 +50,7 @@ class SupervisedTask final : public Task {
   std::unique_ptr<Model> model_;
   Sampler sampler_;
   std::size_t classes_;
+  bool flipped_ = false;
   std::size_t positions_;  // of an example at which the model predicts
   Round rounds_per_epoch_;
   std::vector<float> x_;               // rows × features

@@ -192,8 +192,9 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
   require_batch(options_.batch, dataset.features(), model->activations());
   const Partition partition = parse_partition(options_.partition);
   if (options_.deal) {
-    shards_ = partition_examples(dataset.train().labels(), dataset.classes(), options_.nodes,
-                                 partition, options_.seed);
+    const int dealt = options_.nodes - static_cast<int>(options_.byzantine.size());
+    shards_ = partition_examples(dataset.train().labels(), dataset.classes(), dealt, partition,
+                                 options_.seed);
   }
 }
 
@@ -222,11 +223,19 @@ std::unique_ptr<Task> TaskFactory::make(Rank rank) const {
   if (data_->quadratic) {
     return std::make_unique<QuadraticTask>(data_->quadratic, rank);
   }
+  const auto& liars = options_.byzantine;
+  const auto before = std::lower_bound(liars.begin(), liars.end(), rank) - liars.begin();
+  const bool lies = std::binary_search(liars.begin(), liars.end(), rank);
+  const auto share = static_cast<std::size_t>(lies ? before : rank - before);
   const auto shard =
-      options_.deal ? shards_[static_cast<std::size_t>(rank)] : std::vector<std::uint32_t>{0};
+      options_.deal ? shards_[share % shards_.size()] : std::vector<std::uint32_t>{0};
   auto task = std::make_unique<SupervisedTask>(
       data_->dataset, make_model(options_.model, input_of(*data_->dataset)),
-      Sampler(shard, options_.batch, options_.seed, rank), options_.nodes);
+      Sampler(shard, options_.batch, options_.seed, rank),
+      options_.nodes - static_cast<int>(liars.size()));
+  if (lies && options_.flip_labels) {
+    task->flip_labels();
+  }
   if (!options_.clipping) {
     return task;
   }

@@ -66,6 +66,10 @@ struct TaskOptions {
   std::size_t batch = 32;         ///< examples a round and node, 1 … 65,536
   int nodes = 1;
   std::uint64_t seed = 0;  ///< of the partition and of the order of examples
+  /// Nodes to which no examples are dealt, sorted: the others share them all. Each of these, an
+  /// attacker in a test, gets what one of the others has.
+  std::vector<Rank> byzantine = {};
+  bool flip_labels = false;  ///< they train on labels c − 1 − y
   /// False: nobody will take a gradient, as in a simulation of timing only. No example is dealt
   /// out, so that there may be more nodes than examples.
   bool deal = true;

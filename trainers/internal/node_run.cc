@@ -66,6 +66,7 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
                 optimizer_.options().timeout),
       end_(options.rounds) {
+  meetings_.leave_out(optimizer_.options().byzantine);
   if (options.rounds < 1) {
     refuse("rounds", "0", "at least one is needed");
   }

@@ -54,6 +54,7 @@ Result<Summary> read_summary(ByteReader& in) {
   summary.counters.drifted = in.read<std::uint64_t>();
   summary.counters.staleness = in.read<std::uint64_t>();
   summary.counters.most_stale = in.read<std::uint64_t>();
+  summary.counters.set_aside = in.read<std::uint64_t>();
   if (in.read<std::uint8_t>() != 0) {
     PrivacyReport& privacy = summary.privacy.emplace();
     privacy.steps = in.read<std::uint64_t>();
@@ -109,6 +110,7 @@ void write_summary(const Summary& summary, ByteBuffer& out) {
   out.write(summary.counters.drifted);
   out.write(summary.counters.staleness);
   out.write(summary.counters.most_stale);
+  out.write(summary.counters.set_aside);
   out.write(static_cast<std::uint8_t>(summary.privacy.has_value()));
   if (summary.privacy) {
     out.write(summary.privacy->steps);
@@ -135,6 +137,7 @@ Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResul
     result.counters.bad_frames += summary->counters.bad_frames;
     result.counters.drifted += summary->counters.drifted;
     result.counters.staleness += summary->counters.staleness;
+    result.counters.set_aside += summary->counters.set_aside;
     result.counters.most_stale = std::max(result.counters.most_stale, summary->counters.most_stale);
     if (summary->privacy &&
         (!result.privacy || summary->privacy->epsilon > result.privacy->epsilon)) {
