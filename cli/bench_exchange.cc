@@ -187,6 +187,7 @@ Result<Json> run_as_threads(const ProbeJob& job, const Request& request) {
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
   Json result;
   std::vector<std::thread> threads;
+  threads.reserve(faults.size());
   for (Rank rank = 0; rank < job.probe.nodes; ++rank) {
     threads.emplace_back([&, rank] {
       const auto found = take_part(job, rank, request, store);
