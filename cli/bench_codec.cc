@@ -1,20 +1,17 @@
 // `sotto bench codec`: how fast each compressor is, as a fraction of what the memory allows.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <functional>
-#include <limits>
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/philox.h>
-#include <sotto/compress/error_feedback.h>
 #include <sotto/compress/registry.h>
+#include <sotto/kernels/ops.h>
 
+#include "codec_timing.h"
 #include "commands.h"
 #include "nearest.h"
 #include "option_group.h"
@@ -30,8 +27,6 @@ constexpr const char* kExamples =
 
 /// Beside the examples of the registry.
 constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1"};
-/// Test values repeat after so many, which no cache level tells from fresh ones of the full length.
-constexpr std::size_t kFreshValues = std::size_t{1} << 20;
 constexpr std::size_t kMaxElements = std::size_t{1} << 30;
 constexpr std::uint64_t kMostRepeats = 1'000'000;
 
@@ -48,27 +43,6 @@ struct Row {
   double gbs;
 };
 
-/// Seconds of the fastest of `repeats` calls.
-double fastest(int repeats, const std::function<void()>& call) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int k = 0; k < repeats; ++k) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count());
-  }
-  return best;
-}
-
-std::vector<float> test_values(std::size_t elements, std::uint64_t seed) {
-  std::vector<float> values(elements);
-  RandomStream stream({.seed = seed, .purpose = Purpose::measure});
-  for (std::size_t k = 0; k < elements; ++k) {
-    values[k] = k < kFreshValues ? static_cast<float>(stream.normal()) : values[k - kFreshValues];
-  }
-  return values;
-}
-
 /// Billions of bytes a second, reads and writes both counted: the better of two ways to copy.
 double copy_bandwidth(std::span<const float> from, std::span<float> to, int repeats) {
   const double seconds =
@@ -80,26 +54,13 @@ double copy_bandwidth(std::span<const float> from, std::span<float> to, int repe
 /// Both operations of one compressor, on one thread.
 std::vector<Row> measure(const std::string& spec, std::span<const float> x, std::span<float> y,
                          const Request& request) {
-  ErrorFeedback feedback(make_compressor(spec), x.size(), host_ops());
-  std::vector<std::byte> frame(feedback.compressor().max_bytes(x.size()));
-  RandomKey key{.seed = request.common.seed, .purpose = Purpose::quantize};
-  std::size_t used = 0;
-  const double encode_s = fastest(request.repeats, [&] {
-    used = feedback.encode(x, key, frame);
-    ++key.round;
-  });
-  std::fill(y.begin(), y.end(), 0.0F);
-  const auto encoding = std::span<const std::byte>(frame).first(used);
-  const double decode_s = fastest(request.repeats, [&] {
-    check(feedback.compressor().decode_add(encoding, 0.25F, y).ok(), "an own encoding decodes");
-  });
+  const CodecTiming timing = time_codec(spec, x, y, request.common.seed, request.repeats);
   // What must move: value and error read, error and frame written; frame and y read, y written.
   const auto vector = static_cast<double>(x.size_bytes());
-  const auto sent = static_cast<double>(used);
-  const double encode_gbs = 1e-9 * (3 * vector + sent) / encode_s;
-  const double decode_gbs = 1e-9 * (2 * vector + sent) / decode_s;
-  const std::string full = feedback.compressor().spec();
-  return {{full, "encode", encode_gbs}, {full, "decode_mix", decode_gbs}};
+  const auto sent = static_cast<double>(timing.bytes);
+  const double encode_gbs = 1e-9 * (3 * vector + sent) / timing.encode_s;
+  const double decode_gbs = 1e-9 * (2 * vector + sent) / timing.decode_mix_s;
+  return {{timing.spec, "encode", encode_gbs}, {timing.spec, "decode_mix", decode_gbs}};
 }
 
 std::vector<std::string> chosen(const Request& request) {
@@ -143,7 +104,7 @@ int run(const Request& request) {
     refuse_mistyped("--compressor", spec, names_of(compressors()));
     static_cast<void>(make_compressor(spec));  // refuse before measuring
   }
-  const auto x = test_values(request.elements, request.common.seed);
+  const auto x = normal_values(request.elements, request.common.seed);
   std::vector<float> y(x.size(), 0.0F);
   std::vector<Row> rows;
   double limit = 0;

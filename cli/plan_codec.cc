@@ -1,16 +1,9 @@
 #include "plan_codec.h"
 
 #include <algorithm>
-#include <chrono>
-#include <limits>
-#include <span>
 #include <vector>
 
-#include <sotto/base/check.h>
-#include <sotto/base/philox.h>
-#include <sotto/compress/error_feedback.h>
-#include <sotto/compress/registry.h>
-
+#include "codec_timing.h"
 #include "quantity.h"
 
 namespace sotto::cli {
@@ -21,39 +14,12 @@ constexpr std::size_t kMostElements = std::size_t{1} << 20U;
 /// The fastest of so many counts.
 constexpr int kRepeats = 5;
 
-template <typename Call>
-double fastest(const Call& call) {
-  double best = std::numeric_limits<double>::infinity();
-  for (int k = 0; k < kRepeats; ++k) {
-    const auto start = std::chrono::steady_clock::now();
-    call();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count());
-  }
-  return best;
-}
-
 CodecSpeed measure(const std::string& spec, std::size_t elements) {
-  elements = std::min(elements, kMostElements);
-  std::vector<float> x(elements);
-  RandomStream stream({.seed = 0, .purpose = Purpose::measure});
-  for (float& value : x) {
-    value = static_cast<float>(stream.normal());
-  }
-  ErrorFeedback feedback(make_compressor(spec), x.size(), host_ops());
-  std::vector<std::byte> frame(feedback.compressor().max_bytes(x.size()));
-  RandomKey key{.seed = 0, .purpose = Purpose::quantize};
-  std::size_t used = 0;
-  const double encode_s = fastest([&] {
-    used = feedback.encode(x, key, frame);
-    ++key.round;
-  });
-  const double decode_s = fastest([&] {
-    const auto encoding = std::span<const std::byte>(frame).first(used);
-    check(feedback.compressor().decode_add(encoding, 0.25F, x).ok(), "an own encoding decodes");
-  });
-  const auto bytes = static_cast<double>(std::max<std::size_t>(used, 1));
-  return {encode_s / bytes, decode_s / bytes};
+  const auto x = normal_values(std::min(elements, kMostElements), 0);
+  std::vector<float> y(x.size());
+  const CodecTiming timing = time_codec(spec, x, y, 0, kRepeats);
+  const auto bytes = static_cast<double>(std::max<std::size_t>(timing.bytes, 1));
+  return {timing.encode_s / bytes, timing.decode_mix_s / bytes};
 }
 
 }  // namespace

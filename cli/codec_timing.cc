@@ -1,0 +1,58 @@
+#include "codec_timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include <sotto/base/check.h>
+#include <sotto/base/philox.h>
+#include <sotto/compress/error_feedback.h>
+#include <sotto/compress/registry.h>
+#include <sotto/kernels/ops.h>
+
+namespace sotto::cli {
+namespace {
+
+constexpr std::size_t kFreshValues = std::size_t{1} << 20;
+
+}  // namespace
+
+double fastest(int repeats, const std::function<void()>& call) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < repeats; ++k) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count());
+  }
+  return best;
+}
+
+std::vector<float> normal_values(std::size_t elements, std::uint64_t seed) {
+  std::vector<float> values(elements);
+  RandomStream stream({.seed = seed, .purpose = Purpose::measure});
+  for (std::size_t k = 0; k < elements; ++k) {
+    values[k] = k < kFreshValues ? static_cast<float>(stream.normal()) : values[k - kFreshValues];
+  }
+  return values;
+}
+
+CodecTiming time_codec(const std::string& spec, std::span<const float> x, std::span<float> y,
+                       std::uint64_t seed, int repeats) {
+  ErrorFeedback feedback(make_compressor(spec), x.size(), host_ops());
+  std::vector<std::byte> frame(feedback.compressor().max_bytes(x.size()));
+  RandomKey key{.seed = seed, .purpose = Purpose::quantize};
+  CodecTiming timing = {.spec = feedback.compressor().spec()};
+  timing.encode_s = fastest(repeats, [&] {
+    timing.bytes = feedback.encode(x, key, frame);
+    ++key.round;
+  });
+  std::fill(y.begin(), y.end(), 0.0F);
+  const auto encoding = std::span<const std::byte>(frame).first(timing.bytes);
+  timing.decode_mix_s = fastest(repeats, [&] {
+    check(feedback.compressor().decode_add(encoding, 0.25F, y).ok(), "an own encoding decodes");
+  });
+  return timing;
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,31 @@
+// How long a compressor takes on this machine, on one thread. Measures time: results vary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sotto::cli {
+
+/// Seconds of the fastest of `repeats` calls.
+double fastest(int repeats, const std::function<void()>& call);
+
+/// Normal values; they repeat after 2^20, which no cache level tells from fresh ones.
+std::vector<float> normal_values(std::size_t elements, std::uint64_t seed);
+
+struct CodecTiming {
+  std::string spec;         ///< in full
+  std::size_t bytes = 0;    ///< of the encoding
+  double encode_s = 0;      ///< with error feedback
+  double decode_mix_s = 0;  ///< y += weight × C
+};
+
+/// Encodes x, and mixes it into y, which has its length; the fastest of `repeats` each. Throws
+/// Error for a wrong specification.
+CodecTiming time_codec(const std::string& spec, std::span<const float> x, std::span<float> y,
+                       std::uint64_t seed, int repeats);
+
+}  // namespace sotto::cli
