@@ -1,10 +1,10 @@
 #include <sotto/comm/store.h>
 
-#include <charconv>
-
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+
+#include "internal/host_port.h"
 
 namespace sotto {
 namespace {
@@ -12,43 +12,27 @@ namespace {
 constexpr std::string_view kForms =
     "use memory:, file:DIR, tcp://HOST:PORT or redis://HOST:PORT/PREFIX";
 
-struct Address {
-  std::string host;
-  int port = 0;
-  std::string path;  ///< what follows the first '/'
-};
-
-/// HOST:PORT or HOST:PORT/PATH; an IPv6 host stands in brackets.
-Address parse_address(const std::string& url, std::string_view rest) {
-  Address address;
+/// HOST:PORT of a URL's rest, and in `*path` what follows the first '/'.
+internal::HostPort parse_address(const std::string& url, std::string_view rest, std::string* path) {
   const auto slash = rest.find('/');
   if (slash != std::string_view::npos) {
-    address.path = rest.substr(slash + 1);
+    *path = rest.substr(slash + 1);
     rest = rest.substr(0, slash);
   }
-  const auto colon = rest.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) {
-    refuse("store", url, kForms);
+  const auto address = internal::parse_host_port(rest);
+  if (!address) {
+    refuse("store", url, fmt::format("{}, the port a number from 1 to 65535", kForms));
   }
-  auto host = rest.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  address.host = host;
-  const auto port = rest.substr(colon + 1);
-  const auto [end, code] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (code != std::errc() || end != port.data() + port.size() || address.port < 1 ||
-      address.port > 65535) {
-    refuse("store", url, "the port is a number from 1 to 65535");
-  }
-  return address;
+  return *address;
 }
 
 }  // namespace
 
-std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure) {
+std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure,
+                                  const std::optional<Security>& security) {
   const std::string_view view = url;
   const auto after = [&](std::string_view scheme) { return view.substr(scheme.size()); };
+  std::string path;
   if (view == "memory:") {
     return make_memory_store();
   }
@@ -56,21 +40,27 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
     return make_file_store(std::string(after("file:")));
   }
   if (view.starts_with("tcp://")) {
-    const auto address = parse_address(url, after("tcp://"));
-    if (!address.path.empty()) {
+    const auto address = parse_address(url, after("tcp://"), &path);
+    if (!path.empty()) {
       refuse("store", url, kForms);
     }
-    return make_tcp_store(address.host, address.port, rank == 0, insecure);
+    return make_tcp_store(address.host, address.port, rank == 0, insecure, security);
   }
   if (view.starts_with("redis://")) {
-    const auto address = parse_address(url, after("redis://"));
-    return make_redis_store(address.host, address.port, address.path);
+    if (security && !insecure) {
+      refuse("store", url,
+             "Redis is reached in plain text, which would undo the keys; meet at tcp://HOST:PORT "
+             "of node 0, or allow plain text with --insecure");
+    }
+    const auto address = parse_address(url, after("redis://"), &path);
+    return make_redis_store(address.host, address.port, path);
   }
   refuse("store", url, kForms);
 }
 
 #ifndef SOTTO_HAVE_ZMQ
-std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool) {
+std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool,
+                                      const std::optional<Security>&) {
   refuse("store", "tcp:", "this build lacks ZeroMQ; build with libzmq3-dev and cppzmq-dev");
 }
 #endif

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/comm/security.h>
 
 namespace sotto {
 
@@ -36,17 +38,20 @@ class Store {
 std::shared_ptr<Store> make_memory_store();
 /// In a directory that all nodes see (made if absent); values appear by an atomic rename.
 std::shared_ptr<Store> make_file_store(const std::string& directory);
-/// Served by one process at host:port, reached by the others; needs the ZeroMQ component. Serving
-/// beyond loopback is refused unless `insecure`: the store has neither encryption nor passwords.
+/// Served by node 0 at host:port, reached by the others; needs the ZeroMQ component. With
+/// `security` everything is encrypted, node 0 is known by its key, and only listed peers are
+/// answered; without, serving beyond loopback is refused unless `insecure`.
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
-                                      bool insecure = false);
+                                      bool insecure = false,
+                                      const std::optional<Security>& security = std::nullopt);
 /// On a Redis server, keys prefixed by `prefix`; needs the hiredis component.
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
                                         const std::string& prefix);
 
 /// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
-/// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, or for a component that this build
-/// lacks.
-std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure = false);
+/// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, for a component that this build
+/// lacks, and, with `security`, for a store that sends in plain text.
+std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure = false,
+                                  const std::optional<Security>& security = std::nullopt);
 
 }  // namespace sotto

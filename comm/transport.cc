@@ -30,15 +30,18 @@ constexpr std::array<TransportInfo, 3> kTransports = {{
     {.name = "inproc",
      .summary = "threads of one process, frames copied in memory",
      .available = true,
-     .processes = false},
+     .processes = false,
+     .encrypts = false},
     {.name = "gloo",
      .summary = "TCP through Gloo, for the nodes of one trusted cluster",
      .available = kHaveGloo,
-     .processes = true},
+     .processes = true,
+     .encrypts = false},
     {.name = "zmq",
-     .summary = "TCP through ZeroMQ, for nodes that come and go",
+     .summary = "TCP through ZeroMQ, encrypted between hosts with keys",
      .available = kHaveZmq,
-     .processes = true},
+     .processes = true,
+     .encrypts = true},
 }};
 
 void check_peers(std::string_view field, const std::vector<Rank>& peers,
@@ -63,7 +66,7 @@ void check_options(const TransportOptions& options) {
   }
   check_peers("to", options.to, options);
   check_peers("from", options.from, options);
-  if (options.store == nullptr) {
+  if (options.store == nullptr && !options.security) {
     refuse("store", "none", "nodes meet through a store; see make_store");
   }
   const bool alone = options.to.empty() && options.from.empty();
@@ -88,8 +91,7 @@ std::vector<Rank> neighbours(const TransportOptions& options) {
 
 std::span<const TransportInfo> transports() { return kTransports; }
 
-Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
-                                                  const TransportOptions& options) {
+void check_transport(std::string_view name, const TransportOptions& options) {
   const auto info = std::find_if(kTransports.begin(), kTransports.end(),
                                  [&](const TransportInfo& one) { return one.name == name; });
   if (info == kTransports.end()) {
@@ -101,6 +103,19 @@ Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
                        name == "gloo" ? "libgloo-dev" : "libzmq3-dev and cppzmq-dev"));
   }
   check_options(options);
+  if (options.security && !info->encrypts) {
+    refuse("transport", name, "it sends in plain text, which would undo the keys; use zmq");
+  }
+#ifdef SOTTO_HAVE_ZMQ
+  if (options.security) {
+    internal::check_trust(options);
+  }
+#endif
+}
+
+Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
+                                                  const TransportOptions& options) {
+  check_transport(name, options);
 #ifdef SOTTO_HAVE_GLOO
   if (name == "gloo") {
     return internal::make_gloo_transport(options);

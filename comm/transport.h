@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/comm/security.h>
 #include <sotto/comm/store.h>
 
 namespace sotto {
@@ -53,8 +55,12 @@ struct TransportOptions {
   std::vector<Rank> to;
   std::vector<Rank> from;
   std::size_t max_frame_bytes = 0;
-  /// Where peers find each other; inproc needs one memory store shared by all nodes.
+  /// Where peers find each other; inproc needs one memory store shared by all nodes. Not needed
+  /// when the list of peers says where each neighbour listens.
   std::shared_ptr<Store> store;
+  /// Keys and the list of peers; only zmq takes them. Its list may change at any time: a peer that
+  /// it lets take part no longer is lost, and nothing more of it is delivered.
+  std::optional<Security> security{};
   /// Address or interface to bind; loopback by default.
   std::string bind = "127.0.0.1";
   /// Allow binding beyond loopback without encryption.
@@ -83,9 +89,15 @@ struct TransportInfo {
   std::string_view summary;
   bool available = false;  ///< built in
   bool processes = false;  ///< nodes are processes of their own (inproc: threads)
+  bool encrypts = false;   ///< can be given keys
 };
 
 std::span<const TransportInfo> transports();
+
+/// Throws Error for what make_transport would refuse without looking at the network: a transport
+/// that is unknown or absent, options that contradict each other, and a graph that the list of
+/// peers does not trust.
+void check_transport(std::string_view name, const TransportOptions& options);
 
 /// Connects to the peers in `options`. Throws Error for an unknown or absent transport and for a
 /// refused setting; a peer that does not come in time is a fault.

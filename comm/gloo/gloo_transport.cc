@@ -275,7 +275,8 @@ void GlooTransport::take(const Report& report) {
 }  // namespace
 
 Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& options) {
-  const auto address = resolve_bind_address("bind", options.bind, options.insecure);
+  const auto address = resolve_bind_address(
+      "bind", options.bind, {.beyond_loopback = options.insecure, .everywhere = false});
   try {
     auto transport = std::make_unique<GlooTransport>(options, address);
     if (auto connected = transport->connect(Deadline::after(options.connect_timeout)); !connected) {

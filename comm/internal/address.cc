@@ -117,7 +117,7 @@ std::string Address::endpoint(std::string_view port) const {
   return fmt::format("tcp://{}{}{}:{}", ipv6 ? "[" : "", numeric, ipv6 ? "]" : "", port);
 }
 
-Address resolve_bind_address(std::string_view field, const std::string& text, bool insecure) {
+Address resolve_bind_address(std::string_view field, const std::string& text, const Reach& reach) {
   auto found = text.empty() ? std::nullopt : find_interface(text);
   if (!found && !text.empty()) {
     found = find_host(text);
@@ -125,14 +125,15 @@ Address resolve_bind_address(std::string_view field, const std::string& text, bo
   if (!found) {
     refuse(field, text, "it is no address, host name or network interface of this machine");
   }
-  if (found->wildcard()) {
+  if (found->wildcard() && !reach.everywhere) {
     refuse(field, text,
            "peers need an address that they can reach: name one address or one interface");
   }
-  if (!insecure && !found->loopback()) {
-    refuse(field, text,
-           "it lies beyond loopback, and this transport does not encrypt. Bind 127.0.0.1, or allow "
-           "plain text with --insecure");
+  if (!reach.beyond_loopback && !found->loopback()) {
+    refuse(
+        field, text,
+        "it lies beyond loopback, and nothing is encrypted without keys. Bind 127.0.0.1, use the "
+        "transport zmq with --key and --peers, or allow plain text with --insecure");
   }
   if (!is_ours(*found)) {
     refuse(field, text, "this machine does not have this address");

@@ -14,10 +14,15 @@ struct Address {
   std::string endpoint(std::string_view port) const;
 };
 
+/// How far away those may be who connect.
+struct Reach {
+  bool beyond_loopback = false;  ///< it is encrypted, or plain text is allowed
+  bool everywhere = false;       ///< "0.0.0.0": peers know by other means where to connect
+};
+
 /// Resolves an address, a host name or a network interface. Throws Error naming `field` when it is
-/// none of these, when it is a wildcard (peers could not reach it), when it lies beyond loopback
-/// and `insecure` is not set (nothing here encrypts), or when this machine does not have it.
-Address resolve_bind_address(std::string_view field, const std::string& text, bool insecure);
+/// none of these, when it reaches further than `reach`, or when this machine does not have it.
+Address resolve_bind_address(std::string_view field, const std::string& text, const Reach& reach);
 
 /// Resolves an address or a host name, IPv4 before IPv6. Throws Error naming `field` otherwise.
 Address resolve_host(std::string_view field, const std::string& text);

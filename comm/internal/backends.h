@@ -17,6 +17,10 @@ inline constexpr std::size_t kEarlyFrames = 2;
 /// `to` and `from` merged, sorted, each once.
 std::vector<Rank> neighbours(const TransportOptions& options);
 
+/// Throws Error unless the list of peers lets every neighbour of `options` do what the graph asks
+/// of it, and agrees with the node's own key and rank. Requires security.
+void check_trust(const TransportOptions& options);
+
 Result<std::unique_ptr<Transport>> make_inproc_transport(const TransportOptions& options);
 Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& options);
 Result<std::unique_ptr<Transport>> make_zmq_transport(const TransportOptions& options);

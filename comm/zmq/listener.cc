@@ -1,35 +1,31 @@
 #include "listener.h"
 
-#include <cstring>
-
+#include "gatekeeper.h"
 #include "socket.h"
 
 namespace sotto::internal {
 namespace {
 
-constexpr const char* kMonitor = "inproc://listener-monitor";
 /// Messages of one connection that ZeroMQ holds before it stops reading from the network.
 constexpr int kHeldMessages = 4;
 
 }  // namespace
 
-Listener::Listener(zmq::context_t& context, const std::string& endpoint,
-                   std::size_t max_message_bytes)
-    : router_(context, zmq::socket_type::router), monitor_(context, zmq::socket_type::pair) {
-  set_common_options(router_, endpoint, max_message_bytes);
+Listener::Listener(zmq::context_t& context, const std::string& endpoint, const Limits& limits,
+                   const KeyPair* own)
+    : most_connections_(limits.connections),
+      door_(endpoint),
+      router_(context, zmq::socket_type::router),
+      monitor_(context, router_, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) {
+  set_common_options(router_, endpoint, limits.message_bytes);
   router_.set(zmq::sockopt::rcvhwm, kHeldMessages);
-  if (zmq_socket_monitor(router_.handle(), kMonitor, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) !=
-      0) {
-    throw zmq::error_t();
+  if (own != nullptr) {
+    set_curve_server(router_, *own);
   }
-  // Unbounded: a full monitor would stop ZeroMQ's I/O thread.
-  monitor_.set(zmq::sockopt::rcvhwm, 0);
-  monitor_.set(zmq::sockopt::linger, 0);
-  monitor_.connect(kMonitor);
+  use_descriptor(router_, door_.share());
   router_.bind(endpoint);
+  endpoint_ = router_.get(zmq::sockopt::last_endpoint);
 }
-
-std::string Listener::endpoint() const { return router_.get(zmq::sockopt::last_endpoint); }
 
 std::optional<Incoming> Listener::receive() {
   for (zmq::message_t route; try_receive(router_, route);) {
@@ -44,6 +40,7 @@ std::optional<Incoming> Listener::receive() {
     if (parts == 1) {
       incoming.route = route.to_string();
       incoming.connection = zmq_msg_get(incoming.body.handle(), ZMQ_SRCFD);
+      incoming.key = identity_of(incoming.body);
       return incoming;
     }
   }
@@ -60,25 +57,14 @@ void Listener::reply(const std::string& route, zmq::message_t body) {
 
 std::vector<int> Listener::ended() {
   std::vector<int> ended;
-  zmq::message_t event;
-  zmq::message_t endpoint;
-  while (try_receive(monitor_, event)) {
-    while (!try_receive(monitor_, endpoint)) {  // follows its event at once
-    }
-    std::uint16_t kind = 0;
-    std::int32_t connection = 0;
-    if (event.size() != sizeof kind + sizeof connection) {
-      continue;
-    }
-    std::memcpy(&kind, event.data(), sizeof kind);
-    std::memcpy(&connection, static_cast<const char*>(event.data()) + sizeof kind,
-                sizeof connection);
-    if (kind == ZMQ_EVENT_ACCEPTED) {
-      connections_.insert(connection);
-    } else if (kind == ZMQ_EVENT_DISCONNECTED && connections_.erase(connection) == 1) {
-      ended.push_back(connection);
+  while (const auto event = monitor_.next()) {
+    if (event->kind == ZMQ_EVENT_ACCEPTED) {
+      connections_.insert(event->value);
+    } else if (connections_.erase(event->value) == 1) {
+      ended.push_back(event->value);
     }
   }
+  door_.shut(connections_.size() >= most_connections_);
   return ended;
 }
 

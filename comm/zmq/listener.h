@@ -1,8 +1,8 @@
 // A node's listening socket: what strangers and peers send it, and which connections ended.
 //
-// Peers are told apart by the route that ZeroMQ gives each connection, not by one that the peer
-// chooses, so nobody can take over another's. That a connection ended is reported by the socket's
-// monitor; both views meet in the connection's number.
+// Peers are told apart by the route that ZeroMQ gives each connection, so nobody can take over
+// another's, and, with keys, by the key that the peer proved to have. That a connection ended is
+// reported by the socket's monitor; both views meet in the connection's number.
 //
 // Thread safety: one thread. Ownership: owns its sockets; the context must outlive it.
 #pragma once
@@ -14,22 +14,34 @@
 
 #include <zmq.hpp>
 
+#include <sotto/comm/security.h>
+
+#include "door.h"
+#include "monitor.h"
+
 namespace sotto::internal {
 
 struct Incoming {
   std::string route;    ///< the same for all messages of a connection, and no other
   int connection = -1;  ///< the connection's number while it lives; numbers are reused
+  std::string key;      ///< the sender's public key, as text; "" in plain text
   zmq::message_t body;
 };
 
 class Listener {
  public:
-  /// Binds `endpoint` ("tcp://127.0.0.1:*" takes a free port). Throws zmq::error_t when the system
-  /// refuses.
-  Listener(zmq::context_t& context, const std::string& endpoint, std::size_t max_message_bytes);
+  struct Limits {
+    std::size_t message_bytes = 0;
+    std::size_t connections = 0;  ///< while there are so many, nobody else gets in
+  };
+
+  /// Binds `endpoint` ("tcp://127.0.0.1:*" takes a free port). With `own` it is guarded: the
+  /// context needs a Gatekeeper. Throws zmq::error_t when the system refuses.
+  Listener(zmq::context_t& context, const std::string& endpoint, const Limits& limits,
+           const KeyPair* own);
 
   /// "tcp://127.0.0.1:41234"
-  std::string endpoint() const;
+  const std::string& endpoint() const { return endpoint_; }
 
   /// The next message, if one is there. Messages of several parts are dropped: ours have one.
   std::optional<Incoming> receive();
@@ -44,11 +56,14 @@ class Listener {
   void reply(const std::string& route, zmq::message_t body);
 
   zmq::socket_t& socket() { return router_; }
-  zmq::socket_t& monitor() { return monitor_; }
+  zmq::socket_t& monitor() { return monitor_.socket(); }
 
  private:
+  const std::size_t most_connections_;
+  Door door_;
   zmq::socket_t router_;
-  zmq::socket_t monitor_;
+  SocketMonitor monitor_;
+  std::string endpoint_;
   std::set<int> connections_;
 };
 

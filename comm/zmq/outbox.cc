@@ -7,26 +7,23 @@
 #include "wire.h"
 
 namespace sotto::internal {
-namespace {
-
-/// Chunks that the socket holds: enough to keep a link busy, few enough to leave quickly.
-constexpr int kQueuedChunks = 4;
-
-}  // namespace
 
 Outbox::Outbox(zmq::context_t& context, Rank peer, const std::string& endpoint,
-               zmq::message_t hello)
+               zmq::message_t hello, std::optional<CurveClient> curve)
     : peer_(peer),
-      dealer_(context, zmq::socket_type::dealer),
+      dialer_(context, endpoint, std::move(curve)),
       hello_(std::move(hello)),
-      credits_(kEarlyFrames) {
-  set_common_options(dealer_, endpoint, zmq_wire::kMaxMessageBytes);
-  dealer_.set(zmq::sockopt::sndhwm, kQueuedChunks);
-  // A connection that broke has lost frames; a new one would only hide that.
-  dealer_.set(zmq::sockopt::reconnect_ivl, -1);
-  // Queue for a connection only: what is queued goes with it, and nothing lingers for a lost peer.
-  dealer_.set(zmq::sockopt::immediate, 1);
-  dealer_.connect(endpoint);
+      credits_(kEarlyFrames) {}
+
+bool Outbox::refused() {
+  if (!open_) {
+    return false;
+  }
+  const auto news = dialer_.look();
+  if (news == Dialer::News::again) {
+    greeted_ = false;
+  }
+  return news == Dialer::News::refused;
 }
 
 bool Outbox::credit(std::uint32_t count) {
@@ -37,17 +34,22 @@ bool Outbox::credit(std::uint32_t count) {
   return true;
 }
 
-bool Outbox::offer(zmq::message_t message) { return try_send(dealer_, message); }
+bool Outbox::offer(zmq::message_t message) { return try_send(dialer_.socket(), message); }
 
 void Outbox::pump(Ledger& ledger) {
   if (!open_) {
     return;
   }
-  if (hello_) {
-    if (!try_send(dealer_, *hello_)) {
+  if (!greeted_) {
+    zmq::message_t hello;
+    hello.copy(hello_);  // another attempt may need it again
+    if (!offer(std::move(hello))) {
       return;
     }
-    hello_.reset();
+    greeted_ = true;
+  }
+  if (!dialer_.met()) {
+    return;
   }
   if (owed_ > 0) {
     if (!offer(zmq_wire::make_credit(owed_))) {
@@ -56,7 +58,7 @@ void Outbox::pump(Ledger& ledger) {
     owed_ = 0;
   }
   while (frame_ready()) {
-    if (!writable(dealer_)) {
+    if (!writable(dialer_.socket())) {
       return;
     }
     Outgoing& next = frames_.front();
@@ -78,7 +80,7 @@ void Outbox::pump(Ledger& ledger) {
 }
 
 void Outbox::leave() {
-  if (hello_) {
+  if (!greeted()) {
     close(0);  // never met: there is nobody to take leave of
   }
   frames_.clear();
@@ -89,8 +91,8 @@ void Outbox::close(int linger_ms) {
   if (open_) {
     open_ = false;
     frames_.clear();
-    dealer_.set(zmq::sockopt::linger, linger_ms);
-    dealer_.close();
+    dialer_.socket().set(zmq::sockopt::linger, linger_ms);
+    dialer_.close();
   }
 }
 

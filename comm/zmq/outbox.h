@@ -14,16 +14,23 @@
 #include <zmq.hpp>
 
 #include "../internal/ledger.h"
+#include "dialer.h"
 
 namespace sotto::internal {
 
 class Outbox {
  public:
-  /// Connects to the peer's listener; `hello` goes out as the first message.
-  Outbox(zmq::context_t& context, Rank peer, const std::string& endpoint, zmq::message_t hello);
+  /// Connects to the peer's listener, in plain text or with keys; `hello` goes out as the first
+  /// message.
+  Outbox(zmq::context_t& context, Rank peer, const std::string& endpoint, zmq::message_t hello,
+         std::optional<CurveClient> curve);
 
-  /// True once the hello is on its way.
-  bool greeted() const { return !hello_; }
+  /// True once the hello is on its way to a peer that took us.
+  bool greeted() const { return greeted_ && dialer_.met(); }
+  /// What befell the connection. Returns true when the peer will not have us; trouble() says why.
+  bool refused();
+  /// What keeps us from the peer, if anything is known.
+  const std::string& trouble() const { return dialer_.reason(); }
 
   void add(const ExchangeTag& tag, std::span<const std::byte> frame) {
     frames_.push_back({tag, frame, 0});
@@ -35,7 +42,8 @@ class Outbox {
 
   /// True when something could go out as soon as the socket takes it.
   bool pending() const {
-    return open_ && (hello_ || owed_ > 0 || frame_ready() || (leaving_ && !left_));
+    return open_ &&
+           (!greeted_ || (dialer_.met() && (owed_ > 0 || frame_ready() || (leaving_ && !left_))));
   }
   /// Gives the socket what it takes without waiting, and tells the ledger of frames handed over.
   void pump(Ledger& ledger);
@@ -45,7 +53,11 @@ class Outbox {
   /// What the socket holds is still sent, for so long at most.
   void close(int linger_ms);
 
-  zmq::socket_t& socket() { return dealer_; }
+  zmq::socket_t& socket() { return dialer_.socket(); }
+  /// Where news of the connection come from, and when the next attempt is due; null and none when
+  /// there is nothing to wait for.
+  zmq::socket_t* monitor() { return dialer_.monitor(); }
+  std::optional<Deadline::Clock::time_point> next_attempt() const { return dialer_.next_attempt(); }
 
  private:
   struct Outgoing {
@@ -60,8 +72,9 @@ class Outbox {
   bool offer(zmq::message_t message);
 
   const Rank peer_;
-  zmq::socket_t dealer_;
-  std::optional<zmq::message_t> hello_;  ///< until it is sent
+  Dialer dialer_;
+  zmq::message_t hello_;
+  bool greeted_ = false;  ///< the socket has the hello
   std::deque<Outgoing> frames_;
   std::uint32_t credits_;
   std::uint32_t owed_ = 0;

@@ -35,6 +35,12 @@ void set_common_options(zmq::socket_t& socket, const std::string& endpoint,
   socket.set(zmq::sockopt::tcp_keepalive_cnt, 3);
 }
 
+void use_descriptor(zmq::socket_t& socket, int listening) {
+  if (zmq_setsockopt(socket.handle(), ZMQ_USE_FD, &listening, sizeof listening) != 0) {
+    throw zmq::error_t();
+  }
+}
+
 bool try_send(zmq::socket_t& socket, zmq::message_t& message, zmq::send_flags flags) {
   return attempt(
       [&] { return socket.send(message, flags | zmq::send_flags::dontwait).has_value(); });

@@ -15,6 +15,10 @@ namespace sotto::internal {
 void set_common_options(zmq::socket_t& socket, const std::string& endpoint,
                         std::size_t max_message_bytes);
 
+/// Lets the socket bind with a descriptor that listens already, which it takes over. Throws
+/// zmq::error_t.
+void use_descriptor(zmq::socket_t& socket, int listening);
+
 /// Sends or receives without waiting; false when the socket is not ready or a signal came between.
 bool try_send(zmq::socket_t& socket, zmq::message_t& message,
               zmq::send_flags flags = zmq::send_flags::none);

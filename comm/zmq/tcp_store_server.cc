@@ -5,17 +5,23 @@
 #include <utility>
 
 #include "../internal/store_key.h"
+#include "admission_test.h"
 #include "socket.h"
 
 namespace sotto::internal {
 namespace {
 
 constexpr const char* kStop = "inproc://stop";
+/// A client has a connection for each of its requests under way.
+constexpr std::size_t kMostConnections = 4096;
 
 }  // namespace
 
-TcpStoreServer::TcpStoreServer(const std::string& endpoint)
-    : listener_(context_, endpoint, store_wire::kMaxMessageBytes),
+TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security)
+    : admit_(security ? admit_listed(*security) : nullptr),
+      gatekeeper_(security ? std::make_unique<Gatekeeper>(context_, admit_) : nullptr),
+      listener_(context_, endpoint, {store_wire::kMaxMessageBytes, kMostConnections},
+                security ? &security->own : nullptr),
       stop_(context_, zmq::socket_type::pair),
       stopped_(context_, zmq::socket_type::pair) {
   stopped_.bind(kStop);
@@ -67,7 +73,14 @@ int TcpStoreServer::wait_ms(Deadline end) const {
   return shortest;
 }
 
+Status TcpStoreServer::test(const Security& security) const {
+  return test_admission(listener_.endpoint(), security.own);
+}
+
 void TcpStoreServer::answer(const Incoming& incoming) {
+  if (admit_ && !admit_(incoming.key)) {
+    return;  // its connection is older than the list that names it no longer
+  }
   const auto request = store_wire::parse_request(
       {static_cast<const std::byte*>(incoming.body.data()), incoming.body.size()});
   if (!request) {

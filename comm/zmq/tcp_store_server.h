@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +20,7 @@
 
 #include <sotto/comm/deadline.h>
 
+#include "gatekeeper.h"
 #include "listener.h"
 #include "tcp_store_wire.h"
 
@@ -28,9 +31,12 @@ class TcpStoreServer {
   /// Long enough for answers under way; a client that hangs is not worth more.
   static constexpr std::chrono::seconds kFarewell{1};
 
-  /// Throws zmq::error_t when the address cannot be bound.
-  explicit TcpStoreServer(const std::string& endpoint);
+  /// With `security`, clients are the node itself and its listed peers. Throws zmq::error_t when
+  /// the address cannot be bound.
+  TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security);
   ~TcpStoreServer();
+  /// OK when strangers are refused (admission_test.h).
+  Status test(const Security& security) const;
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
 
@@ -47,7 +53,9 @@ class TcpStoreServer {
   void expire();
   int wait_ms(Deadline end) const;
 
+  const Gatekeeper::Admit admit_;  ///< empty in plain text
   zmq::context_t context_;
+  const std::unique_ptr<Gatekeeper> gatekeeper_;
   Listener listener_;
   zmq::socket_t stop_;     ///< the destructor's end
   zmq::socket_t stopped_;  ///< the thread's end

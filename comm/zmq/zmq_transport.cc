@@ -3,6 +3,10 @@
 // Each node listens on one port. For every neighbour there are two connections, one opened by each
 // side; a node speaks only on those that it opened and listens on the others. That a peer died
 // shows as the end of the connection that it opened.
+//
+// With keys, every connection is encrypted and both ends have proved who they are: the listener's
+// gatekeeper admits listed keys only, and whoever connects expects the key that its list gives for
+// the peer. Who a message is from is the key that its connection proved, never what it says.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -16,9 +20,12 @@
 #include "../internal/backends.h"
 #include "../internal/ledger.h"
 #include "../internal/rendezvous.h"
+#include "admission_test.h"
+#include "gatekeeper.h"
 #include "inbox.h"
 #include "listener.h"
 #include "outbox.h"
+#include "trust.h"
 #include "wire.h"
 
 namespace sotto::internal {
@@ -28,12 +35,19 @@ using Clock = Deadline::Clock;
 
 /// What a peer sent before its connection ended may reach us a moment after the news of the end.
 constexpr auto kSettle = std::chrono::milliseconds(200);
+/// How soon somebody who waits notices that the list of peers has changed.
+constexpr auto kListLook = std::chrono::milliseconds(200);
+/// Connections of strangers, and of peers that try again, beside those of the neighbours.
+constexpr std::size_t kSpareConnections = 64;
 
 struct Peer {
   Peer(zmq::context_t& context, Rank rank, const std::string& endpoint, zmq::message_t hello,
-       std::size_t max_frame_bytes)
-      : out(context, rank, endpoint, std::move(hello)), in(rank, max_frame_bytes) {}
+       std::size_t max_frame_bytes, std::optional<CurveClient> curve)
+      : key(curve ? curve->server.text() : std::string()),
+        out(context, rank, endpoint, std::move(hello), std::move(curve)),
+        in(rank, max_frame_bytes) {}
 
+  const std::string key;  ///< which alone speaks for it; "" in plain text
   Outbox out;
   Inbox in;
   bool greeted = false;  ///< its hello has come
@@ -41,17 +55,31 @@ struct Peer {
   std::optional<Clock::time_point> ended;
 };
 
+/// A context with room for a listener, and a socket with its monitor for each neighbour.
+zmq::context_t make_context(std::size_t neighbours) {
+  zmq::context_t context;
+  const auto sockets = static_cast<int>(3 * neighbours + kSpareConnections);
+  context.set(zmq::ctxopt::max_sockets, std::max(sockets, context.get(zmq::ctxopt::max_sockets)));
+  return context;
+}
+
 class ZmqTransport final : public Transport {
  public:
   ZmqTransport(const TransportOptions& options, const Address& address)
       : options_(options),
         ledger_(options),
-        listener_(context_, address.endpoint("*"), zmq_wire::kMaxMessageBytes) {}
+        context_(make_context(neighbours(options).size())),
+        gatekeeper_(options.security
+                        ? std::make_unique<Gatekeeper>(context_, admit_listed(*options.security))
+                        : nullptr),
+        listener_(context_, address.endpoint(options.security ? own_port(options) : "*"),
+                  {zmq_wire::kMaxMessageBytes, kSpareConnections + 2 * neighbours(options).size()},
+                  options.security ? &options.security->own : nullptr) {}
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;
   ZmqTransport& operator=(const ZmqTransport&) = delete;
 
-  /// Meets all neighbours through the store.
+  /// Meets all neighbours, at the addresses that the list of peers or the store gives.
   Status connect();
 
   std::string_view name() const override { return "zmq"; }
@@ -59,10 +87,12 @@ class ZmqTransport final : public Transport {
   Result<TransportEvent> poll(Deadline deadline) override;
 
  private:
+  Result<std::map<Rank, std::string>> find_neighbours(Deadline deadline);
   Status greet_everyone(Deadline deadline);
   Status missing() const;
 
   void progress();
+  void heed_list();
   bool take_message();
   void take_hello(const Incoming& incoming, const zmq_wire::Hello& hello);
   void take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk);
@@ -76,17 +106,58 @@ class ZmqTransport final : public Transport {
   const TransportOptions options_;
   Ledger ledger_;
   zmq::context_t context_;
+  const std::unique_ptr<Gatekeeper> gatekeeper_;
   Listener listener_;
   std::map<Rank, Peer> peers_;
   std::map<std::string, Rank> routes_;
   std::map<int, Rank> connections_;
   std::vector<zmq::pollitem_t> poll_items_;
+  /// Of the list of peers, as heeded last.
+  std::uint64_t list_version_ = ~std::uint64_t{0};
   bool closing_ = false;
 };
 
 Status ZmqTransport::connect() {
   const Deadline deadline = Deadline::after(options_.connect_timeout);
-  const auto endpoint = listener_.endpoint();
+  if (options_.security) {
+    if (auto holds = test_admission(listener_.endpoint(), options_.security->own); !holds) {
+      return holds;
+    }
+  }
+  const auto found = find_neighbours(deadline);
+  if (!found) {
+    return found.status();
+  }
+  for (const auto& [rank, endpoint] : *found) {
+    std::optional<CurveClient> curve;
+    if (options_.security) {
+      const auto line = options_.security->peers->find(rank);
+      if (!line) {
+        return {Fault::unexpected, fmt::format("the list of peers has lost rank {}", rank)};
+      }
+      curve = CurveClient{options_.security->own, line->key};
+    }
+    peers_.try_emplace(
+        rank, context_, rank, endpoint,
+        zmq_wire::make_hello({.run_id = options_.run_id, .from = options_.rank, .to = rank}),
+        options_.max_frame_bytes, std::move(curve));
+  }
+  return greet_everyone(deadline);
+}
+
+Result<std::map<Rank, std::string>> ZmqTransport::find_neighbours(Deadline deadline) {
+  std::map<Rank, std::string> endpoints;
+  if (options_.security) {
+    endpoints = static_endpoints(options_);
+    if (!endpoints.empty()) {
+      return endpoints;
+    }
+  }
+  if (options_.store == nullptr && !neighbours(options_).empty()) {
+    refuse("store", "none",
+           "the list of peers does not say where they listen, so that they meet through a store");
+  }
+  const auto& endpoint = listener_.endpoint();
   const auto bytes = std::as_bytes(std::span(endpoint));
   Addresses mine;
   for (const Rank rank : neighbours(options_)) {
@@ -97,13 +168,9 @@ Status ZmqTransport::connect() {
     return theirs.status();
   }
   for (const auto& [rank, address] : *theirs) {
-    const auto* text = reinterpret_cast<const char*>(address.data());
-    peers_.try_emplace(
-        rank, context_, rank, std::string(text, address.size()),
-        zmq_wire::make_hello({.run_id = options_.run_id, .from = options_.rank, .to = rank}),
-        options_.max_frame_bytes);
+    endpoints[rank].assign(reinterpret_cast<const char*>(address.data()), address.size());
   }
-  return greet_everyone(deadline);
+  return endpoints;
 }
 
 Status ZmqTransport::greet_everyone(Deadline deadline) {
@@ -111,8 +178,7 @@ Status ZmqTransport::greet_everyone(Deadline deadline) {
     progress();
     if (ledger_.has_event()) {
       const auto event = ledger_.take_event();
-      return {Fault::peer_lost,
-              fmt::format("rank {} went while connecting: {}", event.peer, event.reason)};
+      return {Fault::peer_lost, fmt::format("connecting to rank {}: {}", event.peer, event.reason)};
     }
     Status open = missing();
     if (open.ok() || deadline.expired()) {
@@ -124,14 +190,19 @@ Status ZmqTransport::greet_everyone(Deadline deadline) {
 
 Status ZmqTransport::missing() const {
   std::vector<Rank> silent;
+  std::string trouble;
   for (const auto& [rank, peer] : peers_) {
     if (!peer.greeted || !peer.out.greeted()) {
       silent.push_back(rank);
+      if (!peer.out.trouble().empty()) {
+        trouble += fmt::format("; rank {}: {}", rank, peer.out.trouble());
+      }
     }
   }
-  return silent.empty() ? Status()
-                        : Status(Fault::deadline, fmt::format("no greetings exchanged with rank {}",
-                                                              list_ranks(silent)));
+  return silent.empty()
+             ? Status()
+             : Status(Fault::deadline, fmt::format("no greetings exchanged with rank {}{}",
+                                                   list_ranks(silent), trouble));
 }
 
 ZmqTransport::~ZmqTransport() {
@@ -154,6 +225,7 @@ ZmqTransport::~ZmqTransport() {
 
 Status ZmqTransport::post(const Exchange& exchange) {
   notice_ends();
+  heed_list();
   if (auto opened = ledger_.open(exchange); !opened) {
     return opened;
   }
@@ -198,12 +270,29 @@ void ZmqTransport::progress() {
     lose_ended();
   }
   for (auto& [rank, peer] : peers_) {
+    if (!ledger_.lost(rank) && peer.out.refused()) {
+      lose(rank, peer, peer.out.trouble());
+    }
     peer.out.pump(ledger_);
+  }
+}
+
+/// Gives up the peers that the list of peers trusts no longer, as soon as it has changed.
+void ZmqTransport::heed_list() {
+  if (!options_.security || options_.security->peers->version() == list_version_) {
+    return;
+  }
+  list_version_ = options_.security->peers->version();
+  for (auto& [rank, peer] : peers_) {
+    if (!ledger_.lost(rank) && trusted_key(options_, rank) != peer.key) {
+      lose(rank, peer, "the list of peers does not trust it any more");
+    }
   }
 }
 
 bool ZmqTransport::take_message() {
   const auto incoming = listener_.receive();
+  heed_list();  // between a message's arrival and its use
   if (!incoming) {
     return false;
   }
@@ -219,7 +308,7 @@ bool ZmqTransport::take_message() {
   }
   const Rank rank = route->second;
   Peer& peer = peers_.at(rank);
-  if (ledger_.lost(rank) || peer.left) {
+  if (ledger_.lost(rank) || peer.left || incoming->key != peer.key) {
     return true;
   }
   if (!message) {
@@ -243,7 +332,7 @@ bool ZmqTransport::take_message() {
 void ZmqTransport::take_hello(const Incoming& incoming, const zmq_wire::Hello& hello) {
   const auto peer = peers_.find(hello.from);
   if (hello.run_id != options_.run_id || hello.to != options_.rank || peer == peers_.end() ||
-      peer->second.greeted) {
+      peer->second.greeted || incoming.key != peer->second.key) {
     return;
   }
   // Connection numbers are reused: what is known of older ones must be settled first.
@@ -317,9 +406,18 @@ void ZmqTransport::wait(Deadline deadline) {
   poll_items_.push_back({listener_.socket().handle(), 0, ZMQ_POLLIN, 0});
   poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
   auto until = deadline.at();
+  if (options_.security) {
+    until = std::min(until, Clock::now() + kListLook);
+  }
   for (auto& [rank, peer] : peers_) {
     if (peer.out.pending()) {
       poll_items_.push_back({peer.out.socket().handle(), 0, ZMQ_POLLOUT, 0});
+    }
+    if (zmq::socket_t* monitor = peer.out.monitor()) {
+      poll_items_.push_back({monitor->handle(), 0, ZMQ_POLLIN, 0});
+    }
+    if (const auto next = peer.out.next_attempt()) {
+      until = std::min(until, *next);
     }
     if (peer.ended && !peer.left && !ledger_.lost(rank)) {
       until = std::min(until, *peer.ended + kSettle);
@@ -333,7 +431,11 @@ void ZmqTransport::wait(Deadline deadline) {
 }  // namespace
 
 Result<std::unique_ptr<Transport>> make_zmq_transport(const TransportOptions& options) {
-  const auto address = resolve_bind_address("bind", options.bind, options.insecure);
+  Reach reach{.beyond_loopback = options.insecure || options.security, .everywhere = false};
+  if (options.security) {
+    reach.everywhere = own_port(options) != "*";  // peers know the address from their lists
+  }
+  const auto address = resolve_bind_address("bind", options.bind, reach);
   try {
     auto transport = std::make_unique<ZmqTransport>(options, address);
     if (auto connected = transport->connect(); !connected) {

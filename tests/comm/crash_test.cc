@@ -26,7 +26,7 @@ class Victim {
     }
     try {
       const auto store = make_file_store(directory);
-      auto transport = make_transport(name, options_for(graph, 2, store, max_payload_bytes));
+      auto transport = open_transport(name, options_for(graph, 2, store, max_payload_bytes));
       if (transport.ok()) {
         play(**transport);
         (void)store->set("ready", {});
@@ -62,6 +62,9 @@ std::vector<std::string> process_transports() {
     if (info.available && info.processes) {
       names.emplace_back(info.name);
     }
+  }
+  if (have_zmq()) {
+    names.emplace_back(kSecured);
   }
   return names;
 }
@@ -182,7 +185,7 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
     if (gone == 0) {
       auto options = options_for(graph, 1, store, 100);
       options.connect_timeout = std::chrono::seconds(60);
-      std::thread connecting([&] { (void)make_transport(name, options); });
+      std::thread connecting([&] { (void)open_transport(name, options); });
       // Its own address is out as soon as something stands in the store.
       while (std::filesystem::is_empty(directory.path)) {
         std::this_thread::yield();
@@ -192,7 +195,7 @@ TEST_CASE("a peer that dies while others connect is a fault, and does not distur
     ::waitpid(gone, nullptr, 0);
     auto options = options_for(graph, 0, store, 100);
     options.connect_timeout = std::chrono::milliseconds(500);
-    const auto transport = make_transport(name, options);
+    const auto transport = open_transport(name, options);
     REQUIRE_FALSE(transport.ok());
     CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
                   transport.status().message());

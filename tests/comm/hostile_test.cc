@@ -21,11 +21,6 @@ namespace {
 constexpr std::size_t kMaxPayload = 1000;
 constexpr std::size_t kMaxFrame = kFrameHeaderBytes + kMaxPayload;
 
-bool have_zmq() {
-  const auto names = available_transports();
-  return std::find(names.begin(), names.end(), "zmq") != names.end();
-}
-
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
   return {data, data + text.size()};

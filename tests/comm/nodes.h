@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -198,9 +199,44 @@ inline void spawn(int nodes, const std::function<void(Rank)>& node) {
   }
 }
 
+/// A key pair for a rank; the same in every process.
+inline KeyPair keys_of(Rank rank) {
+  std::array<std::byte, kKeyBytes> secret{};
+  secret.fill(static_cast<std::byte>(rank % 251 + 1));
+  secret[1] = static_cast<std::byte>(rank / 251);
+  const PrivateKey key(secret);
+  return {key.public_key(), key};
+}
+
+/// Everybody trusts everybody.
+inline std::vector<TrustedPeer> lines_of(int nodes) {
+  std::vector<TrustedPeer> lines;
+  for (Rank rank = 0; rank < nodes; ++rank) {
+    lines.push_back({.rank = rank, .name = "", .key = keys_of(rank).public_key});
+  }
+  return lines;
+}
+
+inline Security security_of(int nodes, Rank rank) {
+  return {keys_of(rank), std::make_shared<AllowList>(lines_of(nodes))};
+}
+
+/// The transport zmq with keys, as the tests call it.
+inline constexpr std::string_view kSecured = "zmq with keys";
+
+/// make_transport that also knows kSecured.
+inline Result<std::unique_ptr<Transport>> open_transport(std::string_view name,
+                                                         TransportOptions options) {
+  if (name == kSecured) {
+    options.security = security_of(options.nodes, options.rank);
+    return make_transport("zmq", options);
+  }
+  return make_transport(name, options);
+}
+
 /// A connected transport, or the test fails.
 inline std::unique_ptr<Transport> connect(std::string_view name, const TransportOptions& options) {
-  auto transport = make_transport(name, options);
+  auto transport = open_transport(name, options);
   REQUIRE_MESSAGE(transport.ok(), transport.status().message());
   return std::move(*transport);
 }
@@ -222,6 +258,20 @@ inline std::vector<std::string> available_transports() {
     if (info.available) {
       names.emplace_back(info.name);
     }
+  }
+  return names;
+}
+
+inline bool have_zmq() {
+  const auto names = available_transports();
+  return std::find(names.begin(), names.end(), "zmq") != names.end();
+}
+
+/// All that keep the contract: the transports of this build, and zmq with keys.
+inline std::vector<std::string> conforming_transports() {
+  auto names = available_transports();
+  if (have_zmq()) {
+    names.emplace_back(kSecured);
   }
   return names;
 }

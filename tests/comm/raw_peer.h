@@ -53,6 +53,15 @@ class RawConnection {
     std::vector<std::byte> drop(count);
     REQUIRE(::recv(socket_, drop.data(), count, MSG_WAITALL) == static_cast<ssize_t>(count));
   }
+  /// Reads until the other side has closed; how many bytes came.
+  std::size_t read_to_end() {
+    std::size_t total = 0;
+    std::byte drop[4096];
+    for (ssize_t got = 1; got > 0; total += got > 0 ? static_cast<std::size_t>(got) : 0) {
+      got = ::recv(socket_, drop, sizeof drop, 0);
+    }
+    return total;
+  }
   void close() {
     if (socket_ >= 0) {
       ::close(socket_);

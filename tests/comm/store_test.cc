@@ -19,6 +19,7 @@
 
 #include <sotto/base/error.h>
 
+#include "free_port.h"
 #include "nodes.h"
 #include "support/skip.h"
 #include "temporary_directory.h"
@@ -33,20 +34,6 @@ namespace fs = std::filesystem;
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto* data = reinterpret_cast<const std::byte*>(text.data());
   return {data, data + text.size()};
-}
-
-/// A TCP port of loopback that nobody uses now.
-int free_port() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  REQUIRE(::bind(listener, any, size) == 0);
-  REQUIRE(::getsockname(listener, any, &size) == 0);
-  ::close(listener);
-  return ntohs(address.sin_port);
 }
 
 bool has_component(std::string_view url) {
@@ -254,6 +241,57 @@ TEST_CASE("clients of the tcp store may start before its server, and end after i
       }
     }
   });
+}
+
+TEST_CASE("the tcp store with keys keeps the contract") {
+  const int port = free_port();
+  if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto server = make_tcp_store("127.0.0.1", port, true, false, security_of(2, 0));
+  const auto client = make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1));
+  check_everything(*server, *client);
+  check_waiting(*client, *server);
+}
+
+TEST_CASE("a tcp store with keys answers listed keys only, and its clients their server only") {
+  const int port = free_port();
+  if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto security = security_of(2, 0);
+  const auto server = make_tcp_store("127.0.0.1", port, true, false, security);
+  REQUIRE(server->set("model", bytes_of("secret")).ok());
+  const auto client = make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1));
+  REQUIRE(client->get("model", generous()).ok());
+
+  // An unknown key is told so at once; without one there is no answer.
+  const auto stranger =
+      make_tcp_store("127.0.0.1", port, false, false, Security{make_key_pair(), security.peers});
+  const auto refused = stranger->get("model", generous()).status();
+  CHECK(refused.fault() == Fault::unexpected);
+  CHECK_MESSAGE(refused.message().find("does not admit this node's key") != std::string::npos,
+                refused.message());
+  const auto plain = make_tcp_store("127.0.0.1", port, false);
+  CHECK(plain->get("model", soon()).status().fault() == Fault::deadline);
+
+  // A server with another key than node 0's gets no question.
+  Security misled = security_of(2, 1);
+  auto lines = lines_of(2);
+  lines[0].key = make_key_pair().public_key;
+  misled.peers = std::make_shared<AllowList>(lines);
+  const auto wary = make_tcp_store("127.0.0.1", port, false, false, misled);
+  CHECK(wary->get("model", soon()).status().fault() == Fault::deadline);
+
+  // A revoked key is not answered any more, on the connection that it has.
+  lines = lines_of(1);
+  security.peers->update_allow_list(lines);
+  CHECK(client->get("model", soon()).status().fault() == Fault::deadline);
+  CHECK(server->get("model", generous()).ok());
+
+  CHECK_THROWS_AS((void)make_store("redis://127.0.0.1:1/", 0, false, security), Error);
+  security.peers->update_allow_list({});
+  CHECK_THROWS_AS((void)make_tcp_store("127.0.0.1", port, false, false, security), Error);
 }
 
 TEST_CASE("a tcp store without a server meets its deadline") {

@@ -1,0 +1,18 @@
+// HOST:PORT, as in URLs and lists of peers. Pure functions; thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sotto::internal {
+
+struct HostPort {
+  std::string host;  ///< an IPv6 address without its brackets
+  int port = 0;      ///< 1 … 65535
+};
+
+/// "HOST:PORT" or "[IPV6]:PORT"; nothing for anything else.
+std::optional<HostPort> parse_host_port(std::string_view text);
+
+}  // namespace sotto::internal

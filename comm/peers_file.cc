@@ -1,0 +1,253 @@
+#include <sotto/comm/peers_file.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+
+#include "internal/host_port.h"
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::size_t kLongestName = 100;
+constexpr std::chrono::milliseconds kPeriod{200};
+constexpr auto kColumns =
+    std::to_array<std::string_view>({"rank", "name", "key", "address", "may_send", "send_to"});
+enum Column : std::size_t { kRank, kName, kKey, kAddress, kMaySend, kSendTo };
+using Cells = std::array<std::optional<std::string_view>, kColumns.size()>;
+
+std::string read_bounded(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) {
+    refuse("peers", path, "there is no such file");
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text(kMostBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (!in && !in.eof()) {
+    refuse("peers", path, "the file cannot be read");
+  }
+  if (text.size() > kMostBytes) {
+    refuse("peers", path, fmt::format("it has more than {} bytes", kMostBytes));
+  }
+  return text;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  return first == std::string_view::npos
+             ? std::string_view()
+             : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  std::vector<std::string_view> cells;
+  for (;;) {
+    const auto comma = line.find(',');
+    cells.push_back(trimmed(line.substr(0, comma)));
+    if (comma == std::string_view::npos) {
+      return cells;
+    }
+    line.remove_prefix(comma + 1);
+  }
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  std::vector<TrustedPeer> read() {
+    const std::string text = read_bounded(path_);
+    std::string_view rest = text;
+    for (line_ = 1; !rest.empty(); ++line_) {
+      const auto whole = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), whole.size() + 1));
+      const auto line = trimmed(whole);
+      if (line.empty() || line.front() == '#') {
+        continue;
+      }
+      if (columns_.empty()) {
+        take_header(cells_of(line));
+      } else {
+        take_peer(cells_of(line));
+      }
+    }
+    if (peers_.empty()) {
+      refuse("peers", path_,
+             fmt::format("it lists nobody; its first line is '{}', and each further "
+                         "one a node",
+                         fmt::join(kColumns, ",")));
+    }
+    return std::move(peers_);
+  }
+
+ private:
+  [[noreturn]] void refuse_line(const std::string& why) const {
+    throw Error(fmt::format("{}:{}: {}", path_, line_, why));
+  }
+  [[noreturn]] void refuse_cell(Column column, std::string_view value, std::string_view why) const {
+    refuse_line(fmt::format("{}: '{}': {}", kColumns[column], std::string(value), why));
+  }
+
+  void take_header(const std::vector<std::string_view>& cells) {
+    for (const auto cell : cells) {
+      const auto* const found = std::find(kColumns.begin(), kColumns.end(), cell);
+      const auto at = static_cast<std::size_t>(found - kColumns.begin());
+      if (found == kColumns.end() ||
+          std::find(columns_.begin(), columns_.end(), at) != columns_.end()) {
+        refuse_line(fmt::format("'{}' is no column, or stands twice; there are {}",
+                                std::string(cell), fmt::join(kColumns, ", ")));
+      }
+      columns_.push_back(at);
+    }
+    for (const Column needed : {kRank, kKey}) {
+      if (std::find(columns_.begin(), columns_.end(), needed) == columns_.end()) {
+        refuse_line(fmt::format("the column '{}' is missing", kColumns[needed]));
+      }
+    }
+  }
+
+  void take_peer(const std::vector<std::string_view>& values) {
+    if (values.size() != columns_.size()) {
+      refuse_line(
+          fmt::format("{} cells where the first line has {}", values.size(), columns_.size()));
+    }
+    if (peers_.size() == kMostPeers) {
+      refuse_line(fmt::format("more than {} peers", kMostPeers));
+    }
+    Cells cells;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      cells[columns_[i]] = values[i];
+    }
+    TrustedPeer peer;
+    peer.rank = rank_of(*cells[kRank]);
+    peer.name = name_of(cells[kName].value_or(""));
+    peer.key = key_of(*cells[kKey]);
+    peer.address = address_of(cells[kAddress].value_or(""));
+    peer.may_send = truth_of(kMaySend, cells);
+    peer.send_to = truth_of(kSendTo, cells);
+    for (const TrustedPeer& other : peers_) {
+      if (other.rank == peer.rank || other.key == peer.key) {
+        refuse_line(fmt::format("this {} stands in another line already",
+                                other.rank == peer.rank ? "rank" : "key"));
+      }
+    }
+    peers_.push_back(std::move(peer));
+  }
+
+  Rank rank_of(std::string_view text) const {
+    Rank rank = -1;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), rank);
+    if (code != std::errc() || end != text.data() + text.size() || rank < 0) {
+      refuse_cell(kRank, text, "ranks are numbers from 0");
+    }
+    return rank;
+  }
+  std::string name_of(std::string_view text) const {
+    if (text.size() > kLongestName) {
+      refuse_cell(kName, text.substr(0, kLongestName), "a name has 100 bytes at most");
+    }
+    return printable(text);
+  }
+  PublicKey key_of(std::string_view text) const {
+    const auto key = PublicKey::parse(text);
+    if (!key) {
+      refuse_cell(kKey, text, "a public key has 40 characters, as `sotto keygen` prints them");
+    }
+    return *key;
+  }
+  std::string address_of(std::string_view text) const {
+    if (!text.empty() && !internal::parse_host_port(text)) {
+      refuse_cell(kAddress, text, "write HOST:PORT, or nothing");
+    }
+    return std::string(text);
+  }
+  bool truth_of(Column column, const Cells& cells) const {
+    const auto text = cells[column].value_or("yes");
+    if (text != "yes" && text != "no") {
+      refuse_cell(column, text, "it is yes or no");
+    }
+    return text == "yes";
+  }
+
+  const std::string& path_;
+  int line_ = 0;
+  std::vector<std::size_t> columns_;  ///< of the header, in its order
+  std::vector<TrustedPeer> peers_;
+};
+
+}  // namespace
+
+std::vector<TrustedPeer> read_peers_file(const std::string& path) { return Reader(path).read(); }
+
+PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report)
+    : path_(std::move(path)), peers_(std::move(peers)), report_(std::move(report)) {
+  thread_ = std::thread([this] { watch(); });
+}
+
+PeersWatch::~PeersWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.notify_one();
+  thread_.join();
+}
+
+PeersWatch::Stamp PeersWatch::stamp_of(const std::string& path) {
+  struct stat state {};
+  if (::stat(path.c_str(), &state) != 0) {
+    return {};
+  }
+  return {state.st_dev, state.st_ino, state.st_size, state.st_mtim.tv_sec, state.st_mtim.tv_nsec};
+}
+
+void PeersWatch::watch() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    look();
+    lock.lock();
+    stop_.wait_for(lock, kPeriod, [this] { return stopping_; });
+  }
+}
+
+/// Reads the file when it is another than that seen last; the first look reads it in any case, as
+/// it may have changed since the caller read it.
+void PeersWatch::look() {
+  const Stamp now = stamp_of(path_);
+  if (now == seen_) {
+    return;
+  }
+  const bool first = seen_ == Stamp();
+  seen_ = now;
+  try {
+    auto peers = read_peers_file(path_);
+    const auto count = peers.size();
+    peers_->update_allow_list(std::move(peers));
+    if (!first) {
+      report_(fmt::format("{} has changed: its {} lines are in force", path_, count));
+    }
+  } catch (const Error& error) {
+    report_(fmt::format("{} has changed and is not taken; whom it named before stays trusted: {}",
+                        path_, error.what()));
+  }
+}
+
+}  // namespace sotto

@@ -1,0 +1,70 @@
+// The file in which a node keeps whom it trusts: one line a node, itself included.
+//
+//   rank,name,key,address,may_send,send_to
+//   0,hospital,<40 characters>,10.0.0.1:9001,yes,yes
+//   1,bank,<40 characters>,10.0.0.2:9001,yes,no
+//
+// `key` is the public key as `sotto keygen` prints it. `address` is where the node listens; it may
+// be empty for all, then the nodes find each other through the store. `may_send`: its messages are
+// taken; `send_to`: it is sent to; both are "yes" where their column is missing. Lines that begin
+// with # and empty ones are skipped.
+//
+// Thread safety: PeersWatch has a thread of its own; functions are thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sotto/comm/security.h>
+
+namespace sotto {
+
+/// Lines that a file may have.
+inline constexpr std::size_t kMostPeers = 4096;
+
+/// Throws Error, with file and line, for what is no such file.
+std::vector<TrustedPeer> read_peers_file(const std::string& path);
+
+/// Re-reads the file whenever it changes, and puts its peers in force. A file that is wrong is
+/// reported, and the peers before stay in force until it is right.
+class PeersWatch {
+ public:
+  /// Called from a thread of the watch, with a line for the operator.
+  using Report = std::function<void(const std::string&)>;
+
+  PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report);
+  ~PeersWatch();
+  PeersWatch(const PeersWatch&) = delete;
+  PeersWatch& operator=(const PeersWatch&) = delete;
+
+ private:
+  /// What tells one state of a file from another.
+  struct Stamp {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t size = -1;  ///< −1 where there is no file
+    std::int64_t changed_s = 0;
+    std::int64_t changed_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+
+  static Stamp stamp_of(const std::string& path);
+  void watch();
+  void look();
+
+  const std::string path_;
+  const std::shared_ptr<AllowList> peers_;
+  const Report report_;
+  Stamp seen_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,123 @@
+#include <sotto/comm/security.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+
+#include "internal/z85.h"
+
+namespace sotto {
+namespace {
+
+static_assert(kKeyBytes == crypto_box_PUBLICKEYBYTES);
+static_assert(kKeyBytes == crypto_box_SECRETKEYBYTES);
+
+const unsigned char* raw(std::span<const std::byte> bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+void sort_and_check(std::vector<TrustedPeer>& peers) {
+  std::sort(peers.begin(), peers.end(),
+            [](const TrustedPeer& a, const TrustedPeer& b) { return a.rank < b.rank; });
+  for (auto peer = peers.begin(); peer != peers.end(); ++peer) {
+    if (peer->rank < 0) {
+      refuse("peers", fmt::to_string(peer->rank), "ranks count from 0");
+    }
+    if (peer != peers.begin() && std::prev(peer)->rank == peer->rank) {
+      refuse("peers", fmt::to_string(peer->rank), "this rank stands twice");
+    }
+    for (auto other = peers.begin(); other != peer; ++other) {
+      if (other->key == peer->key) {
+        refuse("peers", peer->key.text(),
+               fmt::format("ranks {} and {} have the same key; each node has its own", other->rank,
+                           peer->rank));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PublicKey::PublicKey(std::span<const std::byte, kKeyBytes> bytes) {
+  std::copy(bytes.begin(), bytes.end(), bytes_.begin());
+}
+
+std::optional<PublicKey> PublicKey::parse(std::string_view text) {
+  std::array<std::byte, kKeyBytes> bytes{};
+  if (!internal::read_z85(text, bytes)) {
+    return std::nullopt;
+  }
+  return PublicKey(bytes);
+}
+
+std::string PublicKey::text() const { return internal::z85(bytes_); }
+
+PrivateKey::PrivateKey(std::span<const std::byte, kKeyBytes> bytes) {
+  check(sodium_init() >= 0, "libsodium starts");
+  auto* memory = static_cast<std::byte*>(sodium_malloc(kKeyBytes));  // wiped by sodium_free
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  std::memcpy(memory, bytes.data(), kKeyBytes);
+  memory_ = {memory, [](const std::byte* held) { sodium_free(const_cast<std::byte*>(held)); }};
+}
+
+PublicKey PrivateKey::public_key() const {
+  std::array<std::byte, kKeyBytes> made{};
+  check(crypto_scalarmult_base(reinterpret_cast<unsigned char*>(made.data()), raw(bytes())) == 0,
+        "a secret key has a public one");
+  return PublicKey(made);
+}
+
+KeyPair make_key_pair() {
+  check(sodium_init() >= 0, "libsodium starts");
+  std::array<std::byte, kKeyBytes> bytes{};
+  randombytes_buf(bytes.data(), bytes.size());
+  PrivateKey secret(bytes);
+  sodium_memzero(bytes.data(), bytes.size());
+  return {secret.public_key(), secret};
+}
+
+AllowList::AllowList(std::vector<TrustedPeer> peers) : peers_(std::move(peers)) {
+  sort_and_check(peers_);
+}
+
+void AllowList::update_allow_list(std::vector<TrustedPeer> peers) {
+  sort_and_check(peers);
+  const std::lock_guard lock(mutex_);
+  peers_ = std::move(peers);
+  ++version_;
+}
+
+std::vector<TrustedPeer> AllowList::peers() const {
+  const std::lock_guard lock(mutex_);
+  return peers_;
+}
+
+std::optional<TrustedPeer> AllowList::find(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                  [&](const TrustedPeer& peer) { return peer.rank == rank; });
+  return found == peers_.end() ? std::nullopt : std::optional(*found);
+}
+
+std::optional<TrustedPeer> AllowList::admitted(std::string_view key) const {
+  const auto parsed = PublicKey::parse(key);
+  if (!parsed) {
+    return std::nullopt;
+  }
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(peers_.begin(), peers_.end(), [&](const TrustedPeer& peer) {
+    return peer.key == *parsed && (peer.may_send || peer.send_to);
+  });
+  return found == peers_.end() ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace sotto

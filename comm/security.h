@@ -1,0 +1,109 @@
+// Who a node is, and whom it believes: CURVE keys, and the two lists of peers, those that may send
+// to it and those that it sends to.
+//
+// Thread safety: plain values, but AllowList, which any thread may read and replace. Ownership: a
+// secret key's memory is shared by its copies, kept out of swap and core dumps where the system
+// allows it, and wiped when the last copy is gone.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+
+namespace sotto {
+
+inline constexpr std::size_t kKeyBytes = 32;
+/// A key as text, in Z85 (rfc.zeromq.org/spec/32).
+inline constexpr std::size_t kKeyCharacters = 40;
+
+/// What a node is known by. Not secret.
+class PublicKey {
+ public:
+  PublicKey() = default;
+  explicit PublicKey(std::span<const std::byte, kKeyBytes> bytes);
+  /// Nothing for what is no key in Z85.
+  static std::optional<PublicKey> parse(std::string_view text);
+
+  std::string text() const;
+  std::span<const std::byte, kKeyBytes> bytes() const { return bytes_; }
+  auto operator<=>(const PublicKey&) const = default;
+
+ private:
+  std::array<std::byte, kKeyBytes> bytes_{};
+};
+
+/// What a node proves with that it is who it says. Never printed, logged or sent.
+class PrivateKey {
+ public:
+  explicit PrivateKey(std::span<const std::byte, kKeyBytes> bytes);
+  std::span<const std::byte, kKeyBytes> bytes() const {
+    return std::span<const std::byte, kKeyBytes>(memory_.get(), kKeyBytes);
+  }
+  PublicKey public_key() const;
+
+ private:
+  std::shared_ptr<const std::byte> memory_;
+};
+
+struct KeyPair {
+  PublicKey public_key;
+  PrivateKey private_key;
+};
+
+/// A new key pair from the system's randomness.
+KeyPair make_key_pair();
+
+/// One line of a node's list.
+struct TrustedPeer {
+  Rank rank = -1;
+  std::string name;  ///< for people
+  PublicKey key;
+  std::string address{};  ///< HOST:PORT where it listens; empty: it says so in the store
+  bool may_send = true;   ///< to this node
+  bool send_to = true;    ///< this node sends to it
+};
+
+/// The two lists. Revocation is an update without the peer, or with another key for its rank.
+class AllowList {
+ public:
+  /// Throws Error when a rank or a key stands twice, or a rank is negative.
+  explicit AllowList(std::vector<TrustedPeer> peers);
+
+  /// Puts other peers in force, at once and without a restart: nothing more is taken from those
+  /// that are gone or changed, and new ones are admitted from their next attempt on. Throws Error
+  /// as the constructor does, and the peers before stay in force.
+  void update_allow_list(std::vector<TrustedPeer> peers);
+  /// Counts the updates.
+  std::uint64_t version() const { return version_; }
+
+  /// All lines, by rank.
+  std::vector<TrustedPeer> peers() const;
+  std::optional<TrustedPeer> find(Rank rank) const;
+  /// The peer with this key, as text, if it may do anything at all.
+  std::optional<TrustedPeer> admitted(std::string_view key) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<TrustedPeer> peers_;
+  std::atomic<std::uint64_t> version_{0};
+};
+
+/// What makes a transport or a store secure: everything is encrypted, and only listed keys are
+/// heard.
+struct Security {
+  KeyPair own;
+  std::shared_ptr<AllowList> peers;
+};
+
+}  // namespace sotto

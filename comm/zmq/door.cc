@@ -1,0 +1,88 @@
+#include "door.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string_view>
+
+#include <zmq.hpp>
+
+namespace sotto::internal {
+namespace {
+
+/// Attempts that the kernel holds until ZeroMQ takes them.
+constexpr int kBacklog = 100;
+constexpr std::string_view kScheme = "tcp://";
+
+[[noreturn]] void fail(int socket, int error) {
+  if (socket >= 0) {
+    ::close(socket);
+  }
+  errno = error;
+  throw zmq::error_t();
+}
+
+std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> parse(std::string_view endpoint) {
+  endpoint.remove_prefix(kScheme.size());
+  const auto colon = endpoint.rfind(':');
+  std::string host(endpoint.substr(0, colon));
+  std::string port(endpoint.substr(colon + 1));
+  if (host.starts_with('[')) {
+    host = host.substr(1, host.size() - 2);
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), port == "*" ? "0" : port.c_str(), &hints, &found) != 0) {
+    fail(-1, EINVAL);
+  }
+  return {found, &::freeaddrinfo};
+}
+
+}  // namespace
+
+Door::Door(const std::string& endpoint) {
+  const auto address = parse(endpoint);
+  const int made =
+      ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+  const int on = 1;
+  if (made < 0 || ::setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(made, address->ai_addr, address->ai_addrlen) != 0 || ::listen(made, kBacklog) != 0) {
+    fail(made, errno);
+  }
+  socket_ = made;
+}
+
+Door::~Door() { ::close(socket_); }
+
+int Door::share() const {
+  const int other = ::fcntl(socket_, F_DUPFD_CLOEXEC, 0);
+  if (other < 0) {
+    throw zmq::error_t();
+  }
+  return other;
+}
+
+void Door::shut(bool shut) {
+  if (shut == shut_) {
+    return;
+  }
+  // A filter that takes nothing of any packet. Connections that are there have none; new ones
+  // would inherit it, but there are none while it stands.
+  sock_filter nothing{BPF_RET | BPF_K, 0, 0, 0};
+  const sock_fprog filter{1, &nothing};
+  const int ignored = 0;
+  const int done =
+      shut ? ::setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter)
+           : ::setsockopt(socket_, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
+  shut_ = done == 0 ? shut : shut_;  // a system that cannot do this goes on as before
+}
+
+}  // namespace sotto::internal

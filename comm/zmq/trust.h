@@ -1,0 +1,24 @@
+// What a node's list of peers means for one transport: which neighbours it lets take part, where
+// they listen, and who is one of them no longer; check_trust (backends.h) asks the same first. Pure
+// functions; thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include <sotto/comm/transport.h>
+
+namespace sotto::internal {
+
+/// The neighbours' endpoints, when the list says where they listen; empty when they are to be met
+/// through the store. Throws Error when it says so of some only, or names a host that is unknown.
+std::map<Rank, std::string> static_endpoints(const TransportOptions& options);
+
+/// The port at which this node's line of the list says that it listens; "*" for any.
+std::string own_port(const TransportOptions& options);
+
+/// The key of a neighbour, as text, if it may (still) do what the graph asks of it.
+std::optional<std::string> trusted_key(const TransportOptions& options, Rank peer);
+
+}  // namespace sotto::internal

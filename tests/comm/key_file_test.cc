@@ -1,0 +1,249 @@
+// Keys, the files that hold them, and the lists of peers.
+#include <sotto/comm/key_file.h>
+#include <sotto/comm/peers_file.h>
+#include <sotto/comm/security.h>
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "../../comm/internal/z85.h"
+#include "nodes.h"
+#include "temporary_directory.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_in(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+void write(const fs::path& path, std::string_view text) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+}
+
+template <typename Action>
+void check_refused(std::string_view part, const Action& action) {
+  CAPTURE(part);
+  try {
+    action();
+    FAIL_CHECK("not refused");
+  } catch (const Error& error) {
+    CHECK_MESSAGE(std::string_view(error.what()).find(part) != std::string_view::npos,
+                  error.what());
+  }
+}
+
+/// A file that is refused when it holds `text`, for a reason that has `part` in it.
+void check_key_text(const fs::path& path, std::string_view part, std::string_view text) {
+  write(path, text);
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  check_refused(part, [&] { (void)read_key_file(path.string()); });
+}
+
+}  // namespace
+
+TEST_CASE("Z85 writes what its specification shows, and reads nothing else") {
+  const std::array<std::uint8_t, 8> hello = {0x86, 0x4F, 0xD2, 0x6F, 0xB5, 0x59, 0xF7, 0x5B};
+  const auto bytes = std::as_bytes(std::span(hello));
+  CHECK(internal::z85(bytes) == "HelloWorld");
+  std::array<std::byte, 8> back{};
+  REQUIRE(internal::read_z85("HelloWorld", back));
+  CHECK(std::equal(back.begin(), back.end(), bytes.begin(), bytes.end()));
+  for (const auto* text :
+       {"", "HelloWorl", "HelloWorld0", "Hello World", "Hello\"orld", "#####00000"}) {
+    CAPTURE(text);
+    CHECK_FALSE(internal::read_z85(text, back));  // "#####" is 2^32 and more
+  }
+}
+
+TEST_CASE("a key pair is known by its public half") {
+  const KeyPair one = make_key_pair();
+  const KeyPair other = make_key_pair();
+  CHECK(one.public_key != other.public_key);
+  CHECK(one.private_key.public_key() == one.public_key);
+  CHECK(one.public_key.text().size() == kKeyCharacters);
+  CHECK(PublicKey::parse(one.public_key.text()) == one.public_key);
+  CHECK_FALSE(PublicKey::parse(one.public_key.text().substr(1)));
+}
+
+TEST_CASE("a key file is its owner's alone, is never replaced, and comes back as it was") {
+  const TemporaryDirectory directory;
+  const auto path = (directory.path / "site.key").string();
+  const KeyPair keys = make_key_pair();
+  write_key_file(path, "site", keys);
+  CHECK((fs::status(path).permissions() & fs::perms::mask) ==
+        (fs::perms::owner_read | fs::perms::owner_write));
+  const KeyPair back = read_key_file(path);
+  CHECK(back.public_key == keys.public_key);
+  CHECK(std::equal(back.private_key.bytes().begin(), back.private_key.bytes().end(),
+                   keys.private_key.bytes().begin()));
+  const auto before = text_in(path);
+  check_refused("there already", [&] { write_key_file(path, "site", make_key_pair()); });
+  CHECK(text_in(path) == before);
+  // A link that stands in its place is not followed.
+  const auto link = directory.path / "link.key";
+  fs::create_symlink(directory.path / "elsewhere", link);
+  check_refused("there already", [&] { write_key_file(link.string(), "site", keys); });
+  CHECK_FALSE(fs::exists(directory.path / "elsewhere"));
+  check_refused("cannot be written",
+                [&] { write_key_file((directory.path / "no" / "k").string(), "site", keys); });
+}
+
+TEST_CASE("a secret that others can read or change is refused") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "site.key";
+  write_key_file(path.string(), "site", make_key_pair());
+  for (const auto mode : {fs::perms::group_read, fs::perms::others_read, fs::perms::group_write,
+                          fs::perms::others_exec}) {
+    fs::permissions(path, fs::perms::owner_read | mode);
+    check_refused("chmod 600", [&] { (void)read_key_file(path.string()); });
+  }
+  fs::permissions(path, fs::perms::owner_read);
+  CHECK_NOTHROW((void)read_key_file(path.string()));
+}
+
+TEST_CASE("damaged key files are refused by line, and what they hold is not repeated") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "site.key";
+  const KeyPair keys = make_key_pair();
+  const std::string secret = internal::z85(keys.private_key.bytes());
+  const std::string good =
+      fmt::format("# who\npublic {}\nsecret {}\n", keys.public_key.text(), secret);
+  check_key_text(path, "no key pair", "");
+  check_key_text(path, "no key pair", good.substr(0, good.find("secret")));
+  check_key_text(path, ":3: secret", good.substr(0, good.size() - 2));
+  check_key_text(path, ":4:", good + "secret " + secret + "\n");
+  check_key_text(path, ":1:", "hello\n" + good);
+  check_key_text(path, ":2: public", "\npublic ~" + good.substr(14));
+  check_key_text(path, "no pair",
+                 fmt::format("public {}\nsecret {}\n", make_key_pair().public_key.text(), secret));
+  check_key_text(path, "shorter", std::string(5000, '#'));
+  check_refused("plain file", [&] { (void)read_key_file(directory.path.string()); });
+  check_refused("keygen", [&] { (void)read_key_file((directory.path / "absent").string()); });
+  try {
+    write(path, "secret " + secret + "x\n");
+    (void)read_key_file(path.string());
+    FAIL_CHECK("not refused");
+  } catch (const Error& error) {
+    CHECK(std::string_view(error.what()).find(secret) == std::string_view::npos);
+  }
+}
+
+TEST_CASE("a list of peers is read as it is written") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "peers.csv";
+  write(path, fmt::format("# who is who\nrank,name,key,address,may_send,send_to\r\n"
+                          "0, hospital ,{},[::1]:9001,yes,no\n\n2,bank,{},,no,yes\n",
+                          keys_of(0).public_key.text(), keys_of(2).public_key.text()));
+  const auto peers = read_peers_file(path.string());
+  REQUIRE(peers.size() == 2);
+  CHECK(peers[0].name == "hospital");
+  CHECK(peers[0].key == keys_of(0).public_key);
+  CHECK(peers[0].address == "[::1]:9001");
+  CHECK(peers[0].may_send);
+  CHECK_FALSE(peers[0].send_to);
+  CHECK(peers[1].rank == 2);
+  CHECK(peers[1].address.empty());
+  CHECK_FALSE(peers[1].may_send);
+  write(path, fmt::format("key,rank\n{},1\n", keys_of(1).public_key.text()));
+  const auto brief = read_peers_file(path.string());
+  REQUIRE(brief.size() == 1);
+  CHECK(brief[0].may_send);
+  CHECK(brief[0].send_to);
+}
+
+TEST_CASE("a list of peers that is wrong is refused by line") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "peers.csv";
+  const auto check_text = [&](std::string_view part, const std::string& text) {
+    write(path, text);
+    check_refused(part, [&] { (void)read_peers_file(path.string()); });
+  };
+  const auto key = keys_of(1).public_key.text();
+  const std::string head = "rank,name,key,address,may_send,send_to\n";
+  check_text("lists nobody", "");
+  check_text("lists nobody", head);
+  check_text(":1: the column 'key'", "rank,name\n");
+  check_text(":1: 'colour'", "rank,key,colour\n");
+  check_text(":1: 'rank'", "rank,rank,key\n");
+  check_text(":2: 5 cells", head + "0,a," + key + ",,yes\n");
+  check_text(":2: rank: '-1'", head + "-1,a," + key + ",,yes,yes\n");
+  check_text(":2: rank: '99999999999'", head + "99999999999,a," + key + ",,yes,yes\n");
+  check_text(":2: key", head + "0,a," + key.substr(1) + ",,yes,yes\n");
+  check_text(":2: address", head + "0,a," + key + ",host:0,yes,yes\n");
+  check_text(":2: send_to: 'maybe'", head + "0,a," + key + ",,yes,maybe\n");
+  check_text(":3: this rank", head + "0,a," + key + ",,yes,yes\n0,b," +
+                                  keys_of(2).public_key.text() + ",,yes,yes\n");
+  check_text(":3: this key", head + "0,a," + key + ",,yes,yes\n1,b," + key + ",,yes,yes\n");
+  check_text("more than", std::string((1U << 20) + 1, '#'));
+  check_refused("no such file", [&] { (void)read_peers_file(directory.path.string()); });
+}
+
+TEST_CASE("an update of the list is whole or refused") {
+  AllowList list(lines_of(3));
+  CHECK(list.admitted(keys_of(2).public_key.text()).has_value());
+  CHECK_FALSE(list.admitted(keys_of(3).public_key.text()));
+  CHECK_FALSE(list.admitted(""));
+  auto twice = lines_of(3);
+  twice[2].key = twice[1].key;
+  CHECK_THROWS_AS(list.update_allow_list(twice), Error);
+  twice = lines_of(2);
+  twice[1].rank = 0;
+  CHECK_THROWS_AS(list.update_allow_list(twice), Error);
+  CHECK(list.version() == 0);
+  CHECK(list.peers().size() == 3);
+  auto fewer = lines_of(3);
+  fewer[2].may_send = false;
+  fewer[2].send_to = false;
+  list.update_allow_list(fewer);
+  CHECK(list.version() == 1);
+  CHECK_FALSE(list.admitted(keys_of(2).public_key.text()));
+}
+
+TEST_CASE("a list that changes on disk is in force, and one that is wrong changes nothing") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "peers.csv";
+  const auto put = [&](std::string_view text) {
+    write(directory.path / "new", text);
+    fs::rename(directory.path / "new", path);
+  };
+  const auto line = [](Rank rank) {
+    return fmt::format("{},{}\n", rank, keys_of(rank).public_key.text());
+  };
+  put("rank,key\n" + line(0) + line(1));
+  const auto list = std::make_shared<AllowList>(read_peers_file(path.string()));
+  const auto heard = make_memory_store();
+  int reports = 0;
+  const PeersWatch watch(path.string(), list, [&](const std::string& text) {
+    REQUIRE(heard->set(fmt::format("{}", reports++), std::as_bytes(std::span(text))).ok());
+  });
+  const auto report = [&](int number) {
+    const auto text = heard->get(fmt::format("{}", number), generous());
+    REQUIRE(text.ok());
+    return std::string(reinterpret_cast<const char*>(text->data()), text->size());
+  };
+  while (list->version() == 0) {
+    std::this_thread::yield();  // the first look
+  }
+  put("rank,key\n" + line(0));
+  CHECK(report(0).find("1 lines are in force") != std::string::npos);
+  CHECK(list->peers().size() == 1);
+  put("rank,key\nnonsense\n");
+  CHECK(report(1).find("not taken") != std::string::npos);
+  CHECK(list->peers().size() == 1);
+}
