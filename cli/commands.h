@@ -47,6 +47,7 @@ CLI::Validator number();
 void add_common_options(CLI::App& command, CommonOptions& options);
 
 Command add_compare_command(CLI::App& program);
+Command add_keygen_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_plan_command(CLI::App& program);
 Command add_simulate_command(CLI::App& program);

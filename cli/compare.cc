@@ -191,6 +191,11 @@ std::vector<RepeatedRun> run_all(std::vector<PlannedRun> planned, const Output& 
 
 /// Each process of a launched job would run all nodes of all runs.
 void check_not_launched(const TrainOptions& shared) {
+  if (!shared.key.empty() || !shared.peers.empty()) {
+    throw Error(
+        "--key: with keys this process would be one node of a job, and compare runs all nodes "
+        "itself, here; leave --key and --peers out");
+  }
   const auto launched = shared.local ? std::nullopt : read_launcher();
   if (launched) {
     throw Error(

@@ -97,12 +97,14 @@ Section list_topologies() {
 }
 
 Section list_transports() {
-  Section section{"transports", "--transport", Json::array(), {"name", "available", "summary"}};
+  Section section{
+      "transports", "--transport", Json::array(), {"name", "available", "encrypts", "summary"}};
   for (const TransportInfo& info : transports()) {
     section.items.push_back({{"name", info.name},
                              {"summary", info.summary},
                              {"available", info.available},
-                             {"processes", info.processes}});
+                             {"processes", info.processes},
+                             {"encrypts", info.encrypts}});
   }
   return section;
 }

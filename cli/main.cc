@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
       sotto::cli::add_train_command(program),    sotto::cli::add_compare_command(program),
       sotto::cli::add_simulate_command(program), sotto::cli::add_plan_command(program),
       sotto::cli::add_topology_command(program), sotto::cli::add_list_command(program),
+      sotto::cli::add_keygen_command(program),
   };
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);

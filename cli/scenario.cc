@@ -242,9 +242,9 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
 }
 
 /// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
-constexpr std::array<const char*, 15> kNotInTasks = {
-    "--nodes",      "--transport", "--rendezvous", "--bind",       "--insecure",
-    "--local",      "--json",      "--quiet",      "--seed",       "--config",
+constexpr std::array<const char*, 17> kNotInTasks = {
+    "--nodes",      "--transport", "--rendezvous", "--bind",       "--insecure",     "--key",
+    "--peers",      "--local",     "--json",       "--quiet",      "--seed",         "--config",
     "--checkpoint", "--resume",    "--algorithm",  "--compressor", "--gradient-time"};
 
 void read_task(const toml::table& file, const std::string& path, Scenario& scenario) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include <sotto/comm/peers_file.h>
 #include <sotto/comm/transport.h>
 #include <sotto/trainers/local_processes.h>
 
@@ -76,6 +78,11 @@ Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
 Result<Json> execute(const TrainPlan& plan, TrainReport& report) {
   if (plan.launched) {
     const std::atomic<bool> never{false};
+    std::optional<PeersWatch> watch;
+    if (plan.run.optimizer.security) {
+      watch.emplace(plan.peers, plan.run.optimizer.security->peers,
+                    [](const std::string& line) { fmt::print(stderr, "sotto: {}\n", line); });
+    }
     return run_one(plan, plan.run, report, never);
   }
   const auto all = transports();

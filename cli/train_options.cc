@@ -38,6 +38,12 @@ void add_network_options(CLI::App& command, TrainOptions& o) {
                "redis://HOST:PORT/PREFIX; by default from MASTER_ADDR and MASTER_PORT");
   group.option("--bind", o.bind, "ADDRESS", "Address to listen on");
   group.flag("--insecure", o.insecure, "Allow listening beyond this host without encryption");
+  group.option("--key", o.key, "FILE",
+               "This node's key (`sotto keygen`): everything between the nodes is encrypted, and "
+               "only listed peers are heard; zmq only");
+  group.option("--peers", o.peers, "FILE.csv",
+               "The nodes with their public keys, this one among them, and whom it trusts; may "
+               "change during the run");
   group.flag("--local", o.local,
              "Run all nodes here, whatever a launcher's variables (RANK, …) say");
 }

@@ -79,6 +79,8 @@ struct TrainOptions {
   std::string rendezvous;
   std::string bind = "127.0.0.1";
   bool insecure = false;
+  std::string key;
+  std::string peers;
   bool local = false;
   bool deal = true;  ///< false, of scenarios of timing only: no node takes a gradient
 };

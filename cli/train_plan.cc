@@ -21,6 +21,7 @@
 #include "rank_list.h"
 #include "result_file.h"
 #include "train_checks.h"
+#include "train_keys.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -42,22 +43,29 @@ const TransportInfo& transport_info(std::string_view name) {
   refuse("--transport", name, fmt::format("there are: {}", names));
 }
 
-std::string default_transport(bool launched) {
+std::string default_transport(bool launched, bool secured) {
   for (const TransportInfo& info : transports()) {
-    if (info.available && info.processes == launched) {
+    if (info.available && info.processes == launched && (info.encrypts || !secured)) {
       return std::string(info.name);
     }
   }
   throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
 }
 
-std::optional<LaunchedNode> find_launcher(const TrainOptions& o) {
-  auto launched = o.local ? std::nullopt : read_launcher();
-  if (!launched && !o.rendezvous.empty()) {
-    refuse("--rendezvous", o.rendezvous,
-           "it is for launched jobs: set RANK and WORLD_SIZE, or use mpirun or srun");
+/// Whether this process is one node of a job, as a launcher or the list of peers says.
+void find_place(const TrainOptions& o, TrainPlan& plan) {
+  plan.launched = o.local ? std::nullopt : read_launcher();
+  if (const auto secured = read_secured_node(o, plan.launched)) {
+    plan.launched = secured->place;
+    plan.peers = o.peers;
+    plan.run.optimizer.security = secured->security;
+    plan.run.optimizer.bind = secured->bind;
+  } else if (!plan.launched && !o.rendezvous.empty()) {
+    refuse(
+        "--rendezvous", o.rendezvous,
+        "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give --key and "
+        "--peers");
   }
-  return launched;
 }
 
 /// The number of nodes: what was asked for, else what the launcher, the data or the graph says.
@@ -175,7 +183,7 @@ std::chrono::milliseconds parse_timeout(double seconds) {
 
 OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan, int nodes,
                                    Round rounds) {
-  OptimizerOptions made;
+  OptimizerOptions made = plan.run.optimizer;  // keys, and where to listen
   made.algorithm = o.algorithm;
   made.compressor = o.compressor;
   made.topology = o.topology;
@@ -195,9 +203,11 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.attack = o.attack;
   made.seed = o.common.seed;
   made.allow_contract_violation = o.allow_contract_violation;
-  made.transport = o.transport.empty() ? default_transport(plan.launched.has_value()) : o.transport;
+  made.transport = o.transport.empty()
+                       ? default_transport(plan.launched.has_value(), made.security.has_value())
+                       : o.transport;
   made.nodes = nodes;
-  made.bind = o.bind;
+  made.bind = made.security ? made.bind : o.bind;
   made.insecure = o.insecure;
   made.overlap = parse_switch("--overlap", o.overlap);
   made.timeout = parse_timeout(o.timeout_s);
@@ -228,11 +238,11 @@ void check_transport(const OptimizerOptions& optimizer,
   }
 }
 
-/// Builds node 0's optimizer for its refusals and warnings, and fills in what it resolved.
+/// Builds an optimizer for its refusals and warnings, and fills in what it resolved.
 void rehearse(TrainPlan& plan, const ParameterLayout& layout) {
   OptimizerOptions options = plan.run.optimizer;
   options.store = make_memory_store();
-  options.rank = 0;
+  options.rank = options.security ? options.rank : 0;
   std::vector<float> parameters(dimension_of(layout));
   const Optimizer optimizer(options, parameters, layout);
   plan.run.optimizer.compressor = optimizer.options().compressor;
@@ -371,6 +381,8 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"resume", run.resume},
           {"bind", used.bind},
           {"insecure", used.insecure},
+          {"encrypted", used.security.has_value()},
+          {"peers", o.peers},
           {"seed", used.seed}};
 }
 
@@ -385,7 +397,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
   check_writable("--dump-parameters", options.dump_parameters);
   TrainPlan plan;
-  plan.launched = find_launcher(options);
+  find_place(options, plan);
   const auto data = load_task(options.task);
   const int nodes = count_nodes(options, *data, plan.launched);
   if (plan.launched && nodes == 1) {

@@ -22,6 +22,7 @@ struct TrainPlan {
   std::shared_ptr<const TaskFactory> tasks;
   std::optional<ComputeTime> pace;       ///< of gradients, if they are to be slowed down
   std::optional<LaunchedNode> launched;  ///< this process is one node of a launched job
+  std::string peers;                     ///< file of the list of peers; it may change
   Json config;                           ///< all settings as used
   std::vector<std::string> warnings;
 

@@ -96,6 +96,8 @@ constexpr auto kNames = std::to_array<Name>({
     {"rendezvous", "--rendezvous"},
     {"store", "--rendezvous"},
     {"bind", "--bind"},
+    {"key", "--key"},
+    {"peers", "--peers"},
     {"algorithm", "--algorithm"},
     {"compressor", "--compressor"},
     {"consensus_stepsize", "--consensus-stepsize"},

@@ -56,7 +56,7 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
         "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
         "URL: tcp://HOST:PORT, file:DIRECTORY or redis://HOST:PORT/PREFIX");
   }
-  return make_store(options.rendezvous, options.rank, options.insecure);
+  return make_store(options.rendezvous, options.rank, options.insecure, options.security);
 }
 
 std::string text_digest(const std::string& text) {
@@ -130,6 +130,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   if (!options_.store) {
     options_.store = open_store(options_);
   }
+  check_transport(options_.transport, transport_options());
   session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout);
 }
 
@@ -178,6 +179,22 @@ std::string Optimizer::agreement() const {
 
 Status Optimizer::named(const Status& status) const {
   return status.with_context(fmt::format("node {}", options_.rank));
+}
+
+TransportOptions Optimizer::transport_options() const {
+  TransportOptions transport;
+  transport.rank = options_.rank;
+  transport.nodes = options_.nodes;
+  transport.run_id = run_id_of(agreement());
+  transport.to = peers_.to;
+  transport.from = peers_.from;
+  transport.max_frame_bytes = peers_.max_frame_bytes;
+  transport.store = options_.store;
+  transport.bind = options_.bind;
+  transport.insecure = options_.insecure;
+  transport.security = options_.security;
+  transport.connect_timeout = options_.timeout;
+  return transport;
 }
 
 Status Optimizer::agree() {
@@ -233,18 +250,7 @@ Status Optimizer::connect() {
   if (status_ = agree(); !status_.ok()) {
     return status_;
   }
-  TransportOptions transport;
-  transport.rank = options_.rank;
-  transport.nodes = options_.nodes;
-  transport.run_id = run_id_of(agreement());
-  transport.to = peers_.to;
-  transport.from = peers_.from;
-  transport.max_frame_bytes = peers_.max_frame_bytes;
-  transport.store = options_.store;
-  transport.bind = options_.bind;
-  transport.insecure = options_.insecure;
-  transport.connect_timeout = options_.timeout;
-  auto made = make_transport(options_.transport, transport);
+  auto made = make_transport(options_.transport, transport_options());
   if (!made.ok()) {
     return status_ = named(made.status());
   }

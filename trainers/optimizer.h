@@ -20,6 +20,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/parameter_layout.h>
+#include <sotto/comm/security.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
 #include <sotto/optim/registry.h>
@@ -79,6 +80,9 @@ struct OptimizerOptions {
   std::string rendezvous;        ///< URL of the store (store.h) when `store` is null
   std::string bind = "127.0.0.1";
   bool insecure = false;  ///< allow binding beyond loopback without encryption
+  /// This node's keys and its list of peers (key_file.h, peers_file.h): all that the nodes say to
+  /// each other is encrypted, and only listed peers are heard. Needs the transport zmq.
+  std::optional<Security> security{};
 
   /// Talk to the neighbours while the caller computes its gradient.
   bool overlap = true;
@@ -154,6 +158,7 @@ class Optimizer {
   Status named(const Status& status) const;
   /// Makes the ledger count the step to come, before it leaves.
   Status enter_step();
+  TransportOptions transport_options() const;
   /// Compares with node 0, and waits until all nodes have done so.
   Status agree();
   Status compare_with_node_0(Meetings& meetings) const;
