@@ -1,7 +1,5 @@
 #include <sotto/comm/peers_file.h>
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -72,8 +70,7 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
 
-  std::vector<TrustedPeer> read() {
-    const std::string text = read_bounded(path_);
+  std::vector<TrustedPeer> read(std::string_view text) {
     std::string_view rest = text;
     for (line_ = 1; !rest.empty(); ++line_) {
       const auto whole = rest.substr(0, rest.find('\n'));
@@ -170,6 +167,9 @@ class Reader {
     if (!key) {
       refuse_cell(kKey, text, "a public key has 40 characters, as `sotto keygen` prints them");
     }
+    if (!key->sound()) {
+      refuse_cell(kKey, text, "anybody can pose as this key; `sotto keygen` makes a sound one");
+    }
     return *key;
   }
   std::string address_of(std::string_view text) const {
@@ -194,7 +194,9 @@ class Reader {
 
 }  // namespace
 
-std::vector<TrustedPeer> read_peers_file(const std::string& path) { return Reader(path).read(); }
+std::vector<TrustedPeer> read_peers_file(const std::string& path) {
+  return Reader(path).read(read_bounded(path));
+}
 
 PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report)
     : path_(std::move(path)), peers_(std::move(peers)), report_(std::move(report)) {
@@ -210,14 +212,6 @@ PeersWatch::~PeersWatch() {
   thread_.join();
 }
 
-PeersWatch::Stamp PeersWatch::stamp_of(const std::string& path) {
-  struct stat state {};
-  if (::stat(path.c_str(), &state) != 0) {
-    return {};
-  }
-  return {state.st_dev, state.st_ino, state.st_size, state.st_mtim.tv_sec, state.st_mtim.tv_nsec};
-}
-
 void PeersWatch::watch() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
@@ -228,26 +222,31 @@ void PeersWatch::watch() {
   }
 }
 
-/// Reads the file when it is another than that seen last; the first look reads it in any case, as
-/// it may have changed since the caller read it.
+/// The first look takes the file in any case, as it may have changed since the caller read it.
 void PeersWatch::look() {
-  const Stamp now = stamp_of(path_);
-  if (now == seen_) {
-    return;
-  }
-  const bool first = seen_ == Stamp();
-  seen_ = now;
+  std::string found;
+  std::vector<TrustedPeer> peers;
+  std::string trouble;
   try {
-    auto peers = read_peers_file(path_);
-    const auto count = peers.size();
-    peers_->update_allow_list(std::move(peers));
-    if (!first) {
-      report_(fmt::format("{} has changed: its {} lines are in force", path_, count));
+    found = read_bounded(path_);
+    if (!first_ && found == seen_) {
+      return;
     }
+    peers = Reader(path_).read(found);
+    peers_->update_allow_list(peers);
   } catch (const Error& error) {
-    report_(fmt::format("{} has changed and is not taken; whom it named before stays trusted: {}",
-                        path_, error.what()));
+    trouble = error.what();
+    found = found.empty() ? trouble : found;
   }
+  if (trouble.empty() ? !first_ : found != seen_) {
+    report_(trouble.empty()
+                ? fmt::format("{} has changed: its {} lines are in force", path_, peers.size())
+                : fmt::format("{} has changed and is not taken; whom it named before stays "
+                              "trusted: {}",
+                              path_, trouble));
+  }
+  seen_ = std::move(found);
+  first_ = false;
 }
 
 }  // namespace sotto

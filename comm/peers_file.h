@@ -30,8 +30,9 @@ inline constexpr std::size_t kMostPeers = 4096;
 /// Throws Error, with file and line, for what is no such file.
 std::vector<TrustedPeer> read_peers_file(const std::string& path);
 
-/// Re-reads the file whenever it changes, and puts its peers in force. A file that is wrong is
-/// reported, and the peers before stay in force until it is right.
+/// Reads the file five times a second, and puts its peers in force when it says something else than
+/// before: whole, as times and sizes do not show every change. A file that is wrong is reported,
+/// and the peers before stay in force until it is right.
 class PeersWatch {
  public:
   /// Called from a thread of the watch, with a line for the operator.
@@ -43,24 +44,14 @@ class PeersWatch {
   PeersWatch& operator=(const PeersWatch&) = delete;
 
  private:
-  /// What tells one state of a file from another.
-  struct Stamp {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-    std::int64_t size = -1;  ///< −1 where there is no file
-    std::int64_t changed_s = 0;
-    std::int64_t changed_ns = 0;
-    bool operator==(const Stamp&) const = default;
-  };
-
-  static Stamp stamp_of(const std::string& path);
   void watch();
   void look();
 
   const std::string path_;
   const std::shared_ptr<AllowList> peers_;
   const Report report_;
-  Stamp seen_;
+  std::string seen_;  ///< what the last look found
+  bool first_ = true;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

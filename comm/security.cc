@@ -33,6 +33,9 @@ void sort_and_check(std::vector<TrustedPeer>& peers) {
     if (peer != peers.begin() && std::prev(peer)->rank == peer->rank) {
       refuse("peers", fmt::to_string(peer->rank), "this rank stands twice");
     }
+    if (!peer->key.sound()) {
+      refuse("peers", peer->key.text(), "anybody can pose as this key; use `sotto keygen`");
+    }
     for (auto other = peers.begin(); other != peer; ++other) {
       if (other->key == peer->key) {
         refuse("peers", peer->key.text(),
@@ -58,6 +61,13 @@ std::optional<PublicKey> PublicKey::parse(std::string_view text) {
 }
 
 std::string PublicKey::text() const { return internal::z85(bytes_); }
+
+bool PublicKey::sound() const {
+  std::array<unsigned char, kKeyBytes> any{};
+  std::array<unsigned char, kKeyBytes> shared{};
+  any.fill(1);
+  return crypto_scalarmult(shared.data(), any.data(), raw(bytes_)) == 0;
+}
 
 PrivateKey::PrivateKey(std::span<const std::byte, kKeyBytes> bytes) {
   check(sodium_init() >= 0, "libsodium starts");

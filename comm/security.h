@@ -37,6 +37,9 @@ class PublicKey {
 
   std::string text() const;
   std::span<const std::byte, kKeyBytes> bytes() const { return bytes_; }
+  /// False for the few keys, all zeros among them, that anybody can pose as: points of low order,
+  /// with which every secret gives the same (RFC 7748, section 6.1).
+  bool sound() const;
   auto operator<=>(const PublicKey&) const = default;
 
  private:
@@ -67,8 +70,8 @@ KeyPair make_key_pair();
 /// One line of a node's list.
 struct TrustedPeer {
   Rank rank = -1;
-  std::string name;  ///< for people
-  PublicKey key;
+  std::string name{};  ///< for people
+  PublicKey key{};
   std::string address{};  ///< HOST:PORT where it listens; empty: it says so in the store
   bool may_send = true;   ///< to this node
   bool send_to = true;    ///< this node sends to it
@@ -77,7 +80,7 @@ struct TrustedPeer {
 /// The two lists. Revocation is an update without the peer, or with another key for its rank.
 class AllowList {
  public:
-  /// Throws Error when a rank or a key stands twice, or a rank is negative.
+  /// Throws Error when a rank or a key stands twice, a rank is negative, or a key is not sound.
   explicit AllowList(std::vector<TrustedPeer> peers);
 
   /// Puts other peers in force, at once and without a restart: nothing more is taken from those

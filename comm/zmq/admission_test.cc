@@ -1,13 +1,11 @@
 #include "admission_test.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <string_view>
 
@@ -19,6 +17,7 @@
 #include "gatekeeper.h"
 #include "monitor.h"
 #include "socket.h"
+#include "tcp.h"
 
 namespace sotto::internal {
 namespace {
@@ -61,40 +60,15 @@ Answer knock(const std::string& endpoint, const KeyPair& keys, const PublicKey& 
   }
 }
 
-/// A TCP connection to "tcp://ADDRESS:PORT", or −1.
-int connect_to(std::string_view endpoint) {
-  endpoint.remove_prefix("tcp://"sv.size());
-  const auto colon = endpoint.rfind(':');
-  std::string host(endpoint.substr(0, colon));
-  const std::string port(endpoint.substr(colon + 1));
-  if (host.starts_with('[')) {
-    host = host.substr(1, host.size() - 2);
-  }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) {
-    return -1;
-  }
-  int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket >= 0 && ::connect(socket, found->ai_addr, found->ai_addrlen) != 0) {
-    ::close(socket);
-    socket = -1;
-  }
-  ::freeaddrinfo(found);
-  return socket;
-}
-
 /// What a client is answered that sends `words` and no more. To be let in shows by an answer beyond
 /// the greeting, or by a connection that stays.
 Answer speak(const std::string& endpoint, std::string_view words) {
-  const int socket = connect_to(endpoint);
+  const auto deadline = Deadline::after(kPatience);
+  const int socket = connect_by(endpoint, deadline);
   if (socket < 0) {
     return Answer::none;
   }
   (void)::send(socket, words.data(), words.size(), MSG_NOSIGNAL);
-  const auto deadline = Deadline::after(kPatience);
   std::size_t heard = 0;
   Answer answer = Answer::let_in;
   while (heard <= kGreetingBytes && !deadline.expired()) {

@@ -2,23 +2,21 @@
 
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <memory>
-#include <string_view>
 
 #include <zmq.hpp>
+
+#include "tcp.h"
 
 namespace sotto::internal {
 namespace {
 
 /// Attempts that the kernel holds until ZeroMQ takes them.
 constexpr int kBacklog = 100;
-constexpr std::string_view kScheme = "tcp://";
 
 [[noreturn]] void fail(int socket, int error) {
   if (socket >= 0) {
@@ -28,28 +26,13 @@ constexpr std::string_view kScheme = "tcp://";
   throw zmq::error_t();
 }
 
-std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> parse(std::string_view endpoint) {
-  endpoint.remove_prefix(kScheme.size());
-  const auto colon = endpoint.rfind(':');
-  std::string host(endpoint.substr(0, colon));
-  std::string port(endpoint.substr(colon + 1));
-  if (host.starts_with('[')) {
-    host = host.substr(1, host.size() - 2);
-  }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), port == "*" ? "0" : port.c_str(), &hints, &found) != 0) {
-    fail(-1, EINVAL);
-  }
-  return {found, &::freeaddrinfo};
-}
-
 }  // namespace
 
 Door::Door(const std::string& endpoint) {
-  const auto address = parse(endpoint);
+  const auto address = numeric_address(endpoint);
+  if (address == nullptr) {
+    fail(-1, EINVAL);
+  }
   const int made =
       ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
   const int on = 1;

@@ -1,5 +1,12 @@
 #include "listener.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "gatekeeper.h"
 #include "socket.h"
 
@@ -56,16 +63,32 @@ void Listener::reply(const std::string& route, zmq::message_t body) {
 }
 
 std::vector<int> Listener::ended() {
-  std::vector<int> ended;
+  look();
+  door_.shut(connections_.size() >= most_connections_);
+  return std::exchange(ended_, {});
+}
+
+void Listener::look() {
   while (const auto event = monitor_.next()) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
       connections_.insert(event->value);
     } else if (connections_.erase(event->value) == 1) {
-      ended.push_back(event->value);
+      ended_.push_back(event->value);
     }
   }
-  door_.shut(connections_.size() >= most_connections_);
-  return ended;
+}
+
+void Listener::cut(int connection) {
+  // ZeroMQ has no call for this. Numbers are reused, but an end is reported before the number is
+  // free: a copy made while none is reported is of this connection.
+  const int copy = ::fcntl(connection, F_DUPFD_CLOEXEC, 0);
+  look();
+  if (alive(connection) && std::find(ended_.begin(), ended_.end(), connection) == ended_.end()) {
+    (void)::shutdown(copy, SHUT_RDWR);
+  }
+  if (copy >= 0) {
+    ::close(copy);
+  }
 }
 
 }  // namespace sotto::internal

@@ -1,8 +1,9 @@
 // A node's listening socket: what strangers and peers send it, and which connections ended.
 //
-// Peers are told apart by the route that ZeroMQ gives each connection, so nobody can take over
-// another's, and, with keys, by the key that the peer proved to have. That a connection ended is
-// reported by the socket's monitor; both views meet in the connection's number.
+// Peers are told apart by the route of their connection, which nobody else can have while it is
+// there, though clients may choose it, and, with keys, by the key that the peer proved to have.
+// That a connection ended is reported by the socket's monitor; both views meet in the connection's
+// number.
 //
 // Thread safety: one thread. Ownership: owns its sockets; the context must outlive it.
 #pragma once
@@ -22,7 +23,7 @@
 namespace sotto::internal {
 
 struct Incoming {
-  std::string route;    ///< the same for all messages of a connection, and no other
+  std::string route;    ///< the same for all messages of a connection, and no other's meanwhile
   int connection = -1;  ///< the connection's number while it lives; numbers are reused
   std::string key;      ///< the sender's public key, as text; "" in plain text
   zmq::message_t body;
@@ -50,6 +51,8 @@ class Listener {
   std::vector<int> ended();
   /// True while the connection is there; ask right after ended().
   bool alive(int connection) const { return connections_.contains(connection); }
+  /// Ends a connection, unless that has happened since the last call of ended().
+  void cut(int connection);
   /// How many connections there were at the last call of ended().
   std::size_t connections() const { return connections_.size(); }
   /// Answers a message; dropped when its sender is gone.
@@ -59,12 +62,15 @@ class Listener {
   zmq::socket_t& monitor() { return monitor_.socket(); }
 
  private:
+  void look();
+
   const std::size_t most_connections_;
   Door door_;
   zmq::socket_t router_;
   SocketMonitor monitor_;
   std::string endpoint_;
   std::set<int> connections_;
+  std::vector<int> ended_;  ///< since the last call of ended()
 };
 
 }  // namespace sotto::internal

@@ -1,5 +1,7 @@
 #include "socket.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdint>
 
@@ -37,6 +39,9 @@ void set_common_options(zmq::socket_t& socket, const std::string& endpoint,
 
 void use_descriptor(zmq::socket_t& socket, int listening) {
   if (zmq_setsockopt(socket.handle(), ZMQ_USE_FD, &listening, sizeof listening) != 0) {
+    const int error = errno;
+    ::close(listening);
+    errno = error;
     throw zmq::error_t();
   }
 }

@@ -11,8 +11,12 @@
 
 namespace sotto::internal {
 
+/// The same options with a list that stays as it is now. Requires security.
+TransportOptions with_present_list(TransportOptions options);
+
 /// The neighbours' endpoints, when the list says where they listen; empty when they are to be met
 /// through the store. Throws Error when it says so of some only, or names a host that is unknown.
+/// Requires a list that does not change meanwhile.
 std::map<Rank, std::string> static_endpoints(const TransportOptions& options);
 
 /// The port at which this node's line of the list says that it listens; "*" for any.

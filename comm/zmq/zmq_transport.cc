@@ -37,6 +37,7 @@ using Clock = Deadline::Clock;
 constexpr auto kSettle = std::chrono::milliseconds(200);
 /// How soon somebody who waits notices that the list of peers has changed.
 constexpr auto kListLook = std::chrono::milliseconds(200);
+constexpr const char* kRevoked = "the list of peers does not trust it any more";
 /// Connections of strangers, and of peers that try again, beside those of the neighbours.
 constexpr std::size_t kSpareConnections = 64;
 
@@ -87,7 +88,8 @@ class ZmqTransport final : public Transport {
   Result<TransportEvent> poll(Deadline deadline) override;
 
  private:
-  Result<std::map<Rank, std::string>> find_neighbours(Deadline deadline);
+  Result<std::map<Rank, std::string>> find_neighbours(const TransportOptions& options,
+                                                      Deadline deadline) const;
   Status greet_everyone(Deadline deadline);
   Status missing() const;
 
@@ -124,18 +126,21 @@ Status ZmqTransport::connect() {
       return holds;
     }
   }
-  const auto found = find_neighbours(deadline);
+  // The list may have changed since it was checked, and may go on changing; see heed_list().
+  const auto now = options_.security ? with_present_list(options_) : options_;
+  for (const Rank rank : neighbours(now)) {
+    if (now.security && !trusted_key(now, rank)) {
+      return {Fault::peer_lost, fmt::format("connecting to rank {}: {}", rank, kRevoked)};
+    }
+  }
+  const auto found = find_neighbours(now, deadline);
   if (!found) {
     return found.status();
   }
   for (const auto& [rank, endpoint] : *found) {
     std::optional<CurveClient> curve;
-    if (options_.security) {
-      const auto line = options_.security->peers->find(rank);
-      if (!line) {
-        return {Fault::unexpected, fmt::format("the list of peers has lost rank {}", rank)};
-      }
-      curve = CurveClient{options_.security->own, line->key};
+    if (now.security) {
+      curve = CurveClient{now.security->own, now.security->peers->find(rank)->key};
     }
     peers_.try_emplace(
         rank, context_, rank, endpoint,
@@ -145,25 +150,26 @@ Status ZmqTransport::connect() {
   return greet_everyone(deadline);
 }
 
-Result<std::map<Rank, std::string>> ZmqTransport::find_neighbours(Deadline deadline) {
+Result<std::map<Rank, std::string>> ZmqTransport::find_neighbours(const TransportOptions& options,
+                                                                  Deadline deadline) const {
   std::map<Rank, std::string> endpoints;
-  if (options_.security) {
-    endpoints = static_endpoints(options_);
+  if (options.security) {
+    endpoints = static_endpoints(options);
     if (!endpoints.empty()) {
       return endpoints;
     }
   }
-  if (options_.store == nullptr && !neighbours(options_).empty()) {
+  if (options.store == nullptr && !neighbours(options).empty()) {
     refuse("store", "none",
            "the list of peers does not say where they listen, so that they meet through a store");
   }
   const auto& endpoint = listener_.endpoint();
   const auto bytes = std::as_bytes(std::span(endpoint));
   Addresses mine;
-  for (const Rank rank : neighbours(options_)) {
+  for (const Rank rank : neighbours(options)) {
     mine[rank].assign(bytes.begin(), bytes.end());
   }
-  const auto theirs = meet(options_, "zmq", mine, deadline);
+  const auto theirs = meet(options, "zmq", mine, deadline);
   if (!theirs) {
     return theirs.status();
   }
@@ -285,7 +291,7 @@ void ZmqTransport::heed_list() {
   list_version_ = options_.security->peers->version();
   for (auto& [rank, peer] : peers_) {
     if (!ledger_.lost(rank) && trusted_key(options_, rank) != peer.key) {
-      lose(rank, peer, "the list of peers does not trust it any more");
+      lose(rank, peer, kRevoked);
     }
   }
 }
@@ -387,9 +393,15 @@ void ZmqTransport::lose_ended() {
   }
 }
 
+/// Gives up a peer, and hangs up on it: what it goes on sending is not even read.
 void ZmqTransport::lose(Rank rank, Peer& peer, const std::string& reason) {
   ledger_.lose(rank, reason);
   peer.out.close(0);
+  for (const auto& [connection, speaker] : connections_) {
+    if (speaker == rank) {
+      listener_.cut(connection);
+    }
+  }
 }
 
 /// A peer that said goodbye is missed only by those who still need it.

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/program.h"
+#include "comm/free_port.h"
 #include "support/skip.h"
 
 using namespace sotto::test;
@@ -28,19 +29,6 @@ const Arguments kRun = {"--rounds", "5", "--json", "-"};
 
 nlohmann::json digests_in_one_process() {
   return run(small_train(kRun)).json().at("parameters_sha256");
-}
-
-/// Ports that nobody has, for a moment at least.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  REQUIRE(::bind(socket, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
 }
 
 }  // namespace

@@ -155,8 +155,11 @@ TEST_CASE("a stopped peer runs into the deadline, and nobody waits for it when l
       const auto transport = connect(name, options_for(graph, rank, store, 1000));
       REQUIRE(store->get("ready", generous()).ok());
       if (rank == 0) {
+        REQUIRE(store->get("connected", generous()).ok());  // rank 1 has heard of the victim
         victim.kill(SIGSTOP);
         REQUIRE(store->set("stopped", {}).ok());
+      } else {
+        REQUIRE(store->set("connected", {}).ok());
       }
       REQUIRE(store->get("stopped", generous()).ok());
       REQUIRE(transport->post(swap.exchange).ok());

@@ -81,6 +81,20 @@ TEST_CASE("a key pair is known by its public half") {
   CHECK_FALSE(PublicKey::parse(one.public_key.text().substr(1)));
 }
 
+TEST_CASE("keys of low order, as which anybody can pose, are not taken") {
+  CHECK(make_key_pair().public_key.sound());
+  std::array<std::byte, kKeyBytes> bytes{};
+  CHECK_FALSE(PublicKey(bytes).sound());
+  bytes[0] = std::byte{1};
+  const PublicKey weak(bytes);
+  CHECK_FALSE(weak.sound());
+  CHECK_THROWS_AS(AllowList({{.rank = 0, .key = weak}}), Error);
+  CHECK_THROWS_AS(AllowList({TrustedPeer{.rank = 0}}), Error);  // whoever forgot the key
+  const TemporaryDirectory directory;
+  write(directory.path / "peers.csv", "rank,key\n0," + weak.text() + "\n");
+  check_refused(":2: key", [&] { (void)read_peers_file((directory.path / "peers.csv").string()); });
+}
+
 TEST_CASE("a key file is its owner's alone, is never replaced, and comes back as it was") {
   const TemporaryDirectory directory;
   const auto path = (directory.path / "site.key").string();

@@ -1,0 +1,22 @@
+// Plain TCP at ZeroMQ's endpoints, "tcp://ADDRESS:PORT" with numbers only. Thread-safe.
+#pragma once
+
+#include <netdb.h>
+
+#include <memory>
+#include <string_view>
+
+#include <sotto/comm/deadline.h>
+
+namespace sotto::internal {
+
+using NumericAddress = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+/// The address to bind or connect to; port "*" is 0. Null for what is no such endpoint.
+NumericAddress numeric_address(std::string_view endpoint);
+
+/// A connected socket that does not block, the caller's to close; −1 when nobody takes the
+/// connection by the deadline.
+int connect_by(std::string_view endpoint, Deadline deadline);
+
+}  // namespace sotto::internal
