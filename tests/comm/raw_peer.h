@@ -51,7 +51,12 @@ class RawConnection {
   }
   void read(std::size_t count) {
     std::vector<std::byte> drop(count);
-    REQUIRE(::recv(socket_, drop.data(), count, MSG_WAITALL) == static_cast<ssize_t>(count));
+    REQUIRE(fill(drop));
+  }
+  /// False when the other side closes before all bytes have come.
+  bool fill(std::span<std::byte> bytes) {
+    return ::recv(socket_, bytes.data(), bytes.size(), MSG_WAITALL) ==
+           static_cast<ssize_t>(bytes.size());
   }
   /// Reads until the other side has closed; how many bytes came.
   std::size_t read_to_end() {
