@@ -1,0 +1,164 @@
+// One site of a federation, as a pure state machine (sans-IO): no socket, clock, thread or file.
+// The same object runs in `sotto node` and in the simulator of faults (sim/federation.h).
+//
+// What its driver does:
+//   peer_up / peer_down / receive      as they happen, at any time
+//   until ready(): wait (a site that comes late waits for a model)
+//   H × step(gradient at parameters())
+//   offer(); save; write durably; released() → send        nothing leaves before it is durable
+//   until complete() or patience is over: wait
+//   collect()
+// Messages that released() hands out are sent in their order; those to a peer that is down are
+// dropped, for what matters is sent again when it is back.
+//
+// Why nothing is lost or counted twice. A site that dies returns as it last wrote itself, and all
+// that it ever sent or acknowledged is in that state: a parcel is kept until its receipt, a receipt
+// is sent when what it tells of is durable, and a parcel that comes twice is known by its number.
+// A site whose state is gone or too old says so by a new incarnation, and starts from a
+// neighbour's model; what it held is written off, never guessed (docs/sites.md).
+//
+// Thread safety: one thread at a time. Ownership: the parameters are the caller's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/optim/federated/message.h>
+#include <sotto/optim/step_rule.h>
+
+namespace sotto::federated {
+
+/// How models are brought together.
+enum class Exchange : std::uint8_t {
+  push_sum,  ///< mass moves along trust, one-sided or mutual (push_sum_mixing.h)
+  gossip,    ///< public copies along mutual trust, averaged or by a robust rule (gossip_mixing.h)
+};
+
+/// Whom a site knows. Peers are named by their place in the list, from 0.
+struct SitePeer {
+  std::string name;
+  bool hears = true;  ///< this site takes in what the peer sends
+  bool tells = true;  ///< this site sends to it
+};
+
+struct SiteSetup {
+  std::string name;
+  Agreement agreement{};
+  std::vector<SitePeer> peers;
+  std::span<float> parameters;  ///< z; initialised
+  ParameterLayout layout = {};
+  std::unique_ptr<StepRule> step_rule;
+  std::unique_ptr<Compressor> compressor;
+  Exchange exchange = Exchange::push_sum;
+  std::string rule = {};  ///< gossip: make_aggregation's; empty: the average
+  std::optional<double> consensus_stepsize = {};
+  Round communication_interval = 1;  ///< H
+  Round slack = 0;                   ///< rounds that a peer may be behind before it is waited for
+  std::size_t window = 2;            ///< parcels under way to a peer, at most
+  double mass_cap = 1024;            ///< of all mass that a site may hold
+  std::uint64_t seed = 0;            ///< of rounding
+  Incarnation incarnation = 0;       ///< drawn by the caller, not 0; load replaces it
+  std::uint32_t life = 1;            ///< larger in each start of the process
+  const Ops* ops = &host_ops();
+};
+
+/// For an operator, and for the invariants that tests hold.
+struct PeerState {
+  bool up = false;       ///< connected, and both have said hello
+  bool refused = false;  ///< we refused it, or it us; `trouble` says why
+  std::string trouble;
+  Incarnation incarnation = 0;
+  Round round = 0;             ///< heard of last
+  Sequence sent = 0;           ///< parcels of our stream that were made
+  Sequence receipts = 0;       ///< … and are durable there
+  Sequence applied = 0;        ///< parcels of its stream that are in our state
+  std::size_t pending = 0;     ///< arrived, not yet applied
+  double under_way = 0;        ///< mass in parcels without a receipt
+  std::uint64_t offences = 0;  ///< messages that broke a rule
+};
+
+struct SiteState {
+  Round round = 0;
+  Incarnation incarnation = 0;
+  std::uint32_t life = 0;
+  bool has_model = false;
+  double mass = 0;         ///< ω
+  double minted = 0;       ///< by all incarnations that this state remembers
+  double written_off = 0;  ///< mass given to incarnations of peers that are gone
+  std::uint64_t resets = 0;
+};
+
+struct Released {
+  std::size_t peer = 0;
+  std::vector<std::byte> message;
+};
+
+class Site {
+ public:
+  virtual ~Site() = default;
+
+  // What happens to it.
+
+  /// The channel to a peer is open; a hello is due.
+  virtual void peer_up(std::size_t peer) = 0;
+  virtual void peer_down(std::size_t peer) = 0;
+  /// A message of a peer that is up. A fault names the peer and what it did; the state is then
+  /// unchanged but for the count, and the caller should close the channel.
+  virtual Status receive(std::size_t peer, std::span<const std::byte> message) = 0;
+  /// The list of peers changed: who is gone is forgotten, its parcels written off. Peers keep their
+  /// place by name; new ones come at the end.
+  virtual void update_peers(const std::vector<SitePeer>& peers) = 0;
+  /// Fault::unexpected once another process with this site's key was seen to have begun later: the
+  /// caller must stop, and write nothing any more.
+  virtual Status alive() const = 0;
+
+  // Its round.
+
+  /// There is a model to train: at the start the initial one if nobody has a better, else a
+  /// neighbour's. `waited` says that the caller will wait no longer for peers that are not there.
+  virtual bool ready(bool waited) = 0;
+  /// The model at which gradients are taken.
+  virtual std::span<const float> parameters() const = 0;
+  virtual Round round() const = 0;
+  /// A local step. Fault::non_finite as in Algorithm::gradient_ready; the state is then unchanged.
+  virtual Status step(std::span<const float> gradient) = 0;
+  /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
+  virtual Status offer() = 0;
+  /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
+  /// models are among it at any time.
+  virtual std::vector<Released> released() = 0;
+  /// All peers that are up and heard have come as far as this round, less the slack.
+  virtual bool complete() const = 0;
+  /// Those that complete() waits for.
+  virtual std::vector<std::size_t> awaited() const = 0;
+  /// Takes in what has come, and ends the round. A parcel that does not decode costs its peer an
+  /// offence and is not applied.
+  virtual Status collect() = 0;
+
+  // What it is.
+
+  virtual SiteState state() const = 0;
+  virtual std::vector<PeerState> peers() const = 0;
+
+  /// The whole state, parameters included. Allowed at any time but between step and offer.
+  virtual void save(ByteBuffer& out) const = 0;
+  /// Takes back what save wrote under the same agreement; before anything else. On a fault the
+  /// site must be discarded.
+  virtual Status load(ByteReader& in) = 0;
+};
+
+/// Throws Error for a setting or pairing that is refused: gossip with one-sided trust, a robust
+/// rule with push-sum (no rule is proven there), a compressor outside its contract.
+std::unique_ptr<Site> make_site(SiteSetup setup);
+
+}  // namespace sotto::federated
