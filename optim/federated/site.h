@@ -2,20 +2,28 @@
 // The same object runs in `sotto node` and in the simulator of faults (sim/federation.h).
 //
 // What its driver does:
-//   peer_up / peer_down / receive      as they happen, at any time
-//   until ready(): wait (a site that comes late waits for a model)
-//   H × step(gradient at parameters())
-//   offer(); save; write durably; released() → send        nothing leaves before it is durable
-//   until complete() or patience is over: wait
-//   collect()
-// Messages that released() hands out are sent in their order; those to a peer that is down are
-// dropped, for what matters is sent again when it is back.
+//   without state: save; write durably          so that the incarnation outlives a crash
+//   peer_up / peer_down / receive, and released() → send      as they happen, at any time
+//   in each round:
+//     until ready(): wait                       a site that comes late waits for a model
+//     H × step(gradient at parameters())
+//     offer(); save; write durably; released() → send         nothing leaves before it is durable
+//     until complete() or patience is over: wait
+//     collect()
+// Between offer and the end of the write, released() is not called. Messages that it hands out are
+// sent in their order; those to a peer that is down are dropped, for what matters is sent again
+// when it is back.
 //
 // Why nothing is lost or counted twice. A site that dies returns as it last wrote itself, and all
 // that it ever sent or acknowledged is in that state: a parcel is kept until its receipt, a receipt
 // is sent when what it tells of is durable, and a parcel that comes twice is known by its number.
 // A site whose state is gone or too old says so by a new incarnation, and starts from a
 // neighbour's model; what it held is written off, never guessed (docs/sites.md).
+//
+// What a liar among the peers can do. It cannot name another site, nor change anything by a message
+// that breaks a rule. It can make a site that was restored give its state up, once for each start
+// of its process, and only until the two have agreed; and have it stopped as an older process
+// unless half of the peers that answered agree with it.
 //
 // Thread safety: one thread at a time. Ownership: the parameters are the caller's.
 #pragma once
@@ -44,7 +52,8 @@ enum class Exchange : std::uint8_t {
   gossip,    ///< public copies along mutual trust, averaged or by a robust rule (gossip_mixing.h)
 };
 
-/// Whom a site knows. Peers are named by their place in the list, from 0.
+/// Whom a site knows. Peers are named by their place in the list, from 0. What a site sends to a
+/// peer that does not hear it, it keeps.
 struct SitePeer {
   std::string name;
   bool hears = true;  ///< this site takes in what the peer sends
@@ -53,6 +62,7 @@ struct SitePeer {
 
 struct SiteSetup {
   std::string name;
+  /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
   Agreement agreement{};
   std::vector<SitePeer> peers;
   std::span<float> parameters;  ///< z; initialised
@@ -64,11 +74,12 @@ struct SiteSetup {
   std::optional<double> consensus_stepsize = {};
   Round communication_interval = 1;  ///< H
   Round slack = 0;                   ///< rounds that a peer may be behind before it is waited for
-  std::size_t window = 2;            ///< parcels under way to a peer, at most
+  std::size_t window = 2;            ///< parcels under way to a peer, at most; slack + 2 keeps pace
   double mass_cap = 1024;            ///< of all mass that a site may hold
   std::uint64_t seed = 0;            ///< of rounding
-  Incarnation incarnation = 0;       ///< drawn by the caller, not 0; load replaces it
-  std::uint32_t life = 1;            ///< larger in each start of the process
+  Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site
+                                ///< takes it should it have to give up what was loaded
+  std::uint32_t life = 1;       ///< larger in each start of the process
   const Ops* ops = &host_ops();
 };
 
@@ -78,12 +89,15 @@ struct PeerState {
   bool refused = false;  ///< we refused it, or it us; `trouble` says why
   std::string trouble;
   Incarnation incarnation = 0;
-  Round round = 0;             ///< heard of last
-  Sequence sent = 0;           ///< parcels of our stream that were made
-  Sequence receipts = 0;       ///< … and are durable there
-  Sequence applied = 0;        ///< parcels of its stream that are in our state
-  std::size_t pending = 0;     ///< arrived, not yet applied
-  double under_way = 0;        ///< mass in parcels without a receipt
+  std::uint32_t life = 0;
+  Round round = 0;          ///< rounds in which it has offered, as heard of last
+  Sequence sent = 0;        ///< parcels of our stream that were made
+  Sequence receipts = 0;    ///< … and are durable there
+  Sequence applied = 0;     ///< parcels of its stream that are in our state
+  std::size_t pending = 0;  ///< arrived, not yet applied
+  double given = 0;      ///< mass in all parcels made, of the stream between the two incarnations
+  double taken = 0;      ///< mass in all its parcels that are in our state
+  double under_way = 0;  ///< mass in parcels without a receipt
   std::uint64_t offences = 0;  ///< messages that broke a rule
 };
 
@@ -92,7 +106,7 @@ struct SiteState {
   Incarnation incarnation = 0;
   std::uint32_t life = 0;
   bool has_model = false;
-  double mass = 0;         ///< ω
+  double mass = 0;         ///< ω; 0 before ready()
   double minted = 0;       ///< by all incarnations that this state remembers
   double written_off = 0;  ///< mass given to incarnations of peers that are gone
   std::uint64_t resets = 0;
@@ -100,7 +114,8 @@ struct SiteState {
 
 struct Released {
   std::size_t peer = 0;
-  std::vector<std::byte> message;
+  std::vector<std::byte> message = {};
+  bool hang_up = false;  ///< no message: close the channel; the two may meet anew
 };
 
 class Site {
@@ -113,10 +128,12 @@ class Site {
   virtual void peer_up(std::size_t peer) = 0;
   virtual void peer_down(std::size_t peer) = 0;
   /// A message of a peer that is up. A fault names the peer and what it did; the state is then
-  /// unchanged but for the count, and the caller should close the channel.
+  /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
+  /// asks to close the channel.
   virtual Status receive(std::size_t peer, std::span<const std::byte> message) = 0;
-  /// The list of peers changed: who is gone is forgotten, its parcels written off. Peers keep their
-  /// place by name; new ones come at the end.
+  /// The list of peers changed. Peers keep their place by name; new ones come at the end. Who is
+  /// gone keeps its place, hears and tells nothing, and its parcels are written off. Throws Error
+  /// as make_site.
   virtual void update_peers(const std::vector<SitePeer>& peers) = 0;
   /// Fault::unexpected once another process with this site's key was seen to have begun later: the
   /// caller must stop, and write nothing any more.
@@ -126,6 +143,8 @@ class Site {
 
   /// There is a model to train: at the start the initial one if nobody has a better, else a
   /// neighbour's. `waited` says that the caller will wait no longer for peers that are not there.
+  /// A peer that is up and has promised its model is waited for in any case: one that does not
+  /// deliver is the caller's to take down.
   virtual bool ready(bool waited) = 0;
   /// The model at which gradients are taken.
   virtual std::span<const float> parameters() const = 0;
@@ -137,9 +156,10 @@ class Site {
   /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
   /// models are among it at any time.
   virtual std::vector<Released> released() = 0;
-  /// All peers that are up and heard have come as far as this round, less the slack.
+  /// All peers that are up and heard have come as far as this round, less the slack; who is behind
+  /// by more than slack and window is not waited for.
   virtual bool complete() const = 0;
-  /// Those that complete() waits for.
+  /// Those that complete() waits for; before ready(), those that owe a model.
   virtual std::vector<std::size_t> awaited() const = 0;
   /// Takes in what has come, and ends the round. A parcel that does not decode costs its peer an
   /// offence and is not applied.
@@ -147,13 +167,16 @@ class Site {
 
   // What it is.
 
+  /// The longest message that a peer may send, or is sent.
+  virtual std::size_t max_message_bytes() const = 0;
   virtual SiteState state() const = 0;
   virtual std::vector<PeerState> peers() const = 0;
 
   /// The whole state, parameters included. Allowed at any time but between step and offer.
   virtual void save(ByteBuffer& out) const = 0;
-  /// Takes back what save wrote under the same agreement; before anything else. On a fault the
-  /// site must be discarded.
+  /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
+  /// saved state knows get places behind those of the setup, as if they had left the list. A round
+  /// that was offered counts as ended. On a fault the site must be discarded.
   virtual Status load(ByteReader& in) = 0;
 };
 

@@ -1,0 +1,320 @@
+#include <sotto/optim/federated/federated_site.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/philox.h>
+
+namespace sotto::federated {
+namespace {
+
+/// The key of a round's rounding: of its own for each incarnation.
+RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round) {
+  return {.seed = seed + (incarnation >> 31),
+          .rank = static_cast<Rank>(incarnation & 0x7FFFFFFF),
+          .round = round,
+          .purpose = Purpose::quantize};
+}
+
+}  // namespace
+
+FederatedSite::FederatedSite(SiteSetup setup, std::unique_ptr<Mixing> mixing)
+    : setup_(std::move(setup)), mixing_(std::move(mixing)), incarnation_(setup_.incarnation) {
+  update_peers(setup_.peers);
+}
+
+// What happens to it.
+
+void FederatedSite::peer_up(std::size_t peer) {
+  Neighbour& from = peers_.at(peer);
+  check(!from.connected(), "a channel opens once");
+  if (!from.listed || !alive_) {
+    return;
+  }
+  const bool wants = phase_ == Phase::waiting;
+  send(peer, encode(from.greet({.agreement = setup_.agreement,
+                                .incarnation = incarnation_,
+                                .life = setup_.life,
+                                .has_model = trained_,
+                                .wants_model = wants,
+                                .round = offered_,
+                                .degree = static_cast<std::uint32_t>(degree())})));
+}
+
+void FederatedSite::peer_down(std::size_t peer) {
+  peers_.at(peer).hang_up();
+  drop_outbox(peer);
+}
+
+void FederatedSite::send(std::size_t peer, std::vector<std::byte> message) {
+  outbox_.push_back({.peer = peer, .message = std::move(message)});
+}
+
+void FederatedSite::close(std::size_t peer) {
+  drop_outbox(peer);
+  if (peers_[peer].connected()) {
+    outbox_.push_back({.peer = peer, .hang_up = true});
+    peers_[peer].link = Link::deaf;
+  }
+}
+
+void FederatedSite::drop_outbox(std::size_t peer) {
+  std::erase_if(outbox_, [&](const Released& waiting) { return waiting.peer == peer; });
+}
+
+std::vector<Released> FederatedSite::released() { return std::exchange(outbox_, {}); }
+
+void FederatedSite::update_peers(const std::vector<SitePeer>& peers) {
+  admit_peers(peers, setup_.exchange);
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    Neighbour& known = peers_[k];
+    const auto found = std::ranges::find(peers, known.entry.name, &SitePeer::name);
+    if (found == peers.end()) {
+      close(k);
+      written_off_ += known.leave();
+      mixing_->forget(k);
+      continue;
+    }
+    if (!known.listed || known.entry.hears != found->hears || known.entry.tells != found->tells) {
+      close(k);
+    }
+    known.entry = *found;
+    known.listed = true;
+  }
+  for (const SitePeer& peer : peers) {
+    if (std::ranges::none_of(
+            peers_, [&](const Neighbour& known) { return known.entry.name == peer.name; })) {
+      peers_.emplace_back().entry = peer;
+    }
+  }
+  mixing_->resize(peers_.size());
+}
+
+// Its round.
+
+bool FederatedSite::ready(bool waited) {
+  if (condemned_) {
+    give_up();
+  }
+  if (phase_ != Phase::waiting) {
+    return true;
+  }
+  bool all_there = true;
+  bool begun = false;
+  for (const Neighbour& peer : peers_) {
+    if (!trained_ && peer.up() && peer.model_due) {
+      return false;
+    }
+    all_there = all_there && (peer.up() || !peer.entry.hears);
+    begun = begun || (peer.heard() && peer.known.round > 0);
+  }
+  if (trained_ || begun || all_there || waited) {
+    begin();
+  }
+  return phase_ != Phase::waiting;
+}
+
+void FederatedSite::begin() {
+  mixing_->begin();
+  minted_ += 1;
+  round_ = trained_ ? given_round_ : round_;
+  phase_ = Phase::training;
+}
+
+void FederatedSite::give_up() {
+  past_.add({incarnation_, setup_.life});
+  incarnation_ = setup_.incarnation;
+  ++resets_;
+  mixing_->give_up();
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    mixing_->forget(k);
+    peers_[k].begin_anew();
+    close(k);
+  }
+  offered_ = 0;
+  trained_ = false;
+  loaded_ = condemned_ = false;
+  steps_ = 0;
+  phase_ = Phase::waiting;
+}
+
+Status FederatedSite::step(std::span<const float> gradient) {
+  check(phase_ == Phase::training, "a site steps between ready and offer");
+  check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
+  const Round number = round_ * setup_.communication_interval + steps_;
+  if (Status status = mixing_->step(number, gradient); !status) {
+    return here(status);
+  }
+  ++steps_;
+  return {};
+}
+
+Status FederatedSite::offer() {
+  check(phase_ == Phase::training, "a site offers once a round");
+  if (condemned_) {
+    phase_ = Phase::offered;
+    return {};
+  }
+  std::vector<Addressee> to;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    if (peers_[k].told() && peers_[k].out.items().size() < setup_.window) {
+      to.push_back({.peer = k, .whole = peers_[k].out.behind()});
+    }
+  }
+  if (Status status = mixing_->offer(rounding_key(setup_.seed, incarnation_, round_), tells(), to);
+      !status) {
+    return here(status);
+  }
+  phase_ = Phase::offered;
+  trained_ = true;
+  offered_ = round_ + 1;
+  steps_ = 0;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    peers_[k].in.make_durable();
+    if (peers_[k].up()) {
+      send(k, encode(Receipt{.incarnation = peers_[k].known.incarnation,
+                             .applied = peers_[k].in.durable(),
+                             .round = offered_,
+                             .wants_whole = mixing_->wants_whole(k)}));
+    }
+  }
+  post(to);
+  return {};
+}
+
+void FederatedSite::post(std::span<const Addressee> to) {
+  std::vector<bool> reached(peers_.size());
+  bool any = false;
+  for (const Addressee& addressee : to) {
+    if (addressee.payload == nullptr) {
+      continue;
+    }
+    any = reached[addressee.peer] = true;
+    const Sequence sequence = peers_[addressee.peer].out.push(
+        {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
+    send(addressee.peer, encode(Parcel{.incarnation = incarnation_,
+                                       .sequence = sequence,
+                                       .round = offered_,
+                                       .payload = *addressee.payload}));
+  }
+  for (std::size_t k = 0; any && k < peers_.size(); ++k) {
+    if (!reached[k]) {
+      peers_[k].out.fall_behind();
+    }
+  }
+}
+
+std::vector<std::size_t> FederatedSite::awaited() const {
+  std::vector<std::size_t> awaited;
+  for (std::size_t k = 0; k < peers_.size() && !condemned_; ++k) {
+    const Neighbour& peer = peers_[k];
+    const bool due = phase_ == Phase::waiting ? peer.up() && peer.model_due
+                                              : peer.heard() && !peer.joining && late(peer);
+    if (due && phase_ != Phase::training) {
+      awaited.push_back(k);
+    }
+  }
+  return awaited;
+}
+
+bool FederatedSite::late(const Neighbour& peer) const {
+  // Who is far behind, after a pause or for good, is not waited for: it does not wait either, and
+  // catches up if it can.
+  const Round behind = offered_ - std::min(peer.known.round, offered_);
+  return behind <= setup_.slack + setup_.window && (behind > setup_.slack || peer.in.awaits());
+}
+
+Status FederatedSite::collect() {
+  check(phase_ == Phase::offered, "a site collects what it has offered for");
+  if (condemned_) {
+    give_up();
+    return {};
+  }
+  std::vector<MixedPeer> mixed;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    take_in(k);
+    if (peers_[k].heard()) {
+      mixed.push_back({.peer = k, .degree = peers_[k].degree});
+    }
+  }
+  if (Status status = mixing_->mix(degree(), mixed); !status) {
+    return here(status);
+  }
+  round_ = offered_;
+  phase_ = Phase::training;
+  return {};
+}
+
+bool FederatedSite::due(const Neighbour& from) const {
+  // In step, a peer is at most one round ahead, and what it sent for the next round waits. One that
+  // has not waited for us is not waited for.
+  const auto& pending = from.in.pending();
+  const bool ahead = setup_.slack == 0 && pending.front().round == offered_ + 1;
+  return !ahead || from.known.round > offered_ + 1;
+}
+
+void FederatedSite::take_in(std::size_t peer) {
+  Neighbour& from = peers_[peer];
+  while (!from.in.pending().empty() && due(from)) {
+    const auto mass = mixing_->take_in(peer, from.in.pending().front().payload);
+    if (!mass) {
+      from.in.drop_pending();
+      // The fault is told by the peer's state.
+      static_cast<void>(offence(peer, mass.status().fault(), mass.status().message()));
+      return;
+    }
+    from.in.apply_first(*mass);
+  }
+}
+
+std::size_t FederatedSite::tells() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(peers_, [](const Neighbour& peer) { return peer.entry.tells; }));
+}
+
+std::size_t FederatedSite::degree() const {
+  return static_cast<std::size_t>(std::ranges::count_if(peers_, &Neighbour::listed));
+}
+
+Round FederatedSite::common_round(Round otherwise) const {
+  Round least = kMaxCount + 1;
+  for (const Neighbour& peer : peers_) {
+    if (peer.heard() && peer.known.round > 0) {
+      least = std::min(least, peer.known.round);
+    }
+  }
+  return least > kMaxCount ? otherwise : least;
+}
+
+Status FederatedSite::here(const Status& status) const {
+  return status.with_context(fmt::format("site {}, round {}", setup_.name, round_));
+}
+
+// What it is.
+
+SiteState FederatedSite::state() const {
+  return {.round = round_,
+          .incarnation = incarnation_,
+          .life = setup_.life,
+          .has_model = trained_,
+          .mass = mixing_->mass(),
+          .minted = minted_,
+          .written_off = written_off_,
+          .resets = resets_};
+}
+
+std::vector<PeerState> FederatedSite::peers() const {
+  std::vector<PeerState> states;
+  for (const Neighbour& peer : peers_) {
+    states.push_back(peer.state());
+  }
+  return states;
+}
+
+std::size_t FederatedSite::max_message_bytes() const {
+  return federated::max_message_bytes(setup_.parameters.size(), mixing_->max_payload());
+}
+
+}  // namespace sotto::federated

@@ -1,0 +1,118 @@
+// The Site (site.h): who may say what when, the round, and the durable state. What a hello means is
+// meeting.h's, what a parcel holds a Mixing's.
+//
+// One thread at a time. Owns all but the parameters.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/optim/federated/mixing.h>
+#include <sotto/optim/federated/neighbour.h>
+#include <sotto/optim/federated/site.h>
+
+namespace sotto::federated {
+
+/// Throws Error for names that cannot be, or one-sided trust with gossip.
+void admit_peers(const std::vector<SitePeer>& peers, Exchange exchange);
+
+class FederatedSite final : public Site {
+ public:
+  /// `setup` is one that make_site has approved; its step rule and compressor are the mixing's.
+  FederatedSite(SiteSetup setup, std::unique_ptr<Mixing> mixing);
+
+  void peer_up(std::size_t peer) override;
+  void peer_down(std::size_t peer) override;
+  Status receive(std::size_t peer, std::span<const std::byte> message) override;
+  void update_peers(const std::vector<SitePeer>& peers) override;
+  Status alive() const override { return alive_; }
+
+  bool ready(bool waited) override;
+  std::span<const float> parameters() const override { return setup_.parameters; }
+  Round round() const override { return round_; }
+  Status step(std::span<const float> gradient) override;
+  Status offer() override;
+  std::vector<Released> released() override;
+  bool complete() const override { return awaited().empty(); }
+  std::vector<std::size_t> awaited() const override;
+  Status collect() override;
+
+  SiteState state() const override;
+  std::vector<PeerState> peers() const override;
+  std::size_t max_message_bytes() const override;
+
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+ private:
+  enum class Phase : std::uint8_t { waiting, training, offered };
+
+  // What a peer said.
+  Status take(std::size_t peer, const Hello& hello);
+  Status take(std::size_t peer, const Refusal& refusal);
+  Status take(std::size_t peer, const Model& model);
+  Status take(std::size_t peer, const Parcel& parcel);
+  Status take(std::size_t peer, const Receipt& receipt);
+  /// Streams and model after a hello that fits.
+  void answer(std::size_t peer, bool wants_model);
+  /// What follows a hello proves that the peer took ours. A fault when it is not of the incarnation
+  /// that we know, or before its hello.
+  Status expect(std::size_t peer, Incarnation from, Incarnation due);
+
+  Status offence(std::size_t peer, Fault fault, std::string_view what);
+  void refuse(std::size_t peer, RefusalReason reason, std::string_view text);
+  /// The peer says that our state is old, or shows it.
+  Status accused(std::size_t peer, std::string_view how);
+  /// Another process of ours is claimed to run.
+  void fence();
+
+  void send(std::size_t peer, std::vector<std::byte> message);
+  void close(std::size_t peer);
+  void drop_outbox(std::size_t peer);
+
+  void begin();
+  void give_up();
+  std::size_t tells() const;
+  std::size_t degree() const;
+  /// The round of the slowest peer that is heard and has begun, or `otherwise`.
+  Round common_round(Round otherwise) const;
+  /// Gives the round's parcels their numbers, and sends them.
+  void post(std::span<const Addressee> to);
+  /// complete() waits for this peer, which is heard.
+  bool late(const Neighbour& peer) const;
+  /// The first parcel that is pending is for this round.
+  bool due(const Neighbour& from) const;
+  void take_in(std::size_t peer);
+  Status here(const Status& status) const;
+
+  Status load_self(ByteReader& in);
+  Status load_peers(ByteReader& in);
+
+  SiteSetup setup_;  // without step rule and compressor
+  std::unique_ptr<Mixing> mixing_;
+  std::vector<Neighbour> peers_;
+  std::vector<Released> outbox_;
+  Status alive_;
+
+  // Durable.
+  Incarnation incarnation_;
+  Past past_;
+  Round round_ = 0;
+  Round offered_ = 0;      // rounds, as announced
+  Round given_round_ = 0;  // of the model that was taken over
+  bool trained_ = false;
+  double minted_ = 0;
+  double written_off_ = 0;
+  std::uint64_t resets_ = 0;
+
+  Phase phase_ = Phase::waiting;
+  Round steps_ = 0;         // in this round
+  bool loaded_ = false;     // and not given up
+  bool condemned_ = false;  // what was loaded is too old
+};
+
+}  // namespace sotto::federated

@@ -1,0 +1,127 @@
+// The durable state of a site.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/federated/federated_site.h>
+#include <sotto/optim/state_io.h>
+
+namespace sotto::federated {
+namespace {
+
+constexpr std::string_view kFormat = "site 1";
+/// Peers that a state can hold, those that left the list included.
+constexpr std::uint32_t kMaxPeers = 4096;
+
+}  // namespace
+
+void FederatedSite::save(ByteBuffer& out) const {
+  check(phase_ != Phase::training || steps_ == 0, "a site is not saved between step and offer");
+  out.write_string(kFormat);
+  out.append(setup_.agreement);
+  out.write(std::uint64_t{setup_.parameters.size()});
+  out.write(incarnation_);
+  past_.save(out);
+  out.write(phase_ == Phase::offered ? offered_ : round_);
+  out.write(offered_);
+  out.write(static_cast<std::uint8_t>(phase_ != Phase::waiting));
+  out.write(static_cast<std::uint8_t>(trained_ && phase_ != Phase::waiting));
+  out.write(minted_);
+  out.write(written_off_);
+  out.write(resets_);
+  mixing_->save(out);
+  out.write(static_cast<std::uint32_t>(peers_.size()));
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    out.write_string(peers_[k].entry.name);
+    peers_[k].save(out);
+    mixing_->save_peer(k, out);
+  }
+}
+
+Status FederatedSite::load(ByteReader& in) {
+  check(phase_ == Phase::waiting && !loaded_, "a site loads before anything else");
+  Status status = load_self(in);
+  if (status.ok()) {
+    status = mixing_->load(in);
+  }
+  if (status.ok()) {
+    status = load_peers(in);
+  }
+  if (status.ok() && (phase_ == Phase::waiting) != (mixing_->mass() == 0)) {
+    status = {Fault::malformed, "checkpoint has mass without a model, or a model without mass"};
+  }
+  loaded_ = true;
+  return status.with_context(fmt::format("site {}", setup_.name));
+}
+
+Status FederatedSite::load_self(ByteReader& in) {
+  if (Status status = expect_name(in, "a", kFormat); !status) {
+    return status;
+  }
+  const auto agreement = in.take(setup_.agreement.size());
+  if (!std::ranges::equal(agreement, setup_.agreement)) {
+    return {Fault::malformed, "checkpoint of a site with other settings"};
+  }
+  const auto dimension = in.read<std::uint64_t>();
+  incarnation_ = in.read<Incarnation>();
+  if (Status status = past_.load(in); !status) {
+    return status;
+  }
+  round_ = in.read<Round>();
+  offered_ = in.read<Round>();
+  const auto begun = in.read<std::uint8_t>();
+  const auto trained = in.read<std::uint8_t>();
+  minted_ = in.read<double>();
+  written_off_ = in.read<double>();
+  resets_ = in.read<std::uint64_t>();
+  const bool masses =
+      std::isfinite(minted_) && minted_ >= 0 && std::isfinite(written_off_) && written_off_ >= 0;
+  if (in.failed() || dimension != setup_.parameters.size() || incarnation_ == 0 ||
+      round_ > kMaxCount || offered_ > round_ || begun > 1 || trained > begun || !masses) {
+    return {Fault::malformed, "checkpoint of another site, or damaged"};
+  }
+  phase_ = begun == 1 ? Phase::training : Phase::waiting;
+  trained_ = trained == 1;
+  return {};
+}
+
+Status FederatedSite::load_peers(ByteReader& in) {
+  const auto count = in.read<std::uint32_t>();
+  if (in.failed() || count > kMaxPeers) {
+    return {Fault::malformed, "checkpoint has too many peers"};
+  }
+  std::vector<bool> seen(peers_.size());
+  for (std::uint32_t k = 0; k < count; ++k) {
+    const std::string name = in.read_string(kMaxName);
+    if (in.failed() || name.empty()) {
+      return {Fault::malformed, "checkpoint ends within its peers"};
+    }
+    auto at =
+        std::ranges::find(peers_, name, [](const Neighbour& peer) { return peer.entry.name; });
+    const auto place = static_cast<std::size_t>(at - peers_.begin());
+    if (at == peers_.end()) {
+      peers_.emplace_back();
+      peers_.back().entry = {.name = name, .hears = false, .tells = false};
+      peers_.back().listed = false;
+      seen.push_back(false);
+      mixing_->resize(peers_.size());
+    }
+    if (seen[place]) {
+      return {Fault::malformed, "checkpoint has a peer twice"};
+    }
+    seen[place] = true;
+    if (Status status = peers_[place].load(in, setup_.window, mixing_->max_payload()); !status) {
+      return status.with_context(name);
+    }
+    if (Status status = mixing_->load_peer(place, in); !status) {
+      return status.with_context(name);
+    }
+    if (!peers_[place].listed) {
+      written_off_ += peers_[place].leave();
+    }
+  }
+  return in.finished() ? Status() : Status(Fault::malformed, "checkpoint goes on after its end");
+}
+
+}  // namespace sotto::federated

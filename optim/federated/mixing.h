@@ -1,0 +1,97 @@
+// How a site brings models together: what its parcels hold, and what taking one in does. The site
+// sees to it that each parcel is applied once; what is in it is known here alone.
+//
+// A building block of Site, not for users. One thread at a time. Views the caller's parameters;
+// owns all else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/base/philox.h>
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/optim/federated/stream.h>
+#include <sotto/optim/step_rule.h>
+
+namespace sotto::federated {
+
+/// What every mixing is made of.
+struct MixingSetup {
+  std::span<float> parameters;  ///< z
+  ParameterLayout layout = {};  ///< of z, complete
+  std::unique_ptr<StepRule> step_rule;
+  std::unique_ptr<Compressor> compressor;
+  float consensus_stepsize = 1;  ///< η
+  double mass_cap = 1024;        ///< push-sum
+  std::string rule = {};         ///< gossip: make_aggregation's; empty: the average
+  const Ops* ops = &host_ops();
+};
+
+/// Who gets a parcel in this round, and what offer made for it.
+struct Addressee {
+  std::size_t peer = 0;
+  bool whole = false;  ///< it does not have all that went before
+  Payload payload = {};
+  double mass = 0;
+};
+
+/// A neighbour that takes part in the end of a round, and the sites that it lists.
+struct MixedPeer {
+  std::size_t peer = 0;
+  std::size_t degree = 0;
+};
+
+class Mixing {
+ public:
+  virtual ~Mixing() = default;
+
+  virtual std::size_t max_payload() const = 0;
+  /// ω; gossip: 1.
+  virtual double mass() const = 0;
+  /// There are `peers` of them from now on, the first ones as they were.
+  virtual void resize(std::size_t peers) = 0;
+
+  /// Starts from the model in the parameters, with mass 1.
+  virtual void begin() = 0;
+  /// Ends what begin or load began; the parameters stay.
+  virtual void give_up() = 0;
+  /// A new stream to and from a peer begins, or none goes on.
+  virtual void forget(std::size_t peer) = 0;
+
+  /// A local step, number `step` from 0, at the parameters. On a fault nothing has changed, but the
+  /// step rule may have taken the gradient in.
+  virtual Status step(Round step, std::span<const float> gradient) = 0;
+  /// Fills in what each addressee gets, of a site that lists `degree` sites to send to, and takes
+  /// it from the own state. Without addressees, or on a fault, nothing changes; addressees without
+  /// a payload get none.
+  virtual Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) = 0;
+
+  /// What can be said of a payload without decoding it.
+  virtual Status check_payload(std::span<const std::byte> payload) const = 0;
+  /// Applies one that was checked; returns the mass in it. On a fault nothing has changed.
+  virtual Result<double> take_in(std::size_t peer, std::span<const std::byte> payload) = 0;
+  /// The whole copy is due from this peer.
+  virtual bool wants_whole(std::size_t peer) const = 0;
+  /// Ends a round in which all has been taken in: sets the parameters. A fault is final.
+  virtual Status mix(std::size_t degree, std::span<const MixedPeer> peers) = 0;
+
+  virtual void save(ByteBuffer& out) const = 0;
+  /// Sets the parameters, too. On a fault the object must be discarded.
+  virtual Status load(ByteReader& in) = 0;
+  /// What is kept of one peer.
+  virtual void save_peer(std::size_t peer, ByteBuffer& out) const = 0;
+  virtual Status load_peer(std::size_t peer, ByteReader& in) = 0;
+};
+
+/// Fault::non_finite that names `what`, with count and first element, unless all are finite.
+Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what);
+
+}  // namespace sotto::federated

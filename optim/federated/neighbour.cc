@@ -1,0 +1,112 @@
+#include <sotto/optim/federated/neighbour.h>
+
+#include <algorithm>
+
+namespace sotto::federated {
+
+Hello Neighbour::greet(Hello mine) {
+  link = Link::greeting;
+  asked = mine.wants_model && entry.hears;
+  mine.wants_model = asked;
+  mine.hears = entry.hears;
+  mine.tells = entry.tells;
+  mine.yours = known.incarnation;
+  mine.applied = in.durable();
+  mine.oldest = out.oldest();
+  mine.next = out.next();
+  return mine;
+}
+
+void Neighbour::hang_up() {
+  link = Link::down;
+  asked = model_due = joining = hears_us = tells_us = false;
+}
+
+double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
+  double written_off = 0;
+  if (verdict == Verdict::newcomer) {
+    written_off = out.under_way();
+    begin_anew();
+    if (known.incarnation != 0) {
+      known.past.add({known.incarnation, known.life});
+    }
+    known.incarnation = hello.incarnation;
+  }
+  known.life = hello.life;
+  known.round = hello.round;
+  const bool knows_us = hello.yours == self;
+  if (knows_us) {
+    out.receipt(hello.applied);
+  }
+  in.announce(knows_us ? hello.oldest : 1, knows_us ? hello.next : 1);
+  link = Link::up;
+  refused = false;
+  trouble.clear();
+  hears_us = hello.hears;
+  tells_us = hello.tells;
+  degree = hello.degree;
+  model_due = asked && hello.has_model && hello.tells;
+  return written_off;
+}
+
+void Neighbour::begin_anew() {
+  out = {};
+  in = {};
+}
+
+double Neighbour::leave() {
+  listed = entry.hears = entry.tells = false;
+  in.drop_pending();
+  return out.write_off();
+}
+
+PeerState Neighbour::state() const {
+  return {.up = up(),
+          .refused = refused,
+          .trouble = trouble,
+          .incarnation = known.incarnation,
+          .life = known.life,
+          .round = known.round,
+          .sent = out.next() - 1,
+          .receipts = out.receipts(),
+          .applied = in.applied(),
+          .pending = in.pending().size(),
+          .given = out.given(),
+          .taken = in.taken(),
+          .under_way = out.under_way(),
+          .offences = offences};
+}
+
+void Neighbour::save(ByteBuffer& out_bytes) const {
+  out_bytes.write(known.incarnation);
+  out_bytes.write(known.life);
+  out_bytes.write(known.round);
+  known.past.save(out_bytes);
+  out.save(out_bytes);
+  in.save(out_bytes);
+}
+
+Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_payload) {
+  known.incarnation = bytes.read<Incarnation>();
+  known.life = bytes.read<std::uint32_t>();
+  known.round = bytes.read<Round>();
+  if (bytes.failed() || known.round > kMaxCount) {
+    return {Fault::malformed, "checkpoint has a peer that cannot be"};
+  }
+  if (Status status = known.past.load(bytes); !status) {
+    return status;
+  }
+  if (Status status = out.load(bytes, window, max_payload); !status) {
+    return status;
+  }
+  if (Status status = in.load(bytes); !status) {
+    return status;
+  }
+  const bool met = known.incarnation != 0;
+  if (!met && (known.round != 0 || out.next() != 1 || in.applied() != 0)) {
+    return {Fault::malformed, "checkpoint has parcels of a peer that was never met"};
+  }
+  return {};
+}
+
+}  // namespace sotto::federated

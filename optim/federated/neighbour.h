@@ -1,0 +1,78 @@
+// One peer of a site: what is remembered of it, the two streams, and how far the present channel
+// has come.
+//
+// A building block of Site, not for users. A plain value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
+#include <sotto/optim/federated/meeting.h>
+#include <sotto/optim/federated/message.h>
+#include <sotto/optim/federated/site.h>
+#include <sotto/optim/federated/stream.h>
+
+namespace sotto::federated {
+
+inline constexpr std::size_t kMaxName = 256;
+
+/// How far the channel to a peer has come.
+enum class Link : std::uint8_t {
+  down,
+  greeting,  ///< its hello is due
+  up,
+  deaf,  ///< refused: what comes is dropped until the channel closes
+};
+
+struct Neighbour {
+  SitePeer entry;
+  bool listed = true;
+
+  // Durable.
+  Acquaintance known;
+  OutStream out;
+  InStream in;
+
+  // Of this process.
+  bool agreed = false;        ///< it has sent what follows its consent to our hello
+  bool claims_newer = false;  ///< it says that a newer process of ours runs
+  bool refused = false;
+  std::string trouble;
+  std::uint64_t offences = 0;
+
+  // Of this channel.
+  Link link = Link::down;
+  bool asked = false;      ///< our hello wanted its model, and it has not come
+  bool model_due = false;  ///< … and its hello promised it
+  bool joining = false;    ///< it has got our model, and not yet begun
+  bool hears_us = false;
+  bool tells_us = false;
+  std::uint32_t degree = 0;  ///< sites that it lists
+
+  bool up() const { return link == Link::up; }
+  bool connected() const { return link != Link::down; }
+  /// Parcels go from it to us.
+  bool heard() const { return up() && entry.hears && tells_us; }
+  /// Parcels go from us to it.
+  bool told() const { return up() && entry.tells && hears_us; }
+
+  /// The channel is open; the hello that `mine` begins goes out on it.
+  Hello greet(Hello mine);
+  void hang_up();
+  /// Its hello fits, with verdict agreed or newcomer. Returns the mass that is written off.
+  double meet(const Hello& hello, Verdict verdict, Incarnation self);
+  /// This site has a new incarnation: nothing has gone between the two.
+  void begin_anew();
+  /// It left the list. Returns the mass that is written off.
+  double leave();
+
+  PeerState state() const;
+
+  void save(ByteBuffer& out) const;
+  Status load(ByteReader& in, std::size_t window, std::size_t max_payload);
+};
+
+}  // namespace sotto::federated

@@ -1,0 +1,109 @@
+#include <sotto/optim/federated/site.h>
+
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/admission.h>
+#include <sotto/optim/federated/federated_site.h>
+#include <sotto/optim/federated/push_sum_mixing.h>
+
+namespace sotto::federated {
+namespace {
+
+constexpr Round kMaxInterval = 1 << 14;
+constexpr std::size_t kMaxWindow = 1024;
+
+void admit_numbers(const SiteSetup& setup) {
+  if (setup.incarnation == 0 || setup.life == 0) {
+    refuse("incarnation, life", fmt::format("{}, {}", setup.incarnation, setup.life),
+           "both count from 1");
+  }
+  if (setup.communication_interval < 1 || setup.communication_interval > kMaxInterval) {
+    refuse("communication_interval", fmt::format("{}", setup.communication_interval),
+           fmt::format("1 … {}", kMaxInterval));
+  }
+  if (setup.window < 1 || setup.window > kMaxWindow) {
+    refuse("window", fmt::format("{}", setup.window), fmt::format("1 … {}", kMaxWindow));
+  }
+  if (setup.slack > kMaxWindow) {
+    refuse("slack", fmt::format("{}", setup.slack), fmt::format("0 … {}", kMaxWindow));
+  }
+  if (!(setup.mass_cap >= 1 && setup.mass_cap <= 1e9)) {
+    refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
+  }
+  if (setup.consensus_stepsize &&
+      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1)) {
+    refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
+           "more than 0, at most 1");
+  }
+}
+
+float consensus_stepsize(const SiteSetup& setup) {
+  if (setup.consensus_stepsize) {
+    return static_cast<float>(*setup.consensus_stepsize);
+  }
+  const double eta = default_consensus_stepsize(*setup.compressor, setup.parameters.size(), 1);
+  if (!(eta > 0)) {
+    refuse("consensus_stepsize", "none given",
+           fmt::format("{} is no contraction on Gaussian vectors, so that no default can be "
+                       "derived; give a small one, e.g. 0.01",
+                       setup.compressor->spec()));
+  }
+  return static_cast<float>(eta);
+}
+
+std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
+  const std::string spec = setup.compressor->spec();
+  const Contract contract = setup.compressor->contract(setup.parameters.size());
+  if (!contract.meets(ContractKind::contraction)) {
+    refuse("compressor", spec,
+           fmt::format("a contraction is needed, and this is {}", contract.describe()));
+  }
+  MixingSetup mixing;
+  mixing.parameters = setup.parameters;
+  mixing.layout = complete_layout(setup.layout, setup.parameters.size());
+  mixing.consensus_stepsize = consensus_stepsize(setup);
+  mixing.mass_cap = setup.mass_cap;
+  mixing.rule = setup.rule;
+  mixing.ops = setup.ops;
+  mixing.step_rule = std::move(setup.step_rule);
+  mixing.compressor = std::move(setup.compressor);
+  if (!setup.rule.empty()) {
+    refuse("rule", setup.rule, "no robust rule is proven for push-sum; use gossip");
+  }
+  return std::make_unique<PushSumMixing>(std::move(mixing));
+}
+
+}  // namespace
+
+void admit_peers(const std::vector<SitePeer>& peers, Exchange exchange) {
+  std::set<std::string_view> names;
+  for (const SitePeer& peer : peers) {
+    if (peer.name.empty() || peer.name.size() > kMaxName) {
+      refuse("peers", peer.name, fmt::format("names have 1 … {} bytes", kMaxName));
+    }
+    if (!names.insert(peer.name).second) {
+      refuse("peers", peer.name, "it is there twice");
+    }
+    if (exchange == Exchange::gossip && !(peer.hears && peer.tells)) {
+      refuse("peers", peer.name, "gossip needs trust both ways; use push-sum");
+    }
+  }
+}
+
+std::unique_ptr<Site> make_site(SiteSetup setup) {
+  check(setup.step_rule != nullptr && setup.compressor != nullptr && setup.ops != nullptr,
+        "a site has a step rule, a compressor and operations");
+  if (setup.parameters.empty()) {
+    refuse("parameters", "none", "a site trains a model");
+  }
+  admit_numbers(setup);
+  admit_peers(setup.peers, setup.exchange);
+  auto mixing = make_mixing(setup);
+  return std::make_unique<FederatedSite>(std::move(setup), std::move(mixing));
+}
+
+}  // namespace sotto::federated

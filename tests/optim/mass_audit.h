@@ -1,0 +1,174 @@
+// Where all mass of a federation is, followed from event to event.
+//
+// What is there: ω of every site, in memory where its process runs and else as it last wrote
+// itself, and what is in parcels that their receivers have not applied. A site whose state was
+// replaced by an older one does not count from then on, nor does what it holds, gave and is given,
+// until it starts anew with mass 1; whatever still passes between it and others is booked as lost
+// or made.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "optim/site_network.h"
+
+namespace sotto::test {
+
+class MassAudit {
+ public:
+  explicit MassAudit(const SiteNetwork& network)
+      : network_(network), outdated_(network.size()), before_(snapshot()) {
+    expected_ = before_.there();
+    book_void(before_);
+  }
+
+  /// To be called after every event. `outdated` has been put back to an older state by it.
+  void follow(std::size_t outdated = kNone) {
+    if (outdated != kNone) {
+      expected_ -= holds(before_, outdated);
+      outdated_[outdated] = true;
+    }
+    for (std::size_t i = 0; i < network_.size(); ++i) {
+      const SiteState now = network_.state(i);
+      const SiteState& then = before_.sites[i];
+      if (now.incarnation != then.incarnation && !outdated_[i]) {
+        expected_ -= holds(before_, i);  // its state is gone
+      }
+      if (now.incarnation != then.incarnation) {
+        outdated_[i] = false;
+        expected_ += now.mass > 0 ? 1 : 0;
+      } else if (!outdated_[i]) {
+        expected_ += now.minted - then.minted;
+      }
+    }
+    Snapshot after = snapshot();
+    book_void(after);
+    before_ = std::move(after);
+  }
+
+  /// What is there, less what should be.
+  double error() const { return before_.there() - expected_; }
+  double expected() const { return expected_; }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  struct Edge {
+    bool valid = false;               ///< what is under way can still be applied
+    federated::Incarnation to = 0;    ///< as the giver knows it
+    federated::Incarnation from = 0;  ///< as the taker knows it
+    double given = 0;
+    double taken = 0;
+    bool known = false;  ///< what was taken is of this stream
+    double under_way() const { return valid ? given - (known ? taken : 0) : 0; }
+  };
+  struct Snapshot {
+    std::vector<SiteState> sites;
+    std::vector<bool> counts;
+    std::vector<std::vector<Edge>> edges;
+
+    double there() const {
+      double sum = 0;
+      for (std::size_t i = 0; i < sites.size(); ++i) {
+        sum += counts[i] ? sites[i].mass : 0;
+        for (const Edge& edge : edges[i]) {
+          sum += edge.under_way();
+        }
+      }
+      return sum;
+    }
+  };
+
+  Snapshot snapshot() const {
+    const std::size_t n = network_.size();
+    Snapshot now;
+    std::vector<std::vector<PeerState>> peers;
+    for (std::size_t i = 0; i < n; ++i) {
+      now.sites.push_back(network_.state(i));
+      now.counts.push_back(!outdated_[i]);
+      peers.push_back(network_.peers(i));
+      now.edges.emplace_back(n);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        if (!network_.tells(i, j)) {
+          continue;
+        }
+        const PeerState& giver = peers[i][network_.place(i, j)];
+        const PeerState& taker = peers[j][network_.place(j, i)];
+        Edge& edge = now.edges[i][j];
+        edge.to = giver.incarnation;
+        edge.from = taker.incarnation;
+        edge.valid = now.counts[i] && now.counts[j] && edge.to == now.sites[j].incarnation;
+        edge.given = giver.given;
+        edge.taken = taker.taken;
+        edge.known = edge.from == now.sites[i].incarnation;
+      }
+    }
+    return now;
+  }
+
+  double holds(const Snapshot& at, std::size_t i) const {
+    double sum = at.counts[i] ? at.sites[i].mass : 0;
+    for (std::size_t j = 0; j < at.sites.size(); ++j) {
+      sum += at.edges[i][j].under_way() + at.edges[j][i].under_way();
+    }
+    return sum;
+  }
+
+  /// What passed to or from those that do not count. A site that goes back to what it wrote takes
+  /// back what it gave and took since, of streams that have ended too.
+  void book_void(const Snapshot& after) {
+    const std::size_t n = after.sites.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        const Edge& edge = after.edges[i][j];
+        const auto own = [&](std::size_t site) { return after.sites[site].incarnation; };
+        const auto live = [&](std::size_t site, federated::Incarnation as) {
+          return after.counts[site] && own(site) == as;
+        };
+        const double given = moved(given_[{i, j, own(i)}], edge.to, edge.given);
+        if (after.counts[i] && !live(j, edge.to)) {
+          expected_ -= given;
+        }
+        const double taken = moved(taken_[{i, j, own(j)}], edge.from, edge.taken);
+        if (after.counts[j] && !live(i, edge.from)) {
+          expected_ += taken;
+        }
+      }
+    }
+  }
+
+  /// Of one end of an edge: the incarnations of the other end in the order in which they were met,
+  /// and the mass that went between.
+  using Met = std::vector<std::pair<federated::Incarnation, double>>;
+  /// Giver, taker, and the incarnation of this end.
+  using End = std::tuple<std::size_t, std::size_t, federated::Incarnation>;
+
+  /// What went along the stream that is the last one now. An end that went back has not met those
+  /// that it met since.
+  static double moved(Met& met, federated::Incarnation last, double now) {
+    const auto at = std::ranges::find(met, last, &std::pair<federated::Incarnation, double>::first);
+    if (at == met.end()) {
+      met.emplace_back(last, now);
+      return now;
+    }
+    met.erase(at + 1, met.end());
+    return now - std::exchange(at->second, now);
+  }
+
+  const SiteNetwork& network_;
+  std::vector<bool> outdated_;
+  Snapshot before_;
+  double expected_ = 0;
+  std::map<End, Met> given_;
+  std::map<End, Met> taken_;
+};
+
+}  // namespace sotto::test
