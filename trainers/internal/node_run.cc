@@ -96,6 +96,10 @@ Result<RunResult> NodeRun::run() {
   if (status.ok()) {
     status = agree_on_end();
   }
+  if (status.ok()) {
+    // Connecting takes some nodes longer than others: that is no part of anybody's training.
+    status = meetings_.barrier("begin");
+  }
   wall_.go();
   if (status.ok() && optimizer_.round() == end_) {
     status = evaluate(true);  // the checkpoint was the end already
