@@ -42,6 +42,8 @@ void validate(const NetworkModel& model) {
           "it must be positive");
   require(model.weight_s >= 0 && model.weight_s < kUnlimited, "weight S", model.weight_s,
           "it must be 0 or more");
+  require(model.packet_bytes >= 0 && model.packet_bytes < kUnlimited, "packet size",
+          model.packet_bytes, "it must be 0 or more");
   require(model.crosstraffic >= 0 && model.crosstraffic <= 1, "crosstraffic", model.crosstraffic,
           "it must lie in 0 … 1");
 }
@@ -239,21 +241,27 @@ void Network::flow(ConnectionId id) {
   if (connection.limited) {
     connection.rate = 0;
     share_.start(id);
+    count_flow(connection, true);
   } else {
     connection.rate = kUnlimited;
     schedule(id);
   }
 }
 
-void Network::pause(ConnectionId id) {
+void Network::stop(ConnectionId id) {
   Connection& connection = connections_[id];
-  if (connection.flowing) {
-    connection.flowing = false;
+  if (connection.flowing && connection.limited) {
     share_.stop(id);
+    count_flow(connection, false);
   }
+  connection.flowing = false;
+}
+
+void Network::pause(ConnectionId id) {
+  stop(id);
   queue_.push({.time = windows_[id].round_end(),
                .subject = id,
-               .version = ++connection.version,
+               .version = ++connections_[id].version,
                .kind = window_turns});
 }
 
@@ -327,7 +335,8 @@ std::optional<Arrival> Network::end(ConnectionId id) {
     return arrive(id, bytes);
   }
   const SimTime lands =
-      std::max(later(queue_.now(), latency_of_next(connection)), connection.last_landing);
+      std::max(later(queue_.now(), later(latency_of_next(connection), connection.turns)),
+               connection.last_landing);
   if (lands == queue_.now() && connection.landing.empty()) {
     return arrive(id, bytes);
   }
@@ -342,10 +351,7 @@ void Network::go_on(ConnectionId id, double ahead) {
   connection.busy = !connection.waiting.empty();
   const bool at_once = connection.busy && connection.waiting.front().begin <= queue_.now();
   if (!at_once) {
-    connection.flowing = false;
-    if (connection.limited) {
-      share_.stop(id);
-    }
+    stop(id);
   }
   if (!connection.busy) {
     return;
@@ -373,12 +379,10 @@ Arrival Network::arrive(ConnectionId id, std::uint64_t bytes) {
 
 void Network::abort(ConnectionId id) {
   Connection& connection = connections_[id];
-  if (connection.flowing && connection.limited) {
-    share_.stop(id);
-  }
+  stop(id);
   ++connection.version;
   ++connection.epoch;
-  connection.busy = connection.flowing = false;
+  connection.busy = false;
   connection.waiting.clear();
   connection.landing.clear();
   connection.last_landing = 0;
@@ -419,6 +423,9 @@ void Network::settle() {
   for (const FlowId id : share_.settle()) {
     advance(id);
     connections_[id].rate = share_.rate(id);
+    if (model_.packet_bytes > 0) {
+      connections_[id].turns = turns_of(connections_[id]);
+    }
     schedule(id);
   }
 }

@@ -47,6 +47,10 @@ struct NetworkModel {
   bool window_decays = true;
   /// MSS of Mathis et al. 1997: with loss p, a rate of at most MSS / RTT × √(3/2p).
   double segment_bytes = 1448;
+  /// Packets of this size take turns on a link, headers included; 0: what flows is a fluid. Where a
+  /// message is shared out, its packets leave evenly; on every other link of its way they meet
+  /// those of others, and wait for half a packet of each on average.
+  double packet_bytes = 0;
 
   /// Raw CM02 of SimGrid: latency and bandwidth as declared, shares by round-trip time.
   static NetworkModel cm02() { return {.latency_first = true, .weigh_by_latency = true}; }
@@ -61,7 +65,9 @@ struct NetworkModel {
             .window_bytes = 4194304};
   }
   /// TCP as Linux has it by default, as far as a fluid model can.
-  static NetworkModel linux_tcp() { return {.initial_window_bytes = 10 * 1448}; }
+  static NetworkModel linux_tcp() {
+    return {.initial_window_bytes = 10 * 1448, .packet_bytes = 1500};
+  }
 };
 
 using ConnectionId = std::uint32_t;
@@ -141,6 +147,7 @@ class Network {
     std::uint32_t drawn = 0;  ///< of jitter
     std::uint32_t epoch = 0;  ///< what landed before an abort is ignored
     SimTime latency = 0;
+    SimTime turns = 0;  ///< that packets wait for, where others flow
     SimTime last_landing = 0;
     Fifo<Waiting> waiting;
     Fifo<std::uint64_t> landing;  ///< bytes of messages whose flow has ended
@@ -155,6 +162,7 @@ class Network {
     SimTime jitter = 0;
     double loss = 0;
     bool changes = false;
+    std::uint32_t flows = 0;  ///< that cross it now, where packets take turns
     bool unlimited = false;                  ///< and never changes
     double offered = 0;                      ///< bytes, until `since`
     SimTime since = 0;                       ///< when it changed last
@@ -173,7 +181,11 @@ class Network {
   bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
   void begin(ConnectionId id);
   void flow(ConnectionId id);
+  void stop(ConnectionId id);
   void pause(ConnectionId id);
+  /// Its flow has begun or ended: others' packets wait for its packets.
+  void count_flow(const Connection& connection, bool flows);
+  SimTime turns_of(const Connection& connection) const;
   /// Books what has left the sender since the last call.
   void advance(ConnectionId id);
   void schedule(ConnectionId id);
