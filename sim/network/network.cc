@@ -97,6 +97,7 @@ ConnectionId Network::connect(Rank from, Rank to) {
   if (slow_start()) {
     windows_.push_back(fresh_window());
   }
+  find_reverse(id);
   index_by_link(id);
   update_route(id);
   return id;
@@ -226,7 +227,9 @@ void Network::begin(ConnectionId id) {
     return;
   }
   SlowStart& window = windows_[id];
-  window.resume(queue_.now(), round_trip(connection));
+  if (window.resume(queue_.now(), round_trip(connection))) {
+    start_round(id);
+  }
   if (window.allowance() > 0) {
     flow(id);
   } else {
@@ -257,14 +260,6 @@ void Network::stop(ConnectionId id) {
   connection.flowing = false;
 }
 
-void Network::pause(ConnectionId id) {
-  stop(id);
-  queue_.push({.time = windows_[id].round_end(),
-               .subject = id,
-               .version = ++connections_[id].version,
-               .kind = window_turns});
-}
-
 void Network::advance(ConnectionId id) {
   Connection& connection = connections_[id];
   const SimTime now = queue_.now();
@@ -274,7 +269,9 @@ void Network::advance(ConnectionId id) {
     double passed = connection.rate * to_seconds(now - connection.since);
     if (slow_start()) {
       passed = std::min(passed, windows_[id].allowance());
-      windows_[id].sent(std::min(passed, connection.remaining), now);
+      const double left = std::min(passed, connection.remaining);
+      windows_[id].sent(left, now);
+      connection.left += left;
     }
     connection.remaining -= passed;
   }
@@ -296,33 +293,13 @@ void Network::schedule(ConnectionId id) {
               .version = connection.version,
               .kind = message_ends};
   if (slow_start() && !windows_[id].open()) {
-    const SlowStart& window = windows_[id];
-    const SimTime turns = std::min(after(window.allowance()), window.round_end());
+    const SimTime turns = std::min(after(windows_[id].allowance()), next_turn(id));
     if (turns < event.time) {
       event.time = std::max(turns, queue_.now());
       event.kind = window_turns;
     }
   }
   queue_.push(event);
-}
-
-void Network::turn_window(ConnectionId id) {
-  Connection& connection = connections_[id];
-  SlowStart& window = windows_[id];
-  if (connection.flowing) {
-    advance(id);
-  }
-  if (queue_.now() < window.round_end()) {
-    pause(id);
-    return;
-  }
-  window.next_round(queue_.now(), round_trip(connection),
-                    connection.flowing ? connection.rate : kUnlimited);
-  if (connection.flowing) {
-    schedule(id);
-  } else {
-    flow(id);
-  }
 }
 
 std::optional<Arrival> Network::end(ConnectionId id) {
@@ -388,6 +365,7 @@ void Network::abort(ConnectionId id) {
   connection.last_landing = 0;
   if (slow_start()) {
     windows_[id] = fresh_window();
+    connection.word = Word::returns;
   }
 }
 

@@ -13,8 +13,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <sotto/sim/network/event_queue.h>
@@ -47,9 +49,10 @@ struct NetworkModel {
   bool window_decays = true;
   /// MSS of Mathis et al. 1997: with loss p, a rate of at most MSS / RTT × √(3/2p).
   double segment_bytes = 1448;
-  /// Packets of this size take turns on a link, headers included; 0: what flows is a fluid. Where a
-  /// message is shared out, its packets leave evenly; on every other link of its way they meet
-  /// those of others, and wait for half a packet of each on average.
+  /// Packets of this size, headers included, instead of a fluid (packets.cc); 0: a fluid. Where a
+  /// message is shared out its packets leave evenly; on every other link of its way they wait for
+  /// half a packet of each other message that flows there. And in slow start the acknowledgements
+  /// of a window wait behind what its receiver sends back, as in a sender's queue.
   double packet_bytes = 0;
 
   /// Raw CM02 of SimGrid: latency and bandwidth as declared, shares by round-trip time.
@@ -127,6 +130,13 @@ class Network {
   const FairShare& shares() const { return share_; }
 
  private:
+  static constexpr ConnectionId kNone = ~ConnectionId{0};
+  /// Where the first acknowledgement of a window is.
+  enum class Word : std::uint8_t {
+    travels,  ///< not there: what it acknowledges is under way
+    queues,   ///< behind what goes the same way
+    returns,
+  };
   struct Waiting {
     std::uint64_t bytes = 0;
     SimTime begin = 0;  ///< its flow may, from then on
@@ -155,6 +165,11 @@ class Network {
     Rank to = 0;
     std::vector<LinkId> links;
     std::vector<LinkId> back;
+    // Acknowledgements, where windows and packets are modelled.
+    ConnectionId reverse = kNone;  ///< shares its queue with them
+    Word word = Word::returns;
+    double left = 0;    ///< bytes that have left the sender, in all
+    double behind = 0;  ///< the reverse's `left` when the word's turn comes
   };
   struct LinkState {
     double bytes_per_s = 0;
@@ -162,7 +177,7 @@ class Network {
     SimTime jitter = 0;
     double loss = 0;
     bool changes = false;
-    std::uint32_t flows = 0;  ///< that cross it now, where packets take turns
+    std::uint32_t flows = 0;                 ///< that cross it now, where packets take turns
     bool unlimited = false;                  ///< and never changes
     double offered = 0;                      ///< bytes, until `since`
     SimTime since = 0;                       ///< when it changed last
@@ -190,6 +205,14 @@ class Network {
   void advance(ConnectionId id);
   void schedule(ConnectionId id);
   void turn_window(ConnectionId id);
+  /// When the window turns next, unless it is used up before.
+  SimTime next_turn(ConnectionId id) const;
+  void start_round(ConnectionId id);
+  void await_word(ConnectionId id);
+  /// Bytes that have left by now, and those that the window lets wait in the queue.
+  double left_by_now(const Connection& connection) const;
+  double queued(ConnectionId id) const;
+  void find_reverse(ConnectionId id);
   std::optional<Arrival> end(ConnectionId id);
   void go_on(ConnectionId id, double ahead);
   Arrival arrive(ConnectionId id, std::uint64_t bytes);
@@ -203,6 +226,7 @@ class Network {
   FairShare share_;
   std::vector<Connection> connections_;
   std::vector<SlowStart> windows_;  ///< by connection; none without slow start
+  std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;  ///< where acknowledgements queue
   std::vector<LinkChange> changes_;
   std::vector<double> carried_;
 };

@@ -1,5 +1,7 @@
-// What the fluid of Network owes to packets.
+// What the fluid of Network owes to packets: turns on links, and windows whose acknowledgements
+// wait in the queue of the data that goes their way.
 #include <algorithm>
+#include <cmath>
 
 #include <sotto/sim/network/network.h>
 
@@ -9,8 +11,9 @@ void Network::count_flow(const Connection& connection, bool flows) {
   if (model_.packet_bytes == 0) {
     return;
   }
-  for (const LinkId link : connection.links) {
-    links_[link].flows += flows ? 1U : ~0U;
+  for (const LinkId id : connection.links) {
+    LinkState& link = links_[id];
+    flows ? ++link.flows : --link.flows;
   }
 }
 
@@ -29,6 +32,111 @@ SimTime Network::turns_of(const Connection& connection) const {
     }
   }
   return from_seconds(all - longest);
+}
+
+void Network::find_reverse(ConnectionId id) {
+  if (!slow_start() || model_.packet_bytes == 0) {
+    return;
+  }
+  Connection& connection = connections_[id];
+  by_ends_.try_emplace({connection.from, connection.to}, id);
+  if (const auto back = by_ends_.find({connection.to, connection.from}); back != by_ends_.end()) {
+    connection.reverse = back->second;
+    connections_[back->second].reverse = id;
+  }
+}
+
+void Network::pause(ConnectionId id) {
+  stop(id);
+  queue_.push({.time = std::max(next_turn(id), queue_.now()),
+               .subject = id,
+               .version = ++connections_[id].version,
+               .kind = window_turns});
+}
+
+SimTime Network::next_turn(ConnectionId id) const {
+  const SimTime end = windows_[id].round_end();
+  return connections_[id].word == Word::returns ? end : end - latency_back(id);
+}
+
+void Network::start_round(ConnectionId id) {
+  Connection& connection = connections_[id];
+  connection.word = connection.reverse == kNone ? Word::returns : Word::travels;
+}
+
+void Network::turn_window(ConnectionId id) {
+  Connection& connection = connections_[id];
+  SlowStart& window = windows_[id];
+  if (connection.flowing) {
+    advance(id);
+  }
+  if (queue_.now() < next_turn(id)) {
+    pause(id);
+    return;
+  }
+  if (connection.word != Word::returns) {
+    await_word(id);
+    return;
+  }
+  const double rate = connection.flowing ? connection.rate : kUnlimited;
+  SimTime span = round_trip(connection);
+  if (connection.reverse == kNone) {
+    window.next_round(queue_.now(), span, rate);
+  } else {
+    // The window limits again when acknowledgements queue: it stays in force. Looking at it twice
+    // a window is enough.
+    span = std::max(span, from_seconds(window.window() / (2 * rate)));
+    window.next_round(queue_.now(), span, kUnlimited);
+  }
+  start_round(id);
+  if (connection.flowing) {
+    schedule(id);
+  } else {
+    flow(id);
+  }
+}
+
+// Acknowledgements have no queue of their own: they follow what the window let into the queue
+// before them.
+void Network::await_word(ConnectionId id) {
+  Connection& connection = connections_[id];
+  const Connection& reverse = connections_[connection.reverse];
+  if (connection.word == Word::travels) {
+    connection.word = Word::queues;
+    connection.behind = left_by_now(reverse) + queued(connection.reverse);
+  }
+  const double ahead = connection.behind - left_by_now(reverse);
+  SimTime wait = 0;
+  if (!reverse.flowing || ahead < 0.5) {
+    connection.word = Word::returns;
+  } else if (reverse.rate > 0) {
+    wait = from_seconds(std::ceil(1e9 * ahead / reverse.rate) * 1e-9);
+  } else {
+    wait = std::max<SimTime>(round_trip(connection), 1'000'000);
+  }
+  windows_[id].hold(later(later(queue_.now(), wait), latency_back(id)));
+  if (connection.flowing) {
+    schedule(id);
+  } else {
+    pause(id);
+  }
+}
+
+double Network::left_by_now(const Connection& connection) const {
+  const SimTime since = queue_.now() - connection.since;
+  return connection.left +
+         (connection.flowing && connection.rate < kUnlimited
+              ? std::min(connection.rate * to_seconds(since), connection.remaining)
+              : 0.0);
+}
+
+double Network::queued(ConnectionId id) const {
+  const Connection& connection = connections_[id];
+  if (!connection.flowing) {
+    return 0;
+  }
+  const double passed = left_by_now(connection) - connection.left;
+  return std::max(0.0, std::min(connection.remaining, windows_[id].allowance()) - passed);
 }
 
 }  // namespace sotto

@@ -10,7 +10,7 @@ constexpr SimTime kTimeoutMargin = 200'000'000;
 
 }  // namespace
 
-void SlowStart::resume(SimTime now, SimTime round_trip) {
+bool SlowStart::resume(SimTime now, SimTime round_trip) {
   const SimTime timeout = later(round_trip, kTimeoutMargin);
   if (decays_ && last_sent_ >= 0 && now - last_sent_ > timeout) {
     grow();  // the acknowledgements came meanwhile
@@ -20,11 +20,13 @@ void SlowStart::resume(SimTime now, SimTime round_trip) {
     open_ = false;
     round_end_ = -1;
   }
-  if (now >= round_end_) {
-    grow();
-    round_end_ = later(now, round_trip);
-  }
   open_ = open_ || round_trip == 0;
+  if (now < round_end_) {
+    return false;
+  }
+  grow();
+  round_end_ = later(now, round_trip);
+  return true;
 }
 
 void SlowStart::sent(double bytes, SimTime now) {

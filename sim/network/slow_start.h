@@ -26,11 +26,15 @@ class SlowStart {
       : initial_(initial_window), decays_(decays), window_(initial_) {}
 
   /// The sender has something to send from `now` on, after a pause of its own or of the window's.
-  void resume(SimTime now, SimTime round_trip);
+  /// True when a round trip begins with it.
+  bool resume(SimTime now, SimTime round_trip);
   /// So much left the sender, the last of it at `now`.
   void sent(double bytes, SimTime now);
   /// The round trip is over while the sender still sends, at `bytes_per_s`.
   void next_round(SimTime now, SimTime round_trip, double bytes_per_s);
+
+  /// The acknowledgement is late: the round trip lasts until then.
+  void hold(SimTime until) { round_end_ = until; }
 
   /// Bytes that may leave until round_end(); infinite once the window limits nothing.
   double allowance() const;
