@@ -28,9 +28,9 @@ FederatedSite::FederatedSite(SiteSetup setup, std::unique_ptr<Mixing> mixing)
 // What happens to it.
 
 void FederatedSite::peer_up(std::size_t peer) {
-  Neighbour& from = peers_.at(peer);
+  Neighbour& from = neighbour(peer);
   check(!from.connected(), "a channel opens once");
-  if (!from.listed || !alive_) {
+  if (!alive_) {
     return;
   }
   const bool wants = phase_ == Phase::waiting;
@@ -44,7 +44,7 @@ void FederatedSite::peer_up(std::size_t peer) {
 }
 
 void FederatedSite::peer_down(std::size_t peer) {
-  peers_.at(peer).hang_up();
+  neighbour(peer).hang_up();
   drop_outbox(peer);
 }
 
@@ -68,28 +68,52 @@ std::vector<Released> FederatedSite::released() { return std::exchange(outbox_, 
 
 void FederatedSite::update_peers(const std::vector<SitePeer>& peers) {
   admit_peers(peers, setup_.exchange);
+  std::vector<Neighbour> next;
+  std::vector<std::size_t> from;
+  std::vector<std::size_t> place(peers_.size(), Mixing::kNobody);
+  for (const SitePeer& entry : peers) {
+    const std::size_t old = place_of(peers_, entry.name);
+    const std::size_t once = place_of(former_, entry.name);
+    next.emplace_back();
+    from.push_back(old < peers_.size() ? old : Mixing::kNobody);
+    if (old < peers_.size()) {
+      if (peers_[old].entry.hears != entry.hears || peers_[old].entry.tells != entry.tells) {
+        close(old);  // its hello said otherwise
+      }
+      next.back() = std::move(peers_[old]);
+      place[old] = next.size() - 1;
+    } else if (once < former_.size()) {
+      next.back() = std::move(former_[once]);
+      former_.erase(former_.begin() + static_cast<std::ptrdiff_t>(once));
+    }
+    next.back().entry = entry;
+  }
   for (std::size_t k = 0; k < peers_.size(); ++k) {
-    Neighbour& known = peers_[k];
-    const auto found = std::ranges::find(peers, known.entry.name, &SitePeer::name);
-    if (found == peers.end()) {
-      close(k);
-      written_off_ += known.leave();
-      mixing_->forget(k);
-      continue;
-    }
-    if (!known.listed || known.entry.hears != found->hears || known.entry.tells != found->tells) {
-      close(k);
-    }
-    known.entry = *found;
-    known.listed = true;
-  }
-  for (const SitePeer& peer : peers) {
-    if (std::ranges::none_of(
-            peers_, [&](const Neighbour& known) { return known.entry.name == peer.name; })) {
-      peers_.emplace_back().entry = peer;
+    if (place[k] == Mixing::kNobody) {
+      retire(std::move(peers_[k]));
     }
   }
-  mixing_->resize(peers_.size());
+  peers_ = std::move(next);
+  mixing_->rearrange(from);
+  std::erase_if(outbox_,
+                [&](const Released& waiting) { return place[waiting.peer] == Mixing::kNobody; });
+  for (Released& waiting : outbox_) {
+    waiting.peer = place[waiting.peer];
+  }
+}
+
+std::size_t FederatedSite::place_of(const std::vector<Neighbour>& peers, std::string_view name) {
+  const auto at = std::ranges::find(
+      peers, name, [](const Neighbour& peer) -> std::string_view { return peer.entry.name; });
+  return static_cast<std::size_t>(at - peers.begin());
+}
+
+void FederatedSite::retire(Neighbour gone) {
+  written_off_ += gone.leave();
+  former_.push_back(std::move(gone));
+  if (former_.size() > kMaxFormer) {
+    former_.erase(former_.begin());
+  }
 }
 
 // Its round.
@@ -132,6 +156,9 @@ void FederatedSite::give_up() {
     mixing_->forget(k);
     peers_[k].begin_anew();
     close(k);
+  }
+  for (Neighbour& peer : former_) {
+    peer.begin_anew();
   }
   offered_ = 0;
   trained_ = false;
@@ -274,9 +301,7 @@ std::size_t FederatedSite::tells() const {
       std::ranges::count_if(peers_, [](const Neighbour& peer) { return peer.entry.tells; }));
 }
 
-std::size_t FederatedSite::degree() const {
-  return static_cast<std::size_t>(std::ranges::count_if(peers_, &Neighbour::listed));
-}
+std::size_t FederatedSite::degree() const { return peers_.size(); }
 
 Round FederatedSite::common_round(Round otherwise) const {
   Round least = kMaxCount + 1;
@@ -302,13 +327,15 @@ SiteState FederatedSite::state() const {
           .mass = mixing_->mass(),
           .minted = minted_,
           .written_off = written_off_,
+          .version = mixing_->version({}),
           .resets = resets_};
 }
 
 std::vector<PeerState> FederatedSite::peers() const {
   std::vector<PeerState> states;
-  for (const Neighbour& peer : peers_) {
-    states.push_back(peer.state());
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    states.push_back(peers_[k].state());
+    states.back().version = mixing_->version(k);
   }
   return states;
 }

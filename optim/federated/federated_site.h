@@ -44,12 +44,23 @@ class FederatedSite final : public Site {
   SiteState state() const override;
   std::vector<PeerState> peers() const override;
   std::size_t max_message_bytes() const override;
+  std::span<const float> public_copy(std::optional<std::size_t> peer) const override {
+    return mixing_->public_copy(peer);
+  }
 
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
  private:
+  /// Of former peers the latest are remembered.
+  static constexpr std::size_t kMaxFormer = 256;
+
   enum class Phase : std::uint8_t { waiting, training, offered };
+
+  Neighbour& neighbour(std::size_t peer) {
+    check(peer < peers_.size(), "a peer is one of the list");
+    return peers_[peer];
+  }
 
   // What a peer said.
   Status take(std::size_t peer, const Hello& hello);
@@ -74,10 +85,15 @@ class FederatedSite final : public Site {
   void close(std::size_t peer);
   void drop_outbox(std::size_t peer);
 
+  /// peers.size() when it is not there.
+  static std::size_t place_of(const std::vector<Neighbour>& peers, std::string_view name);
+  /// Takes in one that left the list.
+  void retire(Neighbour gone);
+
   void begin();
   void give_up();
   std::size_t tells() const;
-  std::size_t degree() const;
+  std::size_t degree() const;  // sites in the list
   /// The round of the slowest peer that is heard and has begun, or `otherwise`.
   Round common_round(Round otherwise) const;
   /// Gives the round's parcels their numbers, and sends them.
@@ -91,10 +107,12 @@ class FederatedSite final : public Site {
 
   Status load_self(ByteReader& in);
   Status load_peers(ByteReader& in);
+  Status load_peer(ByteReader& in, std::vector<Neighbour>& into);
 
   SiteSetup setup_;  // without step rule and compressor
   std::unique_ptr<Mixing> mixing_;
   std::vector<Neighbour> peers_;
+  std::vector<Neighbour> former_;  // no longer listed, for what their streams had come to
   std::vector<Released> outbox_;
   Status alive_;
 

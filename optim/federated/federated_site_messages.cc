@@ -10,7 +10,7 @@
 namespace sotto::federated {
 
 Status FederatedSite::receive(std::size_t peer, std::span<const std::byte> message) {
-  Neighbour& from = peers_.at(peer);
+  Neighbour& from = neighbour(peer);
   if (from.link == Link::down || from.link == Link::deaf || condemned_ || !alive_) {
     return {};
   }
@@ -175,7 +175,7 @@ Status FederatedSite::take(std::size_t peer, const Receipt& receipt) {
   from.out.receipt(receipt.applied);
   from.in.announce_no_more();
   if (receipt.wants_whole) {
-    from.out.fall_behind();
+    from.out.ask_whole(receipt.applied);
   }
   from.known.round = receipt.round;
   from.joining = false;

@@ -1,6 +1,7 @@
 // The durable state of a site.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,13 @@ namespace {
 constexpr std::string_view kFormat = "site 1";
 /// Peers that a state can hold, those that left the list included.
 constexpr std::uint32_t kMaxPeers = 4096;
+
+/// Where the first `count` peers are when one was added to them.
+std::vector<std::size_t> places(std::size_t count) {
+  std::vector<std::size_t> from(count, Mixing::kNobody);
+  std::iota(from.begin(), from.end() - 1, std::size_t{0});
+  return from;
+}
 
 }  // namespace
 
@@ -36,6 +44,11 @@ void FederatedSite::save(ByteBuffer& out) const {
     out.write_string(peers_[k].entry.name);
     peers_[k].save(out);
     mixing_->save_peer(k, out);
+  }
+  out.write(static_cast<std::uint32_t>(former_.size()));
+  for (const Neighbour& peer : former_) {
+    out.write_string(peer.entry.name);
+    peer.save(out);
   }
 }
 
@@ -87,41 +100,46 @@ Status FederatedSite::load_self(ByteReader& in) {
 }
 
 Status FederatedSite::load_peers(ByteReader& in) {
+  // In the order in which they were saved first, so that the mixing takes back its own.
+  const std::vector<SitePeer> listed = setup_.peers;
+  peers_.clear();
   const auto count = in.read<std::uint32_t>();
   if (in.failed() || count > kMaxPeers) {
     return {Fault::malformed, "checkpoint has too many peers"};
   }
-  std::vector<bool> seen(peers_.size());
   for (std::uint32_t k = 0; k < count; ++k) {
-    const std::string name = in.read_string(kMaxName);
-    if (in.failed() || name.empty()) {
-      return {Fault::malformed, "checkpoint ends within its peers"};
+    if (Status status = load_peer(in, peers_); !status) {
+      return status;
     }
-    auto at =
-        std::ranges::find(peers_, name, [](const Neighbour& peer) { return peer.entry.name; });
-    const auto place = static_cast<std::size_t>(at - peers_.begin());
-    if (at == peers_.end()) {
-      peers_.emplace_back();
-      peers_.back().entry = {.name = name, .hears = false, .tells = false};
-      peers_.back().listed = false;
-      seen.push_back(false);
-      mixing_->resize(peers_.size());
-    }
-    if (seen[place]) {
-      return {Fault::malformed, "checkpoint has a peer twice"};
-    }
-    seen[place] = true;
-    if (Status status = peers_[place].load(in, setup_.window, mixing_->max_payload()); !status) {
-      return status.with_context(name);
-    }
-    if (Status status = mixing_->load_peer(place, in); !status) {
-      return status.with_context(name);
-    }
-    if (!peers_[place].listed) {
-      written_off_ += peers_[place].leave();
+    mixing_->rearrange(places(peers_.size()));
+    if (Status status = mixing_->load_peer(k, in); !status) {
+      return status.with_context(peers_[k].entry.name);
     }
   }
-  return in.finished() ? Status() : Status(Fault::malformed, "checkpoint goes on after its end");
+  const auto former = in.read<std::uint32_t>();
+  if (in.failed() || former > kMaxFormer) {
+    return {Fault::malformed, "checkpoint has too many former peers"};
+  }
+  for (std::uint32_t k = 0; k < former; ++k) {
+    if (Status status = load_peer(in, former_); !status) {
+      return status;
+    }
+  }
+  if (!in.finished()) {
+    return {Fault::malformed, "checkpoint goes on after its end"};
+  }
+  update_peers(listed);
+  return {};
+}
+
+Status FederatedSite::load_peer(ByteReader& in, std::vector<Neighbour>& into) {
+  const std::string name = in.read_string(kMaxName);
+  if (in.failed() || name.empty() || place_of(peers_, name) < peers_.size() ||
+      place_of(former_, name) < former_.size()) {
+    return {Fault::malformed, "checkpoint has a peer without a name, or twice"};
+  }
+  into.emplace_back().entry.name = name;
+  return into.back().load(in, setup_.window, mixing_->max_payload()).with_context(name);
 }
 
 }  // namespace sotto::federated

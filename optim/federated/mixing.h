@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/parameter_layout.h>
@@ -51,13 +52,15 @@ struct MixedPeer {
 
 class Mixing {
  public:
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+
   virtual ~Mixing() = default;
 
   virtual std::size_t max_payload() const = 0;
   /// ω; gossip: 1.
   virtual double mass() const = 0;
-  /// There are `peers` of them from now on, the first ones as they were.
-  virtual void resize(std::size_t peers) = 0;
+  /// From now on there are from.size() peers; the one at k was at from[k] before, or kNobody.
+  virtual void rearrange(std::span<const std::size_t> from) = 0;
 
   /// Starts from the model in the parameters, with mass 1.
   virtual void begin() = 0;
@@ -89,6 +92,10 @@ class Mixing {
   /// What is kept of one peer.
   virtual void save_peer(std::size_t peer, ByteBuffer& out) const = 0;
   virtual Status load_peer(std::size_t peer, ByteReader& in) = 0;
+
+  /// As Site::public_copy; and the version of the same.
+  virtual std::span<const float> public_copy(std::optional<std::size_t> peer) const = 0;
+  virtual std::uint64_t version(std::optional<std::size_t> peer) const = 0;
 };
 
 /// Fault::non_finite that names `what`, with count and first element, unless all are finite.

@@ -55,7 +55,8 @@ void Neighbour::begin_anew() {
 }
 
 double Neighbour::leave() {
-  listed = entry.hears = entry.tells = false;
+  hang_up();
+  agreed = claims_newer = refused = false;
   in.drop_pending();
   return out.write_off();
 }

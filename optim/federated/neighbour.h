@@ -29,7 +29,6 @@ enum class Link : std::uint8_t {
 
 struct Neighbour {
   SitePeer entry;
-  bool listed = true;
 
   // Durable.
   Acquaintance known;
@@ -66,7 +65,7 @@ struct Neighbour {
   double meet(const Hello& hello, Verdict verdict, Incarnation self);
   /// This site has a new incarnation: nothing has gone between the two.
   void begin_anew();
-  /// It left the list. Returns the mass that is written off.
+  /// It left the list; what is remembered of it stays. Returns the mass that is written off.
   double leave();
 
   PeerState state() const;

@@ -32,7 +32,7 @@ class PushSumMixing final : public Mixing {
 
   std::size_t max_payload() const override;
   double mass() const override { return mass_; }
-  void resize(std::size_t /*peers*/) override {}
+  void rearrange(std::span<const std::size_t> /*from*/) override {}
 
   void begin() override;
   void give_up() override;
@@ -49,6 +49,10 @@ class PushSumMixing final : public Mixing {
   Status load(ByteReader& in) override;
   void save_peer(std::size_t /*peer*/, ByteBuffer& /*out*/) const override {}
   Status load_peer(std::size_t /*peer*/, ByteReader& /*in*/) override { return {}; }
+  std::span<const float> public_copy(std::optional<std::size_t> /*peer*/) const override {
+    return {};
+  }
+  std::uint64_t version(std::optional<std::size_t> /*peer*/) const override { return 0; }
 
   /// x and p
   std::span<const float> biased() const { return x_; }

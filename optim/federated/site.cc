@@ -8,6 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/admission.h>
 #include <sotto/optim/federated/federated_site.h>
+#include <sotto/optim/federated/gossip_mixing.h>
 #include <sotto/optim/federated/push_sum_mixing.h>
 
 namespace sotto::federated {
@@ -62,6 +63,14 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
     refuse("compressor", spec,
            fmt::format("a contraction is needed, and this is {}", contract.describe()));
   }
+  if (!setup.rule.empty() && setup.exchange == Exchange::push_sum) {
+    refuse("rule", setup.rule, "no robust rule is proven for push-sum; use gossip");
+  }
+  if (!setup.rule.empty() && !contract.meets(ContractKind::exact)) {
+    refuse("compressor", spec,
+           "a robust rule measures distances between models, and would take what a compressor "
+           "loses for a lie; use none");
+  }
   MixingSetup mixing;
   mixing.parameters = setup.parameters;
   mixing.layout = complete_layout(setup.layout, setup.parameters.size());
@@ -71,8 +80,8 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   mixing.ops = setup.ops;
   mixing.step_rule = std::move(setup.step_rule);
   mixing.compressor = std::move(setup.compressor);
-  if (!setup.rule.empty()) {
-    refuse("rule", setup.rule, "no robust rule is proven for push-sum; use gossip");
+  if (setup.exchange == Exchange::gossip) {
+    return std::make_unique<GossipMixing>(std::move(mixing));
   }
   return std::make_unique<PushSumMixing>(std::move(mixing));
 }

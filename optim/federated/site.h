@@ -98,6 +98,7 @@ struct PeerState {
   double given = 0;      ///< mass in all parcels made, of the stream between the two incarnations
   double taken = 0;      ///< mass in all its parcels that are in our state
   double under_way = 0;  ///< mass in parcels without a receipt
+  std::uint64_t version = 0;   ///< gossip: of its public copy, as followed here; 0: not followed
   std::uint64_t offences = 0;  ///< messages that broke a rule
 };
 
@@ -106,9 +107,10 @@ struct SiteState {
   Incarnation incarnation = 0;
   std::uint32_t life = 0;
   bool has_model = false;
-  double mass = 0;         ///< ω; 0 before ready()
-  double minted = 0;       ///< by all incarnations that this state remembers
-  double written_off = 0;  ///< mass given to incarnations of peers that are gone
+  double mass = 0;            ///< ω; 0 before ready()
+  double minted = 0;          ///< by all incarnations that this state remembers
+  double written_off = 0;     ///< mass given to incarnations of peers that are gone
+  std::uint64_t version = 0;  ///< gossip: of the own public copy
   std::uint64_t resets = 0;
 };
 
@@ -131,9 +133,10 @@ class Site {
   /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
   /// asks to close the channel.
   virtual Status receive(std::size_t peer, std::span<const std::byte> message) = 0;
-  /// The list of peers changed. Peers keep their place by name; new ones come at the end. Who is
-  /// gone keeps its place, hears and tells nothing, and its parcels are written off. Throws Error
-  /// as make_site.
+  /// The list of peers changed; places are those of the new list from now on, also in what
+  /// released() hands out. Peers are known by name, and keep what is between them and this site;
+  /// parcels to who is gone are written off, and its channel is the caller's to close. Who comes
+  /// back to the list is met as one that was away. Throws Error as make_site.
   virtual void update_peers(const std::vector<SitePeer>& peers) = 0;
   /// Fault::unexpected once another process with this site's key was seen to have begun later: the
   /// caller must stop, and write nothing any more.
@@ -171,12 +174,15 @@ class Site {
   virtual std::size_t max_message_bytes() const = 0;
   virtual SiteState state() const = 0;
   virtual std::vector<PeerState> peers() const = 0;
+  /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
+  /// none. Copies of one incarnation and version are equal, bit for bit.
+  virtual std::span<const float> public_copy(std::optional<std::size_t> peer) const = 0;
 
   /// The whole state, parameters included. Allowed at any time but between step and offer.
   virtual void save(ByteBuffer& out) const = 0;
   /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
-  /// saved state knows get places behind those of the setup, as if they had left the list. A round
-  /// that was offered counts as ended. On a fault the site must be discarded.
+  /// saved state knows have left the list. A round that was offered counts as ended. On a fault the
+  /// site must be discarded.
   virtual Status load(ByteReader& in) = 0;
 };
 

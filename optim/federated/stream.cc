@@ -29,6 +29,7 @@ Sequence OutStream::push(Item item, bool whole) {
   given_ += item.mass;
   items_.push_back(std::move(item));
   if (whole) {
+    whole_ = next_;
     behind_ = false;
   }
   return next_++;
@@ -52,6 +53,7 @@ double OutStream::write_off() {
 void OutStream::save(ByteBuffer& out) const {
   out.write(next_);
   out.write(receipts_);
+  out.write(whole_);
   out.write(given_);
   out.write(static_cast<std::uint8_t>(behind_));
   out.write(static_cast<std::uint32_t>(items_.size()));
@@ -66,11 +68,12 @@ void OutStream::save(ByteBuffer& out) const {
 Status OutStream::load(ByteReader& in, std::size_t window, std::size_t max_payload) {
   next_ = in.read<Sequence>();
   receipts_ = in.read<Sequence>();
+  whole_ = in.read<Sequence>();
   given_ = in.read<double>();
   const auto behind = in.read<std::uint8_t>();
   const auto count = in.read<std::uint32_t>();
-  if (in.failed() || next_ == 0 || next_ > kMaxCount + 1 || receipts_ >= next_ || behind > 1 ||
-      count > window || count > next_ - 1 - receipts_ || !sound_mass(given_)) {
+  if (in.failed() || next_ == 0 || next_ > kMaxCount + 1 || receipts_ >= next_ || whole_ >= next_ ||
+      behind > 1 || count > window || count > next_ - 1 - receipts_ || !sound_mass(given_)) {
     return impossible_stream();
   }
   behind_ = behind == 1;

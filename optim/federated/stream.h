@@ -47,6 +47,8 @@ class OutStream {
   /// The receiver did not get all that others got: it is due a whole copy.
   bool behind() const { return behind_; }
   void fall_behind() { behind_ = true; }
+  /// The receiver of all parcels up to `applied` asks for a whole copy; one may be under way.
+  void ask_whole(Sequence applied) { behind_ = behind_ || applied >= whole_; }
 
   /// Makes the next parcel; `whole` brings the receiver up to date. Returns its number.
   Sequence push(Item item, bool whole);
@@ -63,6 +65,7 @@ class OutStream {
  private:
   Sequence next_ = 1;
   Sequence receipts_ = 0;
+  Sequence whole_ = 0;  // number of the last whole copy
   double given_ = 0;
   bool behind_ = true;
   std::deque<Item> items_;

@@ -11,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include "optim/cluster.h"
 #include "optim/mass_audit.h"
 #include "optim/site_network.h"
 
@@ -61,14 +62,67 @@ class Chaos {
     }
   }
 
+  /// Brings all to the end of the same round, with nothing under way.
+  void settle() {
+    Round last = 0;
+    for (std::size_t i = 0; i < network.size(); ++i) {
+      const bool offered = network.node(i).phase == SiteNetwork::Phase::offered;
+      last = std::max(last, network.state(i).round + (offered ? 1 : 0));
+    }
+    for (bool all = false; !all;) {
+      all = true;
+      for (std::size_t i = 0; i < network.size(); ++i) {
+        if (network.state(i).round < last) {
+          all = false;
+          network.advance(i, false, true);
+          network.deliver_all();
+        }
+      }
+    }
+    // What came too early was for the round that all are in now.
+    network.deliver_all();
+    network.run_in_step(2);
+    follow();
+  }
+
+  /// Public copies of one incarnation and version are equal. Returns how many followers have the
+  /// latest one.
+  std::size_t check_copies() {
+    std::size_t latest = 0;
+    for (std::size_t i = 0; i < network.size(); ++i) {
+      for (std::size_t j = 0; j < network.size(); ++j) {
+        if (!network.tells(j, i) || !network.running(i) || !network.running(j)) {
+          continue;
+        }
+        const std::size_t place = network.place(i, j);
+        const PeerState followed = network.peers(i)[place];
+        const auto copy = network.site(i).public_copy(place);
+        const auto own = network.site(j).public_copy({});
+        const SiteState owner = network.state(j);
+        if (!copy.empty() && !own.empty() && followed.incarnation == owner.incarnation &&
+            followed.version == owner.version) {
+          ++latest;
+          CHECK(same_bits(copy, own));
+        }
+      }
+    }
+    return latest;
+  }
+
   SiteNetwork network;
   MassAudit audit;
 
  private:
   enum class Patience { little, all };
 
-  void follow(std::size_t outdated = ~std::size_t{0}) {
-    if (outdated == ~std::size_t{0}) {
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+
+  void follow(std::size_t outdated = kNobody) {
+    if (network.options().exchange == federated::Exchange::gossip) {
+      check_copies();
+      return;
+    }
+    if (outdated == kNobody) {
       audit.follow();
     } else {
       audit.follow(outdated);
@@ -150,14 +204,15 @@ class Chaos {
     network.kill(i);
     follow();
     const auto pick = random_.below(node.history.size() + 1);
-    if (pick == node.history.size()) {
+    const bool lost = pick == node.history.size();
+    if (lost) {
       node.durable.clear();
     } else {
       node.durable = node.history[pick];
     }
     node.history.clear();
     network.start(i);
-    follow(node.durable.empty() ? ~std::size_t{0} : i);
+    follow(lost ? kNobody : i);
   }
 
   void calm_round(Patience patience) {

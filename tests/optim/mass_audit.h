@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -33,19 +34,21 @@ class MassAudit {
     if (outdated != kNone) {
       expected_ -= holds(before_, outdated);
       outdated_[outdated] = true;
+      left_.insert({outdated, network_.state(outdated).incarnation});
     }
     for (std::size_t i = 0; i < network_.size(); ++i) {
       const SiteState now = network_.state(i);
       const SiteState& then = before_.sites[i];
-      if (now.incarnation != then.incarnation && !outdated_[i]) {
+      if (now.incarnation == then.incarnation) {
+        expected_ += outdated_[i] ? 0 : now.minted - then.minted;
+        continue;
+      }
+      if (!outdated_[i]) {
         expected_ -= holds(before_, i);  // its state is gone
       }
-      if (now.incarnation != then.incarnation) {
-        outdated_[i] = false;
-        expected_ += now.mass > 0 ? 1 : 0;
-      } else if (!outdated_[i]) {
-        expected_ += now.minted - then.minted;
-      }
+      // It may have died before it wrote that it starts anew.
+      outdated_[i] = left_.contains({i, now.incarnation});
+      expected_ += !outdated_[i] && now.mass > 0 ? 1 : 0;
     }
     Snapshot after = snapshot();
     book_void(after);
@@ -133,14 +136,14 @@ class MassAudit {
         const auto live = [&](std::size_t site, federated::Incarnation as) {
           return after.counts[site] && own(site) == as;
         };
-        const double given = moved(given_[{i, j, own(i)}], edge.to, edge.given);
-        if (after.counts[i] && !live(j, edge.to)) {
-          expected_ -= given;
-        }
-        const double taken = moved(taken_[{i, j, own(j)}], edge.from, edge.taken);
-        if (after.counts[j] && !live(i, edge.from)) {
-          expected_ += taken;
-        }
+        follow_end(given_[{i, j, own(i)}], edge.to, edge.given,
+                   [&](federated::Incarnation to, double given) {
+                     expected_ -= after.counts[i] && !live(j, to) ? given : 0;
+                   });
+        follow_end(taken_[{i, j, own(j)}], edge.from, edge.taken,
+                   [&](federated::Incarnation from, double taken) {
+                     expected_ += after.counts[j] && !live(i, from) ? taken : 0;
+                   });
       }
     }
   }
@@ -151,20 +154,24 @@ class MassAudit {
   /// Giver, taker, and the incarnation of this end.
   using End = std::tuple<std::size_t, std::size_t, federated::Incarnation>;
 
-  /// What went along the stream that is the last one now. An end that went back has not met those
-  /// that it met since.
-  static double moved(Met& met, federated::Incarnation last, double now) {
-    const auto at = std::ranges::find(met, last, &std::pair<federated::Incarnation, double>::first);
+  /// Books what went to or from each. An end that went back has not met those that it met since.
+  template <typename Book>
+  static void follow_end(Met& met, federated::Incarnation last, double now, const Book& book) {
+    auto at = std::ranges::find(met, last, &std::pair<federated::Incarnation, double>::first);
     if (at == met.end()) {
-      met.emplace_back(last, now);
-      return now;
+      at = met.insert(met.end(), {last, 0});
+    }
+    book(last, now - std::exchange(at->second, now));
+    for (auto undone = at + 1; undone != met.end(); ++undone) {
+      book(undone->first, -undone->second);
     }
     met.erase(at + 1, met.end());
-    return now - std::exchange(at->second, now);
   }
 
   const SiteNetwork& network_;
   std::vector<bool> outdated_;
+  /// Sites and incarnations that have been outdated.
+  std::set<std::pair<std::size_t, federated::Incarnation>> left_;
   Snapshot before_;
   double expected_ = 0;
   std::map<End, Met> given_;

@@ -24,7 +24,6 @@
 
 namespace sotto::test {
 
-using federated::Exchange;
 using federated::PeerState;
 using federated::Released;
 using federated::Site;
@@ -42,7 +41,7 @@ struct SiteNetworkOptions {
   /// Whether `from` sends to `to`; all to all when empty.
   std::function<bool(std::size_t from, std::size_t to)> edge = {};
   std::string compressor = "none";
-  Exchange exchange = Exchange::push_sum;
+  federated::Exchange exchange = federated::Exchange::push_sum;
   std::string rule = {};
   StepRuleOptions step = {.learning_rate = 0};
   Round communication_interval = 1;
