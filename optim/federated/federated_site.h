@@ -76,8 +76,8 @@ class FederatedSite final : public Site {
 
   Status offence(std::size_t peer, Fault fault, std::string_view what);
   void refuse(std::size_t peer, RefusalReason reason, std::string_view text);
-  /// The peer says that our state is old, or shows it.
-  Status accused(std::size_t peer, std::string_view how);
+  /// The peer says, or shows, that there was a newer state of this site, or a newer process.
+  void accused(std::size_t peer, std::string_view how);
   /// Another process of ours is claimed to run.
   void fence();
 

@@ -11,10 +11,16 @@ namespace sotto::federated {
 
 Status FederatedSite::receive(std::size_t peer, std::span<const std::byte> message) {
   Neighbour& from = neighbour(peer);
-  if (from.link == Link::down || from.link == Link::deaf || condemned_ || !alive_) {
+  if (from.link == Link::down || condemned_ || !alive_) {
     return {};
   }
   const auto parsed = parse(message, setup_.parameters.size());
+  if (from.link == Link::deaf) {
+    // It may have a reason to refuse this site, too.
+    return parsed && std::holds_alternative<Refusal>(*parsed)
+               ? take(peer, std::get<Refusal>(*parsed))
+               : Status();
+  }
   if (!parsed) {
     return offence(peer, parsed.status().fault(), parsed.status().message());
   }
@@ -49,9 +55,11 @@ Status FederatedSite::take(std::size_t peer, const Hello& hello) {
       refuse(peer, RefusalReason::stale, "its state is older than one that was seen");
       return {};
     case Verdict::self_stale:
-      return accused(peer, "its hello knows more of this site than its state does");
+      accused(peer, "its hello knows more of this site than its state does");
+      return {};
     case Verdict::undecided:
       from.trouble = "one of the two sites has an old state";
+      from.link = Link::deaf;
       return {};
   }
   return {};
@@ -95,16 +103,8 @@ Status FederatedSite::take(std::size_t peer, const Refusal& refusal) {
   from.refused = true;
   from.trouble = "it refuses this site: " + refusal.text;
   from.link = Link::deaf;
-  switch (refusal.reason) {
-    case RefusalReason::stale:
-      return accused(peer, refusal.text);
-    case RefusalReason::already_running:
-      from.claims_newer = true;
-      fence();
-      break;
-    case RefusalReason::other_settings:
-    case RefusalReason::broke_rule:
-      break;
+  if (refusal.reason == RefusalReason::stale || refusal.reason == RefusalReason::already_running) {
+    accused(peer, refusal.text);
   }
   return {};
 }
@@ -199,15 +199,20 @@ void FederatedSite::refuse(std::size_t peer, RefusalReason reason, std::string_v
   from.link = Link::deaf;
 }
 
-Status FederatedSite::accused(std::size_t peer, std::string_view how) {
-  const Neighbour& from = peers_[peer];
-  // A process only moves forward: what it was loaded from can be old, what it has become cannot.
-  if (!loaded_ || from.agreed) {
-    return offence(peer, Fault::unexpected, "a claim that this site went back");
+void FederatedSite::accused(std::size_t peer, std::string_view how) {
+  Neighbour& from = peers_[peer];
+  from.refused = true;
+  // A process only moves forward: what it was loaded from can be old, what it has become cannot. If
+  // a peer with which it agreed knows more, another process was there.
+  if (loaded_ && !from.agreed) {
+    from.trouble = fmt::format("the state that was loaded is too old: {}", how);
+    condemned_ = true;
+    return;
   }
-  condemned_ = true;
-  peers_[peer].trouble = fmt::format("the state that was loaded is too old: {}", how);
-  return {};
+  from.trouble = fmt::format("another process of this site was seen: {}", how);
+  from.claims_newer = true;
+  close(peer);
+  fence();
 }
 
 void FederatedSite::fence() {

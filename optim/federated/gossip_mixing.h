@@ -5,15 +5,15 @@
 //   step     x ← x − γ ∇f(x)
 //   offer    q = C(x − x̂_i); x̂_i ← x̂_i + q; those who have followed get q, all others x̂_i
 //   take in  x̂_j ← x̂_j + q, or x̂_j as it came
-//   mix      x ← x + η Σ_j W_ij (x̂_j − x̂_i), over those who are there and followed, with
+//   mix      x ← x + η Σ_j W_ij (x̂_j − x̂_i), over those who are there and followed, and
 //            W_ij = 1 / (1 + max(deg i, deg j)); or x ← A(x; x̂_j), a robust rule
 //            (aggregation.h), which asks for an exact C
 // x̂_i is the model that the site begins with. A copy that has drifted, told by its version
 // (optim/exchange/replica.h), is not used until it came whole.
 //
-// Payload: the version of x̂ before the change u64, lowest bit 0, and the changes before it u64; the
-// encoding. Or the version with lowest bit 1 and the changes in it; x̂, d floats.
-// Memory: 4 floats a parameter, and one for each neighbour; with a rule two for each, and one more.
+// Payload: version of x̂ before the change u64, lowest bit 0, and number of changes before it u64;
+// the encoding. Or the version with lowest bit 1 and the changes in it; x̂, d floats. Memory: 4
+// floats a parameter, and one for each neighbour; with a rule two for each, and one more.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,7 @@
 // The same object runs in `sotto node` and in the simulator of faults (sim/federation.h).
 //
 // What its driver does:
-//   without state: save; write durably          so that the incarnation outlives a crash
+//   without state, and whenever state().incarnation is a new one: save; write durably
 //   peer_up / peer_down / receive, and released() → send      as they happen, at any time
 //   in each round:
 //     until ready(): wait                       a site that comes late waits for a model
@@ -21,9 +21,9 @@
 // neighbour's model; what it held is written off, never guessed (docs/sites.md).
 //
 // What a liar among the peers can do. It cannot name another site, nor change anything by a message
-// that breaks a rule. It can make a site that was restored give its state up, once for each start
-// of its process, and only until the two have agreed; and have it stopped as an older process
-// unless half of the peers that answered agree with it.
+// that breaks a rule. It can make a site that was loaded give its state up, once for each start of
+// its process, and only until the two have agreed; later it can claim that a newer process runs,
+// which stops this one unless half of the peers that answered agree with it.
 //
 // Thread safety: one thread at a time. Ownership: the parameters are the caller's.
 #pragma once

@@ -97,6 +97,9 @@ Status OutStream::load(ByteReader& in, std::size_t window, std::size_t max_paylo
 void InStream::announce(Sequence oldest, Sequence next) {
   resumes_ = oldest;
   announced_ = next;
+  while (!pending_.empty() && pending_.front().sequence < oldest) {
+    pending_.pop_front();
+  }
 }
 
 bool InStream::awaits() const { return std::max(received_ + 1, resumes_) < announced_; }

@@ -97,8 +97,8 @@ class InStream {
   /// Come, and not yet applied.
   const std::deque<Item>& pending() const { return pending_; }
 
-  /// A hello announced parcels from `oldest` to `next` − 1. The sender may have written off those
-  /// before `oldest`; the stream then goes on there.
+  /// A hello announced parcels from `oldest` to `next` − 1. What is pending before `oldest` was
+  /// written off by the sender, and is lost; the stream goes on there.
   void announce(Sequence oldest, Sequence next);
   /// What was announced has come, or never will.
   void announce_no_more() { announced_ = 0; }
