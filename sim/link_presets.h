@@ -1,5 +1,5 @@
-// Links by name: what lies between two machines in places that people know. Pure functions;
-// thread-safe.
+// Links by name: what lies between two machines, or what a machine's own connection is like, in
+// places that people know. Pure functions; thread-safe.
 #pragma once
 
 #include <span>
@@ -9,15 +9,17 @@
 
 namespace sotto {
 
-/// One direction between two hosts. Figures are round ones, of the order that operators publish;
+/// One direction. Figures are round ones, of the order that operators publish;
 /// measure your own where it matters.
 struct LinkPreset {
   std::string_view name;
   std::string_view summary;
-  double bytes_per_s = 0;
-  SimTime latency = 0;  ///< one way
+  double bytes_per_s = 0;  ///< between two hosts, or of_host
+  SimTime latency = 0;     ///< one way
   SimTime jitter = 0;
   double loss = 0;  ///< share of packets
+  /// The bandwidth is that of a host's own connection, either way, which all its peers share.
+  bool of_host = false;
 };
 
 std::span<const LinkPreset> link_presets();

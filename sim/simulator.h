@@ -61,7 +61,7 @@ struct TransportModel {
 struct NodeEvent {
   enum class Kind {
     crash,    ///< its process dies: what it sent and was not delivered is lost, and its peers learn
-              ///< of it one latency later
+              ///< of it one latency of the way from it later, unless that is cut
     vanish,   ///< the same, but nobody is told: the peers' deadlines must find out
     leave,    ///< ends in good order after the round under way
     suspend,  ///< stands still, as a laptop that is closed; what arrives waits
@@ -108,7 +108,7 @@ struct NodeReport {
   AlgorithmCounters counters;
 };
 
-/// Frames that went from one node to another, counted as sent, headers included.
+/// Frames that left one node for another, whether they arrived or not, headers included.
 struct EdgeReport {
   Rank from = 0;
   Rank to = 0;

@@ -92,8 +92,6 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
       parcel.frame.assign(send.frame.begin(), send.frame.end());
     }
     line.parcels.push_back(std::move(parcel));
-    ++line.edge.frames;
-    line.edge.bytes += send.frame.size();
     ++box.unsent;
     launch(*at);
   }
@@ -119,22 +117,13 @@ void Courier::launch(ConnectionId id) {
       --line.demanded;
     }
     parcel.launched = true;
+    ++line.edge.frames;
+    line.edge.bytes += parcel.bytes;
     ++boxes_[index(line.edge.from)].under_way;
     ++boxes_[index(line.edge.to)].under_way;
     network_.send(id, parcel.bytes);
   }
   hand_over(line);
-}
-
-void Courier::close(Rank node) {
-  Box& box = boxes_[index(node)];
-  box.exchange = nullptr;
-  if (!options_.transport.on_demand) {
-    return;  // all have left
-  }
-  for (const ConnectionId line : box.out) {
-    std::erase_if(lines_[line].parcels, [](const Parcel& parcel) { return !parcel.launched; });
-  }
 }
 
 ConnectionId Courier::line(Rank from, Rank to) const {

@@ -48,9 +48,7 @@ class Courier {
   bool complete(Rank node) const;
   /// The exchange is over: the bytes that came for receives[i].
   std::span<const std::uint32_t> received(Rank node) const { return boxes_[index(node)].sizes; }
-  /// Frames that have not left do not any more.
-  void close(Rank node);
-  bool open(Rank node) const { return boxes_[index(node)].exchange != nullptr; }
+  void close(Rank node) { boxes_[index(node)].exchange = nullptr; }
 
   Effects deliver(const Arrival& arrival);
 

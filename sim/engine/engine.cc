@@ -38,7 +38,8 @@ Simulator::Engine::Engine(const Platform& platform, SimulatorOptions options,
       nodes_(algorithms.size()),
       courier_(network_, nodes_.size(),
                {.transport = options_.transport, .payload = static_cast<bool>(gradient_)}),
-      alive_(nodes_.size()) {
+      alive_(nodes_.size()),
+      awake_(nodes_.size()) {
   validate(platform);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     nodes_[i].algorithm = std::move(algorithms[i]);
@@ -72,8 +73,8 @@ void Simulator::Engine::validate(const Platform& platform) const {
     const CodecCost& codec = node.codec;
     for (const double cost :
          {codec.encode_s_per_byte, codec.decode_s_per_byte, codec.seconds_per_exchange}) {
-      if (!(cost >= 0 && cost < 1e6)) {
-        refuse("codec cost", fmt::format("{}", cost), "it must be 0 or more seconds");
+      if (!(cost >= 0 && cost <= 1e6)) {
+        refuse("codec cost", fmt::format("{}", cost), "it must be 0 to 10⁶ seconds");
       }
     }
     if (node.start < 0) {
@@ -109,7 +110,7 @@ void Simulator::Engine::connect() {
 }
 
 SimulationReport Simulator::Engine::run() {
-  while (alive_ > 0 && !stopped_) {
+  while (alive_ > 0 && !stopped_ && !stranded()) {
     if (network_.shares().dirty() && queue_.next_time() > now()) {
       network_.settle();
     }
@@ -174,10 +175,7 @@ void Simulator::Engine::handle_node(const Event& event) {
       }
       break;
     case coded:
-      node.coding = false;
-      [[fallthrough]];
     case posted:
-      node.coding_aside = false;
       post(rank);
       break;
     case carried:
@@ -209,7 +207,7 @@ void Simulator::Engine::advance(Rank rank) {
 
 bool Simulator::Engine::step(Rank rank) {
   Node& node = at(rank);
-  if (node.coding || node.suspended) {
+  if (node.carrier == Carrier::encoding || node.suspended) {
     return false;
   }
   const Algorithm& algorithm = *node.algorithm;
@@ -221,7 +219,7 @@ bool Simulator::Engine::step(Rank rank) {
       }
       return may_go_on(node, algorithm.parameters_ready()) && begin_round(rank);
     case Stage::before_gradient:
-      if (options_.overlap || !node.carrying) {
+      if (may_go_on(node, true)) {
         start_gradient(rank);
       }
       return false;
@@ -234,7 +232,7 @@ bool Simulator::Engine::step(Rank rank) {
       finish_round(rank);
       return true;
     case Stage::draining:
-      if (!node.carrying) {
+      if (node.carrier == Carrier::idle) {
         end(rank, {});
       }
       return false;
@@ -289,12 +287,11 @@ void Simulator::Engine::finish_round(Rank rank) {
 
 void Simulator::Engine::start_exchange(Rank rank) {
   Node& node = at(rank);
-  check(!node.carrying, "an algorithm has one exchange under way at a time");
+  check(node.carrier == Carrier::idle, "an algorithm has one exchange under way at a time");
   std::swap(node.exchange, scratch_);
-  node.carrying = true;
   if (const SimTime time = encode_time(rank); time > 0) {
     account(rank);
-    node.coding = true;
+    node.carrier = Carrier::encoding;
     schedule(rank, coded, time);
   } else {
     post(rank);
@@ -325,7 +322,7 @@ void Simulator::Engine::account(Rank rank) {
   if (!node.suspended) {
     if (node.stage == Stage::computing) {
       phase = Phase::compute;
-    } else if (node.coding || node.coding_aside) {
+    } else if (node.carrier != Carrier::idle && node.carrier != Carrier::posted) {
       phase = Phase::codec;
     } else if (courier_.under_way(rank) > 0) {
       phase = Phase::wire;

@@ -58,6 +58,14 @@ class Simulator::Engine {
     draining,
     ended,
   };
+  /// What beside it carries exchanges does; one exchange is under way at a time.
+  enum class Carrier : std::uint8_t {
+    idle,
+    encoding,        ///< the node's thread encodes for it
+    encoding_aside,  ///< it does so itself
+    posted,
+    decoding,
+  };
   /// How the peers of a node that ends learn of it.
   enum class Farewell : std::uint8_t {
     close,  ///< what it sent arrives, then they see its connections closed
@@ -72,10 +80,7 @@ class Simulator::Engine {
   struct Node {
     std::unique_ptr<Algorithm> algorithm;
     Stage stage = Stage::absent;
-    bool coding = false;        ///< the node's thread encodes
-    bool carrying = false;      ///< an exchange is under way, from encoding to decoding
-    bool coding_aside = false;  ///< the carrier encodes or decodes
-    bool carried_due = false;
+    Carrier carrier = Carrier::idle;
     bool deadline_due = false;
     bool leaving = false;
     bool suspended = false;
@@ -100,14 +105,11 @@ class Simulator::Engine {
   void handle(const Event& event);
   void handle_node(const Event& event);
   void handle_arrival(const Arrival& arrival);
-  void handle_node_event(const NodeEvent& event);
-  void handle_gone(const Event& event);
   void handle_awaited(ConnectionId line);
   /// Sends what is awaited on the line.
   void launch(ConnectionId line);
   void schedule(Rank rank, std::uint32_t kind, SimTime after);
   SimTime& due(Rank rank, std::uint32_t kind) { return at(rank).due[kind - node_starts]; }
-  void schedule_gone(ConnectionId line, SimTime after);
 
   // The node's thread.
   void advance(Rank rank);
@@ -118,7 +120,7 @@ class Simulator::Engine {
   bool take_gradient(Rank rank);
   void finish_round(Rank rank);
   bool may_go_on(const Node& node, bool ready) const {
-    return ready && (options_.overlap || !node.carrying);
+    return ready && (options_.overlap || node.carrier == Carrier::idle);
   }
   /// Encodes and posts scratch_; the node's thread waits for the encoding.
   void start_exchange(Rank rank);
@@ -130,9 +132,16 @@ class Simulator::Engine {
   void carried_exchange(Rank rank);
   void check_deadline(Rank rank);
 
-  void end(Rank rank, Status status, Farewell farewell = Farewell::close);
+  // What happens to nodes: lifecycle.cc.
+  void handle_node_event(const NodeEvent& event);
   void suspend(Rank rank);
   void resume(Rank rank);
+  void end(Rank rank, Status status, Farewell farewell = Farewell::close);
+  void schedule_gone(ConnectionId line, SimTime after);
+  void handle_gone(const Event& event);
+  /// Every node that is there stands still, and nothing that is to come concerns one.
+  bool stranded();
+
   /// Books the time since the last call under what the node was doing.
   void account(Rank rank);
   void record(TraceEntry::Kind kind, Rank node, Rank peer = -1, std::uint64_t bytes = 0);
@@ -148,6 +157,7 @@ class Simulator::Engine {
   std::vector<Node> nodes_;
   Courier courier_;
   std::size_t alive_ = 0;
+  std::size_t awake_ = 0;  ///< of those that are alive: they do not stand still
   bool stopped_ = false;
   Exchange scratch_;
   std::vector<Rank> released_;

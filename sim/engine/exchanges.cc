@@ -1,4 +1,4 @@
-// The engine's other half: exchanges, and what happens to nodes.
+// The engine's part about exchanges: from posting to decoding.
 #include <algorithm>
 #include <utility>
 
@@ -18,6 +18,7 @@ void Simulator::Engine::post(Rank rank) {
     return;
   }
   account(rank);
+  node.carrier = Carrier::posted;
   for (const Send& send : node.exchange.sends) {
     account(send.to);
     record(TraceEntry::Kind::sent, rank, send.to, send.frame.size());
@@ -44,7 +45,7 @@ void Simulator::Engine::post(Rank rank) {
 
 void Simulator::Engine::complete(Rank rank) {
   Node& node = at(rank);
-  if (node.stage == Stage::ended || node.carried_due || !courier_.complete(rank)) {
+  if (node.stage == Stage::ended || node.carrier != Carrier::posted || !courier_.complete(rank)) {
     return;
   }
   double bytes = 0;
@@ -53,15 +54,14 @@ void Simulator::Engine::complete(Rank rank) {
   }
   const SimTime time = from_seconds(bytes * spec(rank).codec.decode_s_per_byte);
   account(rank);
-  node.carried_due = true;
-  node.coding_aside = time > 0;
+  node.carrier = Carrier::decoding;
   schedule(rank, carried, time);
 }
 
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
   Algorithm& algorithm = *node.algorithm;
-  node.carried_due = node.coding_aside = node.carrying = false;
+  node.carrier = Carrier::idle;
   const auto sizes = courier_.received(rank);
   const auto& receives = node.exchange.receives;
   for (std::size_t i = 0; i < receives.size(); ++i) {
@@ -81,9 +81,8 @@ void Simulator::Engine::carried_exchange(Rank rank) {
     return;
   }
   std::swap(node.exchange, scratch_);
-  node.carrying = true;
   if (const SimTime time = encode_time(rank); time > 0) {
-    node.coding_aside = true;
+    node.carrier = Carrier::encoding_aside;
     schedule(rank, posted, time);
   } else {
     post(rank);
@@ -116,24 +115,6 @@ void Simulator::Engine::handle_arrival(const Arrival& arrival) {
   }
 }
 
-void Simulator::Engine::schedule_gone(ConnectionId line, SimTime after) {
-  queue_.push({.time = later(now(), after), .subject = line, .kind = sender_gone});
-}
-
-void Simulator::Engine::handle_gone(const Event& event) {
-  const ConnectionId line = event.subject;
-  const bool sender = event.kind == sender_gone;
-  if (sender && !courier_.drained(line)) {
-    return;  // its last bytes come first
-  }
-  const Rank gone = sender ? courier_.from(line) : courier_.to(line);
-  const Rank rank = sender ? courier_.to(line) : courier_.from(line);
-  const bool needed = sender ? courier_.lose_sender(line) : courier_.lose_receiver(line);
-  if (needed && at(rank).stage != Stage::ended) {
-    end(rank, {Fault::peer_lost, fmt::format("node {} is lost", gone)});
-  }
-}
-
 void Simulator::Engine::handle_awaited(ConnectionId line) {
   const Rank from = courier_.from(line);
   courier_.demand(line);
@@ -152,110 +133,18 @@ void Simulator::Engine::launch(ConnectionId line) {
 void Simulator::Engine::check_deadline(Rank rank) {
   Node& node = at(rank);
   node.deadline_due = false;
-  if (!courier_.open(rank) || node.carried_due) {
+  if (node.carrier != Carrier::posted) {
     return;
   }
   const SimTime due = later(node.heard, options_.timeout);
   if (due <= now()) {
     end(rank, {Fault::deadline,
-               fmt::format("nothing was heard for {} s from node {}", to_seconds(options_.timeout),
-                           fmt::join(courier_.awaited(rank), ", "))});
+               fmt::format("nothing was heard for {:g} s from node {}",
+                           to_seconds(options_.timeout), fmt::join(courier_.awaited(rank), ", "))});
     return;
   }
   node.deadline_due = true;
   schedule(rank, deadline, due - now());
-}
-
-void Simulator::Engine::handle_node_event(const NodeEvent& event) {
-  const Rank rank = event.node;
-  Node& node = at(rank);
-  if (node.stage == Stage::ended) {
-    return;
-  }
-  switch (event.kind) {
-    case NodeEvent::Kind::crash:
-      end(rank, {Fault::io, "it crashed"}, Farewell::reset);
-      break;
-    case NodeEvent::Kind::vanish:
-      end(rank, {Fault::io, "it vanished"}, Farewell::none);
-      break;
-    case NodeEvent::Kind::leave:
-      node.leaving = true;
-      advance(rank);
-      break;
-    case NodeEvent::Kind::suspend:
-      suspend(rank);
-      break;
-    case NodeEvent::Kind::resume:
-      resume(rank);
-      break;
-  }
-}
-
-void Simulator::Engine::suspend(Rank rank) {
-  Node& node = at(rank);
-  if (node.suspended) {
-    return;
-  }
-  account(rank);
-  node.suspended = true;
-  for (SimTime& due : node.due) {
-    due -= due == kNever ? 0 : now();
-  }
-}
-
-void Simulator::Engine::resume(Rank rank) {
-  Node& node = at(rank);
-  if (!node.suspended) {
-    return;
-  }
-  account(rank);
-  node.suspended = false;
-  node.heard = now();
-  for (std::uint32_t kind = node_starts; kind < node_event; ++kind) {
-    if (const SimTime left = due(rank, kind); left != kNever) {
-      schedule(rank, kind, left);
-    }
-  }
-  for (const ConnectionId line : courier_.lines_from(rank)) {
-    launch(line);
-  }
-  advance(rank);
-}
-
-void Simulator::Engine::end(Rank rank, Status status, Farewell farewell) {
-  Node& node = at(rank);
-  account(rank);
-  if (!status.ok()) {
-    status = status.with_context(fmt::format("node {}, round {}", rank, node.report.rounds));
-  }
-  record(TraceEntry::Kind::ended, rank, -1, status.ok() ? 0 : 1);
-  node.report.status = std::move(status);
-  node.report.end = now();
-  node.stage = Stage::ended;
-  --alive_;
-  if (farewell != Farewell::close) {
-    for (const ConnectionId line : courier_.lines_from(rank)) {
-      account(courier_.to(line));
-    }
-    courier_.abort(rank);
-  }
-  courier_.close(rank);
-  count_round(node.report.rounds, std::nullopt);
-  if (farewell == Farewell::none) {
-    return;
-  }
-  for (const ConnectionId line : courier_.lines_from(rank)) {
-    if (network_.passable(line)) {
-      schedule_gone(line, network_.latency(line));
-    }
-  }
-  for (const ConnectionId line : courier_.lines_to(rank)) {
-    if (network_.passable(line)) {
-      queue_.push(
-          {.time = later(now(), network_.latency(line)), .subject = line, .kind = receiver_gone});
-    }
-  }
 }
 
 }  // namespace sotto

@@ -422,9 +422,16 @@ std::optional<Arrival> Network::step() {
   }
 }
 
-bool Network::passable(ConnectionId id) const {
-  return std::none_of(connections_[id].links.begin(), connections_[id].links.end(),
+bool Network::open(const std::vector<LinkId>& links) const {
+  return std::none_of(links.begin(), links.end(),
                       [this](LinkId link) { return links_[link].bytes_per_s == 0; });
+}
+
+bool Network::passable(ConnectionId id) const { return open(connections_[id].links); }
+
+bool Network::passable_back(ConnectionId id) const {
+  const Connection& connection = connections_[id];
+  return open(connection.back.empty() ? connection.links : connection.back);
 }
 
 double Network::offered(LinkId id) const {

@@ -118,6 +118,8 @@ class Network {
   SimTime latency_back(ConnectionId connection) const;
   /// No link of the route is down.
   bool passable(ConnectionId connection) const;
+  /// The same of the way back; that of the way there when there is none.
+  bool passable_back(ConnectionId connection) const;
   /// Messages sent and neither delivered nor aborted.
   std::size_t under_way(ConnectionId connection) const {
     const Connection& c = connections_[connection];
@@ -188,6 +190,7 @@ class Network {
   void index_by_link(ConnectionId id);
   void update_route(ConnectionId id);
   SimTime way(const std::vector<LinkId>& links) const;
+  bool open(const std::vector<LinkId>& links) const;
   SimTime round_trip(const Connection& connection) const;
   SimTime latency_of_next(Connection& connection) const;
   SlowStart fresh_window() const {

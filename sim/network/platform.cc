@@ -10,9 +10,6 @@
 namespace sotto {
 namespace {
 
-/// 11.6 days: latencies of thousands of links may be added.
-constexpr SimTime kMostLatency = 1'000'000'000'000'000;
-
 void require_bandwidth(std::string_view name, double bytes_per_s) {
   if (!(bytes_per_s >= 0)) {
     refuse(fmt::format("bandwidth of link {}", name), fmt::format("{} bytes/s", bytes_per_s),

@@ -24,6 +24,9 @@ using LinkId = std::uint32_t;
 
 inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
+/// No link is slower to cross: 11.6 days, so that the latencies of thousands may be added.
+inline constexpr SimTime kMostLatency = 1'000'000'000'000'000;
+
 /// One direction of a cable, or a host's way in or out. All messages that cross it share its
 /// bandwidth.
 struct LinkSpec {

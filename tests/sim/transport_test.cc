@@ -1,0 +1,116 @@
+// What the transport and the codec add to the network, to the nanosecond.
+#include <algorithm>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "sim/asymmetric.h"
+
+using namespace sotto;
+
+namespace {
+
+constexpr SimTime kMs = 1'000'000;
+
+SimulatorOptions one_round() {
+  SimulatorOptions options;
+  options.rounds = 1;
+  return options;
+}
+
+std::shared_ptr<const Topology> pair() { return graph_of(2, {{0, 1}, {1, 0}}); }
+
+}  // namespace
+
+TEST_CASE("over Gloo a frame leaves when word of its receive has come, by the way back") {
+  const Platform platform = platform_of(2, {{0, 1, 10 * kMs}, {1, 0, 100 * kMs}});
+  auto options = one_round();
+  const auto zmq = play(pair(), platform, options);
+  CHECK(zmq.nodes[0].end == 100 * kMs);
+  CHECK(zmq.nodes[1].end == 10 * kMs);
+  options.transport = TransportModel::gloo();
+  const auto gloo = play(pair(), platform, options);
+  CHECK(gloo.nodes[0].end == 110 * kMs);
+  CHECK(gloo.nodes[1].end == 110 * kMs);
+}
+
+TEST_CASE("a frame that fits the buffer is handed over at once, a larger one when it is there") {
+  const Platform platform = platform_of(2, {{0, 1, 100 * kMs}, {1, 0, kMs}});
+  auto options = one_round();
+  options.transport.send_buffer_bytes = 1000;
+  CHECK(play(pair(), platform, options).nodes[0].end == kMs);
+  options.transport.send_buffer_bytes = 999;
+  CHECK(play(pair(), platform, options).nodes[0].end == 100 * kMs);
+}
+
+TEST_CASE("a sender is two frames ahead of a receiver that is slow, and no further") {
+  // Round a cycle of eight, node 0 could be seven rounds ahead of node 1.
+  std::vector<std::pair<Rank, Rank>> cycle;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    cycle.emplace_back(rank, (rank + 1) % 8);
+  }
+  SimulatorOptions options;
+  options.rounds = 20;
+  options.nodes.assign(8, {});
+  options.nodes[1].compute.seconds = 1;
+  const auto report = play(graph_of(8, cycle), make_star(8, kUnlimited, 0), options);
+  // Two frames wait, and the one of the third round cannot be handed over.
+  CHECK(report.largest_lead == 3);
+  CHECK(report.end == 20'000 * kMs);
+}
+
+TEST_CASE("an exchange costs what it costs once, and a frame for several peers one encoding") {
+  const auto everyone = graph_of(4, {{0, 1},
+                                     {0, 2},
+                                     {0, 3},
+                                     {1, 0},
+                                     {1, 2},
+                                     {1, 3},
+                                     {2, 0},
+                                     {2, 1},
+                                     {2, 3},
+                                     {3, 0},
+                                     {3, 1},
+                                     {3, 2}});
+  const Platform platform = make_star(4, kUnlimited, 10 * kMs);
+  const auto end_with = [&](const CodecCost& cost) {
+    auto options = one_round();
+    options.nodes[0].codec = cost;
+    return play(everyone, platform, options).end;
+  };
+  CHECK(end_with({}) == 10 * kMs);
+  CHECK(end_with({.seconds_per_exchange = 0.05}) == 60 * kMs);
+  CHECK(end_with({.encode_s_per_byte = 1e-5}) == 20 * kMs);
+  CHECK(end_with({.decode_s_per_byte = 1e-6}) == 13 * kMs);
+}
+
+TEST_CASE("jitter changes when messages of a connection arrive, and not their order") {
+  Platform platform(2);
+  platform.set_route(0, 1, {platform.add_link({.latency = 10 * kMs, .jitter = 4 * kMs})});
+  const auto arrivals = [&](bool at_once) {
+    EventQueue queue;
+    Network network(platform, {}, 1, queue);
+    const ConnectionId connection = network.connect(0, 1);
+    std::vector<SimTime> took;
+    SimTime sent = 0;
+    for (int i = 0; at_once && i < 100; ++i) {
+      network.send(connection, 1000);
+    }
+    for (int i = 0; i < 100; ++i) {
+      if (!at_once) {
+        sent = queue.now();
+        network.send(connection, 1000);
+      }
+      REQUIRE(network.step());
+      took.push_back(queue.now() - sent);
+    }
+    return took;
+  };
+  // Each draws its latency, and waits for those before it.
+  auto expected = arrivals(false);
+  REQUIRE_FALSE(std::is_sorted(expected.begin(), expected.end()));
+  for (std::size_t i = 1; i < expected.size(); ++i) {
+    expected[i] = std::max(expected[i], expected[i - 1]);
+  }
+  CHECK(arrivals(true) == expected);
+}
