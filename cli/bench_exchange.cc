@@ -24,13 +24,13 @@
 #include <sotto/trainers/run.h>
 
 #include "commands.h"
+#include "compute_spec.h"
 #include "exchange_probe.h"
 #include "graph_size.h"
 #include "measured_scenario.h"
 #include "nearest.h"
 #include "option_group.h"
 #include "output.h"
-#include "quantity.h"
 #include "result_file.h"
 #include "signals.h"
 #include "units.h"
@@ -274,7 +274,11 @@ void show(const Json& result, const Output& output) {
 
 int run(Request request) {
   const ProbeJob job = settle(request);
-  (void)parse_duration(request.gradient);
+  try {
+    (void)parse_compute_time(request.gradient);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--gradient: {}", error.what()));
+  }
   const bool reports = !job.launched || job.launched->rank == 0;
   if (!reports) {
     request.common.quiet = true;
@@ -322,8 +326,9 @@ Command add_bench_exchange_command(CLI::App& bench) {
   what.count("--bytes", request->bytes, "N", "No message is larger");
   what.option("--scenario", request->scenario, "FILE.toml",
               "Write a scenario with this network, for `sotto simulate` and `sotto plan`");
-  what.option("--gradient", request->gradient, "DURATION",
-              "In the scenario: how long a gradient takes");
+  what.option("--gradient", request->gradient, "TIME",
+              "In the scenario: how long a gradient takes, e.g. \"20 ms\" or "
+              "\"lognormal:20 ms,0.3\"");
   OptionGroup job(*command, "The job");
   job.option("--rendezvous", request->rendezvous, "URL",
              "Where the nodes of a launched job meet; by default tcp://MASTER_ADDR:MASTER_PORT");

@@ -1,6 +1,7 @@
 #include "compare_equal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <sotto/base/error.h>
@@ -54,11 +55,14 @@ double common_expense(Expense expense, const std::vector<const Json*>& results) 
       least = std::min(least, spent(expense, history.back()));
     }
   }
-  return least;
+  return std::isfinite(least) ? least : 0;
 }
 
 std::optional<Standing> standing_at(Expense expense, double amount, const Json& result) {
   const Json& history = result.at("history");
+  if (history.empty()) {
+    return std::nullopt;
+  }
   const auto after = std::find_if(history.begin(), history.end(), [&](const Json& entry) {
     return spent(expense, entry) >= amount;
   });

@@ -27,12 +27,12 @@ struct Standing {
   std::optional<double> accuracy = std::nullopt;
 };
 
-/// The least that any of these results of `train` spent in all: bytes a node, or
-/// seconds.
+/// The least that any of these results spent until its last evaluation: bytes a node, or seconds.
+/// Those without an evaluation do not count; 0 where none has one.
 double common_expense(Expense expense, const std::vector<const Json*>& results);
 
 /// The run at that expense, linearly between two entries of its history; none where it had spent
-/// more before it was first evaluated.
+/// more before it was first evaluated, or never was.
 std::optional<Standing> standing_at(Expense expense, double amount, const Json& result);
 
 }  // namespace sotto::cli

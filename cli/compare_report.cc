@@ -149,9 +149,10 @@ ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expens
          spread_percent(run, of_standing([](auto& at) { return at.accuracy.value_or(kNan); }))});
   }
   if (none || partial) {
-    table.note =
-        fmt::format("–{}: it had spent more before its first evaluation; lower --eval-every",
-                    partial ? " (k of n), with the other seeds" : "");
+    table.note = fmt::format(
+        "–{}: it had spent more before its first evaluation, or had none; lower "
+        "--eval-every",
+        partial ? " (k of n), with the other seeds" : "");
   }
   return table;
 }

@@ -7,7 +7,8 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sim/rehearsal.h>
-#include <sotto/trainers/algorithm_setup.h>
+
+#include "job_nodes.h"
 
 namespace sotto::cli {
 namespace {
@@ -83,19 +84,6 @@ class Overheard final : public Algorithm {
   std::size_t posted_ = 0;  ///< exchanges of this place
 };
 
-RehearsalJob make_job(const TrainPlan& plan, OptimizerOptions options, bool light) {
-  const auto topology = make_job_topology(options);
-  const auto sample = plan.tasks->make(0);
-  std::vector<float> start(sample->dimension());
-  sample->initialize(start, options.seed);
-  const auto make = [&](Rank rank, std::span<float> x) {
-    options.rank = rank;
-    return make_algorithm(options.algorithm,
-                          make_algorithm_setup(options, x, sample->layout(), topology));
-  };
-  return rehearse(make, topology, start, {.light = light, .seed = options.seed});
-}
-
 }  // namespace
 
 std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algorithms, Round rounds,
@@ -119,10 +107,9 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   if (freezes) {
     options.freeze_step = kFrozenAfter;
   }
-  // An algorithm with local steps looks to its first exchange like the one within.
-  const bool light = scenario.timing_only && options.communication_interval == 1;
-  RehearsalJob rehearsal = make_job(plan, options, light);
-  const Round period = make_job_topology(options)->period() * options.communication_interval;
+  const JobNodes job_of = job_nodes(plan, options);
+  RehearsalJob rehearsal = rehearse(job_of, options, scenario.timing_only);
+  const Round period = job_of.topology->period() * options.communication_interval;
   const Round rounds =
       kFrozenAfter * options.communication_interval + std::min(period, kMostListened);
   auto heard =

@@ -35,26 +35,45 @@ struct Names {
   }
 };
 
-/// The preset or the figures of a link. `key` holds a preset's name, or a table.
-std::optional<LinkSpec> read_link(TomlReader& in, std::string_view key) {
-  if (!in.has(key)) {
-    return std::nullopt;
+SimTime parse_latency(const std::string& text) {
+  const SimTime latency = parse_duration(text);
+  if (latency > kMostLatency) {
+    throw Error(fmt::format("'{}' is too long: 11 days at most", text));
   }
-  const auto preset = [](const std::string& name) {
-    const LinkPreset& found = link_preset(name);
-    return LinkSpec{.name = {},
-                    .bytes_per_s = found.bytes_per_s,
-                    .latency = found.latency,
-                    .jitter = found.jitter,
-                    .loss = found.loss};
-  };
+  return latency;
+}
+
+/// A link as it is written, and what of it is a node's own connection.
+struct WrittenLink {
+  LinkSpec link;
+  double own_bytes_per_s = kUnlimited;
+};
+
+WrittenLink preset_of(const std::string& name) {
+  const LinkPreset& found = link_preset(name);
+  WrittenLink written = {.link = {.bytes_per_s = found.bytes_per_s,
+                                  .latency = found.latency,
+                                  .jitter = found.jitter,
+                                  .loss = found.loss}};
+  if (found.of_host) {
+    std::swap(written.link.bytes_per_s, written.own_bytes_per_s);
+  }
+  return written;
+}
+
+/// The preset or the figures of a link. `key` holds a preset's name, or a table.
+WrittenLink read_link(TomlReader& in, std::string_view key) {
   if (in.holds_text(key)) {
-    return in.parsed(key, preset);
+    return *in.parsed(key, preset_of);
   }
   TomlReader figures = *in.table(key);
-  LinkSpec link = figures.parsed("preset", preset).value_or(LinkSpec{});
-  link.bytes_per_s = figures.parsed("bandwidth", parse_bandwidth).value_or(link.bytes_per_s);
-  link.latency = figures.parsed("latency", parse_duration).value_or(link.latency);
+  WrittenLink written = figures.parsed("preset", preset_of).value_or(WrittenLink{});
+  LinkSpec& link = written.link;
+  if (const auto bandwidth = figures.parsed("bandwidth", parse_bandwidth)) {
+    written = {.link = link, .own_bytes_per_s = kUnlimited};
+    link.bytes_per_s = *bandwidth;
+  }
+  link.latency = figures.parsed("latency", parse_latency).value_or(link.latency);
   link.jitter = figures.parsed("jitter", parse_duration).value_or(link.jitter);
   link.loss = figures.number("loss").value_or(link.loss);
   if (link.loss < 0 || link.loss >= 1) {
@@ -66,7 +85,18 @@ std::optional<LinkSpec> read_link(TomlReader& in, std::string_view key) {
                    "leave");
   }
   figures.finish();
-  return link;
+  return written;
+}
+
+/// What lies between some nodes, which says nothing of their own connections.
+LinkSpec read_link_between(TomlReader& in, std::string_view key) {
+  const WrittenLink written = read_link(in, key);
+  if (written.own_bytes_per_s < kUnlimited) {
+    in.refuse(key,
+              "this preset is of a node's own connection, which all its peers share: give it a "
+              "bandwidth here, and say up and down in [network] hosts");
+  }
+  return written.link;
 }
 
 std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names) {
@@ -105,7 +135,7 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
   if (const auto speed = in.parsed("codec", parse_bandwidth)) {
     pace.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
   }
-  if (const auto overhead = in.parsed("overhead", parse_duration)) {
+  if (const auto overhead = in.parsed("overhead", parse_latency)) {
     pace.codec.seconds_per_exchange = to_seconds(*overhead);
   }
   scenario.paces.assign(static_cast<std::size_t>(scenario.nodes), pace);
@@ -113,11 +143,12 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
   in.finish();
 }
 
-void read_hosts(TomlReader& in, Scenario& scenario, const Names& names) {
-  scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {});
+/// `own`: what their connections carry where nothing else is said.
+void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& names) {
+  scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
   for (TomlReader& host : in.tables("hosts")) {
-    const HostSpec spec = {host.parsed("up", parse_bandwidth).value_or(kUnlimited),
-                           host.parsed("down", parse_bandwidth).value_or(kUnlimited)};
+    const HostSpec spec = {host.parsed("up", parse_bandwidth).value_or(own),
+                           host.parsed("down", parse_bandwidth).value_or(own)};
     for (const Rank rank : read_ranks(host, "nodes", names)) {
       scenario.hosts[static_cast<std::size_t>(rank)] = spec;
     }
@@ -129,7 +160,7 @@ void read_hosts(TomlReader& in, Scenario& scenario, const Names& names) {
 std::vector<LinksBetween> read_between(TomlReader& in, const Names& names) {
   in.require("link", "a preset of `sotto list`, or a table with bandwidth and latency");
   const LinksBetween there = {read_ranks(in, "from", names), read_ranks(in, "to", names),
-                              *read_link(in, "link")};
+                              read_link_between(in, "link")};
   if (in.truth("one-way").value_or(false)) {
     return {there};
   }
@@ -170,12 +201,13 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   in.require("link",
              "what lies between any two nodes: a preset of `sotto list`, or a table with bandwidth "
              "and latency");
-  scenario.link = *read_link(in, "link");
+  const WrittenLink written = read_link(in, "link");
+  scenario.link = written.link;
   if (auto tcp = in.table("tcp")) {
     scenario.network = read_tcp(*tcp);
   }
   scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
-  read_hosts(in, scenario, names);
+  read_hosts(in, written.own_bytes_per_s, scenario, names);
   for (TomlReader& between : in.tables("between")) {
     for (LinksBetween& links : read_between(between, names)) {
       scenario.between.push_back(std::move(links));
@@ -187,16 +219,82 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
 
 void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
   Partition partition{.at = at, .parts = {}};
+  std::vector<bool> taken(static_cast<std::size_t>(scenario.nodes));
   for (const std::string& part : in.texts("partition")) {
     in.at("partition", [&] { partition.parts.push_back(names.ranks(part)); });
+    for (const Rank rank : partition.parts.back()) {
+      if (taken[static_cast<std::size_t>(rank)]) {
+        in.refuse("partition", fmt::format("node {} is in two parts", rank));
+      }
+      taken[static_cast<std::size_t>(rank)] = true;
+    }
   }
   if (partition.parts.size() < 2) {
     in.refuse("partition", "give two parts or more, e.g. [\"0-3\", \"4-7\"]");
   }
   if (const auto lasting = in.parsed("for", parse_duration)) {
+    if (*lasting == 0) {
+      in.refuse("for", "it must be longer than 0; left out, the partition is for good");
+    }
     partition.until = at + *lasting;
   }
   scenario.partitions.push_back(std::move(partition));
+}
+
+/// Refuses a latency that is below the jitter of a link which it is for.
+void check_jitter(const TomlReader& in, const LinksChange& change, const Scenario& scenario) {
+  const auto above = [&](const LinkSpec& link) { return link.jitter > *change.latency; };
+  const bool none = !above(scenario.link) &&
+                    std::none_of(scenario.between.begin(), scenario.between.end(),
+                                 [&](const LinksBetween& links) { return above(links.link); });
+  if (none) {
+    return;
+  }
+  for (const Rank from : change.from) {
+    for (const Rank to : change.to) {
+      if (from != to && above(scenario.link_between(from, to))) {
+        in.refuse("link", fmt::format("from node {} to node {} the jitter, which stays, is larger "
+                                      "than this latency",
+                                      from, to));
+      }
+    }
+  }
+}
+
+/// New figures of links; both ways, unless it is one-way.
+void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
+  in.require("link", "what the links have from now on, a preset or bandwidth and latency");
+  LinksChange change = {.at = at,
+                        .from = read_ranks(in, "from", names),
+                        .to = read_ranks(in, "to", names),
+                        .bytes_per_s = {},
+                        .latency = {}};
+  const LinkSpec link = read_link_between(in, "link");
+  const TomlReader figures = in.holds_text("link") ? in : *in.table("link");
+  const bool whole = in.holds_text("link") || figures.has("preset");
+  for (const char* key : {"jitter", "loss"}) {
+    if (!in.holds_text("link") && figures.has(key)) {
+      figures.refuse(key, "an event changes bandwidth and latency; jitter and loss stay");
+    }
+  }
+  if (whole || figures.has("bandwidth")) {
+    change.bytes_per_s = link.bytes_per_s;
+  }
+  if (whole || figures.has("latency")) {
+    change.latency = link.latency;
+    check_jitter(in, change, scenario);
+  }
+  if (!change.bytes_per_s && !change.latency) {
+    in.refuse("link", "nothing changes; give bandwidth, latency or both");
+  }
+  scenario.changes.push_back(change);
+  if (!in.truth("one-way").value_or(false)) {
+    std::swap(change.from, change.to);
+    if (change.latency) {
+      check_jitter(in, change, scenario);
+    }
+    scenario.changes.push_back(std::move(change));
+  }
 }
 
 void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
@@ -227,11 +325,9 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
     something = true;
     read_partition(in, at, scenario, names);
   }
-  if (in.has("link")) {
+  if (in.has("link") || in.has("from") || in.has("to")) {
     something = true;
-    for (LinksBetween& links : read_between(in, names)) {
-      scenario.changes.push_back({at, std::move(links)});
-    }
+    read_change(in, at, scenario, names);
   }
   in.finish();
   if (!something) {
@@ -268,6 +364,10 @@ void read_task(const toml::table& file, const std::string& path, Scenario& scena
 void read_target(TomlReader& in, Scenario& scenario) {
   if (auto target = in.table("target")) {
     scenario.target_accuracy = target->number("accuracy");
+    if (scenario.target_accuracy &&
+        !(*scenario.target_accuracy >= 0 && *scenario.target_accuracy <= 1)) {
+      target->refuse("accuracy", "it is a share, 0 to 1: 0.95 for 95 %");
+    }
     scenario.target_loss = target->number("loss");
     target->finish();
   }
@@ -318,6 +418,15 @@ Scenario read_scenario(const std::string& path) {
   }
   scenario.run_places = places_of_runs(file, path);
   in.finish();
+  return scenario;
+}
+
+Scenario read_scenario(const std::string& path, const CLI::App& command) {
+  Scenario scenario = read_scenario(path);
+  const CLI::Option* seed = command.get_option("--seed");
+  if (seed->count() > 0) {
+    scenario.task.common.seed = seed->as<std::uint64_t>();
+  }
   return scenario;
 }
 

@@ -31,17 +31,22 @@ struct HostSpec {
   double down_bytes_per_s = kUnlimited;
 };
 
-/// From `at` to `until` no bytes pass between the parts.
+/// From `at` to `until` no bytes pass between the parts. Nodes that are in none of them go on
+/// reaching all.
 struct Partition {
   SimTime at = 0;
   SimTime until = kNever;
   std::vector<std::vector<Rank>> parts;
 };
 
-/// From `at` on these links have another bandwidth and latency.
+/// From `at` on the links from each of `from` to each of `to` have another bandwidth, latency, or
+/// both; what is not given stays.
 struct LinksChange {
   SimTime at = 0;
-  LinksBetween links;
+  std::vector<Rank> from;
+  std::vector<Rank> to;
+  std::optional<double> bytes_per_s;
+  std::optional<SimTime> latency;
 };
 
 struct Scenario {
@@ -55,7 +60,7 @@ struct Scenario {
   TransportModel transport;
   std::vector<NodeEvent> events;
   std::vector<Partition> partitions;
-  std::vector<LinksChange> changes;
+  std::vector<LinksChange> changes;  ///< of those of one time the later holds
 
   bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
   TrainOptions task;         ///< the settings of `sotto train` that hold for all runs
@@ -73,5 +78,7 @@ struct Scenario {
 
 /// Throws Error naming line and key of what is wrong.
 Scenario read_scenario(const std::string& path);
+/// The same with the command's --seed, where the command line has one.
+Scenario read_scenario(const std::string& path, const CLI::App& command);
 
 }  // namespace sotto::cli

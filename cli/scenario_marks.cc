@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "units.h"
+
 namespace sotto::cli {
 namespace {
 
@@ -64,28 +66,32 @@ void add_nodes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
   }
 }
 
-std::string link_text(const LinkSpec& link) {
-  const std::string bandwidth =
-      link.bytes_per_s < kUnlimited ? fmt::format("{:.4g} Mbit/s, ", link.bytes_per_s * 8e-6) : "";
-  return fmt::format("{}{:.4g} ms", bandwidth, 1000 * to_seconds(link.latency));
+std::string change_text(const LinksChange& change) {
+  std::vector<std::string> parts;
+  if (change.bytes_per_s) {
+    parts.push_back(fmt::format("{:.4g} Mbit/s", *change.bytes_per_s * 8e-6));
+  }
+  if (change.latency) {
+    parts.push_back(duration_text(to_seconds(*change.latency)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 /// Whether `back` is the way back of `there`, as read_scenario makes two of one entry.
 bool way_back(const LinksChange& there, const LinksChange& back) {
-  return there.at == back.at && there.links.from == back.links.to &&
-         there.links.to == back.links.from &&
-         link_text(there.links.link) == link_text(back.links.link);
+  return there.at == back.at && there.from == back.to && there.to == back.from &&
+         there.bytes_per_s == back.bytes_per_s && there.latency == back.latency;
 }
 
 void add_changes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
   const auto& changes = scenario.changes;
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    const LinksBetween& links = changes[i].links;
+    const LinksChange& change = changes[i];
     const bool both = i + 1 < changes.size() && way_back(changes[i], changes[i + 1]);
     marks.push_back(
-        {changes[i].at, changes[i].at, "change",
-         fmt::format("{} {} {} {}: {}", both ? "between" : "from", ranks_text(links.from),
-                     both ? "and" : "to", ranks_text(links.to), link_text(links.link))});
+        {change.at, change.at, "change",
+         fmt::format("{} {} {} {}: {}", both ? "between" : "from", ranks_text(change.from),
+                     both ? "and" : "to", ranks_text(change.to), change_text(change))});
     i += both ? 1 : 0;
   }
 }

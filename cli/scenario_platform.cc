@@ -17,7 +17,8 @@ bool among(const std::vector<Rank>& ranks, Rank rank) {
   return std::binary_search(ranks.begin(), ranks.end(), rank);
 }
 
-bool covers(const LinksBetween& links, const Pair& pair) {
+/// Of what has `from` and `to`.
+bool covers(const auto& links, const Pair& pair) {
   return among(links.from, pair.first) && among(links.to, pair.second);
 }
 
@@ -26,7 +27,9 @@ bool apart(const Partition& partition, const Pair& pair) {
     return std::find_if(partition.parts.begin(), partition.parts.end(),
                         [&](const auto& part) { return among(part, rank); });
   };
-  return part_of(pair.first) != part_of(pair.second);
+  const auto from = part_of(pair.first);
+  const auto to = part_of(pair.second);
+  return from != to && from != partition.parts.end() && to != partition.parts.end();
 }
 
 void add_hosts(const Scenario& scenario, Platform& platform) {
@@ -44,13 +47,18 @@ void add_hosts(const Scenario& scenario, Platform& platform) {
 }
 
 void add_changes(const Scenario& scenario, const PairLinks& links, Platform& platform) {
-  for (const LinksChange& change : scenario.changes) {
-    for (const auto& [pair, link] : links) {
-      if (covers(change.links, pair)) {
-        platform.add_change({.at = change.at,
-                             .link = link,
-                             .bytes_per_s = change.links.link.bytes_per_s,
-                             .latency = change.links.link.latency});
+  std::vector<LinksChange> changes = scenario.changes;
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const LinksChange& a, const LinksChange& b) { return a.at < b.at; });
+  for (const auto& [pair, link] : links) {
+    const LinkSpec& spec = platform.links()[link];
+    LinkChange now = {.link = link, .bytes_per_s = spec.bytes_per_s, .latency = spec.latency};
+    for (const LinksChange& change : changes) {
+      if (covers(change, pair)) {
+        now.at = change.at;
+        now.bytes_per_s = change.bytes_per_s.value_or(now.bytes_per_s);
+        now.latency = change.latency.value_or(now.latency);
+        platform.add_change(now);
       }
     }
   }

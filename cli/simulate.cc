@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,6 +19,7 @@
 #include "run_words.h"
 #include "scenario.h"
 #include "signals.h"
+#include "simulated_result.h"
 #include "simulated_run.h"
 #include "simulation_page.h"
 #include "train_plan.h"
@@ -47,19 +47,12 @@ struct SimulateOptions {
   std::string trace_from = "0";
 };
 
-std::string duration(double seconds) {
-  return seconds < 1 ? fmt::format("{:.3g} ms", 1000 * seconds) : fmt::format("{:.4g} s", seconds);
-}
-
-/// Why a run ended early, if it did.
-std::string early_end(const Json& result) {
-  const Json& faults = result.at("faults");
-  return faults.empty() ? "" : faults[0].at("fault").get<std::string>();
-}
-
-std::vector<std::string> row_of(const RepeatedRun& run) {
+std::vector<std::string> row_of(const RepeatedRun& run, std::size_t columns) {
   if (run.results.empty()) {
-    return {run.words, run.failures.front().why, "–", "–", "–", "–", "–", "–", "–", "–"};
+    std::vector<std::string> row(columns, "–");
+    row[0] = run.words;
+    row[1] = run.failures.front().why;
+    return row;
   }
   const Json& result = run.results.front();
   const Json& target = result.at("time_to_target_s");
@@ -70,25 +63,26 @@ std::vector<std::string> row_of(const RepeatedRun& run) {
   };
   return {run.words,
           fmt::to_string(run.rounds),
-          duration(result.at("virtual_s").get<double>()),
-          target.is_number() ? duration(target.get<double>()) : "–",
+          duration_text(result.at("virtual_s").get<double>()),
+          target.is_number() ? duration_text(target.get<double>()) : "–",
           last.is_object() ? percent(number_or_nan(last.at("accuracy"))) : "–",
           last.contains("accuracy_worst_node")
               ? percent(number_or_nan(last.at("accuracy_worst_node")))
               : "–",
           amount(bytes_per_node(result)),
           share("compute"),
+          share("codec"),
           share("wire"),
           share("idle")};
 }
 
 ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
   ComparisonTable table = {{"run", "rounds", "virtual time", "to target", "accuracy", "worst node",
-                            "sent/node", "computing", "on the wire", "idle"},
+                            "sent/node", "computing", "codec", "on the wire", "idle"},
                            {},
                            ""};
   for (const RepeatedRun& run : runs) {
-    table.rows.push_back(row_of(run));
+    table.rows.push_back(row_of(run, table.titles.size()));
   }
   return table;
 }
@@ -170,14 +164,6 @@ void write_trace(const SimulateOptions& options, const TraceFile& trace, const O
   }
 }
 
-Scenario scenario_of(const SimulateOptions& options, const CLI::App& command) {
-  Scenario scenario = read_scenario(options.scenario);
-  if (command.get_option("--seed")->count() > 0) {
-    scenario.task.common.seed = options.common.seed;
-  }
-  return scenario;
-}
-
 SimTime parse_trace_from(const SimulateOptions& options) {
   try {
     return parse_duration(options.trace_from);
@@ -193,17 +179,14 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   const Expense expense = parse_expense(options.equal, Expense::virtual_time);
   const SimTime trace_from = parse_trace_from(options);
   const Output output(options.common);
-  const Scenario scenario = scenario_of(options, command);
+  const Scenario scenario = read_scenario(options.scenario, command);
   check_runs(scenario);
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   TraceFile trace(trace_from, scenario.runs.size());
-  const SimulationRequest request = {
-      .threads =
-          static_cast<int>(options.threads > 0 ? options.threads
-                                               : std::max(1U, std::thread::hardware_concurrency())),
-      .timeline = !options.report.empty(),
-      .trace = options.trace.empty() ? nullptr : &trace,
-      .progress = output.talks()};
+  const SimulationRequest request = {.threads = gradient_threads(options.threads),
+                                     .timeline = !options.report.empty(),
+                                     .trace = options.trace.empty() ? nullptr : &trace,
+                                     .progress = output.talks()};
   std::vector<RepeatedRun> runs;
   std::vector<RunPicture> pictures;
   for (const std::string& words : scenario.runs) {

@@ -49,13 +49,27 @@ Json links_json(const SimulationReport& report, const Platform& platform) {
 }
 
 Json faults_json(const SimulationReport& report) {
-  Json faults = Json::array();
+  std::vector<std::size_t> failed;
   for (std::size_t node = 0; node < report.nodes.size(); ++node) {
     if (!report.nodes[node].status.ok()) {
-      faults.push_back({{"node", node}, {"fault", report.nodes[node].status.message()}});
+      failed.push_back(node);
     }
   }
+  std::stable_sort(failed.begin(), failed.end(), [&](std::size_t a, std::size_t b) {
+    return report.nodes[a].end < report.nodes[b].end;
+  });
+  Json faults = Json::array();
+  for (const std::size_t node : failed) {
+    faults.push_back({{"node", node},
+                      {"virtual_s", to_seconds(report.nodes[node].end)},
+                      {"fault", report.nodes[node].status.message()}});
+  }
   return faults;
+}
+
+std::string early_end(const Json& result) {
+  const Json& faults = result.at("faults");
+  return faults.empty() ? "" : faults.front().at("fault").get<std::string>();
 }
 
 Json time_to_target(const Scenario& scenario, const std::vector<HistoryPoint>& history) {

@@ -1,6 +1,7 @@
 // What a simulation reported, as JSON and as a drawing's edges. Pure functions; thread-safe.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <sotto/sim/network/platform.h>
@@ -17,8 +18,10 @@ namespace sotto::cli {
 Json fractions_json(const SimulationReport& report);
 /// The links that are busiest, by what they carried of what they could have.
 Json links_json(const SimulationReport& report, const Platform& platform);
-/// The nodes that ended with a fault.
+/// The nodes that ended with a fault, in the order in which they did: the first is the cause.
 Json faults_json(const SimulationReport& report);
+/// Why a run, as its entry of `sotto simulate --json` has it, ended early; "": it did not.
+std::string early_end(const Json& result);
 Json edges_json(const SimulationReport& report);
 Json history_json(const std::vector<HistoryPoint>& history);
 /// Seconds until an evaluation reaches the scenario's target; null: none does.

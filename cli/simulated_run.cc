@@ -7,17 +7,17 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
-#include <sotto/optim/registry.h>
 #include <sotto/sim/rehearsal.h>
-#include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/model_sum.h>
 
+#include "job_nodes.h"
 #include "run_words.h"
 #include "signals.h"
 #include "simulated_result.h"
@@ -33,7 +33,8 @@ constexpr std::size_t kNodesJudged = 16;  ///< of which the accuracy of each is 
 /// The models of one round, as the nodes come to its end at different times.
 struct Gathering {
   std::vector<std::vector<float>> models;
-  double bytes = 0;  ///< sent by then, over all nodes
+  /// What each node had sent by then; none: it has not come there.
+  std::vector<std::optional<double>> sent;
 };
 
 class SimulatedJob {
@@ -95,7 +96,6 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
       words_(words),
       trace_(request.trace),
       plan_(make_train_plan(parse_run(words, scenario.task))),
-      topology_(make_job_topology(plan_.run.optimizer)),
       judge_(plan_.tasks->make(0)),
       sent_(static_cast<std::size_t>(scenario.nodes)) {
   auto algorithms = make_algorithms();
@@ -117,27 +117,16 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
 }
 
 std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
-  OptimizerOptions options = plan_.run.optimizer;
-  const auto sample = plan_.tasks->make(0);
-  std::vector<float> start = plan_.run.start;
-  if (start.empty()) {
-    start.resize(sample->dimension());
-    sample->initialize(start, options.seed);
-  }
-  const auto make = [&](Rank rank, std::span<float> x) {
-    options.rank = rank;
-    return make_algorithm(options.algorithm,
-                          make_algorithm_setup(options, x, sample->layout(), topology_));
-  };
+  const JobNodes job = job_nodes(plan_, plan_.run.optimizer);
+  topology_ = job.topology;
   if (scenario_.timing_only) {
-    rehearsal_ = rehearse(make, topology_, start,
-                          {.light = options.communication_interval == 1, .seed = options.seed});
+    rehearsal_ = rehearse(job, plan_.run.optimizer, true);
     return std::move(rehearsal_.nodes);
   }
-  parameters_.assign(static_cast<std::size_t>(scenario_.nodes), start);
+  parameters_.assign(static_cast<std::size_t>(scenario_.nodes), job.start);
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   for (std::size_t rank = 0; rank < parameters_.size(); ++rank) {
-    algorithms.push_back(make(static_cast<Rank>(rank), parameters_[rank]));
+    algorithms.push_back(job.make(static_cast<Rank>(rank), parameters_[rank]));
   }
   return algorithms;
 }
@@ -214,8 +203,9 @@ bool SimulatedJob::due(Round done) const {
 
 void SimulatedJob::take_model(Rank node, Round done) {
   Gathering& gathering = gatherings_[done];
-  gathering.bytes += sent_[static_cast<std::size_t>(node)];
-  gathering.models.resize(static_cast<std::size_t>(scenario_.nodes));
+  gathering.models.resize(sent_.size());
+  gathering.sent.resize(sent_.size());
+  gathering.sent[static_cast<std::size_t>(node)] = sent_[static_cast<std::size_t>(node)];
   if (!scenario_.timing_only) {
     const auto x = simulator_->node(static_cast<std::size_t>(node)).parameters();
     gathering.models[static_cast<std::size_t>(node)].assign(x.begin(), x.end());
@@ -235,7 +225,10 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   HistoryPoint point;
   point.round = done;
   point.time_s = to_seconds(time);
-  point.bytes_per_node = gathering.bytes / scenario_.nodes;
+  for (std::size_t node = 0; node < sent_.size(); ++node) {
+    // Who is not there has ended, and sends no more.
+    point.bytes_per_node += gathering.sent[node].value_or(sent_[node]) / scenario_.nodes;
+  }
   point.loss = std::numeric_limits<double>::quiet_NaN();
   if (scenario_.timing_only) {
     return point;
@@ -346,6 +339,10 @@ Json SimulatedJob::result(const SimulationReport& report) const {
 }
 
 }  // namespace
+
+int gradient_threads(std::uint64_t asked) {
+  return static_cast<int>(asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency()));
+}
 
 Result<SimulatedRun> simulate_run(const Scenario& scenario, const std::string& words,
                                   const SimulationRequest& request) {

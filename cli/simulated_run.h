@@ -2,6 +2,7 @@
 // One call at a time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ struct SimulatedRun {
   std::vector<EdgeLoad> loads;  ///< in the order of `bytes_per_edge`
   std::optional<Timeline> timeline;
 };
+
+/// As many as are asked for, or one a core for 0.
+int gradient_threads(std::uint64_t asked);
 
 /// Simulates the run that `words` name. Ctrl-C ends it with a fault. Throws Error for a request
 /// that is refused.

@@ -5,7 +5,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr std::size_t kMostBins = 240;
+constexpr SimTime kMostBins = 240;
 /// Of a window; where rounds are made of very many stretches, it ends early.
 constexpr std::size_t kMostStretches = 4000;
 
@@ -23,13 +23,13 @@ Timeline::Timeline(int nodes, Round rounds)
 }
 
 void Timeline::add(const Stretch& stretch) {
-  while (stretch.until > bin_ * static_cast<SimTime>(kMostBins)) {
+  while ((stretch.until - 1) / kMostBins >= bin_) {
     widen();
   }
   const auto phase = static_cast<std::size_t>(stretch.phase);
   for (SimTime at = stretch.from; at < stretch.until;) {
     const auto index = static_cast<std::size_t>(at / bin_);
-    const SimTime end = std::min(stretch.until, (at / bin_ + 1) * bin_);
+    const SimTime end = at + std::min(stretch.until - at, bin_ - at % bin_);
     bins_.resize(std::max(bins_.size(), index + 1));
     bins_[index][phase] += end - at;
     at = end;

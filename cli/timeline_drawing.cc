@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "axis.h"
+#include "units.h"
 
 namespace sotto::cli {
 namespace {
@@ -21,12 +22,6 @@ constexpr std::size_t kMostTooltips = 1500;  ///< of a window
 /// What the page calls them; the classes p0 … p3 colour them.
 constexpr std::array<const char*, kPhases> kNames = {"computing", "encoding and decoding",
                                                      "on the wire", "idle"};
-
-std::string duration_text(double seconds) {
-  return seconds < 1e-3 ? fmt::format("{:.3g} µs", 1e6 * seconds)
-         : seconds < 1  ? fmt::format("{:.4g} ms", 1e3 * seconds)
-                        : fmt::format("{:.5g} s", seconds);
-}
 
 /// Labels with as many digits as it takes to tell neighbours apart.
 std::string label_of(double tick, const std::vector<double>& ticks) {
@@ -58,7 +53,7 @@ std::string draw_stack(const Timeline& timeline, const Axis& x, const Axis& y, S
     std::string back;
     for (std::size_t i = 0; i < bins.size(); ++i) {
       const SimTime from = timeline.bin() * static_cast<SimTime>(i);
-      const SimTime until = std::min(from + timeline.bin(), end);
+      const SimTime until = std::min(later(from, timeline.bin()), end);
       if (until <= from) {
         break;
       }

@@ -22,6 +22,16 @@ std::string amount(double bytes) {
   return fmt::format("{:.3g} {}", bytes, unit);
 }
 
+std::string duration_text(double seconds) {
+  if (seconds == 0) {
+    return "0 s";
+  }
+  return seconds >= 1000   ? fmt::format("{:.0f} s", seconds)
+         : seconds >= 1    ? fmt::format("{:.4g} s", seconds)
+         : seconds >= 1e-3 ? fmt::format("{:.4g} ms", 1e3 * seconds)
+                           : fmt::format("{:.4g} µs", 1e6 * seconds);
+}
+
 std::string counted(std::uint64_t number, std::string_view thing) {
   return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
 }

@@ -12,6 +12,9 @@ std::string percent(double fraction);
 /// 1234567 → "1.23 MB"
 std::string amount(double bytes);
 
+/// Seconds with four digits: "12.34 ms", "1.5 s", "86400 s"; "250 µs".
+std::string duration_text(double seconds);
+
 /// 1, "node" → "1 node"; 8, "node" → "8 nodes"
 std::string counted(std::uint64_t number, std::string_view thing);
 

@@ -58,8 +58,8 @@ TEST_CASE("bench exchange measures between processes") {
 TEST_CASE("what is measured is a scenario that simulate and plan read") {
   const Scratch scratch;
   const std::string path = (scratch.path() / "net.toml").string();
-  const auto network =
-      measured({"--nodes", "4", "--transport", "inproc", "--scenario", path, "--gradient", "3 ms"});
+  const auto network = measured({"--nodes", "4", "--transport", "inproc", "--scenario", path,
+                                 "--gradient", "lognormal:3 ms,0.2"});
   const auto simulated = run({"simulate", path, "--json", "-"}).json();
   CHECK(simulated.at("runs").size() == 4);
   CHECK(simulated.at("runs")[0].at("nodes") == 4);
@@ -75,6 +75,8 @@ TEST_CASE("bench exchange refuses what it cannot measure") {
   CHECK(run({"bench", "exchange", "--bytes", "1"}).status == 2);
   CHECK(run({"bench", "exchange", "--seconds", "0"}).status == 2);
   CHECK(run({"bench", "exchange", "--transport", "pigeon"}).status == 2);
-  CHECK(run({"bench", "exchange", "--gradient", "soon"}).status == 2);
+  const auto soon = run({"bench", "exchange", "--gradient", "soon"});
+  CHECK(soon.status == 2);
+  CHECK(soon.err.find("--gradient: 'soon'") != std::string::npos);
   CHECK(run({"bench", "exchange", "--topology", "rng"}).status == 2);
 }

@@ -66,7 +66,7 @@ TEST_CASE("the time to a target is that of the first evaluation that reaches it"
   const auto easy = simulated(scratch, scenario(kNodes, kNetwork, "target = { loss = 100 }\n"));
   const auto& run = easy.at("runs")[0];
   CHECK(run.at("time_to_target_s") == run.at("history")[0].at("virtual_s"));
-  const auto hard = simulated(scratch, scenario(kNodes, kNetwork, "target = { accuracy = 1.1 }\n"));
+  const auto hard = simulated(scratch, scenario(kNodes, kNetwork, "target = { accuracy = 1 }\n"));
   CHECK(hard.at("runs")[0].at("time_to_target_s").is_null());
 }
 
@@ -167,7 +167,25 @@ TEST_CASE("what is wrong in a scenario is named with its line and key") {
       {event("crash = \"1\""), "events[1].at: it is missing"},
       {event("at = \"1 s\""), "s.toml:7: events[1].at: nothing happens then"},
       {event("at = \"1 s\"\npartition = \"0-1\""), "give two parts or more"},
+      {event("at = \"1 s\"\npartition = [\"0-1\", \"1-3\"]"),
+       "s.toml:8: events[1].partition: node 1 is in two parts"},
+      {event("at = \"1 s\"\npartition = [\"0\", \"1\"]\nfor = \"0 s\""),
+       "s.toml:9: events[1].for: it must be longer than 0"},
       {event("at = \"1 s\"\nfrom = \"0\"\nlink = \"lan\""), "events[1].to: it is missing"},
+      {event("at = \"1 s\"\ncrash = \"0\"\nfrom = \"0\""), "events[1].link: it is missing"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = { loss = 0.1 }"),
+       "s.toml:10: events[1].link.loss: an event changes bandwidth and latency"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = {}"), "nothing changes"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = { latency = \"0.5 ms\" }"),
+       "s.toml:10: events[1].link: from node 0 to node 1 the jitter"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = \"dsl\""),
+       "this preset is of a node's own connection"},
+      {scenario(kNodes, "link = { latency = \"300 h\" }"),
+       "s.toml:4: network.link.latency: '300 h' is too long"},
+      {scenario(kNodes + ", overhead = \"300 h\"", kNetwork),
+       "s.toml:3: nodes.overhead: '300 h' is too long"},
+      {scenario(kNodes, kNetwork, "target = { accuracy = 95 }\n"),
+       "s.toml:6: target.accuracy: it is a share"},
       {scenario(kNodes, kNetwork, "[task2]\n"), "s.toml:6: task2: there is no such key"},
       {"sotto-scenario = 1\nrun = \"dcd\"\nnodes = { " + kNodes + " }\nnetwork = { " + kNetwork +
            " }\n[task]\nmodle = \"cnn\"\n",

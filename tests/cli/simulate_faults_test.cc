@@ -1,0 +1,141 @@
+// `sotto simulate` where nodes end early, links change and nodes are parted.
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "cli/scenario_text.h"
+#include "timeline.h"
+#include "units.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+
+namespace {
+
+std::string event(const std::string& text) { return "[[events]]\n" + text + "\n"; }
+
+/// The first run's virtual seconds.
+double time_of(const Scratch& scratch, const std::string& nodes, const std::string& network,
+               const std::string& runs, const std::string& more = "") {
+  return simulated(scratch, scenario(nodes, network, more, runs))
+      .at("runs")[0]
+      .at("virtual_s")
+      .get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("a run that was never evaluated has no standing, and the others keep theirs") {
+  const Scratch scratch;
+  const std::string crash = event("at = \"1 ms\"\ncrash = \"0\"");
+  for (const char* equal : {"time", "bytes"}) {
+    const auto result =
+        simulated(scratch, scenario(kNodes, kNetwork, crash, "\"allreduce\""), {"--equal", equal});
+    CHECK(result.at("runs")[0].at("history").empty());
+    CHECK(result.at("runs")[0].at("at_equal").is_null());
+  }
+}
+
+TEST_CASE("bytes that nodes sent before they ended stay counted") {
+  const Scratch scratch;
+  const std::string text =
+      scenario("count = 24, gradient = \"20 ms\"", kNetwork, event("at = \"0.2 s\"\ncrash = \"0\""),
+               "\"dpsgd ring eval-every=1\"");
+  const auto result = simulated(scratch, text);
+  double before = 0;
+  for (const json& point : result.at("runs")[0].at("history")) {
+    const auto bytes = point.at("bytes_per_node").get<double>();
+    CHECK(bytes >= before);
+    before = bytes;
+  }
+  CHECK(result.at("runs")[0].at("history").size() > 3);
+}
+
+TEST_CASE("the cause of an early end is told, not who noticed it") {
+  const Scratch scratch;
+  const auto ended = simulate(
+      scratch,
+      scenario(kNodes, kNetwork, event("at = \"100 ms\"\nvanish = \"1\""), "\"dpsgd ring\""),
+      {"--json", "-"});
+  CHECK(contains(ended.err, "ended early: node 1, round 3: it vanished"));
+  const auto result = ended.json();
+  const json& faults = result.at("runs")[0].at("faults");
+  CHECK(faults[0].at("node") == 1);
+  CHECK(faults[0].at("virtual_s") == doctest::Approx(0.1));
+  CHECK(std::is_sorted(faults.begin(), faults.end(), [](const json& a, const json& b) {
+    return a.at("virtual_s") < b.at("virtual_s");
+  }));
+}
+
+TEST_CASE("a partition cuts its parts from each other, and nobody else from anybody") {
+  const Scratch scratch;
+  const std::string nodes = "count = 8, gradient = \"20 ms\"";
+  const auto with = [&](const std::string& parts) {
+    return time_of(
+        scratch, nodes, kNetwork, "\"dpsgd ring\"",
+        parts.empty() ? "" : event("at = \"100 ms\"\npartition = " + parts + "\nfor = \"5 s\""));
+  };
+  CHECK(with("[\"0\", \"2\"]") == with(""));
+  CHECK(with("[\"0\", \"1\"]") > with("") + 4);
+}
+
+TEST_CASE("what an event does not say of a link stays as it is") {
+  const Scratch scratch;
+  const std::string nodes = "count = 4, gradient = \"20 ms\"";
+  const std::string network = "link = { bandwidth = \"10 Mbit/s\", latency = \"5 ms\" }";
+  const auto with = [&](const std::string& link) {
+    return time_of(scratch, nodes, network, "\"dpsgd ring\"",
+                   event("at = \"100 ms\"\nfrom = \"all\"\nto = \"all\"\nlink = " + link));
+  };
+  const double plain = time_of(scratch, nodes, network, "\"dpsgd ring\"");
+  CHECK(with("{ latency = \"5 ms\" }") == plain);
+  CHECK(with("{ bandwidth = \"10 Mbit/s\" }") == plain);
+  CHECK(with("{ bandwidth = \"1 Mbit/s\" }") > 2 * plain);
+  CHECK(with("{ bandwidth = \"1 Mbit/s\" }") ==
+        with("{ bandwidth = \"1 Mbit/s\", latency = \"5 ms\" }"));
+}
+
+TEST_CASE("a preset of a node's own connection is shared by all its peers") {
+  const Scratch scratch;
+  const auto with = [&](const std::string& network) {
+    return time_of(scratch, "count = 8, gradient = \"1 ms\"", network, "\"dpsgd complete\"");
+  };
+  const double dsl = with("link = \"dsl\"");
+  CHECK(dsl == with("link = { latency = \"20 ms\", jitter = \"3 ms\" }, hosts = [{ nodes = "
+                    "\"all\", up = \"10 Mbit/s\", down = \"10 Mbit/s\" }]"));
+  // 12 rounds of 7 frames of 31 kB out of each node.
+  CHECK(dsl > 12 * 7 * 31'400 / 1.25e6);
+  CHECK(with("link = \"dsl\", hosts = [{ nodes = \"all\", up = \"1 Mbit/s\" }]") > 5 * dsl);
+}
+
+TEST_CASE("time spent in encoding has a column of its own") {
+  const Scratch scratch;
+  const auto ended =
+      simulate(scratch, scenario(kNodes + ", overhead = \"200 ms\"", kNetwork, "", "\"dpsgd\""));
+  CHECK(contains(ended.out, "computing  codec  on the wire  idle"));
+}
+
+TEST_CASE("a timeline holds what lasts as long as time does") {
+  sotto::cli::Timeline timeline(1, 1);
+  const sotto::SimTime end = sotto::kNever - 1;
+  timeline.add({.node = 0, .phase = sotto::Phase::compute, .from = 0, .until = end / 2});
+  timeline.add({.node = 0, .phase = sotto::Phase::compute, .from = end / 2, .until = end});
+  sotto::SimTime sum = 0;
+  for (const auto& bin : timeline.bins()) {
+    sum += bin[0];
+  }
+  CHECK(sum == end);
+  CHECK(timeline.bins().size() <= 240);
+  CHECK(timeline.bins().size() > 100);
+}
+
+TEST_CASE("durations are told with four digits, in a unit that fits") {
+  using sotto::cli::duration_text;
+  CHECK(duration_text(0) == "0 s");
+  CHECK(duration_text(0.00025) == "250 µs");
+  CHECK(duration_text(0.01234567) == "12.35 ms");
+  CHECK(duration_text(0.99996) == "1000 ms");
+  CHECK(duration_text(60) == "60 s");
+  CHECK(duration_text(86'400) == "86400 s");
+}
