@@ -9,7 +9,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +27,7 @@
 #include "run_words.h"
 #include "scenario.h"
 #include "signals.h"
+#include "simulated_result.h"
 #include "simulated_run.h"
 #include "simulation_page.h"
 #include "train_plan.h"
@@ -68,13 +68,6 @@ struct PlanFailed {
   std::string why;
 };
 
-/// The settings of `sotto train` without any.
-Json plain_config() {
-  TrainOptions plain;
-  plain.local = true;
-  return make_train_plan(plain).config;
-}
-
 class Planner {
  public:
   Planner(const PlanOptions& options, Scenario scenario, const Output& output);
@@ -114,9 +107,7 @@ Planner::Planner(const PlanOptions& options, Scenario scenario, const Output& ou
       goal_(!scenario_.timing_only && (scenario_.target_accuracy || scenario_.target_loss)
                 ? Goal::target
                 : Goal::epoch),
-      threads_(static_cast<int>(options.threads > 0
-                                    ? options.threads
-                                    : std::max(1U, std::thread::hardware_concurrency()))) {
+      threads_(gradient_threads(options.threads)) {
   rounds_ = make_train_plan(parse_run("allreduce", scenario_.task)).run.rounds;
   if (!scenario_.task.eval_every) {
     scenario_.task.eval_every = std::max<Round>(1, rounds_ / kEvaluations);
@@ -173,7 +164,7 @@ SimulatedRun Planner::simulate(const Candidate& candidate, Round shorter,
 }
 
 /// Seconds to the target, of those that have reached it; the others behind, by their loss when the
-/// quickest of all had ended.
+/// quickest of all had ended; those that ended early last.
 std::vector<Candidate> Planner::shortened(std::vector<Candidate> candidates) {
   std::vector<Json> results;
   std::vector<const Json*> pointers;
@@ -182,7 +173,9 @@ std::vector<Candidate> Planner::shortened(std::vector<Candidate> candidates) {
     const std::string title =
         fmt::format("short run {} of {}", results.size() + 1, candidates.size());
     results.push_back(simulate(candidate, kShorter, title).result);
-    pointers.push_back(&results.back());
+    if (early_end(results.back()).empty()) {
+      pointers.push_back(&results.back());
+    }
     short_runs_.push_back(candidate.words);
   }
   const double level = common_expense(Expense::virtual_time, pointers);
@@ -191,15 +184,15 @@ std::vector<Candidate> Planner::shortened(std::vector<Candidate> candidates) {
     double loss;
     Candidate candidate;
   };
-  constexpr double kNever = std::numeric_limits<double>::infinity();
+  constexpr double kLast = std::numeric_limits<double>::infinity();
   std::vector<Place> places;
   places.reserve(candidates.size());
   for (std::size_t k = 0; k < candidates.size(); ++k) {
     const Json& time = results[k].at("time_to_target_s");
     const auto standing = standing_at(Expense::virtual_time, level, results[k]);
-    const double loss = standing && std::isfinite(standing->loss) ? standing->loss : kNever;
-    places.push_back(
-        {time.is_number() ? time.get<double>() : kNever, loss, std::move(candidates[k])});
+    const bool counts = standing && std::isfinite(standing->loss) && early_end(results[k]).empty();
+    places.push_back({time.is_number() ? time.get<double>() : kLast,
+                      counts ? standing->loss : kLast, std::move(candidates[k])});
   }
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return std::pair(a.time, a.loss) < std::pair(b.time, b.loss);
@@ -290,8 +283,8 @@ Json Planner::to_json(const std::vector<PlannedRun>& runs, const Verdict& verdic
     finished.push_back({{"name", run.candidate.words},
                         {"compressed", run.candidate.compressed},
                         {"predicted_s_per_round", run.candidate.seconds_per_round},
-                        {"simulated_s_per_round", run.seconds_per_round()},
-                        {"prediction_error", run.error()}});
+                        {"simulated_s_per_round", optional(run.seconds_per_round())},
+                        {"prediction_error", optional(run.error())}});
     finished.back().update(run.result);
   }
   return {{"sotto", SOTTO_VERSION},
@@ -304,9 +297,9 @@ Json Planner::to_json(const std::vector<PlannedRun>& runs, const Verdict& verdic
           {"over_allreduce", optional(verdict.over_allreduce)},
           {"over_best_uncompressed", optional(verdict.over_best_uncompressed)},
           {"verdict", verdict.lines},
-          {"command", verdict.winner ? Json(train_command(runs[*verdict.winner].result.at("config"),
-                                                          plain_config()))
-                                     : Json(nullptr)},
+          {"command", verdict.winner
+                          ? Json(train_command(runs[*verdict.winner].candidate.words, scenario_))
+                          : Json(nullptr)},
           {"runs", finished},
           {"candidates", candidates},
           {"refused", refused}};
@@ -319,13 +312,16 @@ ComparisonTable table_of(const std::vector<PlannedRun>& runs) {
                            ""};
   for (const PlannedRun& run : runs) {
     const auto target = time_of(run, Goal::target);
+    const auto simulated = run.seconds_per_round();
+    const auto error = run.error();
     const Json& last = run.result.at("final");
-    table.rows.push_back(
-        {run.candidate.words, fmt::format("{:.4g}", run.candidate.seconds_per_round),
-         fmt::format("{:.4g}", run.seconds_per_round()),
-         fmt::format("{:+.1f} %", 100 * run.error()), target ? seconds_text(*target) : "–",
-         last.is_object() ? percent(number_or_nan(last.at("accuracy"))) : "–",
-         amount(bytes_per_node(run.result))});
+    table.rows.push_back({run.candidate.words,
+                          fmt::format("{:.4g}", run.candidate.seconds_per_round),
+                          simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
+                          error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
+                          target ? duration_text(*target) : "–",
+                          last.is_object() ? percent(number_or_nan(last.at("accuracy"))) : "–",
+                          amount(bytes_per_node(run.result))});
   }
   return table;
 }
@@ -378,10 +374,7 @@ int run(const PlanOptions& options, const CLI::App& command) {
     refuse("--budget", "0", "at least one candidate must be simulated");
   }
   const Output output(options.common);
-  Scenario scenario = read_scenario(options.scenario);
-  if (command.get_option("--seed")->count() > 0) {
-    scenario.task.common.seed = options.common.seed;
-  }
+  Scenario scenario = read_scenario(options.scenario, command);
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   catch_stop_signals();
   try {

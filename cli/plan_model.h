@@ -18,7 +18,9 @@
 // exchanges that hide behind gradients or do not.
 //
 // What the model leaves out: that frames which are under way together share a link, rather than
-// have it in turn; that a frame's way through one link can be slowed down by another; events.
+// have it in turn; that a frame's way through one link can be slowed down by another; what TCP
+// makes of the bandwidths (share, acknowledgements, slow start); that frames over Gloo wait for
+// word of their receive; events.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,14 @@
 #include "plan_verdict.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 #include <sotto/base/ids.h>
+
+#include "run_words.h"
+#include "simulated_result.h"
+#include "units.h"
 
 namespace sotto::cli {
 namespace {
@@ -38,19 +41,19 @@ class Speaker {
 
   /// "target in 12.3 s", "45 ms a round"
   std::string reaches(std::size_t run) const {
-    return goal_ == Goal::target ? "target in " + seconds_text(time(run))
-                                 : seconds_text(time(run)) + " a round";
+    return goal_ == Goal::target ? "target in " + duration_text(time(run))
+                                 : duration_text(time(run)) + " a round";
   }
   /// "dpsgd ring, 12.3 s"
   std::string named(std::size_t run) const {
-    return fmt::format("{}, {}", words(run), seconds_text(time(run)));
+    return fmt::format("{}, {}", words(run), duration_text(time(run)));
   }
 
   std::string compress(std::size_t winner, Index plain, Index allreduce) const {
     std::string line = fmt::format("{}: {}", words(winner), reaches(winner));
     if (allreduce) {
       line += fmt::format(", {} sooner than full-precision all-reduce ({})",
-                          times(time(*allreduce) / time(winner)), seconds_text(time(*allreduce)));
+                          times(time(*allreduce) / time(winner)), duration_text(time(*allreduce)));
     }
     if (plain && !is_allreduce(*plain)) {
       line += fmt::format(", {} sooner than the best uncompressed run ({})",
@@ -63,7 +66,7 @@ class Speaker {
     std::string line = fmt::format("Do not compress: {}: {}", words(winner), reaches(winner));
     if (!is_allreduce(winner) && allreduce) {
       line += fmt::format(", {} sooner than full-precision all-reduce ({})",
-                          times(time(*allreduce) / time(winner)), seconds_text(time(*allreduce)));
+                          times(time(*allreduce) / time(winner)), duration_text(time(*allreduce)));
     }
     if (compressed) {
       const double gain = time(winner) / time(*compressed);
@@ -73,40 +76,58 @@ class Speaker {
                              named(*compressed), 100 * (gain - 1))
                        : fmt::format("; the best compressed run takes {} as long ({})",
                                      times(1 / gain), named(*compressed));
-    } else {
+    } else if (any_of([](const PlannedRun& run) { return run.candidate.compressed; })) {
       line += "; no compressed run gets there";
+    } else {
+      line += "; no compressed run was tried";
     }
     return line + "." + missed(allreduce);
   }
 
  private:
+  template <typename Is>
+  bool any_of(const Is& is) const {
+    return std::any_of(runs_.begin(), runs_.end(), is);
+  }
   std::string missed(Index allreduce) const {
-    const bool tried = std::any_of(runs_.begin(), runs_.end(), [](const PlannedRun& run) {
-      return run.candidate.words == "allreduce";
-    });
-    return tried && !allreduce ? " Full-precision all-reduce does not reach the target." : "";
+    if (allreduce ||
+        !any_of([](const PlannedRun& run) { return run.candidate.words == "allreduce"; })) {
+      return "";
+    }
+    return goal_ == Goal::target ? " Full-precision all-reduce does not reach the target."
+                                 : " Full-precision all-reduce does not come to its end.";
   }
 
   const std::vector<PlannedRun>& runs_;
   Goal goal_;
 };
 
-/// Settings that say where a run takes place and what is written, not what is trained.
-constexpr std::array kNotOfTraining = {"transport", "checkpoint", "checkpoint_every", "resume",
-                                       "bind",      "insecure",   "timeout"};
+void add_early_ends(const std::vector<PlannedRun>& runs, Verdict& verdict) {
+  for (const PlannedRun& run : runs) {
+    if (const std::string why = early_end(run.result); !why.empty()) {
+      verdict.lines.push_back(fmt::format("{} ended early: {}.", run.candidate.words, why));
+    }
+  }
+}
 
-std::string as_word(const Json& value) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-  return text.find_first_of(" ;*?'\"$") == std::string::npos ? text : "'" + text + "'";
+std::string as_word(const std::string& text) {
+  return text.find_first_of(" ;*?'\"$") == std::string::npos ? text : fmt::format("'{}'", text);
 }
 
 }  // namespace
 
-double PlannedRun::seconds_per_round() const {
-  return result.at("virtual_s").get<double>() / result.at("rounds").get<double>();
+std::optional<double> PlannedRun::seconds_per_round() const {
+  const auto rounds = result.at("rounds").get<double>();
+  if (!early_end(result).empty() || rounds == 0) {
+    return std::nullopt;
+  }
+  return result.at("virtual_s").get<double>() / rounds;
 }
 
-double PlannedRun::error() const { return candidate.seconds_per_round / seconds_per_round() - 1; }
+std::optional<double> PlannedRun::error() const {
+  const auto simulated = seconds_per_round();
+  return simulated ? std::optional(candidate.seconds_per_round / *simulated - 1) : std::nullopt;
+}
 
 std::optional<double> time_of(const PlannedRun& run, Goal goal) {
   if (goal == Goal::epoch) {
@@ -126,8 +147,11 @@ Verdict judge(const std::vector<PlannedRun>& runs, Goal goal) {
   Verdict verdict;
   if (!compressed && !plain) {
     verdict.lines = {
-        "No run reaches the target in its rounds: give [task] more rounds, another lr, "
-        "or an easier [target]."};
+        goal == Goal::target
+            ? "No run reaches the target in its rounds: give [task] more rounds, another lr, "
+              "or an easier [target]."
+            : "No run comes to its end."};
+    add_early_ends(runs, verdict);
     return verdict;
   }
   verdict.compress =
@@ -142,30 +166,17 @@ Verdict judge(const std::vector<PlannedRun>& runs, Goal goal) {
   }
   verdict.lines = {verdict.compress ? say.compress(*compressed, plain, allreduce)
                                     : say.plain(*plain, compressed, allreduce)};
+  add_early_ends(runs, verdict);
   return verdict;
 }
 
-std::string seconds_text(double seconds) {
-  return seconds < 1 ? fmt::format("{:.3g} ms", 1000 * seconds) : fmt::format("{:.4g} s", seconds);
-}
-
-std::string train_command(const Json& used, const Json& plain) {
-  std::string command = "sotto train";
-  for (const auto& [key, value] : used.items()) {
-    const bool of_training =
-        std::find(kNotOfTraining.begin(), kNotOfTraining.end(), key) == kNotOfTraining.end();
-    if (!of_training || value.is_null() || (plain.contains(key) && plain.at(key) == value)) {
-      continue;
-    }
-    std::string option = key;
-    std::replace(option.begin(), option.end(), '_', '-');
-    if (value.is_boolean()) {
-      command += value.get<bool>() ? " --" + option : "";
-    } else {
-      command += fmt::format(" --{} {}", option, as_word(value));
-    }
+std::string train_command(const std::string& words, const Scenario& scenario) {
+  std::string command = fmt::format("sotto train --nodes={}", scenario.nodes);
+  for (const std::string& word : train_words(words, scenario.task_words)) {
+    command += fmt::format(" {}", as_word(word));
   }
-  return command;
+  const std::uint64_t seed = scenario.task.common.seed;
+  return seed == 0 ? command : fmt::format("{} --seed={}", command, seed);
 }
 
 }  // namespace sotto::cli

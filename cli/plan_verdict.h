@@ -16,9 +16,10 @@ struct PlannedRun {
   Candidate candidate;
   Json result;  ///< its entry of `sotto simulate --json`
 
-  double seconds_per_round() const;
+  /// None where it ended early: what is left says nothing of a round.
+  std::optional<double> seconds_per_round() const;
   /// predicted / simulated − 1
-  double error() const;
+  std::optional<double> error() const;
 };
 
 /// By what runs are ranked.
@@ -31,24 +32,21 @@ enum class Goal {
 inline constexpr double kWorthwhile = 1.05;
 
 struct Verdict {
-  std::optional<std::size_t> winner;  ///< none: no run reached the target
+  std::optional<std::size_t> winner;  ///< none: no run reached the target, or came to its end
   bool compress = false;
   std::optional<double> over_allreduce;          ///< how many times sooner than `allreduce`
   std::optional<double> over_best_uncompressed;  ///< and than the best run that sends all bits
   std::vector<std::string> lines;
 };
 
-/// Seconds; none where the run did not reach the target.
+/// Seconds; none where the run did not reach the target, or did not come to its end.
 std::optional<double> time_of(const PlannedRun& run, Goal goal);
 
 /// A compressed run wins where it is sooner than each uncompressed one by kWorthwhile. The run
 /// whose words are "allreduce" is the baseline.
 Verdict judge(const std::vector<PlannedRun>& runs, Goal goal);
 
-/// "1.23 ms", "12.3 s"
-std::string seconds_text(double seconds);
-
-/// A `sotto train` that does this run: the settings in `used` that are others than in `plain`.
-std::string train_command(const Json& used, const Json& plain);
+/// A `sotto train` that does this run of the scenario, with the scenario's own settings.
+std::string train_command(const std::string& words, const Scenario& scenario);
 
 }  // namespace sotto::cli

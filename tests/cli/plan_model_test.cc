@@ -60,7 +60,7 @@ PlannedRun finished(const std::string& words, bool compressed, std::optional<dou
   Candidate candidate;
   candidate.words = words;
   candidate.compressed = compressed;
-  Json result = {{"virtual_s", 10.0}, {"rounds", 10}};
+  Json result = {{"virtual_s", 10.0}, {"rounds", 10}, {"faults", Json::array()}};
   result["time_to_target_s"] = target ? Json(*target) : Json(nullptr);
   return {candidate, result};
 }
@@ -164,6 +164,24 @@ TEST_CASE("bits are recommended only where they are worth it") {
   CHECK(only.lines.front().ends_with("Full-precision all-reduce does not reach the target."));
 }
 
+TEST_CASE("who ended early has no time of a round, and is named") {
+  PlannedRun crashed = finished("allreduce", false, std::nullopt);
+  crashed.result["faults"] = {{{"node", 2}, {"fault", "node 2, round 1: it crashed"}}};
+  const PlannedRun whole = finished("dcd quant:8 ring", true, std::nullopt);
+  CHECK_FALSE(time_of(crashed, Goal::epoch));
+  CHECK_FALSE(crashed.error());
+  CHECK(time_of(whole, Goal::epoch) == 1.0);
+  const Verdict verdict = judge({crashed, whole}, Goal::epoch);
+  CHECK(verdict.winner == 1U);
+  CHECK(verdict.lines ==
+        std::vector<std::string>{"dcd quant:8 ring: 1 s a round. Full-precision all-reduce does "
+                                 "not come to its end.",
+                                 "allreduce ended early: node 2, round 1: it crashed."});
+  const Verdict none = judge({crashed}, Goal::epoch);
+  CHECK_FALSE(none.winner);
+  CHECK(none.lines.front() == "No run comes to its end.");
+}
+
 TEST_CASE("graphs nearly as quick as the quickest are told apart by how they mix") {
   const auto candidate = [](const std::string& method, const std::string& graph, double time,
                             double gap) {
@@ -184,10 +202,13 @@ TEST_CASE("graphs nearly as quick as the quickest are told apart by how they mix
   CHECK(words == std::vector<std::string>{"choco ring", "dcd torus", "dcd ring", "dcd complete"});
 }
 
-TEST_CASE("the command names the settings that are not the defaults") {
-  const Json plain = {{"task", "digits"}, {"lr", 0.1}, {"lazy", false}, {"freeze_step", nullptr}};
-  const Json used = {
-      {"task", "text:my notes.txt"}, {"lr", 0.1}, {"lazy", true}, {"freeze_step", 30}};
-  CHECK(train_command(used, plain) ==
-        "sotto train --task 'text:my notes.txt' --lazy --freeze-step 30");
+TEST_CASE("the command has the scenario's settings, and the run's own in their place") {
+  Scenario scenario;
+  scenario.nodes = 8;
+  scenario.task_words = {"--task=text:my notes.txt", "--lr=0.1", "--rounds=30"};
+  CHECK(train_command("dcd quant:4 ring lr=0.2", scenario) ==
+        "sotto train --nodes=8 '--task=text:my notes.txt' --rounds=30 --algorithm=dcd "
+        "--compressor=quant:4 --topology=ring --lr=0.2");
+  scenario.task.common.seed = 7;
+  CHECK(train_command("allreduce", scenario).ends_with(" --algorithm=allreduce --seed=7"));
 }

@@ -144,6 +144,57 @@ TEST_CASE("without a target the time for an epoch decides, also where no gradien
   CHECK(run_of(plan, "allreduce").at("final").at("loss").is_null());
 }
 
+TEST_CASE("what an exchange costs besides its codec is planned with, whatever the codec") {
+  const auto plan = planned(
+      scenario("count = 4, gradient = \"20 ms\", overhead = \"200 ms\"", "link = \"lan\"", ""),
+      kFewer);
+  for (const json& run : plan.at("runs")) {
+    CHECK(run.at("simulated_s_per_round").get<double>() > 0.2);
+    CHECK(run.at("prediction_error").get<double>() == doctest::Approx(0).epsilon(0.05));
+  }
+}
+
+TEST_CASE("a run that ended early says nothing of a round, and why it did is told") {
+  const Scratch scratch;
+  const auto plan_with = [&](const std::string& event, const std::string& target) {
+    const std::string text = scenario("count = 4, gradient = \"20 ms\"", "link = \"wan\"", target) +
+                             "[[events]]\nat = \"1 ms\"\n" + event + "\n";
+    Arguments words = {"plan", scratch.write("s.toml", text).string(), "--json", "-"};
+    words.insert(words.end(), kFewer.begin(), kFewer.end());
+    return run(words).json();
+  };
+  for (const char* event : {"crash = \"0\"", "vanish = \"0\""}) {
+    for (const char* target : {"", "target = { accuracy = 0.5 }\n"}) {
+      CAPTURE(event);
+      CAPTURE(target);
+      const json plan = plan_with(event, target);
+      CHECK(plan.at("winner").is_null());
+      CHECK(plan.at("command").is_null());
+      REQUIRE_FALSE(plan.at("runs").empty());
+      for (const json& run : plan.at("runs")) {
+        CHECK(run.at("simulated_s_per_round").is_null());
+        CHECK(run.at("prediction_error").is_null());
+      }
+      CHECK(plan.at("verdict").dump().find("ended early: node 0, round 0: it ") !=
+            std::string::npos);
+    }
+  }
+}
+
+TEST_CASE(
+    "the command is the scenario's own run, and no compressed run is missed that nobody wants") {
+  const std::string text =
+      "sotto-scenario = 1\nrun = [\"dpsgd ring\"]\nnodes = { count = 4, gradient = \"1 ms\" }\n"
+      "network = { link = \"lan\" }\n"
+      "task = { task = \"digits,train=320,test=100\", model = \"softmax\", rounds = 40 }\n";
+  const auto plan = planned(text, {"--codec", "none", "--algorithm", "dpsgd"});
+  const auto command = plan.at("command").get<std::string>();
+  CHECK(command.find(" --rounds=40") != std::string::npos);
+  CHECK(command.find("--eval-every") == std::string::npos);
+  CHECK(plan.at("verdict")[0].get<std::string>().find("no compressed run was tried") !=
+        std::string::npos);
+}
+
 TEST_CASE("a method that freezes is told when, and keeps its own rate") {
   const auto plan = planned(scenario("count = 4, gradient = \"20 ms\"", "link = \"wan\""),
                             {"--codec", "none", "--algorithm", "apmsqueeze"});
