@@ -162,6 +162,13 @@ class Contest {
     }
   }
 
+  /// What was claimed is so, predicted and measured.
+  bool holds() const {
+    const auto claims = claims_of(times_);
+    return std::all_of(claims.begin(), claims.end(),
+                       [](const Claim& claim) { return claim.predicted && claim.measured; });
+  }
+
   cli::Json json() const {
     cli::Json claims = cli::Json::array();
     for (const Claim& claim : claims_of(times_)) {
@@ -227,6 +234,7 @@ int run(const LabRequest& request) {
     return cli::kFailed;
   }
   cli::Json all = cli::Json::array();
+  bool holds = true;
   for (const std::string& transport : request.transports()) {
     Contest contest(transport, *calibration, laboratory);
     if (!contest.run()) {
@@ -234,6 +242,7 @@ int run(const LabRequest& request) {
     }
     contest.show(output);
     all.push_back(contest.json());
+    holds = holds && contest.holds();
   }
   const bool same = show_losses(*loss, output);
   output.json({{"sotto", SOTTO_VERSION},
@@ -244,7 +253,7 @@ int run(const LabRequest& request) {
                  {"dpsgd", (*loss)[dpsgd]},
                  {"dcd", (*loss)[dcd]},
                  {"same", same}}}});
-  return cli::kDone;
+  return holds && same ? cli::kDone : cli::kFailed;
 }
 
 }  // namespace

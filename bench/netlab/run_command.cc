@@ -24,10 +24,7 @@ struct RunRequest {
 
 int run(const RunRequest& request, const CLI::App& command) {
   const cli::Output output(request.lab.common);
-  cli::Scenario scenario = cli::read_scenario(request.scenario);
-  if (command.get_option("--seed")->count() > 0) {
-    scenario.task.common.seed = request.lab.common.seed;
-  }
+  const cli::Scenario scenario = cli::read_scenario(request.scenario, command);
   check_emulable(scenario);
   for (const std::string& words : scenario.runs) {
     (void)cli::train_words(words,
@@ -51,7 +48,7 @@ int run(const RunRequest& request, const CLI::App& command) {
       }
       const Comparison found =
           compare(calibrated(scenario, *calibration, transport), words, transport, laboratory);
-      complete = complete && found.ok();
+      complete = complete && found.ok() && found.bytes_equal && found.parameters_equal;
       rows.push_back(comparison_row(found));
       runs.push_back(comparison_json(found));
     }

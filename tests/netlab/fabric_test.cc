@@ -27,12 +27,12 @@ struct Delivery {
   std::uint32_t bytes = 0;
 };
 
-/// Does all that is due, at its time plus `late` as a thread that wakes late would.
-std::vector<Delivery> run(Fabric& fabric, SimTime until = kNever, SimTime late = 0) {
+/// Does all that is due, at its time.
+std::vector<Delivery> run(Fabric& fabric, SimTime until = kNever) {
   std::vector<Delivery> found;
   while (fabric.next() != kNever && fabric.next() <= until) {
     const SimTime due = fabric.next();
-    fabric.advance(due + late, [&](const Packet& p) {
+    fabric.advance(due, [&](const Packet& p) {
       found.push_back({due, p.from, p.to, p.wire_bytes});
     });
   }
