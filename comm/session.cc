@@ -24,7 +24,7 @@ constexpr const char* kSession = "session";
 /// Under the mark: all have come.
 constexpr const char* kGo = "go";
 /// Under the mark, and written by who uses the session (trainers/meeting.h): it is over already.
-constexpr const char* kGivenUp = "given-up";
+constexpr const char* kGivenUp = "given-up/any";
 /// How long a look at a key that is not there yet may wait for it.
 constexpr std::chrono::milliseconds kLook{20};
 /// Between two rounds of looks.

@@ -38,9 +38,13 @@ class Store {
 std::shared_ptr<Store> make_memory_store();
 /// In a directory that all nodes see (made if absent); values appear by an atomic rename.
 std::shared_ptr<Store> make_file_store(const std::string& directory);
-/// Served by node 0 at host:port, reached by the others; needs the ZeroMQ component. With
+/// Served by node 0 at host:port, reached by the others; needs the ZeroMQ component. Long values
+/// travel in pieces: a wait for one that has begun to come ends when no piece comes for 30 s. With
 /// `security` everything is encrypted, node 0 is known by its key, and only listed peers are
-/// answered; without, serving beyond loopback is refused unless `insecure`.
+/// answered, each for its own keys (internal/store_rules.h) and within its room
+/// (internal/store_shelf.h): a key that ends in "/3" is node 3's alone, in "/3-5" node 3's for node
+/// 5, in "/any" the first one's to set it, and others are node 0's for all. Without, serving beyond
+/// loopback is refused unless `insecure`.
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
                                       bool insecure = false,
                                       const std::optional<Security>& security = std::nullopt);

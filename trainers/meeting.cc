@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kLook{250};
 /// Beats in a timeout, many enough for a busy machine.
 constexpr int kBeats = 8;
 constexpr std::size_t kMaxCause = 4'000;
-constexpr const char* kGivenUp = "given-up";
+constexpr const char* kGivenUp = "given-up/any";
 
 /// Shows under a key of the store that this process is alive, from a thread of its own.
 class Pulse {

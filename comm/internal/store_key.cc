@@ -39,4 +39,8 @@ Status store_overdue(std::string_view key) {
   return {Fault::deadline, fmt::format("nobody published '{}' in the store in time", key)};
 }
 
+Status store_replaced(std::string_view key) {
+  return {Fault::unexpected, fmt::format("'{}' was replaced while it was fetched", key)};
+}
+
 }  // namespace sotto::internal

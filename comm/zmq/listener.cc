@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "gatekeeper.h"
@@ -15,6 +16,9 @@ namespace {
 
 /// Messages of one connection that ZeroMQ holds before it stops reading from the network.
 constexpr int kHeldMessages = 4;
+/// Replies to one connection that it holds; more are dropped. Twice what a client of the store may
+/// await, as ZeroMQ counts what it has sent in steps of half of this, and room for one.
+constexpr int kHeldReplies = 24;
 
 }  // namespace
 
@@ -26,6 +30,8 @@ Listener::Listener(zmq::context_t& context, const std::string& endpoint, const L
       monitor_(context, router_, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) {
   set_common_options(router_, endpoint, limits.message_bytes);
   router_.set(zmq::sockopt::rcvhwm, kHeldMessages);
+  router_.set(zmq::sockopt::sndhwm, kHeldReplies);
+  router_.set(zmq::sockopt::router_mandatory, 1);  // tells when a reply finds no room
   if (own != nullptr) {
     set_curve_server(router_, *own);
   }
@@ -55,9 +61,20 @@ std::optional<Incoming> Listener::receive() {
 }
 
 void Listener::reply(const std::string& route, zmq::message_t body) {
-  zmq::message_t to(route.data(), route.size());
-  if (try_send(router_, to, zmq::send_flags::sndmore)) {
-    while (!try_send(router_, body)) {  // goes where the first part went; only signals come between
+  try {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      zmq::message_t to(route.data(), route.size());
+      if (try_send(router_, to, zmq::send_flags::sndmore)) {
+        while (!try_send(router_,
+                         body)) {  // goes where the first part went; only signals come between
+        }
+        return;
+      }
+      (void)writable(router_);  // takes note of what has left since, which sending does rarely
+    }
+  } catch (const zmq::error_t& error) {
+    if (error.num() != EHOSTUNREACH) {
+      throw;
     }
   }
 }

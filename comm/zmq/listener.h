@@ -55,7 +55,7 @@ class Listener {
   void cut(int connection);
   /// How many connections there were at the last call of ended().
   std::size_t connections() const { return connections_.size(); }
-  /// Answers a message; dropped when its sender is gone.
+  /// Answers a message; dropped when its sender is gone, or takes none of many answers.
   void reply(const std::string& route, zmq::message_t body);
 
   zmq::socket_t& socket() { return router_; }

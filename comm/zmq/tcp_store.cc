@@ -1,4 +1,5 @@
 // The client of the TCP store, and the store that serves as well.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -24,8 +25,11 @@ namespace sotto {
 namespace internal {
 namespace {
 
-/// How long a set or a remove waits for the server, which may start after its clients.
+/// How long a set or a remove waits for the server, which may start after its clients; and the next
+/// piece of a long value may take.
 constexpr std::chrono::seconds kPatience{30};
+/// How often a value is fetched anew that is replaced meanwhile.
+constexpr int kAttempts = 10;
 /// A look at a key takes a round trip, however soon the wait for the key ends.
 constexpr std::chrono::milliseconds kRoundTrip{1000};
 constexpr int kLongestWaitMs = 2'000'000'000;
@@ -52,36 +56,26 @@ class TcpStore final : public Store {
     give_back(open());
   }
 
-  Status set(std::string_view key, std::span<const std::byte> value) override {
-    if (auto fits = check_store_entry(key, value); !fits) {
-      return fits;
-    }
-    return ask({store_wire::Kind::set, std::string(key), value}, Deadline::after(kPatience))
-        .status();
-  }
-  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override {
-    if (auto fits = check_store_key(key); !fits) {
-      return fits;
-    }
-    return ask({store_wire::Kind::get, std::string(key), {}}, deadline);
-  }
-  Status remove(std::string_view key) override {
-    if (auto fits = check_store_key(key); !fits) {
-      return fits;
-    }
-    return ask({store_wire::Kind::remove, std::string(key), {}}, Deadline::after(kPatience))
-        .status();
-  }
+  Status set(std::string_view key, std::span<const std::byte> value) override;
+  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override;
+  Status remove(std::string_view key) override;
 
  private:
   struct Connection {
     zmq::socket_t socket;
     std::unique_ptr<SocketMonitor> refusals;  ///< null in plain text
+    std::size_t under_way = 0;                ///< requests that are not answered yet
   };
+  using Bytes = std::vector<std::byte>;
 
   static PublicKey server_key(const Security& security, bool serve);
-  Result<std::vector<std::byte>> ask(store_wire::Request request, Deadline deadline);
-  Status await_reply(Connection& connection, zmq::message_t& reply, Deadline end) const;
+  template <typename Talk>
+  auto talk(std::string_view key, const Talk& talk) -> decltype(talk(std::declval<Connection&>()));
+  Result<Bytes> download(Connection& connection, const std::string& key, Deadline deadline,
+                         bool* replaced);
+  static void send(Connection& connection, const store_wire::Request& request);
+  Result<store_wire::Reply> receive(Connection& connection, std::string_view key,
+                                    Deadline end) const;
   Connection open();
   Connection borrow();
   void give_back(Connection connection);
@@ -107,7 +101,7 @@ PublicKey TcpStore::server_key(const Security& security, bool serve) {
 }
 
 TcpStore::Connection TcpStore::open() {
-  Connection made{zmq::socket_t(context_, zmq::socket_type::dealer), nullptr};
+  Connection made{zmq::socket_t(context_, zmq::socket_type::dealer), nullptr, 0};
   set_common_options(made.socket, endpoint_, store_wire::kMaxMessageBytes);
   made.socket.set(zmq::sockopt::reconnect_ivl, 20);
   if (curve_) {
@@ -135,37 +129,128 @@ void TcpStore::give_back(Connection connection) {
   idle_.push_back(std::move(connection));
 }
 
-Result<std::vector<std::byte>> TcpStore::ask(store_wire::Request request, Deadline deadline) {
-  request.wait_ms = static_cast<std::uint32_t>(deadline.left_ms(kLongestWaitMs));
-  const auto end = Deadline::after(std::chrono::milliseconds(request.wait_ms) + kRoundTrip);
-  try {
-    auto connection = borrow();
-    auto message = store_wire::make_request(request);
-    while (!try_send(connection.socket, message)) {  // a fresh queue takes one message
+Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
+  if (auto fits = check_store_entry(key, value); !fits) {
+    return fits;
+  }
+  return talk(key, [&](Connection& connection) -> Status {
+    std::size_t sent = 0;
+    for (bool more = true; more || connection.under_way > 0;) {
+      if (more && connection.under_way < store_wire::kWindow) {
+        const auto piece =
+            value.subspan(sent, std::min(store_wire::kPieceBytes, value.size() - sent));
+        send(connection, {.kind = store_wire::Kind::set,
+                          .key = std::string(key),
+                          .bytes = piece,
+                          .total = value.size(),
+                          .offset = sent});
+        sent += piece.size();
+        more = sent < value.size();
+      } else if (auto reply = receive(connection, key, Deadline::after(kPatience)); !reply) {
+        return reply.status();
+      }
     }
-    zmq::message_t reply;
-    if (Status came = await_reply(connection, reply, end); !came) {
-      // The answer may still come; this connection is of no more use.
-      return came.with_context(fmt::format("asking about '{}'", request.key));
+    return {};
+  });
+}
+
+Result<std::vector<std::byte>> TcpStore::get(std::string_view key, Deadline deadline) {
+  if (auto fits = check_store_key(key); !fits) {
+    return fits;
+  }
+  for (int attempt = 1;; ++attempt) {
+    bool replaced = false;
+    auto value = talk(key, [&](Connection& connection) {
+      return download(connection, std::string(key), deadline, &replaced);
+    });
+    if (!replaced || attempt == kAttempts) {
+      return value;
     }
-    auto answer = store_wire::parse_reply(view_of(reply));
-    give_back(std::move(connection));
-    return answer;
-  } catch (const zmq::error_t& error) {
-    return Status(Fault::io, fmt::format("the store at {}: {}", endpoint_, error.what()));
   }
 }
 
-Status TcpStore::await_reply(Connection& connection, zmq::message_t& reply, Deadline end) const {
+Status TcpStore::remove(std::string_view key) {
+  if (auto fits = check_store_key(key); !fits) {
+    return fits;
+  }
+  return talk(key, [&](Connection& connection) -> Status {
+    send(connection, {.kind = store_wire::Kind::remove, .key = std::string(key)});
+    return receive(connection, key, Deadline::after(kPatience)).status();
+  });
+}
+
+/// Runs a conversation on a connection of its own, and keeps that unless an answer may still come.
+template <typename Talk>
+auto TcpStore::talk(std::string_view key, const Talk& talk)
+    -> decltype(talk(std::declval<Connection&>())) {
+  try {
+    auto connection = borrow();
+    auto result = talk(connection);
+    if (connection.under_way == 0) {
+      give_back(std::move(connection));
+    }
+    return result;
+  } catch (const zmq::error_t& error) {
+    return Status(Fault::io, fmt::format("the store at {}, asking about '{}': {}", endpoint_,
+                                         std::string(key), error.what()));
+  }
+}
+
+/// The beginning, for which the server may wait, and then the rest of the same value.
+Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const std::string& key,
+                                                  Deadline deadline, bool* replaced) {
+  const auto wait_ms = static_cast<std::uint32_t>(deadline.left_ms(kLongestWaitMs));
+  send(connection, {.kind = store_wire::Kind::get, .key = key, .wait_ms = wait_ms});
+  auto first =
+      receive(connection, key, Deadline::after(std::chrono::milliseconds(wait_ms) + kRoundTrip));
+  if (!first) {
+    return first.status();
+  }
+  const std::size_t total = first->total;
+  Bytes value = std::move(first->bytes);
+  value.reserve(total);
+  for (std::size_t asked = value.size(); value.size() < total;) {
+    if (asked < total && connection.under_way < store_wire::kWindow) {
+      send(connection,
+           {.kind = store_wire::Kind::get, .key = key, .version = first->version, .offset = asked});
+      asked += std::min(store_wire::kPieceBytes, total - asked);
+      continue;
+    }
+    const auto next = receive(connection, key, Deadline::after(kPatience));
+    if (!next) {
+      *replaced = next.status().fault() == Fault::unexpected;
+      return next.status();
+    }
+    if (next->version != first->version ||
+        next->bytes.size() != std::min(store_wire::kPieceBytes, total - value.size())) {
+      return Status(Fault::malformed, "the store's server sent another piece than was asked for");
+    }
+    value.insert(value.end(), next->bytes.begin(), next->bytes.end());
+  }
+  return value;
+}
+
+void TcpStore::send(Connection& connection, const store_wire::Request& request) {
+  auto message = store_wire::make_request(request);
+  while (!try_send(connection.socket, message)) {  // its queue has room for all that is under way
+  }
+  ++connection.under_way;
+}
+
+Result<store_wire::Reply> TcpStore::receive(Connection& connection, std::string_view key,
+                                            Deadline end) const {
+  zmq::message_t reply;
   while (!try_receive(connection.socket, reply)) {
     if (connection.refusals && connection.refusals->next()) {
-      return {Fault::unexpected,
-              fmt::format("the store at {} does not admit this node's key: node 0's list of peers "
-                          "must name it",
-                          endpoint_)};
+      return Status(Fault::unexpected,
+                    fmt::format("the store at {} does not admit this node's key: node 0's list of "
+                                "peers must name it",
+                                endpoint_));
     }
     if (end.expired()) {
-      return {Fault::deadline, fmt::format("the store at {} did not answer", endpoint_)};
+      return Status(Fault::deadline,
+                    fmt::format("asking about '{}': the store at {} did not answer",
+                                std::string(key), endpoint_));
     }
     std::array<zmq::pollitem_t, 2> items = {{{connection.socket.handle(), 0, ZMQ_POLLIN, 0}}};
     if (connection.refusals) {
@@ -173,7 +258,8 @@ Status TcpStore::await_reply(Connection& connection, zmq::message_t& reply, Dead
     }
     (void)zmq_poll(items.data(), connection.refusals ? 2 : 1, end.left_ms());
   }
-  return {};
+  --connection.under_way;
+  return store_wire::parse_reply(view_of(reply));
 }
 
 }  // namespace

@@ -12,15 +12,24 @@ namespace sotto::internal {
 namespace {
 
 constexpr const char* kStop = "inproc://stop";
-/// A client has a connection for each of its requests under way.
+/// A client has a connection for each of its requests under way. In plain text it may be anybody's,
+/// else strangers have the spare ones too.
 constexpr std::size_t kMostConnections = 4096;
+constexpr std::size_t kConnectionsEach = 4;
+constexpr std::size_t kSpareConnections = 64;
+
+std::size_t most_connections(const std::optional<Security>& security) {
+  return security ? kSpareConnections + kConnectionsEach * (security->peers->peers().size() + 1)
+                  : kMostConnections;
+}
 
 }  // namespace
 
 TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security)
-    : admit_(security ? admit_listed(*security) : nullptr),
-      gatekeeper_(security ? std::make_unique<Gatekeeper>(context_, admit_) : nullptr),
-      listener_(context_, endpoint, {store_wire::kMaxMessageBytes, kMostConnections},
+    : security_(security),
+      gatekeeper_(security ? std::make_unique<Gatekeeper>(context_, admit_listed(*security))
+                           : nullptr),
+      listener_(context_, endpoint, {store_wire::kMaxMessageBytes, most_connections(security)},
                 security ? &security->own : nullptr),
       stop_(context_, zmq::socket_type::pair),
       stopped_(context_, zmq::socket_type::pair) {
@@ -44,7 +53,7 @@ void TcpStoreServer::serve() {
       answer(*incoming);
     }
     expire();
-    (void)listener_.ended();
+    drop_ended();
     if (!stopping && stop_requested()) {
       stopping = true;
       end = Deadline::after(kFarewell);
@@ -77,46 +86,111 @@ Status TcpStoreServer::test(const Security& security) const {
   return test_admission(listener_.endpoint(), security.own);
 }
 
+/// Forgets what clients had begun whose connections are gone.
+void TcpStoreServer::drop_ended() {
+  for (const int connection : listener_.ended()) {
+    if (const auto known = routes_.find(connection); known != routes_.end()) {
+      waiting_.erase(known->second);
+      shelf_.drop(known->second);
+      routes_.erase(known);
+    }
+  }
+}
+
+bool TcpStoreServer::know(const std::string& identity, StoreShelf::Client* client) const {
+  if (!security_) {
+    return true;
+  }
+  if (identity == security_->own.public_key.text()) {
+    *client = 0;
+    return true;
+  }
+  const auto line = security_->peers->admitted(identity);
+  *client = line ? std::optional(line->rank) : std::nullopt;
+  return line && line->rank != 0;  // which we are
+}
+
 void TcpStoreServer::answer(const Incoming& incoming) {
-  if (admit_ && !admit_(incoming.key)) {
-    return;  // its connection is older than the list that names it no longer
+  drop_ended();
+  StoreShelf::Client client;
+  const auto known = routes_.find(incoming.connection);
+  const bool heard_before = known != routes_.end() && known->second == incoming.route;
+  if (!know(incoming.key, &client)) {
+    if (heard_before) {
+      listener_.cut(incoming.connection);  // it is older than the list that names it no longer
+    }
+    return;
   }
   const auto request = store_wire::parse_request(
       {static_cast<const std::byte*>(incoming.body.data()), incoming.body.size()});
-  if (!request) {
-    return;  // not one of our clients
+  if (!request || !listener_.alive(incoming.connection)) {
+    return;  // not one of our clients, or gone
   }
+  routes_[incoming.connection] = incoming.route;
   switch (request->kind) {
     case store_wire::Kind::set:
-      set(*request);
+      set(incoming, client, *request);
       break;
-    case store_wire::Kind::remove:
-      if (const auto found = values_.find(request->key); found != values_.end()) {
-        values_.erase(found);
-      }
+    case store_wire::Kind::get:
+      get(incoming, client, *request);
       break;
-    case store_wire::Kind::get: {
-      const auto found = values_.find(request->key);
-      if (found == values_.end()) {
-        waiting_.insert_or_assign(
-            incoming.route,
-            Waiting{request->key, Deadline::after(std::chrono::milliseconds(request->wait_ms))});
-      } else {
-        listener_.reply(incoming.route, store_wire::make_reply(found->second));
-      }
-      return;
+    case store_wire::Kind::remove: {
+      const Status removed = shelf_.remove(client, request->key);
+      listener_.reply(incoming.route,
+                      removed ? store_wire::make_done() : store_wire::make_refusal(removed));
     }
   }
-  listener_.reply(incoming.route, store_wire::make_reply({}));
 }
 
-void TcpStoreServer::set(const store_wire::Request& request) {
-  values_.insert_or_assign(request.key, std::vector(request.value.begin(), request.value.end()));
+void TcpStoreServer::set(const Incoming& incoming, const StoreShelf::Client& client,
+                         const store_wire::Request& request) {
+  const auto taken = shelf_.set(client, incoming.route,
+                                {request.key, request.total, request.offset, request.bytes});
+  listener_.reply(incoming.route,
+                  taken ? store_wire::make_done() : store_wire::make_refusal(taken.status()));
+  if (taken && *taken) {
+    wake(request.key);
+  }
+}
+
+void TcpStoreServer::get(const Incoming& incoming, const StoreShelf::Client& client,
+                         const store_wire::Request& request) {
+  const auto found = shelf_.get(client, request.key);
+  if (!found) {
+    listener_.reply(incoming.route, store_wire::make_refusal(found.status()));
+    return;
+  }
+  const StoreShelf::Value* value = *found;
+  if (request.version != 0) {
+    const bool same = value != nullptr && value->version == request.version &&
+                      request.offset <= value->bytes.size();
+    listener_.reply(incoming.route,
+                    same ? store_wire::make_piece(*value, request.offset, store_wire::kPieceBytes)
+                         : store_wire::make_refusal(store_replaced(request.key)));
+  } else if (value != nullptr) {
+    listener_.reply(incoming.route,
+                    store_wire::make_piece(*value, 0, store_wire::kFirstPieceBytes));
+  } else {
+    waiting_.insert_or_assign(
+        incoming.route,
+        Waiting{request.key, Deadline::after(std::chrono::milliseconds(request.wait_ms)),
+                incoming.key});
+  }
+}
+
+/// Answers those who wait for a key and are listed still.
+void TcpStoreServer::wake(const std::string& key) {
   std::erase_if(waiting_, [&](const auto& entry) {
-    if (entry.second.key != request.key) {
+    const auto& [route, waiting] = entry;
+    if (waiting.key != key) {
       return false;
     }
-    listener_.reply(entry.first, store_wire::make_reply(request.value));
+    StoreShelf::Client client;
+    const auto found = know(waiting.identity, &client) ? shelf_.get(client, key)
+                                                       : Result<const StoreShelf::Value*>(nullptr);
+    if (found && *found != nullptr) {
+      listener_.reply(route, store_wire::make_piece(**found, 0, store_wire::kFirstPieceBytes));
+    }
     return true;
   });
 }

@@ -1,8 +1,9 @@
 // The serving side of the TCP store: a thread that keeps the values and answers clients.
 //
 // A get of a key that is not there waits at the server until it is, or until the client's own
-// deadline. The destructor first lets the clients go: it serves on until the last one has
-// disconnected, for kFarewell at most.
+// deadline. With keys, clients are the node itself, as node 0, and the listed peers, by their
+// ranks; the list is looked at before every message and every answer. The destructor first lets the
+// clients go: it serves on until the last one has disconnected, for kFarewell at most.
 //
 // Thread safety: constructor and destructor on one thread; everything else is the server's thread.
 // Ownership: the values.
@@ -14,12 +15,12 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <zmq.hpp>
 
 #include <sotto/comm/deadline.h>
 
+#include "../internal/store_shelf.h"
 #include "gatekeeper.h"
 #include "listener.h"
 #include "tcp_store_wire.h"
@@ -44,22 +45,31 @@ class TcpStoreServer {
   struct Waiting {
     std::string key;
     Deadline until;
+    std::string identity;  ///< of the client, as text
   };
 
   void serve();
   bool stop_requested();
+  void drop_ended();
   void answer(const Incoming& incoming);
-  void set(const store_wire::Request& request);
+  /// False for somebody who is not listed (any more).
+  bool know(const std::string& identity, StoreShelf::Client* client) const;
+  void set(const Incoming& incoming, const StoreShelf::Client& client,
+           const store_wire::Request& request);
+  void get(const Incoming& incoming, const StoreShelf::Client& client,
+           const store_wire::Request& request);
+  void wake(const std::string& key);
   void expire();
   int wait_ms(Deadline end) const;
 
-  const Gatekeeper::Admit admit_;  ///< empty in plain text
+  const std::optional<Security> security_;
   zmq::context_t context_;
   const std::unique_ptr<Gatekeeper> gatekeeper_;
   Listener listener_;
   zmq::socket_t stop_;     ///< the destructor's end
   zmq::socket_t stopped_;  ///< the thread's end
-  std::map<std::string, std::vector<std::byte>, std::less<>> values_;
+  StoreShelf shelf_;
+  std::map<int, std::string> routes_;       ///< of connections that have spoken
   std::map<std::string, Waiting> waiting_;  ///< by route: a client waits for one key at a time
   std::thread thread_;
 };

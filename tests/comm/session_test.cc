@@ -84,10 +84,10 @@ TEST_CASE("what node 0 says when it gives up reaches those who wait with it") {
     const auto session = make_session(store, rank, 3, rank == 0 ? 200ms : 1h);
     if (rank == 0) {
       CHECK(session->enter().fault() == Fault::deadline);
-      CHECK(session->set("given-up", byte(5)).ok());
+      CHECK(session->set("given-up/any", byte(5)).ok());
       return;
     }
-    const auto reason = session->get("given-up", generous());
+    const auto reason = session->get("given-up/any", generous());
     REQUIRE(reason.ok());
     CHECK(*reason == byte(5));
   });

@@ -69,6 +69,26 @@ struct RedisServer {
 
 Deadline soon() { return Deadline::after(std::chrono::milliseconds(30)); }
 
+/// A store whose keys are node 1's: they end in "/1".
+class OfNode1 final : public Store {
+ public:
+  explicit OfNode1(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  Status set(std::string_view key, std::span<const std::byte> value) override {
+    return store_->set(own(key), value);
+  }
+  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override {
+    return store_->get(own(key), deadline);
+  }
+  Status remove(std::string_view key) override { return store_->remove(own(key)); }
+
+ private:
+  static std::string own(std::string_view key) {
+    const bool longest = key.size() == kStoreMaxKey;
+    return key.empty() ? "" : std::string(key.substr(0, key.size() - (longest ? 2 : 0))) + "/1";
+  }
+  std::shared_ptr<Store> store_;
+};
+
 /// `first` and `second` are two handles on one store; for memory they are the same.
 void check_store(Store& first, Store& second) {
   // Values come back as they were, from either handle; a second set replaces.
@@ -112,7 +132,8 @@ void check_big_value(Store& first, Store& second) {
   for (std::size_t i = 0; i < big.size(); i += 4093) {
     big[i] = static_cast<std::byte>(i);
   }
-  REQUIRE(first.set("big", big).ok());
+  const Status set = first.set("big", big);
+  REQUIRE_MESSAGE(set.ok(), set.message());
   const auto back = second.get("big", generous());
   REQUIRE_MESSAGE(back.ok(), back.status().message());
   CHECK(*back == big);
@@ -248,10 +269,75 @@ TEST_CASE("the tcp store with keys keeps the contract") {
   if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
     SOTTO_SKIP("built without ZeroMQ");
   }
-  const auto server = make_tcp_store("127.0.0.1", port, true, false, security_of(2, 0));
-  const auto client = make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1));
-  check_everything(*server, *client);
-  check_waiting(*client, *server);
+  OfNode1 server(make_tcp_store("127.0.0.1", port, true, false, security_of(2, 0)));
+  OfNode1 client(make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1)));
+  check_everything(server, client);
+  check_waiting(client, server);
+}
+
+TEST_CASE("in a tcp store with keys, nobody speaks in another's name") {
+  const int port = free_port();
+  if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  std::vector<std::shared_ptr<Store>> nodes;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    nodes.push_back(make_tcp_store("127.0.0.1", port, rank == 0, false, security_of(3, rank)));
+  }
+  const auto refused = [](const Status& status) {
+    CHECK(status.fault() == Fault::unexpected);
+    CHECK_MESSAGE(status.message().find("is not node 1's to") != std::string::npos,
+                  status.message());
+  };
+  REQUIRE(nodes[2]->set("model/5/2", bytes_of("two's")).ok());
+  REQUIRE(nodes[0]->set("done", bytes_of("zero's")).ok());
+  refused(nodes[1]->set("model/5/2", bytes_of("forged")));
+  refused(nodes[1]->set("model/5/0", bytes_of("forged")));
+  refused(nodes[1]->set("done", bytes_of("forged")));
+  refused(nodes[1]->remove("done"));
+  refused(nodes[1]->remove("model/5/2"));
+  refused(nodes[1]->get("model/5/2", soon()).status());
+  refused(nodes[1]->set("card/2-1", bytes_of("forged")));
+  refused(nodes[1]->get("card/0-2", generous()).status());
+  // Long values are refused in the middle of their pieces.
+  refused(nodes[1]->set("model/5/2", std::vector<std::byte>(3'000'000)));
+  CHECK(nodes[0]->get("model/5/2", generous()).value() == bytes_of("two's"));
+  CHECK(nodes[1]->get("done", generous()).value() == bytes_of("zero's"));
+  // What is theirs.
+  CHECK(nodes[1]->set("model/5/1", bytes_of("one's")).ok());
+  CHECK(nodes[2]->set("card/2-1", bytes_of("for one")).ok());
+  CHECK(nodes[1]->get("card/2-1", generous()).value() == bytes_of("for one"));
+  CHECK(nodes[1]->remove("card/2-1").ok());
+  CHECK(nodes[0]->remove("model/5/2").ok());
+  // The first to say it.
+  CHECK(nodes[2]->set("given-up/any", bytes_of("two was first")).ok());
+  refused(nodes[1]->set("given-up/any", bytes_of("no, one")));
+  refused(nodes[1]->remove("given-up/any"));
+  CHECK(nodes[1]->get("given-up/any", generous()).value() == bytes_of("two was first"));
+}
+
+TEST_CASE("a long value of a tcp store that is replaced while it is fetched comes whole") {
+  const int port = free_port();
+  if (!has_component(fmt::format("tcp://127.0.0.1:{}", port))) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto server = make_tcp_store("127.0.0.1", port, true);
+  const auto client = make_tcp_store("127.0.0.1", port, false);
+  const auto all = [](int i) { return std::vector(2'000'000, static_cast<std::byte>(i)); };
+  REQUIRE(server->set("value", all(0)).ok());
+  std::thread replacing([&] {
+    for (int i = 1; i < 10; ++i) {
+      CHECK(server->set("value", all(i)).ok());
+    }
+  });
+  for (std::byte last{}; last != std::byte{9};) {
+    const auto value = client->get("value", generous());
+    REQUIRE_MESSAGE(value.ok(), value.status().message());
+    last = value->back();
+    REQUIRE(value->size() == 2'000'000);
+    REQUIRE(std::count(value->begin(), value->end(), last) == 2'000'000);
+  }
+  replacing.join();
 }
 
 TEST_CASE("a tcp store with keys answers listed keys only, and its clients their server only") {
@@ -262,6 +348,7 @@ TEST_CASE("a tcp store with keys answers listed keys only, and its clients their
   const auto security = security_of(2, 0);
   const auto server = make_tcp_store("127.0.0.1", port, true, false, security);
   REQUIRE(server->set("model", bytes_of("secret")).ok());
+  REQUIRE(server->set("long", std::vector<std::byte>(1'000'000)).ok());
   const auto client = make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1));
   REQUIRE(client->get("model", generous()).ok());
 
@@ -283,10 +370,17 @@ TEST_CASE("a tcp store with keys answers listed keys only, and its clients their
   const auto wary = make_tcp_store("127.0.0.1", port, false, false, misled);
   CHECK(wary->get("model", soon()).status().fault() == Fault::deadline);
 
-  // A revoked key is not answered any more, on the connection that it has.
+  // A revoked key is not answered any more: not on the connection that it has, nor what it asked
+  // before, nor in a handshake.
+  std::thread asking([&] {
+    CHECK_FALSE(client->get("later", Deadline::after(std::chrono::milliseconds(200))).ok());
+    CHECK_FALSE(client->get("long", soon()).ok());
+  });
   lines = lines_of(1);
   security.peers->update_allow_list(lines);
-  CHECK(client->get("model", soon()).status().fault() == Fault::deadline);
+  REQUIRE(server->set("later", bytes_of("secret")).ok());
+  asking.join();
+  CHECK_FALSE(client->get("model", soon()).ok());
   CHECK(server->get("model", generous()).ok());
 
   CHECK_THROWS_AS((void)make_store("redis://127.0.0.1:1/", 0, false, security), Error);

@@ -1,0 +1,63 @@
+#include "store_rules.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace sotto::internal {
+namespace {
+
+constexpr Rank kNode0 = 0;
+
+struct Owners {
+  std::optional<Rank> writer;
+  std::optional<Rank> reader;
+  bool first_come = false;
+};
+
+/// A rank as it is printed, and nothing else.
+std::optional<Rank> rank_of(std::string_view text) {
+  Rank rank = -1;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  const bool canonical = code == std::errc() && rank >= 0 && fmt::to_string(rank) == text;
+  return canonical ? std::optional(rank) : std::nullopt;
+}
+
+Owners owners_of(std::string_view key) {
+  const auto last = key.substr(key.rfind('/') + 1);  // all of it where there is no slash
+  if (last == "any") {
+    return {.writer = {}, .reader = {}, .first_come = true};
+  }
+  const auto dash = last.find('-');
+  const auto writer = rank_of(last.substr(0, dash));
+  if (dash == std::string_view::npos) {
+    return {.writer = writer, .reader = {}};
+  }
+  const auto reader = rank_of(last.substr(dash + 1));
+  return writer && reader ? Owners{.writer = writer, .reader = reader} : Owners{};
+}
+
+bool is_first(Rank who, const Owners& owners, std::optional<Rank> first) {
+  return owners.first_come && first == who;
+}
+
+}  // namespace
+
+bool may_set(Rank who, std::string_view key, std::optional<Rank> first) {
+  const Owners owners = owners_of(key);
+  return who == kNode0 || owners.writer == who || (owners.first_come && !first) ||
+         is_first(who, owners, first);
+}
+
+bool may_get(Rank who, std::string_view key) {
+  const Owners owners = owners_of(key);
+  return who == kNode0 || !owners.writer || owners.writer == who || owners.reader == who;
+}
+
+bool may_remove(Rank who, std::string_view key, std::optional<Rank> first) {
+  const Owners owners = owners_of(key);
+  return who == kNode0 || owners.writer == who || owners.reader == who ||
+         is_first(who, owners, first);
+}
+
+}  // namespace sotto::internal
