@@ -127,3 +127,77 @@ TEST_CASE("federated: sites put back to older states are noticed, and the audit 
     chaos.check_recovery();
   }
 }
+
+TEST_CASE("federated: without steps the sum of all models stays, whatever is compressed and dies") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    SiteNetworkOptions options = options_of(seed);
+    options.slack = 0;
+    Chaos chaos(options, seed);
+    SiteNetwork& network = chaos.network;
+    std::vector<double> expected(options.dimension);
+    for (std::size_t i = 0; i < network.size(); ++i) {
+      for (std::size_t k = 0; k < expected.size(); ++k) {
+        expected[k] += static_cast<double>(network.node(i).x[k]);
+      }
+    }
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(1);  // all begin with their own models
+    chaos.run(200, Faults::crashes);
+    chaos.check_recovery();
+    chaos.settle();
+    std::vector<double> found(options.dimension);
+    for (std::size_t i = 0; i < network.size(); ++i) {
+      const double mass = network.state(i).mass;
+      for (std::size_t k = 0; k < found.size(); ++k) {
+        found[k] += mass * static_cast<double>(network.site(i).parameters()[k]);
+      }
+      for (const PeerState& peer : network.peers(i)) {
+        CHECK(peer.pending == 0);  // so that z ω is all that there is
+      }
+    }
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      CHECK(std::fabs(found[k] - expected[k]) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("federated: push-sum finds the optimum although sites come and go") {
+  for (const std::string spec : {"none", "quant:8"}) {
+    CAPTURE(spec);
+    constexpr std::size_t kCount = 5;
+    const Quadratic task(kCount, 8, 11);
+    SiteNetworkOptions options;
+    options.sites = kCount;
+    options.compressor = spec;
+    options.step = {.learning_rate = 0.2, .schedule = parse_schedule("step:200:0.5", 1600)};
+    options.gradient = [&](std::size_t site, Round round, std::span<const float> x,
+                           std::span<float> g) { task(static_cast<Rank>(site), round, x, g); };
+    options.edge = [](std::size_t from, std::size_t to) {
+      return to == (from + 1) % kCount || to == (from + 3) % kCount;
+    };
+    Chaos chaos(options, 7);
+    const auto mean = [&] {
+      std::vector<double> sum(8);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        for (std::size_t k = 0; k < sum.size(); ++k) {
+          sum[k] += static_cast<double>(chaos.network.node(i).x[k]) / kCount;
+        }
+      }
+      return sum;
+    };
+    const double before = task.excess(mean());
+    chaos.run(3000, Faults::all);
+    chaos.check_recovery();
+    const double meanwhile = task.excess(mean());
+    CAPTURE(before);
+    CAPTURE(meanwhile);
+    CHECK(meanwhile < 0.2 * before);
+    chaos.settle();
+    while (chaos.network.state(0).round < 1600) {
+      chaos.network.run_in_step(100);
+    }
+    CHECK(task.excess(mean()) < 1e-4 * before);
+  }
+}
