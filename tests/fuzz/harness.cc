@@ -13,6 +13,7 @@
 #include <sotto/compress/registry.h>
 
 #include "graphs.h"
+#include "sites.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -185,14 +186,25 @@ std::unique_ptr<sotto::Compressor> make(std::string_view spec, std::size_t eleme
 
 std::span<const Target> targets() {
   static constexpr Target kTargets[] = {
-      {"graph", read_graph},  {"topology", name_topology},
-      {"frame", frame},       {"spec", parse_spec},
-      {"encode", encode},     {"none", decode},
-      {"fp16", decode},       {"bf16", decode},
-      {"quant", decode},      {"grid", decode},
-      {"sign", decode},       {"topk", decode},
-      {"randk", decode},      {"outlier", decode},
-      {"per_tensor", decode}, {"lowrank", decode},
+      {"graph", read_graph},
+      {"topology", name_topology},
+      {"frame", frame},
+      {"spec", parse_spec},
+      {"encode", encode},
+      {"none", decode},
+      {"fp16", decode},
+      {"bf16", decode},
+      {"quant", decode},
+      {"grid", decode},
+      {"sign", decode},
+      {"topk", decode},
+      {"randk", decode},
+      {"outlier", decode},
+      {"per_tensor", decode},
+      {"lowrank", decode},
+      {"site", site},
+      {"site_message", site_message},
+      {"site_state", site_state},
   };
   return kTargets;
 }

@@ -5,7 +5,7 @@
 // specification), elements (2 bytes), fit (1 byte, odd: the payload is cut or filled up with zeros
 // to max_bytes), and the payload. `encode`: variant, then float32 elements. `spec`: the
 // specification. `frame`: mode (1 byte; odd: what follows are header fields and payload to be
-// sealed), then the bytes.
+// sealed), then the bytes. Those of sites: sites.h.
 #pragma once
 
 #include <cstddef>

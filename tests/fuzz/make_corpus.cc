@@ -9,9 +9,11 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
+#include <sotto/optim/federated/message.h>
 #include <sotto/topology/registry.h>
 
 #include "harness.h"
+#include "sites.h"
 
 namespace {
 
@@ -107,6 +109,78 @@ void write_vectors(const fs::path& folder) {
   }
 }
 
+void write_messages(const fs::path& folder) {
+  namespace federated = sotto::federated;
+  const std::vector<std::byte> payload(20, std::byte{1});
+  const auto write = [&](std::string_view name, const std::vector<std::byte>& message) {
+    sotto::ByteBuffer out;
+    out.append(message);
+    save(folder / name, out);
+  };
+  write("hello", encode(federated::Hello{.incarnation = 1, .life = 1, .yours = 2, .next = 3}));
+  write("refusal", encode(federated::Refusal{.text = "no"}));
+  write("model", encode(federated::Model{
+                     .incarnation = 1, .round = 2, .values = example(sotto_fuzz::kSiteDimension)}));
+  write("parcel",
+        encode(federated::Parcel{.incarnation = 1, .sequence = 2, .round = 3, .payload = payload}));
+  write("receipt", encode(federated::Receipt{.incarnation = 1, .applied = 2, .round = 3}));
+}
+
+void add_command(sotto_fuzz::SiteCommand command, std::span<const std::byte> bytes,
+                 sotto::ByteBuffer& out) {
+  out.write(static_cast<std::uint8_t>(command));
+  out.write(std::uint8_t{0});
+  out.write(static_cast<std::uint16_t>(bytes.size()));
+  out.append(bytes);
+}
+
+/// What the parcel of a peer holds: of push-sum quant:8, of gossip the whole copy.
+sotto::ByteBuffer example_parcel(std::uint8_t exchange) {
+  const auto model = example(sotto_fuzz::kSiteDimension);
+  sotto::ByteBuffer payload;
+  if (exchange % 2 == 1) {
+    payload.write(std::uint64_t{1});
+    payload.write(std::uint64_t{0});
+    payload.write_span(std::span<const float>(model));
+    return payload;
+  }
+  payload.write(0.25);
+  payload.write(0.25);
+  const auto compressor = sotto::make_compressor("quant:8", sotto::ContractKind::contraction);
+  std::vector<std::byte> encoding(compressor->max_bytes(model.size()));
+  encoding.resize(compressor->encode(model, {.seed = 1}, encoding));
+  payload.append(encoding);
+  return payload;
+}
+
+void write_sites(const fs::path& root) {
+  using sotto_fuzz::SiteCommand;
+  for (const std::uint8_t exchange : {std::uint8_t{0}, std::uint8_t{1}}) {
+    sotto::ByteBuffer meeting;
+    meeting.write(exchange);
+    for (const SiteCommand command :
+         {SiteCommand::toggle, SiteCommand::hello, SiteCommand::round}) {
+      add_command(command, {}, meeting);
+    }
+    sotto::ByteBuffer rounds;
+    rounds.append(meeting.bytes());
+    save(root / "site" / fmt::format("meeting_{}", exchange), meeting);
+    for (int k = 0; k < 3; ++k) {
+      add_command(SiteCommand::parcel, example_parcel(exchange).bytes(), rounds);
+      add_command(SiteCommand::receipt, {}, rounds);
+      add_command(SiteCommand::round, {}, rounds);
+    }
+    for (const SiteCommand command :
+         {SiteCommand::reload, SiteCommand::toggle, SiteCommand::hello, SiteCommand::round}) {
+      add_command(command, {}, rounds);
+    }
+    save(root / "site" / fmt::format("rounds_{}", exchange), rounds);
+    sotto::ByteBuffer state;
+    state.append(sotto_fuzz::example_site_state(exchange));
+    save(root / "site_state" / fmt::format("state_{}", exchange), state);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -122,5 +196,7 @@ int main(int argc, char** argv) {
   write_frames(root / "frame");
   write_specs(root / "spec");
   write_vectors(root / "encode");
+  write_messages(root / "site_message");
+  write_sites(root);
   return 0;
 }
