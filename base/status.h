@@ -22,7 +22,8 @@ enum class Fault {
   peer_lost,   ///< a peer closed, crashed or became unreachable
   deadline,    ///< a wait ended without what it waited for
   io,          ///< the operating system refused a read or write
-  budget,      ///< the privacy budget is spent: nothing more may leave this node
+  budget,      ///< a budget is spent: of privacy, so that nothing more may leave this node, or of
+               ///< bytes that may wait for a peer
 };
 
 /// The fault's name as used in messages and JSON, e.g. "peer_lost".

@@ -1,0 +1,65 @@
+#include <sotto/comm/channels.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "internal/host_port.h"
+#ifdef SOTTO_HAVE_ZMQ
+#include "zmq/channels_zmq.h"
+#endif
+
+namespace sotto {
+namespace {
+
+constexpr std::chrono::milliseconds kLeastTimeout{100};
+
+void check_list(const ChannelOptions& options) {
+  const auto& own = options.security.own.public_key;
+  for (const TrustedPeer& line : options.security.peers->peers()) {
+    if ((line.rank == options.rank) != (line.key == own)) {
+      refuse("peers", fmt::format("rank {}", line.rank),
+             fmt::format("this site is rank {} with the key {}, and its list must say so",
+                         options.rank, own.text()));
+    }
+    const bool needed =
+        line.rank != options.rank ? line.may_send || line.send_to : options.bind.empty();
+    if (needed && !internal::parse_host_port(line.address)) {
+      refuse("address", line.address,
+             fmt::format("rank {} needs HOST:PORT where it listens", line.rank));
+    }
+  }
+}
+
+void check_options(const ChannelOptions& options) {
+  if (options.security.peers == nullptr) {
+    refuse("peers", "none", "channels are between those that a list names");
+  }
+  check_list(options);
+  if (options.max_message_bytes == 0) {
+    refuse("max_message_bytes", "0", "give the length of the longest message");
+  }
+  if (options.max_queued_bytes < options.max_message_bytes) {
+    refuse("max_queued_bytes", fmt::to_string(options.max_queued_bytes),
+           fmt::format("a message of {} bytes must fit", options.max_message_bytes));
+  }
+  if (options.timeout < kLeastTimeout) {
+    refuse("timeout", fmt::format("{} ms", options.timeout.count()),
+           fmt::format("sites are given {} ms at least", kLeastTimeout.count()));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Channels>> make_channels(const ChannelOptions& options) {
+  check_options(options);
+#ifdef SOTTO_HAVE_ZMQ
+  return internal::make_zmq_channels(options);
+#else
+  refuse("channels", "zmq", "this build has no ZeroMQ");
+#endif
+}
+
+}  // namespace sotto

@@ -1,0 +1,95 @@
+// Channels between sites: whole messages, both ways, to peers that come, go and come back.
+//
+// Contract. A channel to each listed peer is tried for as long as the object lives; one that the
+// list lets do anything at all, `may_send` or `send_to`, has a channel, since receipts go back on a
+// one-sided edge too: what may be in a message is its reader's to judge. `up` says that messages
+// flow both ways; what was sent before is not delivered. Between an `up` and its `down` messages
+// arrive whole, in order, once. `down` says why: the connection ended, nothing was heard for the
+// deadline, the peer broke a rule of the wire, the list of peers changed, or `close` was called.
+// Whatever was under way is then gone; messages that had arrived come before the `down`, but after
+// a change of the list or `close` nothing more of the peer comes. An `up` that nobody has seen is
+// taken back with its `down`, so that events do not pile up. Nothing blocks without a deadline.
+//
+// A peer is silent when neither a chunk nor a sign of life came from it for `timeout`, or longer
+// where its link, as measured, needs longer for a chunk; so that a large message on a slow link
+// never looks like death, and a crash is noticed at once by its broken connection. Signs of life
+// come from a thread of the object: who uses it may be busy for as long as he likes.
+//
+// Memory. Of each peer, at most two of the longest messages are held here; more is not let in until
+// they have been taken with `poll`. To each peer, at most `max_queued_bytes` wait. Beside them a
+// few chunks of 256 KiB are on their way in each direction.
+//
+// Thread safety: one thread at a time. Ownership: owns its sockets, its thread and copies of
+// messages.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/security.h>
+
+namespace sotto {
+
+struct ChannelEvent {
+  enum class Kind { up, message, down };
+  Kind kind = Kind::down;
+  Rank peer = -1;                    ///< of the allow-list
+  std::vector<std::byte> message{};  ///< of a message
+  std::string reason{};              ///< of a down
+};
+
+struct ChannelOptions {
+  Security security;                  ///< own key and the list; all its addresses must be there
+  Rank rank = 0;                      ///< own line in the list
+  std::string bind{};                 ///< HOST:PORT; empty: the address of the own line
+  std::size_t max_message_bytes = 0;  ///< longer ones end the channel
+  std::size_t max_queued_bytes = 0;   ///< to one peer; at least one message
+  std::chrono::milliseconds timeout{10'000};  ///< of silence; 100 at least
+  /// How long a peer that broke a rule of the wire is not let in.
+  std::chrono::milliseconds offence_pause{30'000};
+  /// How long the destructor may take to bring out what is queued.
+  std::chrono::milliseconds close_timeout{1'000};
+};
+
+/// Of one peer, since the object began.
+struct ChannelTraffic {
+  Rank peer = -1;
+  bool up = false;
+  std::uint64_t bytes_sent = 0;      ///< in messages that went out whole
+  std::uint64_t bytes_received = 0;  ///< in messages that `poll` gave
+  std::uint64_t ups = 0;
+  std::uint64_t offences = 0;  ///< rules of the wire that it broke
+  std::string trouble{};       ///< why it is down, as far as that is known
+};
+
+class Channels {
+ public:
+  virtual ~Channels() = default;
+
+  /// "10.0.0.1:9001"
+  virtual std::string address() const = 0;
+  /// Queues a copy. Fault::peer_lost when the channel is down; Fault::budget when the peer takes
+  /// nothing and its queue is full; Fault::malformed for a message longer than max_message_bytes.
+  virtual Status send(Rank peer, std::span<const std::byte> message) = 0;
+  /// The next event, or Fault::deadline. Fault::io when the sockets failed: nothing comes any more.
+  virtual Result<ChannelEvent> poll(Deadline deadline) = 0;
+  /// Ends the channel to a peer that broke a rule; it is tried again after `pause`.
+  virtual void close(Rank peer, std::chrono::milliseconds pause) = 0;
+  /// All peers that were ever listed, by rank.
+  virtual std::vector<ChannelTraffic> traffic() const = 0;
+};
+
+/// Over ZeroMQ, encrypted: only listed keys are heard (docs/security.md). Throws Error for a
+/// refused setting; Fault::io when the address cannot be bound, Fault::unexpected when the door
+/// does not hold (admission_test.h).
+Result<std::unique_ptr<Channels>> make_channels(const ChannelOptions& options);
+
+}  // namespace sotto

@@ -1,0 +1,44 @@
+// What has happened on a site's channels and was not yet asked for.
+//
+// Bounded: an `up` that nobody saw is taken back with its `down`, and messages are counted against
+// what their peer may have here. Pure; not thread-safe. Ownership: the messages.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/comm/channels.h>
+
+namespace sotto::internal {
+
+class ChannelEvents {
+ public:
+  bool empty() const { return events_.empty(); }
+  /// What the peer's messages cost that wait here (channel_wire.h).
+  std::uint64_t held(Rank peer) const;
+  /// No `up` or `down` of the peer waits: who asks knows how things stand.
+  bool known(Rank peer) const;
+
+  void up(Rank peer);
+  void message(Rank peer, std::vector<std::byte> message);
+  void down(Rank peer, std::string reason);
+  /// Drops the peer's messages.
+  void forget(Rank peer);
+
+  std::optional<ChannelEvent> take();
+
+ private:
+  struct Waiting {
+    std::uint64_t held = 0;
+    std::size_t changes = 0;  ///< `up`s and `down`s
+  };
+
+  std::deque<ChannelEvent> events_;
+  std::map<Rank, Waiting> waiting_;
+};
+
+}  // namespace sotto::internal

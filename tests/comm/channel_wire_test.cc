@@ -1,0 +1,301 @@
+// The grammar of channels and what is made of it, without a network: every malformed message, every
+// broken rule of chunks and receipts, and the bounds of what is kept.
+#ifdef SOTTO_HAVE_ZMQ
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/philox.h>
+
+#include "../../comm/zmq/arrivals.h"
+#include "../../comm/zmq/channel_events.h"
+#include "../../comm/zmq/departures.h"
+#include "sites.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using namespace sotto::internal;
+using namespace sotto::internal::channel_wire;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+
+Status fault_of(std::span<const std::byte> bytes) {
+  const auto parsed = parse(bytes);
+  return parsed.ok() ? Status() : parsed.status();
+}
+
+/// Arrivals that have let their peer send all that they ever let.
+Arrivals open_arrivals(std::size_t max_message_bytes) {
+  Arrivals arrivals(max_message_bytes);
+  arrivals.said(arrivals.receipt(0));
+  return arrivals;
+}
+
+}  // namespace
+
+TEST_CASE("a channel's messages are read as they were written") {
+  const auto bytes = message_of(1, 100);
+  const auto chunk = parse(write(Chunk{7, 1000, 900, bytes}));
+  REQUIRE(chunk.ok());
+  const auto& read = std::get<Chunk>(*chunk);
+  CHECK(read.number == 7);
+  CHECK(read.total == 1000);
+  CHECK(read.offset == 900);
+  const auto written = write(Chunk{7, 1000, 900, bytes});
+  CHECK(written.size() == kChunkHeaderBytes + 100);
+  CHECK(std::get<Greeting>(*parse(write(Greeting{kMost}))).session == kMost);
+  CHECK(std::get<Accept>(*parse(write(Accept{5}))).session == 5);
+  const auto receipt = std::get<Receipt>(*parse(write(Receipt{3, 4})));
+  CHECK(receipt.received == 3);
+  CHECK(receipt.allowed == 4);
+  CHECK(parse(write(Bye{})).ok());
+}
+
+TEST_CASE("a channel's messages: every truncation and every trailing byte is refused") {
+  for (const Bytes& whole :
+       {write(Greeting{1}), write(Accept{1}), write(Receipt{1, 2}), write(Bye{}),
+        write(Chunk{0, 1, 0, std::vector<std::byte>(1)}), write(Chunk{0, 0, 0, {}})}) {
+    CHECK(fault_of(whole).ok());
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      CAPTURE(size);
+      CHECK(fault_of(std::span(whole).first(size)).fault() == Fault::malformed);
+    }
+    auto longer = whole;
+    longer.push_back({});
+    CHECK(fault_of(longer).fault() == Fault::malformed);
+  }
+}
+
+TEST_CASE("a channel's messages: unknown kinds, versions, sessions, and chunks that leave theirs") {
+  for (int kind = 0; kind < 256; ++kind) {
+    if (kind < 1 || kind > 5) {
+      CHECK(fault_of(Bytes(17, static_cast<std::byte>(kind))).fault() == Fault::malformed);
+    }
+  }
+  auto version = write(Greeting{1});
+  version[1] = std::byte{2};
+  CHECK(fault_of(version).fault() == Fault::malformed);
+  CHECK(fault_of(write(Greeting{0})).fault() == Fault::malformed);
+  CHECK(fault_of(write(Accept{0})).fault() == Fault::malformed);
+  const Bytes ten(10);
+  const Bytes much(kMaxChunkBytes + 1);
+  for (const Chunk& chunk :
+       {Chunk{0, 9, 0, ten}, Chunk{0, 10, 1, ten}, Chunk{0, 10, 10, ten}, Chunk{0, 10, 11, ten},
+        Chunk{0, kMost, kMost, ten}, Chunk{0, kMost, kMost - 9, ten}, Chunk{0, 5, kMost - 4, ten},
+        Chunk{0, 10, 0, {}}, Chunk{0, 10, 10, {}}, Chunk{0, 0, 1, {}},
+        Chunk{0, much.size(), 0, much}}) {
+    CHECK(fault_of(write(chunk)).fault() == Fault::malformed);
+  }
+  CHECK(fault_of(write(Chunk{kMost, kMost, kMost - 10, ten})).ok());
+}
+
+TEST_CASE("a channel's messages: what any bytes parse to is what they are written as") {
+  const std::uint64_t seed = 31;
+  CAPTURE(seed);
+  RandomStream random({.seed = seed});
+  for (int i = 0; i < 20'000; ++i) {
+    Bytes bytes(random.below(40));
+    for (auto& byte : bytes) {
+      byte = static_cast<std::byte>(random.below(4) == 0 ? random.next_u32() : random.below(6));
+    }
+    if (const auto parsed = parse(bytes)) {
+      REQUIRE(write(*parsed) == bytes);
+    }
+  }
+}
+
+TEST_CASE(
+    "arriving chunks: gaps, overlaps, totals that change, and numbers that jump are refused") {
+  const Bytes ten(10);
+  for (const Chunk& second :
+       {Chunk{0, 100, 0, ten}, Chunk{0, 100, 5, ten}, Chunk{0, 100, 11, ten}, Chunk{0, 99, 10, ten},
+        Chunk{0, kMost, 10, ten}, Chunk{1, 100, 10, ten}, Chunk{1, 10, 0, ten},
+        Chunk{kMost, 100, 10, ten}}) {
+    auto arrivals = open_arrivals(1000);
+    const auto first = arrivals.take({0, 100, 0, ten});
+    REQUIRE(first.ok());
+    CHECK_FALSE(first->has_value());
+    CHECK(arrivals.take(second).status().fault() == Fault::malformed);
+  }
+  for (const Chunk& first : {Chunk{1, 10, 0, ten}, Chunk{kMost, 10, 0, ten}, Chunk{0, 20, 10, ten},
+                             Chunk{0, 1001, 0, ten}, Chunk{0, kMost, 0, ten}}) {
+    auto arrivals = open_arrivals(1000);
+    CHECK(arrivals.take(first).status().fault() == Fault::malformed);
+    CHECK_FALSE(arrivals.arriving());
+  }
+}
+
+TEST_CASE("arriving chunks: nothing is let in beyond the allowance, however small") {
+  auto arrivals = open_arrivals(1000);
+  std::uint64_t held = 0;
+  std::uint64_t number = 0;
+  for (;; ++number) {
+    const auto taken = arrivals.take({number, 0, 0, {}});
+    if (!taken.ok()) {
+      CHECK(taken.status().fault() == Fault::unexpected);
+      break;
+    }
+    held += cost_of(0);
+  }
+  CHECK(held <= arrivals.window());
+  CHECK(held + cost_of(0) > arrivals.window());
+  // Nothing has been taken: no news, and no room.
+  const auto full = arrivals.receipt(held);
+  arrivals.said(full);
+  CHECK_FALSE(arrivals.news(held));
+  CHECK_FALSE(arrivals.take({number, 0, 0, {}}).ok());
+  // All has been taken: room for two of the longest again.
+  CHECK(arrivals.news(0));
+  arrivals.said(arrivals.receipt(0));
+  const Bytes longest(1000);
+  CHECK(arrivals.take({number, 1000, 0, longest}).ok());
+  CHECK(arrivals.take({number + 1, 1000, 0, longest}).ok());
+  CHECK_FALSE(arrivals.take({number + 2, 0, 0, {}}).ok());
+}
+
+TEST_CASE("arriving chunks: what older sessions left here counts, and an allowance never shrinks") {
+  Arrivals arrivals(1000);
+  const auto nothing = arrivals.receipt(arrivals.window() + 5);
+  CHECK(nothing.allowed == 0);
+  arrivals.said(nothing);
+  CHECK_FALSE(arrivals.take({0, 0, 0, {}}).ok());
+  arrivals.said(arrivals.receipt(arrivals.window() / 2));
+  const auto before = arrivals.receipt(0).allowed;
+  arrivals.said(arrivals.receipt(0));
+  CHECK(arrivals.receipt(arrivals.window()).allowed == before);
+}
+
+TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
+  const auto start = Departures::Clock::time_point();
+  Departures out(8s);
+  auto in = open_arrivals(100'000);
+  const auto message = message_of(3, 50'000);
+  out.add(message);
+  out.add({});
+  CHECK_FALSE(out.ready());
+  REQUIRE(out.take({0, cost_of(50'000) - 1}, start).ok());
+  CHECK_FALSE(out.ready());
+  REQUIRE(out.take({0, cost_of(50'000)}, start).ok());
+  Bytes arrived;
+  std::size_t chunks = 0;
+  for (; out.ready(); out.gone(start), ++chunks) {
+    CHECK(out.next().bytes.size() <= Pace::kLeastChunkBytes);  // nothing is known of the link
+    auto taken = in.take(out.next());
+    REQUIRE(taken.ok());
+    if (*taken) {
+      arrived = **taken;
+    }
+  }
+  CHECK(arrived == message);
+  CHECK(chunks == 13);
+  CHECK(out.sent_bytes() == 50'000);
+  CHECK(out.queued_messages() == 1);
+  CHECK(out.queued_bytes() == 0);
+  REQUIRE(out.take({50'000, 2 * cost_of(50'000)}, start).ok());
+  REQUIRE(out.ready());
+  REQUIRE(in.take(out.next())->has_value());
+  out.gone(start);
+  CHECK(out.empty());
+}
+
+TEST_CASE("receipts for what was never sent, and allowances that shrink, are refused") {
+  const auto start = Departures::Clock::time_point();
+  for (const Receipt& bad : {Receipt{101, 1000}, Receipt{kMost, 1000}, Receipt{49, 1000},
+                             Receipt{50, 999}, Receipt{50, 0}}) {
+    Departures out(8s);
+    out.add(Bytes(100));
+    REQUIRE(out.take({0, 1000}, start).ok());
+    out.gone(start);
+    REQUIRE(out.take({50, 1000}, start).ok());
+    CHECK(out.take(bad, start).fault() == Fault::malformed);
+  }
+  Departures out(8s);
+  out.add(Bytes(100));
+  CHECK_FALSE(out.take({1, 1000}, start).ok());
+  CHECK(out.take({0, kMost}, start).ok());
+  CHECK(out.ready());
+}
+
+TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its way for long") {
+  const double rate = 125'000;
+  const auto timeout = 2s;
+  Departures out(timeout);
+  out.add(Bytes(std::size_t{64} << 20));
+  auto now = Departures::Clock::time_point();
+  std::uint64_t arrived = 0;
+  REQUIRE(out.take({0, cost_of(std::size_t{64} << 20)}, now).ok());
+  std::chrono::duration<double> longest{};
+  while (out.ready()) {
+    const auto bytes = out.next().bytes.size();
+    const std::chrono::duration<double> took(static_cast<double>(bytes) / rate);
+    longest = std::max(longest, took);
+    out.gone(now);
+    now += std::chrono::duration_cast<Departures::Clock::duration>(took);
+    arrived += bytes;
+    REQUIRE(out.take({arrived, cost_of(std::size_t{64} << 20)}, now).ok());
+  }
+  CHECK(arrived == std::size_t{64} << 20);
+  CHECK(longest < timeout / 4.0);
+}
+
+TEST_CASE("chunks grow on a fast link and shrink on one that becomes slow") {
+  const auto start = Pace::Clock::time_point();
+  Pace pace(1s);
+  pace.begin(start);
+  for (int i = 1; i <= 10; ++i) {
+    pace.arrived(10'000'000, start + i * 100ms);
+  }
+  CHECK(pace.chunk_bytes() == kMaxChunkBytes);
+  pace.arrived(kMaxChunkBytes, start + 11s);
+  CHECK(pace.chunk_bytes() < 5000);
+  pace.arrived(10, start + 111s);
+  CHECK(pace.chunk_bytes() == Pace::kLeastChunkBytes);
+}
+
+TEST_CASE("events that nobody asks for do not pile up") {
+  ChannelEvents events;
+  for (int i = 0; i < 1000; ++i) {
+    events.up(1);
+    CHECK_FALSE(events.known(1));
+    events.down(1, "gone");
+  }
+  CHECK(events.empty());
+  CHECK(events.known(1));
+  events.up(1);
+  events.message(1, Bytes(10));
+  events.up(2);
+  events.down(1, "gone");
+  CHECK(events.held(1) == cost_of(10));
+  events.up(1);
+  events.down(1, "gone again");
+  using Kind = ChannelEvent::Kind;
+  for (const Kind kind : {Kind::up, Kind::message, Kind::up, Kind::down}) {
+    const auto event = events.take();
+    REQUIRE(event.has_value());
+    CHECK(event->kind == kind);
+  }
+  CHECK_FALSE(events.take().has_value());
+  CHECK(events.held(1) == 0);
+  CHECK(events.known(1));
+}
+
+TEST_CASE("events of a peer that is given up are forgotten, and no other's") {
+  ChannelEvents events;
+  events.up(1);
+  events.up(2);
+  REQUIRE(events.take().has_value());
+  events.message(1, Bytes(10));
+  events.message(2, Bytes(20));
+  events.forget(1);
+  events.down(1, "revoked");
+  CHECK(events.held(1) == 0);
+  CHECK(events.held(2) == cost_of(20));
+  CHECK(events.take()->peer == 2);
+  CHECK(events.take()->peer == 2);
+  CHECK(events.take()->reason == "revoked");
+  CHECK(events.empty());
+}
+#endif
