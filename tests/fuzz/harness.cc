@@ -12,6 +12,7 @@
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
 
+#include "channels.h"
 #include "graphs.h"
 #include "sites.h"
 
@@ -205,6 +206,9 @@ std::span<const Target> targets() {
       {"site", site},
       {"site_message", site_message},
       {"site_state", site_state},
+#ifdef SOTTO_HAVE_ZMQ
+      {"channel", hear_channel},
+#endif
   };
   return kTargets;
 }

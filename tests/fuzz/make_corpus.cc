@@ -12,6 +12,9 @@
 #include <sotto/optim/federated/message.h>
 #include <sotto/topology/registry.h>
 
+#ifdef SOTTO_HAVE_ZMQ
+#include "../../comm/zmq/channel_wire.h"
+#endif
 #include "harness.h"
 #include "sites.h"
 
@@ -66,6 +69,36 @@ void write_frames(const fs::path& folder) {
     save(folder / fmt::format("fields_{}", size), fields);
   }
 }
+
+#ifdef SOTTO_HAVE_ZMQ
+void write_channels(const fs::path& folder) {
+  namespace wire = sotto::internal::channel_wire;
+  const std::vector<std::byte> bytes(200, std::byte{7});
+  const auto conversation = [&](std::string_view name, std::span<const wire::Message> messages) {
+    sotto::ByteBuffer input;
+    for (const wire::Message& message : messages) {
+      const auto written = wire::write(message);
+      input.write(static_cast<std::uint16_t>(written.size()));
+      input.append(written);
+    }
+    save(folder / name, input);
+  };
+  const std::vector<wire::Message> whole = {
+      wire::Greeting{7},          wire::Accept{8},
+      wire::Receipt{0, 20000},    wire::Chunk{0, 200, 0, bytes},
+      wire::Receipt{4096, 20000}, wire::Bye{}};
+  conversation("whole", whole);
+  std::vector<wire::Message> parts;
+  for (std::uint64_t number = 0; number < 6; ++number) {
+    parts.push_back(wire::Chunk{number, 200, 0, std::span(bytes).first(120)});
+    parts.push_back(wire::Receipt{0, 6000 * number});
+    parts.push_back(wire::Chunk{number, 200, 120, std::span(bytes).first(80)});
+  }
+  conversation("parts", parts);
+  const std::vector<wire::Message> empty(9, wire::Chunk{});
+  conversation("empty", empty);
+}
+#endif
 
 void write_specs(const fs::path& folder) {
   for (const sotto::CompressorInfo& info : sotto::compressors()) {
@@ -198,5 +231,8 @@ int main(int argc, char** argv) {
   write_vectors(root / "encode");
   write_messages(root / "site_message");
   write_sites(root);
+#ifdef SOTTO_HAVE_ZMQ
+  write_channels(root / "channel");
+#endif
   return 0;
 }
