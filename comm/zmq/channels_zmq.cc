@@ -37,6 +37,8 @@ using Clock = Deadline::Clock;
 constexpr std::chrono::milliseconds kLook = 100ms;
 /// Looks in a timeout.
 constexpr int kLooks = 8;
+/// How long a connection may be there before it says whose it is.
+constexpr auto kGreetingTime = 5s;
 /// Messages that are taken before others have their turn.
 constexpr int kMessagesAtOnce = 64;
 /// Connections of strangers, and of peers that try again, beside those of the peers.
@@ -97,6 +99,7 @@ class ZmqChannels final : public Channels {
   void tick();
   bool take_message();
   void notice_ends();
+  void cut_idle();
   void wait(std::unique_lock<std::mutex>& lock);
   Channel* channel_of(std::string_view key);
 
@@ -269,6 +272,9 @@ void ZmqChannels::progress() {
     drained = !take_message();
   }
   notice_ends();
+  if (drained) {
+    cut_idle();
+  }
   for (auto& [rank, channel] : channels_) {
     channel.work(now_, drained);
   }
@@ -312,6 +318,16 @@ void ZmqChannels::notice_ends() {
       if (channel.on(connection)) {
         channel.ended(now_);
       }
+    }
+  }
+}
+
+/// Who keeps a connection without a greeting keeps it from others.
+void ZmqChannels::cut_idle() {
+  for (const int connection : listener_.older_than(Clock::now() - kGreetingTime)) {
+    if (std::none_of(channels_.begin(), channels_.end(),
+                     [&](const auto& entry) { return entry.second.on(connection); })) {
+      listener_.cut(connection);
     }
   }
 }

@@ -88,11 +88,21 @@ std::vector<int> Listener::ended() {
 void Listener::look() {
   while (const auto event = monitor_.next()) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
-      connections_.insert(event->value);
+      connections_[event->value] = Deadline::Clock::now();
     } else if (connections_.erase(event->value) == 1) {
       ended_.push_back(event->value);
     }
   }
+}
+
+std::vector<int> Listener::older_than(Deadline::Clock::time_point time) const {
+  std::vector<int> older;
+  for (const auto& [connection, since] : connections_) {
+    if (since < time) {
+      older.push_back(connection);
+    }
+  }
+  return older;
 }
 
 void Listener::cut(int connection) {

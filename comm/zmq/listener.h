@@ -8,13 +8,14 @@
 // Thread safety: one thread. Ownership: owns its sockets; the context must outlive it.
 #pragma once
 
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <zmq.hpp>
 
+#include <sotto/comm/deadline.h>
 #include <sotto/comm/security.h>
 
 #include "door.h"
@@ -53,6 +54,8 @@ class Listener {
   bool alive(int connection) const { return connections_.contains(connection); }
   /// Ends a connection, unless that has happened since the last call of ended().
   void cut(int connection);
+  /// Those of the connections that were there at the last call of ended(), and came before `time`.
+  std::vector<int> older_than(Deadline::Clock::time_point time) const;
   /// How many connections there were at the last call of ended().
   std::size_t connections() const { return connections_.size(); }
   /// Answers a message; dropped when its sender is gone, or takes none of many answers.
@@ -69,8 +72,8 @@ class Listener {
   zmq::socket_t router_;
   SocketMonitor monitor_;
   std::string endpoint_;
-  std::set<int> connections_;
-  std::vector<int> ended_;  ///< since the last call of ended()
+  std::map<int, Deadline::Clock::time_point> connections_;  ///< since when
+  std::vector<int> ended_;                                  ///< since the last call of ended()
 };
 
 }  // namespace sotto::internal

@@ -236,6 +236,16 @@ TEST_CASE("stolen identity: a listed key speaks for its own rank only, whatever 
   CHECK(met.a.traffic(1).ups == 1);
 }
 
+TEST_CASE("connections without a greeting are ended, also those of listed keys") {
+  RawPair pair;
+  RawCurve idle(fmt::format("tcp://{}", pair.sites.lines()[0].address), keys_of(1),
+                keys_of(0).public_key);
+  REQUIRE(idle.let_in());
+  idle.connection().read_to_end();
+  pair.meet();
+  pair.expect_delivery();
+}
+
 TEST_CASE("garbage from raw connections does not disturb the channels") {
   const std::uint64_t seed = 20;
   CAPTURE(seed);
