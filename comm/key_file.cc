@@ -97,7 +97,29 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
   return line.substr(name.size() + 1);
 }
 
-KeyPair parse(const std::string& path, std::string_view text) {
+void append(Wiped<kLongest>& buffer, std::size_t& size, std::string_view text) {
+  check(size + text.size() <= kLongest, "a key file's length");
+  std::memcpy(buffer.bytes.data() + size, text.data(), text.size());
+  size += text.size();
+}
+
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const auto written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return false;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+KeyPair parse_key_file(const std::string& path, std::string_view text) {
   std::optional<PublicKey> shown;
   std::optional<PrivateKey> secret;
   for (int number = 1; !text.empty(); ++number) {
@@ -131,28 +153,6 @@ KeyPair parse(const std::string& path, std::string_view text) {
   return {*shown, *secret};
 }
 
-void append(Wiped<kLongest>& buffer, std::size_t& size, std::string_view text) {
-  check(size + text.size() <= kLongest, "a key file's length");
-  std::memcpy(buffer.bytes.data() + size, text.data(), text.size());
-  size += text.size();
-}
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      return false;
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
-}  // namespace
-
 KeyPair read_key_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0) {
@@ -160,7 +160,7 @@ KeyPair read_key_file(const std::string& path) {
   }
   check_guarded(path, file.number());
   Wiped<kLongest> buffer;
-  return parse(path, read_all(path, file.number(), buffer));
+  return parse_key_file(path, read_all(path, file.number(), buffer));
 }
 
 void write_key_file(const std::string& path, std::string_view name, const KeyPair& keys) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <sotto/comm/security.h>
 
@@ -17,6 +18,9 @@ namespace sotto {
 /// this user's, can be read or written by others, is too long, breaks the format, or holds two keys
 /// that are no pair.
 KeyPair read_key_file(const std::string& path);
+
+/// What such a file says. Throws Error, with `path` and line, as read_key_file does.
+KeyPair parse_key_file(const std::string& path, std::string_view text);
 
 /// Writes a new key file, mode 0600, and syncs it. `name` is for people and goes into the first
 /// line. Throws Error when the file is there already or cannot be written; then nothing is left of

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestName = 100;
+constexpr std::size_t kLongestQuote = 60;
 constexpr std::chrono::milliseconds kPeriod{200};
 constexpr auto kColumns =
     std::to_array<std::string_view>({"rank", "name", "key", "address", "may_send", "send_to"});
@@ -46,6 +47,9 @@ std::string read_bounded(const std::string& path) {
   }
   return text;
 }
+
+/// So much of a cell as a message quotes.
+std::string quoted(std::string_view cell) { return std::string(cell.substr(0, kLongestQuote)); }
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -99,7 +103,7 @@ class Reader {
     throw Error(fmt::format("{}:{}: {}", path_, line_, why));
   }
   [[noreturn]] void refuse_cell(Column column, std::string_view value, std::string_view why) const {
-    refuse_line(fmt::format("{}: '{}': {}", kColumns[column], std::string(value), why));
+    refuse_line(fmt::format("{}: '{}': {}", kColumns[column], quoted(value), why));
   }
 
   void take_header(const std::vector<std::string_view>& cells) {
@@ -108,8 +112,8 @@ class Reader {
       const auto at = static_cast<std::size_t>(found - kColumns.begin());
       if (found == kColumns.end() ||
           std::find(columns_.begin(), columns_.end(), at) != columns_.end()) {
-        refuse_line(fmt::format("'{}' is no column, or stands twice; there are {}",
-                                std::string(cell), fmt::join(kColumns, ", ")));
+        refuse_line(fmt::format("'{}' is no column, or stands twice; there are {}", quoted(cell),
+                                fmt::join(kColumns, ", ")));
       }
       columns_.push_back(at);
     }
@@ -157,10 +161,11 @@ class Reader {
     return rank;
   }
   std::string name_of(std::string_view text) const {
-    if (text.size() > kLongestName) {
-      refuse_cell(kName, text.substr(0, kLongestName), "a name has 100 bytes at most");
+    std::string name = printable(text);
+    if (name.size() > kLongestName) {
+      refuse_cell(kName, text, "a name has 100 bytes at most");
     }
-    return printable(text);
+    return name;
   }
   PublicKey key_of(std::string_view text) const {
     const auto key = PublicKey::parse(text);
@@ -195,7 +200,11 @@ class Reader {
 }  // namespace
 
 std::vector<TrustedPeer> read_peers_file(const std::string& path) {
-  return Reader(path).read(read_bounded(path));
+  return parse_peers_file(path, read_bounded(path));
+}
+
+std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text) {
+  return Reader(path).read(text);
 }
 
 PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report)
@@ -232,7 +241,7 @@ void PeersWatch::look() {
     if (!first_ && found == seen_) {
       return;
     }
-    peers = Reader(path_).read(found);
+    peers = parse_peers_file(path_, found);
     peers_->update_allow_list(peers);
   } catch (const Error& error) {
     trouble = error.what();

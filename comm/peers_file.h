@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,6 +30,8 @@ inline constexpr std::size_t kMostPeers = 4096;
 
 /// Throws Error, with file and line, for what is no such file.
 std::vector<TrustedPeer> read_peers_file(const std::string& path);
+/// What such a file says.
+std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text);
 
 /// Reads the file five times a second, and puts its peers in force when it says something else than
 /// before: whole, as times and sizes do not show every change. A file that is wrong is reported,

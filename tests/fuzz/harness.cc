@@ -15,6 +15,7 @@
 #include "channels.h"
 #include "graphs.h"
 #include "sites.h"
+#include "trust.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -206,6 +207,8 @@ std::span<const Target> targets() {
       {"site", site},
       {"site_message", site_message},
       {"site_state", site_state},
+      {"key_file", read_key},
+      {"peers_file", read_peers},
 #ifdef SOTTO_HAVE_ZMQ
       {"channel", hear_channel},
 #endif

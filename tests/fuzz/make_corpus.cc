@@ -128,6 +128,30 @@ void write_graphs(const fs::path& root) {
              "to,from\r\n0,1\r\n\r\n 1 ,0\r\n");
 }
 
+void write_file(const fs::path& path, std::string_view text) {
+  sotto::ByteBuffer input;
+  input.append(std::as_bytes(std::span(text)));
+  save(path, input);
+}
+
+/// Keys that are nobody's.
+void write_trust(const fs::path& root) {
+  const std::string shown = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
+  const std::string hidden = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs";
+  const std::string other = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
+  const auto key = fmt::format("public {}\nsecret {}\n", shown, hidden);
+  write_file(root / "key_file" / "pair", "# sotto key of site\n" + key);
+  write_file(root / "key_file" / "reversed", fmt::format("secret {}\n\npublic {}", hidden, shown));
+  write_file(root / "key_file" / "twice", key + key);
+  const fs::path folder = root / "peers_file";
+  write_file(folder / "full",
+             fmt::format("rank,name,key,address,may_send,send_to\n"
+                         "0,hospital,{},10.0.0.1:9001,yes,no\n# a bank\n1,bank,{},[::1]:9,no,yes\n",
+                         shown, other));
+  write_file(folder / "brief", fmt::format("key,rank\r\n{},7\r\n", other));
+  write_file(folder / "twice", fmt::format("rank,key\n0,{}\n0,{}\n", shown, other));
+}
+
 void write_vectors(const fs::path& folder) {
   // The first specification of every family, in both forms.
   const auto variants = static_cast<std::uint8_t>(2 * sotto::compressors().size());
@@ -226,6 +250,7 @@ int main(int argc, char** argv) {
     write_payloads(root, info.name);
   }
   write_graphs(root);
+  write_trust(root);
   write_frames(root / "frame");
   write_specs(root / "spec");
   write_vectors(root / "encode");

@@ -1,0 +1,81 @@
+#include "trust.h"
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+#include <sotto/comm/key_file.h>
+#include <sotto/comm/peers_file.h>
+
+namespace sotto_fuzz {
+namespace {
+
+using sotto::check;
+
+/// Messages quote a little of a file, not all of it.
+constexpr std::size_t kLongestMessage = 1000;
+
+std::string_view text_of(std::span<const std::byte> input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
+
+/// What stands behind "secret " is repeated by no message.
+void check_discreet(std::string_view file, std::string_view message) {
+  constexpr std::string_view kWord = "secret ";
+  constexpr std::size_t kTelling = 16;  // of 40 characters
+  for (auto at = file.find(kWord); at != std::string_view::npos; at = file.find(kWord, at + 1)) {
+    const auto rest = file.substr(at + kWord.size());
+    const auto value = rest.substr(0, rest.find('\n'));
+    check(value.size() < kTelling || message.find(value) == std::string_view::npos,
+          "a message does not repeat a secret");
+  }
+}
+
+std::string print(const std::vector<sotto::TrustedPeer>& peers) {
+  const auto word = [](bool yes) { return yes ? "yes" : "no"; };
+  std::string text = "rank,name,key,address,may_send,send_to\n";
+  for (const sotto::TrustedPeer& peer : peers) {
+    text += fmt::format("{},{},{},{},{},{}\n", peer.rank, peer.name, peer.key.text(), peer.address,
+                        word(peer.may_send), word(peer.send_to));
+  }
+  return text;
+}
+
+}  // namespace
+
+void read_key(std::string_view /*name*/, std::span<const std::byte> input) {
+  const auto text = text_of(input);
+  try {
+    const auto keys = sotto::parse_key_file("site.key", text);
+    check(keys.private_key.public_key() == keys.public_key, "what is read is a pair");
+  } catch (const sotto::Error& error) {
+    check(std::string_view(error.what()).size() < kLongestMessage, "messages are short");
+    check_discreet(text, error.what());
+  }
+}
+
+void read_peers(std::string_view /*name*/, std::span<const std::byte> input) {
+  const auto text = text_of(input);
+  std::vector<sotto::TrustedPeer> peers;
+  try {
+    peers = sotto::parse_peers_file("peers.csv", text);
+  } catch (const sotto::Error& error) {
+    check(std::string_view(error.what()).size() < kLongestMessage, "messages are short");
+    return;
+  }
+  const sotto::AllowList list(peers);  // takes what the file says
+  for (const sotto::TrustedPeer& peer : peers) {
+    const auto line = list.find(peer.rank);
+    check(line && line->key == peer.key, "every line is in the list");
+    check(list.admitted(peer.key.text()).has_value() == (peer.may_send || peer.send_to),
+          "who may do something is admitted, and nobody else");
+  }
+  const auto again = print(peers);
+  check(print(sotto::parse_peers_file("peers.csv", again)) == again,
+        "a list that is written down is the same list");
+}
+
+}  // namespace sotto_fuzz
