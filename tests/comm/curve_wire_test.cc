@@ -3,14 +3,18 @@
 #ifdef SOTTO_HAVE_ZMQ
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include <doctest/doctest.h>
 
 #include <sotto/base/philox.h>
+#include <sotto/comm/peers_file.h>
 
 #include "outsider.h"
 #include "raw_curve.h"
+#include "temporary_directory.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -104,6 +108,32 @@ TEST_CASE("revoked key: its connection is closed, and it is not let in again") {
   trio.node.expect_nothing();
   trio.rank_2.send_frame(2, 6, kPayload);
   trio.node.expect_frame(2, 6, kPayload);
+}
+
+TEST_CASE("revoked key: taking its line out of the peers file is enough") {
+  Trio trio;
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "peers.csv";
+  const auto put = [&](const std::vector<TrustedPeer>& lines) {
+    std::ofstream out(directory.path / "new");
+    out << "rank,key,address\n";
+    for (const TrustedPeer& line : lines) {
+      out << line.rank << ',' << line.key.text() << ',' << line.address << '\n';
+    }
+    out.close();
+    std::filesystem::rename(directory.path / "new", path);
+  };
+  auto lines = trio.node.peers->peers();
+  put(lines);
+  const PeersWatch watch(path.string(), trio.node.peers, [](const std::string&) {});
+  lines.erase(lines.begin() + 1);
+  put(lines);
+  trio.node.expect_loss(1, "does not trust it any more");
+  speak_as_rank_1(*trio.rank_1);
+  (void)trio.rank_1->connection().read_to_end();
+  auto again = trio.client(keys_of(1));
+  CHECK_FALSE(again.let_in());
+  trio.node.expect_nothing();
 }
 
 TEST_CASE("stolen routing id: it takes nothing over, whoever claims it") {

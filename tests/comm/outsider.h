@@ -2,6 +2,7 @@
 // test gives it, and its messages made of bytes.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -180,5 +181,17 @@ class GuardedNode {
   Status status_;
   std::unique_ptr<Transport> node_;
 };
+
+/// Two real nodes of a ring; rank 1 reaches rank 0 through `relay_port` if there is one.
+inline TransportOptions on_ring(Rank rank, const std::array<int, 2>& ports, int relay_port) {
+  auto options = options_for(ring(2), rank, nullptr, 5000);
+  auto lines = lines_of(2);
+  for (std::size_t at = 0; at < 2; ++at) {
+    const bool relayed = rank == 1 && at == 0 && relay_port != 0;
+    lines[at].address = fmt::format("127.0.0.1:{}", relayed ? relay_port : ports[at]);
+  }
+  options.security = Security{keys_of(rank), std::make_shared<AllowList>(lines)};
+  return options;
+}
 
 }  // namespace sotto::test
