@@ -186,17 +186,21 @@ Status FederatedSite::offence(std::size_t peer, Fault fault, std::string_view wh
   Neighbour& from = peers_[peer];
   ++from.offences;
   refuse(peer, RefusalReason::broke_rule, what);
-  outbox_.push_back({.peer = peer, .hang_up = true});
+  if (from.connected()) {
+    outbox_.push_back({.peer = peer, .hang_up = true});
+  }
   return here({fault, fmt::format("{} sent {}", from.entry.name, what)});
 }
 
 void FederatedSite::refuse(std::size_t peer, RefusalReason reason, std::string_view text) {
   Neighbour& from = peers_[peer];
-  drop_outbox(peer);
-  send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
   from.refused = true;
   from.trouble = text;
-  from.link = Link::deaf;
+  if (from.connected()) {  // what it sent may have outlived its channel
+    drop_outbox(peer);
+    send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
+    from.link = Link::deaf;
+  }
 }
 
 void FederatedSite::accused(std::size_t peer, std::string_view how) {
@@ -217,8 +221,9 @@ void FederatedSite::accused(std::size_t peer, std::string_view how) {
 
 void FederatedSite::fence() {
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
-  const auto answered = std::ranges::count_if(
-      peers_, [](const Neighbour& peer) { return peer.claims_newer || peer.agreed; });
+  const auto answered = std::ranges::count_if(peers_, [](const Neighbour& peer) {
+    return peer.claims_newer || (peer.agreed && peer.up());
+  });
   if (2 * claims > answered) {
     outbox_.clear();
     alive_ = {

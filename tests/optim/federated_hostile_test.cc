@@ -259,6 +259,28 @@ TEST_CASE("federated: what only decoding shows costs an offence in collect, and 
   }
 }
 
+TEST_CASE("federated: a bad parcel that outlives its channel does not keep the next one shut") {
+  auto payload = honest_share();
+  payload.pop_back();
+  Scene scene;
+  REQUIRE(scene.network.site(0).collect().ok());
+  REQUIRE(scene.parcel(payload).ok());
+  scene.network.disconnect(0, 1);
+  scene.network.train(0);
+  REQUIRE(scene.network.site(0).collect().ok());
+  CHECK(scene.peer().offences == 1);
+  for (const Released& released : scene.network.site(0).released()) {
+    CHECK(released.peer != scene.victim);
+  }
+  // A hello goes out on it; which answer suits it is for the two to see.
+  scene.network.site(0).peer_up(scene.victim);
+  const auto greeting = scene.network.site(0).released();
+  REQUIRE(greeting.size() == 1);
+  const auto hello = federated::parse(greeting[0].message, kDimension);
+  REQUIRE(hello.ok());
+  CHECK(std::holds_alternative<federated::Hello>(*hello));
+}
+
 TEST_CASE("federated: a parcel that is sent again is not applied again") {
   Scene scene;
   const auto payload = honest_share();
