@@ -10,6 +10,7 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kChecksumOffset = 56;
+constexpr std::size_t kElementsOffset = 40;
 constexpr std::size_t kPayloadBytesOffset = 48;
 
 /// XXH3 of the payload, seeded with that of the header before the checksum: both are covered.
@@ -40,6 +41,7 @@ std::span<const std::byte> seal_frame(const FrameHeader& header, std::span<std::
   out.write(header.phase);
   out.write(header.compressor);
   out.write(header.bucket);
+  check(out.position() == kElementsOffset, "the frame header's layout");
   out.write(header.elements);
   out.write(header.payload_bytes);
   check(out.position() == kChecksumOffset, "the frame header's layout");
@@ -68,6 +70,12 @@ Result<std::size_t> announced_frame_bytes(std::span<const std::byte> bytes, std:
                                  payload_bytes, capacity));
   }
   return kFrameHeaderBytes + static_cast<std::size_t>(payload_bytes);
+}
+
+std::uint64_t announced_elements(std::span<const std::byte> frame) {
+  return frame.size() < kFrameHeaderBytes
+             ? 0
+             : ByteReader(frame.subspan(kElementsOffset)).read<std::uint64_t>();
 }
 
 Result<FrameView> parse_frame(std::span<const std::byte> bytes) {

@@ -52,4 +52,7 @@ Result<FrameView> parse_frame(std::span<const std::byte> bytes);
 /// or the length (more than `capacity`) is wrong.
 Result<std::size_t> announced_frame_bytes(std::span<const std::byte> bytes, std::size_t capacity);
 
+/// Parameters that a sealed frame encodes, as its header says, unchecked; 0 for less than a header.
+std::uint64_t announced_elements(std::span<const std::byte> frame);
+
 }  // namespace sotto

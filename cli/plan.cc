@@ -249,7 +249,7 @@ void Planner::say_codec() const {
     return;
   }
   std::vector<std::string> said;
-  output_.line("codec speeds of frames, measured here (--codec fixes them):");
+  output_.line("codec speeds, in bytes of float32, measured here (--codec fixes them):");
   for (const Candidate& candidate : candidates_) {
     const std::string name = candidate.method.substr(candidate.method.find(' ') + 1);
     if (std::find(said.begin(), said.end(), name) == said.end()) {
@@ -405,7 +405,7 @@ Command add_plan_command(CLI::App& program) {
   group.list("--topology", options->lists.topologies, "SPEC",
              "Consider this one only; may be given repeatedly");
   group.option("--codec", options->codec, "SPEED",
-               "Speed of encoding and decoding, of frames, e.g. \"1 GB/s\"; none: they take no "
+               "Speed of encoding and decoding, in bytes of float32, e.g. \"1 GB/s\"; none: no "
                "time; measure: on this machine, as where the scenario says nothing");
   group.count("--budget", options->budget, "N",
               "So many candidates are simulated; a third of them, and the baselines, to the end",

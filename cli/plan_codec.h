@@ -12,7 +12,7 @@
 
 namespace sotto::cli {
 
-/// Seconds for each byte of a frame; 0: no time.
+/// Seconds for each byte of the float32 vector that a frame encodes; 0: no time.
 struct CodecSpeed {
   double encode_s_per_byte = 0;
   double decode_s_per_byte = 0;

@@ -73,6 +73,10 @@ std::vector<RoutedRound> route(const std::vector<PlannedRound>& rounds, const Pl
   return routed;
 }
 
+double vector_bytes(const PlannedFrame& frame) {
+  return sizeof(float) * static_cast<double>(frame.elements);
+}
+
 /// The nodes' clocks, round by round.
 class Clocks {
  public:
@@ -122,7 +126,7 @@ class Clocks {
       const CodecCost& codec = pace_.nodes[index(frame.from)].codec;
       clocks[index(frame.from)] +=
           (frame.from == last ? 0 : codec.seconds_per_exchange) +
-          (frame.encoded ? static_cast<double>(frame.bytes) * codec.encode_s_per_byte : 0);
+          (frame.encoded ? vector_bytes(frame) * codec.encode_s_per_byte : 0);
       last = frame.from;
     }
   }
@@ -146,8 +150,8 @@ class Clocks {
         before_last = std::exchange(last, arrivals[k]);
       }
       for (const RoutedFrame& one : exchange) {
-        clocks[index(one.frame.to)] += static_cast<double>(one.frame.bytes) *
-                                       pace_.nodes[index(one.frame.to)].codec.decode_s_per_byte;
+        clocks[index(one.frame.to)] +=
+            vector_bytes(one.frame) * pace_.nodes[index(one.frame.to)].codec.decode_s_per_byte;
       }
     }
   }

@@ -36,7 +36,8 @@ struct PlannedFrame {
   Rank from = 0;
   Rank to = 0;
   std::uint64_t bytes = 0;
-  bool encoded = true;  ///< false: the same frame as the one before it, for another peer
+  bool encoded = true;         ///< false: the same frame as the one before it, for another peer
+  std::uint64_t elements = 0;  ///< parameters that it encodes
 };
 
 /// What all nodes exchange at a time.

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <sotto/base/error.h>
+#include <sotto/base/frame.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sim/rehearsal.h>
 
@@ -68,8 +69,11 @@ class Overheard final : public Algorithm {
       exchanges.resize(std::max(exchanges.size(), ++posted_));
       const std::byte* last = nullptr;
       for (const Send& send : out.sends) {
-        exchanges[posted_ - 1].push_back(
-            {rank_, send.to, send.frame.size(), send.frame.data() != last});
+        exchanges[posted_ - 1].push_back({.from = rank_,
+                                          .to = send.to,
+                                          .bytes = send.frame.size(),
+                                          .encoded = send.frame.data() != last,
+                                          .elements = announced_elements(send.frame)});
         last = send.frame.data();
       }
     }

@@ -22,6 +22,7 @@ struct Stage {
   RehearsalShape shape;
   std::shared_ptr<const Topology> topology;
   std::vector<std::byte> frame;    ///< of every send
+  std::vector<std::byte> shorter;  ///< of the shorter chunks
   std::vector<std::byte> scratch;  ///< of every receive
 };
 
@@ -139,8 +140,7 @@ class Rehearsal final : public Algorithm {
     const int nodes = stage_->topology->nodes();
     const int chunk = ((rank_ - phase_) % nodes + nodes) % nodes;
     const bool is_short = stage_->shape.short_from > 0 && chunk >= stage_->shape.short_from;
-    return std::span(stage_->frame)
-        .first(is_short ? stage_->shape.short_frame_bytes : stage_->frame.size());
+    return is_short ? stage_->shorter : stage_->frame;
   }
 
   std::shared_ptr<Stage> stage_;
@@ -163,6 +163,15 @@ void noise(Rank rank, Round round, std::span<const float> x, std::span<float> gr
     state = state * 1664525U + 1013904223U;
     gradient[k] = 0.5F * x[k] + static_cast<float>(state >> 8U) * 0x1p-24F - 0.5F;
   }
+}
+
+/// A frame that says how many parameters it encodes, and holds none.
+std::vector<std::byte> stand_in(std::size_t bytes, std::uint64_t elements) {
+  std::vector<std::byte> frame(bytes);
+  if (bytes >= kFrameHeaderBytes) {
+    (void)seal_frame({.elements = elements, .payload_bytes = bytes - kFrameHeaderBytes}, frame);
+  }
+  return frame;
 }
 
 struct Played {
@@ -208,6 +217,7 @@ std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topolo
     return {};
   }
   shape.frame_bytes = out.sends.front().frame.size();
+  shape.elements = announced_elements(out.sends.front().frame);
   if (shape.pattern == Pattern::ring) {
     const auto nodes = static_cast<std::size_t>(topology.nodes());
     const std::size_t elements = algorithm.parameters().size();
@@ -224,7 +234,8 @@ std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& sh
   const int nodes = topology->nodes();
   stage->shape = shape;
   stage->topology = std::move(topology);
-  stage->frame.resize(shape.frame_bytes);
+  stage->frame = stand_in(shape.frame_bytes, shape.elements);
+  stage->shorter = stand_in(shape.short_frame_bytes, shape.elements - 1);
   stage->scratch.resize(shape.frame_bytes);
   std::vector<std::unique_ptr<Algorithm>> job;
   job.reserve(static_cast<std::size_t>(nodes));

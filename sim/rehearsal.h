@@ -39,6 +39,7 @@ struct RehearsalShape {
   /// ring: where n does not divide the model, chunks from this one on are shorter (chunks.h).
   int short_from = 0;                 ///< 0: none
   std::size_t short_frame_bytes = 0;  ///< of their frames
+  std::uint64_t elements = 0;         ///< that a frame encodes; a shorter one has one less
   std::uint64_t seed = 0;             ///< of the pairings
 };
 

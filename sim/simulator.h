@@ -34,7 +34,8 @@
 
 namespace sotto {
 
-/// What encoding and decoding cost a node; all 0: nothing.
+/// What encoding and decoding cost a node; all 0: nothing. Bytes are of the float32 vectors that
+/// frames encode: however few of them are on the wire, a compressor goes through them all.
 struct CodecCost {
   double encode_s_per_byte = 0;     ///< of each different frame of an exchange
   double decode_s_per_byte = 0;     ///< of each frame that comes in

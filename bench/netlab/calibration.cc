@@ -44,8 +44,10 @@ double excess_s(const Comparison& found) {
   return (found.measured_s - found.predicted_s) / kRounds;
 }
 
-/// Bytes that a node sends, and gets, in one.
-double bytes_of(const Comparison& found) { return found.frame_bytes / 2 / kRounds; }
+/// Bytes of the vector that a node encodes in one, and of that which it decodes.
+double bytes_of(const Comparison& found) {
+  return sizeof(float) * static_cast<double>(found.dimension);
+}
 
 Result<TransportCost> measure_transport(const std::string& transport, const Calibration& so_far,
                                         const Laboratory& laboratory) {

@@ -15,7 +15,7 @@ namespace sotto::netlab {
 struct TransportCost {
   double acknowledgements = 0;  ///< and all else on the wire, per byte of full packets
   double seconds = 0;  ///< an exchange: of waking up, system calls, and a sleep that ends late
-  double seconds_per_byte = 0;  ///< of encoding, sending, receiving and decoding
+  double seconds_per_byte = 0;  ///< of float32: encoding, sending, receiving, decoding
 };
 
 struct Calibration {

@@ -78,6 +78,7 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
     return found;
   }
   found.measured_s = seconds_of(*measured);
+  found.dimension = measured->at("dimension");
   found.bytes_equal = bytes_by_edge(predicted) == bytes_by_edge(*measured);
   found.parameters_equal = predicted.at("parameters_sha256") == measured->at("parameters_sha256");
   return found;

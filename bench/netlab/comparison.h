@@ -23,6 +23,7 @@ struct Comparison {
   double measured_s = 0;
   bool bytes_equal = false;       ///< of frames, over each directed edge, to the byte
   bool parameters_equal = false;  ///< of each node, bit for bit
+  std::uint64_t dimension = 0;    ///< of the model
   double frame_bytes = 0;         ///< all frames together
   double wire_bytes = 0;      ///< what the links carried for them: headers, acknowledgements, …
   std::uint64_t dropped = 0;  ///< packets for which the switch had no room

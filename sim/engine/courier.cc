@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <sotto/base/check.h>
+#include <sotto/base/frame.h>
 
 namespace sotto {
 
@@ -72,6 +73,7 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
   check(box.exchange == nullptr, "one exchange at a time");
   box.exchange = &exchange;
   box.sizes.assign(exchange.receives.size(), kMissing);
+  box.elements = 0;
   box.awaited = exchange.receives.size();
   box.unsent = 0;
   for (const Send& send : exchange.sends) {
@@ -80,6 +82,7 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
     Line& line = lines_[*at];
     Parcel parcel{.tag = exchange.tag,
                   .bytes = static_cast<std::uint32_t>(send.frame.size()),
+                  .elements = static_cast<std::uint32_t>(announced_elements(send.frame)),
                   .launched = false,
                   .delivered = false,
                   .handed_over = false,
@@ -172,6 +175,7 @@ bool Courier::take(Line& line) {
   }
   check(parcel->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
   size = parcel->bytes;
+  box.elements += parcel->elements;
   --box.awaited;
   if (options_.payload) {
     std::copy(parcel->frame.begin(), parcel->frame.end(), receive->buffer.begin());

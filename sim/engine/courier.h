@@ -48,6 +48,8 @@ class Courier {
   bool complete(Rank node) const;
   /// The exchange is over: the bytes that came for receives[i].
   std::span<const std::uint32_t> received(Rank node) const { return boxes_[index(node)].sizes; }
+  /// And the parameters that they encode, in all.
+  double received_elements(Rank node) const { return boxes_[index(node)].elements; }
   void close(Rank node) { boxes_[index(node)].exchange = nullptr; }
 
   Effects deliver(const Arrival& arrival);
@@ -76,6 +78,7 @@ class Courier {
   struct Parcel {
     ExchangeTag tag;
     std::uint32_t bytes = 0;
+    std::uint32_t elements = 0;
     bool launched = false;
     bool delivered = false;
     bool handed_over = false;
@@ -93,6 +96,7 @@ class Courier {
     std::vector<ConnectionId> in;   ///< sorted by sender
     const Exchange* exchange = nullptr;
     std::vector<std::uint32_t> sizes;  ///< by receive; kMissing: not there
+    double elements = 0;               ///< of those that are there
     std::size_t awaited = 0;
     std::size_t unsent = 0;
     std::size_t under_way = 0;

@@ -7,6 +7,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/frame.h>
 
 namespace sotto {
 namespace {
@@ -300,15 +301,19 @@ void Simulator::Engine::start_exchange(Rank rank) {
 
 SimTime Simulator::Engine::encode_time(Rank rank) const {
   const CodecCost& cost = spec(rank).codec;
+  if (cost.encode_s_per_byte == 0) {
+    return from_seconds(cost.seconds_per_exchange);
+  }
   const Exchange& exchange = nodes_[static_cast<std::size_t>(rank)].exchange;
-  double bytes = 0;
+  double elements = 0;
   const std::byte* last = nullptr;
   for (const Send& send : exchange.sends) {
     // Peers that get the same frame share its encoding.
-    bytes += send.frame.data() == last ? 0 : static_cast<double>(send.frame.size());
+    elements += send.frame.data() == last ? 0 : static_cast<double>(announced_elements(send.frame));
     last = send.frame.data();
   }
-  return from_seconds(cost.seconds_per_exchange + bytes * cost.encode_s_per_byte);
+  return from_seconds(cost.seconds_per_exchange +
+                      sizeof(float) * elements * cost.encode_s_per_byte);
 }
 
 void Simulator::Engine::account(Rank rank) {

@@ -48,10 +48,7 @@ void Simulator::Engine::complete(Rank rank) {
   if (node.stage == Stage::ended || node.carrier != Carrier::posted || !courier_.complete(rank)) {
     return;
   }
-  double bytes = 0;
-  for (const std::uint32_t size : courier_.received(rank)) {
-    bytes += size;
-  }
+  const double bytes = sizeof(float) * courier_.received_elements(rank);
   const SimTime time = from_seconds(bytes * spec(rank).codec.decode_s_per_byte);
   account(rank);
   node.carrier = Carrier::decoding;

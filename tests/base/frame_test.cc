@@ -53,7 +53,12 @@ TEST_CASE("a sealed frame parses back to what was sealed") {
     CHECK(view->header.elements == 1000);
     CHECK(view->payload.size() == size);
     CHECK(announced_frame_bytes(frame, 5000).value() == frame.size());
+    CHECK(announced_elements(frame) == 1000);
   }
+}
+
+TEST_CASE("less than a header announces no elements") {
+  CHECK(announced_elements(std::span(example_frame(8)).first(kFrameHeaderBytes - 1)) == 0);
 }
 
 TEST_CASE("every truncation and every extension of a frame is refused") {

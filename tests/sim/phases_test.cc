@@ -63,8 +63,8 @@ TEST_CASE("a node's phases follow each other without gaps, and add up to its rep
     end = until;
     sums[static_cast<std::size_t>(rank)][static_cast<std::size_t>(phase)] += until - from;
   };
-  const RehearsalShape shape = {.timing = RehearsalShape::Timing::after_gradient,
-                                .frame_bytes = 20'000};
+  const RehearsalShape shape = {
+      .timing = RehearsalShape::Timing::after_gradient, .frame_bytes = 20'000, .elements = 20'000};
   Simulator simulator(make_star(6, 1e6, kMs), options,
                       make_rehearsals(shape, make_topology("ring", 6)), {}, hooks);
   const SimulationReport report = simulator.run();
@@ -78,4 +78,22 @@ TEST_CASE("a node's phases follow each other without gaps, and add up to its rep
     CHECK(node.wire > 0);
   }
   CHECK(sums[4][static_cast<std::size_t>(Phase::idle)] >= 60 * kMs);
+}
+
+TEST_CASE("a codec takes as long as the vector is, however small its frame") {
+  constexpr SimTime kMs = 1'000'000;
+  const auto codec_of = [](std::size_t frame_bytes) {
+    SimulatorOptions options;
+    options.rounds = 10;
+    options.nodes[0] = {.compute = {.seconds = 0.01},
+                        .codec = {.encode_s_per_byte = 1e-8, .decode_s_per_byte = 2e-8}};
+    const RehearsalShape shape = {
+        .timing = RehearsalShape::Timing::blocking, .frame_bytes = frame_bytes, .elements = 25'000};
+    Simulator simulator(make_star(2, 1e6, kMs), options,
+                        make_rehearsals(shape, make_topology("ring", 2)));
+    return simulator.run().nodes[0].codec;
+  };
+  // 100 kB take 1 ms to encode, and 2 ms to decode.
+  CHECK(codec_of(100'064) == 10 * 3 * kMs);
+  CHECK(codec_of(3'200) == 10 * 3 * kMs);
 }
