@@ -97,6 +97,7 @@ Result<Calibration> calibrate(const std::vector<std::string>& transports,
 
 cli::Scenario calibrated(cli::Scenario scenario, const Calibration& calibration,
                          const std::string& transport) {
+  scenario.network = NetworkModel::linux_tcp();
   scenario.network.bandwidth_factor = calibration.share;
   scenario.network.initial_window_bytes = calibration.window_bytes;
   scenario.transport = transport == "gloo" ? TransportModel::gloo() : TransportModel::zmq();

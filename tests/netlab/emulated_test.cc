@@ -109,6 +109,8 @@ TEST_CASE("a calibration says in a scenario what it found") {
   const cli::Scenario scenario = calibrated(scenario_from(brief().text()), calibration, "gloo");
   CHECK(scenario.network.bandwidth_factor == 0.95);
   CHECK(scenario.network.crosstraffic == 0.02);
+  CHECK(scenario.network.initial_window_bytes == 14480);
+  CHECK(scenario.network.packet_bytes == 1500);
   CHECK(scenario.transport.on_demand);
   CHECK(scenario.paces[0].codec.seconds_per_exchange == 2e-4);
   CHECK(scenario.paces[1].codec.decode_s_per_byte == 2e-9);
