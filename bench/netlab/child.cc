@@ -1,13 +1,13 @@
 #include "child.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <string_view>
 
 #include <sotto/base/error.h>
@@ -27,7 +27,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   }
   for (const auto& [name, value] : variables) {
     if (!value.empty()) {
-      all.push_back(name + "=" + value);
+      all.emplace_back(name).append("=").append(value);
     }
   }
   return all;
@@ -35,6 +35,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) {
     pointers.push_back(text.data());
   }

@@ -38,6 +38,7 @@ void hurry() {
 
 std::vector<NetworkNamespace> make_namespaces(const LabOptions& options) {
   std::vector<NetworkNamespace> made;
+  made.reserve(static_cast<std::size_t>(options.hosts));
   for (Host host = 0; host < options.hosts; ++host) {
     made.emplace_back(host, options.large_pieces);
   }

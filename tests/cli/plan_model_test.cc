@@ -37,8 +37,8 @@ PlannedJob gossip(double frame_bytes, bool before) {
   PlannedExchange exchange;
   for (Rank rank = 0; rank < kNodes; ++rank) {
     const auto bytes = static_cast<std::uint64_t>(frame_bytes);
-    exchange.push_back({rank, (rank + kNodes - 1) % kNodes, bytes, true});
-    exchange.push_back({rank, (rank + 1) % kNodes, bytes, false});
+    exchange.push_back({rank, (rank + kNodes - 1) % kNodes, bytes, true, bytes / sizeof(float)});
+    exchange.push_back({rank, (rank + 1) % kNodes, bytes, false, bytes / sizeof(float)});
   }
   PlannedRound round;
   (before ? round.before : round.after).push_back(exchange);

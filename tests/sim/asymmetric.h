@@ -38,10 +38,12 @@ inline std::shared_ptr<const Topology> graph_of(int nodes,
                                     std::vector<std::vector<WeightedEdge>>{weighted});
 }
 
-/// Gradients take no time unless options say so, and frames of 1,000 bytes follow them.
+/// Gradients take no time unless options say so, and frames of 1,000 bytes follow them, of as many
+/// of float32.
 inline SimulationReport play(const std::shared_ptr<const Topology>& graph, const Platform& platform,
                              const SimulatorOptions& options) {
-  const RehearsalShape shape = {.timing = RehearsalShape::Timing::blocking, .frame_bytes = 1000};
+  const RehearsalShape shape = {
+      .timing = RehearsalShape::Timing::blocking, .frame_bytes = 1000, .elements = 250};
   return Simulator(platform, options, make_rehearsals(shape, graph)).run();
 }
 
