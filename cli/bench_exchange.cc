@@ -247,8 +247,7 @@ Result<Json> run_launched(const ProbeJob& job, const Request& request) {
 }
 
 std::string rate(const Json& bytes_per_s) {
-  return bytes_per_s.is_number() ? fmt::format("{:.4g} Mbit/s", bytes_per_s.get<double>() * 8e-6)
-                                 : "–";
+  return bytes_per_s.is_number() ? rate_text(bytes_per_s.get<double>()) : "–";
 }
 
 void show(const Json& result, const Output& output) {
@@ -268,8 +267,8 @@ void show(const Json& result, const Output& output) {
   output.line("");
   output.table({"node", "up", "down"}, rows);
   output.line(
-      "latency: half the median round trip of small messages; up and down: all edges of a "
-      "node at once");
+      "latency: half the median round trip of small messages, of a pair's two ways the shorter; up "
+      "and down: all edges of a node at once");
 }
 
 int run(Request request) {

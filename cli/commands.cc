@@ -53,4 +53,9 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
                "Take settings from a TOML file; the command line wins");
 }
 
+void default_to_scenario_seed(CLI::App& command) {
+  command.get_option("--seed")->default_str("")->description(
+      "Seed of everything random, in place of the scenario's");
+}
+
 }  // namespace sotto::cli

@@ -45,6 +45,8 @@ CLI::Validator number();
 
 /// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
 void add_common_options(CLI::App& command, CommonOptions& options);
+/// Lets the help say that --seed is by default a scenario's.
+void default_to_scenario_seed(CLI::App& command);
 
 Command add_compare_command(CLI::App& program);
 Command add_keygen_command(CLI::App& program);

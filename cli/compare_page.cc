@@ -1,6 +1,7 @@
 #include "compare_page.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -82,6 +83,12 @@ std::string draw_table(const ComparisonTable& table) {
                             : html + "<p class=\"sub\">" + escape_markup(table.note) + "</p>\n";
 }
 
+bool shows(const std::vector<Curve>& curves) {
+  return std::any_of(curves.begin(), curves.end(), [](const Curve& curve) {
+    return std::any_of(curve.y.begin(), curve.y.end(), [](double y) { return std::isfinite(y); });
+  });
+}
+
 const Json& first_result(const std::vector<RepeatedRun>& runs) {
   return std::find_if(runs.begin(), runs.end(),
                       [](const RepeatedRun& run) { return !run.results.empty(); })
@@ -93,11 +100,12 @@ const Json& first_result(const std::vector<RepeatedRun>& runs) {
 std::string page_head(const std::string& head, const std::vector<RepeatedRun>& runs) {
   const Json& config = first_result(runs).at("config");
   return open_page(head) +
-         fmt::format(
-             "<p class=\"sub\">{} on {} nodes, model {}; loss and accuracy are the averaged "
-             "model's on the test set</p>\n",
-             escape_markup(config.at("task")), config.at("nodes").get<int>(),
-             escape_markup(config.at("model")));
+         fmt::format("<p class=\"sub\">{} on {} nodes, model {}; {}</p>\n",
+                     escape_markup(config.at("task")), config.at("nodes").get<int>(),
+                     escape_markup(config.at("model")),
+                     shows(curves_of(runs, "round", "loss"))
+                         ? "loss and accuracy are the averaged model's on the test set"
+                         : "no model was evaluated");
 }
 
 std::string draw_tables(const std::vector<ComparisonTable>& tables) {
@@ -111,20 +119,22 @@ std::string draw_tables(const std::vector<ComparisonTable>& tables) {
 std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes) {
   std::string html = "<div class=\"plots\">\n";
   for (const PageAxis& x : axes) {
-    html += draw_plot(curves_of(runs, x.field, "loss"),
-                      {.title = fmt::format("Loss against {}", x.label),
-                       .x_label = x.label,
-                       .y_label = "test loss",
-                       .log_x = x.logarithmic,
-                       .log_y = true,
-                       .cut_diverged = true,
-                       .marks = x.marks});
-    html += draw_plot(curves_of(runs, x.field, "accuracy"),
-                      {.title = fmt::format("Accuracy against {}", x.label),
-                       .x_label = x.label,
-                       .y_label = "test accuracy",
-                       .log_x = x.logarithmic,
-                       .marks = x.marks});
+    if (const auto curves = curves_of(runs, x.field, "loss"); shows(curves)) {
+      html += draw_plot(curves, {.title = fmt::format("Loss against {}", x.label),
+                                 .x_label = x.label,
+                                 .y_label = "test loss",
+                                 .log_x = x.logarithmic,
+                                 .log_y = true,
+                                 .cut_diverged = true,
+                                 .marks = x.marks});
+    }
+    if (const auto curves = curves_of(runs, x.field, "accuracy"); shows(curves)) {
+      html += draw_plot(curves, {.title = fmt::format("Accuracy against {}", x.label),
+                                 .x_label = x.label,
+                                 .y_label = "test accuracy",
+                                 .log_x = x.logarithmic,
+                                 .marks = x.marks});
+    }
   }
   return html + "</div>\n";
 }

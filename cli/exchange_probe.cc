@@ -20,12 +20,20 @@ constexpr std::size_t kSmall = 64;  ///< payload of a message that measures late
 constexpr std::size_t kFirstBulk = std::size_t{1} << 16U;
 constexpr int kLeastRoundTrips = 5;
 constexpr int kMostRoundTrips = 1000;
+/// The quickest of so many messages: a machine that was busy makes others slower, and none quicker.
+constexpr int kBulkRepeats = 3;
 
 /// What is asked of those who answer: the first bytes of a payload.
 struct Question {
   bool last = false;  ///< of the step
   std::uint64_t reply_bytes = kSmall;
 };
+
+/// What of a message's time it was moving. Half at least: where a round trip is nearly all of it,
+/// it says little, and what is left of it is noise.
+double moving_s(double seconds, double round_trip_s) {
+  return std::max(seconds - round_trip_s, seconds / 2);
+}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -55,6 +63,7 @@ class Prober {
   Result<double> round_trip(Rank peer);
   Result<double> bandwidth(Rank peer, double round_trip_s, std::uint64_t* bytes);
   Status edge(MeasuredEdge& edge);
+  void level_latencies();
   Status host(Rank node);
   Result<double> all_at_once(Rank node, const Peers& peers, bool up);
   std::span<const std::byte> message(std::size_t payload, Question question);
@@ -180,7 +189,14 @@ Result<double> Prober::bandwidth(Rank peer, double round_trip_s, std::uint64_t* 
     }
     // The next would take about twice as long.
     if (*seconds >= options_.seconds / 4 || 2 * *bytes > options_.most_bytes) {
-      return static_cast<double>(*bytes) / std::max(*seconds - round_trip_s, *seconds / 100);
+      for (int again = 1; again < kBulkRepeats; ++again) {
+        const auto other = ask({peer}, *bytes, {});
+        if (!other.ok()) {
+          return other;
+        }
+        *seconds = std::min(*seconds, *other);
+      }
+      return static_cast<double>(*bytes) / moving_s(*seconds, round_trip_s);
     }
   }
 }
@@ -240,6 +256,19 @@ Status Prober::edge(MeasuredEdge& edge) {
   return {};
 }
 
+/// Both ways of a pair go round the same way: the shorter of two measurements is the less
+/// disturbed.
+void Prober::level_latencies() {
+  for (MeasuredEdge& edge : found_.edges) {
+    const auto back = std::find_if(
+        found_.edges.begin(), found_.edges.end(),
+        [&](const MeasuredEdge& other) { return other.from == edge.to && other.to == edge.from; });
+    if (back != found_.edges.end()) {
+      edge.latency_s = back->latency_s = std::min(edge.latency_s, back->latency_s);
+    }
+  }
+}
+
 Prober::Peers Prober::others(Rank node, bool up) const {
   Peers peers;
   for (const auto& [from, to] : options_.edges) {
@@ -285,8 +314,8 @@ Result<double> Prober::all_at_once(Rank node, const Peers& peers, bool up) {
   if (!seconds.ok()) {
     return seconds;
   }
-  const double moving = *seconds - slowest_round_trip(node, peers, up);
-  return static_cast<double>(bytes * peers.size()) / std::max(moving, *seconds / 100);
+  return static_cast<double>(bytes * peers.size()) /
+         moving_s(*seconds, slowest_round_trip(node, peers, up));
 }
 
 Status Prober::host(Rank node) {
@@ -314,6 +343,7 @@ Result<MeasuredNetwork> Prober::run() {
       return status;
     }
   }
+  level_latencies();
   found_.hosts.resize(static_cast<std::size_t>(options_.nodes));
   for (Rank node = 0; node < options_.nodes; ++node) {
     if (Status status = host(node); !status.ok()) {

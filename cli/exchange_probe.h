@@ -23,7 +23,7 @@ namespace sotto::cli {
 struct MeasuredEdge {
   Rank from = 0;
   Rank to = 0;
-  double latency_s = 0;  ///< half the median round trip of small messages
+  double latency_s = 0;  ///< half the median round trip of small messages; alike both ways
   double bandwidth_bytes_per_s = 0;
   std::uint64_t bytes = 0;  ///< of the message with which the bandwidth was measured
 };

@@ -16,6 +16,7 @@
 
 #include "commands.h"
 #include "output.h"
+#include "units.h"
 
 namespace sotto::cli {
 namespace {
@@ -132,10 +133,17 @@ Section list_models() {
 }
 
 Section list_links() {
-  Section section{"links", "link presets of scenarios", Json::array(), {"name", "summary"}};
+  Section section{"links",
+                  "link presets of scenarios",
+                  Json::array(),
+                  {"name", "bandwidth", "latency", "jitter", "loss", "summary"}};
   for (const LinkPreset& preset : link_presets()) {
     section.items.push_back({{"name", preset.name},
                              {"summary", preset.summary},
+                             {"bandwidth", rate_text(preset.bytes_per_s)},
+                             {"latency", duration_text(to_seconds(preset.latency))},
+                             {"jitter", duration_text(to_seconds(preset.jitter))},
+                             {"of_host", preset.of_host},
                              {"bytes_per_s", preset.bytes_per_s},
                              {"latency_s", to_seconds(preset.latency)},
                              {"jitter_s", to_seconds(preset.jitter)},
@@ -145,6 +153,9 @@ Section list_links() {
 }
 
 std::string cell(const Json& value) {
+  if (value.is_number()) {
+    return percent(value.get<double>());
+  }
   return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : value.get<std::string>();
 }
 

@@ -37,6 +37,7 @@ svg.load{flex:1;min-height:0;max-height:310px}
 .keys{font-size:.9em;color:var(--soft);margin:.3em 0}
 .swatch{width:11px;height:11px;margin:0 .35em 0 .9em}
 table{border-collapse:collapse;margin:1.2em 0;width:100%}
+@media(max-width:800px){table{display:block;overflow-x:auto}}
 th,td{padding:.35em .6em;white-space:nowrap;font-size:.93em;
 text-align:right;border-bottom:1px solid var(--line)}
 th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;

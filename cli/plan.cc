@@ -416,6 +416,7 @@ Command add_plan_command(CLI::App& program) {
   group.option("--report", options->report, "FILE.html",
                "Write a self-contained page: curves, graphs, timelines");
   add_common_options(*command, options->common);
+  default_to_scenario_seed(*command);
   command->footer(kExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +16,7 @@
 #include "config_file.h"
 #include "quantity.h"
 #include "rank_list.h"
-#include "toml_reader.h"
+#include "scenario_reader.h"
 
 namespace sotto::cli {
 namespace {
@@ -24,16 +24,11 @@ namespace {
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostNodes = 1'000'000;
 
-/// How a scenario calls its nodes.
-struct Names {
-  int nodes = 0;
-  std::map<std::string, std::vector<Rank>> groups = {};
-
-  std::vector<Rank> ranks(const std::string& text) const {
-    const auto group = groups.find(text);
-    return group == groups.end() ? parse_ranks(text, nodes) : group->second;
-  }
-};
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
 
 SimTime parse_latency(const std::string& text) {
   const SimTime latency = parse_duration(text);
@@ -77,7 +72,7 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
   link.jitter = figures.parsed("jitter", parse_duration).value_or(link.jitter);
   link.loss = figures.number("loss").value_or(link.loss);
   if (link.loss < 0 || link.loss >= 1) {
-    figures.refuse("loss", "it is a share of the packets: at least 0 and below 1");
+    figures.refuse("loss", "it is a share of the packets, at least 0 and below 1: 0.04 for 4 %");
   }
   if (link.jitter > link.latency) {
     figures.refuse(figures.has("jitter") ? "jitter" : "latency",
@@ -86,22 +81,6 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
   }
   figures.finish();
   return written;
-}
-
-/// What lies between some nodes, which says nothing of their own connections.
-LinkSpec read_link_between(TomlReader& in, std::string_view key) {
-  const WrittenLink written = read_link(in, key);
-  if (written.own_bytes_per_s < kUnlimited) {
-    in.refuse(key,
-              "this preset is of a node's own connection, which all its peers share: give it a "
-              "bandwidth here, and say up and down in [network] hosts");
-  }
-  return written.link;
-}
-
-std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names) {
-  in.require(key, "nodes, e.g. \"0-3, 7\", \"all\" or a group of [nodes.groups]");
-  return *in.parsed(key, [&](const std::string& text) { return names.ranks(text); });
 }
 
 void read_stragglers(TomlReader& in, Scenario& scenario, const Names& names) {
@@ -126,6 +105,12 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
   if (auto groups = in.table("groups")) {
     for (const auto& [name, text] : groups->all_texts()) {
       std::vector<Rank> ranks;
+      if (name == "all" || name.find_first_of(", ") != std::string::npos ||
+          name.find_first_of("0123456789") == 0) {
+        groups->refuse(name,
+                       "a group has a name of its own: one word that begins with a letter, "
+                       "and not all");
+      }
       groups->at(name, [&, &text = text] { ranks = names.ranks(text); });
       names.groups.emplace(name, std::move(ranks));
     }
@@ -159,8 +144,8 @@ void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& nam
 /// From, to and link; with both directions, unless it is one-way, as two.
 std::vector<LinksBetween> read_between(TomlReader& in, const Names& names) {
   in.require("link", "a preset of `sotto list`, or a table with bandwidth and latency");
-  const LinksBetween there = {read_ranks(in, "from", names), read_ranks(in, "to", names),
-                              read_link_between(in, "link")};
+  const auto [from, to] = read_ends(in, names);
+  const LinksBetween there = {from, to, read_link_between(in, "link")};
   if (in.truth("one-way").value_or(false)) {
     return {there};
   }
@@ -217,126 +202,6 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   in.finish();
 }
 
-void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
-  Partition partition{.at = at, .parts = {}};
-  std::vector<bool> taken(static_cast<std::size_t>(scenario.nodes));
-  for (const std::string& part : in.texts("partition")) {
-    in.at("partition", [&] { partition.parts.push_back(names.ranks(part)); });
-    for (const Rank rank : partition.parts.back()) {
-      if (taken[static_cast<std::size_t>(rank)]) {
-        in.refuse("partition", fmt::format("node {} is in two parts", rank));
-      }
-      taken[static_cast<std::size_t>(rank)] = true;
-    }
-  }
-  if (partition.parts.size() < 2) {
-    in.refuse("partition", "give two parts or more, e.g. [\"0-3\", \"4-7\"]");
-  }
-  if (const auto lasting = in.parsed("for", parse_duration)) {
-    if (*lasting == 0) {
-      in.refuse("for", "it must be longer than 0; left out, the partition is for good");
-    }
-    partition.until = at + *lasting;
-  }
-  scenario.partitions.push_back(std::move(partition));
-}
-
-/// Refuses a latency that is below the jitter of a link which it is for.
-void check_jitter(const TomlReader& in, const LinksChange& change, const Scenario& scenario) {
-  const auto above = [&](const LinkSpec& link) { return link.jitter > *change.latency; };
-  const bool none = !above(scenario.link) &&
-                    std::none_of(scenario.between.begin(), scenario.between.end(),
-                                 [&](const LinksBetween& links) { return above(links.link); });
-  if (none) {
-    return;
-  }
-  for (const Rank from : change.from) {
-    for (const Rank to : change.to) {
-      if (from != to && above(scenario.link_between(from, to))) {
-        in.refuse("link", fmt::format("from node {} to node {} the jitter, which stays, is larger "
-                                      "than this latency",
-                                      from, to));
-      }
-    }
-  }
-}
-
-/// New figures of links; both ways, unless it is one-way.
-void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
-  in.require("link", "what the links have from now on, a preset or bandwidth and latency");
-  LinksChange change = {.at = at,
-                        .from = read_ranks(in, "from", names),
-                        .to = read_ranks(in, "to", names),
-                        .bytes_per_s = {},
-                        .latency = {}};
-  const LinkSpec link = read_link_between(in, "link");
-  const TomlReader figures = in.holds_text("link") ? in : *in.table("link");
-  const bool whole = in.holds_text("link") || figures.has("preset");
-  for (const char* key : {"jitter", "loss"}) {
-    if (!in.holds_text("link") && figures.has(key)) {
-      figures.refuse(key, "an event changes bandwidth and latency; jitter and loss stay");
-    }
-  }
-  if (whole || figures.has("bandwidth")) {
-    change.bytes_per_s = link.bytes_per_s;
-  }
-  if (whole || figures.has("latency")) {
-    change.latency = link.latency;
-    check_jitter(in, change, scenario);
-  }
-  if (!change.bytes_per_s && !change.latency) {
-    in.refuse("link", "nothing changes; give bandwidth, latency or both");
-  }
-  scenario.changes.push_back(change);
-  if (!in.truth("one-way").value_or(false)) {
-    std::swap(change.from, change.to);
-    if (change.latency) {
-      check_jitter(in, change, scenario);
-    }
-    scenario.changes.push_back(std::move(change));
-  }
-}
-
-void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
-  using Kind = NodeEvent::Kind;
-  constexpr std::array<std::pair<const char*, Kind>, 5> kOfNodes = {{{"crash", Kind::crash},
-                                                                     {"vanish", Kind::vanish},
-                                                                     {"leave", Kind::leave},
-                                                                     {"suspend", Kind::suspend},
-                                                                     {"resume", Kind::resume}}};
-  in.require("at", "the virtual time, e.g. \"10 s\"");
-  const SimTime at = *in.parsed("at", parse_duration);
-  bool something = false;
-  for (const auto& [key, kind] : kOfNodes) {
-    if (in.has(key)) {
-      something = true;
-      for (const Rank rank : read_ranks(in, key, names)) {
-        scenario.events.push_back({.at = at, .node = rank, .kind = kind});
-      }
-    }
-  }
-  if (in.has("join")) {
-    something = true;
-    for (const Rank rank : read_ranks(in, "join", names)) {
-      scenario.paces[static_cast<std::size_t>(rank)].start = at;
-    }
-  }
-  if (in.has("partition")) {
-    something = true;
-    read_partition(in, at, scenario, names);
-  }
-  if (in.has("link") || in.has("from") || in.has("to")) {
-    something = true;
-    read_change(in, at, scenario, names);
-  }
-  in.finish();
-  if (!something) {
-    in.refuse("at",
-              "nothing happens then; give crash, vanish, leave, suspend, resume, join, "
-              "partition, or from, to and link");
-  }
-}
-
 /// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
 constexpr std::array<const char*, 17> kNotInTasks = {
     "--nodes",      "--transport", "--rendezvous", "--bind",       "--insecure",     "--key",
@@ -388,6 +253,43 @@ std::vector<std::string> places_of_runs(const toml::table& file, const std::stri
 
 }  // namespace
 
+std::vector<Rank> Names::ranks(const std::string& text) const {
+  std::set<Rank> found;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    const std::string one = trimmed(text.substr(from, comma - from));
+    const auto group = groups.find(one);
+    const auto some = group == groups.end() ? parse_ranks(one, nodes) : group->second;
+    found.insert(some.begin(), some.end());
+    from = comma + 1;
+  }
+  return {found.begin(), found.end()};
+}
+
+std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names) {
+  in.require(key, "nodes, e.g. \"0-3, 7\", \"all\" or a group of [nodes.groups]");
+  return *in.parsed(key, [&](const std::string& text) { return names.ranks(text); });
+}
+
+std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const Names& names) {
+  auto from = read_ranks(in, "from", names);
+  auto to = read_ranks(in, "to", names);
+  if (from.size() == 1 && from == to) {
+    in.refuse("to", "it is the same node as from");
+  }
+  return {std::move(from), std::move(to)};
+}
+
+LinkSpec read_link_between(TomlReader& in, std::string_view key) {
+  const WrittenLink written = read_link(in, key);
+  if (written.own_bytes_per_s < kUnlimited) {
+    in.refuse(key,
+              "this preset is of a node's own connection, which all its peers share: give it a "
+              "bandwidth here, and say up and down in [network] hosts");
+  }
+  return written.link;
+}
+
 Scenario read_scenario(const std::string& path) {
   const toml::table file = read_toml("SCENARIO", path);
   TomlReader in(path, "", file);
@@ -403,9 +305,7 @@ Scenario read_scenario(const std::string& path) {
   read_nodes(*in.table("nodes"), scenario, names);
   in.require("network", "a table [network]");
   read_network(*in.table("network"), scenario, names);
-  for (TomlReader& event : in.tables("events")) {
-    read_event(event, scenario, names);
-  }
+  read_events(in, scenario, names);
   (void)in.table("task");
   read_task(file, path, scenario);
   scenario.task.nodes = scenario.nodes;
@@ -417,6 +317,13 @@ Scenario read_scenario(const std::string& path) {
     in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
   }
   scenario.run_places = places_of_runs(file, path);
+  for (auto run = scenario.runs.begin(); run != scenario.runs.end(); ++run) {
+    if (std::find(scenario.runs.begin(), run, *run) != run) {
+      throw Error(fmt::format(
+          "{}: '{}' stands there twice",
+          scenario.run_places[static_cast<std::size_t>(run - scenario.runs.begin())], *run));
+    }
+  }
   in.finish();
   return scenario;
 }

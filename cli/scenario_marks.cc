@@ -35,25 +35,10 @@ std::string ranks_text(std::vector<Rank> ranks) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-const char* name_of(NodeEvent::Kind kind) {
-  switch (kind) {
-    case NodeEvent::Kind::crash:
-      return "crash";
-    case NodeEvent::Kind::vanish:
-      return "vanish";
-    case NodeEvent::Kind::leave:
-      return "leave";
-    case NodeEvent::Kind::suspend:
-      return "suspend";
-    default:
-      return "resume";
-  }
-}
-
 void add_nodes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
   std::map<std::pair<SimTime, std::string>, std::vector<Rank>> whom;
   for (const NodeEvent& event : scenario.events) {
-    whom[{event.at, name_of(event.kind)}].push_back(event.node);
+    whom[{event.at, kind_name(event.kind)}].push_back(event.node);
   }
   for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
     if (scenario.paces[node].start > 0) {
@@ -69,7 +54,7 @@ void add_nodes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
 std::string change_text(const LinksChange& change) {
   std::vector<std::string> parts;
   if (change.bytes_per_s) {
-    parts.push_back(fmt::format("{:.4g} Mbit/s", *change.bytes_per_s * 8e-6));
+    parts.push_back(rate_text(*change.bytes_per_s));
   }
   if (change.latency) {
     parts.push_back(duration_text(to_seconds(*change.latency)));
@@ -98,6 +83,21 @@ void add_changes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
 
 }  // namespace
 
+const char* kind_name(NodeEvent::Kind kind) {
+  switch (kind) {
+    case NodeEvent::Kind::crash:
+      return "crash";
+    case NodeEvent::Kind::vanish:
+      return "vanish";
+    case NodeEvent::Kind::leave:
+      return "leave";
+    case NodeEvent::Kind::suspend:
+      return "suspend";
+    default:
+      return "resume";
+  }
+}
+
 std::vector<ScenarioMark> marks_of(const Scenario& scenario) {
   std::vector<ScenarioMark> marks;
   add_nodes(scenario, marks);
@@ -117,9 +117,9 @@ std::vector<ScenarioMark> marks_of(const Scenario& scenario) {
 Json marks_json(const std::vector<ScenarioMark>& marks) {
   Json all = Json::array();
   for (const ScenarioMark& mark : marks) {
-    Json& one = all.emplace_back(Json{{"at_s", to_seconds(mark.at)}, {"kind", mark.kind}});
+    Json& one = all.emplace_back(Json{{"at_s", exact_seconds(mark.at)}, {"kind", mark.kind}});
     if (mark.kind == "partition") {
-      one["until_s"] = mark.until == kNever ? Json() : Json(to_seconds(mark.until));
+      one["until_s"] = mark.until == kNever ? Json() : Json(exact_seconds(mark.until));
     }
     one["text"] = mark.text;
   }

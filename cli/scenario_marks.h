@@ -16,6 +16,9 @@ struct ScenarioMark {
   std::string text;   ///< "crash of 3", "partition: 0-3 | 4-7"
 };
 
+/// "crash", "vanish", "leave", "suspend" or "resume"
+const char* kind_name(NodeEvent::Kind kind);
+
 /// Sorted by time; nodes to which the same happens at the same time share a mark.
 std::vector<ScenarioMark> marks_of(const Scenario& scenario);
 

@@ -83,6 +83,11 @@ ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
                            ""};
   for (const RepeatedRun& run : runs) {
     table.rows.push_back(row_of(run, table.titles.size()));
+    const std::string why = run.results.empty() ? "" : early_end(run.results.front());
+    if (!why.empty()) {
+      table.note +=
+          fmt::format("{}{} ended early: {}", table.note.empty() ? "" : "; ", run.words, why);
+    }
   }
   return table;
 }
@@ -159,8 +164,9 @@ void write_trace(const SimulateOptions& options, const TraceFile& trace, const O
   output.line(fmt::format("trace: {}", options.trace));
   if (trace.left_out() > 0) {
     output.line(fmt::format(
-        "the trace holds {} events at most: {} later ones are left out; --trace-from begins later",
-        TraceFile::kMostEvents, trace.left_out()));
+        "of each run the trace holds {} events at most: {} later ones are left out; --trace-from "
+        "begins later",
+        trace.most_of_a_run(), trace.left_out()));
   }
 }
 
@@ -231,6 +237,7 @@ Command add_simulate_command(CLI::App& program) {
   group.option("--trace-from", options->trace_from, "DURATION",
                "Begin the trace at this virtual time, e.g. 10s");
   add_common_options(*command, options->common);
+  default_to_scenario_seed(*command);
   command->footer(kExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }

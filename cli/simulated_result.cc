@@ -61,7 +61,7 @@ Json faults_json(const SimulationReport& report) {
   Json faults = Json::array();
   for (const std::size_t node : failed) {
     faults.push_back({{"node", node},
-                      {"virtual_s", to_seconds(report.nodes[node].end)},
+                      {"virtual_s", exact_seconds(report.nodes[node].end)},
                       {"fault", report.nodes[node].status.message()}});
   }
   return faults;

@@ -24,6 +24,7 @@
 #include "stretches.h"
 #include "train_plan.h"
 #include "train_report.h"
+#include "units.h"
 
 namespace sotto::cli {
 namespace {
@@ -224,7 +225,7 @@ void SimulatedJob::evaluate(Round done, SimTime time) {
 HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTime time) {
   HistoryPoint point;
   point.round = done;
-  point.time_s = to_seconds(time);
+  point.time_s = exact_seconds(time);
   for (std::size_t node = 0; node < sent_.size(); ++node) {
     // Who is not there has ended, and sends no more.
     point.bytes_per_node += gathering.sent[node].value_or(sent_[node]) / scenario_.nodes;
@@ -291,7 +292,7 @@ Result<SimulatedRun> SimulatedJob::run(TrainReport& report) {
     timeline_->finish(found.end);
   }
   if (trace_ != nullptr) {
-    trace_->end_run(found.end, marks_of(scenario_));
+    trace_->end_run(found.end, marks_of(scenario_), faults_json(found));
   }
   return SimulatedRun{result(found), topology_, edge_loads(found, *platform_),
                       std::move(timeline_)};
@@ -323,7 +324,7 @@ Json SimulatedJob::result(const SimulationReport& report) const {
           {"topology", used.topology},
           {"nodes", scenario_.nodes},
           {"rounds", rounds},
-          {"virtual_s", to_seconds(report.end)},
+          {"virtual_s", exact_seconds(report.end)},
           {"time_to_target_s", time_to_target(scenario_, history_)},
           {"bytes_sent_per_node", bytes},
           {"final", last},

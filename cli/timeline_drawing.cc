@@ -124,7 +124,7 @@ std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
                                   stretch.node, stretch.round + 1,
                                   kNames[static_cast<std::size_t>(stretch.phase)],
                                   duration_text(to_seconds(stretch.until - stretch.from)),
-                                  to_seconds(stretch.from))
+                                  exact_seconds(stretch.from))
                     : "/>";
   }
   svg += draw_marks(marks, x, kRowsTop, bottom);

@@ -36,7 +36,7 @@ std::string toml_place(const std::string& path, const toml::node& node) {
 }
 
 const toml::node* TomlReader::find(std::string_view key) {
-  known_.emplace_back(key);
+  allow({key});
   return table_.get(key);
 }
 
@@ -60,10 +60,39 @@ void TomlReader::at(std::string_view key, const std::function<void()>& act) cons
   }
 }
 
-void TomlReader::require(std::string_view key, std::string_view what) const {
-  if (!has(key)) {
-    refuse(key, fmt::format("it is missing; give {}", what));
+void TomlReader::allow(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+      known_.emplace_back(key);
+    }
   }
+}
+
+void TomlReader::require(std::string_view key, std::string_view what) const {
+  if (has(key)) {
+    return;
+  }
+  std::vector<std::string> unknown;
+  for (const auto& [other, value] : table_) {
+    if (std::find(known_.begin(), known_.end(), other.str()) == known_.end()) {
+      unknown.emplace_back(other.str());
+    }
+  }
+  if (const std::string meant = nearest(key, unknown); !meant.empty()) {
+    refuse(meant, fmt::format("there is no such key; did you mean {}?", key));
+  }
+  refuse(key, fmt::format("it is missing; give {}", what));
+}
+
+std::optional<std::string> TomlReader::word(std::string_view key) {
+  const toml::node* node = find(key);
+  if (node != nullptr && node->is_integer()) {
+    return fmt::to_string(node->as_integer()->get());
+  }
+  if (node != nullptr && node->is_floating_point()) {
+    return fmt::to_string(node->as_floating_point()->get());
+  }
+  return text(key);
 }
 
 std::optional<std::string> TomlReader::text(std::string_view key) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,11 +43,12 @@ class TomlReader {
   std::vector<TomlReader> tables(std::string_view key);
   /// All keys with a string each.
   std::map<std::string, std::string> all_texts();
-  /// What `parse` makes of a string; what it throws gets place and key in front.
+  /// What `parse` makes of a string, or of a number as it is written; what it throws gets place and
+  /// key in front.
   template <typename Parse>
   auto parsed(std::string_view key, const Parse& parse)
       -> std::optional<decltype(parse(std::string()))> {
-    const auto value = text(key);
+    const auto value = word(key);
     if (!value) {
       return std::nullopt;
     }
@@ -59,7 +61,9 @@ class TomlReader {
   void at(std::string_view key, const std::function<void()>& act) const;
   /// Throws Error about a key.
   [[noreturn]] void refuse(std::string_view key, std::string_view why) const;
-  /// Refuses a key that is missing.
+  /// Keys that may be there, though nobody may ask for them.
+  void allow(std::initializer_list<std::string_view> keys);
+  /// Refuses a key that is missing, or the one that seems to be meant by it.
   void require(std::string_view key, std::string_view what) const;
   /// Refuses keys that nobody asked for; call it last.
   void finish() const;
@@ -67,6 +71,8 @@ class TomlReader {
  private:
   /// The node of a key, which is known from now on.
   const toml::node* find(std::string_view key);
+  /// A string, or a number as it is written.
+  std::optional<std::string> word(std::string_view key);
   std::string called(std::string_view key) const;
 
   const std::string& path_;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "units.h"
+
 namespace sotto::cli {
 namespace {
 
@@ -77,9 +79,6 @@ void TraceFile::add(const TraceEntry& entry) {
     send(entry);
   } else if (entry.kind == TraceEntry::Kind::delivered) {
     deliver(entry);
-  } else if (entry.kind == TraceEntry::Kind::ended && entry.bytes != 0 && take(entry.time, 1)) {
-    name_thread(entry.node);
-    write("i", entry.node, entry.time, R"("s":"t","cat":"fault","name":"ends with a fault")");
   }
 }
 
@@ -114,7 +113,17 @@ void TraceFile::deliver(const TraceEntry& entry) {
   write("f", entry.node, entry.time, fmt::format(R"("cat":"arrow","id":{},"name":"message")", id));
 }
 
-void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks) {
+void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks, const Json& faults) {
+  for (const Json& fault : faults) {
+    const SimTime at = from_seconds(fault.at("virtual_s").get<double>());
+    const auto node = fault.at("node").get<Rank>();
+    if (at >= from_) {
+      name_thread(node);
+      write("i", node, at,
+            fmt::format(R"("s":"t","cat":"fault","name":{})",
+                        quoted(fault.at("fault").get<std::string>())));
+    }
+  }
   for (const ScenarioMark& mark : marks) {
     if (mark.at >= from_ && mark.at <= end) {
       events_ += fmt::format(
@@ -136,17 +145,17 @@ std::uint64_t TraceFile::left_out() const {
 std::string TraceFile::text() const {
   Json left = Json::array();
   for (const Run& run : runs_) {
-    left.push_back(
-        {{"run", run.name},
-         {"events", run.events},
-         {"left_out", run.left_out},
-         {"complete_until_s", run.left_out > 0 ? Json(to_seconds(run.complete_until)) : Json()}});
+    left.push_back({{"run", run.name},
+                    {"events", run.events},
+                    {"left_out", run.left_out},
+                    {"complete_until_s",
+                     run.left_out > 0 ? Json(exact_seconds(run.complete_until)) : Json()}});
   }
   return fmt::format(
       "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"sotto\":\"{}\",\"from_s\":{},\"runs\":{}}},\n"
       "\"traceEvents\":[\n{}\n]}}\n",
-      SOTTO_VERSION, to_seconds(from_), left.dump(-1, ' ', false, Json::error_handler_t::replace),
-      events_);
+      SOTTO_VERSION, exact_seconds(from_),
+      left.dump(-1, ' ', false, Json::error_handler_t::replace), events_);
 }
 
 }  // namespace sotto::cli

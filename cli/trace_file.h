@@ -30,8 +30,10 @@ class TraceFile {
   void begin_run(const std::string& name);
   void add(const Stretch& stretch);
   void add(const TraceEntry& entry);
-  void end_run(SimTime end, const std::vector<ScenarioMark>& marks);
+  /// `faults`: faults_json of the run.
+  void end_run(SimTime end, const std::vector<ScenarioMark>& marks, const Json& faults);
 
+  std::size_t most_of_a_run() const { return most_; }
   /// Events that had no place, of all runs.
   std::uint64_t left_out() const;
   std::string text() const;

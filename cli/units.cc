@@ -22,6 +22,24 @@ std::string amount(double bytes) {
   return fmt::format("{:.3g} {}", bytes, unit);
 }
 
+double exact_seconds(SimTime time) { return static_cast<double>(time) / 1e9; }
+
+std::string rate_text(double bytes_per_s) {
+  if (std::isinf(bytes_per_s)) {
+    return "no limit";
+  }
+  double bits = 8 * bytes_per_s;
+  const char* unit = "bit/s";
+  for (const char* larger : {"kbit/s", "Mbit/s", "Gbit/s"}) {
+    if (bits < 1000) {
+      break;
+    }
+    bits /= 1000;
+    unit = larger;
+  }
+  return fmt::format("{:.4g} {}", bits, unit);
+}
+
 std::string duration_text(double seconds) {
   if (seconds == 0) {
     return "0 s";

@@ -74,6 +74,18 @@ std::string explain_count(const Place& place, const CLI::ParseError& error) {
              : fmt::format("{0}: a value is missing; write {0} {1}", name, option->get_type_name());
 }
 
+/// An option that there has to be.
+std::string explain_missing(const Place& place, const CLI::ParseError& error) {
+  for (const CLI::Option* option : place.app->get_options()) {
+    if (option->get_required() && option->count() == 0) {
+      return fmt::format(
+          "{0}: it is missing; write `{1} {2}`", option->get_name(), place.name,
+          option->get_positional() ? option->get_type_name() : option->get_name() + " …");
+    }
+  }
+  return error.what();
+}
+
 struct Name {
   std::string_view library;
   std::string_view option;
@@ -142,6 +154,9 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
     return explain_unknown(place, extras.front());
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    if (commands_of(*place.app).empty()) {
+      return explain_missing(place, error);
+    }
     return fmt::format("name a command after `{0}`: {1}; `{0} --help` explains them", place.name,
                        fmt::join(commands_of(*place.app), ", "));
   }

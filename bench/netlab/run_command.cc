@@ -71,6 +71,7 @@ cli::Command add_run_command(CLI::App& netlab, const std::string& program) {
   cli::OptionGroup group(*command, "What is run");
   group.option("SCENARIO", request->scenario, "FILE.toml", "As for `sotto simulate`").required();
   add_lab_options(*command, request->lab);
+  cli::default_to_scenario_seed(*command);
   command->footer(kExamples);
   return {command, [command, request] { return run(*request, *command); }};
 }

@@ -1,8 +1,12 @@
 // `sotto simulate` where nodes end early, links change and nodes are parted.
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include <doctest/doctest.h>
+
+#include <sotto/sim/network/platform.h>
 
 #include "cli/scenario_text.h"
 #include "timeline.h"
@@ -109,6 +113,101 @@ TEST_CASE("a preset of a node's own connection is shared by all its peers") {
   CHECK(with("link = \"dsl\", hosts = [{ nodes = \"all\", up = \"1 Mbit/s\" }]") > 5 * dsl);
 }
 
+TEST_CASE("what cannot happen to a node, or between nodes, is refused") {
+  const Scratch scratch;
+  struct Case {
+    std::string more;
+    std::string says;
+  };
+  const Case cases[] = {
+      {event("at = \"1 s\"\nresume = \"1\""),
+       "s.toml:6: events: resume of node 1 at 1 s: it does not stand still then"},
+      {event("at = \"1 s\"\nsuspend = \"1\"") + event("at = \"2 s\"\nsuspend = \"all\""),
+       "suspend of node 1 at 2 s: it stands still already"},
+      {event("at = \"2 s\"\ncrash = \"1\"") + event("at = \"1 s\"\nleave = \"1\""),
+       "crash of node 1 at 2 s: it has ended by then"},
+      {event("at = \"60 s\"\ncrash = \"1\"") + event("at = \"61 s\"\njoin = \"1\""),
+       "crash of node 1 at 60 s: it joins later"},
+      {event("at = \"1 s\"\njoin = \"1\"") + event("at = \"2 s\"\njoin = \"1\""),
+       "events[2].join: node 1 joins twice"},
+      {event("at = \"1 s\"\nfrom = \"3\"\nto = \"3\"\nlink = \"wan\""),
+       "events[1].to: it is the same node as from"},
+      {event("at = \"1 s\"\ncrash = \"1\"\nfor = \"1 s\""),
+       "s.toml:9: events[1].for: it goes with partition"},
+      {event("at = 60\ncrash = \"1\""), "s.toml:7: events[1].at: '60' is no duration"},
+      {event("at = \"1 s\"\npartition = [\"0-1\", \"1-3\"]"),
+       "s.toml:8: events[1].partition: node 1 is in two parts"},
+      {event("at = \"1 s\"\npartition = [\"0\", \"1\"]\nfor = \"0 s\""),
+       "s.toml:9: events[1].for: it must be longer than 0"},
+      {event("at = \"1 s\"\ncrash = \"0\"\nfrom = \"0\""), "events[1].link: it is missing"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = { loss = 0.1 }"),
+       "s.toml:10: events[1].link.loss: an event changes bandwidth and latency"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = {}"), "nothing changes"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = { latency = \"0.5 ms\" }"),
+       "s.toml:10: events[1].link: from node 0 to node 1 the jitter"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = \"dsl\""),
+       "this preset is of a node's own connection"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.more);
+    const auto ended = simulate(scratch, scenario(kNodes, kNetwork, one.more));
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.err, one.says));
+  }
+}
+
+TEST_CASE("a key that is mistyped is named before the one that is missing by it") {
+  const Scratch scratch;
+  const auto says = [&](const std::string& text, const std::string& what) {
+    const auto ended = simulate(scratch, text);
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.err, what));
+  };
+  says(scenario("count = 4, gradeint = \"20 ms\"", kNetwork),
+       "s.toml:3: nodes.gradeint: there is no such key; did you mean gradient?");
+  says("sotto-scenario = 1\nrun = \"dpsgd\"\nnodes = { " + kNodes + " }\n[netwrok]\n",
+       "s.toml:4: netwrok: there is no such key; did you mean network?");
+  says(scenario(kNodes, kNetwork + ", hosts = [{ nodes = \"all\", up = 10 }]"),
+       "network.hosts[1].up: '10' is no bandwidth; write a positive number and bit/s");
+  says(scenario(kNodes + ", groups = { all = \"1\" }", kNetwork), "nodes.groups.all: a group has");
+  says(scenario(kNodes + ", groups = { 7 = \"1\" }", kNetwork), "nodes.groups.7: a group has");
+  says(scenario(kNodes, "link = { latency = \"1 ms\", loss = 4 }"), "0.04 for 4 %");
+  says(scenario(kNodes, kNetwork, "", "\"dpsgd\", \"dpsgd\""), "'dpsgd' stands there twice");
+  const auto missing = run({"simulate"});
+  CHECK(missing.status == 2);
+  CHECK(contains(missing.err, "SCENARIO: it is missing; write `sotto simulate FILE.toml`"));
+}
+
+TEST_CASE("groups and numbers are named together") {
+  const Scratch scratch;
+  const std::string groups = ", groups = { a = \"0\", b = \"1-2\" }, stragglers = { slower = 3, ";
+  CHECK(time_of(scratch, kNodes + groups + "nodes = \"b, 0,3\" }", kNetwork, "\"dpsgd\"") ==
+        time_of(scratch, kNodes + groups + "nodes = \"all\" }", kNetwork, "\"dpsgd\""));
+}
+
+TEST_CASE("report and trace say why a run ended early, and a report shows no empty plots") {
+  const Scratch scratch;
+  const auto read = [&](const char* name) {
+    std::ifstream in(scratch.path() / name);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  const std::string report = (scratch.path() / "r.html").string();
+  const std::string trace = (scratch.path() / "t.json").string();
+  const std::string text =
+      "timing-only = true\n" +
+      scenario(kNodes, kNetwork, event("at = \"100 ms\"\nvanish = \"1\""), "\"dpsgd ring\"");
+  const auto ended = simulate(scratch, text, {"--report", report, "--trace", trace});
+  const std::string why = "node 1, round 3: it vanished";
+  CHECK(contains(ended.out, "dpsgd ring ended early: " + why));
+  const std::string page = read("r.html");
+  CHECK(contains(page, "dpsgd ring ended early: " + why));
+  CHECK(contains(page, "no model was evaluated"));
+  CHECK_FALSE(contains(page, "Loss against"));
+  CHECK(contains(read("t.json"), "\"cat\":\"fault\",\"name\":\"" + why + "\""));
+}
+
 TEST_CASE("time spent in encoding has a column of its own") {
   const Scratch scratch;
   const auto ended =
@@ -138,4 +237,8 @@ TEST_CASE("durations are told with four digits, in a unit that fits") {
   CHECK(duration_text(0.99996) == "1000 ms");
   CHECK(duration_text(60) == "60 s");
   CHECK(duration_text(86'400) == "86400 s");
+  CHECK(sotto::cli::exact_seconds(60'000'000'000) == 60.0);
+  CHECK(sotto::cli::rate_text(1.25e6) == "10 Mbit/s");
+  CHECK(sotto::cli::rate_text(3.125e9) == "25 Gbit/s");
+  CHECK(sotto::cli::rate_text(sotto::kUnlimited) == "no limit");
 }

@@ -92,6 +92,15 @@ TEST_CASE("frames that never left are not counted, nor sent after their sender's
   CHECK(report.edges[1].frames == 0);
   CHECK(report.edges[1].bytes == 0);
   CHECK(report.nodes[0].rounds == 0);
+  // 0 → 1 → 2 → 0: node 0 hears of node 2's end long before it hears that its frame is awaited.
+  options.events = {{.at = 5 * kMs, .node = 2, .kind = NodeEvent::Kind::crash}};
+  const auto closed = play(
+      graph_of(3, {{0, 1}, {1, 2}, {2, 0}}),
+      platform_of(3, {{0, 1, kMs}, {1, 0, 100 * kMs}, {1, 2, kMs}, {2, 0, kMs}, {0, 2, 50 * kMs}}),
+      options);
+  CHECK(closed.nodes[0].end == 6 * kMs);
+  CHECK(closed.edges[0].from == 0);
+  CHECK(closed.edges[0].frames == 0);
 }
 
 TEST_CASE("a node that ends before it was there has lived no time") {

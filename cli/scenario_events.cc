@@ -1,0 +1,186 @@
+// What happens in a scenario: [[events]].
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "quantity.h"
+#include "scenario_marks.h"
+#include "scenario_reader.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
+  Partition partition{.at = at, .parts = {}};
+  std::vector<bool> taken(static_cast<std::size_t>(scenario.nodes));
+  for (const std::string& part : in.texts("partition")) {
+    in.at("partition", [&] { partition.parts.push_back(names.ranks(part)); });
+    for (const Rank rank : partition.parts.back()) {
+      if (taken[static_cast<std::size_t>(rank)]) {
+        in.refuse("partition", fmt::format("node {} is in two parts", rank));
+      }
+      taken[static_cast<std::size_t>(rank)] = true;
+    }
+  }
+  if (partition.parts.size() < 2) {
+    in.refuse("partition", "give two parts or more, e.g. [\"0-3\", \"4-7\"]");
+  }
+  if (const auto lasting = in.parsed("for", parse_duration)) {
+    if (*lasting == 0) {
+      in.refuse("for", "it must be longer than 0; left out, the partition is for good");
+    }
+    partition.until = at + *lasting;
+  }
+  scenario.partitions.push_back(std::move(partition));
+}
+
+/// Refuses a latency that is below the jitter of a link which it is for.
+void check_jitter(const TomlReader& in, const LinksChange& change, const Scenario& scenario) {
+  const auto above = [&](const LinkSpec& link) { return link.jitter > *change.latency; };
+  const bool none = !above(scenario.link) &&
+                    std::none_of(scenario.between.begin(), scenario.between.end(),
+                                 [&](const LinksBetween& links) { return above(links.link); });
+  if (none) {
+    return;
+  }
+  for (const Rank from : change.from) {
+    for (const Rank to : change.to) {
+      if (from != to && above(scenario.link_between(from, to))) {
+        in.refuse("link", fmt::format("from node {} to node {} the jitter, which stays, is larger "
+                                      "than this latency",
+                                      from, to));
+      }
+    }
+  }
+}
+
+/// New figures of links; both ways, unless it is one-way.
+void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
+  in.require("link", "what the links have from now on, a preset or bandwidth and latency");
+  const auto [from, to] = read_ends(in, names);
+  LinksChange change = {.at = at, .from = from, .to = to, .bytes_per_s = {}, .latency = {}};
+  const LinkSpec link = read_link_between(in, "link");
+  const TomlReader figures = in.holds_text("link") ? in : *in.table("link");
+  const bool whole = in.holds_text("link") || figures.has("preset");
+  for (const char* key : {"jitter", "loss"}) {
+    if (!in.holds_text("link") && figures.has(key)) {
+      figures.refuse(key, "an event changes bandwidth and latency; jitter and loss stay");
+    }
+  }
+  if (whole || figures.has("bandwidth")) {
+    change.bytes_per_s = link.bytes_per_s;
+  }
+  if (whole || figures.has("latency")) {
+    change.latency = link.latency;
+    check_jitter(in, change, scenario);
+  }
+  if (!change.bytes_per_s && !change.latency) {
+    in.refuse("link", "nothing changes; give bandwidth, latency or both");
+  }
+  scenario.changes.push_back(change);
+  if (!in.truth("one-way").value_or(false)) {
+    std::swap(change.from, change.to);
+    if (change.latency) {
+      check_jitter(in, change, scenario);
+    }
+    scenario.changes.push_back(std::move(change));
+  }
+}
+
+void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
+  using Kind = NodeEvent::Kind;
+  constexpr std::array<std::pair<const char*, Kind>, 5> kOfNodes = {{{"crash", Kind::crash},
+                                                                     {"vanish", Kind::vanish},
+                                                                     {"leave", Kind::leave},
+                                                                     {"suspend", Kind::suspend},
+                                                                     {"resume", Kind::resume}}};
+  in.allow({"crash", "vanish", "leave", "suspend", "resume", "join", "partition", "for", "from",
+            "to", "link", "one-way"});
+  in.require("at", "the virtual time, e.g. \"10 s\"");
+  for (const auto& [key, goes_with] :
+       {std::pair("for", "partition"), std::pair("one-way", "link")}) {
+    if (in.has(key) && !in.has(goes_with)) {
+      in.refuse(key, fmt::format("it goes with {}, which is not there", goes_with));
+    }
+  }
+  const SimTime at = *in.parsed("at", parse_duration);
+  bool something = false;
+  for (const auto& [key, kind] : kOfNodes) {
+    if (in.has(key)) {
+      something = true;
+      for (const Rank rank : read_ranks(in, key, names)) {
+        scenario.events.push_back({.at = at, .node = rank, .kind = kind});
+      }
+    }
+  }
+  if (in.has("join")) {
+    something = true;
+    for (const Rank rank : read_ranks(in, "join", names)) {
+      if (scenario.paces[static_cast<std::size_t>(rank)].start > 0) {
+        in.refuse("join", fmt::format("node {} joins twice", rank));
+      }
+      scenario.paces[static_cast<std::size_t>(rank)].start = at;
+    }
+  }
+  if (in.has("partition")) {
+    something = true;
+    read_partition(in, at, scenario, names);
+  }
+  if (in.has("link") || in.has("from") || in.has("to")) {
+    something = true;
+    read_change(in, at, scenario, names);
+  }
+  in.finish();
+  if (!something) {
+    in.refuse("at",
+              "nothing happens then; give crash, vanish, leave, suspend, resume, join, "
+              "partition, or from, to and link");
+  }
+}
+
+/// Refuses what cannot happen to a node, at the place of [[events]].
+void check_lives(const TomlReader& in, const Scenario& scenario) {
+  using Kind = NodeEvent::Kind;
+  std::vector<NodeEvent> events = scenario.events;
+  std::stable_sort(events.begin(), events.end(),
+                   [](const NodeEvent& a, const NodeEvent& b) { return a.at < b.at; });
+  std::map<Rank, Kind> last;
+  for (const NodeEvent& event : events) {
+    const auto refuse_it = [&](std::string_view why) {
+      in.refuse("events", fmt::format("{} of node {} at {}: {}", kind_name(event.kind), event.node,
+                                      duration_text(to_seconds(event.at)), why));
+    };
+    if (event.at < scenario.paces[static_cast<std::size_t>(event.node)].start) {
+      refuse_it("it joins later, and who has ended does not come back");
+    }
+    const auto before = last.find(event.node);
+    const bool still = before != last.end() && before->second == Kind::suspend;
+    if (before != last.end() && !still && before->second != Kind::resume) {
+      refuse_it("it has ended by then");
+    }
+    if (event.kind == Kind::suspend && still) {
+      refuse_it("it stands still already");
+    }
+    if (event.kind == Kind::resume && !still) {
+      refuse_it("it does not stand still then");
+    }
+    if (event.kind != Kind::leave || !still) {
+      last[event.node] = event.kind;  // who stands still leaves when it goes on
+    }
+  }
+}
+
+}  // namespace
+
+void read_events(TomlReader& file, Scenario& scenario, const Names& names) {
+  for (TomlReader& event : file.tables("events")) {
+    read_event(event, scenario, names);
+  }
+  check_lives(file, scenario);
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,35 @@
+// What the parts of a scenario's reader share. Throws Error naming line and key of what is wrong.
+// One thread at a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scenario.h"
+#include "toml_reader.h"
+
+namespace sotto::cli {
+
+/// How a scenario calls its nodes.
+struct Names {
+  int nodes = 0;
+  std::map<std::string, std::vector<Rank>> groups = {};
+
+  /// "0-3, europe": ascending, each once.
+  std::vector<Rank> ranks(const std::string& text) const;
+};
+
+/// The nodes that a key names, which has to be there.
+std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names);
+/// `from` and `to` of links.
+std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const Names& names);
+/// What lies between some nodes, which says nothing of their own connections.
+LinkSpec read_link_between(TomlReader& in, std::string_view key);
+
+/// [[events]] of a file of which [nodes] and [network] are read.
+void read_events(TomlReader& file, Scenario& scenario, const Names& names);
+
+}  // namespace sotto::cli
