@@ -6,14 +6,11 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string_view>
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
-#include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 #include <sotto/trainers/durable_file.h>
 
@@ -22,103 +19,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<char, 8> kMagic = {'S', 'O', 'T', 'O', 'S', 'A', 'V', 'E'};
-constexpr std::uint32_t kVersion = 1;
 constexpr std::array<std::string_view, 3> kSections = {"agreement", "optimizer", "run"};
-constexpr std::size_t kHeaderBytes = 40;
+constexpr FileKind kKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'A', 'V', 'E'},
+                            .version = 1,
+                            .noun = "checkpoint",
+                            .sections = kSections};
 constexpr std::string_view kSuffix = ".checkpoint";
-
-std::uint64_t checksum(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
-
-void append_section(ByteBuffer& out, std::uint32_t id, std::span<const std::byte> contents) {
-  out.write(id);
-  out.write(std::uint32_t{0});
-  out.write(std::uint64_t{contents.size()});
-  out.write(checksum(contents));
-  out.append(contents);
-}
-
-/// The contents of the section that must come next; empty optional when it is damaged.
-std::optional<std::span<const std::byte>> read_section(ByteReader& in, std::uint32_t id) {
-  const auto found = in.read<std::uint32_t>();
-  const auto zero = in.read<std::uint32_t>();
-  const auto length = in.read<std::uint64_t>();
-  const auto sum = in.read<std::uint64_t>();
-  const auto contents = in.take(length);
-  if (in.failed() || found != id || zero != 0 || checksum(contents) != sum) {
-    return std::nullopt;
-  }
-  return contents;
-}
-
-Status damaged(std::string_view what) {
-  return {Fault::malformed, fmt::format("the checkpoint is damaged: {}", what)};
-}
-
-Status read_header(std::span<const std::byte> bytes, Checkpoint& out) {
-  ByteReader in(bytes.first(std::min(bytes.size(), kHeaderBytes)));
-  std::array<char, 8> magic{};
-  in.read_into(std::span<char>(magic));
-  const auto version = in.read<std::uint32_t>();
-  const auto sections = in.read<std::uint32_t>();
-  out.rank = in.read<Rank>();
-  out.nodes = in.read<std::int32_t>();
-  out.round = in.read<Round>();
-  const auto sum = in.read<std::uint64_t>();
-  if (in.failed() || magic != kMagic) {
-    return {Fault::malformed, "it is no checkpoint of sotto"};
-  }
-  if (sum != checksum(bytes.first(kHeaderBytes - sizeof sum))) {
-    return damaged("its header's checksum is wrong");
-  }
-  if (version != kVersion || sections != kSections.size()) {
-    return {Fault::malformed,
-            fmt::format("it is a checkpoint of format {}; this program reads format {}", version,
-                        kVersion)};
-  }
-  return {};
-}
 
 }  // namespace
 
+const FileKind& checkpoint_kind() { return kKind; }
+
 std::vector<std::byte> encode_checkpoint(const Checkpoint& checkpoint) {
-  ByteBuffer out;
-  out.write_span(std::span<const char>(kMagic));
-  out.write(kVersion);
-  out.write(static_cast<std::uint32_t>(kSections.size()));
-  out.write(checkpoint.rank);
-  out.write(std::int32_t{checkpoint.nodes});
-  out.write(checkpoint.round);
-  out.write(checksum(out.bytes()));
-  append_section(out, 1, std::as_bytes(std::span(checkpoint.agreement)));
-  append_section(out, 2, checkpoint.optimizer);
-  append_section(out, 3, checkpoint.run);
-  return std::move(out).take();
+  return encode_sections(kKind, {.first = static_cast<std::uint32_t>(checkpoint.rank),
+                                 .second = static_cast<std::uint32_t>(checkpoint.nodes),
+                                 .round = checkpoint.round,
+                                 .sections = {std::as_bytes(std::span(checkpoint.agreement)),
+                                              checkpoint.optimizer, checkpoint.run}});
 }
 
 Result<Checkpoint> decode_checkpoint(std::span<const std::byte> bytes) {
+  const auto file = decode_sections(kKind, bytes);
+  if (!file.ok()) {
+    return file.status();
+  }
   Checkpoint checkpoint;
-  if (Status status = read_header(bytes, checkpoint); !status.ok()) {
-    return status;
-  }
-  ByteReader in(bytes.subspan(kHeaderBytes));
-  std::array<std::span<const std::byte>, kSections.size()> contents;
-  for (std::uint32_t k = 0; k < kSections.size(); ++k) {
-    const auto section = read_section(in, k + 1);
-    if (!section) {
-      return damaged(fmt::format("section '{}'", kSections[k]));
-    }
-    contents[k] = *section;
-  }
-  if (!in.finished()) {
-    return damaged("bytes after the last section");
-  }
-  const auto* text = reinterpret_cast<const char*>(contents[0].data());
-  checkpoint.agreement.assign(text, contents[0].size());
-  checkpoint.optimizer.assign(contents[1].begin(), contents[1].end());
-  checkpoint.run.assign(contents[2].begin(), contents[2].end());
+  checkpoint.rank = static_cast<Rank>(file->first);
+  checkpoint.nodes = static_cast<int>(file->second);
+  checkpoint.round = file->round;
+  const auto agreement = file->sections[0];
+  const auto* text = reinterpret_cast<const char*>(agreement.data());
+  checkpoint.agreement.assign(text, agreement.size());
+  checkpoint.optimizer.assign(file->sections[1].begin(), file->sections[1].end());
+  checkpoint.run.assign(file->sections[2].begin(), file->sections[2].end());
   return checkpoint;
 }
 

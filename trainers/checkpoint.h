@@ -1,10 +1,7 @@
 // Checkpoints: what one node needs to go on bit for bit, in a file that is either whole or refused.
 //
-// A file `node-RANK.round-ROUND.checkpoint`, little-endian:
-//   header   "SOTOSAVE" | version u32 | sections u32 | rank u32 | nodes u32 | round u64 |
-//            XXH3-64 of the bytes before, u64
-//   section  id u32 | zero u32 | length u64 | XXH3-64 of the contents, u64 | contents
-// Sections stand in the order agreement (1), optimizer (2), run (3), each once; nothing follows.
+// A file `node-RANK.round-ROUND.checkpoint` (section_file.h) with the magic "SOTOSAVE", rank and
+// nodes in the header, and the sections agreement (1), optimizer (2) and run (3).
 // Writing goes beside the old file, syncs, then renames (durable_file.h); the file before the
 // newest is kept, older ones are removed.
 //
@@ -18,6 +15,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/trainers/section_file.h>
 
 namespace sotto {
 
@@ -29,6 +27,8 @@ struct Checkpoint {
   std::vector<std::byte> optimizer;  ///< Optimizer::save
   std::vector<std::byte> run;        ///< history and clocks
 };
+
+const FileKind& checkpoint_kind();
 
 std::vector<std::byte> encode_checkpoint(const Checkpoint& checkpoint);
 

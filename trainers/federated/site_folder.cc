@@ -1,0 +1,182 @@
+#include <sotto/trainers/federated/site_folder.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/trainers/durable_file.h>
+
+namespace sotto {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> kSections = {"settings", "site", "run"};
+constexpr FileKind kKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'I', 'T', 'E'},
+                            .version = 1,
+                            .noun = "site's state",
+                            .sections = kSections};
+constexpr std::array<const char*, 2> kStates = {"state.a", "state.b"};
+constexpr std::size_t kMaxLifeBytes = 16;
+/// 2026-01-01, from which the numbers of starts count.
+constexpr std::int64_t kEpoch = 1'767'225'600;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::uint32_t clock_life() {
+  const auto since = static_cast<std::int64_t>(now_s()) - kEpoch;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(since, 1, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace
+
+const FileKind& site_state_kind() { return kKind; }
+
+std::vector<std::byte> encode_site_state(const SiteStateFile& state) {
+  return encode_sections(
+      kKind, {.first = state.life,
+              .second = state.number,
+              .round = state.round,
+              .sections = {std::as_bytes(std::span(state.settings)), state.site, state.run}});
+}
+
+Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes) {
+  const auto file = decode_sections(kKind, bytes);
+  if (!file.ok()) {
+    return file.status();
+  }
+  const auto text = file->sections[0];
+  return SiteStateFile{
+      .life = file->first,
+      .number = file->second,
+      .round = file->round,
+      .settings = std::string(reinterpret_cast<const char*>(text.data()), text.size()),
+      .site = {file->sections[1].begin(), file->sections[1].end()},
+      .run = {file->sections[2].begin(), file->sections[2].end()}};
+}
+
+SiteFolder::SiteFolder(std::string path) : path_(std::move(path)) {
+  std::error_code code;
+  const fs::path parent = fs::path(path_).parent_path();
+  if (!parent.empty()) {
+    fs::create_directories(parent, code);
+  }
+  if ((::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) || !fs::is_directory(path_, code)) {
+    refuse("state", path_, "it must name a folder that can be made and written");
+  }
+  take_lock();
+  try {
+    count_start();
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+SiteFolder::~SiteFolder() { ::close(lock_); }
+
+std::string SiteFolder::file(const char* name) const { return (fs::path(path_) / name).string(); }
+
+std::string SiteFolder::privacy_ledger() const { return file("privacy"); }
+
+void SiteFolder::take_lock() {
+  lock_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_ < 0) {
+    refuse("state", path_, fmt::format("its lock cannot be opened: {}", std::strerror(errno)));
+  }
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    refuse("state", path_, "another process has this folder: is the site running already?");
+  }
+}
+
+void SiteFolder::count_start() {
+  std::uint32_t before = 0;
+  std::error_code code;
+  if (fs::exists(file("life"), code)) {
+    const auto bytes = read_file(file("life"), kMaxLifeBytes);
+    std::string_view text;
+    if (bytes.ok()) {
+      text = {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+    }
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
+    if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "\n" ||
+        before == std::numeric_limits<std::uint32_t>::max()) {
+      refuse("state", path_,
+             "the file 'life' in it is damaged; if no other process of this site runs, remove it");
+    }
+  }
+  life_ = std::max(before + 1, clock_life());
+  const std::string text = fmt::format("{}\n", life_);
+  if (Status status = write_durably(file("life"), std::as_bytes(std::span(text))); !status.ok()) {
+    refuse("state", path_, status.message());
+  }
+}
+
+Result<std::optional<SiteFolder::Found>> SiteFolder::read() {
+  std::optional<SiteStateFile> best;
+  std::string trouble;
+  for (std::size_t slot = 0; slot < kStates.size(); ++slot) {
+    const std::string path = file(kStates[slot]);
+    std::error_code code;
+    if (!fs::exists(path, code)) {
+      continue;
+    }
+    const auto bytes = read_file(path, std::numeric_limits<std::size_t>::max());
+    auto state = bytes.ok() ? decode_site_state(*bytes) : Result<SiteStateFile>(bytes.status());
+    if (!state.ok()) {
+      trouble = state.status().with_context(path).message();
+    } else if (!best || std::tie(state->life, state->number) > std::tie(best->life, best->number)) {
+      best = std::move(*state);
+      next_ = 1 - slot;
+    }
+  }
+  if (best) {
+    return std::optional(Found{
+        std::move(*best), trouble.empty() ? "" : trouble + "; the other state is taken instead"});
+  }
+  if (!trouble.empty()) {
+    return Status(Fault::malformed,
+                  fmt::format("{}, and there is no other; put back a copy of the folder, or start "
+                              "anew with another one: the site then takes a neighbour's model",
+                              trouble));
+  }
+  return std::optional<Found>();
+}
+
+Status SiteFolder::write(SiteStateFile state) {
+  if (!broken_.ok()) {
+    return broken_;
+  }
+  state.life = life_;
+  state.number = number_ + 1;
+  if (Status status = write_durably(file(kStates[next_]), encode_site_state(state)); !status.ok()) {
+    return broken_ = status.with_context("the site's state is not saved");
+  }
+  ++number_;
+  next_ = 1 - next_;
+  written_at_ = now_s();
+  return {};
+}
+
+}  // namespace sotto

@@ -1,0 +1,70 @@
+// Files made of sections, each with its checksum: what checkpoints (checkpoint.h) and the states of
+// sites (federated/site_folder.h) have in common. Little-endian:
+//
+//   header   magic, 8 bytes | version u32 | sections u32 | first u32 | second u32 | round u64 |
+//            XXH3-64 of the bytes before, u64
+//   section  id u32 | zero u32 | length u64 | XXH3-64 of the contents, u64 | contents
+// Sections stand in the order of their ids, from 1, each once; nothing follows. What `first` and
+// `second` are is the kind's business.
+//
+// Checksums are against accidents. Who can write a file can write one whose checksums are right;
+// what reads the contents is bounded on its own.
+//
+// Pure functions but for inspect_file; thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/status.h>
+
+namespace sotto {
+
+struct FileKind {
+  std::array<char, 8> magic;
+  std::uint32_t version = 1;
+  std::string_view noun;  ///< "checkpoint"
+  std::span<const std::string_view> sections;
+};
+
+/// A file taken apart; sections are views.
+struct SectionFile {
+  std::uint32_t first = 0;
+  std::uint32_t second = 0;
+  std::uint64_t round = 0;
+  std::vector<std::span<const std::byte>> sections;
+};
+
+/// Requires as many sections as the kind has.
+std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& file);
+
+/// Fault::malformed says what is wrong; a damaged file is never taken for a whole one.
+Result<SectionFile> decode_sections(const FileKind& kind, std::span<const std::byte> bytes);
+
+/// What an operator wants to know of a file.
+struct FileReport {
+  struct Section {
+    std::string_view name;
+    std::uint64_t bytes = 0;  ///< as the file says
+    bool whole = false;
+  };
+  const FileKind* kind = nullptr;
+  std::uint32_t first = 0;
+  std::uint32_t second = 0;
+  std::uint64_t round = 0;
+  std::uint64_t bytes = 0;  ///< of the file
+  std::vector<Section> sections;
+  std::string settings;  ///< the first section, if it is whole
+  std::string trouble;   ///< what is damaged; empty: nothing
+};
+
+/// Reads the file at `path`, which is one of `kinds`, piece by piece, in bounded memory. Fault::io
+/// when it cannot be read; Fault::malformed when it is none of them, or its header is damaged.
+Result<FileReport> inspect_file(const std::string& path, std::span<const FileKind* const> kinds);
+
+}  // namespace sotto
