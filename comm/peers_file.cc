@@ -7,13 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 
 #include "internal/host_port.h"
@@ -72,7 +73,7 @@ std::vector<std::string_view> cells_of(std::string_view line) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {}
+  Reader(const std::string& path, PeerNumbers numbers) : path_(path), numbers_(numbers) {}
 
   std::vector<TrustedPeer> read(std::string_view text) {
     std::string_view rest = text;
@@ -117,7 +118,8 @@ class Reader {
       }
       columns_.push_back(at);
     }
-    for (const Column needed : {kRank, kKey}) {
+    const bool by_name = numbers_ == PeerNumbers::of_names;
+    for (const Column needed : {by_name ? kName : kRank, kKey}) {
       if (std::find(columns_.begin(), columns_.end(), needed) == columns_.end()) {
         refuse_line(fmt::format("the column '{}' is missing", kColumns[needed]));
       }
@@ -137,16 +139,17 @@ class Reader {
       cells[columns_[i]] = values[i];
     }
     TrustedPeer peer;
-    peer.rank = rank_of(*cells[kRank]);
     peer.name = name_of(cells[kName].value_or(""));
+    peer.rank = numbers_ == PeerNumbers::ranks ? rank_of(*cells[kRank]) : number_of(peer.name);
     peer.key = key_of(*cells[kKey]);
     peer.address = address_of(cells[kAddress].value_or(""));
     peer.may_send = truth_of(kMaySend, cells);
     peer.send_to = truth_of(kSendTo, cells);
     for (const TrustedPeer& other : peers_) {
       if (other.rank == peer.rank || other.key == peer.key) {
+        const auto* const number = numbers_ == PeerNumbers::ranks ? "rank" : "name";
         refuse_line(fmt::format("this {} stands in another line already",
-                                other.rank == peer.rank ? "rank" : "key"));
+                                other.rank == peer.rank ? number : "key"));
       }
     }
     peers_.push_back(std::move(peer));
@@ -159,6 +162,15 @@ class Reader {
       refuse_cell(kRank, text, "ranks are numbers from 0");
     }
     return rank;
+  }
+  /// Two names with one number are as unlikely as a name that is there twice by accident, and
+  /// refused like it.
+  Rank number_of(const std::string& name) const {
+    if (name.empty()) {
+      refuse_cell(kName, name, "sites know each other by name: each needs one");
+    }
+    const std::string digest = sha256_hex(std::as_bytes(std::span(name)));
+    return static_cast<Rank>(std::stoul(digest.substr(0, 8), nullptr, 16) & 0x7FFFFFFFU);
   }
   std::string name_of(std::string_view text) const {
     std::string name = printable(text);
@@ -192,6 +204,7 @@ class Reader {
   }
 
   const std::string& path_;
+  const PeerNumbers numbers_;
   int line_ = 0;
   std::vector<std::size_t> columns_;  ///< of the header, in its order
   std::vector<TrustedPeer> peers_;
@@ -199,16 +212,21 @@ class Reader {
 
 }  // namespace
 
-std::vector<TrustedPeer> read_peers_file(const std::string& path) {
-  return parse_peers_file(path, read_bounded(path));
+std::vector<TrustedPeer> read_peers_file(const std::string& path, PeerNumbers numbers) {
+  return parse_peers_file(path, read_bounded(path), numbers);
 }
 
-std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text) {
-  return Reader(path).read(text);
+std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text,
+                                          PeerNumbers numbers) {
+  return Reader(path, numbers).read(text);
 }
 
-PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report)
-    : path_(std::move(path)), peers_(std::move(peers)), report_(std::move(report)) {
+PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report,
+                       PeerNumbers numbers)
+    : path_(std::move(path)),
+      peers_(std::move(peers)),
+      report_(std::move(report)),
+      numbers_(numbers) {
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -241,7 +259,7 @@ void PeersWatch::look() {
     if (!first_ && found == seen_) {
       return;
     }
-    peers = parse_peers_file(path_, found);
+    peers = parse_peers_file(path_, found, numbers_);
     peers_->update_allow_list(peers);
   } catch (const Error& error) {
     trouble = error.what();

@@ -9,6 +9,9 @@
 // taken; `send_to`: it is sent to; both are "yes" where their column is missing. Lines that begin
 // with # and empty ones are skipped.
 //
+// Sites of a federation know each other by name: each has one of its own, and a number made of it,
+// so that numbers stay when lines come and go. Their lists need no ranks.
+//
 // Thread safety: PeersWatch has a thread of its own; functions are thread-safe.
 #pragma once
 
@@ -28,10 +31,17 @@ namespace sotto {
 /// Lines that a file may have.
 inline constexpr std::size_t kMostPeers = 4096;
 
+enum class PeerNumbers {
+  ranks,     ///< as the column says
+  of_names,  ///< made of the name
+};
+
 /// Throws Error, with file and line, for what is no such file.
-std::vector<TrustedPeer> read_peers_file(const std::string& path);
+std::vector<TrustedPeer> read_peers_file(const std::string& path,
+                                         PeerNumbers numbers = PeerNumbers::ranks);
 /// What such a file says.
-std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text);
+std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_view text,
+                                          PeerNumbers numbers = PeerNumbers::ranks);
 
 /// Reads the file five times a second, and puts its peers in force when it says something else than
 /// before: whole, as times and sizes do not show every change. A file that is wrong is reported,
@@ -41,7 +51,8 @@ class PeersWatch {
   /// Called from a thread of the watch, with a line for the operator.
   using Report = std::function<void(const std::string&)>;
 
-  PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report);
+  PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report,
+             PeerNumbers numbers = PeerNumbers::ranks);
   ~PeersWatch();
   PeersWatch(const PeersWatch&) = delete;
   PeersWatch& operator=(const PeersWatch&) = delete;
@@ -53,6 +64,7 @@ class PeersWatch {
   const std::string path_;
   const std::shared_ptr<AllowList> peers_;
   const Report report_;
+  const PeerNumbers numbers_;
   std::string seen_;  ///< what the last look found
   bool first_ = true;
   std::mutex mutex_;

@@ -33,7 +33,8 @@ Status FederatedSite::take(std::size_t peer, const Hello& hello) {
     return offence(peer, Fault::unexpected, "a second hello");
   }
   if (hello.agreement != setup_.agreement) {
-    refuse(peer, RefusalReason::other_settings, "its settings are not those of this site");
+    refuse(peer, RefusalReason::other_settings, setup_.settings);
+    from.trouble = "its settings are not those of this site";
     return {};
   }
   const Verdict verdict =
@@ -102,6 +103,10 @@ Status FederatedSite::take(std::size_t peer, const Refusal& refusal) {
   Neighbour& from = peers_[peer];
   from.refused = true;
   from.trouble = "it refuses this site: " + refusal.text;
+  if (refusal.reason == RefusalReason::other_settings) {
+    from.trouble = "its settings are not those of this site";
+    from.settings = refusal.text;
+  }
   from.link = Link::deaf;
   if (refusal.reason == RefusalReason::stale || refusal.reason == RefusalReason::already_running) {
     accused(peer, refusal.text);

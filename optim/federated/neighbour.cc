@@ -42,6 +42,7 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   link = Link::up;
   refused = false;
   trouble.clear();
+  settings.clear();
   hears_us = hello.hears;
   tells_us = hello.tells;
   degree = hello.degree;
@@ -62,9 +63,11 @@ double Neighbour::leave() {
 }
 
 PeerState Neighbour::state() const {
-  return {.up = up(),
+  return {.name = entry.name,
+          .up = up(),
           .refused = refused,
           .trouble = trouble,
+          .settings = settings,
           .incarnation = known.incarnation,
           .life = known.life,
           .round = known.round,

@@ -40,6 +40,7 @@ struct Neighbour {
   bool claims_newer = false;  ///< it says that a newer process of ours runs
   bool refused = false;
   std::string trouble;
+  std::string settings;  // of its own, where it refuses ours
   std::uint64_t offences = 0;
 
   // Of this channel.

@@ -64,6 +64,8 @@ struct SiteSetup {
   std::string name;
   /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
   Agreement agreement{};
+  /// The same in words, told to peers that have others; at most kMaxText bytes.
+  std::string settings = {};
   std::vector<SitePeer> peers;
   std::span<float> parameters;  ///< z; initialised
   ParameterLayout layout = {};
@@ -85,9 +87,11 @@ struct SiteSetup {
 
 /// For an operator, and for the invariants that tests hold.
 struct PeerState {
+  std::string name;
   bool up = false;       ///< connected, and both have said hello
   bool refused = false;  ///< we refused it, or it us; `trouble` says why
   std::string trouble;
+  std::string settings;  ///< those of a peer that refuses ours, as it tells them
   Incarnation incarnation = 0;
   std::uint32_t life = 0;
   Round round = 0;          ///< rounds in which it has offered, as heard of last

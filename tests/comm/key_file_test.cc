@@ -261,3 +261,32 @@ TEST_CASE("a list that changes on disk is in force, and one that is wrong change
   CHECK(report(1).find("not taken") != std::string::npos);
   CHECK(list->peers().size() == 1);
 }
+
+TEST_CASE("lists of sites go by name: numbers stay when lines come and go") {
+  const TemporaryDirectory folder;
+  const fs::path path = folder.path / "peers.csv";
+  const std::string a = make_key_pair().public_key.text();
+  const std::string b = make_key_pair().public_key.text();
+  const auto read = [&](const std::string& text) {
+    write(path, text);
+    return read_peers_file(path.string(), PeerNumbers::of_names);
+  };
+  const auto two = read(fmt::format("name,key\nbank,{}\nlab,{}\n", a, b));
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].rank >= 0);
+  CHECK(two[0].rank != two[1].rank);
+  CHECK(read(fmt::format("name,key\nlab,{}\n", b))[0].rank == two[1].rank);
+  // A column of ranks says nothing here.
+  CHECK(read(fmt::format("rank,name,key\n7,lab,{}\n", a))[0].rank == two[1].rank);
+  const auto refused = [&](std::string_view part, const std::string& text) {
+    check_refused(part, [&] { (void)read(text); });
+  };
+  refused("this name stands", fmt::format("name,key\nlab,{}\nlab,{}\n", a, b));
+  refused("this key stands", fmt::format("name,key\nlab,{}\nbank,{}\n", a, a));
+  refused("each needs one", fmt::format("name,key\n,{}\n", a));
+  refused("'name' is missing", fmt::format("key\n{}\n", a));
+  check_refused("'rank' is missing", [&] {
+    write(path, fmt::format("name,key\nlab,{}\n", a));
+    (void)read_peers_file(path.string());
+  });
+}

@@ -152,6 +152,7 @@ TEST_CASE("federated: other settings are refused, and the refusal says so") {
   SiteNetwork network(pair_options());
   SiteSetup other = network.setup(1);
   other.agreement[7] = std::byte{1};
+  other.settings = "lr=0.5\n";
   network.node(1).site = federated::make_site(std::move(other));
   network.connect(0, 1);
   network.deliver_all();
@@ -160,6 +161,7 @@ TEST_CASE("federated: other settings are refused, and the refusal says so") {
     CHECK(network.peers(i)[0].refused);
     CHECK(network.peers(i)[0].offences == 0);
     CHECK(network.peers(i)[0].trouble.find("settings") != std::string::npos);
+    CHECK(network.peers(i)[0].settings == (i == 0 ? "lr=0.5\n" : ""));
     CHECK(network.site(i).complete());
   }
 }
