@@ -51,10 +51,14 @@ void default_to_scenario_seed(CLI::App& command);
 Command add_compare_command(CLI::App& program);
 Command add_keygen_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
+Command add_node_command(CLI::App& program);
 Command add_plan_command(CLI::App& program);
 Command add_simulate_command(CLI::App& program);
+Command add_status_command(CLI::App& program);
 Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);
+/// Below `sotto checkpoint`.
+Command add_inspect_command(CLI::App& checkpoint);
 /// One of the benchmarks below `sotto bench`.
 Command add_bench_codec_command(CLI::App& bench);
 Command add_bench_exchange_command(CLI::App& bench);

@@ -48,8 +48,12 @@ int main(int argc, char** argv) {
       sotto::cli::add_train_command(program),    sotto::cli::add_compare_command(program),
       sotto::cli::add_simulate_command(program), sotto::cli::add_plan_command(program),
       sotto::cli::add_topology_command(program), sotto::cli::add_list_command(program),
-      sotto::cli::add_keygen_command(program),
+      sotto::cli::add_node_command(program),     sotto::cli::add_keygen_command(program),
+      sotto::cli::add_status_command(program),
   };
+  CLI::App* checkpoint = program.add_subcommand("checkpoint", "Looks into saved states");
+  checkpoint->require_subcommand(1);
+  commands.push_back(sotto::cli::add_inspect_command(*checkpoint));
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);
   commands.push_back(sotto::cli::add_bench_codec_command(*bench));

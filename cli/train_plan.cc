@@ -148,25 +148,6 @@ std::optional<StepRuleOptions> outer_step_rule_of(const TrainOptions& o) {
   return rule;
 }
 
-StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
-  StepRuleOptions rule;
-  rule.rule = step_rule_name(o);
-  rule.learning_rate = o.lr.value_or(default_learning_rate(rule.rule));
-  rule.momentum = o.momentum;
-  rule.nesterov = o.nesterov;
-  rule.weight_decay = o.weight_decay;
-  rule.beta1 = o.beta1.value_or(rule.beta1);
-  rule.beta2 = o.beta2.value_or(rule.beta2);
-  rule.epsilon = o.epsilon.value_or(rule.epsilon);
-  rule.bias_correction = parse_bias_correction(o.bias_correction);
-  rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
-  if (!wants_privacy(o)) {
-    rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
-  }
-  rule.schedule = parse_schedule(o.schedule, rounds);
-  return rule;
-}
-
 bool parse_switch(std::string_view field, std::string_view value) {
   if (value != "on" && value != "off") {
     refuse(field, value, "it is on or off");
@@ -387,6 +368,25 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
 }
 
 }  // namespace
+
+StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
+  StepRuleOptions rule;
+  rule.rule = step_rule_name(o);
+  rule.learning_rate = o.lr.value_or(default_learning_rate(rule.rule));
+  rule.momentum = o.momentum;
+  rule.nesterov = o.nesterov;
+  rule.weight_decay = o.weight_decay;
+  rule.beta1 = o.beta1.value_or(rule.beta1);
+  rule.beta2 = o.beta2.value_or(rule.beta2);
+  rule.epsilon = o.epsilon.value_or(rule.epsilon);
+  rule.bias_correction = parse_bias_correction(o.bias_correction);
+  rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
+  if (!wants_privacy(o)) {
+    rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
+  }
+  rule.schedule = parse_schedule(o.schedule, rounds);
+  return rule;
+}
 
 std::unique_ptr<Task> TrainPlan::task_of(Rank rank) const {
   auto task = tasks->make(rank);

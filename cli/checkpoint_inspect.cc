@@ -1,0 +1,111 @@
+// `sotto checkpoint inspect`: what a saved state is, and whether it is whole.
+#include <array>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/federated/site_folder.h>
+
+#include "commands.h"
+#include "output.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto checkpoint inspect saved/node-0.round-100.checkpoint\n"
+    "  sotto checkpoint inspect state/state.a --json -\n"
+    "Exits with 1 when the file is damaged.";
+
+struct InspectOptions {
+  CommonOptions common;
+  std::string file;
+};
+
+Json report_json(const std::string& path, const FileReport& report) {
+  Json sections = Json::array();
+  for (const FileReport::Section& section : report.sections) {
+    sections.push_back(
+        {{"name", section.name}, {"bytes", section.bytes}, {"whole", section.whole}});
+  }
+  Json settings = Json::object();
+  std::string_view rest = report.settings;
+  while (!rest.empty()) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const auto equals = line.find('=');
+    if (equals != std::string_view::npos) {
+      settings[printable(line.substr(0, equals))] = printable(line.substr(equals + 1));
+    }
+  }
+  const bool site = report.kind == &site_state_kind();
+  return {{"sotto", SOTTO_VERSION},
+          {"file", printable(path)},
+          {"kind", report.kind->noun},
+          {"version", report.kind->version},
+          {"bytes", report.bytes},
+          {"round", report.round},
+          {site ? "life" : "rank", report.first},
+          {site ? "number" : "nodes", report.second},
+          {"whole", report.trouble.empty()},
+          {"trouble", report.trouble},
+          {"sections", sections},
+          {"settings", settings}};
+}
+
+void print(const Output& output, const Json& report) {
+  const bool site = report.contains("life");
+  output.line(fmt::format(
+      "{}: a {} of round {}, {}", report.at("file").get<std::string>(),
+      report.at("kind").get<std::string>(), report.at("round").get<std::uint64_t>(),
+      site ? fmt::format("number {} of life {}", report.at("number").get<std::uint32_t>(),
+                         report.at("life").get<std::uint32_t>())
+           : fmt::format("node {} of {}", report.at("rank").get<std::uint32_t>(),
+                         report.at("nodes").get<std::uint32_t>())));
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& section : report.at("sections")) {
+    rows.push_back({section.at("name").get<std::string>(),
+                    amount(section.at("bytes").get<double>()),
+                    section.at("whole").get<bool>() ? "right" : "WRONG"});
+  }
+  output.table({"section", "size", "checksum"}, rows);
+  if (!report.at("whole").get<bool>()) {
+    output.line(fmt::format("damaged: {}", report.at("trouble").get<std::string>()));
+  }
+  output.line("");
+  for (const auto& [name, value] : report.at("settings").items()) {
+    output.line(fmt::format("{} = {}", name, value.get<std::string>()));
+  }
+}
+
+int run(const InspectOptions& options) {
+  const Output output(options.common);
+  const std::array<const FileKind*, 2> kinds = {&checkpoint_kind(), &site_state_kind()};
+  const auto report = inspect_file(options.file, kinds);
+  if (!report.ok()) {
+    throw std::runtime_error(printable(report.status().message()));
+  }
+  const Json json = report_json(options.file, *report);
+  print(output, json);
+  output.json(json);
+  return report->trouble.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+Command add_inspect_command(CLI::App& checkpoint) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = checkpoint.add_subcommand(
+      "inspect", "Tells what a checkpoint, or a site's state, holds and whether it is whole");
+  command->add_option("FILE", options->file, "The file")->required();
+  add_common_options(*command, options->common);
+  command->footer(kExamples);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace sotto::cli

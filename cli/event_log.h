@@ -1,0 +1,35 @@
+// A site's log, on standard error: a line for each event, for people or as JSON. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <sotto/trainers/federated/site_report.h>
+
+namespace spdlog {
+class logger;
+}  // namespace spdlog
+
+namespace sotto::cli {
+
+enum class LogFormat {
+  text,  ///< 2026-11-21T12:00:00.000Z warning peer-down bank: the connection ended
+  json,  ///< {"time":"…","level":"warning","event":"peer-down","peer":"bank","text":"…"}
+};
+
+/// Throws Error unless `name` is text or json.
+LogFormat parse_log_format(const std::string& name);
+
+class EventLog {
+ public:
+  /// Quiet: warnings and errors only.
+  EventLog(LogFormat format, bool quiet);
+
+  void write(const SiteEvent& event);
+
+ private:
+  LogFormat format_;
+  std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace sotto::cli

@@ -1,0 +1,118 @@
+// `sotto node`: one federated site, until its rounds are over or it is told to stop.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/comm/peers_file.h>
+#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/federated/site_run.h>
+#include <sotto/trainers/parameter_file.h>
+
+#include "commands.h"
+#include "event_log.h"
+#include "monitor.h"
+#include "output.h"
+#include "result_file.h"
+#include "signals.h"
+#include "site_config.h"
+#include "site_plan.h"
+#include "site_words.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto keygen hospital\n"
+    "  sotto node site.toml\n"
+    "  sotto status site.toml\n"
+    "docs/operations.md explains the file. Ctrl-C or SIGTERM ends a site in good order: it goes "
+    "on\n"
+    "from there when it is started again.";
+
+struct NodeOptions {
+  CommonOptions common;
+  std::string site;
+  std::string log = "text";
+};
+
+Json result_json(const SiteResult& result, const Json& config) {
+  Json json = site_json(result.report);
+  json["config"] = config;
+  json["stopped"] = result.stopped;
+  json["final"] = {{"loss", result.final.loss}, {"accuracy", result.final.accuracy}};
+  json["history"] = Json::array();
+  for (const HistoryPoint& point : result.history) {
+    json["history"].push_back({{"round", point.round},
+                               {"time_s", point.time_s},
+                               {"loss", point.loss},
+                               {"accuracy", point.accuracy},
+                               {"bytes_per_node", point.bytes_per_node}});
+  }
+  json["time"] = {{"wall_s", result.time.wall_s},
+                  {"compute_s", result.time.compute_s},
+                  {"wait_s", result.time.wait_s},
+                  {"save_s", result.save_s}};
+  json["parameters_sha256"] = result.parameters_sha256;
+  return json;
+}
+
+int run(const NodeOptions& options) {
+  const LogFormat format = parse_log_format(options.log);
+  const SiteConfig config = read_site_config(options.site);
+  const Output output(options.common);
+  const SitePlan plan = make_site_plan(config);
+  EventLog log(format, options.common.quiet);
+  for (const std::string& warning : plan.warnings) {
+    log.write({SiteEvent::Level::warning, "setting", warning});
+  }
+  SiteFolder folder(config.state);
+  SiteBoard board;
+  SiteReport first;
+  first.name = config.name;
+  first.phase = "starting";
+  board.put(std::move(first));
+  catch_stop_signals();
+  std::optional<Monitor> monitor;
+  if (config.monitor) {
+    monitor.emplace(*config.monitor, board);
+  }
+  const PeersWatch watch(
+      config.peers, plan.run.security.peers,
+      [&](const std::string& line) {
+        log.write({SiteEvent::Level::warning, "peers-file", line});
+      },
+      PeerNumbers::of_names);
+  const auto result = run_site(plan.run, folder, *plan.task, stop_requested(), board,
+                               [&](const SiteEvent& event) { log.write(event); });
+  if (!result.ok()) {
+    fmt::print(stderr, "sotto: the site ended: {}\n", result.status().message());
+    return kFailed;
+  }
+  if (!config.training.dump_parameters.empty()) {
+    write_result_file("dump-parameters", config.training.dump_parameters,
+                      parameter_row(result->parameters) + "\n");
+  }
+  output.json(result_json(*result, plan.config));
+  return kDone;
+}
+
+}  // namespace
+
+Command add_node_command(CLI::App& program) {
+  auto options = std::make_shared<NodeOptions>();
+  CLI::App* command = program.add_subcommand(
+      "node", "Runs one federated site, which trains with those that it trusts");
+  command->add_option("SITE.toml", options->site, "The site's file")->required();
+  command->add_option("--log", options->log, "text, or json: a line of JSON for each event")
+      ->type_name("FORMAT")
+      ->capture_default_str();
+  add_common_options(*command, options->common);
+  command->footer(kExamples);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace sotto::cli

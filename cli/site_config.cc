@@ -1,0 +1,196 @@
+#include "site_config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "config_file.h"
+#include "quantity.h"
+#include "toml_reader.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr std::uint64_t kVersion = 1;
+constexpr std::size_t kLongestName = 100;
+constexpr std::uint64_t kMostParts = 1'000'000;
+constexpr std::uint64_t kMostAhead = 1024;
+constexpr std::chrono::milliseconds kLongest{24 * 3600 * 1000};
+
+/// Settings of `sotto train` that a site has too.
+constexpr auto kOfSites = std::to_array<std::string_view>({"--task",
+                                                           "--model",
+                                                           "--batch",
+                                                           "--partition",
+                                                           "--init",
+                                                           "--algorithm",
+                                                           "--compressor",
+                                                           "--consensus-stepsize",
+                                                           "--rule",
+                                                           "--step-rule",
+                                                           "--lr",
+                                                           "--momentum",
+                                                           "--nesterov",
+                                                           "--weight-decay",
+                                                           "--beta1",
+                                                           "--beta2",
+                                                           "--epsilon",
+                                                           "--bias-correction",
+                                                           "--trust-coefficient",
+                                                           "--clip-norm",
+                                                           "--schedule",
+                                                           "--noise-multiplier",
+                                                           "--privacy-epsilon",
+                                                           "--privacy-delta",
+                                                           "--privacy-unit",
+                                                           "--communication-interval",
+                                                           "--rounds",
+                                                           "--eval-every",
+                                                           "--dump-parameters",
+                                                           "--seed"});
+
+/// A path of the file, as the process finds it.
+std::string beside(const std::string& config, const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(config).parent_path();
+  return path.empty() ? path : (folder / path).string();
+}
+
+/// "csv:data.csv" → "csv:FOLDER/data.csv"
+std::string task_beside(const std::string& config, const std::string& task) {
+  const auto colon = task.find(':');
+  return colon == std::string::npos
+             ? task
+             : task.substr(0, colon + 1) + beside(config, task.substr(colon + 1));
+}
+
+int parse_number(std::string_view text, int least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      value < static_cast<std::uint64_t>(least) || value > most) {
+    throw Error(
+        fmt::format("'{}' is no whole number from {} to {}", std::string(text), least, most));
+  }
+  return static_cast<int>(value);
+}
+
+/// Only this host may ask a site how it stands.
+MonitorAddress parse_monitor(const std::string& text) {
+  const auto colon = text.rfind(':');
+  MonitorAddress address;
+  address.host = text.substr(0, colon);
+  if (address.host != "127.0.0.1" && address.host != "localhost" && address.host != "[::1]") {
+    throw Error(
+        fmt::format("'{}' is refused: it is 127.0.0.1:PORT, localhost:PORT or [::1]:PORT, as "
+                    "whoever reaches it can read how the site stands; from elsewhere go through a "
+                    "tunnel or a proxy that asks who it is",
+                    text));
+  }
+  if (colon == std::string::npos) {
+    throw Error(fmt::format("'{}' has no port", text));
+  }
+  address.port = parse_number(std::string_view(text).substr(colon + 1), 1, 65'535);
+  if (address.host == "[::1]") {
+    address.host = "::1";
+  }
+  return address;
+}
+
+DataPart parse_part(const std::string& text) {
+  const auto slash = text.find('/');
+  if (slash == std::string::npos) {
+    throw Error(fmt::format("'{}': write NUMBER/OF, e.g. 3/8", text));
+  }
+  DataPart part;
+  part.of = parse_number(std::string_view(text).substr(slash + 1), 1, kMostParts);
+  part.number =
+      parse_number(std::string_view(text).substr(0, slash), 1, static_cast<std::uint64_t>(part.of));
+  return part;
+}
+
+std::chrono::milliseconds parse_span(const std::string& text) {
+  const auto span = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::nanoseconds(parse_duration(text)));
+  if (span.count() < 1 || span > kLongest) {
+    throw Error(fmt::format("'{}' is refused: 1 ms to 24 h", text));
+  }
+  return span;
+}
+
+void read_network(TomlReader in, SiteConfig& config) {
+  config.timeout = in.parsed("timeout", parse_span).value_or(config.timeout);
+  config.patience = in.parsed("patience", parse_span).value_or(config.patience);
+  config.found_after = in.parsed("found-after", parse_span).value_or(config.found_after);
+  config.slack = in.count("slack", 0, kMostAhead).value_or(config.slack);
+  config.window = in.count("window", 1, kMostAhead).value_or(config.window);
+  in.finish();
+}
+
+void read_training(const toml::table& table, const std::string& path, SiteConfig& config) {
+  CLI::App command("", "node");
+  config.training.algorithm = "pushsum";
+  add_train_options(command, config.training);
+  for (CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (std::find(kOfSites.begin(), kOfSites.end(), name) == kOfSites.end() &&
+        name != command.get_help_ptr()->get_name()) {
+      command.remove_option(option);
+    }
+  }
+  std::string part;
+  command.add_option("--part", part);
+  apply_settings(command, table, path);
+  config.place = fmt::format("{}: training", toml_place(path, table));
+  try {
+    config.part = part.empty() ? DataPart() : parse_part(part);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}.part: {}", config.place, error.what()));
+  }
+  TrainOptions& training = config.training;
+  training.task = task_beside(path, training.task);
+  training.init = beside(path, training.init);
+  training.dump_parameters = beside(path, training.dump_parameters);
+}
+
+}  // namespace
+
+SiteConfig read_site_config(const std::string& path) {
+  const toml::table file = read_toml("SITE.toml", path);
+  TomlReader in(path, "", file);
+  in.require("sotto-site", "the version of this format, sotto-site = 1");
+  (void)in.count("sotto-site", kVersion, kVersion);
+  SiteConfig config;
+  in.require("name", "the site's name, as in the others' lists of peers");
+  in.require("key", "the site's key, a file that `sotto keygen` makes");
+  in.require("peers", "the file of peers: who they are, and whom this site trusts");
+  in.require("state", "the folder in which the site keeps its state");
+  config.name = *in.text("name");
+  if (config.name.empty() || config.name.size() > kLongestName) {
+    in.refuse("name", fmt::format("it has 1 to {} bytes", kLongestName));
+  }
+  for (const auto& [key, value] :
+       {std::pair{"key", &config.key}, {"peers", &config.peers}, {"state", &config.state}}) {
+    *value = beside(path, *in.text(key));
+    if (value->empty()) {
+      in.refuse(key, "it is empty");
+    }
+  }
+  config.listen = in.text("listen").value_or("");
+  config.monitor = in.parsed("monitor", parse_monitor);
+  in.require("training", "a table [training] with settings of `sotto train`");
+  (void)in.table("training");
+  read_training(*file.get_as<toml::table>("training"), path, config);
+  if (auto network = in.table("network")) {
+    read_network(*network, config);
+  }
+  in.finish();
+  return config;
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,250 @@
+#include "site_words.h"
+
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+/// Incarnations are numbers of 64 bits, which JSON's readers may round.
+std::string hex(std::uint64_t number) { return fmt::format("{:016x}", number); }
+
+Json privacy_json(const std::optional<PrivacySpent>& privacy) {
+  if (!privacy) {
+    return nullptr;
+  }
+  const bool limited = privacy->left != kUnlimitedSteps;
+  return {{"epsilon", privacy->epsilon},
+          {"delta", privacy->delta},
+          {"steps", privacy->steps},
+          {"steps_left", limited ? Json(privacy->left) : Json()}};
+}
+
+Json peer_json(const SitePeerReport& peer) {
+  const federated::PeerState& site = peer.site;
+  return {{"name", site.name},
+          {"up", site.up},
+          {"connected", peer.connected},
+          {"refused", site.refused},
+          {"trouble", peer.trouble},
+          {"hears", peer.hears},
+          {"tells", peer.tells},
+          {"round", site.round},
+          {"incarnation", hex(site.incarnation)},
+          {"life", site.life},
+          {"parcels_sent", site.sent},
+          {"parcels_received_there", site.receipts},
+          {"parcels_applied", site.applied},
+          {"mass_given", site.given},
+          {"mass_taken", site.taken},
+          {"mass_under_way", site.under_way},
+          {"bytes_sent", peer.bytes_sent},
+          {"bytes_received", peer.bytes_received},
+          {"ups", peer.ups},
+          {"offences", peer.offences}};
+}
+
+/// One metric: its help and type, then its samples.
+class Metrics {
+ public:
+  void begin(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += fmt::format("# HELP sotto_{} {}\n# TYPE sotto_{} {}\n", name, help, name, type);
+  }
+  void sample(double value, std::string_view labels = {}) {
+    const std::string number = std::isnan(value)   ? "NaN"
+                               : std::isinf(value) ? (value > 0 ? "+Inf" : "-Inf")
+                                                   : fmt::format("{}", value);
+    text_ += labels.empty() ? fmt::format("sotto_{} {}\n", name_, number)
+                            : fmt::format("sotto_{}{{{}}} {}\n", name_, labels, number);
+  }
+  void one(std::string_view name, std::string_view type, std::string_view help, double value) {
+    begin(name, type, help);
+    sample(value);
+  }
+  std::string take() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+  std::string_view name_;
+};
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') {
+      safe += '\\';
+    }
+    safe += c == '\n' ? ' ' : c;
+  }
+  return safe;
+}
+
+template <typename Value>
+void add_by_peer(Metrics& metrics, const SiteReport& report, std::string_view name,
+                 std::string_view type, std::string_view help, const Value& value) {
+  metrics.begin(name, type, help);
+  for (const SitePeerReport& peer : report.peers) {
+    metrics.sample(static_cast<double>(value(peer)),
+                   fmt::format("peer=\"{}\"", escaped(peer.site.name)));
+  }
+}
+
+void add_peers(Metrics& metrics, const SiteReport& report) {
+  using Peer = const SitePeerReport&;
+  add_by_peer(metrics, report, "peer_up", "gauge", "1 while the peer is in touch",
+              [](Peer peer) { return peer.site.up ? 1 : 0; });
+  add_by_peer(metrics, report, "peer_refused", "gauge", "1 while one refuses the other",
+              [](Peer peer) { return peer.site.refused ? 1 : 0; });
+  add_by_peer(metrics, report, "peer_round", "gauge", "Rounds that the peer has come to",
+              [](Peer peer) { return peer.site.round; });
+  add_by_peer(metrics, report, "peer_sent_bytes_total", "counter", "Bytes sent to the peer",
+              [](Peer peer) { return peer.bytes_sent; });
+  add_by_peer(metrics, report, "peer_received_bytes_total", "counter", "Bytes that came from it",
+              [](Peer peer) { return peer.bytes_received; });
+  add_by_peer(metrics, report, "peer_ups_total", "counter", "How often it was connected",
+              [](Peer peer) { return peer.ups; });
+  add_by_peer(metrics, report, "peer_offences_total", "counter", "Rules that it broke",
+              [](Peer peer) { return peer.offences; });
+  add_by_peer(metrics, report, "peer_mass_under_way", "gauge",
+              "Mass in parcels that it has not confirmed",
+              [](Peer peer) { return peer.site.under_way; });
+}
+
+std::string ago(double then, double now) {
+  if (then <= 0) {
+    return "never";
+  }
+  const double seconds = std::max(0.0, now - then);
+  return seconds < 120     ? fmt::format("{:.0f} s ago", seconds)
+         : seconds < 7'200 ? fmt::format("{:.0f} min ago", seconds / 60)
+                           : fmt::format("{:.1f} h ago", seconds / 3'600);
+}
+
+std::string direction(const Json& peer) {
+  const bool hears = peer.at("hears");
+  const bool tells = peer.at("tells");
+  return hears && tells ? "both" : hears ? "heard" : tells ? "told" : "none";
+}
+
+}  // namespace
+
+Json site_json(const SiteReport& report) {
+  Json peers = Json::array();
+  for (const SitePeerReport& peer : report.peers) {
+    peers.push_back(peer_json(peer));
+  }
+  Json evaluation;
+  if (report.evaluation) {
+    evaluation = {{"round", report.evaluation->round},
+                  {"loss", report.evaluation->loss},
+                  {"accuracy", report.evaluation->accuracy}};
+  }
+  return {{"sotto", SOTTO_VERSION},
+          {"name", report.name},
+          {"phase", report.phase},
+          {"address", report.address},
+          {"round", report.site.round},
+          {"rounds", report.rounds},
+          {"dimension", report.dimension},
+          {"incarnation", hex(report.site.incarnation)},
+          {"life", report.site.life},
+          {"has_model", report.site.has_model},
+          {"training_loss", report.training_loss},
+          {"evaluation", evaluation},
+          {"mass", report.site.mass},
+          {"minted", report.site.minted},
+          {"written_off", report.site.written_off},
+          {"resets", report.site.resets},
+          {"privacy", privacy_json(report.privacy)},
+          {"started_at", report.started_at},
+          {"saved_at", report.saved_at},
+          {"settings", report.settings},
+          {"peers", peers}};
+}
+
+std::string site_metrics(const SiteReport& report, double now) {
+  Metrics metrics;
+  metrics.begin("site_info", "gauge", "The site and its version");
+  metrics.sample(1, fmt::format("name=\"{}\",version=\"{}\",phase=\"{}\"", escaped(report.name),
+                                SOTTO_VERSION, report.phase));
+  metrics.one("round", "counter", "Rounds that are over", static_cast<double>(report.site.round));
+  metrics.one("training_loss", "gauge", "Loss of the last batch; NaN where it is private",
+              report.training_loss);
+  metrics.one("test_loss", "gauge", "Loss on the test set, at the last evaluation",
+              report.evaluation ? report.evaluation->loss : std::nan(""));
+  metrics.one("test_accuracy", "gauge", "Share of the test set that is right, at the last one",
+              report.evaluation ? report.evaluation->accuracy : std::nan(""));
+  metrics.one("mass", "gauge", "Push-sum weight that the site holds; gossip: 1", report.site.mass);
+  metrics.one("minted_mass_total", "counter", "Push-sum weight that it has brought in",
+              report.site.minted);
+  metrics.one("written_off_mass_total", "counter", "Weight given to peers that are gone for good",
+              report.site.written_off);
+  metrics.one("resets_total", "counter", "How often it gave up its state",
+              static_cast<double>(report.site.resets));
+  metrics.one("state_age_seconds", "gauge", "Since the state was written",
+              report.saved_at > 0 ? std::max(0.0, now - report.saved_at) : std::nan(""));
+  metrics.one("start_time_seconds", "gauge", "When the process began", report.started_at);
+  if (report.privacy) {
+    metrics.one("privacy_epsilon", "gauge", "Spent of the privacy budget", report.privacy->epsilon);
+    metrics.one("privacy_steps_total", "counter", "Steps that told of the data",
+                static_cast<double>(report.privacy->steps));
+  }
+  add_peers(metrics, report);
+  return std::move(metrics).take();
+}
+
+void print_site(const Output& output, const Json& status, double now) {
+  const auto number = [](const Json& value, const char* format) {
+    return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>())
+                             : std::string("–");
+  };
+  const auto rounds = status.at("rounds").get<std::uint64_t>();
+  output.line(fmt::format("{}: {}, round {}{}", status.at("name").get<std::string>(),
+                          status.at("phase").get<std::string>(),
+                          status.at("round").get<std::uint64_t>(),
+                          rounds > 0 ? fmt::format(" of {}", rounds) : ""));
+  const Json& evaluation = status.at("evaluation");
+  if (evaluation.is_object()) {
+    output.line(fmt::format(
+        "test loss {}, accuracy {} (round {})", number(evaluation.at("loss"), "{:.4f}"),
+        percent(evaluation.at("accuracy").is_number() ? evaluation.at("accuracy").get<double>()
+                                                      : std::nan("")),
+        evaluation.at("round").get<std::uint64_t>()));
+  }
+  output.line(fmt::format(
+      "training loss {}, mass {}, resets {}", number(status.at("training_loss"), "{:.4f}"),
+      number(status.at("mass"), "{:.4f}"), status.at("resets").get<std::uint64_t>()));
+  const Json& privacy = status.at("privacy");
+  if (privacy.is_object()) {
+    output.line(fmt::format(
+        "privacy: epsilon {} at delta {} after {} steps", number(privacy.at("epsilon"), "{:.4f}"),
+        number(privacy.at("delta"), "{:g}"), privacy.at("steps").get<std::uint64_t>()));
+  }
+  output.line(fmt::format("state written {}, process started {}",
+                          ago(status.at("saved_at").get<double>(), now),
+                          ago(status.at("started_at").get<double>(), now)));
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& peer : status.at("peers")) {
+    const bool up = peer.at("up");
+    rows.push_back({peer.at("name").get<std::string>(),
+                    up                               ? "up"
+                    : peer.at("refused").get<bool>() ? "refused"
+                                                     : "down",
+                    direction(peer), fmt::to_string(peer.at("round").get<std::uint64_t>()),
+                    amount(peer.at("bytes_sent").get<double>()),
+                    amount(peer.at("bytes_received").get<double>()),
+                    fmt::to_string(peer.at("offences").get<std::uint64_t>()),
+                    up ? "" : peer.at("trouble").get<std::string>()});
+  }
+  output.line("");
+  output.table({"peer", "state", "trust", "round", "sent", "received", "offences", "trouble"},
+               rows);
+}
+
+}  // namespace sotto::cli

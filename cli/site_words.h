@@ -1,0 +1,21 @@
+// A site's report as JSON, in Prometheus' text format, and as a table. Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+
+#include <sotto/trainers/federated/site_report.h>
+
+#include "output.h"
+
+namespace sotto::cli {
+
+Json site_json(const SiteReport& report);
+
+/// prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4; `now` in seconds since 1970.
+std::string site_metrics(const SiteReport& report, double now);
+
+/// Prints what site_json made, as an operator reads it; `now` as above. Throws Json::exception for
+/// other JSON.
+void print_site(const Output& output, const Json& status, double now);
+
+}  // namespace sotto::cli

@@ -1,0 +1,62 @@
+// `sotto status`: how the site that runs here stands.
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "commands.h"
+#include "monitor.h"
+#include "output.h"
+#include "site_config.h"
+#include "site_words.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto status site.toml\n"
+    "  sotto status site.toml --json -\n"
+    "Exits with 1 when no site answers.";
+
+struct StatusOptions {
+  CommonOptions common;
+  std::string site;
+};
+
+int run(const StatusOptions& options) {
+  const SiteConfig config = read_site_config(options.site);
+  if (!config.monitor) {
+    refuse("SITE.toml", options.site,
+           "it has no monitor; give monitor = \"127.0.0.1:PORT\" and start the site again");
+  }
+  const Output output(options.common);
+  const auto status = Json::parse(ask_monitor(*config.monitor, "/status"), nullptr, false);
+  if (status.is_discarded()) {
+    throw std::runtime_error("what answers is no site of sotto's");
+  }
+  if (status.at("name") != config.name) {
+    throw std::runtime_error(fmt::format("at this site's monitor another one answers: {}",
+                                         printable(status.at("name").dump())));
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  print_site(output, status, std::chrono::duration<double>(now).count());
+  output.json(status);
+  return kDone;
+}
+
+}  // namespace
+
+Command add_status_command(CLI::App& program) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = program.add_subcommand("status", "Shows how a federated site here stands");
+  command->add_option("SITE.toml", options->site, "The site's file")->required();
+  add_common_options(*command, options->common);
+  command->footer(kExamples);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,95 @@
+// Between a Site, which knows peers by their place, and Channels, which know them by their number
+// in the list of peers: carries what happens one way and what is to be sent the other way, and
+// tells the operator of it.
+//
+// Thread safety: one thread at a time. Site, channels and list are the caller's and must outlive
+// it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/channels.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/security.h>
+#include <sotto/optim/federated/site.h>
+#include <sotto/trainers/federated/site_report.h>
+
+namespace sotto {
+
+/// The lines of a list that a site deals with: all but its own, and those that may do nothing.
+/// Gossip needs trust both ways: where `left_out` is given, lines that lack it are left out and
+/// named there; else the site refuses them.
+std::vector<federated::SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank self,
+                                            federated::Exchange exchange,
+                                            std::vector<std::string>* left_out = nullptr);
+
+class SiteLinks {
+ public:
+  /// `settings` are the site's own (SiteSetup).
+  SiteLinks(federated::Site& site, Channels& channels, const AllowList& list, Rank self,
+            federated::Exchange exchange, std::string settings, SiteListener listener);
+
+  /// Takes in all that has come, waiting for the first of it until `deadline`; then sends what is
+  /// due. A fault ends the site: its sockets failed, or a newer process of it runs.
+  Status pump(Deadline deadline);
+  /// Sends what the site has released.
+  void send();
+  /// Takes down a peer that is waited for in vain.
+  void give_up_on(std::size_t peer, const std::string& reason);
+
+  std::vector<SitePeerReport> reports() const;
+  /// Bytes of messages sent to all peers.
+  std::uint64_t bytes_sent() const;
+
+ private:
+  /// A peer that breaks rules is tried again after a pause that doubles each time, up to the
+  /// longest, unless it has kept them for much longer than the last pause.
+  static constexpr std::chrono::milliseconds kFirstPause{1'000};
+  static constexpr std::chrono::milliseconds kLongestPause{300'000};
+  /// Events that are taken in before what they led to is sent.
+  static constexpr int kBatch = 64;
+
+  struct Link {
+    Rank rank = -1;                       ///< −1: not in the list
+    bool open = false;                    ///< as the site knows
+    Deadline::Clock::time_point since{};  ///< it is
+    std::chrono::milliseconds pause = kFirstPause;
+    bool met = false;  ///< both have said hello
+    std::string said;  ///< the last trouble that the operator was told of
+  };
+
+  void follow_list();
+  void read_list();
+  void take(const ChannelEvent& event);
+  void hang_up(std::size_t peer);
+  std::optional<std::size_t> place_of(Rank rank) const;
+  /// What stands between the site and a peer.
+  std::string trouble_of(const federated::PeerState& peer) const;
+  /// What became of peers since the last look: met, refused.
+  void look();
+  void tell(SiteEvent::Level level, std::string_view kind, std::string text,
+            std::string peer = {}) const;
+
+  federated::Site& site_;
+  Channels& channels_;
+  const AllowList& list_;
+  const Rank self_;
+  const federated::Exchange exchange_;
+  const std::string settings_;  ///< that sites must share, in words
+  const SiteListener listener_;
+  std::uint64_t version_ = 0;
+  std::vector<Link> links_;  ///< by place
+  std::map<Rank, std::size_t> places_;
+  std::set<Rank> open_;  ///< channels, those of peers that are left out among them
+};
+
+}  // namespace sotto

@@ -1,0 +1,81 @@
+// What a federated site tells while it runs: events as they happen, and how it stands.
+//
+// Plain values, but SiteBoard, which any thread may use.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/optim/federated/site.h>
+#include <sotto/trainers/optimizer.h>
+#include <sotto/trainers/result.h>
+
+namespace sotto {
+
+/// Something that an operator may want to know. Nothing in it is secret.
+struct SiteEvent {
+  enum class Level { info, warning, error };
+  Level level = Level::info;
+  std::string_view kind;  ///< one of a fixed set of words (docs/operations.md)
+  std::string text;
+  std::string peer{};  ///< whom it is about; empty: nobody
+  std::optional<Round> round{};
+};
+
+/// One peer, as site and channels see it.
+struct SitePeerReport {
+  federated::PeerState site;
+  bool hears = false;  ///< this site takes in what it sends
+  bool tells = false;  ///< this site sends to it
+  bool connected = false;
+  std::string trouble;  ///< why it is down or refused, as far as that is known
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t ups = 0;
+  std::uint64_t offences = 0;  ///< rules of the wire and of sites that it broke
+};
+
+/// How a site stands.
+struct SiteReport {
+  std::string name;
+  std::string phase;  ///< starting, joining, training, waiting, relaying, done
+  std::string address;
+  std::string settings;  ///< that sites must share (settings_text)
+  Round rounds = 0;      ///< after which it ends; 0: never
+  std::size_t dimension = 0;
+  federated::SiteState site;
+  double training_loss = std::numeric_limits<double>::quiet_NaN();  ///< NaN where it is private
+  std::optional<HistoryPoint> evaluation;  ///< the last one; bytes and distance are left out
+  std::optional<PrivacySpent> privacy;
+  double saved_at = 0;    ///< seconds since 1970; 0: not yet
+  double started_at = 0;  ///< the same
+  std::vector<SitePeerReport> peers;
+};
+
+/// Where the site's thread leaves its report for others.
+class SiteBoard {
+ public:
+  void put(SiteReport report) {
+    const std::lock_guard lock(mutex_);
+    report_ = std::move(report);
+  }
+  SiteReport get() const {
+    const std::lock_guard lock(mutex_);
+    return report_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  SiteReport report_;
+};
+
+using SiteListener = std::function<void(const SiteEvent&)>;
+
+}  // namespace sotto

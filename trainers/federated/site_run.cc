@@ -1,0 +1,494 @@
+#include <sotto/trainers/federated/site_run.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/base/error.h>
+#include <sotto/base/secret_stream.h>
+#include <sotto/comm/channels.h>
+#include <sotto/compress/registry.h>
+#include <sotto/trainers/federated/site_gradients.h>
+#include <sotto/trainers/federated/site_links.h>
+
+namespace sotto {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Level = SiteEvent::Level;
+using namespace std::chrono_literals;
+
+/// The site looks this often whether it should stop, and how long it has waited.
+constexpr auto kSlice = 50ms;
+constexpr auto kReportEvery = 250ms;
+constexpr auto kTellEvery = 10s;
+/// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
+constexpr double kSlowestBytesPerS = 16e3;
+constexpr std::string_view kRunFormat = "site run 1";
+/// Evaluations that are kept, the newest.
+constexpr std::size_t kMaxHistory = 4096;
+constexpr std::size_t kMaxQueued = 4;  // messages to a peer beyond a full window
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string evaluation_text(const HistoryPoint& point) {
+  const std::string loss = fmt::format("test loss {:.4f}", point.loss);
+  return std::isfinite(point.accuracy) ? fmt::format("{}, accuracy {:.2f} % at round {}", loss,
+                                                     100 * point.accuracy, point.round)
+                                       : fmt::format("{} at round {}", loss, point.round);
+}
+
+federated::Incarnation draw_incarnation() {
+  SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
+  return std::max<federated::Incarnation>(random.next_u64(), 1);
+}
+
+class SiteRun {
+ public:
+  SiteRun(const SiteOptions& options, SiteFolder& folder, Task& task, const std::atomic<bool>& stop,
+          SiteBoard& board, const SiteListener& listener)
+      : options_(options),
+        task_(task),
+        stop_(stop),
+        board_(board),
+        listener_(listener),
+        folder_(folder),
+        gradients_(task, with_ledger(options.privacy)),
+        parameters_(task.dimension()),
+        settings_(settings_text(shared_settings(options, task.layout()))) {}
+
+  Result<SiteResult> run();
+
+ private:
+  std::optional<PrivacyOptions> with_ledger(std::optional<PrivacyOptions> privacy) const {
+    if (privacy) {
+      privacy->ledger = folder_.privacy_ledger();
+    }
+    return privacy;
+  }
+
+  void make_site();
+  Status load();
+  Status open_channels();
+  Status join();
+  Status train();
+  Status round();
+  Status take_steps();
+  Status commit();
+  Status wait_for_peers();
+  Status end();
+
+  Status save();
+  /// A new incarnation is durable before anybody hears of it.
+  Status save_new_incarnation();
+  Status pump(Clock::duration longest);
+  void evaluate();
+  void report(bool now);
+  void tell(Level level, std::string_view kind, std::string text) const {
+    listener_({level, kind, std::move(text), {}, site_ ? site_->round() : 0});
+  }
+  void tell_of_round();
+  void enter(std::string_view phase) {
+    phase_ = phase;
+    report(false);
+  }
+  bool over() const { return options_.rounds > 0 && site_->round() >= options_.rounds; }
+  SiteReport present() const;
+
+  const SiteOptions& options_;
+  Task& task_;
+  const std::atomic<bool>& stop_;
+  SiteBoard& board_;
+  const SiteListener& listener_;
+  SiteFolder& folder_;
+  SiteGradients gradients_;
+  std::vector<float> parameters_;
+  const std::string settings_;
+  std::unique_ptr<federated::Site> site_;
+  std::unique_ptr<Channels> channels_;
+  std::unique_ptr<SiteLinks> links_;
+
+  std::string_view phase_ = "starting";
+  const Clock::time_point began_ = Clock::now();
+  const double started_at_ = unix_time();
+  Clock::time_point reported_{};
+  Clock::time_point told_{};
+  TimeSplit time_;
+  double save_s_ = 0;
+  std::vector<HistoryPoint> history_;
+  std::uint64_t resets_ = 0;
+  federated::Incarnation saved_ = 0;  // in the durable state
+  bool told_of_budget_ = false;
+};
+
+void SiteRun::make_site() {
+  if (options_.start.empty()) {
+    task_.initialize(parameters_, options_.seed);
+  } else {
+    parameters_ = options_.start;
+  }
+  federated::SiteSetup setup;
+  setup.name = options_.name;
+  setup.agreement = agreement_of(settings_);
+  setup.settings = settings_;
+  setup.peers = site_peers(options_.security.peers->peers(), options_.rank, options_.exchange);
+  setup.parameters = parameters_;
+  setup.layout = task_.layout();
+  setup.step_rule = make_step_rule(options_.step_rule);
+  setup.compressor =
+      make_compressor(options_.compressor, ContractKind::contraction, host_ops(), task_.layout());
+  setup.exchange = options_.exchange;
+  setup.rule = options_.rule;
+  setup.consensus_stepsize = options_.consensus_stepsize;
+  setup.communication_interval = options_.communication_interval;
+  setup.slack = options_.slack;
+  setup.window = options_.window;
+  setup.seed = options_.seed;
+  setup.incarnation = draw_incarnation();
+  setup.life = folder_.life();
+  site_ = federated::make_site(std::move(setup));
+}
+
+Status SiteRun::load() {
+  auto found = folder_.read();
+  if (!found.ok()) {
+    return found.status();
+  }
+  if (!found->has_value()) {
+    tell(Level::info, "started", "no state in the folder: a new site");
+    return save();
+  }
+  const auto& [state, warning] = **found;
+  if (!warning.empty()) {
+    tell(Level::warning, "state-damaged", warning);
+  }
+  const std::string difference = first_difference(settings_, state.settings);
+  if (!difference.empty()) {
+    return {Fault::unexpected,
+            fmt::format("the state in {} was kept under other settings: {}; give these, or start "
+                        "anew with another folder",
+                        folder_.path(), difference)};
+  }
+  ByteReader in(state.site);
+  if (Status status = site_->load(in); !status.ok()) {
+    return status.with_context(folder_.path());
+  }
+  ByteReader run(state.run);
+  const std::string format = run.read_string(kRunFormat.size());
+  const auto steps = run.read<std::uint64_t>();
+  if (!run.finished() || format != kRunFormat) {
+    return {Fault::malformed,
+            fmt::format("{}: its section 'run' breaks the format", folder_.path())};
+  }
+  if (Status status = gradients_.expect_steps(steps); !status.ok()) {
+    return status;
+  }
+  saved_ = site_->state().incarnation;
+  resets_ = site_->state().resets;
+  tell(Level::info, "started", fmt::format("goes on from round {}", site_->round()));
+  return {};
+}
+
+Status SiteRun::open_channels() {
+  ChannelOptions channels{.security = options_.security};
+  channels.rank = options_.rank;
+  channels.bind = options_.listen;
+  channels.max_message_bytes = site_->max_message_bytes();
+  channels.max_queued_bytes =
+      (options_.window + kMaxQueued) * (channels.max_message_bytes + kMaxQueued * 1024);
+  channels.timeout = options_.timeout;
+  auto made = make_channels(channels);
+  if (!made.ok()) {
+    return made.status();
+  }
+  channels_ = std::move(*made);
+  links_ = std::make_unique<SiteLinks>(*site_, *channels_, *options_.security.peers, options_.rank,
+                                       options_.exchange, settings_, listener_);
+  tell(Level::info, "listening", channels_->address());
+  return {};
+}
+
+Status SiteRun::pump(Clock::duration longest) {
+  const Status status = links_->pump(Deadline::after(longest));
+  if (const auto resets = site_->state().resets; resets != resets_) {
+    resets_ = resets;
+    tell(Level::warning, "state-given-up",
+         "a peer knows more of this site than its state does: it starts from a neighbour's model");
+  }
+  report(false);
+  return status;
+}
+
+/// Until there is a model to train, or the site is told to stop.
+Status SiteRun::join() {
+  if (site_->ready(false)) {
+    return {};
+  }
+  if (Status status = save_new_incarnation(); !status.ok()) {
+    return status;
+  }
+  enter("joining");
+  tell(Level::info, "joining",
+       fmt::format("waits for peers, or for one's model, for {} s at most",
+                   options_.found_after.count() / 1000));
+  const auto begin = Clock::now();
+  const auto owed = std::chrono::duration_cast<Clock::duration>(
+      options_.patience + std::chrono::duration<double>(
+                              static_cast<double>(site_->max_message_bytes()) / kSlowestBytesPerS));
+  auto asked = begin;
+  while (!site_->ready(Clock::now() - begin >= options_.found_after)) {
+    if (Status status = save_new_incarnation(); !status.ok()) {
+      return status;
+    }
+    if (Status status = pump(kSlice); !status.ok() || stop_) {
+      return status;
+    }
+    const auto debtors = site_->awaited();
+    if (debtors.empty()) {
+      asked = Clock::now();
+    } else if (Clock::now() - asked > owed) {
+      for (const std::size_t peer : debtors) {
+        links_->give_up_on(peer, "it has promised its model and does not deliver it");
+      }
+      asked = Clock::now();
+    }
+  }
+  const bool late = site_->state().has_model;
+  tell(Level::info, "joined",
+       late ? fmt::format("takes over a neighbour's model, at round {}", site_->round())
+            : "starts from the initial model");
+  return {};
+}
+
+Status SiteRun::take_steps() {
+  for (Round step = 0; step < options_.communication_interval && !gradients_.spent(); ++step) {
+    const auto start = Clock::now();
+    const Round number = site_->round() * options_.communication_interval + step;
+    const auto gradient = gradients_.next(number, site_->parameters());
+    if (!gradient.ok()) {
+      return gradient.status();
+    }
+    if (Status status = site_->step(*gradient); !status.ok()) {
+      return status;
+    }
+    time_.compute_s += seconds_since(start);
+    if (Status status = pump(0ms); !status.ok() || stop_) {
+      return status;
+    }
+  }
+  if (gradients_.spent() && !told_of_budget_) {
+    told_of_budget_ = true;
+    tell(Level::warning, "budget-spent",
+         "the privacy budget is spent: from now on the site only passes on what others make");
+  }
+  return {};
+}
+
+/// Nothing of a round leaves before the state that knows of it is durable.
+Status SiteRun::commit() {
+  if (Status status = site_->offer(); !status.ok()) {
+    return status;
+  }
+  if (Status status = save(); !status.ok()) {
+    return status;
+  }
+  links_->send();
+  return {};
+}
+
+Status SiteRun::save() {
+  const auto start = Clock::now();
+  ByteBuffer site;
+  site_->save(site);
+  ByteBuffer run;
+  run.write_string(kRunFormat);
+  run.write(gradients_.steps());
+  const Round round = site_->round();
+  const Status status = folder_.write({.round = round,
+                                       .settings = settings_,
+                                       .site = std::move(site).take(),
+                                       .run = std::move(run).take()});
+  saved_ = site_->state().incarnation;
+  save_s_ += seconds_since(start);
+  return status;
+}
+
+Status SiteRun::save_new_incarnation() {
+  return site_->state().incarnation == saved_ ? Status() : save();
+}
+
+Status SiteRun::wait_for_peers() {
+  const auto start = Clock::now();
+  Status status = pump(0ms);
+  while (status.ok() && !stop_ && !site_->complete() && Clock::now() - start < options_.patience) {
+    status = pump(std::min<Clock::duration>(kSlice, options_.patience));
+  }
+  time_.wait_s += seconds_since(start);
+  return status;
+}
+
+Status SiteRun::round() {
+  enter(gradients_.spent() ? "relaying" : "training");
+  if (Status status = take_steps(); !status.ok()) {
+    return status;
+  }
+  if (Status status = commit(); !status.ok()) {
+    return status;
+  }
+  enter(gradients_.spent() ? "relaying" : "waiting");
+  if (Status status = wait_for_peers(); !status.ok()) {
+    return status;
+  }
+  if (Status status = site_->collect(); !status.ok()) {
+    return status;
+  }
+  if (Status status = save_new_incarnation(); !status.ok()) {
+    return status;
+  }
+  if (options_.eval_every > 0 && site_->round() % options_.eval_every == 0) {
+    evaluate();
+  }
+  tell_of_round();
+  return pump(0ms);
+}
+
+Status SiteRun::train() {
+  while (!stop_ && !over()) {
+    if (Status status = join(); !status.ok()) {
+      return status;
+    }
+    if (stop_) {
+      break;
+    }
+    if (Status status = round(); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status SiteRun::end() {
+  if (Status status = save(); !status.ok()) {
+    return status;
+  }
+  if (Status status = gradients_.settle(); !status.ok()) {
+    return status;
+  }
+  evaluate();
+  phase_ = "done";
+  report(true);
+  return {};
+}
+
+Result<SiteResult> SiteRun::run() {
+  make_site();
+  for (const auto& part :
+       {&SiteRun::load, &SiteRun::open_channels, &SiteRun::train, &SiteRun::end}) {
+    if (Status status = (this->*part)(); !status.ok()) {
+      tell(Level::error, "failed", status.message());
+      return status;
+    }
+  }
+  tell(Level::info, "ended",
+       fmt::format("{}; {}",
+                   over() ? fmt::format("its {} rounds are over", options_.rounds)
+                          : fmt::format("was told to stop at round {}", site_->round()),
+                   evaluation_text(history_.back())));
+  time_.wall_s = seconds_since(began_);
+  SiteResult result;
+  result.report = present();
+  result.stopped = !over();
+  result.history = history_;
+  result.final = history_.back();
+  result.time = time_;
+  result.save_s = save_s_;
+  result.parameters.assign(site_->parameters().begin(), site_->parameters().end());
+  result.parameters_sha256 = sha256_hex(std::as_bytes(std::span(result.parameters)));
+  return result;
+}
+
+void SiteRun::evaluate() {
+  if (!history_.empty() && history_.back().round == site_->round()) {
+    return;
+  }
+  const Evaluation found = task_.evaluate(site_->parameters());
+  HistoryPoint point;
+  point.round = site_->round();
+  point.time_s = seconds_since(began_);
+  point.loss = found.loss;
+  point.accuracy = found.accuracy;
+  point.bytes_per_node = static_cast<double>(links_->bytes_sent());
+  if (history_.size() == kMaxHistory) {
+    history_.erase(history_.begin());
+  }
+  history_.push_back(point);
+}
+
+void SiteRun::tell_of_round() {
+  if (told_ != Clock::time_point() && Clock::now() - told_ < kTellEvery) {
+    return;
+  }
+  told_ = Clock::now();
+  const auto peers = links_->reports();
+  const auto up = std::ranges::count_if(peers, [](const auto& peer) { return peer.site.up; });
+  std::string text =
+      fmt::format("mass {:.3f}, {} of {} peers in touch", site_->state().mass, up, peers.size());
+  if (std::isfinite(gradients_.loss())) {
+    text = fmt::format("loss {:.4f}, {}", gradients_.loss(), text);
+  }
+  if (!history_.empty()) {
+    text += "; " + evaluation_text(history_.back());
+  }
+  tell(Level::info, "round", std::move(text));
+}
+
+SiteReport SiteRun::present() const {
+  SiteReport report;
+  report.name = options_.name;
+  report.phase = phase_;
+  report.address = channels_ ? channels_->address() : "";
+  report.settings = settings_;
+  report.rounds = options_.rounds;
+  report.dimension = parameters_.size();
+  report.site = site_->state();
+  report.training_loss = gradients_.loss();
+  if (!history_.empty()) {
+    report.evaluation = history_.back();
+  }
+  report.privacy = gradients_.privacy();
+  report.saved_at = folder_.written_at();
+  report.started_at = started_at_;
+  if (links_) {
+    report.peers = links_->reports();
+  }
+  return report;
+}
+
+void SiteRun::report(bool now) {
+  if (now || Clock::now() - reported_ >= kReportEvery) {
+    reported_ = Clock::now();
+    board_.put(present());
+  }
+}
+
+}  // namespace
+
+Result<SiteResult> run_site(const SiteOptions& options, SiteFolder& folder, Task& task,
+                            const std::atomic<bool>& stop, SiteBoard& board,
+                            const SiteListener& listener) {
+  SiteRun run(options, folder, task, stop, board, listener);
+  return run.run();
+}
+
+}  // namespace sotto
