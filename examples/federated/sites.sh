@@ -1,0 +1,113 @@
+# Sites on one machine, for the examples beside this file: keys, lists of peers, files, processes,
+# and an end that leaves nothing behind. Sourced, not run.
+#
+# As root each site gets a network namespace of its own (address 10.77.0.N), all on one bridge;
+# NAMESPACES=no, or any other user, keeps them on loopback.
+
+sotto=${SOTTO:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/sotto}
+[ -x "$sotto" ] || { echo "no program at $sotto: build it, or say where it is with SOTTO=PATH" >&2; exit 2; }
+work=$(mktemp -d "${TMPDIR:-/tmp}/sotto-sites.XXXXXX")
+tag=so$$
+declare -a sites=()        # names
+declare -A number=() pid=()
+namespaces=${NAMESPACES:-auto}
+if [ "$namespaces" = auto ]; then
+  namespaces=no
+  if [ "$(id -u)" = 0 ] && command -v ip >/dev/null && ip netns add "$tag-try" 2>/dev/null; then
+    ip netns del "$tag-try"
+    namespaces=yes
+  fi
+fi
+
+clean_up() {
+  local name
+  for name in "${!pid[@]}"; do kill -KILL "${pid[$name]}" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  if [ "$namespaces" = yes ]; then
+    for name in "${sites[@]}"; do ip netns del "$tag-${number[$name]}" 2>/dev/null || true; done
+    ip link del "$tag" 2>/dev/null || true
+  fi
+  if [ -z "${KEEP:-}" ]; then rm -rf "$work"; else echo "kept: $work"; fi
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+# add_site NAME: a folder, a key and an address.
+add_site() {
+  local name=$1 n=$((${#sites[@]} + 1))
+  sites+=("$name")
+  number[$name]=$n
+  mkdir "$work/$name"
+  "$sotto" keygen "$work/$name/$name" --quiet
+  [ "$namespaces" = yes ] || return 0
+  if [ "$n" = 1 ]; then
+    ip link add "$tag" type bridge
+    ip link set "$tag" up
+  fi
+  ip netns add "$tag-$n"
+  ip link add "$tag.$n" type veth peer name eth0 netns "$tag-$n"
+  ip link set "$tag.$n" master "$tag" up
+  ip -n "$tag-$n" addr add "10.77.0.$n/24" dev eth0
+  ip -n "$tag-$n" link set eth0 up
+  ip -n "$tag-$n" link set lo up
+}
+
+# inside NAME COMMAND…: where the site's network is.
+inside() {
+  local name=$1
+  shift
+  if [ "$namespaces" = yes ]; then ip netns exec "$tag-${number[$name]}" "$@"; else "$@"; fi
+}
+
+address_of() {
+  if [ "$namespaces" = yes ]; then echo "10.77.0.${number[$1]}:9001"; else echo "127.0.0.1:$((${BASE_PORT:-19000} + ${number[$1]}))"; fi
+}
+monitor_of() {
+  if [ "$namespaces" = yes ]; then echo 127.0.0.1:9100; else echo "127.0.0.1:$((${BASE_PORT:-19000} + 100 + ${number[$1]}))"; fi
+}
+
+# peer_line SITE PEER MAY_SEND SEND_TO: a line in SITE's list.
+peer_line() {
+  local list=$work/$1/peers.csv
+  [ -e "$list" ] || echo "name,key,address,may_send,send_to" >"$list"
+  echo "$2,$(cat "$work/$2/$2.pub"),$(address_of "$2"),$3,$4" >>"$list"
+}
+
+# site_file NAME TRAINING: TRAINING is the table [training].
+site_file() {
+  cat >"$work/$1/site.toml" <<TOML
+sotto-site = 1
+name = "$1"
+key = "$1.key"
+peers = "peers.csv"
+state = "state"
+monitor = "$(monitor_of "$1")"
+
+[training]
+$2
+TOML
+}
+
+start_site() {
+  local -a where=()
+  if [ "$namespaces" = yes ]; then where=(ip netns exec "$tag-${number[$1]}"); fi
+  # Not through a function: the process that is started must be the site itself.
+  "${where[@]}" "$sotto" node "$work/$1/site.toml" --json "$work/$1/result.json" \
+    >>"$work/$1/log" 2>&1 &
+  pid[$1]=$!
+}
+
+# Waits for the end of a site; shows its log when it failed.
+finish_site() {
+  local status=0
+  wait "${pid[$1]}" || status=$?
+  unset "pid[$1]"
+  if [ $status != 0 ]; then
+    echo "$1 failed ($status):" >&2
+    tail -20 "$work/$1/log" >&2
+    exit 1
+  fi
+}
+
+# A figure of "final" in a result of `sotto node` or `sotto train`.
+final() { sed -n '/^  "final"/,/}/s/.*"'"$2"'": \([-0-9.e+]*\).*/\1/p' "$1"; }
