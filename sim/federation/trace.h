@@ -1,0 +1,30 @@
+// The fingerprint of a federation's trace. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/digest.h>
+#include <sotto/sim/federation.h>
+
+namespace sotto::federation {
+
+/// SHA-256 of all entries: time (8 bytes), kind, site, peer (4 each), value (8), little-endian.
+class TraceHash {
+ public:
+  void add(const FederationEvent& event);
+  /// Once.
+  std::string finish_hex();
+
+ private:
+  static constexpr std::size_t kFlush = 64 * 1024;
+
+  ByteBuffer buffer_;
+  Sha256 digest_;
+};
+
+/// XXH3 of some bytes.
+std::uint64_t fingerprint(std::span<const std::byte> bytes);
+
+}  // namespace sotto::federation
