@@ -50,6 +50,7 @@ void default_to_scenario_seed(CLI::App& command);
 
 Command add_compare_command(CLI::App& program);
 Command add_keygen_command(CLI::App& program);
+Command add_faults_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
 Command add_node_command(CLI::App& program);
 Command add_plan_command(CLI::App& program);

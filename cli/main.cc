@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
       sotto::cli::add_simulate_command(program), sotto::cli::add_plan_command(program),
       sotto::cli::add_topology_command(program), sotto::cli::add_list_command(program),
       sotto::cli::add_node_command(program),     sotto::cli::add_keygen_command(program),
-      sotto::cli::add_status_command(program),
+      sotto::cli::add_status_command(program),   sotto::cli::add_faults_command(program),
   };
   CLI::App* checkpoint = program.add_subcommand("checkpoint", "Looks into saved states");
   checkpoint->require_subcommand(1);

@@ -1,0 +1,315 @@
+// `sotto faults`: a plan of faults, played on a simulated federation under many seeds.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/sim/federation.h>
+
+#include "commands.h"
+#include "fault_file.h"
+#include "option_group.h"
+#include "output.h"
+#include "result_file.h"
+#include "signals.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto faults examples/faults/soak.toml --seeds 100\n"
+    "  sotto faults examples/faults/soak.toml --seed 17 --trace trace.txt\n"
+    "Every seed draws other faults, delays and targets; the same seed gives the same run, to the "
+    "byte. What is checked after every event: docs/faults.md.";
+
+constexpr std::uint64_t kMostSeeds = 1'000'000;
+constexpr std::uint64_t kMostTraceLines = 2'000'000;
+
+struct FaultsOptions {
+  CommonOptions common;
+  std::string plan;
+  std::uint64_t seeds = 1;
+  std::uint64_t threads = 0;
+  std::string trace;
+};
+
+/// What all runs found, so far.
+struct Summary {
+  std::uint64_t runs = 0;
+  std::vector<std::uint64_t> injected = std::vector<std::uint64_t>(fault_kinds().size());
+  std::uint64_t events = 0;
+  std::uint64_t resets = 0;
+  Round rounds_least = 0;
+  Round rounds_most = 0;
+  SimTime worst_recovery = 0;
+  double worst_mass_error = 0;
+  std::size_t most_pending = 0;
+  std::size_t largest_state = 0;
+
+  void add(const FederationReport& report) {
+    rounds_least = runs == 0 ? report.rounds_least : std::min(rounds_least, report.rounds_least);
+    ++runs;
+    for (std::size_t i = 0; i < injected.size(); ++i) {
+      injected[i] += report.injected[i];
+    }
+    events += report.events;
+    resets += report.resets;
+    rounds_most = std::max(rounds_most, report.rounds_most);
+    worst_recovery = std::max(worst_recovery, report.worst_recovery);
+    worst_mass_error = std::max(worst_mass_error, report.worst_mass_error);
+    most_pending = std::max(most_pending, report.most_pending);
+    largest_state = std::max(largest_state, report.largest_state);
+  }
+};
+
+/// A bar on standard error where that is a terminal.
+class Bar {
+ public:
+  Bar(bool wanted, std::uint64_t total)
+      : shown_(wanted && total > 1 && ::isatty(STDERR_FILENO) == 1), total_(total) {}
+  ~Bar() {
+    if (drawn_ >= 0) {
+      fmt::print(stderr, "\r\x1b[K");
+      std::fflush(stderr);
+    }
+  }
+  Bar(const Bar&) = delete;
+  Bar& operator=(const Bar&) = delete;
+
+  void draw(std::uint64_t done) {
+    const auto per_mille = static_cast<int>(1000 * done / total_);
+    if (!shown_ || per_mille == drawn_) {
+      return;
+    }
+    const int filled = kWidth * per_mille / 1000;
+    fmt::print(stderr, "\r[{:=<{}}{:<{}}] seed {}/{}", "", filled, "", kWidth - filled, done,
+               total_);
+    std::fflush(stderr);
+    drawn_ = per_mille;
+  }
+
+ private:
+  static constexpr int kWidth = 40;
+
+  bool shown_;
+  std::uint64_t total_;
+  int drawn_ = -1;
+};
+
+/// Runs the seeds from `first` on, `threads` at a time. Results do not depend on that: they are
+/// taken in the order of seeds, up to the first that fails.
+std::vector<FederationReport> run_seeds(const FaultPlan& plan, std::uint64_t first,
+                                        std::uint64_t count, std::size_t threads, Bar& bar) {
+  std::vector<FederationReport> reports(count);
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> done{0};
+  std::atomic<std::uint64_t> end{count};  // seeds from here on are not wanted
+  const auto work = [&](bool draws) {
+    for (std::uint64_t i = next++; i < end && !stop_requested(); i = next++) {
+      reports[i] =
+          run_federation(plan, {.seed = first + i, .stop = [] { return stop_requested().load(); }});
+      if (reports[i].violation) {
+        for (std::uint64_t seen = end; seen > i + 1 && !end.compare_exchange_weak(seen, i + 1);) {
+        }
+      }
+      ++done;
+      if (draws) {
+        bar.draw(done);
+      }
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (std::size_t i = 1; i < std::min<std::uint64_t>(threads, count); ++i) {
+    helpers.emplace_back(work, false);
+  }
+  work(true);
+  for (std::thread& helper : helpers) {
+    helper.join();
+  }
+  reports.resize(end);
+  return reports;
+}
+
+/// Throws Error for settings that sites refuse, before any run.
+void check_sites(FaultPlan plan) {
+  plan.duration = 1;
+  plan.faults.clear();
+  plan.random.reset();
+  plan.rounds.reset();
+  static_cast<void>(run_federation(plan, {}));
+}
+
+/// Runs one seed and writes what happens, line by line.
+FederationReport run_traced(const FaultPlan& plan, std::uint64_t seed, const std::string& path) {
+  std::string text;
+  std::uint64_t lines = 0;
+  const FederationReport report =
+      run_federation(plan, {.seed = seed,
+                            .trace =
+                                [&](const FederationEvent& event) {
+                                  if (++lines <= kMostTraceLines) {
+                                    text += to_string(event) + '\n';
+                                  }
+                                },
+                            .stop = [] { return stop_requested().load(); }});
+  if (lines > kMostTraceLines) {
+    text += fmt::format("{} more lines are left out\n", lines - kMostTraceLines);
+  }
+  write_result_file("--trace", path, text);
+  return report;
+}
+
+Json injected_json(const std::vector<std::uint64_t>& injected) {
+  Json counts = Json::object();
+  for (const FaultKindInfo& kind : fault_kinds()) {
+    if (const std::uint64_t count = injected[static_cast<std::size_t>(kind.kind)]; count > 0) {
+      counts[std::string(kind.name)] = count;
+    }
+  }
+  return counts;
+}
+
+Json violation_json(const FederationReport& report) {
+  const FederationViolation& violation = *report.violation;
+  return {{"seed", report.seed},
+          {"at_s", to_seconds(violation.time)},
+          {"site", violation.site},
+          {"during", violation.during},
+          {"what", violation.what}};
+}
+
+Json to_json(const FaultPlan& plan, const Summary& summary, const FederationReport* failed,
+             const std::vector<FederationReport>& reports) {
+  Json runs = Json::array();
+  for (const FederationReport& report : reports) {
+    runs.push_back({{"seed", report.seed},
+                    {"events", report.events},
+                    {"rounds", {report.rounds_least, report.rounds_most}},
+                    {"worst_recovery_s", to_seconds(report.worst_recovery)},
+                    {"worst_mass_error", report.worst_mass_error},
+                    {"minted", report.minted},
+                    {"lost", report.lost},
+                    {"trace_sha256", report.trace_sha256}});
+  }
+  return {{"sotto", SOTTO_VERSION},
+          {"plan", plan.title},
+          {"sites", plan.sites},
+          {"seeds", summary.runs},
+          {"injected", injected_json(summary.injected)},
+          {"events", summary.events},
+          {"resets", summary.resets},
+          {"rounds_least", summary.rounds_least},
+          {"worst_recovery_s", to_seconds(summary.worst_recovery)},
+          {"worst_mass_error", summary.worst_mass_error},
+          {"most_pending", summary.most_pending},
+          {"largest_state_bytes", summary.largest_state},
+          {"violation", failed == nullptr ? Json() : violation_json(*failed)},
+          {"runs", std::move(runs)}};
+}
+
+void show(const FaultPlan& plan, const Summary& summary, const Output& output) {
+  output.line(fmt::format("{}: {}, {} under {}", plan.title,
+                          counted(static_cast<std::uint64_t>(plan.sites), "site"), plan.graph,
+                          counted(summary.runs, "seed")));
+  std::vector<std::vector<std::string>> rows;
+  std::uint64_t all = 0;
+  for (const FaultKindInfo& kind : fault_kinds()) {
+    const std::uint64_t count = summary.injected[static_cast<std::size_t>(kind.kind)];
+    all += count;
+    if (count > 0) {
+      rows.push_back({std::string(kind.name), fmt::to_string(count), std::string(kind.summary)});
+    }
+  }
+  if (!rows.empty()) {
+    output.table({"fault", "times", "what it is"}, rows);
+  }
+  output.line("");
+  output.table({"what", "found"},
+               {{"faults", fmt::to_string(all)},
+                {"events", fmt::to_string(summary.events)},
+                {"rounds of a site in the end",
+                 fmt::format("{} … {}", summary.rounds_least, summary.rounds_most)},
+                {"states given up", fmt::to_string(summary.resets)},
+                {"longest recovery", fmt::format("{:.3f} s", to_seconds(summary.worst_recovery))},
+                {"largest error of mass", fmt::format("{:.2e}", summary.worst_mass_error)},
+                {"most parcels waiting from a peer", fmt::to_string(summary.most_pending)},
+                {"largest state", amount(static_cast<double>(summary.largest_state))}});
+}
+
+int run(const FaultsOptions& options) {
+  check_writable("--trace", options.trace);
+  const Output output(options.common);
+  const FaultPlan plan = read_fault_plan(options.plan);
+  if (!options.trace.empty() && options.seeds > 1) {
+    refuse("--trace", options.trace, "it is of one run; give --seeds 1");
+  }
+  if (options.seeds == 0) {
+    refuse("--seeds", "0", "at least one is run");
+  }
+  check_sites(plan);
+  catch_stop_signals();
+  const std::uint64_t seed = options.common.seed;
+  std::vector<FederationReport> reports;
+  if (options.trace.empty()) {
+    Bar bar(output.talks(), options.seeds);
+    const auto cores = std::max(1U, std::thread::hardware_concurrency());
+    reports =
+        run_seeds(plan, seed, options.seeds, options.threads > 0 ? options.threads : cores, bar);
+  } else {
+    reports.push_back(run_traced(plan, seed, options.trace));
+    output.line(fmt::format("trace: {}", options.trace));
+  }
+  if (stop_requested()) {
+    fmt::print(stderr, "sotto: interrupted\n");
+    return kFailed;
+  }
+  Summary summary;
+  for (const FederationReport& report : reports) {
+    summary.add(report);
+  }
+  const FederationReport* failed =
+      !reports.empty() && reports.back().violation ? &reports.back() : nullptr;
+  show(plan, summary, output);
+  output.json(to_json(plan, summary, failed, reports));
+  if (failed == nullptr) {
+    output.line("everything held");
+    return kDone;
+  }
+  const FederationViolation& violation = *failed->violation;
+  fmt::print(stderr, "sotto: seed {}, at {:.9f} s: {}: {}{}\n", failed->seed,
+             to_seconds(violation.time), violation.during,
+             violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what);
+  fmt::print(stderr, "sotto: to see it again: sotto faults {} --seed {} --trace trace.txt\n",
+             options.plan, failed->seed);
+  return kFailed;
+}
+
+}  // namespace
+
+Command add_faults_command(CLI::App& program) {
+  auto options = std::make_shared<FaultsOptions>();
+  CLI::App* command = program.add_subcommand(
+      "faults", "Plays a plan of faults on simulated sites, and checks that nothing is lost");
+  OptionGroup group(*command, "What is played");
+  group.option("PLAN", options->plan, "FILE.toml", "The plan").required();
+  group.count("--seeds", options->seeds, "N", "Runs, with the seeds from --seed on", kMostSeeds);
+  group.count("--threads", options->threads, "N",
+              "Runs at a time; by default one a core. Results do not depend on it", 1024);
+  group.option("--trace", options->trace, "FILE", "Write what happens in a run, line by line");
+  add_common_options(*command, options->common);
+  command->footer(kExamples);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace sotto::cli
