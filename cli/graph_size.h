@@ -11,7 +11,7 @@ inline constexpr int kDefaultNodes = 8;
 /// takes 0.
 inline bool names_its_size(std::string_view topology) {
   return topology.starts_with("file:") || topology.starts_with("torus:") ||
-         topology.starts_with("grid:");
+         topology.starts_with("grid:") || topology.starts_with("edges:");
 }
 
 }  // namespace sotto::cli

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <sotto/base/philox.h>
-#include <sotto/sim/network/network.h>
+#include <sotto/sim/network/slow_start.h>
 #include <sotto/sim/time.h>
 
 namespace sotto::cli {
@@ -17,6 +17,8 @@ namespace {
 /// Frames that are looked at before a long job is extrapolated from its rounds so far.
 constexpr std::size_t kMostFrames = 3'000'000;
 constexpr Round kLeastRounds = 3;
+/// Added to a round trip: after so long without sending, Linux halves a window.
+constexpr double kTimeOutFloor_s = 0.2;
 
 std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
 
@@ -26,7 +28,7 @@ struct RoutedFrame {
   std::vector<LinkId> links = {};
   double latency_s = 0;
   double jitter_s = 0;
-  double bound = kUnlimited;  ///< bytes/s that TCP keeps
+  double bound = kUnlimited;  ///< bytes/s that the frame has where it is alone
 };
 using RoutedExchange = std::vector<RoutedFrame>;
 
@@ -34,41 +36,50 @@ struct RoutedRound {
   std::vector<RoutedExchange> before;
   std::vector<RoutedExchange> after;
   bool hides = false;
+  bool waits = true;
 };
 using RoutedJob = RoundsOf<RoutedRound>;
 
-RoutedFrame route(const PlannedFrame& frame, const Platform& platform) {
+/// What payload has of a bandwidth, while as much goes the other way.
+double share_of(const NetworkModel& model) {
+  return model.bandwidth_factor / (1 + model.crosstraffic);
+}
+
+RoutedFrame route(const PlannedFrame& frame, const Platform& platform, const NetworkModel& model) {
   RoutedFrame routed = {.frame = frame, .links = platform.route(frame.from, frame.to).links};
   double kept = 1;
   for (const LinkId link : routed.links) {
     const LinkSpec& spec = platform.links()[link];
-    routed.latency_s += to_seconds(spec.latency);
+    routed.latency_s += model.latency_factor * to_seconds(spec.latency);
     routed.jitter_s += to_seconds(spec.jitter);
+    routed.bound = std::min(routed.bound, share_of(model) * spec.bytes_per_s);
     kept *= 1 - spec.loss;
   }
   if (kept < 1 && routed.latency_s > 0) {
-    routed.bound =
-        NetworkModel{}.segment_bytes / (2 * routed.latency_s) * std::sqrt(1.5 / (1 - kept));
+    routed.bound = std::min(
+        routed.bound, model.segment_bytes / (2 * routed.latency_s) * std::sqrt(1.5 / (1 - kept)));
   }
   return routed;
 }
 
 std::vector<RoutedExchange> route(const std::vector<PlannedExchange>& exchanges,
-                                  const Platform& platform) {
+                                  const Platform& platform, const NetworkModel& model) {
   std::vector<RoutedExchange> routed(exchanges.size());
   for (std::size_t k = 0; k < exchanges.size(); ++k) {
     for (const PlannedFrame& frame : exchanges[k]) {
-      routed[k].push_back(route(frame, platform));
+      routed[k].push_back(route(frame, platform, model));
     }
   }
   return routed;
 }
 
-std::vector<RoutedRound> route(const std::vector<PlannedRound>& rounds, const Platform& platform) {
+std::vector<RoutedRound> route(const std::vector<PlannedRound>& rounds, const Platform& platform,
+                               const NetworkModel& model) {
   std::vector<RoutedRound> routed;
   routed.reserve(rounds.size());
   for (const PlannedRound& round : rounds) {
-    routed.push_back({route(round.before, platform), route(round.after, platform), round.hides});
+    routed.push_back({route(round.before, platform, model), route(round.after, platform, model),
+                      round.hides, round.waits});
   }
   return routed;
 }
@@ -84,19 +95,28 @@ class Clocks {
       : platform_(platform),
         pace_(pace),
         thread_(pace.nodes.size(), 0.0),
+        heard_(pace.nodes.size(), 0.0),
         exchanged_(pace.nodes.size(), 0.0),
         free_(platform.links().size(), 0.0),
         noise_({.seed = pace.seed, .purpose = Purpose::jitter}) {}
 
   void play(const RoutedRound& round, Round number) {
     encode(round.before, thread_);
-    std::vector<double> heard = thread_;
-    carry(round.before, heard);
+    if (!round.before.empty()) {
+      heard_ = thread_;
+      carry(round.before, heard_);
+    }
     for (std::size_t i = 0; i < thread_.size(); ++i) {
-      const double start = pace_.overlap ? thread_[i] : heard[i];
+      const double start = pace_.overlap ? thread_[i] : std::max(thread_[i], heard_[i]);
       const double gradient =
           to_seconds(draw(pace_.nodes[i].compute, pace_.seed, static_cast<Rank>(i), number));
-      thread_[i] = std::max({start + gradient, heard[i], exchanged_[i]});
+      thread_[i] = start + gradient;
+      if (round.waits) {
+        thread_[i] = std::max({thread_[i], heard_[i], exchanged_[i]});
+      }
+    }
+    if (round.after.empty()) {
+      return;
     }
     encode(round.after, thread_);
     exchanged_ = thread_;
@@ -107,8 +127,11 @@ class Clocks {
   }
 
   double end() const {
-    return std::max(*std::max_element(thread_.begin(), thread_.end()),
-                    *std::max_element(exchanged_.begin(), exchanged_.end()));
+    double last = 0;
+    for (const auto* clocks : {&thread_, &heard_, &exchanged_}) {
+      last = std::max(last, *std::max_element(clocks->begin(), clocks->end()));
+    }
+    return last;
   }
 
  private:
@@ -133,7 +156,7 @@ class Clocks {
 
   /// From when the first exchange is posted, by node, to when the last is over.
   void carry(const std::vector<RoutedExchange>& exchanges, std::vector<double>& clocks) {
-    const std::uint64_t buffer = TransportModel{}.send_buffer_bytes;
+    const std::uint64_t buffer = pace_.transport.send_buffer_bytes;
     for (const RoutedExchange& exchange : exchanges) {
       if (&exchange != &exchanges.front()) {
         encode(exchange, clocks);
@@ -144,10 +167,10 @@ class Clocks {
         double& receiver = clocks[index(frame.to)];
         receiver = std::max(receiver, arrivals[k]);
         // Handed over once fewer than two are under way to that peer.
-        auto& [before_last, last] = arrived_[{frame.from, frame.to}];
+        Connection& connection = connections_[{frame.from, frame.to}];
         double& sender = clocks[index(frame.from)];
-        sender = std::max(sender, frame.bytes > buffer ? arrivals[k] : before_last);
-        before_last = std::exchange(last, arrivals[k]);
+        sender = std::max(sender, frame.bytes > buffer ? arrivals[k] : connection.before_last);
+        connection.before_last = std::exchange(connection.last, arrivals[k]);
       }
       for (const RoutedFrame& one : exchange) {
         clocks[index(one.frame.to)] +=
@@ -161,7 +184,11 @@ class Clocks {
   std::vector<double> serve(const RoutedExchange& exchange, const std::vector<double>& posted) {
     std::vector<std::size_t> order(exchange.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto post_of = [&](std::size_t k) { return posted[index(exchange[k].frame.from)]; };
+    const auto post_of = [&](std::size_t k) {
+      const auto& [frame, links, latency, jitter, bound] = exchange[k];
+      const double post = posted[index(frame.from)];
+      return pace_.transport.on_demand ? std::max(post, posted[index(frame.to)] + latency) : post;
+    };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return post_of(a) < post_of(b); });
     std::vector<double> arrivals(exchange.size());
@@ -171,14 +198,14 @@ class Clocks {
           std::find_if(first, order.end(), [&](std::size_t k) { return post_of(k) > post; });
       for (auto k = first; k != last; ++k) {
         for (const LinkId link : exchange[*k].links) {
-          const double bandwidth = platform_.links()[link].bytes_per_s;
+          const double bandwidth = share_of(pace_.network) * platform_.links()[link].bytes_per_s;
           free_[link] = std::max(free_[link], post) +
                         static_cast<double>(exchange[*k].frame.bytes) / bandwidth;
         }
       }
       for (; first != last; ++first) {
         const RoutedFrame& one = exchange[*first];
-        double end = post + static_cast<double>(one.frame.bytes) / one.bound;
+        double end = post + flow_s(one, post);
         for (const LinkId link : one.links) {
           end = std::max(end, free_[link]);
         }
@@ -189,13 +216,45 @@ class Clocks {
     return arrivals;
   }
 
+  /// How long a frame flows where it is alone. Opens its connection's window by what was sent, and
+  /// lets it shrink by how long nothing was.
+  double flow_s(const RoutedFrame& one, double post) {
+    const auto bytes = static_cast<double>(one.frame.bytes);
+    double flow = bytes / one.bound;
+    const double initial = pace_.network.initial_window_bytes;
+    const double round_trip = 2 * one.latency_s;
+    if (initial == kUnlimited || one.bound == kUnlimited) {
+      return flow;
+    }
+    Connection& connection = connections_[{one.frame.from, one.frame.to}];
+    double& window = connection.window;
+    if (window == 0) {
+      window = initial;
+    } else if (pace_.network.window_decays) {
+      const double idle = std::max(post - connection.last, 0.0) / (round_trip + kTimeOutFloor_s);
+      window = std::max(window * std::exp2(-std::floor(idle)), initial);
+    }
+    if (window < one.bound * round_trip) {
+      flow += slow_start_s(bytes, one.bound, round_trip, window);
+      window += 2 * bytes >= window ? bytes : 0;
+    }
+    return flow;
+  }
+
+  /// What goes from one node to another.
+  struct Connection {
+    double before_last = 0;  ///< when the last frame but one arrived
+    double last = 0;         ///< and the last
+    double window = 0;       ///< bytes; 0: nothing was sent yet
+  };
+
   const Platform& platform_;
   const Pace& pace_;
   std::vector<double> thread_;     ///< when a node's thread is at the start of the round
-  std::vector<double> exchanged_;  ///< when its last exchange is over
+  std::vector<double> heard_;      ///< when what it posted before a gradient is over
+  std::vector<double> exchanged_;  ///< and what it posted after one
   std::vector<double> free_;       ///< when a link has done all that was posted
-  /// When the last two frames from one node to another arrived.
-  std::map<std::pair<Rank, Rank>, std::pair<double, double>> arrived_;
+  std::map<std::pair<Rank, Rank>, Connection> connections_;
   RandomStream noise_;  ///< of the jitter
 };
 
@@ -210,6 +269,26 @@ std::size_t frames_of(const PlannedRound& round) {
 }
 
 }  // namespace
+
+PlannedJob with_local_steps(const PlannedJob& job, Round interval) {
+  const auto spread = [&](const std::vector<PlannedRound>& rounds) {
+    std::vector<PlannedRound> all;
+    for (const PlannedRound& round : rounds) {
+      const auto first = all.size();
+      all.resize(first + interval);
+      for (std::size_t k = first; k + 1 < all.size(); ++k) {
+        all[k].waits = false;
+      }
+      all[first].before = round.before;
+      all.back().after = round.after;
+      all.back().hides = round.hides;
+    }
+    return all;
+  };
+  return {.beginning_rounds = job.beginning_rounds * interval,
+          .beginning = spread(job.beginning),
+          .steady = spread(job.steady)};
+}
 
 double bytes_per_round(const PlannedJob& job, int nodes, Round rounds) {
   const auto bytes_of = [](const PlannedRound& round) {
@@ -241,8 +320,8 @@ Round affordable_rounds(const PlannedJob& job, Round rounds) {
 double seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
                          Round rounds) {
   const RoutedJob routed = {.beginning_rounds = job.beginning_rounds,
-                            .beginning = route(job.beginning, platform),
-                            .steady = route(job.steady, platform)};
+                            .beginning = route(job.beginning, platform, pace.network),
+                            .steady = route(job.steady, platform, pace.network)};
   const Round played = affordable_rounds(job, rounds);
   Clocks clocks(platform, pace);
   for (Round number = 0; number < played; ++number) {

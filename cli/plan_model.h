@@ -12,15 +12,16 @@
 //   A(f) = Σ_ℓ L_ℓ + max(P + b / r, max_ℓ E_ℓ(f))
 //
 // L: latency, drawn within its jitter; r: what TCP keeps where packets are lost (Mathis et al.
-// 1997, network.h, with twice the latency as the round trip). A node's exchange is over when its
-// frames are there and decoded, and what it sent and is larger than a socket's buffer has arrived.
-// Nodes' clocks then advance round by round by the rules of sim/simulator.h: gradient, encoding,
-// exchanges that hide behind gradients or do not.
+// 1997, network.h, with twice the latency as the round trip), and less while a connection's window
+// is small (slow_start.h). β and L are those that the protocol leaves (NetworkModel). Over a
+// transport that sends on demand, P is not before the receiver's word of its own post has come. A
+// node's exchange is over when its frames are there and decoded, and what it sent and is larger
+// than a socket's buffer has arrived. Nodes' clocks then advance round by round by the rules of
+// sim/simulator.h: gradient, encoding, exchanges that hide behind gradients or do not.
 //
 // What the model leaves out: that frames which are under way together share a link, rather than
-// have it in turn; that a frame's way through one link can be slowed down by another; what TCP
-// makes of the bandwidths (share, acknowledgements, slow start); that frames over Gloo wait for
-// word of their receive; events.
+// have it in turn; that a frame's way through one link can be slowed down by another; packets,
+// which take turns; shares by round-trip time; a window that does not open; events.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,7 @@ struct PlannedRound {
   std::vector<PlannedExchange> before;  ///< posted at its start, one after another
   std::vector<PlannedExchange> after;   ///< posted once the gradient is there
   bool hides = false;                   ///< those behind the next gradient
+  bool waits = true;                    ///< for what is under way; false: a local step
 };
 
 /// The rounds of a job: for a while those of its beginning, in turn, then the steady ones.
@@ -67,7 +69,14 @@ struct Pace {
   std::vector<NodeSpec> nodes;  ///< by rank
   bool overlap = true;          ///< exchanges hide behind gradients where the algorithm allows it
   std::uint64_t seed = 0;       ///< of compute times, whose draws are the simulator's, and jitter
+  NetworkModel network = {};    ///< what the protocol makes of the platform's bandwidths
+  TransportModel transport = {};
 };
+
+/// The job with `interval` rounds from one exchange to the next, as LocalSteps has it: what is
+/// posted before the gradient hides behind all of them, what is posted after it behind the next
+/// ones.
+PlannedJob with_local_steps(const PlannedJob& job, Round interval);
 
 /// Bytes that a node sends in a round, in the mean over nodes and rounds.
 double bytes_per_round(const PlannedJob& job, int nodes, Round rounds);

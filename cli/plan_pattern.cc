@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <span>
+#include <utility>
 
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
@@ -106,6 +107,11 @@ std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algor
 
 PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   OptimizerOptions options = plan.run.optimizer;
+  // What is exchanged does not depend on how many local steps were made.
+  options.communication_interval = 1;
+  if (options.outer_step_rule) {
+    options.step_rule = *std::exchange(options.outer_step_rule, std::nullopt);
+  }
   const bool freezes = options.freeze_step.has_value();
   const Round freeze = options.freeze_step.value_or(0);
   if (freezes) {
@@ -113,14 +119,12 @@ PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
   }
   const JobNodes job_of = job_nodes(plan, options);
   RehearsalJob rehearsal = rehearse(job_of, options, scenario.timing_only);
-  const Round period = job_of.topology->period() * options.communication_interval;
-  const Round rounds =
-      kFrozenAfter * options.communication_interval + std::min(period, kMostListened);
+  const Round period = std::min(job_of.topology->period(), kMostListened);
   auto heard =
-      overhear(std::move(rehearsal.nodes), rounds,
+      overhear(std::move(rehearsal.nodes), kFrozenAfter + period,
                rehearsal.stand_ins() ? GradientFunction([](auto&&...) {}) : rehearsal.gradient);
-  const auto steady = heard.end() - static_cast<std::ptrdiff_t>(std::min(period, kMostListened));
-  PlannedJob job = {.beginning_rounds = freezes ? freeze * options.communication_interval : 0};
+  const auto steady = heard.end() - static_cast<std::ptrdiff_t>(period);
+  PlannedJob job = {.beginning_rounds = freezes ? freeze : 0};
   job.beginning.assign(heard.begin(), steady);
   job.steady.assign(steady, heard.end());
   return job;

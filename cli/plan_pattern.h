@@ -20,7 +20,8 @@ namespace sotto::cli {
 std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algorithms, Round rounds,
                                    const GradientFunction& gradient);
 
-/// The job of a planned run on a scenario's nodes; with stand-ins where no gradients are taken.
+/// The job of a planned run on a scenario's nodes, without its local steps (with_local_steps); with
+/// stand-ins where no gradients are taken.
 PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan);
 
 /// All (from, to) that the job's frames take, sorted.

@@ -11,14 +11,18 @@
 
 namespace sotto::cli {
 
-/// A candidate that was simulated to its end.
+/// A candidate that was simulated.
 struct PlannedRun {
   Candidate candidate;
-  Json result;  ///< its entry of `sotto simulate --json`
+  std::string label;  ///< its words, with short names for long graphs
+  Json result;        ///< its entry of `sotto simulate --json`
+  /// Seconds to the target, by seed; none where that one did not reach it. Linearly between the two
+  /// evaluations, as their distance would otherwise be the figure's resolution.
+  std::vector<std::optional<double>> times = {};
 
-  /// None where it ended early: what is left says nothing of a round.
+  /// None where the run ended early.
   std::optional<double> seconds_per_round() const;
-  /// predicted / simulated − 1
+  /// predicted / simulated − 1; none where the run ended early.
   std::optional<double> error() const;
 };
 
@@ -32,21 +36,30 @@ enum class Goal {
 inline constexpr double kWorthwhile = 1.05;
 
 struct Verdict {
-  std::optional<std::size_t> winner;  ///< none: no run reached the target, or came to its end
+  std::optional<std::size_t> winner;  ///< none: no run reached the target
   bool compress = false;
   std::optional<double> over_allreduce;          ///< how many times sooner than `allreduce`
   std::optional<double> over_best_uncompressed;  ///< and than the best run that sends all bits
   std::vector<std::string> lines;
 };
 
-/// Seconds; none where the run did not reach the target, or did not come to its end.
+/// Seconds of a history until the target, linearly between evaluations; none: never.
+std::optional<double> time_to(const Scenario& scenario, const Json& history);
+
+/// Seconds, the median over the seeds, of which one half at least must have reached the target;
+/// none where the run did not, or where nodes ended early and the pace is asked for.
 std::optional<double> time_of(const PlannedRun& run, Goal goal);
 
-/// A compressed run wins where it is sooner than each uncompressed one by kWorthwhile. The run
-/// whose words are "allreduce" is the baseline.
+/// A compressed run wins where it is sooner than the best uncompressed one by kWorthwhile in the
+/// median, and with every seed. The run whose words are "allreduce" is the baseline. Only runs with
+/// as many seeds as any are ranked, and the baseline.
 Verdict judge(const std::vector<PlannedRun>& runs, Goal goal);
 
-/// A `sotto train` that does this run of the scenario, with the scenario's own settings.
-std::string train_command(const std::string& words, const Scenario& scenario);
+/// "12.3 s", with several seeds "12.3 s (11.9 – 12.6)"; "–" where it has none.
+std::string time_text(const PlannedRun& run, Goal goal);
+
+/// The `sotto train` that does this run on the scenario's nodes, with its task and transport;
+/// `rounds` where neither says how long.
+std::string train_command(const std::string& words, const Scenario& scenario, Round rounds);
 
 }  // namespace sotto::cli

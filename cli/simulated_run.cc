@@ -62,6 +62,8 @@ class SimulatedJob {
   const Scenario& scenario_;
   const std::string words_;
   TraceFile* trace_;
+  std::function<bool(const HistoryPoint&)> enough_;
+  bool ended_ = false;  ///< as enough_ said
   TrainPlan plan_;
   std::shared_ptr<const Topology> topology_;
   std::vector<std::vector<float>> parameters_;
@@ -96,6 +98,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
     : scenario_(scenario),
       words_(words),
       trace_(request.trace),
+      enough_(request.enough),
       plan_(make_train_plan(parse_run(words, scenario.task))),
       judge_(plan_.tasks->make(0)),
       sent_(static_cast<std::size_t>(scenario.nodes)) {
@@ -168,7 +171,7 @@ SimulatorHooks SimulatedJob::hooks() {
     if (watched_.round_done) {
       watched_.round_done(round + 1);
     }
-    return !stop_requested();
+    return !ended_ && !stop_requested();
   };
   if (timeline_ || trace_ != nullptr) {
     watch_phases(hooks);
@@ -218,6 +221,7 @@ void SimulatedJob::evaluate(Round done, SimTime time) {
   if (gathering != gatherings_.end()) {
     history_.push_back(inspect(gathering->second, done, time));
     gatherings_.erase(gathering);
+    ended_ = enough_ && enough_(history_.back());
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <sotto/base/status.h>
 #include <sotto/topology/load_drawing.h>
 #include <sotto/topology/topology.h>
+#include <sotto/trainers/result.h>
 
 #include "output.h"
 #include "scenario.h"
@@ -19,12 +21,15 @@
 
 namespace sotto::cli {
 
-/// How a run is simulated, and what is kept of it; its result depends on none of it.
+/// How a run is simulated, and what is kept of it; its result depends on none of it, but for
+/// `enough`.
 struct SimulationRequest {
   int threads = 1;             ///< that take gradients
   bool timeline = false;       ///< keep what the nodes did over time
   TraceFile* trace = nullptr;  ///< gets the run, if it is there
   bool progress = false;       ///< show a bar on a terminal
+  /// Asked after each evaluation: true ends the run there, in good order.
+  std::function<bool(const HistoryPoint&)> enough = {};
 };
 
 struct SimulatedRun {

@@ -61,6 +61,8 @@ constexpr std::array kInfos = {
     TopologyInfo{"erdos", "erdos:P",
                  "Every pair is an edge with probability P (Erdős–Rényi), drawn until connected.",
                  "up to 32768", "erdos:0.5"},
+    TopologyInfo{"edges", "edges:A-B,C-D,…", "The edges that are listed, each both ways.",
+                 "the largest rank + 1, or more", "edges:0-1,1-2,2-0"},
     TopologyInfo{"file", "file:GRAPH.csv[,threshold=R][,cut=N][,mutual]",
                  "Edges from a file with the header from,to,weight, from,to or from,to,rating; of "
                  "ratings those from R on, or positive. A strongly connected part of N nodes; only "
@@ -82,6 +84,7 @@ constexpr std::array kFamilies = {
     Family{internal::matching, true},
     Family{internal::regular, true, true},
     Family{internal::erdos, true, true},
+    Family{internal::listed_edges, true, true},
     Family{nullptr, true, true},  // files bring weights, see from_file
 };
 static_assert(kInfos.size() == kFamilies.size());

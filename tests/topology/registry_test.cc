@@ -87,7 +87,27 @@ TEST_CASE("a refusal says what would do") {
   CHECK(mentions(refusal("erdos:nan", 4), "probability"));
   CHECK(mentions(refusal("erdos:0.01", 50), "a probability of about 0.16"));
   CHECK(mentions(refusal("erdos:0.5", 100000), "up to 32768"));
+  for (const char* spec : {"edges:0", "edges:0-", "edges:0-1,", "edges:0-1;1-2", "edges:1-1",
+                           "edges:-1-2", "edges:0--1", "edges:0-1-2", "edges:a-b"}) {
+    CAPTURE(spec);
+    CHECK(mentions(refusal(spec, 4), "pairs of ranks"));
+  }
+  CHECK(mentions(refusal("edges:0-4", 4), "4 is none"));
+  CHECK(mentions(refusal("edges:0-1048576", 0), "any rank below"));
   CHECK_THROWS_AS(parse_weighting("Metropolis"), Error);
+}
+
+TEST_CASE("listed edges run both ways, with Metropolis weights") {
+  const auto star = make_topology("edges:2-0,1-2,2-3,0-2", 0);
+  CHECK(star->nodes() == 4);
+  const GraphProperties graph = properties(*star);
+  CHECK(graph.edges == 3);
+  CHECK(graph.symmetric);
+  CHECK(graph.connected);
+  CHECK(star->in_edges(0, 0).size() == 1);
+  CHECK(star->in_edges(0, 0)[0].peer == 2);
+  CHECK(star->in_edges(0, 0)[0].weight == doctest::Approx(0.25));
+  CHECK_FALSE(properties(*make_topology("edges:0-1", 3)).connected);
 }
 
 TEST_CASE("names are completed, so that a graph can be asked for again") {

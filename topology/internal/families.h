@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxArcs = std::size_t{1} << 24;
 struct GraphRequest {
   std::string_view spec;
   std::string_view argument;
-  /// 0 asks for the count that the argument fixes; only grids and tori have one.
+  /// 0 asks for the count that the argument fixes; only grids, tori and listed edges have one.
   int nodes = 0;
   std::uint64_t seed = 0;
 };
@@ -46,6 +46,7 @@ Blueprint base(const GraphRequest& request);
 Blueprint matching(const GraphRequest& request);
 Blueprint regular(const GraphRequest& request);
 Blueprint erdos(const GraphRequest& request);
+Blueprint listed_edges(const GraphRequest& request);
 
 /// Rows and columns of a grid or torus, from its specification (`torus:2x4`) or, for a bare name,
 /// the most square factorization.
