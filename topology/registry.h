@@ -34,7 +34,7 @@ struct TopologyOptions {
 };
 
 /// Builds the graph that `spec` names for `nodes` nodes; 0 takes the count that the spec itself
-/// fixes (`file:GRAPH.csv`, `torus:2x4`, `edges:0-1,1-2`). A file's weights are those with which `to` mixes what
+/// fixes (`file:GRAPH.csv`, `torus:2x4`). A file's weights are those with which `to` mixes what
 /// `from` says; a self-loop is a node's own weight and is taken as it is, a node without one
 /// completes its row to 1. `threshold=R` keeps ratings from R on (else those above 0); `cut=N` then
 /// takes a strongly connected part of N nodes, rich in edges that run one way, whose ranks follow

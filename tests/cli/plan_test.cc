@@ -256,7 +256,7 @@ TEST_CASE("TCP and a transport that sends on demand are predicted too") {
     CAPTURE(run.at("name").get<std::string>());
     CHECK(std::abs(run.at("prediction_error").get<double>()) < 0.15);
   }
-  CHECK(plan.at("command").get<std::string>().find("--nodes 4") != std::string::npos);
+  CHECK(plan.at("command").get<std::string>().find("--nodes=4") != std::string::npos);
 }
 
 TEST_CASE("the scenario's own runs are simulated, and none is overlooked") {
