@@ -58,7 +58,8 @@ TEST_CASE("a sealed frame parses back to what was sealed") {
 }
 
 TEST_CASE("less than a header announces no elements") {
-  CHECK(announced_elements(std::span(example_frame(8)).first(kFrameHeaderBytes - 1)) == 0);
+  const auto frame = example_frame(8);
+  CHECK(announced_elements(std::span(frame).first(kFrameHeaderBytes - 1)) == 0);
 }
 
 TEST_CASE("every truncation and every extension of a frame is refused") {
