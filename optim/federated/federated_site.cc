@@ -156,6 +156,9 @@ void FederatedSite::give_up() {
     mixing_->forget(k);
     peers_[k].begin_anew();
     close(k);
+    // What still comes on its channel is about the incarnation that is gone.
+    peers_[k].hang_up();
+    peers_[k].agreed = peers_[k].claims_newer = false;
   }
   for (Neighbour& peer : former_) {
     peer.begin_anew();

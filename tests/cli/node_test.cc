@@ -382,7 +382,7 @@ TEST_CASE("mistakes in a site's file are refused with the place, before anything
   refused(with("name = \"a\"", ""), "name: it is missing");
   refused(with("name = \"a\"", "name = 3"), "site.toml:2: name: it must be a string");
   refused(with("name = \"a\"", "name = \"b\""), "calls the site with this key 'a'");
-  refused(with("name = \"a\"", "nam = \"a\""), "it is missing");
+  refused(with("name = \"a\"", "nam = \"a\""), "did you mean name");
   refused(with("state = \"state\"", "state = \"state\"\nstat = 1"), "site.toml:6: stat: there is");
   refused(with("site.key", "none.key"), "none.key");
   refused(with("peers.csv", "none.csv"), "none.csv");
@@ -405,7 +405,7 @@ TEST_CASE("mistakes in a site's file are refused with the place, before anything
   refused(with("part =", "noise-multiplier = 2\npart ="), "clip-norm");
   refused(with("softmax", "sofmax"), "did you mean softmax");
   refused(with("[network]", "[network]\nwindow = 0"), "network.window");
-  refused(with("[network]", "[network]\ntimeout = 5"), "network.timeout: it must be a string");
+  refused(with("[network]", "[network]\ntimeout = 5"), "network.timeout: '5' is no duration");
   refused(with("[network]", "[network]\npatience = \"5 parsecs\""), "network.patience");
   refused(with("[network]", "[network]\nfound_after = \"5 s\""), "there is no such key");
   sites.write_peers("a", {"b"});
