@@ -46,8 +46,9 @@ TEST_CASE("every family's example builds") {
       CHECK(mentions(refusal(info.example, 8), "there is no such file"));
       continue;
     }
-    const auto topology = make_topology(info.example, 8);
-    CHECK(topology->nodes() == 8);
+    const int nodes = info.name == "edges" ? 3 : 8;  // those that the list names
+    const auto topology = make_topology(info.example, nodes);
+    CHECK(topology->nodes() == nodes);
     CHECK(topology->time_varying() == info.time_varying);
     const GraphProperties graph = properties(*topology);
     CHECK(graph.directed == info.directed);
