@@ -190,7 +190,7 @@ Result<double> Prober::bandwidth(Rank peer, double round_trip_s, std::uint64_t* 
     // The next would take about twice as long.
     if (*seconds >= options_.seconds / 4 || 2 * *bytes > options_.most_bytes) {
       for (int again = 1; again < kBulkRepeats; ++again) {
-        const auto other = ask({peer}, *bytes, {});
+        auto other = ask({peer}, *bytes, {});
         if (!other.ok()) {
           return other;
         }

@@ -154,15 +154,14 @@ void check_sites(FaultPlan plan) {
 FederationReport run_traced(const FaultPlan& plan, std::uint64_t seed, const std::string& path) {
   std::string text;
   std::uint64_t lines = 0;
-  const FederationReport report =
-      run_federation(plan, {.seed = seed,
-                            .trace =
-                                [&](const FederationEvent& event) {
-                                  if (++lines <= kMostTraceLines) {
-                                    text += to_string(event) + '\n';
-                                  }
-                                },
-                            .stop = [] { return stop_requested().load(); }});
+  FederationReport report = run_federation(plan, {.seed = seed,
+                                                  .trace =
+                                                      [&](const FederationEvent& event) {
+                                                        if (++lines <= kMostTraceLines) {
+                                                          text += to_string(event) + '\n';
+                                                        }
+                                                      },
+                                                  .stop = [] { return stop_requested().load(); }});
   if (lines > kMostTraceLines) {
     text += fmt::format("{} more lines are left out\n", lines - kMostTraceLines);
   }

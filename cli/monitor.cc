@@ -129,7 +129,7 @@ Monitor::Monitor(const MonitorAddress& address, const SiteBoard& board)
   server.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
     response.set_content("ok\n", "text/plain");
   });
-  if (!server.bind_to_port(address.host.c_str(), address.port)) {
+  if (!server.bind_to_port(address.host, address.port)) {
     throw std::runtime_error(fmt::format("the monitor cannot listen at {}:{}: is the port taken?",
                                          address.host, address.port));
   }

@@ -104,7 +104,7 @@ class Proposals {
 
 /// The methods that lists leave, or add.
 std::vector<Family> chosen_families(const CandidateLists& lists) {
-  const std::vector<Family> known = families();
+  std::vector<Family> known = families();
   if (lists.algorithms.empty()) {
     return known;
   }

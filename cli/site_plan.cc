@@ -122,7 +122,7 @@ std::optional<PrivacyOptions> site_privacy(const TrainOptions& o, const TaskFact
   }
   const Round asked = steps == 0 ? kMostRounds : steps;
   Round allowed = asked;
-  const auto privacy = plan_privacy(o, tasks, allowed);
+  auto privacy = plan_privacy(o, tasks, allowed);
   if (privacy && allowed < asked) {
     warnings.push_back(fmt::format(
         "the privacy budget lasts for {} steps; after them the site only passes on what others "
