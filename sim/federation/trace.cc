@@ -36,8 +36,7 @@ std::uint64_t fingerprint(std::span<const std::byte> bytes) {
 
 std::string to_string(const FederationEvent& event) {
   using Kind = FederationEvent::Kind;
-  const std::string when =
-      fmt::format("{:>14.9f} s  site {:<3} ", to_seconds(event.time), event.site);
+  std::string when = fmt::format("{:>14.9f} s  site {:<3} ", to_seconds(event.time), event.site);
   switch (event.kind) {
     case Kind::began:
       return when + fmt::format("begins its life {}", event.value);

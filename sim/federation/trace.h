@@ -18,7 +18,7 @@ class TraceHash {
   std::string finish_hex();
 
  private:
-  static constexpr std::size_t kFlush = 64 * 1024;
+  static constexpr std::size_t kFlush = std::size_t{64} * 1024;
 
   ByteBuffer buffer_;
   Sha256 digest_;

@@ -88,6 +88,7 @@ std::vector<SitePeer> World::peers_of(Rank site, const std::vector<Rank>& listed
   const std::vector<Rank> heard = topology_->in_peers(site);
   const std::vector<Rank> told = topology_->out_peers(site);
   std::vector<SitePeer> peers;
+  peers.reserve(listed.size());
   for (const Rank rank : listed) {
     peers.push_back({.name = fmt::format("site-{}", rank),
                      .hears = holds(heard, rank),

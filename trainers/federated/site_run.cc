@@ -220,7 +220,7 @@ Status SiteRun::open_channels() {
 }
 
 Status SiteRun::pump(Clock::duration longest) {
-  const Status status = links_->pump(Deadline::after(longest));
+  Status status = links_->pump(Deadline::after(longest));
   if (const auto resets = site_->state().resets; resets != resets_) {
     resets_ = resets;
     tell(Level::warning, "state-given-up",
@@ -315,10 +315,10 @@ Status SiteRun::save() {
   run.write_string(kRunFormat);
   run.write(gradients_.steps());
   const Round round = site_->round();
-  const Status status = folder_.write({.round = round,
-                                       .settings = settings_,
-                                       .site = std::move(site).take(),
-                                       .run = std::move(run).take()});
+  Status status = folder_.write({.round = round,
+                                 .settings = settings_,
+                                 .site = std::move(site).take(),
+                                 .run = std::move(run).take()});
   saved_ = site_->state().incarnation;
   save_s_ += seconds_since(start);
   return status;
