@@ -1,5 +1,5 @@
 // A network between clients and a server that a test can slow down, hold, deafen in one direction
-// and cut.
+// and cut; or on which an attacker sits, who keeps what clients say, and can change it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -64,6 +65,15 @@ class BadLink {
   void cut() { cut_ = true; }
   /// Resets every connection as soon as so many bytes have gone to the server; 0: never.
   void cut_after(std::uint64_t bytes) { cut_after_ = bytes; }
+  /// Keeps what clients say from now on.
+  void record() { record_ = true; }
+  /// What the client of each connection has said, as far as it was kept.
+  std::vector<std::vector<std::byte>> heard() {
+    const std::lock_guard lock(mutex_);
+    return heard_;
+  }
+  /// From now on one bit of all that a client says is flipped.
+  void tamper() { tamper_ = true; }
 
  private:
   struct Way {
@@ -75,15 +85,9 @@ class BadLink {
   };
   struct Connection {
     std::array<Way, 2> ways;  ///< to the server, to the client
+    std::size_t number;
   };
 
-  static sockaddr_in loopback(int port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    return address;
-  }
   /// Small buffers, which do not hide how slow the link is.
   static void shrink(int socket) {
     const int bytes = 16384;
@@ -105,12 +109,28 @@ class BadLink {
         ::close(client);
         continue;
       }
-      connections_.push_back({{Way{client, server}, Way{server, client}}});
+      const std::lock_guard lock(mutex_);
+      connections_.push_back({{Way{client, server}, Way{server, client}}, heard_.size()});
+      heard_.emplace_back();
+    }
+  }
+
+  /// What a client has just said.
+  void overhear(std::size_t connection, std::vector<std::byte>& bytes) {
+    if (record_) {
+      const std::lock_guard lock(mutex_);
+      auto& heard = heard_[connection];
+      heard.insert(heard.end(), bytes.begin(), bytes.end());
+    }
+    if (tamper_ && !bytes.empty()) {
+      bytes[bytes.size() / 2] ^= std::byte{1};
     }
   }
 
   /// False when one side has ended.
-  bool copy(Way& way, Mode mode, double seconds) {
+  bool copy(Connection& connection, std::size_t direction, double seconds) {
+    Way& way = connection.ways[direction];
+    const Mode mode = modes_[direction];
     constexpr std::size_t kMost = 16384;
     const auto rate = static_cast<double>(rate_.load());
     way.credit = rate > 0 ? std::min(way.credit + rate * seconds, rate / 10) : kMost;
@@ -123,6 +143,9 @@ class BadLink {
       way.waiting.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
       if (got == 0 || (got < 0 && errno != EAGAIN)) {
         return false;
+      }
+      if (direction == 0) {
+        overhear(connection.number, way.waiting);
       }
     }
     if (mode == Mode::lose) {
@@ -150,8 +173,7 @@ class BadLink {
       const bool cut = cut_.exchange(false);
       std::erase_if(connections_, [&](Connection& connection) {
         const auto limit = cut_after_.load();
-        const bool ended = cut || !copy(connection.ways[0], modes_[0], seconds) ||
-                           !copy(connection.ways[1], modes_[1], seconds) ||
+        const bool ended = cut || !copy(connection, 0, seconds) || !copy(connection, 1, seconds) ||
                            (limit > 0 && connection.ways[0].passed >= limit);
         if (ended) {
           end(connection);
@@ -196,6 +218,10 @@ class BadLink {
   std::atomic<bool> cut_{false};
   std::atomic<std::uint64_t> cut_after_{0};
   std::atomic<bool> stop_{false};
+  std::atomic<bool> record_{false};
+  std::atomic<bool> tamper_{false};
+  std::mutex mutex_;
+  std::vector<std::vector<std::byte>> heard_;
   std::vector<Connection> connections_;  ///< the thread's
   std::thread thread_;
 };

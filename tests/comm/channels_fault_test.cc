@@ -1,7 +1,6 @@
 // Channels when processes die or stop, and when the network is slow, deaf, cut or gone.
 #ifdef SOTTO_HAVE_ZMQ
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
@@ -12,6 +11,7 @@
 #include <sotto/base/philox.h>
 
 #include "bad_link.h"
+#include "forked_process.h"
 #include "sites.h"
 
 using namespace sotto;
@@ -21,13 +21,8 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Rank 1 of two sites in a process of its own, which sends back what it gets.
-class Echo {
- public:
-  explicit Echo(const ChannelOptions& options) : pid_(::fork()) {
-    REQUIRE(pid_ >= 0);
-    if (pid_ != 0) {
-      return;
-    }
+ForkedProcess start_echo(const ChannelOptions& options) {
+  return ForkedProcess([&] {
     const auto made = make_channels(options);
     while (made.ok()) {
       const auto event = (*made)->poll(generous());
@@ -35,25 +30,8 @@ class Echo {
         (void)(*made)->send(event->peer, event->message);
       }
     }
-    ::_exit(1);
-  }
-  ~Echo() { kill(SIGKILL); }
-  Echo(const Echo&) = delete;
-  Echo& operator=(const Echo&) = delete;
-
-  void kill(int signal) {
-    if (pid_ > 0) {
-      ::kill(pid_, signal);
-      if (signal == SIGKILL) {
-        ::waitpid(pid_, nullptr, 0);
-        pid_ = 0;
-      }
-    }
-  }
-
- private:
-  pid_t pid_;
-};
+  });
+}
 
 void expect_echo(SiteEnd& site, std::uint64_t name, std::size_t bytes) {
   site.send(1, message_of(name, bytes));
@@ -101,7 +79,7 @@ TEST_CASE("SIGKILL: a site that dies is noticed by its broken connection, and we
   auto options = sites.options(0);
   options.timeout = 1h;
   for (std::uint64_t life = 0; life < 2; ++life) {
-    Echo echo(sites.options(1));  // before there are threads
+    ForkedProcess echo = start_echo(sites.options(1));  // before there are threads
     SiteEnd a(options);
     a.expect_up(1);
     expect_echo(a, life, 50'000);
@@ -114,7 +92,7 @@ TEST_CASE("SIGKILL in the middle of a message: nothing of it is delivered") {
   const Sites sites(2);
   auto options = sites.options(0);
   options.timeout = 1h;
-  Echo echo(sites.options(1));
+  ForkedProcess echo = start_echo(sites.options(1));
   SiteEnd a(options);
   a.expect_up(1);
   a.send(1, message_of(1, 100'000));
@@ -132,7 +110,7 @@ TEST_CASE("SIGSTOP, later SIGCONT: a site that stands still is noticed, fenced, 
   options.timeout = 1s;
   auto other = sites.options(1);
   other.timeout = 1h;  // it knows only from its connections
-  Echo echo(other);
+  ForkedProcess echo = start_echo(other);
   SiteEnd a(options);
   a.expect_up(1);
   expect_echo(a, 1, 1000);

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "forked_process.h"
 #include "nodes.h"
 #include "temporary_directory.h"
 
@@ -13,48 +14,23 @@ using namespace sotto::test;
 
 namespace {
 
-/// Rank 2 of the ring, in a process of its own.
-class Victim {
- public:
-  /// Runs `play(transport)` once connected; afterwards the process only waits for its end.
-  Victim(const std::string& name, const Graph& graph, const std::string& directory,
-         std::size_t max_payload_bytes, const std::function<void(Transport&)>& play)
-      : pid_(::fork()) {
-    REQUIRE(pid_ >= 0);
-    if (pid_ != 0) {
-      return;
-    }
-    try {
-      const auto store = make_file_store(directory);
-      auto transport = open_transport(name, options_for(graph, 2, store, max_payload_bytes));
-      if (transport.ok()) {
-        play(**transport);
-        (void)store->set("ready", {});
-        for (;;) {
-          ::pause();
-        }
-      }
-    } catch (...) {
-    }
-    ::_exit(1);
-  }
-  ~Victim() { kill(SIGKILL); }
-  Victim(const Victim&) = delete;
-  Victim& operator=(const Victim&) = delete;
-
-  void kill(int signal) {
-    if (pid_ > 0) {
-      ::kill(pid_, signal);
-      if (signal == SIGKILL) {
-        ::waitpid(pid_, nullptr, 0);
-        pid_ = 0;
+/// Rank 2 of the ring, in a process of its own: runs `play(transport)` once connected; afterwards
+/// it only waits for its end.
+ForkedProcess start_victim(const std::string& name, const Graph& graph,
+                           const std::string& directory, std::size_t max_payload_bytes,
+                           const std::function<void(Transport&)>& play) {
+  return ForkedProcess([&] {
+    const auto store = make_file_store(directory);
+    auto transport = open_transport(name, options_for(graph, 2, store, max_payload_bytes));
+    if (transport.ok()) {
+      play(**transport);
+      (void)store->set("ready", {});
+      for (;;) {
+        ::pause();
       }
     }
-  }
-
- private:
-  pid_t pid_;
-};
+  });
+}
 
 std::vector<std::string> process_transports() {
   std::vector<std::string> names;
@@ -84,7 +60,7 @@ void expect_loss_of_rank_2(Transport& transport) {
 
 /// Posts an exchange with both peers, kills rank 2 when both survivors have, and expects the news.
 void lose_rank_2(Transport& transport, const Exchange& exchange, Store& store, Rank rank,
-                 Victim& victim) {
+                 ForkedProcess& victim) {
   const Status posted = transport.post(exchange);
   REQUIRE_MESSAGE(posted.ok(), posted.message());
   if (rank == 0) {
@@ -101,7 +77,8 @@ void survive(const std::string& name, std::size_t payload_bytes, bool after_an_e
   CAPTURE(name);
   const TemporaryDirectory directory;
   const Graph graph = ring(3);
-  Victim victim(name, graph, directory.path.string(), payload_bytes, victim_plays);
+  ForkedProcess victim =
+      start_victim(name, graph, directory.path.string(), payload_bytes, victim_plays);
   const auto store = make_file_store(directory.path.string());
   spawn(2, [&](Rank rank) {
     const Swap swap(graph, rank, {.round = 1}, payload_bytes);
@@ -148,7 +125,8 @@ TEST_CASE("a stopped peer runs into the deadline, and nobody waits for it when l
     CAPTURE(name);
     const TemporaryDirectory directory;
     const Graph graph = ring(3);
-    Victim victim(name, graph, directory.path.string(), 1000, [](Transport&) {});
+    ForkedProcess victim =
+        start_victim(name, graph, directory.path.string(), 1000, [](Transport&) {});
     const auto store = make_file_store(directory.path.string());
     spawn(2, [&](Rank rank) {
       const Swap swap(graph, rank, {.round = 1}, 1000);

@@ -11,8 +11,8 @@
 #include <sotto/base/philox.h>
 
 #include "../../comm/zmq/admission_test.h"
+#include "bad_link.h"
 #include "outsider.h"
-#include "relay.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -322,7 +322,8 @@ TEST_CASE("what answers with another key than the list says is no peer") {
 
 TEST_CASE("replay: what was recorded on the wire says nothing a second time") {
   const std::array<int, 2> ports = {free_port(), free_port()};
-  Relay relay(ports[0]);
+  BadLink relay(ports[0]);
+  relay.record();
   const auto local = make_memory_store();
   spawn(2, [&](Rank rank) {
     const auto transport = connect("zmq", on_ring(rank, ports, relay.port()));
@@ -357,7 +358,7 @@ TEST_CASE("replay: a peer that repeats a frame of a round that is over is lost")
 
 TEST_CASE("tampering: a flipped bit ends the connection, and no frame is made of it") {
   const std::array<int, 2> ports = {free_port(), free_port()};
-  Relay relay(ports[0]);
+  BadLink relay(ports[0]);
   const auto local = make_memory_store();
   spawn(2, [&](Rank rank) {
     const Swap swap(ring(2), rank, {.round = 1}, 3000);
@@ -381,7 +382,8 @@ TEST_CASE("tampering: a flipped bit ends the connection, and no frame is made of
 
 TEST_CASE("what passes over the wire is not what the nodes say") {
   const std::array<int, 2> ports = {free_port(), free_port()};
-  Relay relay(ports[0]);
+  BadLink relay(ports[0]);
+  relay.record();
   const auto frame = make_frame(1, 0, {.round = 0}, 3000);
   spawn(2, [&](Rank rank) {
     const auto transport = connect("zmq", on_ring(rank, ports, relay.port()));
