@@ -91,10 +91,12 @@ TEST_CASE("1,000 raw TCP connections with garbage: two nodes with keys go on, in
         if (rank == 0) {
           done = round + 1;
           done.notify_all();
+          most = round >= kRounds ? std::max(most, resident_bytes()) : 0;
         }
-        most = rank == 0 && round >= kRounds ? std::max(most, resident_bytes()) : most;
       }
-      times[2] = rank == 0 ? std::chrono::steady_clock::now() : times[2];
+      if (rank == 0) {
+        times[2] = std::chrono::steady_clock::now();
+      }
       return;
     }
     RandomStream random({.seed = seed});
