@@ -82,6 +82,7 @@ class BadLink {
     std::vector<std::byte> waiting{};
     double credit = 0;
     std::uint64_t passed = 0;
+    bool ended = false;  ///< whoever speaks has nothing more to say, and the other was told
   };
   struct Connection {
     std::array<Way, 2> ways;  ///< to the server, to the client
@@ -127,20 +128,24 @@ class BadLink {
     }
   }
 
-  /// False when one side has ended.
+  /// False when one side is gone. One that only says no more may still hear the other.
   bool copy(Connection& connection, std::size_t direction, double seconds) {
     Way& way = connection.ways[direction];
     const Mode mode = modes_[direction];
     constexpr std::size_t kMost = 16384;
     const auto rate = static_cast<double>(rate_.load());
     way.credit = rate > 0 ? std::min(way.credit + rate * seconds, rate / 10) : kMost;
-    if (mode == Mode::hold) {
+    if (mode == Mode::hold || way.ended) {
       return true;
     }
     if (way.waiting.empty()) {
       way.waiting.resize(kMost);
       const auto got = ::recv(way.from, way.waiting.data(), kMost, MSG_DONTWAIT);
       way.waiting.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+      if (got == 0 && mode == Mode::pass) {
+        way.ended = true;
+        return ::shutdown(way.to, SHUT_WR) == 0;
+      }
       if (got == 0 || (got < 0 && errno != EAGAIN)) {
         return false;
       }
@@ -174,6 +179,7 @@ class BadLink {
       std::erase_if(connections_, [&](Connection& connection) {
         const auto limit = cut_after_.load();
         const bool ended = cut || !copy(connection, 0, seconds) || !copy(connection, 1, seconds) ||
+                           (connection.ways[0].ended && connection.ways[1].ended) ||
                            (limit > 0 && connection.ways[0].passed >= limit);
         if (ended) {
           end(connection);
@@ -194,7 +200,8 @@ class BadLink {
     for (const Connection& connection : connections_) {
       for (std::size_t way = 0; way < 2; ++way) {
         busy = busy || !connection.ways[way].waiting.empty();
-        if (modes_[way] != Mode::hold && connection.ways[way].waiting.empty()) {
+        const bool silent = modes_[way] == Mode::hold || connection.ways[way].ended;
+        if (!silent && connection.ways[way].waiting.empty()) {
           items.push_back({connection.ways[way].from, POLLIN, 0});
         }
       }
