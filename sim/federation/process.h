@@ -14,9 +14,10 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/optim/federated/site.h>
+#include <sotto/sim/site_books.h>
+#include <sotto/sim/site_liveness.h>
 #include <sotto/sim/time.h>
 
-#include "books.h"
 #include "wires.h"
 
 namespace sotto::federation {
@@ -107,6 +108,16 @@ struct Process {
   std::optional<Handed> handed;
 
   bool running() const { return alive && !stopped; }
+  SiteView view() const {
+    return {.site = site,
+            .running = running(),
+            .waits_for_model = phase == Phase::waiting,
+            .moved = moved,
+            .listed = listed,
+            .state = &state,
+            .peers = peers,
+            .node = node.get()};
+  }
 };
 
 }  // namespace sotto::federation

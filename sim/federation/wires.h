@@ -24,6 +24,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/sim/fault_plan.h>
 #include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/site_liveness.h>
 #include <sotto/sim/time.h>
 
 namespace sotto::federation {
@@ -43,7 +44,7 @@ struct ChannelNews {
   std::vector<std::byte> message = {};
 };
 
-class Wires {
+class Wires final : public Ways {
  public:
   /// Event kinds from here on are this object's.
   static constexpr std::uint32_t kFirstEvent = 100;
@@ -74,8 +75,8 @@ class Wires {
   /// The connection between the present processes breaks when `bytes` more have gone along it.
   /// False when there is none.
   bool reset(Rank a, Rank b, std::uint64_t bytes);
-  bool open_both_ways(Rank a, Rank b) const;
-  bool slowed(Rank a, Rank b) const;
+  bool open_both_ways(Rank a, Rank b) const override;
+  bool slowed(Rank a, Rank b) const override;
 
   void handle(const Event& event);
 

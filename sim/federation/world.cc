@@ -51,7 +51,7 @@ World::World(const FaultPlan& plan, const FederationOptions& options)
             liveness_.disturb(b, queue_.now());
           }),
       audit_(plan, options.dimension),
-      liveness_(plan, 256 + sizeof(float) * options.dimension),
+      liveness_(plan, recovery_bound(plan, 256 + sizeof(float) * options.dimension)),
       polls_while_busy_(random_.below(2) == 0),
       slots_(static_cast<std::size_t>(plan.sites)) {
   report_.seed = options.seed;
@@ -113,7 +113,9 @@ void World::begin_process(Rank site) {
   if (process.disk->damaged) {
     try_damaged(process);
   }
-  process.life = ++process.disk->life;
+  // As a site's folder counts: one more than before, and at least the clock's seconds.
+  const auto clock = static_cast<std::uint32_t>(queue_.now() / 1'000'000'000) + 1;
+  process.life = process.disk->life = std::max(process.disk->life + 1, clock);
   note(FederationEvent::Kind::began, site, -1, process.life);
   liveness_.disturb(site, queue_.now());
   audit_.begin_event(queue_.now(), site, "the start of its process");
@@ -252,10 +254,12 @@ void World::handle(const Event& event) {
 
 /// The onlooker's view of all sites at once.
 void World::look() {
-  std::vector<const Process*> processes;
+  std::vector<SiteView> sites;
+  sites.reserve(slots_.size());
   for (Rank site = 0; site < plan_.sites; ++site) {
     const Process* process = present(site);
-    processes.push_back(process != nullptr && process->alive ? process : nullptr);
+    sites.push_back(process != nullptr && process->alive ? process->view()
+                                                         : SiteView{.site = site});
   }
   std::vector<char> contested(slots_.size());
   for (const Process& process : processes_) {
@@ -263,10 +267,11 @@ void World::look() {
       contested[static_cast<std::size_t>(process.site)] = 1;
     }
   }
-  auto trouble = liveness_.look(queue_.now(), processes, std::move(contested), wires_);
+  auto trouble = liveness_.look(queue_.now(), sites, std::move(contested), wires_);
   for (Process& process : processes_) {
     if (process.alive && process.fenced && !trouble) {
-      trouble = liveness_.look_at_replaced(queue_.now(), process, processes, wires_);
+      trouble = liveness_.look_at_replaced(queue_.now(), process.view(), process.alone_until, sites,
+                                           wires_);
     }
   }
   if (trouble) {

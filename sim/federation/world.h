@@ -17,10 +17,10 @@
 #include <sotto/sim/fault_plan.h>
 #include <sotto/sim/federation.h>
 #include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/site_liveness.h>
 #include <sotto/topology/topology.h>
 
 #include "audit.h"
-#include "liveness.h"
 #include "process.h"
 #include "trace.h"
 #include "wires.h"

@@ -1,4 +1,4 @@
-#include "liveness.h"
+#include <sotto/sim/site_liveness.h>
 
 #include <algorithm>
 
@@ -10,32 +10,36 @@ namespace {
 using federated::PeerState;
 
 /// What a site says of a peer; null unless it lists it.
-const PeerState* of_peer(const Process& process, Rank peer) {
-  const auto place = std::find(process.listed.begin(), process.listed.end(), peer);
-  return place == process.listed.end()
+const PeerState* of_peer(const SiteView& site, Rank peer) {
+  const auto place = std::find(site.listed.begin(), site.listed.end(), peer);
+  return place == site.listed.end()
              ? nullptr
-             : &process.peers[static_cast<std::size_t>(place - process.listed.begin())];
+             : &site.peers[static_cast<std::size_t>(place - site.listed.begin())];
 }
 
 }  // namespace
 
-Liveness::Liveness(const FaultPlan& plan, std::size_t message_bytes)
+SimTime recovery_bound(const FaultPlan& plan, std::size_t message_bytes) {
+  return 2 * plan.silence + plan.patience + 4 * plan.reconnect +
+         4 * (static_cast<SimTime>(plan.interval) * plan.gradient + plan.commit) +
+         8 * plan.link.latency +
+         from_seconds(4 * static_cast<double>(message_bytes) / plan.link.bytes_per_s);
+}
+
+Liveness::Liveness(const FaultPlan& plan, SimTime bound)
     : sites_(static_cast<std::size_t>(plan.sites)),
-      bound_(2 * plan.silence + plan.patience + 4 * plan.reconnect +
-             4 * (static_cast<SimTime>(plan.interval) * plan.gradient + plan.commit) +
-             8 * plan.link.latency +
-             from_seconds(4 * static_cast<double>(message_bytes) / plan.link.bytes_per_s)),
+      bound_(bound),
       found_after_(plan.found_after),
       disturbed_(sites_, 0),
       pairs_(sites_ * sites_),
       ways_(sites_ * sites_) {}
 
-Liveness::Trouble Liveness::look(SimTime now, std::span<const Process* const> processes,
-                                 std::vector<char> contested, const Wires& wires) {
+Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
+                                 std::vector<char> contested, const Ways& ways) {
   contested_ = std::move(contested);
-  for (const Process* process : processes) {
-    if (process != nullptr && process->running()) {
-      if (auto trouble = look_at(now, *process)) {
+  for (const SiteView& site : sites) {
+    if (site.running) {
+      if (auto trouble = look_at(now, site)) {
         return trouble;
       }
     }
@@ -43,12 +47,11 @@ Liveness::Trouble Liveness::look(SimTime now, std::span<const Process* const> pr
   for (std::size_t a = 0; a < sites_; ++a) {
     for (std::size_t b = a + 1; b < sites_; ++b) {
       Pair& pair = pairs_[a * sites_ + b];
-      if (processes[a] == nullptr || processes[b] == nullptr || !processes[a]->running() ||
-          !processes[b]->running()) {
+      if (!sites[a].running || !sites[b].running) {
         pair = {};
         continue;
       }
-      if (auto trouble = look_at(now, *processes[a], *processes[b], wires)) {
+      if (auto trouble = look_at(now, sites[a], sites[b], ways)) {
         return trouble;
       }
     }
@@ -56,38 +59,38 @@ Liveness::Trouble Liveness::look(SimTime now, std::span<const Process* const> pr
   return std::nullopt;
 }
 
-Liveness::Trouble Liveness::look_at(SimTime now, const Process& process) const {
-  const SimTime since = std::max(process.moved, disturbed_[static_cast<std::size_t>(process.site)]);
-  const SimTime most = bound_ + (process.phase == Phase::waiting ? found_after_ : 0);
+Liveness::Trouble Liveness::look_at(SimTime now, const SiteView& site) const {
+  const SimTime since = std::max(site.moved, disturbed_[static_cast<std::size_t>(site.site)]);
+  const SimTime most = bound_ + (site.waits_for_model ? found_after_ : 0);
   if (now - since <= most) {
     return std::nullopt;
   }
   std::string for_whom;
-  for (const std::size_t place : process.node->awaited()) {
-    for_whom += fmt::format(" {}", process.listed[place]);
+  for (const std::size_t place :
+       site.node == nullptr ? std::vector<std::size_t>() : site.node->awaited()) {
+    for_whom += fmt::format(" {}", site.listed[place]);
   }
   return std::pair(
-      process.site,
+      site.site,
       fmt::format("has not got on for {:.3f} s; it {}{}", to_seconds(now - since),
-                  process.phase == Phase::waiting ? "waits for a model" : "waits for sites",
-                  for_whom));
+                  site.waits_for_model ? "waits for a model" : "waits for sites", for_whom));
 }
 
-Liveness::Trouble Liveness::look_at(SimTime now, const Process& a, const Process& b,
-                                    const Wires& wires) {
+Liveness::Trouble Liveness::look_at(SimTime now, const SiteView& a, const SiteView& b,
+                                    const Ways& ways) {
   Pair& pair = pairs_[static_cast<std::size_t>(a.site) * sites_ + static_cast<std::size_t>(b.site)];
   const PeerState* b_at_a = of_peer(a, b.site);
   const PeerState* a_at_b = of_peer(b, a.site);
   if (b_at_a == nullptr || a_at_b == nullptr || contested(a.site) || contested(b.site) ||
-      !wires.open_both_ways(a.site, b.site) || wires.slowed(a.site, b.site)) {
+      !ways.open_both_ways(a.site, b.site) || ways.slowed(a.site, b.site)) {
     pair = {};
     return std::nullopt;
   }
   pair.possible_since = pair.possible_since == kNever ? now : pair.possible_since;
   const SimTime since = std::max({pair.possible_since, disturbed_[static_cast<std::size_t>(a.site)],
                                   disturbed_[static_cast<std::size_t>(b.site)]});
-  const bool in_touch = b_at_a->up && a_at_b->up && b_at_a->incarnation == b.state.incarnation &&
-                        a_at_b->incarnation == a.state.incarnation;
+  const bool in_touch = b_at_a->up && a_at_b->up && b_at_a->incarnation == b.state->incarnation &&
+                        a_at_b->incarnation == a.state->incarnation;
   if (!in_touch) {
     pair.asked_since = since;
     if (now - since <= bound_) {
@@ -110,28 +113,27 @@ Liveness::Trouble Liveness::look_at(SimTime now, const Process& a, const Process
   return look_at_stream(now, b, a);
 }
 
-Liveness::Trouble Liveness::look_at_replaced(SimTime now, Process& process,
-                                             std::span<const Process* const> processes,
-                                             const Wires& wires) const {
+Liveness::Trouble Liveness::look_at_replaced(SimTime now, const SiteView& process,
+                                             SimTime& alone_until, std::span<const SiteView> sites,
+                                             const Ways& ways) const {
   const auto hears = std::count_if(process.listed.begin(), process.listed.end(), [&](Rank peer) {
-    const Process* other = processes[static_cast<std::size_t>(peer)];
-    return other != nullptr && other->running() && !contested(peer) &&
-           of_peer(*other, process.site) != nullptr && wires.open_both_ways(process.site, peer) &&
-           !wires.slowed(process.site, peer);
+    const SiteView& other = sites[static_cast<std::size_t>(peer)];
+    return other.running && !contested(peer) && of_peer(other, process.site) != nullptr &&
+           ways.open_both_ways(process.site, peer) && !ways.slowed(process.site, peer);
   });
   const bool can_hear = 2 * static_cast<std::size_t>(hears) > process.listed.size();
-  if (!can_hear || process.stopped) {
-    process.alone_until = now;
+  if (!can_hear || !process.running) {
+    alone_until = now;
   }
-  if (now - process.alone_until <= bound_) {
+  if (now - alone_until <= bound_) {
     return std::nullopt;
   }
   return std::pair(process.site, fmt::format("was replaced, and goes on for {:.3f} s",
-                                             to_seconds(now - process.alone_until)));
+                                             to_seconds(now - alone_until)));
 }
 
 /// What was sent is applied some time.
-Liveness::Trouble Liveness::look_at_stream(SimTime now, const Process& from, const Process& to) {
+Liveness::Trouble Liveness::look_at_stream(SimTime now, const SiteView& from, const SiteView& to) {
   Way& way =
       ways_[static_cast<std::size_t>(from.site) * sites_ + static_cast<std::size_t>(to.site)];
   const PeerState& sender = *of_peer(from, to.site);
