@@ -49,6 +49,7 @@ Status FederatedSite::take(std::size_t peer, const Hello& hello) {
       answer(peer, hello.wants_model);
       return {};
     case Verdict::older_process:
+      from.known.note_older({hello.incarnation, hello.life});
       refuse(peer, RefusalReason::already_running,
              fmt::format("a newer process than number {} was seen", hello.life));
       return {};

@@ -71,7 +71,12 @@ Verdict judge(const Hello& hello, const Acquaintance& known, const Self& self, c
   }
   // It may know this site without being known: this state is then from before the two met.
   const bool knows = hello.yours == self.incarnation && hello.applied > 0;
-  return knows ? Verdict::self_stale : Verdict::newcomer;
+  if (knows) {
+    return Verdict::self_stale;
+  }
+  // Who begins without state begins after all that is known; an unknown one that began before was
+  // replaced, and this site does not remember it.
+  return hello.life < known.life ? Verdict::older_process : Verdict::newcomer;
 }
 
 }  // namespace sotto::federated

@@ -42,6 +42,13 @@ struct Acquaintance {
   std::uint32_t life = 0;
   Round round = 0;  ///< heard of last
   Past past;
+
+  /// This incarnation was seen to be older than the present one.
+  void note_older(Past::Entry seen) {
+    if (seen.incarnation != incarnation && past.find(seen.incarnation) == nullptr) {
+      past.add(seen);
+    }
+  }
 };
 
 /// What this site is.

@@ -10,9 +10,10 @@
 //   receipt  5, incarnation u64, applied u64, round u64, flags u8 (1: wants the whole copy)
 //
 // Incarnation: a random number that a site draws when it starts without state, or gives its state
-// up; the parcels from one incarnation to another are numbered from 1. Life: counts the starts of
-// its process. Round: rounds in which the sender has offered, as its durable state knows them; that
-// of a parcel is the one in which it was made. Rounds and numbers of parcels are at most kMaxCount.
+// up; the parcels from one incarnation to another are numbered from 1. Life: grows with each
+// start of its process. Round: rounds in which the sender has offered, as its durable state knows
+// them; that of a parcel is the one in which it was made. Rounds and numbers of parcels are at most
+// kMaxCount.
 //
 // Parsing is bounded and pure; views are into the parsed bytes. Thread-safe.
 #pragma once

@@ -81,7 +81,8 @@ struct SiteSetup {
   std::uint64_t seed = 0;            ///< of rounding
   Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site
                                 ///< takes it should it have to give up what was loaded
-  std::uint32_t life = 1;       ///< larger in each start of the process
+  std::uint32_t life = 1;       ///< larger in each start of the process, also where its state is
+                                ///< gone: as far as a clock can tell (trainers' SiteFolder)
   const Ops* ops = &host_ops();
 };
 

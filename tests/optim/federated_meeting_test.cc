@@ -131,6 +131,50 @@ TEST_CASE("federated: a process that another has replaced is stopped when it com
   CHECK(network.peers(0)[network.place(0, 2)].up);
 }
 
+TEST_CASE("federated: a replaced process does not push its successor out where the state is gone") {
+  SiteNetworkOptions options = pair_options();
+  options.sites = 3;
+  SiteNetwork network = running(options, 6);
+  const auto lose = [&](std::size_t i) {
+    network.kill(i);
+    network.node(i).durable.clear();
+    network.start(i);
+    go_on(network, 5);
+  };
+  for (const std::size_t peer : {0U, 1U}) {
+    network.disconnect(2, peer);
+  }
+  // Suspended, replaced; its successor loses its state, so that it is another incarnation. Then 1
+  // loses its own, and with it all that it knew of those before.
+  std::unique_ptr<federated::Site> suspended = std::move(network.node(2).site);
+  lose(2);
+  lose(1);
+  const auto present = network.state(2).incarnation;
+  REQUIRE(network.peers(1)[network.place(1, 2)].incarnation == present);
+
+  // It resumes, and has the channel to 1 again and again; to 0 it gets none.
+  for (int meeting = 0; meeting < 3; ++meeting) {
+    std::swap(network.node(2).site, suspended);
+    if (meeting == 0) {
+      for (const std::size_t peer : {0U, 1U}) {
+        suspended->peer_down(network.place(2, peer));
+        network.disconnect(2, peer);
+      }
+    }
+    network.connect(2, 1);
+    network.deliver_all();
+    CHECK(network.peers(1)[network.place(1, 2)].incarnation == present);
+    CHECK(network.peers(1)[network.place(1, 2)].offences == 0);
+    network.disconnect(2, 1);
+    std::swap(network.node(2).site, suspended);
+  }
+  go_on(network, 5);
+  CHECK(network.site(2).alive());
+  CHECK(network.state(2).incarnation == present);
+  CHECK(network.peers(1)[network.place(1, 2)].up);
+  CHECK(network.peers(2)[network.place(2, 1)].up);
+}
+
 TEST_CASE("federated: one liar among two peers does not stop a site, nor reset what has agreed") {
   for (const auto reason :
        {federated::RefusalReason::stale, federated::RefusalReason::already_running}) {
