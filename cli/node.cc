@@ -1,7 +1,12 @@
 // `sotto node`: one federated site, until its rounds are over or it is told to stop.
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,6 +65,45 @@ Json result_json(const SiteResult& result, const Json& config) {
   return json;
 }
 
+/// Ends the process when it was told to stop and is still in the middle of something after a while:
+/// what counts is written, and what is not written has not left.
+class Exit {
+ public:
+  /// `asked_for_results`: they are not written then, so that the run has failed.
+  Exit(EventLog& log, bool asked_for_results)
+      : thread_([this, &log, asked_for_results] {
+          std::unique_lock lock(mutex_);
+          while (!over_ && !stop_requested()) {
+            change_.wait_for(lock, kLook);
+          }
+          if (!change_.wait_for(lock, kLeaveWithin, [this] { return over_; })) {
+            log.write({SiteEvent::Level::warning, "ended",
+                       "was told to stop in the middle of a long step, which is dropped: the site "
+                       "goes on from the state before it; no result is written"});
+            std::_Exit(asked_for_results ? kFailed : kDone);
+          }
+        }) {}
+  ~Exit() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    change_.notify_one();
+    thread_.join();
+  }
+  Exit(const Exit&) = delete;
+  Exit& operator=(const Exit&) = delete;
+
+ private:
+  static constexpr std::chrono::milliseconds kLook{50};
+  static constexpr std::chrono::seconds kLeaveWithin{5};
+
+  std::mutex mutex_;
+  std::condition_variable change_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
 int run(const NodeOptions& options) {
   const LogFormat format = parse_log_format(options.log);
   const SiteConfig config = read_site_config(options.site);
@@ -86,8 +130,11 @@ int run(const NodeOptions& options) {
         log.write({SiteEvent::Level::warning, "peers-file", line});
       },
       PeerNumbers::of_names);
+  std::optional<Exit> exit;
+  exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
   const auto result = run_site(plan.run, folder, *plan.task, stop_requested(), board,
                                [&](const SiteEvent& event) { log.write(event); });
+  exit.reset();
   if (!result.ok()) {
     fmt::print(stderr, "sotto: the site ended: {}\n", result.status().message());
     return kFailed;

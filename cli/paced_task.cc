@@ -4,6 +4,12 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "compute_spec.h"
+
 namespace sotto::cli {
 namespace {
 
@@ -37,6 +43,14 @@ class PacedTask final : public Task {
 };
 
 }  // namespace
+
+ComputeTime parse_pace(const std::string& spec) {
+  try {
+    return parse_compute_time(spec);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--gradient-time: {}", error.what()));
+  }
+}
 
 std::unique_ptr<Task> make_paced_task(std::unique_ptr<Task> task, const ComputeTime& pace,
                                       std::uint64_t seed, Rank rank) {

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <sotto/sim/compute_time.h>
 #include <sotto/trainers/task.h>
 
 namespace sotto::cli {
+
+/// What --gradient-time says. Throws Error naming it.
+ComputeTime parse_pace(const std::string& spec);
 
 /// `task` with the pace that node `rank` has in a simulation of the same seed (sim/compute_time.h).
 /// A gradient that takes longer by itself takes that long. Sleeps; results are the same.

@@ -16,6 +16,7 @@
 #include <sotto/trainers/parameter_file.h>
 
 #include "nearest.h"
+#include "paced_task.h"
 #include "privacy_plan.h"
 #include "result_file.h"
 #include "train_checks.h"
@@ -175,6 +176,10 @@ SitePlan make_site_plan(const SiteConfig& config) {
     take_exchange(o, run);
     const TaskFactory tasks = make_tasks(config);
     plan.task = tasks.make(config.part.number - 1);
+    if (!o.gradient_time.empty()) {
+      plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.common.seed,
+                                  config.part.number - 1);
+    }
     if (const auto examples = tasks.examples_per_node(); !examples.empty()) {
       plan.examples = examples[static_cast<std::size_t>(config.part.number - 1)];
     }

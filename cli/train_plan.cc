@@ -289,14 +289,6 @@ void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
   }
 }
 
-ComputeTime parse_pace(const std::string& spec) {
-  try {
-    return parse_compute_time(spec);
-  } catch (const Error& error) {
-    throw Error(fmt::format("--gradient-time: {}", error.what()));
-  }
-}
-
 std::vector<Rank> parse_byzantine(const TrainOptions& o, int nodes) {
   if (o.byzantine.empty()) {
     return {};

@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 #include <sotto/trainers/durable_file.h>
 
@@ -34,6 +35,7 @@ constexpr FileKind kKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'I', 'T', 'E'},
                             .noun = "site's state",
                             .sections = kSections};
 constexpr std::array<const char*, 2> kStates = {"state.a", "state.b"};
+constexpr std::string_view kRunFormat = "site run 1";
 constexpr std::size_t kMaxLifeBytes = 16;
 /// 2026-01-01, from which the numbers of starts count.
 constexpr std::int64_t kEpoch = 1'767'225'600;
@@ -73,6 +75,53 @@ Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes) {
       .settings = std::string(reinterpret_cast<const char*>(text.data()), text.size()),
       .site = {file->sections[1].begin(), file->sections[1].end()},
       .run = {file->sections[2].begin(), file->sections[2].end()}};
+}
+
+Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder) {
+  std::optional<FoundSiteState> best;
+  std::string trouble;
+  for (const char* name : kStates) {
+    const std::string path = (fs::path(folder) / name).string();
+    std::error_code code;
+    if (!fs::exists(path, code)) {
+      continue;
+    }
+    const auto bytes = read_file(path, std::numeric_limits<std::size_t>::max());
+    auto state = bytes.ok() ? decode_site_state(*bytes) : Result<SiteStateFile>(bytes.status());
+    if (!state.ok()) {
+      trouble = state.status().with_context(path).message();
+    } else if (!best || std::tie(state->life, state->number) >
+                            std::tie(best->state.life, best->state.number)) {
+      best = FoundSiteState{.state = std::move(*state), .file = path, .warning = {}};
+    }
+  }
+  if (best && !trouble.empty()) {
+    best->warning = trouble + "; the other state is taken instead";
+  }
+  if (!best && !trouble.empty()) {
+    return Status(Fault::malformed,
+                  fmt::format("{}, and there is no other; put back a copy of the folder, or start "
+                              "anew with another one: the site then takes a neighbour's model",
+                              trouble));
+  }
+  return best;
+}
+
+std::vector<std::byte> encode_site_run(std::uint64_t steps) {
+  ByteBuffer run;
+  run.write_string(kRunFormat);
+  run.write(steps);
+  return std::move(run).take();
+}
+
+Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes) {
+  ByteReader run(bytes);
+  const std::string format = run.read_string(kRunFormat.size());
+  const auto steps = run.read<std::uint64_t>();
+  if (!run.finished() || format != kRunFormat) {
+    return Status(Fault::malformed, "its section 'run' breaks the format");
+  }
+  return steps;
 }
 
 SiteFolder::SiteFolder(std::string path) : path_(std::move(path)) {
@@ -133,35 +182,12 @@ void SiteFolder::count_start() {
   }
 }
 
-Result<std::optional<SiteFolder::Found>> SiteFolder::read() {
-  std::optional<SiteStateFile> best;
-  std::string trouble;
-  for (std::size_t slot = 0; slot < kStates.size(); ++slot) {
-    const std::string path = file(kStates[slot]);
-    std::error_code code;
-    if (!fs::exists(path, code)) {
-      continue;
-    }
-    const auto bytes = read_file(path, std::numeric_limits<std::size_t>::max());
-    auto state = bytes.ok() ? decode_site_state(*bytes) : Result<SiteStateFile>(bytes.status());
-    if (!state.ok()) {
-      trouble = state.status().with_context(path).message();
-    } else if (!best || std::tie(state->life, state->number) > std::tie(best->life, best->number)) {
-      best = std::move(*state);
-      next_ = 1 - slot;
-    }
+Result<std::optional<FoundSiteState>> SiteFolder::read() {
+  auto found = read_site_state(path_);
+  if (found.ok() && found->has_value()) {
+    next_ = (*found)->file == file(kStates[0]) ? 1 : 0;
   }
-  if (best) {
-    return std::optional(Found{
-        std::move(*best), trouble.empty() ? "" : trouble + "; the other state is taken instead"});
-  }
-  if (!trouble.empty()) {
-    return Status(Fault::malformed,
-                  fmt::format("{}, and there is no other; put back a copy of the folder, or start "
-                              "anew with another one: the site then takes a neighbour's model",
-                              trouble));
-  }
-  return std::optional<Found>();
+  return found;
 }
 
 Status SiteFolder::write(SiteStateFile state) {

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,22 @@ std::vector<std::byte> encode_site_state(const SiteStateFile& state);
 /// Fault::malformed says what is wrong.
 Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes);
 
+/// The section of the run: the gradients that were taken.
+std::vector<std::byte> encode_site_run(std::uint64_t steps);
+Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes);
+
+/// A state that a folder holds.
+struct FoundSiteState {
+  SiteStateFile state;
+  std::string file;     ///< its path
+  std::string warning;  ///< a newer state is damaged, and lost; empty: all is well
+};
+
+/// The newest state in a folder that is whole; nothing where there is none at all. A fault when
+/// there are states, and all are damaged. Looks without the folder's lock: what a process is
+/// writing meanwhile may be missed.
+Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder);
+
 class SiteFolder {
  public:
   /// Makes the folder, mode 0700, if it is absent, locks it and counts the start. Throws Error when
@@ -55,13 +72,8 @@ class SiteFolder {
   std::uint32_t life() const { return life_; }
   std::string privacy_ledger() const;
 
-  struct Found {
-    SiteStateFile state;
-    std::string warning;  ///< a newer state is damaged, and lost; empty: all is well
-  };
-  /// The newest state that is whole; nothing where there is none at all. A fault when there are
-  /// states, and all are damaged. Comes before write.
-  Result<std::optional<Found>> read();
+  /// read_site_state of the folder. Comes before write.
+  Result<std::optional<FoundSiteState>> read();
 
   /// Writes the state over the older one; its life and number are set here. After a fault every
   /// further call returns it again.

@@ -3,18 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
-#include <sotto/base/secret_stream.h>
 #include <sotto/comm/channels.h>
-#include <sotto/compress/registry.h>
+#include <sotto/trainers/federated/helper_thread.h>
 #include <sotto/trainers/federated/site_gradients.h>
 #include <sotto/trainers/federated/site_links.h>
+#include <sotto/trainers/federated/site_setup.h>
 
 namespace sotto {
 namespace {
@@ -25,14 +28,14 @@ using namespace std::chrono_literals;
 
 /// The site looks this often whether it should stop, and how long it has waited.
 constexpr auto kSlice = 50ms;
+/// While a gradient or an evaluation takes longer than this, peers are looked after.
+constexpr auto kBusySlice = 10ms;
 constexpr auto kReportEvery = 250ms;
 constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
-constexpr std::string_view kRunFormat = "site run 1";
 /// Evaluations that are kept, the newest.
 constexpr std::size_t kMaxHistory = 4096;
-constexpr std::size_t kMaxQueued = 4;  // messages to a peer beyond a full window
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -43,15 +46,9 @@ double unix_time() {
 }
 
 std::string evaluation_text(const HistoryPoint& point) {
-  const std::string loss = fmt::format("test loss {:.4f}", point.loss);
-  return std::isfinite(point.accuracy) ? fmt::format("{}, accuracy {:.2f} % at round {}", loss,
-                                                     100 * point.accuracy, point.round)
-                                       : fmt::format("{} at round {}", loss, point.round);
-}
-
-federated::Incarnation draw_incarnation() {
-  SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
-  return std::max<federated::Incarnation>(random.next_u64(), 1);
+  const std::string accuracy =
+      std::isfinite(point.accuracy) ? fmt::format(", accuracy {:.2f} %", 100 * point.accuracy) : "";
+  return fmt::format("test loss {:.4f}{} at round {}", point.loss, accuracy, point.round);
 }
 
 class SiteRun {
@@ -85,6 +82,7 @@ class SiteRun {
   Status train();
   Status round();
   Status take_steps();
+  void look_at_gradients();
   Status commit();
   Status wait_for_peers();
   Status end();
@@ -93,7 +91,9 @@ class SiteRun {
   /// A new incarnation is durable before anybody hears of it.
   Status save_new_incarnation();
   Status pump(Clock::duration longest);
-  void evaluate();
+  /// Does the job beside, and talks with peers until it is done: who computes for long answers too.
+  Status meanwhile(const std::function<void()>& job);
+  Status evaluate();
   void report(bool now);
   void tell(Level level, std::string_view kind, std::string text) const {
     listener_({level, kind, std::move(text), {}, site_ ? site_->round() : 0});
@@ -116,6 +116,7 @@ class SiteRun {
   std::vector<float> parameters_;
   const std::string settings_;
   std::unique_ptr<federated::Site> site_;
+  HelperThread helper_;  // with gradients_ and task_; channels close before its last job ends
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
 
@@ -125,6 +126,8 @@ class SiteRun {
   Clock::time_point reported_{};
   Clock::time_point told_{};
   TimeSplit time_;
+  double loss_ = std::numeric_limits<double>::quiet_NaN();  // as gradients_ had it before the
+  std::optional<PrivacySpent> privacy_;                     // helper took it
   double save_s_ = 0;
   std::vector<HistoryPoint> history_;
   std::uint64_t resets_ = 0;
@@ -133,28 +136,7 @@ class SiteRun {
 };
 
 void SiteRun::make_site() {
-  if (options_.start.empty()) {
-    task_.initialize(parameters_, options_.seed);
-  } else {
-    parameters_ = options_.start;
-  }
-  federated::SiteSetup setup;
-  setup.name = options_.name;
-  setup.agreement = agreement_of(settings_);
-  setup.settings = settings_;
-  setup.peers = site_peers(options_.security.peers->peers(), options_.rank, options_.exchange);
-  setup.parameters = parameters_;
-  setup.layout = task_.layout();
-  setup.step_rule = make_step_rule(options_.step_rule);
-  setup.compressor =
-      make_compressor(options_.compressor, ContractKind::contraction, host_ops(), task_.layout());
-  setup.exchange = options_.exchange;
-  setup.rule = options_.rule;
-  setup.consensus_stepsize = options_.consensus_stepsize;
-  setup.communication_interval = options_.communication_interval;
-  setup.slack = options_.slack;
-  setup.window = options_.window;
-  setup.seed = options_.seed;
+  federated::SiteSetup setup = site_setup(options_, task_, parameters_);
   setup.incarnation = draw_incarnation();
   setup.life = folder_.life();
   site_ = federated::make_site(std::move(setup));
@@ -169,9 +151,9 @@ Status SiteRun::load() {
     tell(Level::info, "started", "no state in the folder: a new site");
     return save();
   }
-  const auto& [state, warning] = **found;
-  if (!warning.empty()) {
-    tell(Level::warning, "state-damaged", warning);
+  const SiteStateFile& state = (*found)->state;
+  if (!(*found)->warning.empty()) {
+    tell(Level::warning, "state-damaged", (*found)->warning);
   }
   const std::string difference = first_difference(settings_, state.settings);
   if (!difference.empty()) {
@@ -184,31 +166,22 @@ Status SiteRun::load() {
   if (Status status = site_->load(in); !status.ok()) {
     return status.with_context(folder_.path());
   }
-  ByteReader run(state.run);
-  const std::string format = run.read_string(kRunFormat.size());
-  const auto steps = run.read<std::uint64_t>();
-  if (!run.finished() || format != kRunFormat) {
-    return {Fault::malformed,
-            fmt::format("{}: its section 'run' breaks the format", folder_.path())};
+  const auto steps = decode_site_run(state.run);
+  if (!steps.ok()) {
+    return steps.status().with_context(folder_.path());
   }
-  if (Status status = gradients_.expect_steps(steps); !status.ok()) {
+  if (Status status = gradients_.expect_steps(*steps); !status.ok()) {
     return status;
   }
   saved_ = site_->state().incarnation;
   resets_ = site_->state().resets;
+  look_at_gradients();
   tell(Level::info, "started", fmt::format("goes on from round {}", site_->round()));
   return {};
 }
 
 Status SiteRun::open_channels() {
-  ChannelOptions channels{.security = options_.security};
-  channels.rank = options_.rank;
-  channels.bind = options_.listen;
-  channels.max_message_bytes = site_->max_message_bytes();
-  channels.max_queued_bytes =
-      (options_.window + kMaxQueued) * (channels.max_message_bytes + kMaxQueued * 1024);
-  channels.timeout = options_.timeout;
-  auto made = make_channels(channels);
+  auto made = make_channels(site_channels(options_, site_->max_message_bytes()));
   if (!made.ok()) {
     return made.status();
   }
@@ -271,15 +244,41 @@ Status SiteRun::join() {
   return {};
 }
 
+Status SiteRun::meanwhile(const std::function<void()>& job) {
+  helper_.begin(job);
+  Status status;
+  while (!helper_.wait(status.ok() ? kBusySlice : kSlice)) {
+    if (!status.ok()) {
+      continue;
+    }
+    status = pump(0ms);
+    if (!status.ok()) {
+      links_.reset();
+      channels_.reset();  // nobody waits for a job that leads to nothing
+    }
+  }
+  return status;
+}
+
+void SiteRun::look_at_gradients() {
+  loss_ = gradients_.loss();
+  privacy_ = gradients_.privacy();
+}
+
 Status SiteRun::take_steps() {
   for (Round step = 0; step < options_.communication_interval && !gradients_.spent(); ++step) {
     const auto start = Clock::now();
     const Round number = site_->round() * options_.communication_interval + step;
-    const auto gradient = gradients_.next(number, site_->parameters());
-    if (!gradient.ok()) {
-      return gradient.status();
+    std::optional<Result<std::span<const float>>> gradient;
+    if (Status status = meanwhile([&] { gradient = gradients_.next(number, site_->parameters()); });
+        !status.ok()) {
+      return status;
     }
-    if (Status status = site_->step(*gradient); !status.ok()) {
+    look_at_gradients();
+    if (!gradient->ok()) {
+      return gradient->status();
+    }
+    if (Status status = site_->step(**gradient); !status.ok()) {
       return status;
     }
     time_.compute_s += seconds_since(start);
@@ -311,14 +310,11 @@ Status SiteRun::save() {
   const auto start = Clock::now();
   ByteBuffer site;
   site_->save(site);
-  ByteBuffer run;
-  run.write_string(kRunFormat);
-  run.write(gradients_.steps());
   const Round round = site_->round();
   Status status = folder_.write({.round = round,
                                  .settings = settings_,
                                  .site = std::move(site).take(),
-                                 .run = std::move(run).take()});
+                                 .run = encode_site_run(gradients_.steps())});
   saved_ = site_->state().incarnation;
   save_s_ += seconds_since(start);
   return status;
@@ -357,7 +353,9 @@ Status SiteRun::round() {
     return status;
   }
   if (options_.eval_every > 0 && site_->round() % options_.eval_every == 0) {
-    evaluate();
+    if (Status status = evaluate(); !status.ok()) {
+      return status;
+    }
   }
   tell_of_round();
   return pump(0ms);
@@ -385,7 +383,11 @@ Status SiteRun::end() {
   if (Status status = gradients_.settle(); !status.ok()) {
     return status;
   }
-  evaluate();
+  if (over()) {  // who is told to stop does not wait for one
+    if (Status status = evaluate(); !status.ok()) {
+      return status;
+    }
+  }
   phase_ = "done";
   report(true);
   return {};
@@ -400,17 +402,16 @@ Result<SiteResult> SiteRun::run() {
       return status;
     }
   }
-  tell(Level::info, "ended",
-       fmt::format("{}; {}",
-                   over() ? fmt::format("its {} rounds are over", options_.rounds)
-                          : fmt::format("was told to stop at round {}", site_->round()),
-                   evaluation_text(history_.back())));
+  tell(
+      Level::info, "ended",
+      fmt::format("{} {}{}", over() ? "its rounds are over," : "was told to stop at round",
+                  site_->round(), history_.empty() ? "" : "; " + evaluation_text(history_.back())));
   time_.wall_s = seconds_since(began_);
   SiteResult result;
   result.report = present();
   result.stopped = !over();
   result.history = history_;
-  result.final = history_.back();
+  result.final = history_.empty() ? result.final : history_.back();
   result.time = time_;
   result.save_s = save_s_;
   result.parameters.assign(site_->parameters().begin(), site_->parameters().end());
@@ -418,11 +419,15 @@ Result<SiteResult> SiteRun::run() {
   return result;
 }
 
-void SiteRun::evaluate() {
+Status SiteRun::evaluate() {
   if (!history_.empty() && history_.back().round == site_->round()) {
-    return;
+    return {};
   }
-  const Evaluation found = task_.evaluate(site_->parameters());
+  Evaluation found;
+  if (Status status = meanwhile([&] { found = task_.evaluate(site_->parameters()); });
+      !status.ok()) {
+    return status;
+  }
   HistoryPoint point;
   point.round = site_->round();
   point.time_s = seconds_since(began_);
@@ -433,6 +438,7 @@ void SiteRun::evaluate() {
     history_.erase(history_.begin());
   }
   history_.push_back(point);
+  return {};
 }
 
 void SiteRun::tell_of_round() {
@@ -444,8 +450,8 @@ void SiteRun::tell_of_round() {
   const auto up = std::ranges::count_if(peers, [](const auto& peer) { return peer.site.up; });
   std::string text =
       fmt::format("mass {:.3f}, {} of {} peers in touch", site_->state().mass, up, peers.size());
-  if (std::isfinite(gradients_.loss())) {
-    text = fmt::format("loss {:.4f}, {}", gradients_.loss(), text);
+  if (std::isfinite(loss_)) {
+    text = fmt::format("loss {:.4f}, {}", loss_, text);
   }
   if (!history_.empty()) {
     text += "; " + evaluation_text(history_.back());
@@ -462,11 +468,11 @@ SiteReport SiteRun::present() const {
   report.rounds = options_.rounds;
   report.dimension = parameters_.size();
   report.site = site_->state();
-  report.training_loss = gradients_.loss();
+  report.training_loss = loss_;
   if (!history_.empty()) {
     report.evaluation = history_.back();
   }
-  report.privacy = gradients_.privacy();
+  report.privacy = privacy_;
   report.saved_at = folder_.written_at();
   report.started_at = started_at_;
   if (links_) {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct SiteResult {
   SiteReport report;                  ///< at its end
   bool stopped = false;               ///< it was told to stop before its rounds were over
   std::vector<HistoryPoint> history;  ///< of this process
-  HistoryPoint final;
+  /// The last one of history; NaN: there was none.
+  HistoryPoint final = {.loss = std::numeric_limits<double>::quiet_NaN()};
   TimeSplit time;     ///< of this process
   double save_s = 0;  ///< writing its state, of this process
   std::vector<float> parameters;
