@@ -1,4 +1,5 @@
-// `sotto faults`: a plan of faults, played on a simulated federation under many seeds.
+// `sotto faults`: a plan of faults, played on a simulated federation under many seeds, or on real
+// sites.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 
 #include "commands.h"
 #include "fault_file.h"
+#include "faults_real.h"
 #include "option_group.h"
 #include "output.h"
 #include "result_file.h"
@@ -30,6 +32,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  sotto faults examples/faults/soak.toml --seeds 100\n"
     "  sotto faults examples/faults/soak.toml --seed 17 --trace trace.txt\n"
+    "  sotto faults examples/faults/real-soak.toml --real\n"
     "Every seed draws other faults, delays and targets; the same seed gives the same run, to the "
     "byte. What is checked after every event: docs/faults.md.";
 
@@ -42,6 +45,8 @@ struct FaultsOptions {
   std::uint64_t seeds = 1;
   std::uint64_t threads = 0;
   std::string trace;
+  bool real = false;
+  std::string keep;
 };
 
 /// What all runs found, so far.
@@ -246,17 +251,34 @@ void show(const FaultPlan& plan, const Summary& summary, const Output& output) {
                 {"largest state", amount(static_cast<double>(summary.largest_state))}});
 }
 
+int run_real(const FaultsOptions& options, const FaultPlan& plan) {
+  if (options.seeds != 1) {
+    refuse("--seeds", fmt::to_string(options.seeds), "real sites run once; give another --seed");
+  }
+  if (!options.trace.empty()) {
+    refuse("--trace", options.trace,
+           "a trace is of simulated sites; --keep keeps the real ones' logs");
+  }
+  return run_faults_real(plan, options.common, options.keep);
+}
+
 int run(const FaultsOptions& options) {
   check_writable("--trace", options.trace);
-  const Output output(options.common);
   const FaultPlan plan = read_fault_plan(options.plan);
+  check_sites(plan);
+  if (options.real) {
+    return run_real(options, plan);
+  }
+  if (!options.keep.empty()) {
+    refuse("--keep", options.keep, "simulated sites have no files; it is for --real");
+  }
+  const Output output(options.common);
   if (!options.trace.empty() && options.seeds > 1) {
     refuse("--trace", options.trace, "it is of one run; give --seeds 1");
   }
   if (options.seeds == 0) {
     refuse("--seeds", "0", "at least one is run");
   }
-  check_sites(plan);
   catch_stop_signals();
   const std::uint64_t seed = options.common.seed;
   std::vector<FederationReport> reports;
@@ -299,13 +321,18 @@ int run(const FaultsOptions& options) {
 Command add_faults_command(CLI::App& program) {
   auto options = std::make_shared<FaultsOptions>();
   CLI::App* command = program.add_subcommand(
-      "faults", "Plays a plan of faults on simulated sites, and checks that nothing is lost");
+      "faults",
+      "Plays a plan of faults on simulated or real sites, and checks that nothing is lost");
   OptionGroup group(*command, "What is played");
   group.option("PLAN", options->plan, "FILE.toml", "The plan").required();
   group.count("--seeds", options->seeds, "N", "Runs, with the seeds from --seed on", kMostSeeds);
   group.count("--threads", options->threads, "N",
               "Runs at a time; by default one a core. Results do not depend on it", 1024);
   group.option("--trace", options->trace, "FILE", "Write what happens in a run, line by line");
+  group.flag("--real", options->real,
+             "On real sites: processes of `sotto node` on this machine, in the plan's own time");
+  group.option("--keep", options->keep, "FOLDER",
+               "With --real: keep the sites' files and logs there");
   add_common_options(*command, options->common);
   command->footer(kExamples);
   return {command, [options] { return run(*options); }};

@@ -1,0 +1,150 @@
+// The end of a run on real sites: all leave, and what they leave behind is looked at.
+#include <poll.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "real_world.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr double kTolerance = 1e-9;
+constexpr int kWait = 20;  // ms
+/// A line of a log may carry a time that is a little earlier than what it tells of.
+constexpr double kClockError = 0.05;
+/// A process that is killed should be missed within so long, in seconds.
+constexpr double kKillNoticed = 2;
+
+}  // namespace
+
+/// As many sites are there at any time, but for a while.
+bool RealWorld::steady() const {
+  return std::none_of(faults_.begin(), faults_.end(), [](const PlannedFault& fault) {
+    return fault.kind == FaultKind::join || fault.lasting == kNever;
+  });
+}
+
+/// SIGTERM to all; each must end in good order, and soon.
+void RealWorld::end_all() {
+  replaced_.clear();
+  for (const auto& own : slots_) {
+    if (own->process) {
+      const bool up = own->seen.process == own->number;
+      own->process->send(SIGCONT);
+      own->stopped = false;
+      own->process->send(up ? SIGTERM : SIGKILL);
+      if (!up) {
+        own->process.reset();
+      } else if (!own->leaving) {
+        own->leaving = now();
+      }
+    }
+  }
+  const auto any = [&] {
+    return std::any_of(slots_.begin(), slots_.end(),
+                       [](const auto& own) { return own->process != nullptr; });
+  };
+  const SimTime since = now();
+  while (any() && now() - since <= liveness_.bound()) {
+    look_after_processes();
+    ::poll(nullptr, 0, kWait);
+  }
+  look_after_processes();
+  for (const auto& own : slots_) {
+    own->process.reset();
+  }
+}
+
+void RealWorld::audit() {
+  report_.growth = footprints_.growth(steady());
+  if (report_.growth.flat == false) {
+    fail(-1, "the end of the run", "memory or descriptors of its processes have grown");
+  }
+  std::vector<DurableSite> durable;
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    auto found = read_durable(*slot(site).home.files, site);
+    if (!found.ok()) {
+      fail(site, "the end of the run", fmt::format("its state: {}", found.status().message()));
+    } else if (found->has_value()) {
+      durable.push_back(std::move(**found));
+    }
+  }
+  for (const DurableSite& site : durable) {
+    const bool first = &site == &durable.front();
+    report_.rounds_least =
+        first ? site.state.round : std::min(report_.rounds_least, site.state.round);
+    report_.rounds_most = std::max(report_.rounds_most, site.state.round);
+    report_.largest_state = std::max(report_.largest_state, site.bytes);
+  }
+  read_logs();
+  if (plan_.exchange != federated::Exchange::push_sum) {
+    return;
+  }
+  MassAudit& mass = report_.mass = audit_mass(durable, plan_.sites);
+  for (const double minted : minted_before_) {
+    mass.minted += minted;
+    mass.lost += minted;
+  }
+  const double tolerance = kTolerance * std::max(1.0, mass.minted);
+  if (report_.whole && !(std::abs(mass.lost) <= tolerance && mass.worst_error <= tolerance)) {
+    fail(-1, "the audit",
+         fmt::format("of a mass of {} {:.3g} is gone although every state is there, and the books "
+                     "of a site are out of balance by {:.3g}",
+                     mass.minted, mass.lost, mass.worst_error));
+  } else if (!(mass.lost >= -tolerance)) {
+    fail(-1, "the audit", fmt::format("{:.3g} more mass is there than was minted", -mass.lost));
+  }
+}
+
+void RealWorld::read_logs() {
+  std::vector<std::vector<LogEntry>> logs(slots_.size());
+  for (std::size_t site = 0; site < slots_.size(); ++site) {
+    for (const std::string& path : slots_[site]->logs) {
+      const std::vector<LogEntry> more = read_log(path);
+      logs[site].insert(logs[site].end(), more.begin(), more.end());
+    }
+    for (const LogEntry& entry : logs[site]) {
+      report_.resets += static_cast<std::uint64_t>(entry.event == "state-given-up");
+      if (entry.event == "peer-offence") {
+        ++report_.offences;
+        fail(static_cast<Rank>(site), "a round", "accuses an honest site: " + entry.text);
+      }
+    }
+  }
+  for (const Gone& gone : gone_) {
+    measure(gone, logs);
+  }
+  for (Detections* seen : {&report_.killed, &report_.stopped}) {
+    std::sort(seen->seconds.begin(), seen->seconds.end());
+  }
+}
+
+/// When those who were in touch with it said so; who was struck itself meanwhile is not asked.
+void RealWorld::measure(const Gone& gone, const std::vector<std::vector<LogEntry>>& logs) {
+  const double at = unix_start_ + to_seconds(gone.at);
+  const double limit = kKillNoticed + (gone.stopped ? to_seconds(plan_.silence) : 0);
+  Detections& seen = gone.stopped ? report_.stopped : report_.killed;
+  for (const Rank witness : gone.witnesses) {
+    const auto& struck = slot(witness).disturbed;
+    const bool busy = std::any_of(struck.begin(), struck.end(), [&](SimTime time) {
+      return to_seconds(time - gone.at) > -1 && to_seconds(time - gone.at) < limit;
+    });
+    const auto& log = logs[static_cast<std::size_t>(witness)];
+    const auto noticed = std::find_if(log.begin(), log.end(), [&](const LogEntry& entry) {
+      return entry.event == "peer-down" && entry.peer == gone.site &&
+             entry.time >= at - kClockError;
+    });
+    const bool in_time = noticed != log.end() && noticed->time <= at + limit + report_.bound_s;
+    if (in_time && !busy) {
+      seen.seconds.push_back(std::max(noticed->time - at, 0.0));
+    } else if (!busy) {
+      ++seen.missed;
+    }
+  }
+}
+
+}  // namespace sotto::cli

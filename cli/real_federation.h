@@ -1,0 +1,72 @@
+// A plan of faults (sim/fault_plan.h) on real sites: processes of `sotto node` on this machine,
+// each with a key and a folder of its own, that reach each other through relays on loopback.
+//
+// What is looked at is seen from outside: their monitors while they run; their states, results and
+// logs, and what they take of the machine. A site that does not get on in time is a violation, and
+// so is all that the end shows to be wrong.
+//
+// One run an object, in one thread, which holds no other threads yet when the object is made: it
+// forks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/fault_plan.h>
+#include <sotto/sim/federation.h>
+
+#include "real_audit.h"
+#include "real_growth.h"
+
+namespace sotto::cli {
+
+/// Throws Error, naming it, for what cannot be done to real processes.
+void check_real(const FaultPlan& plan);
+
+struct RealProgress {
+  double run_s = 0;
+  std::uint64_t faults = 0;  ///< that had an effect
+  int running = 0;           ///< sites
+  Round least = 0;           ///< rounds of those that run
+  Round most = 0;
+};
+
+struct RealOptions {
+  std::uint64_t seed = 0;
+  std::string folder;  ///< for the sites' files; there, and empty
+  std::function<void(const RealProgress&)> progress = {};
+  std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
+};
+
+struct RealReport {
+  std::uint64_t seed = 0;
+  std::optional<FederationViolation> violation;
+  std::array<std::uint64_t, 14> injected = {};  ///< by kind; those that had an effect
+  double run_s = 0;
+  double pauses_s = 0;       ///< in which this process itself got no time
+  std::uint64_t starts = 0;  ///< of processes
+  Round rounds_least = 0;    ///< of all that have a state
+  Round rounds_most = 0;
+  std::uint64_t resets = 0;
+  double bound_s = 0;           ///< that nobody may wait longer than
+  double worst_recovery_s = 0;  ///< from a disturbance until two neighbours were in touch again
+  double worst_leave_s = 0;     ///< from SIGTERM to the end of a process
+  Detections killed;            ///< by neighbours in touch
+  Detections stopped;           ///< … that stood still for longer than the silence time-out
+  std::uint64_t offences = 0;
+  MassAudit mass;
+  bool whole = true;  ///< no fault that loses states happened
+  std::size_t largest_state = 0;
+  Growth growth;
+};
+
+/// Runs the plan, until its end or the first violation. Throws Error for a plan that is refused.
+RealReport run_real_federation(const FaultPlan& plan, const RealOptions& options);
+
+}  // namespace sotto::cli

@@ -1,0 +1,139 @@
+#include "real_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <sotto/comm/key_file.h>
+#include <sotto/trainers/federated/site_folder.h>
+
+#include "real_site.h"
+
+namespace sotto::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Examples of a site, and steps between evaluations, of which there are none on the way.
+constexpr int kExamples = 100;
+constexpr std::uint64_t kSeldom = 1'000'000'000;
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) {
+    throw std::runtime_error(fmt::format("{} could not be written", path));
+  }
+}
+
+std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) {
+  const bool push_sum = plan.exchange == federated::Exchange::push_sum;
+  std::string text = fmt::format(
+      "[training]\ntask = \"digits,train={},test={}\"\nmodel = \"softmax\"\npart = \"{}/{}\"\n"
+      "algorithm = \"{}\"\ncommunication-interval = {}\nlr = 0.05\nseed = {}\neval-every = {}\n"
+      "gradient-time = \"{} ns\"\n",
+      kExamples * plan.sites, kExamples, site + 1, plan.sites,
+      push_sum            ? "pushsum"
+      : plan.rule.empty() ? "choco"
+                          : "robust",
+      plan.interval, seed, kSeldom, plan.gradient);
+  if (plan.rule.empty()) {
+    text += fmt::format("compressor = \"{}\"\n", plan.compressor);
+  } else {
+    text += fmt::format("rule = \"{}\"\n", plan.rule);
+  }
+  return text;
+}
+
+}  // namespace
+
+RealFiles::RealFiles(std::string folder, Rank site, const KeyPair& keys)
+    : folder_(std::move(folder)), site_(site) {
+  fs::create_directories(folder_ + "/kept");
+  write_key_file(folder_ + "/site.key", real_site_name(site), keys);
+}
+
+void RealFiles::write_site(const FaultPlan& plan, std::uint64_t seed, int port, int monitor) const {
+  const auto ms = [](SimTime time) { return std::max<SimTime>(time / 1'000'000, 1); };
+  write_text(site_file(),
+             fmt::format("sotto-site = 1\nname = \"{}\"\nkey = \"site.key\"\n"
+                         "peers = \"peers.csv\"\nstate = \"state\"\nlisten = \"127.0.0.1:{}\"\n"
+                         "monitor = \"127.0.0.1:{}\"\n\n{}\n[network]\ntimeout = \"{} ms\"\n"
+                         "patience = \"{} ms\"\nfound-after = \"{} ms\"\nslack = {}\nwindow = {}\n",
+                         real_site_name(site_), port, monitor, training_text(plan, site_, seed),
+                         ms(plan.silence), ms(plan.patience), ms(plan.found_after), plan.slack,
+                         plan.window));
+}
+
+void RealFiles::write_peers(const std::vector<RealPeer>& lines) const {
+  std::string text = "name,key,address,may_send,send_to\n";
+  for (const RealPeer& line : lines) {
+    text += fmt::format("{},{},127.0.0.1:{},{},{}\n", real_site_name(line.site), line.key.text(),
+                        line.port, line.may_send ? "yes" : "no", line.send_to ? "yes" : "no");
+  }
+  write_text(folder_ + "/peers.new", text);
+  fs::rename(folder_ + "/peers.new", folder_ + "/peers.csv");
+}
+
+void RealFiles::keep_state(std::string_view name) {
+  const std::string copy = fmt::format("{}/kept/{}", folder_, ++copies_);
+  std::error_code code;
+  // A new state takes the name over and leaves this one as it is: a link is a copy.
+  fs::create_hard_link(fmt::format("{}/{}", state(), name), copy, code);
+  if (code) {
+    return;
+  }
+  kept_.push_back(copy);
+  if (kept_.size() > kKept) {
+    fs::remove(kept_.front(), code);
+    kept_.pop_front();
+  }
+}
+
+bool RealFiles::restore(std::uint64_t back) {
+  if (kept_.empty()) {
+    return false;
+  }
+  kept_.resize(kept_.size() - std::min<std::size_t>(back, kept_.size() - 1));
+  fs::remove_all(state());
+  fs::create_directories(state());
+  fs::permissions(state(), fs::perms::owner_all);
+  fs::copy_file(kept_.back(), state() + "/state.a");
+  const auto found = read_site_state(state());
+  if (found.ok() && found->has_value()) {
+    // The count of starts is on the same disk.
+    write_text(state() + "/life", fmt::format("{}\n", (*found)->state.life));
+  }
+  return true;
+}
+
+bool RealFiles::corrupt() const {
+  const auto found = read_site_state(state());
+  if (!found.ok() || !found->has_value()) {
+    return false;
+  }
+  const std::string& path = (*found)->file;
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  char& byte = bytes[bytes.size() / 2];
+  byte = static_cast<char>(byte ^ 0x10);
+  write_text(path + ".new", bytes);  // a file of its own: copies that are kept stay whole
+  fs::rename(path + ".new", path);
+  return true;
+}
+
+void RealFiles::lose() {
+  fs::remove_all(state());
+  kept_.clear();
+}
+
+void RealFiles::copy_state(const RealFiles& from) const {
+  fs::copy(from.state(), state(), fs::copy_options::recursive);
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,64 @@
+// The files of one real site of `sotto faults --real`: key, list of peers, site.toml and state, and
+// copies of its states as they are written, so that an older one can be put back.
+//
+// One thread at a time. The folder is the caller's; a file that cannot be written throws
+// std::runtime_error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/comm/security.h>
+#include <sotto/sim/fault_plan.h>
+
+namespace sotto::cli {
+
+/// A line of a site's list of peers.
+struct RealPeer {
+  Rank site = 0;
+  PublicKey key{};
+  int port = 0;  ///< of loopback, at which it is reached
+  bool may_send = false;
+  bool send_to = false;
+};
+
+class RealFiles {
+ public:
+  /// Makes the folder with the site's key in it.
+  RealFiles(std::string folder, Rank site, const KeyPair& keys);
+
+  std::string site_file() const { return folder_ + "/site.toml"; }
+  std::string state() const { return folder_ + "/state"; }
+  std::string log() const { return folder_ + "/log"; }
+  std::string result() const { return folder_ + "/result.json"; }
+
+  /// The site's file for a plan: it listens at one port of loopback, its monitor at another one.
+  void write_site(const FaultPlan& plan, std::uint64_t seed, int port, int monitor) const;
+  /// The list of peers, the site's own line among them; put in place at once.
+  void write_peers(const std::vector<RealPeer>& lines) const;
+
+  /// A state was written as `name` in the state folder: a copy is kept, the newest few.
+  void keep_state(std::string_view name);
+  /// Puts back the state so many before the last that was kept, or the oldest. False: none is kept.
+  bool restore(std::uint64_t back);
+  /// Changes a byte of the newest state. False: there is none.
+  bool corrupt() const;
+  void lose();
+  /// Another site's state, as it is now, becomes this one's.
+  void copy_state(const RealFiles& from) const;
+
+ private:
+  static constexpr std::size_t kKept = 8;
+
+  std::string folder_;
+  Rank site_;
+  std::uint64_t copies_ = 0;
+  std::deque<std::string> kept_;  ///< files, oldest first
+};
+
+}  // namespace sotto::cli

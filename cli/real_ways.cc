@@ -1,0 +1,336 @@
+#include "real_ways.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace sotto::cli {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{16} << 10;
+/// What a flow holds at most; senders then wait.
+constexpr std::size_t kMostHeld = std::size_t{128} << 10;
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+[[noreturn]] void fail(const char* what) {
+  throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+void set(int socket, int level, int option, int value) {
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
+
+/// A connection to a port that does not make the caller wait; on loopback that is decided at once.
+Descriptor connect_to(int port) {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const sockaddr_in address = loopback(port);
+  const bool fine =
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+      errno == EINPROGRESS;
+  return fine ? std::move(socket) : Descriptor();
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) {
+    ::close(number_);
+  }
+}
+
+std::pair<Descriptor, int> hold_port() {
+  Descriptor holder(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  set(holder.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(holder.get(), any, size) != 0 || ::getsockname(holder.get(), any, &size) != 0) {
+    fail("no port of loopback is to be had");
+  }
+  return {std::move(holder), ntohs(address.sin_port)};
+}
+
+RealWays::RealWays(int sites, const LinkSpec& link)
+    : sites_(static_cast<std::size_t>(sites)),
+      link_(link),
+      ways_(sites_ * sites_),
+      ports_(sites_),
+      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_) {
+    fail("no event descriptor is to be had");
+  }
+  thread_ = std::thread([this] { relay(); });
+}
+
+RealWays::~RealWays() {
+  stop_ = true;
+  wake();
+  thread_.join();
+}
+
+void RealWays::wake() {
+  const std::uint64_t one = 1;
+  // A bell that has been rung too often to take more is rung.
+  [[maybe_unused]] const auto written = ::write(bell_.get(), &one, sizeof one);
+}
+
+int RealWays::open(Rank from, Rank to) {
+  auto [socket, port] = hold_port();
+  if (::listen(socket.get(), 64) != 0) {
+    fail("a relay cannot listen");
+  }
+  const std::lock_guard lock(mutex_);
+  doors_.push_back({.listener = std::move(socket), .from = from, .to = to});
+  wake();
+  return port;
+}
+
+void RealWays::lead_to(Rank site, int port) {
+  const std::lock_guard lock(mutex_);
+  ports_[static_cast<std::size_t>(site)] = port;
+}
+
+void RealWays::block(Rank from, Rank to) {
+  const std::lock_guard lock(mutex_);
+  ++way(from, to).blocked;
+  wake();
+}
+
+void RealWays::unblock(Rank from, Rank to) {
+  const std::lock_guard lock(mutex_);
+  --way(from, to).blocked;
+  wake();
+}
+
+void RealWays::set_link(Rank from, Rank to, std::optional<LinkSpec> link) {
+  const std::lock_guard lock(mutex_);
+  way(from, to).changed = std::move(link);
+  way(from, to).free = {};
+  wake();
+}
+
+bool RealWays::reset(Rank a, Rank b, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (const auto& connection : connections_) {
+    const bool between = (connection->from == a && connection->to == b) ||
+                         (connection->from == b && connection->to == a);
+    if (between && !connection->over) {
+      any = true;
+      connection->bytes_left = bytes;
+      connection->over = connection->broken = bytes == 0;
+    }
+  }
+  wake();
+  return any;
+}
+
+bool RealWays::open_both_ways(Rank a, Rank b) const {
+  const std::lock_guard lock(mutex_);
+  return way(a, b).blocked == 0 && way(b, a).blocked == 0;
+}
+
+bool RealWays::slowed(Rank a, Rank b) const {
+  const std::lock_guard lock(mutex_);
+  return way(a, b).changed || way(b, a).changed;
+}
+
+// The thread that relays.
+
+void RealWays::accept_at(const Door& door) {
+  Descriptor client(::accept4(door.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!client) {
+    return;
+  }
+  Descriptor server = connect_to(ports_[static_cast<std::size_t>(door.to)]);
+  auto connection = std::make_unique<Connection>();
+  connection->from = door.from;
+  connection->to = door.to;
+  connection->over = !server;
+  set(client.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  set(server.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  connection->ends[0] = std::move(client);
+  connection->ends[1] = std::move(server);
+  connections_.push_back(std::move(connection));
+}
+
+/// Both ends hear of it at once, and what is under way is gone.
+void RealWays::break_off(const Connection& connection) {
+  const linger at_once = {.l_onoff = 1, .l_linger = 0};
+  for (const Descriptor& end : connection.ends) {
+    if (end) {
+      ::setsockopt(end.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+  }
+}
+
+void RealWays::take(Connection& connection, std::size_t flow) {
+  Flow& on = connection.flows[flow];
+  std::vector<char> bytes(kPiece);
+  const auto got = ::recv(connection.ends[flow].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return;
+  }
+  if (got <= 0) {
+    on.ended = true;
+    return;
+  }
+  if (on.lost) {
+    return;
+  }
+  Way& along =
+      flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
+  const LinkSpec& link = along.changed ? *along.changed : link_;
+  bytes.resize(static_cast<std::size_t>(got));
+  on.held += bytes.size();
+  const auto now = Clock::now();
+  const double seconds = static_cast<double>(got) / link.bytes_per_s;
+  along.free = std::max(along.free, now) +
+               std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(seconds, 1e6) * 1e9));
+  on.pieces.push_back(
+      {.due = along.free + std::chrono::nanoseconds(link.latency), .bytes = std::move(bytes)});
+}
+
+void RealWays::give(Connection& connection, std::size_t flow, Clock::time_point now) {
+  Flow& on = connection.flows[flow];
+  while (!on.pieces.empty() && on.pieces.front().due <= now) {
+    Piece& piece = on.pieces.front();
+    std::size_t wanted = piece.bytes.size() - piece.gone;
+    if (connection.bytes_left) {
+      wanted = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, *connection.bytes_left));
+    }
+    const auto put = on.lost
+                         ? static_cast<ssize_t>(wanted)
+                         : ::send(connection.ends[1 - flow].get(), piece.bytes.data() + piece.gone,
+                                  wanted, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOTCONN)) {
+      return;
+    }
+    if (put < 0) {
+      on.lost = true;  // whoever sends learns of it by what comes the other way
+      continue;
+    }
+    piece.gone += static_cast<std::size_t>(put);
+    on.held -= static_cast<std::size_t>(put);
+    if (connection.bytes_left) {
+      *connection.bytes_left -= static_cast<std::uint64_t>(put);
+      if (*connection.bytes_left == 0) {
+        connection.over = connection.broken = true;
+        return;
+      }
+    }
+    if (piece.gone == piece.bytes.size()) {
+      on.pieces.pop_front();
+    }
+  }
+  if (on.ended && on.pieces.empty()) {
+    connection.over = true;
+  }
+}
+
+RealWays::Clock::time_point RealWays::next_due(Clock::time_point now) const {
+  auto next = now + std::chrono::seconds(1);
+  for (const auto& connection : connections_) {
+    for (std::size_t flow = 0; flow < 2; ++flow) {
+      const auto& pieces = connection->flows[flow].pieces;
+      // What is due already waits for its receiver, not for time to pass.
+      if (!pieces.empty() && pieces.front().due > now && way_of(*connection, flow).blocked == 0) {
+        next = std::min(next, pieces.front().due);
+      }
+    }
+  }
+  return next;
+}
+
+pollfd RealWays::wanted(const Connection& connection, std::size_t end,
+                        Clock::time_point now) const {
+  const Flow& from = connection.flows[end];
+  const Flow& to = connection.flows[1 - end];
+  const bool takes = way_of(connection, end).blocked == 0 && !from.ended && from.held < kMostHeld;
+  const bool gives = way_of(connection, 1 - end).blocked == 0 && !to.pieces.empty() &&
+                     to.pieces.front().due <= now;
+  const auto events = static_cast<short>((takes ? POLLIN : 0) | (gives ? POLLOUT : 0));
+  return {.fd = events == 0 ? -1 : connection.ends[end].get(), .events = events, .revents = 0};
+}
+
+std::vector<pollfd> RealWays::wanted(Clock::time_point now) const {
+  std::vector<pollfd> fds = {{.fd = bell_.get(), .events = POLLIN, .revents = 0}};
+  fds.reserve(1 + doors_.size() + 2 * connections_.size());
+  for (const Door& door : doors_) {
+    const bool shut = way(door.from, door.to).blocked > 0 || way(door.to, door.from).blocked > 0;
+    fds.push_back({.fd = shut ? -1 : door.listener.get(), .events = POLLIN, .revents = 0});
+  }
+  for (const auto& connection : connections_) {
+    fds.push_back(wanted(*connection, 0, now));
+    fds.push_back(wanted(*connection, 1, now));
+  }
+  return fds;
+}
+
+void RealWays::move_on(std::span<const pollfd> ends) {
+  const auto now = Clock::now();
+  for (std::size_t k = 0; 2 * k < ends.size(); ++k) {
+    Connection& connection = *connections_[k];
+    for (std::size_t end = 0; end < 2; ++end) {
+      const pollfd& seen = ends[2 * k + end];
+      if ((seen.events & POLLIN) != 0 && seen.revents != 0) {
+        take(connection, end);
+      }
+    }
+    for (std::size_t flow = 0; flow < 2 && !connection.over; ++flow) {
+      if (way_of(connection, flow).blocked == 0) {
+        give(connection, flow, now);
+      }
+    }
+  }
+}
+
+void RealWays::relay() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const auto now = Clock::now();
+    std::vector<pollfd> fds = wanted(now);
+    const std::size_t doors = doors_.size();
+    const auto wait = next_due(now) - now;
+    lock.unlock();
+    const auto whole = std::chrono::floor<std::chrono::seconds>(wait);
+    const timespec limit = {.tv_sec = whole.count(), .tv_nsec = (wait - whole).count()};
+    ::ppoll(fds.data(), fds.size(), &limit, nullptr);
+    lock.lock();
+    std::uint64_t rung = 0;
+    [[maybe_unused]] const auto heard = ::read(bell_.get(), &rung, sizeof rung);
+    move_on(std::span(fds).subspan(1 + doors));
+    for (std::size_t k = 0; k < doors; ++k) {
+      if (fds[1 + k].revents != 0) {
+        accept_at(doors_[k]);
+      }
+    }
+    std::erase_if(connections_, [](const auto& connection) {
+      if (connection->broken) {
+        break_off(*connection);
+      }
+      return connection->over;
+    });
+  }
+}
+
+}  // namespace sotto::cli

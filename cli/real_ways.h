@@ -1,0 +1,150 @@
+// What lies between the real sites of `sotto faults --real`: a relay of TCP on loopback for each
+// site and each peer of it, through which the site reaches that peer. It can stop what goes one
+// way, slow it down, and break connections in the middle of a message, as networks do.
+//
+// A way that is closed holds what is on it, ends of connections too, as TCP does that gets no
+// answer; and nobody connects across it.
+//
+// Thread safety: any thread; relaying happens in a thread of its own. Owns all its sockets.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/site_liveness.h>
+
+namespace sotto::cli {
+
+/// A socket or another descriptor, closed in the end.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  int get() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+
+ private:
+  int number_;
+};
+
+/// A TCP socket bound to a port of loopback that nobody else gets while it is there; servers that
+/// set SO_REUSEADDR can listen at it. Throws std::runtime_error.
+std::pair<Descriptor, int> hold_port();
+
+class RealWays final : public federation::Ways {
+ public:
+  /// `link` lies between any two of so many sites.
+  RealWays(int sites, const LinkSpec& link);
+  ~RealWays() override;
+  RealWays(const RealWays&) = delete;
+  RealWays& operator=(const RealWays&) = delete;
+
+  /// Where `from` reaches `to`: a port of loopback. Begins to relay; once for each pair.
+  int open(Rank from, Rank to);
+  /// Where the process of a site listens from now on.
+  void lead_to(Rank site, int port);
+
+  /// So many times blocked, so many times unblocked.
+  void block(Rank from, Rank to);
+  void unblock(Rank from, Rank to);
+  /// None: as at first. Of what goes from one to the other.
+  void set_link(Rank from, Rank to, std::optional<LinkSpec> link);
+  /// Connections between the two break when `bytes` more have gone along one of them. False when
+  /// there is none.
+  bool reset(Rank a, Rank b, std::uint64_t bytes);
+
+  bool open_both_ways(Rank a, Rank b) const override;
+  bool slowed(Rank a, Rank b) const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Way {
+    int blocked = 0;
+    std::optional<LinkSpec> changed;
+    Clock::time_point free{};  ///< when what was last taken is through
+  };
+  struct Door {
+    Descriptor listener;
+    Rank from = 0;
+    Rank to = 0;
+  };
+  struct Piece {
+    Clock::time_point due;
+    std::vector<char> bytes;
+    std::size_t gone = 0;
+  };
+  /// What goes one way along a connection.
+  struct Flow {
+    std::deque<Piece> pieces;
+    std::size_t held = 0;
+    bool ended = false;  ///< its sender sends no more
+    bool lost = false;   ///< its receiver takes no more
+  };
+  /// Joins who has connected (end 0) and whom it wants (end 1); flow k comes from end k.
+  struct Connection {
+    Rank from = 0;
+    Rank to = 0;
+    Descriptor ends[2];
+    Flow flows[2];
+    std::optional<std::uint64_t> bytes_left;
+    bool over = false;
+    bool broken = false;  ///< … in the middle of what it carried
+  };
+
+  Way& way(Rank from, Rank to) {
+    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+  }
+  const Way& way(Rank from, Rank to) const {
+    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+  }
+  /// Of flow k.
+  const Way& way_of(const Connection& connection, std::size_t flow) const {
+    return flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
+  }
+  void relay();
+  void accept_at(const Door& door);
+  /// What to wait for: the bell, then doors, then the ends of connections.
+  std::vector<pollfd> wanted(Clock::time_point now) const;
+  pollfd wanted(const Connection& connection, std::size_t end, Clock::time_point now) const;
+  /// When something is due, or can be looked at again.
+  Clock::time_point next_due(Clock::time_point now) const;
+  void move_on(std::span<const pollfd> ends);
+  void take(Connection& connection, std::size_t flow);
+  void give(Connection& connection, std::size_t flow, Clock::time_point now);
+  static void break_off(const Connection& connection);
+  void wake();
+
+  std::size_t sites_;
+  LinkSpec link_;
+  mutable std::mutex mutex_;
+  std::vector<Way> ways_;
+  std::vector<int> ports_;  ///< by site
+  std::vector<Door> doors_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  Descriptor bell_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace sotto::cli

@@ -1,0 +1,101 @@
+// `sotto faults --real`: plans of faults on processes of `sotto node`, in their short form; the
+// long one is examples/faults/real-soak.toml.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "cli/program.h"
+#include "support/skip.h"
+
+using namespace sotto::test;
+
+namespace {
+
+const std::string kHead =
+    "sotto-faults = 1\ngraph = \"ring\"\nsites = 4\nduration = \"8 s\"\n"
+    "link = { bandwidth = \"100 Mbit/s\", latency = \"1 ms\" }\n"
+    "[site]\ngradient = \"40 ms\"\npatience = \"2 s\"\nsilence = \"1 s\"\nfound-after = \"2 s\"\n";
+
+Ended faults(const Scratch& scratch, const std::string& text, const Arguments& more = {}) {
+  Arguments all = {"faults", scratch.write("plan.toml", text).string(), "--real", "--json", "-"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run(all);
+}
+
+std::string at(const std::string& kind, const std::string& sites, const std::string& more) {
+  return "[[fault]]\nkind = \"" + kind + "\"\nsites = \"" + sites + "\"\n" + more + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("real sites that are killed, stopped and leave get on, and lose no mass") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  const auto kept = scratch.path() / "kept";
+  const auto found =
+      faults(scratch,
+             kHead + at("kill", "0", "at = \"2 s\"\nmoment = \"before-commit\"\nfor = \"500 ms\"") +
+                 at("kill", "1", "round = 30\nmoment = \"before-release\"\nfor = \"500 ms\"") +
+                 at("stop", "2", "at = \"3 s\"\nfor = \"2500 ms\"") +
+                 at("leave", "3", "at = \"2500 ms\"\nfor = \"1 s\"") +
+                 at("partition", "0, 1", "peers = \"2, 3\"\nat = \"4 s\"\nfor = \"1 s\"") +
+                 at("reset", "2", "at = \"6 s\"\npeers = \"3\"\nbytes = 5000"),
+             {"--keep", kept.string()})
+          .json();
+  CHECK(found.at("violation").is_null());
+  for (const char* kind : {"stop", "leave", "partition", "reset"}) {
+    CHECK(found.at("injected").at(kind) == 1);
+  }
+  CHECK(found.at("injected").at("kill") == 2);
+  CHECK(found.at("starts") == 7);
+  CHECK(found.at("rounds")[0] > 0);
+  CHECK(found.at("resets") == 0);
+  CHECK(found.at("offences") == 0);
+  CHECK(found.at("mass").at("minted") == 4);
+  CHECK(std::abs(found.at("mass").at("lost").get<double>()) <= 1e-9);
+  CHECK(found.at("mass").at("worst_error_of_a_site").get<double>() <= 1e-9);
+  CHECK(std::filesystem::exists(kept / "site-0" / "state" / "life"));
+}
+
+TEST_CASE("real sites whose states are lost, damaged or old begin anew beside the others") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  const auto found =
+      faults(scratch, kHead + at("lose", "0", "at = \"2500 ms\"\nfor = \"200 ms\"") +
+                          at("restore", "1", "at = \"4 s\"\nback = 6\nfor = \"200 ms\"") +
+                          at("corrupt", "2", "at = \"5 s\"\nfor = \"200 ms\"") +
+                          at("forget", "3", "peers = \"0\"\nat = \"4 s\"\nfor = \"1500 ms\""))
+          .json();
+  CHECK(found.at("violation").is_null());
+  CHECK(found.at("starts") == 7);
+  CHECK(found.at("resets") >= 1);
+  CHECK(found.at("mass").at("minted") >= 6);
+  CHECK(found.at("mass").at("lost").get<double>() > 0);
+  CHECK(found.at("mass").at("worst_error_of_a_site").is_null());
+}
+
+TEST_CASE("what cannot be done to real sites is refused by name") {
+  const Scratch scratch;
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {kHead + at("clock", "1", "at = \"1 s\""), "clock"},
+      {kHead + "[random]\nevents = 3\n", "kinds: 'clock'"},
+      {"sotto-faults = 1\ngraph = \"ring\"\nsites = 33\nduration = \"9 s\"\n", "32 at most"},
+      {"sotto-faults = 1\ngraph = \"ring\"\nsites = 3\nduration = \"9 s\"\n"
+       "link = { jitter = \"1 ms\" }\n",
+       "jitter"}};
+  for (const auto& [text, part] : wrong) {
+    const Ended ended = faults(scratch, text);
+    CAPTURE(text);
+    CHECK(ended.status == 2);
+    CHECK_MESSAGE(contains(ended.err, part), ended.err);
+  }
+  CHECK(contains(faults(scratch, kHead, {"--seeds", "2"}).err, "--seeds"));
+  CHECK(contains(faults(scratch, kHead, {"--trace", "t.txt"}).err, "--trace"));
+  CHECK(contains(faults(scratch, kHead, {"--keep", scratch.path().string()}).err, "--keep"));
+}
