@@ -24,7 +24,8 @@ constexpr double kKillNoticed = 2;
 /// As many sites are there at any time, but for a while.
 bool RealWorld::steady() const {
   return std::none_of(faults_.begin(), faults_.end(), [](const PlannedFault& fault) {
-    return fault.kind == FaultKind::join || fault.lasting == kNever;
+    return fault.kind == FaultKind::join ||
+           (fault_kind(fault.kind).lasts && fault.lasting == kNever);
   });
 }
 

@@ -242,6 +242,10 @@ void World::handle(const Event& event) {
       const auto site = static_cast<Rank>(event.subject);
       if (const Process* process = present(site); process == nullptr || !process->alive) {
         begin_process(site);
+      } else if (process->leaving) {  // it is on its way out still
+        queue_.push({.time = later(queue_.now(), plan_.reconnect),
+                     .subject = event.subject,
+                     .kind = begin_due});
       }
       break;
     }

@@ -1,7 +1,9 @@
 // `sotto faults --real`: plans of faults on processes of `sotto node`, in their short form; the
 // long one is examples/faults/real-soak.toml.
+#include <cmath>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -80,6 +82,22 @@ TEST_CASE("real sites whose states are lost, damaged or old begin anew beside th
   CHECK(found.at("mass").at("worst_error_of_a_site").is_null());
 }
 
+TEST_CASE("a real run that does not hold says so, and fails") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  // More rounds than there is time for.
+  const Ended ended = faults(scratch,
+                             "rounds = 100000\nsotto-faults = 1\ngraph = \"complete\"\nsites = 2\n"
+                             "duration = \"2 s\"\n[site]\ngradient = \"40 ms\"\n");
+  CHECK(ended.status == 1);
+  CHECK_MESSAGE(contains(ended.err, "some have not done 100000 rounds"), ended.err);
+  const auto found = nlohmann::json::parse(ended.out);
+  CHECK(found.at("violation").at("during") == "the end of the run");
+  CHECK(found.at("mass").at("lost").get<double>() == doctest::Approx(0));
+}
+
 TEST_CASE("what cannot be done to real sites is refused by name") {
   const Scratch scratch;
   const std::vector<std::pair<std::string, std::string>> wrong = {
@@ -89,11 +107,11 @@ TEST_CASE("what cannot be done to real sites is refused by name") {
       {"sotto-faults = 1\ngraph = \"ring\"\nsites = 3\nduration = \"9 s\"\n"
        "link = { jitter = \"1 ms\" }\n",
        "jitter"}};
-  for (const auto& [text, part] : wrong) {
-    const Ended ended = faults(scratch, text);
-    CAPTURE(text);
+  for (const auto& each : wrong) {
+    const Ended ended = faults(scratch, each.first);
+    CAPTURE(each.first);
     CHECK(ended.status == 2);
-    CHECK_MESSAGE(contains(ended.err, part), ended.err);
+    CHECK_MESSAGE(contains(ended.err, each.second), ended.err);
   }
   CHECK(contains(faults(scratch, kHead, {"--seeds", "2"}).err, "--seeds"));
   CHECK(contains(faults(scratch, kHead, {"--trace", "t.txt"}).err, "--trace"));

@@ -1,0 +1,147 @@
+// What `sotto faults --real` is made of: relays, the audit of mass, the judge of growth.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "comm/free_port.h"
+#include "real_audit.h"
+#include "real_growth.h"
+#include "real_ways.h"
+
+using namespace sotto;
+using namespace sotto::cli;
+using sotto::test::loopback;
+
+namespace {
+
+/// Two sites that are plain sockets: 0 has connected to 1 through the relay.
+struct Relayed {
+  Relayed() : ways(2, {}) {
+    auto [listener, port] = hold_port();
+    REQUIRE(::listen(listener.get(), 4) == 0);
+    ways.lead_to(1, port);
+    client = Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in address = loopback(ways.open(0, 1));
+    REQUIRE(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+            0);
+    server = Descriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    REQUIRE(server);
+  }
+
+  static void say(const Descriptor& from, const std::string& text) {
+    REQUIRE(::send(from.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(text.size()));
+  }
+  /// So many bytes; fewer where the connection ends before.
+  static std::string hear(const Descriptor& at, std::size_t bytes) {
+    std::string text(bytes, '\0');
+    const auto got = ::recv(at.get(), text.data(), bytes, MSG_WAITALL);
+    text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    return text;
+  }
+
+  RealWays ways;
+  Descriptor client;
+  Descriptor server;
+};
+
+DurableSite durable(Rank site, double mass, double given, double taken) {
+  DurableSite made = {.site = site, .state = {}, .listed = {1 - site}, .peers = {}};
+  made.state.incarnation = 10 + static_cast<federated::Incarnation>(site);
+  made.state.mass = mass;
+  made.state.minted = 1;
+  federated::PeerState& peer = made.peers.emplace_back();
+  peer.incarnation = 11 - static_cast<federated::Incarnation>(site);
+  peer.given = given;
+  peer.taken = taken;
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a relay holds what a closed way is to carry, and carries the other way") {
+  Relayed sites;
+  Relayed::say(sites.client, "one");
+  CHECK(Relayed::hear(sites.server, 3) == "one");
+  sites.ways.block(0, 1);
+  CHECK_FALSE(sites.ways.open_both_ways(1, 0));
+  Relayed::say(sites.client, "two");
+  Relayed::say(sites.server, "three");
+  CHECK(Relayed::hear(sites.client, 5) == "three");
+  char byte = 0;
+  CHECK(::recv(sites.server.get(), &byte, 1, MSG_DONTWAIT) < 0);
+  sites.ways.unblock(0, 1);
+  CHECK(sites.ways.open_both_ways(1, 0));
+  CHECK(Relayed::hear(sites.server, 3) == "two");
+  // Not even the end of a connection gets across.
+  sites.ways.block(0, 1);
+  sites.client = Descriptor();
+  CHECK(::recv(sites.server.get(), &byte, 1, MSG_DONTWAIT) < 0);
+  sites.ways.unblock(0, 1);
+  CHECK(Relayed::hear(sites.server, 1).empty());
+}
+
+TEST_CASE("a relay breaks a connection after so many bytes, in the middle of a message") {
+  Relayed sites;
+  CHECK_FALSE(sites.ways.reset(1, 1, 0));
+  CHECK(sites.ways.reset(1, 0, 5));
+  Relayed::say(sites.client, "one two three");
+  CHECK(Relayed::hear(sites.server, 13) == "one t");
+  CHECK(Relayed::hear(sites.client, 1).empty());
+}
+
+TEST_CASE("a slow way is one until it has its old link again, and loses nothing") {
+  Relayed sites;
+  sites.ways.set_link(0, 1, LinkSpec{.bytes_per_s = 1e6, .latency = 2'000'000});
+  CHECK(sites.ways.slowed(0, 1));
+  CHECK(sites.ways.slowed(1, 0));
+  const std::string text(50'000, 'x');
+  Relayed::say(sites.client, text);
+  CHECK(Relayed::hear(sites.server, text.size()) == text);
+  sites.ways.set_link(0, 1, std::nullopt);
+  CHECK_FALSE(sites.ways.slowed(0, 1));
+}
+
+TEST_CASE("the audit of durable states finds mass that is gone, doubled, or booked wrongly") {
+  // 0 has given 0.75, of which 0.5 has come; 1 has given 0.25, all of which has come.
+  const auto zero = durable(0, 0.5, 0.75, 0.25);
+  const auto one = durable(1, 1.25, 0.25, 0.5);
+  const MassAudit fine = audit_mass({zero, one}, 2);
+  CHECK(fine.minted == 2);
+  CHECK(fine.held == 1.75);
+  CHECK(fine.under_way == 0.25);
+  CHECK(fine.lost == 0);
+  CHECK(fine.worst_error == 0);
+  const MassAudit twice = audit_mass({zero, durable(1, 1.5, 0.25, 0.5)}, 2);
+  CHECK(twice.lost == -0.25);
+  CHECK(twice.worst_error == 0.25);
+  CHECK(audit_mass({durable(0, 0.375, 0.75, 0.25), one}, 2).lost == 0.125);
+  // What is under way to an incarnation that is gone is lost.
+  auto renewed = durable(1, 1, 0, 0);
+  renewed.state.incarnation = 99;
+  CHECK(audit_mass({durable(0, 0.25, 0.75, 0), renewed}, 2).lost == 0.75);
+}
+
+TEST_CASE("processes that take more and more are found, those that do not are not") {
+  const auto judge = [](double growth, double descriptors) {
+    Footprints taken;
+    for (int second = 0; second < 300; ++second) {
+      taken.add(second, 2, {.resident_bytes = 1e9, .descriptors = 1e3});  // too young
+      taken.add(second, 60,
+                {.resident_bytes = 25e6 + growth * second, .descriptors = descriptors * second});
+    }
+    return taken.growth(true);
+  };
+  CHECK(judge(0, 0).flat == true);
+  CHECK(judge(20e3, 0).flat == false);
+  CHECK(judge(0, 0.1).flat == false);
+  CHECK(judge(0, 0).largest.resident_bytes == 25e6);
+  Footprints brief;
+  brief.add(10, 10, {});
+  CHECK_FALSE(brief.growth(true).flat);
+}
