@@ -5,11 +5,13 @@
 namespace sotto::cli {
 namespace {
 
-/// In each third of the run; one a second and site.
+/// A run that can be judged has so many seconds, and so many samples in each third.
+constexpr double kLongEnough = 240;
 constexpr std::size_t kEnough = 60;
 /// What a mean may rise by: an allocator's slack, and who happens to be connected.
 constexpr double kShareOfMemory = 0.05;
 constexpr double kMemory = 512.0 * 1024;
+/// … over the most that anybody had early: who has more neighbours, or lacks one, has others.
 constexpr double kDescriptors = 2;
 
 }  // namespace
@@ -28,6 +30,7 @@ Growth Footprints::growth(bool steady) const {
   }
   const double first = samples_.front().run_s;
   const double third = (samples_.back().run_s - first) / 3;
+  double most_early = 0;
   std::size_t early = 0;
   std::size_t late = 0;
   const auto add = [](Footprint& sum, const Footprint& taken) {
@@ -40,6 +43,7 @@ Growth Footprints::growth(bool steady) const {
     growth.largest.descriptors = std::max(growth.largest.descriptors, sample.taken.descriptors);
     if (sample.run_s < first + third) {
       add(growth.early, sample.taken);
+      most_early = std::max(most_early, sample.taken.descriptors);
       ++early;
     } else if (sample.run_s >= first + 2 * third) {
       add(growth.late, sample.taken);
@@ -52,10 +56,10 @@ Growth Footprints::growth(bool steady) const {
   };
   divide(growth.early, early);
   divide(growth.late, late);
-  if (steady && early >= kEnough && late >= kEnough) {
+  if (steady && 3 * third >= kLongEnough && early >= kEnough && late >= kEnough) {
     growth.flat = growth.late.resident_bytes <=
                       (1 + kShareOfMemory) * growth.early.resident_bytes + kMemory &&
-                  growth.late.descriptors <= growth.early.descriptors + kDescriptors;
+                  growth.late.descriptors <= most_early + kDescriptors;
   }
   return growth;
 }

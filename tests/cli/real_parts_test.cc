@@ -142,6 +142,8 @@ TEST_CASE("processes that take more and more are found, those that do not are no
   CHECK(judge(0, 0.1).flat == false);
   CHECK(judge(0, 0).largest.resident_bytes == 25e6);
   Footprints brief;
-  brief.add(10, 10, {});
+  for (int k = 0; k < 1000; ++k) {
+    brief.add(0.1 * k, 60, {.resident_bytes = 1e6 * k, .descriptors = 1});
+  }
   CHECK_FALSE(brief.growth(true).flat);
 }
