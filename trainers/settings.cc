@@ -1,5 +1,7 @@
 #include <sotto/trainers/settings.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace sotto {
@@ -29,12 +31,14 @@ std::string first_difference(std::string_view here, std::string_view there) {
     if (ours == theirs) {
       continue;
     }
-    const std::string_view name = ours.substr(0, ours.find('='));
-    if (name.empty() || theirs.substr(0, theirs.find('=')) != name) {
+    // What is there was said by a peer or stands in a file: a line may lack its '='.
+    const auto equals = ours.find('=');
+    if (equals == 0 || equals == std::string_view::npos ||
+        !theirs.starts_with(ours.substr(0, equals + 1))) {
       return fmt::format("'{}' here and '{}' there", ours, theirs);
     }
-    return fmt::format("{} is {} here and {} there", name, ours.substr(name.size() + 1),
-                       theirs.substr(name.size() + 1));
+    return fmt::format("{} is {} here and {} there", ours.substr(0, equals),
+                       ours.substr(equals + 1), theirs.substr(equals + 1));
   }
   return {};
 }

@@ -302,4 +302,9 @@ TEST_CASE("two texts of settings differ where they first differ") {
   CHECK(first_difference(here, "a=1\n") == "'b=2' here and '' there");
   CHECK(first_difference("", "c=4\n") == "'' here and 'c=4' there");
   CHECK(first_difference("a=1\n", "b=1\n") == "'a=1' here and 'b=1' there");
+  // A line without a value, which only somebody else's text has.
+  CHECK(first_difference(here, "a\nb=2\n") == "'a=1' here and 'a' there");
+  CHECK(first_difference("a", "a=1") == "'a' here and 'a=1' there");
+  CHECK(first_difference("a\n", "ab\n") == "'a' here and 'ab' there");
+  CHECK(first_difference("=1", "=2") == "'=1' here and '=2' there");
 }
