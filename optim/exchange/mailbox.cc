@@ -9,6 +9,9 @@
 namespace sotto {
 namespace {
 
+/// The incarnation of every sender: who leaves a run does not come back to it.
+constexpr std::uint32_t kFrameEpoch = 0;
+
 /// The edge of `peer` among `edges`, which are sorted by peer; their number if there is none.
 std::size_t edge_of(std::span<const Edge> edges, Rank peer) {
   const auto at = std::lower_bound(edges.begin(), edges.end(), peer,
@@ -95,6 +98,7 @@ std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame, const Parce
                      .compressor = parcel.compressor.value_or(plan_.compressor),
                      .round = plan_.tag.round,
                      .sender = node_.rank(),
+                     .epoch = kFrameEpoch,
                      .phase = plan_.tag.phase,
                      .bucket = plan_.tag.bucket,
                      .elements = parcel.elements,
@@ -145,6 +149,7 @@ std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) cons
     }
   };
   expect("run id", header.run_id, node_.run_id());
+  expect("epoch", header.epoch, kFrameEpoch);
   expect("sender", header.sender, plan_.from[edge].peer);
   expect("algorithm id", header.algorithm, static_cast<std::uint16_t>(node_.id()));
   expect("compressor id", header.compressor, plan_.compressor_from(edge));

@@ -91,6 +91,8 @@ class Disturbed final : public Decorator {
              Case{"round", [](FrameHeader& h) { --h.round; }},
              Case{"round", [](FrameHeader& h) { h.round += Round{1} << 32U; }},
              Case{"sender", [](FrameHeader& h) { h.sender += 1; }},
+             Case{"epoch", [](FrameHeader& h) { ++h.epoch; }},
+             Case{"epoch", [](FrameHeader& h) { h.epoch = ~std::uint32_t{0}; }},
              Case{"phase", [](FrameHeader& h) { ++h.phase; }},
              Case{"bucket", [](FrameHeader& h) { ++h.bucket; }},
              Case{"element count", [](FrameHeader& h) { ++h.elements; }},
