@@ -46,7 +46,7 @@ void Dialer::dial() {
   socket_.connect(endpoint_);
 }
 
-Dialer::News Dialer::look() {
+bool Dialer::look() {
   while (watching()) {
     const auto event = monitor_->next();
     if (!event) {
@@ -57,15 +57,12 @@ Dialer::News Dialer::look() {
   if (met_) {
     monitor_.reset();  // its sockets count: a context has so many
   }
-  if (refused_) {
-    return News::refused;
-  }
   if (!next_attempt_ || Deadline::Clock::now() < *next_attempt_) {
-    return News::none;
+    return false;
   }
   next_attempt_.reset();
   dial();
-  return News::again;
+  return true;
 }
 
 void Dialer::note(const SocketEvent& event) {
@@ -75,20 +72,17 @@ void Dialer::note(const SocketEvent& event) {
     next_attempt_.reset();
     return;
   }
-  if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
-    refused_ = true;
-    next_attempt_.reset();
-    reason_ = "it does not admit this node's key: its list of peers must name it";
-    return;
-  }
   if (next_attempt_) {
     return;  // one failure has several events
   }
-  reason_ = event.kind == ZMQ_EVENT_CLOSED
-                ? "nobody listens at " + endpoint_
-                : "what listens at " + endpoint_ +
-                      " ended the handshake: it has another key than the list of peers says, or is "
-                      "no node";
+  if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
+    reason_ = "it does not admit this node's key: its list of peers must name it";
+  } else if (event.kind == ZMQ_EVENT_CLOSED) {
+    reason_ = "nobody listens at " + endpoint_;
+  } else {
+    reason_ = "what listens at " + endpoint_ +
+              " ended the handshake: it has another key than the list of peers says, or is no node";
+  }
   next_attempt_ = Deadline::Clock::now() + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
 }

@@ -1,9 +1,9 @@
 // A socket that connects to one peer's listener, and what becomes of its attempts.
 //
 // In plain text there is one attempt: who published an address listens there. With keys the peer
-// may come later, be busy, or refuse: attempts are repeated until the first that the peer takes; a
-// connection that broke afterwards has lost frames, and is not replaced. A peer that says that it
-// does not admit our key is not asked again.
+// may come later, be busy, or refuse: attempts are repeated, with growing pauses, until the first
+// that the peer takes; a connection that broke afterwards has lost frames, and is not replaced. Nor
+// is a refusal the end: CurveZMQ does not authenticate it, so that anybody on the way can say it.
 //
 // Thread safety: one thread. Ownership: its sockets; the context must outlive it.
 #pragma once
@@ -30,12 +30,6 @@ struct CurveClient {
 
 class Dialer {
  public:
-  enum class News {
-    none,
-    again,    ///< the socket is a new one; what the old one held is gone
-    refused,  ///< for good; `reason` says so
-  };
-
   Dialer(zmq::context_t& context, std::string endpoint, std::optional<CurveClient> curve);
 
   zmq::socket_t& socket() { return socket_; }
@@ -48,12 +42,13 @@ class Dialer {
   /// When the next attempt is due, if one is.
   std::optional<Deadline::Clock::time_point> next_attempt() const { return next_attempt_; }
 
-  /// Takes in what happened, and tries again when that is due.
-  News look();
+  /// Takes in what happened, and tries again when that is due. True when the socket is a new one;
+  /// what the old one held is gone.
+  bool look();
   void close();
 
  private:
-  bool watching() const { return monitor_ && !met_ && !refused_; }
+  bool watching() const { return monitor_ && !met_; }
   void dial();
   void note(const SocketEvent& event);
 
@@ -63,7 +58,6 @@ class Dialer {
   zmq::socket_t socket_;
   std::unique_ptr<SocketMonitor> monitor_;
   bool met_ = false;
-  bool refused_ = false;
   std::string reason_;
   std::chrono::milliseconds pause_;
   std::optional<Deadline::Clock::time_point> next_attempt_;

@@ -15,15 +15,10 @@ Outbox::Outbox(zmq::context_t& context, Rank peer, const std::string& endpoint,
       hello_(std::move(hello)),
       credits_(kEarlyFrames) {}
 
-bool Outbox::refused() {
-  if (!open_) {
-    return false;
-  }
-  const auto news = dialer_.look();
-  if (news == Dialer::News::again) {
+void Outbox::look() {
+  if (open_ && dialer_.look()) {
     greeted_ = false;
   }
-  return news == Dialer::News::refused;
 }
 
 bool Outbox::credit(std::uint32_t count) {

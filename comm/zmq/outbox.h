@@ -27,8 +27,8 @@ class Outbox {
 
   /// True once the hello is on its way to a peer that took us.
   bool greeted() const { return greeted_ && dialer_.met(); }
-  /// What befell the connection. Returns true when the peer will not have us; trouble() says why.
-  bool refused();
+  /// Takes in what befell the connection, and tries again when that is due.
+  void look();
   /// What keeps us from the peer, if anything is known.
   const std::string& trouble() const { return dialer_.reason(); }
 

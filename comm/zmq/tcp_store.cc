@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,10 @@ constexpr std::chrono::seconds kPatience{30};
 constexpr int kAttempts = 10;
 /// A look at a key takes a round trip, however soon the wait for the key ends.
 constexpr std::chrono::milliseconds kRoundTrip{1000};
+/// Who is refused, or hears nonsense, asks again, after pauses from kFirstPause on that double up
+/// to kLongestPause: a refusal is not authenticated, and anybody on the way can say it.
+constexpr std::chrono::milliseconds kFirstPause{20};
+constexpr std::chrono::milliseconds kLongestPause{500};
 constexpr int kLongestWaitMs = 2'000'000'000;
 
 std::span<const std::byte> view_of(const zmq::message_t& message) {
@@ -65,17 +70,20 @@ class TcpStore final : public Store {
     zmq::socket_t socket;
     std::unique_ptr<SocketMonitor> refusals;  ///< null in plain text
     std::size_t under_way = 0;                ///< requests that are not answered yet
+    bool refused = false;                     ///< nothing comes of it any more
   };
   using Bytes = std::vector<std::byte>;
 
   static PublicKey server_key(const Security& security, bool serve);
   template <typename Talk>
-  auto talk(std::string_view key, const Talk& talk) -> decltype(talk(std::declval<Connection&>()));
+  auto talk(std::string_view key, Deadline patience, const Talk& talk)
+      -> decltype(talk(std::declval<Connection&>()));
   Result<Bytes> download(Connection& connection, const std::string& key, Deadline deadline,
                          bool* replaced);
-  static void send(Connection& connection, const store_wire::Request& request);
+  Status send(Connection& connection, const store_wire::Request& request) const;
   Result<store_wire::Reply> receive(Connection& connection, std::string_view key,
                                     Deadline end) const;
+  Status refusal(int event) const;
   Connection open();
   Connection borrow();
   void give_back(Connection connection);
@@ -107,8 +115,10 @@ TcpStore::Connection TcpStore::open() {
   if (curve_) {
     made.socket.set(zmq::sockopt::reconnect_ivl_max, 1000);
     set_curve_client(made.socket, curve_->own, curve_->server);
-    made.refusals =
-        std::make_unique<SocketMonitor>(context_, made.socket, ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    // After either of these ZeroMQ does not try again by itself.
+    made.refusals = std::make_unique<SocketMonitor>(
+        context_, made.socket,
+        ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL);
   }
   made.socket.connect(endpoint_);
   return made;
@@ -133,17 +143,20 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
   if (auto fits = check_store_entry(key, value); !fits) {
     return fits;
   }
-  return talk(key, [&](Connection& connection) -> Status {
+  return talk(key, Deadline::after(kPatience), [&](Connection& connection) -> Status {
     std::size_t sent = 0;
     for (bool more = true; more || connection.under_way > 0;) {
       if (more && connection.under_way < store_wire::kWindow) {
         const auto piece =
             value.subspan(sent, std::min(store_wire::kPieceBytes, value.size() - sent));
-        send(connection, {.kind = store_wire::Kind::set,
-                          .key = std::string(key),
-                          .bytes = piece,
-                          .total = value.size(),
-                          .offset = sent});
+        const Status asked = send(connection, {.kind = store_wire::Kind::set,
+                                               .key = std::string(key),
+                                               .bytes = piece,
+                                               .total = value.size(),
+                                               .offset = sent});
+        if (!asked) {
+          return asked;
+        }
         sent += piece.size();
         more = sent < value.size();
       } else if (auto reply = receive(connection, key, Deadline::after(kPatience)); !reply) {
@@ -160,7 +173,7 @@ Result<std::vector<std::byte>> TcpStore::get(std::string_view key, Deadline dead
   }
   for (int attempt = 1;; ++attempt) {
     bool replaced = false;
-    auto value = talk(key, [&](Connection& connection) {
+    auto value = talk(key, deadline, [&](Connection& connection) {
       return download(connection, std::string(key), deadline, &replaced);
     });
     if (!replaced || attempt == kAttempts) {
@@ -173,23 +186,35 @@ Status TcpStore::remove(std::string_view key) {
   if (auto fits = check_store_key(key); !fits) {
     return fits;
   }
-  return talk(key, [&](Connection& connection) -> Status {
-    send(connection, {.kind = store_wire::Kind::remove, .key = std::string(key)});
+  return talk(key, Deadline::after(kPatience), [&](Connection& connection) -> Status {
+    if (Status asked =
+            send(connection, {.kind = store_wire::Kind::remove, .key = std::string(key)});
+        !asked) {
+      return asked;
+    }
     return receive(connection, key, Deadline::after(kPatience)).status();
   });
 }
 
 /// Runs a conversation on a connection of its own, and keeps that unless an answer may still come.
+/// One that is refused begins anew on another connection, for `patience` and a round trip at least.
 template <typename Talk>
-auto TcpStore::talk(std::string_view key, const Talk& talk)
+auto TcpStore::talk(std::string_view key, Deadline patience, const Talk& talk)
     -> decltype(talk(std::declval<Connection&>())) {
+  const auto least = Deadline::after(kRoundTrip);
   try {
-    auto connection = borrow();
-    auto result = talk(connection);
-    if (connection.under_way == 0) {
-      give_back(std::move(connection));
+    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+      auto connection = borrow();
+      auto result = talk(connection);
+      if (connection.refused && !(patience.expired() && least.expired())) {
+        std::this_thread::sleep_for(pause);
+        continue;
+      }
+      if (connection.under_way == 0) {
+        give_back(std::move(connection));
+      }
+      return result;
     }
-    return result;
   } catch (const zmq::error_t& error) {
     return Status(Fault::io, fmt::format("the store at {}, asking about '{}': {}", endpoint_,
                                          std::string(key), error.what()));
@@ -200,7 +225,11 @@ auto TcpStore::talk(std::string_view key, const Talk& talk)
 Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const std::string& key,
                                                   Deadline deadline, bool* replaced) {
   const auto wait_ms = static_cast<std::uint32_t>(deadline.left_ms(kLongestWaitMs));
-  send(connection, {.kind = store_wire::Kind::get, .key = key, .wait_ms = wait_ms});
+  if (Status asked =
+          send(connection, {.kind = store_wire::Kind::get, .key = key, .wait_ms = wait_ms});
+      !asked) {
+    return asked;
+  }
   auto first =
       receive(connection, key, Deadline::after(std::chrono::milliseconds(wait_ms) + kRoundTrip));
   if (!first) {
@@ -211,14 +240,18 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
   value.reserve(total);
   for (std::size_t asked = value.size(); value.size() < total;) {
     if (asked < total && connection.under_way < store_wire::kWindow) {
-      send(connection,
-           {.kind = store_wire::Kind::get, .key = key, .version = first->version, .offset = asked});
+      const Status sent = send(
+          connection,
+          {.kind = store_wire::Kind::get, .key = key, .version = first->version, .offset = asked});
+      if (!sent) {
+        return sent;
+      }
       asked += std::min(store_wire::kPieceBytes, total - asked);
       continue;
     }
     const auto next = receive(connection, key, Deadline::after(kPatience));
     if (!next) {
-      *replaced = next.status().fault() == Fault::unexpected;
+      *replaced = next.status().fault() == Fault::unexpected && !connection.refused;
       return next.status();
     }
     if (next->version != first->version ||
@@ -230,22 +263,26 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
   return value;
 }
 
-void TcpStore::send(Connection& connection, const store_wire::Request& request) {
+/// The socket has room for all that is under way: where it takes nothing, the connection is gone
+/// for good, and waiting would never end.
+Status TcpStore::send(Connection& connection, const store_wire::Request& request) const {
   auto message = store_wire::make_request(request);
-  while (!try_send(connection.socket, message)) {  // its queue has room for all that is under way
+  if (try_send(connection.socket, message)) {
+    ++connection.under_way;
+    return {};
   }
-  ++connection.under_way;
+  const auto event = connection.refusals ? connection.refusals->next() : std::nullopt;
+  connection.refused = true;
+  return refusal(event ? event->kind : 0);
 }
 
 Result<store_wire::Reply> TcpStore::receive(Connection& connection, std::string_view key,
                                             Deadline end) const {
   zmq::message_t reply;
   while (!try_receive(connection.socket, reply)) {
-    if (connection.refusals && connection.refusals->next()) {
-      return Status(Fault::unexpected,
-                    fmt::format("the store at {} does not admit this node's key: node 0's list of "
-                                "peers must name it",
-                                endpoint_));
+    if (const auto event = connection.refusals ? connection.refusals->next() : std::nullopt) {
+      connection.refused = true;
+      return refusal(event->kind);
     }
     if (end.expired()) {
       return Status(Fault::deadline,
@@ -260,6 +297,16 @@ Result<store_wire::Reply> TcpStore::receive(Connection& connection, std::string_
   }
   --connection.under_way;
   return store_wire::parse_reply(view_of(reply));
+}
+
+Status TcpStore::refusal(int event) const {
+  if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
+    return {Fault::unexpected,
+            fmt::format("the store at {} does not admit this node's key: node 0's list of peers "
+                        "must name it",
+                        endpoint_)};
+  }
+  return {Fault::deadline, fmt::format("what answers at {} is no store", endpoint_)};
 }
 
 }  // namespace

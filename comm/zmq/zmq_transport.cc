@@ -276,8 +276,8 @@ void ZmqTransport::progress() {
     lose_ended();
   }
   for (auto& [rank, peer] : peers_) {
-    if (!ledger_.lost(rank) && peer.out.refused()) {
-      lose(rank, peer, peer.out.trouble());
+    if (!ledger_.lost(rank)) {
+      peer.out.look();
     }
     peer.out.pump(ledger_);
   }

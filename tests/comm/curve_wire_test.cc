@@ -3,9 +3,12 @@
 #ifdef SOTTO_HAVE_ZMQ
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -63,6 +66,48 @@ Bytes random_bytes(RandomStream& random, std::size_t count) {
   }
   return bytes;
 }
+
+/// Takes a listener's place on the wire, and tells who comes that he is not admitted: what CurveZMQ
+/// lets anybody say.
+class Forger {
+ public:
+  explicit Forger(int port) : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    const sockaddr_in address = loopback(port);
+    REQUIRE(::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    REQUIRE(::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(::listen(listener_, 10) == 0);
+  }
+  ~Forger() { ::close(listener_); }
+  Forger(const Forger&) = delete;
+  Forger& operator=(const Forger&) = delete;
+
+  /// The next one that comes, in answer to its HELLO; or at once, which the protocol does not know.
+  void refuse(bool at_once = false) const {
+    const int client = ::accept(listener_, nullptr, nullptr);
+    REQUIRE(client >= 0);
+    const auto say = [&](const Bytes& words) {
+      (void)::send(client, words.data(), words.size(), MSG_NOSIGNAL);
+    };
+    say(greeting("CURVE", 1, true));
+    std::array<std::byte, 64 + 2 + 200> heard{};
+    if (!at_once) {
+      (void)::recv(client, heard.data(), heard.size(), MSG_WAITALL);
+    }
+    Bytes error;
+    append_text(error, std::string_view("\x05"
+                                        "ERROR\x03"
+                                        "400",
+                                        10));
+    say(command_frame(error));
+    while (::recv(client, heard.data(), heard.size(), 0) > 0) {
+    }
+    ::close(client);
+  }
+
+ private:
+  int listener_;
+};
 
 }  // namespace
 
@@ -315,5 +360,47 @@ TEST_CASE(
     client.send_frame(1, 5, kPayload);
   }
   trio.expect_rank_1_alone();
+}
+
+TEST_CASE("a refusal that is forged on the way: the node asks again, and meets its peer") {
+  constexpr int kForgeries = 3;
+  const std::array<int, 2> ports = {free_port(), free_port()};
+  auto forger = std::make_unique<Forger>(ports[0]);
+  std::atomic<bool> gone{false};
+  spawn(3, [&](Rank rank) {
+    if (rank == 2) {  // sits on the wire, and goes when he was believed a few times
+      for (int i = 0; i < kForgeries; ++i) {
+        forger->refuse(i % 2 == 1);
+      }
+      forger.reset();
+      gone = true;
+      gone.notify_all();
+      return;
+    }
+    if (rank == 0) {
+      gone.wait(false);
+    }
+    const auto transport = connect("zmq", on_ring(rank, ports, 0));
+    swap_frames(*transport, ring(2), rank, {.round = 0}, 100);
+  });
+}
+
+TEST_CASE("a refusal that is forged on the way: the store is asked again, also if it came before") {
+  const int port = free_port();
+  auto forger = std::make_unique<Forger>(port);
+  const auto client = make_tcp_store("127.0.0.1", port, false, false, security_of(2, 1));
+  forger->refuse();  // the connection that the client holds in stock
+  std::thread asking([&] {
+    const auto value = client->get("model", generous());
+    REQUIRE_MESSAGE(value.ok(), value.status().message());
+    CHECK(value->size() == 3);
+  });
+  forger->refuse();
+  forger->refuse(true);
+  forger->refuse();
+  forger.reset();
+  const auto server = make_tcp_store("127.0.0.1", port, true, false, security_of(2, 0));
+  REQUIRE(server->set("model", Bytes(3)).ok());
+  asking.join();
 }
 #endif
