@@ -12,10 +12,16 @@
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
 
+#include "algorithms.h"
 #include "channels.h"
+#include "files.h"
 #include "graphs.h"
+#include "messages.h"
 #include "sites.h"
 #include "trust.h"
+#ifdef SOTTO_FUZZ_PROGRAM
+#include "configs.h"
+#endif
 
 namespace sotto_fuzz {
 namespace {
@@ -209,8 +215,29 @@ std::span<const Target> targets() {
       {"site_state", site_state},
       {"key_file", read_key},
       {"peers_file", read_peers},
+      {"algorithm", disturb_algorithm},
+      {"algorithm_state", load_algorithm},
+      {"section_file", read_section_file},
+      {"run_state", read_run},
+      {"privacy_ledger", read_ledger},
+      {"csv", read_data},
+      {"libsvm", read_data},
+      {"text", read_data},
+      {"idx", read_data},
+      {"quadratic", read_data},
+      {"parameters", read_data},
+      {"meeting", meet_strangers},
 #ifdef SOTTO_HAVE_ZMQ
       {"channel", hear_channel},
+      {"wire", hear_transport},
+      {"store", ask_store},
+#endif
+#ifdef SOTTO_FUZZ_PROGRAM
+      {"config", read_config},
+      {"site_config", read_config},
+      {"fault_plan", read_config},
+      {"scenario", read_config},
+      {"words", read_words},
 #endif
   };
   return kTargets;

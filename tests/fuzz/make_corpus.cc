@@ -1,8 +1,10 @@
 // Writes the seed corpus, `make_corpus FOLDER`: valid inputs of every target, from which libFuzzer
 // mutates. Run it after a change of a payload's layout, and commit what it writes.
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,7 +16,11 @@
 
 #ifdef SOTTO_HAVE_ZMQ
 #include "../../comm/zmq/channel_wire.h"
+#include "../../comm/zmq/tcp_store_wire.h"
+#include "../../comm/zmq/wire.h"
 #endif
+#include "algorithms.h"
+#include "files.h"
 #include "harness.h"
 #include "sites.h"
 
@@ -238,6 +244,160 @@ void write_sites(const fs::path& root) {
   }
 }
 
+void add_message(std::span<const std::byte> bytes, sotto::ByteBuffer& out) {
+  out.write(static_cast<std::uint16_t>(bytes.size()));
+  out.append(bytes);
+}
+
+/// What is done to the frames of a job: one change again and again, and one of each.
+void write_algorithms(const fs::path& root) {
+  const auto change = [](std::uint8_t kind, sotto::ByteBuffer& out) {
+    out.write(kind);
+    if (kind == 1 || kind == 6) {
+      out.write(std::uint16_t{9});
+    }
+    if (kind == 1 || kind == 4) {
+      out.write(std::uint8_t{4});
+      out.write(kind == 1 ? std::uint32_t{0x7F800000} : std::uint32_t{0});
+    } else if (kind == 2) {
+      out.write(std::uint16_t{1});
+    } else if (kind == 3) {
+      out.write(std::uint16_t{1});
+    } else if (kind == 5) {
+      out.write(std::uint8_t{3});
+      out.write(std::uint64_t{1});
+    } else if (kind == 6) {
+      out.write(std::uint8_t{1});
+    }
+  };
+  for (std::size_t choice = 0; choice < sotto_fuzz::algorithm_choices(); ++choice) {
+    sotto::ByteBuffer one;
+    one.write(static_cast<std::uint8_t>(choice));
+    for (int k = 0; k < 8; ++k) {
+      change(static_cast<std::uint8_t>((choice + static_cast<std::size_t>(k)) % 7), one);
+    }
+    save(root / "algorithm" / fmt::format("choice_{}", choice), one);
+    sotto::ByteBuffer state;
+    state.append(sotto_fuzz::example_algorithm_state(static_cast<std::uint8_t>(choice)));
+    save(root / "algorithm_state" / fmt::format("whole_{}", choice), state);
+    sotto::ByteBuffer changes;
+    changes.write(static_cast<std::uint8_t>(choice));
+    changes.write(std::uint16_t{20});
+    changes.write(std::uint8_t{4});
+    changes.write(std::uint32_t{0x3F000000});
+    save(root / "algorithm_state" / fmt::format("changed_{}", choice), changes);
+  }
+}
+
+void write_bytes(const fs::path& path, std::span<const std::byte> bytes) {
+  sotto::ByteBuffer out;
+  out.append(bytes);
+  save(path, out);
+}
+
+void write_data(const fs::path& root) {
+  for (const bool site : {false, true}) {
+    write_bytes(root / "section_file" / (site ? "site" : "checkpoint"),
+                sotto_fuzz::example_section_file(site));
+  }
+  write_bytes(root / "run_state" / "history", sotto_fuzz::example_run_state());
+  write_bytes(root / "privacy_ledger" / "ledger", sotto_fuzz::example_ledger());
+  write_file(root / "csv" / "table", "a,\"b\",class\n1,2.5,0\n-3e2,4,1\n5,6,0\n7,8,1\n0,1,0\n");
+  write_file(root / "libsvm" / "rows", "1 1:0.5 3:-2\n-1 2:1e3\n1 3:4 # note\n-1 1:1\n1 2:2\n");
+  write_file(root / "text" / "text", "to see the world in a grain of sand, and heaven in a flower");
+  write_file(root / "idx" / "cube",
+             std::string("\0\0\x08\x03\0\0\0\x01\0\0\0\x02\0\0\0\x02wxyz", 20));
+  write_file(root / "quadratic" / "problem",
+             R"({"start": [1, 2], "nodes": [{"h": [1, 0.5], "c": [3e0, -4]}]})");
+  write_file(root / "parameters" / "row", "1.5, -2e-3,+7\r\n");
+}
+
+#ifdef SOTTO_HAVE_ZMQ
+std::span<const std::byte> view(const zmq::message_t& message) {
+  return {static_cast<const std::byte*>(message.data()), message.size()};
+}
+
+void write_transports(const fs::path& root) {
+  namespace wire = sotto::internal::zmq_wire;
+  namespace store = sotto::internal::store_wire;
+  sotto::ByteBuffer frames;
+  const std::vector<std::byte> frame(100, std::byte{7});
+  for (sotto::Round round = 0; round < 4; ++round) {
+    std::size_t taken = 0;
+    add_message(view(wire::make_chunk({.round = round}, frame, 0, &taken)), frames);
+    add_message(view(wire::make_credit(1)), frames);
+  }
+  add_message(view(wire::make_hello({.run_id = 7, .from = 1, .to = 0})), frames);
+  add_message(view(wire::make_bye()), frames);
+  save(root / "wire" / "frames", frames);
+
+  sotto::ByteBuffer asked;
+  const auto ask = [&](std::uint8_t line, const store::Request& request) {
+    asked.write(line);
+    add_message(view(store::make_request(request)), asked);
+  };
+  ask(0, {.kind = store::Kind::set, .key = "m/1", .bytes = frame, .total = 200, .offset = 0});
+  ask(0, {.kind = store::Kind::set, .key = "m/1", .bytes = frame, .total = 200, .offset = 100});
+  ask(0, {.kind = store::Kind::get, .key = "m/1", .wait_ms = 5});
+  ask(1, {.kind = store::Kind::get, .key = "m/1-2"});
+  ask(0, {.kind = store::Kind::remove, .key = "m/1"});
+  save(root / "store" / "requests", asked);
+}
+#endif
+
+void write_meetings(const fs::path& folder) {
+  for (const std::uint8_t who : {std::uint8_t{0}, std::uint8_t{1}}) {
+    sotto::ByteBuffer values;
+    values.write(who);
+    for (std::uint64_t k = 1; k < 12; ++k) {
+      if (k % 3 == 0) {
+        values.write(std::uint16_t{0xFFFF});  // what was set is named back
+      } else {
+        values.write(std::uint16_t{20});
+        values.write(k);
+        values.write_span(std::span<const float>(std::array<float, 3>{1, 2, 3}));
+      }
+    }
+    save(folder / fmt::format("node_{}", who), values);
+  }
+}
+
+#ifdef SOTTO_FUZZ_PROGRAM
+void write_configs(const fs::path& root, const fs::path& examples) {
+  for (const auto& [target, folder] :
+       {std::pair{"fault_plan", "faults"}, std::pair{"scenario", "scenarios"}}) {
+    fs::create_directories(root / target);
+    for (const auto& example : fs::directory_iterator(examples / folder)) {
+      if (example.path().extension() == ".toml") {
+        fs::copy_file(example.path(), root / target / example.path().stem(),
+                      fs::copy_options::overwrite_existing);
+      }
+    }
+  }
+  write_file(root / "site_config" / "whole",
+             "sotto-site = 1\nname = \"a\"\nkey = \"a.key\"\npeers = \"peers.csv\"\n"
+             "state = \"state\"\nlisten = \"[::1]:9001\"\nmonitor = \"127.0.0.1:9100\"\n"
+             "[training]\ntask = \"csv:data.csv\"\nmodel = \"mlp:64\"\nalgorithm = \"robust\"\n"
+             "compressor = \"quant:8\"\nrule = \"clipped:auto\"\nlr = 0.1\nrounds = 0\n"
+             "part = \"3/8\"\nnesterov = true\nseed = 7\n[network]\ntimeout = \"10 s\"\n"
+             "patience = \"30 s\"\nfound-after = \"1 min\"\nslack = 1\nwindow = 4\n");
+  write_file(root / "config" / "train",
+             "task = \"digits\"\nnodes = 4\nalgorithm = \"dcd\"\ncompressor = \"quant:8\"\n"
+             "lr = 0.1\nmomentum = 0.9\nnesterov = true\nbatch = 32\neval-every = 5\n"
+             "weight_decay = 1e-4\nschedule = \"cosine\"\nseed = 7\n");
+  write_file(
+      root / "site_config" / "least",
+      "sotto-site = 1\nname = \"a\"\nkey = \"k\"\npeers = \"p\"\nstate = \"s\"\n[training]\n");
+  std::uint8_t kind = 0;
+  for (const std::string_view words :
+       {"1.5 s", "100 Mbit/s", "0-3, 7", "lognormal:20 ms,0.5", "dcd quant:8 torus:2x4 lr=0.05",
+        "step:30,0.1", "alie:1.5", "dirichlet:0.5", "[::1]:9000"}) {
+    write_text(root / "words" / fmt::format("kind_{}", kind), kind, words);
+    ++kind;
+  }
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -258,6 +418,13 @@ int main(int argc, char** argv) {
   write_sites(root);
 #ifdef SOTTO_HAVE_ZMQ
   write_channels(root / "channel");
+  write_transports(root);
+#endif
+  write_algorithms(root);
+  write_data(root);
+  write_meetings(root / "meeting");
+#ifdef SOTTO_FUZZ_PROGRAM
+  write_configs(root, SOTTO_EXAMPLES);
 #endif
   return 0;
 }

@@ -1,0 +1,115 @@
+#include "configs.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+#include <sotto/optim/robust/attack.h>
+#include <sotto/optim/schedule.h>
+#include <sotto/trainers/partition.h>
+
+#include "../../cli/compute_spec.h"
+#include "../../cli/config_file.h"
+#include "../../cli/fault_file.h"
+#include "../../cli/quantity.h"
+#include "../../cli/rank_list.h"
+#include "../../cli/run_words.h"
+#include "../../cli/scenario.h"
+#include "../../cli/site_config.h"
+#include "../../cli/train_options.h"
+#include "../../comm/internal/host_port.h"
+#include "memory_file.h"
+
+namespace sotto_fuzz {
+namespace {
+
+using sotto::check;
+
+void read(std::string_view name, const std::string& path) {
+  if (name == "site_config") {
+    const auto site = sotto::cli::read_site_config(path);
+    check(!site.name.empty() && site.window >= 1, "a site has a name and a window");
+  } else if (name == "fault_plan") {
+    const auto plan = sotto::cli::read_fault_plan(path);
+    check(plan.sites >= 1 && plan.window >= 1, "a plan has sites, and windows");
+    for (const auto& fault : plan.faults) {
+      check(std::ranges::all_of(fault.sites, [&](sotto::Rank site) { return site < plan.sites; }),
+            "faults strike sites that there are");
+    }
+  } else if (name == "config") {
+    CLI::App train("sotto train");
+    sotto::cli::TrainOptions options;
+    sotto::cli::add_train_options(train, options);
+    sotto::cli::apply_config_file(train, path);
+  } else {
+    const auto scenario = sotto::cli::read_scenario(path);
+    check(scenario.nodes >= 1, "a scenario has nodes");
+    for (sotto::Rank to = 1; to < std::min(scenario.nodes, 8); ++to) {
+      check(scenario.link_between(0, to).bytes_per_s > 0, "links carry something");
+    }
+  }
+}
+
+void parse(std::uint8_t kind, const std::string& text) {
+  switch (kind % 9) {
+    case 0:
+      check(sotto::cli::parse_duration(text) >= 0, "durations are not negative");
+      return;
+    case 1:
+      check(sotto::cli::parse_bandwidth(text) > 0, "bandwidths are positive");
+      return;
+    case 2:
+      check(sotto::cli::parse_ranks(text, 100).size() <= 100, "nodes are listed once");
+      return;
+    case 3:
+      (void)sotto::cli::parse_compute_time(text);
+      return;
+    case 4:
+      (void)sotto::cli::parse_run(text, {});
+      return;
+    case 5:
+      (void)sotto::parse_schedule(text, 100);
+      return;
+    case 6:
+      (void)sotto::parse_attack(text);
+      return;
+    case 7:
+      (void)sotto::parse_partition(text);
+      return;
+    default:
+      if (const auto place = sotto::internal::parse_host_port(text)) {
+        check(place->port >= 1 && place->port <= 65535 && !place->host.empty(),
+              "a place has a host and a port");
+      }
+  }
+}
+
+}  // namespace
+
+void read_config(std::string_view name, std::span<const std::byte> input) {
+  const MemoryFile file(input);
+  try {
+    read(name, file.path());
+  } catch (const sotto::Error& error) {
+    check(std::string_view(error.what()).size() < 10 * input.size() + 10'000,
+          "messages are in proportion to the file");
+  }
+}
+
+void read_words(std::string_view /*name*/, std::span<const std::byte> input) {
+  sotto::ByteReader in(input);
+  const auto kind = in.read<std::uint8_t>();
+  const auto rest = in.take(in.remaining());
+  try {
+    parse(kind, {reinterpret_cast<const char*>(rest.data()), rest.size()});
+  } catch (const sotto::Error&) {
+    return;
+  }
+}
+
+}  // namespace sotto_fuzz
