@@ -187,7 +187,7 @@ TEST_CASE("what an encoder remembers survives a checkpoint, to the bit") {
   }
 }
 
-TEST_CASE("payloads with other ranks, or factors out of bounds, are refused") {
+TEST_CASE("bad input: low rank: rank * (m + n) overflow, rank 0, factors out of bounds") {
   const std::size_t d = dimension_of(network());
   const auto compressor = make("lowrank:2");
   const auto bytes = encoded(*compressor, gaussian(d), key_of(1));
@@ -202,7 +202,9 @@ TEST_CASE("payloads with other ranks, or factors out of bounds, are refused") {
   };
   constexpr std::size_t kQ = 2 + 4 * 2 * 60;
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  CHECK(after(0, std::uint16_t{3}) == Fault::malformed);
+  for (const unsigned rank : {0U, 1U, 3U, 0x7FFFU, 0xFFFFU}) {
+    CHECK(after(0, static_cast<std::uint16_t>(rank)) == Fault::malformed);
+  }
   CHECK(after(2, 1.0F) == Fault::none);
   CHECK(after(2, 3.0F) == Fault::malformed);
   CHECK(after(2, kInf) == Fault::non_finite);

@@ -1,4 +1,5 @@
 // Payloads that are damaged, forged or meant for someone else.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -52,7 +53,7 @@ struct Payload {
 
 }  // namespace
 
-TEST_CASE("every truncation is refused") {
+TEST_CASE("bad input: every truncation of a payload is refused") {
   for (const std::string& spec : all_specs()) {
     CAPTURE(spec);
     for (const std::size_t n : {1U, 2U, 63U, 65U, 200U}) {
@@ -67,7 +68,7 @@ TEST_CASE("every truncation is refused") {
   }
 }
 
-TEST_CASE("one trailing byte is refused") {
+TEST_CASE("bad input: one trailing byte of a payload is refused") {
   for (const std::string& spec : all_specs()) {
     CAPTURE(spec);
     for (const std::size_t n : kLengths) {
@@ -147,7 +148,9 @@ TEST_CASE("half precision: infinities and NaNs are refused") {
   }
 }
 
-TEST_CASE("quant: scales, settings and padding are judged before anything is decoded") {
+TEST_CASE(
+    "bad input: quantizers: scale NaN, Inf, 0, denormal; min > max; bits 0 or 33; padding not "
+    "zero") {
   constexpr std::size_t kSecondOrigin = 5 + 8;
   constexpr std::size_t kSecondStep = kSecondOrigin + 4;
   const Payload payload("quant:3,chunk=50", 100);
@@ -180,16 +183,18 @@ TEST_CASE("quant: scales, settings and padding are judged before anything is dec
         Fault::malformed);
 }
 
-TEST_CASE("grid: other bits, other steps and padding are refused") {
+TEST_CASE("bad input: quantizers: grid with other bits, other steps, padding not zero") {
   const Payload payload("grid:4:0.25", 33);
-  CHECK(payload.after(0, std::uint8_t{8}) == Fault::malformed);
+  for (const unsigned bits : {0U, 3U, 8U, 33U, 255U}) {
+    CHECK(payload.after(0, static_cast<std::uint8_t>(bits)) == Fault::malformed);
+  }
   for (const float step : {0.5F, -0.25F, 0.0F, kInf, kNan}) {
     CHECK(payload.after(1, step) == Fault::malformed);
   }
   CHECK(payload.after(payload.bytes.size() - 1, std::uint8_t{0x02}) == Fault::malformed);
 }
 
-TEST_CASE("sign: scales, chunks and padding are refused") {
+TEST_CASE("bad input: quantizers: sign with scales NaN, Inf, negative; padding not zero") {
   const Payload payload("sign,chunk=64", 100);
   for (const float bad : {kInf, -kInf, kNan}) {
     CHECK(payload.after(4, bad) == Fault::non_finite);
@@ -201,7 +206,7 @@ TEST_CASE("sign: scales, chunks and padding are refused") {
   CHECK(payload.after(payload.bytes.size() - 1, std::uint8_t{0x10}) == Fault::malformed);
 }
 
-TEST_CASE("topk: counts, parameters, indices and padding are refused") {
+TEST_CASE("bad input: top-k: index >= d, k > d, k = 0; other parameters, endless codes, padding") {
   const Payload payload("topk:0.1", 100);
   for (const std::uint32_t k : {0U, 9U, 11U, 101U, 0xFFFFFFFFU}) {
     CHECK(payload.after(0, k) == Fault::malformed);
@@ -229,7 +234,55 @@ TEST_CASE("topk: counts, parameters, indices and padding are refused") {
   }
 }
 
-TEST_CASE("randk: counts and values are refused") {
+TEST_CASE("bad input: top-k: duplicates and unsorted indices cannot be said") {
+  // The code has gaps: whatever its bits are, what decodes is k indices in ascending order.
+  constexpr std::size_t kElements = 100;
+  constexpr std::size_t kKept = 10;
+  constexpr std::size_t kCodes = 5 + 4 * kKept;
+  const std::uint64_t seed = 31;
+  CAPTURE(seed);
+  RandomStream random({.seed = seed, .purpose = Purpose::test});
+  const Payload payload("topk:0.1", kElements);
+  auto ones = payload.bytes;
+  for (std::size_t k = 0; k < kKept; ++k) {
+    ones = with(ones, 5 + 4 * k, 1.0F);
+  }
+  int decoded = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    auto forged = ones;
+    for (std::size_t at = kCodes; at < forged.size(); ++at) {
+      forged[at] = static_cast<std::byte>(random.next_u32() & random.next_u32());
+    }
+    std::vector<float> y(kElements, 0);
+    if (payload.compressor->decode_add(forged, 1.0F, y).ok()) {
+      ++decoded;
+      CHECK(std::count(y.begin(), y.end(), 1.0F) == kKept);
+      CHECK(std::count(y.begin(), y.end(), 0.0F) == kElements - kKept);
+    }
+  }
+  CHECK(decoded > 0);
+}
+
+TEST_CASE("bad input: coded streams: an expansion bomb is refused by its counts") {
+  // A decoder fills what its caller has: a payload that says more is refused, and nothing is
+  // allocated by what it says.
+  for (const std::string spec : {"topk:0.1", "topk:1", "outlier:4,chunk=64"}) {
+    CAPTURE(spec);
+    const Payload payload(spec, 100);
+    const std::size_t count = spec.starts_with("topk") ? 0 : 5;
+    for (const std::uint32_t many : {101U, 1U << 20U, 0x7FFFFFFFU, 0xFFFFFFFFU}) {
+      CHECK(payload.after(count, many) == Fault::malformed);
+    }
+    // No run of bits makes more of a few bytes than was agreed on.
+    for (const auto bits : {std::byte{0}, std::byte{0xFF}}) {
+      auto forged = payload.bytes;
+      std::fill(forged.end() - 3, forged.end(), bits);
+      outcome(*payload.compressor, forged, payload.n);
+    }
+  }
+}
+
+TEST_CASE("bad input: random-k: counts and values are refused") {
   const Payload payload("randk:0.1", 100);
   for (const std::uint32_t k : {0U, 9U, 11U, 0xFFFFFFFFU}) {
     CHECK(payload.after(0, k) == Fault::malformed);

@@ -103,7 +103,8 @@ TEST_CASE("federated: bytes that are no message") {
   check_refused([&](Scene& scene) { return scene.say(noise); });
 }
 
-TEST_CASE("federated: a share or a mass that is NaN, infinite, negative, 0, tiny or huge") {
+TEST_CASE(
+    "federated: bad input: weights: a share or a mass NaN, Inf, negative, 0, -0, denormal, 1e308") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double bad :
        {std::nan(""), kInfinity, -kInfinity, -0.25, 0.0, -0.0, 5e-324, 1e-30, 1e308, 2000.0}) {

@@ -148,7 +148,8 @@ TEST_CASE("federated: every truncation and every trailing byte is refused, or ch
   }
 }
 
-TEST_CASE("federated: unknown kinds, versions and flags, and numbers that cannot be, are refused") {
+TEST_CASE(
+    "federated: bad input: unknown kinds, versions, flags, far-future rounds, sequence wrap") {
   const auto hello = examples()[0];
   for (int kind = 0; kind < 256; ++kind) {
     if (kind < 1 || kind > 5) {

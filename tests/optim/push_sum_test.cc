@@ -263,7 +263,9 @@ TEST_CASE("push-sum runs on directed graphs at every number of nodes and paramet
   }
 }
 
-TEST_CASE("a share or an ω that cannot be is refused before it is used, and changes nothing") {
+TEST_CASE(
+    "bad input: weights: NaN, Inf, negative, 0, -0, denormal, 1e308: refused before they are "
+    "used") {
   struct Forgery {
     double share;
     double mass;
@@ -282,6 +284,9 @@ TEST_CASE("a share or an ω that cannot be is refused before it is used, and cha
                Forgery{0.5, kInf, Fault::non_finite},
                Forgery{0.5, -kInf, Fault::non_finite},
                Forgery{0.5, 0, Fault::malformed},
+               Forgery{0.5, -0.0, Fault::malformed},
+               Forgery{0.5, 1e308, Fault::malformed},
+               Forgery{0.5, std::numeric_limits<double>::max(), Fault::malformed},
                Forgery{0.5, -1, Fault::malformed},
                Forgery{0.5, std::numeric_limits<double>::denorm_min(), Fault::malformed},
                Forgery{0.5, 1e-30, Fault::malformed},
@@ -289,6 +294,9 @@ TEST_CASE("a share or an ω that cannot be is refused before it is used, and cha
                Forgery{kNan, 1, Fault::non_finite},
                Forgery{kInf, 1, Fault::non_finite},
                Forgery{0, 1, Fault::malformed},
+               Forgery{-0.0, 1, Fault::malformed},
+               Forgery{std::numeric_limits<double>::denorm_min(), 1, Fault::malformed},
+               Forgery{1e308, 1, Fault::malformed},
                Forgery{-0.5, 1, Fault::malformed},
                Forgery{1.01, 1, Fault::malformed},
            }) {

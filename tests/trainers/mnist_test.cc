@@ -166,7 +166,7 @@ TEST_CASE("whatever follows the data in a gzip file is refused, packed or not") 
                  "byte 46: the file goes on behind the 5"));
 }
 
-TEST_CASE("headers that lie are refused before anything is allocated") {
+TEST_CASE("bad input: shape products that overflow, and headers that lie, before allocation") {
   const std::string good = labels(5);
   const auto header = [](std::uint32_t magic, std::uint32_t n, std::uint32_t h, std::uint32_t w) {
     return big_endian(magic) + big_endian(n) + big_endian(h) + big_endian(w) + "pixels";
