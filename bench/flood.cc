@@ -1,0 +1,326 @@
+// Two sites at full rate, with and without strangers who keep a thousand connections of garbage at
+// the port of one of them: what is left of the rate, and what it costs in memory.
+//   build/bench/flood [--connections N] [--seconds S] [--pairs P] [--message BYTES] [--json FILE]
+// Quiet and flooded stretches take turns; the ratio is that of their medians. The strangers are a
+// process of their own, with a lower priority, as elsewhere they would have their own machine.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sotto/base/check.h>
+#include <sotto/base/philox.h>
+#include <sotto/comm/channels.h>
+#include <sotto/comm/key_file.h>
+
+namespace {
+
+using namespace sotto;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+struct Settings {
+  int connections = 1000;
+  double seconds = 2;
+  int pairs = 5;
+  std::size_t message = std::size_t{1} << 20;
+  std::string json;
+};
+
+/// What both processes see.
+struct Shared {
+  std::atomic<bool> attack{false};
+  std::atomic<std::uint64_t> dialled{0};
+  std::atomic<std::uint64_t> cut{0};  ///< by the site
+  std::atomic<std::uint64_t> bytes{0};
+};
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+int free_port() {
+  const int holder = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  check(::bind(holder, any, size) == 0 && ::getsockname(holder, any, &size) == 0, "a free port");
+  ::close(holder);
+  return ntohs(address.sin_port);
+}
+
+/// Noise; noise behind a greeting that is right; or the beginning of the longest command.
+std::string garbage(RandomStream& random, int kind) {
+  std::string words(kind % 3 == 2 ? 200'000 : 4096, '\0');
+  for (char& c : words) {
+    c = static_cast<char>(random.next_u32());
+  }
+  if (kind % 3 == 2) {
+    words.replace(0, 9, std::string("\x06\0\0\0\0\0\x03\xff\xff", 9));
+  }
+  std::string greeting(
+      "\xFF\0\0\0\0\0\0\0\x01\x7F\x03\x01"
+      "CURVE",
+      17);
+  greeting.resize(64);
+  return kind % 3 == 0 ? words : greeting + words;
+}
+
+/// One of the strangers' connections: it says what it may say, and comes again when it is cut.
+class Stranger {
+ public:
+  Stranger(int port, std::string words) : port_(port), words_(std::move(words)) {}
+  ~Stranger() { hang_up(); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  void push(Shared& shared) {
+    if (socket_ < 0) {
+      dial(shared);
+      return;
+    }
+    const auto sent = ::send(socket_, words_.data() + said_, words_.size() - said_, MSG_NOSIGNAL);
+    if (sent > 0) {
+      said_ += static_cast<std::size_t>(sent);
+      shared.bytes += static_cast<std::uint64_t>(sent);
+    }
+    char heard[256];
+    const auto got = ::recv(socket_, heard, sizeof heard, 0);
+    const bool broken = got == 0 || (got < 0 && errno != EAGAIN && errno != ENOTCONN);
+    if (broken) {
+      hang_up();
+      ++shared.cut;
+    }
+  }
+  void hang_up() {
+    if (socket_ >= 0) {
+      ::close(socket_);
+    }
+    socket_ = -1;
+  }
+
+ private:
+  void dial(Shared& shared) {
+    socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = loopback(port_);
+    (void)::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    said_ = 0;
+    ++shared.dialled;
+  }
+
+  int port_;
+  std::string words_;
+  int socket_ = -1;
+  std::size_t said_ = 0;
+};
+
+/// The strangers' process: never returns.
+[[noreturn]] void attack(const Settings& settings, int port, Shared& shared) {
+  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  (void)::setpriority(PRIO_PROCESS, 0, 10);
+  RandomStream random({.seed = 21});
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < settings.connections; ++i) {
+    strangers.push_back(std::make_unique<Stranger>(port, garbage(random, i)));
+  }
+  while (true) {
+    for (const auto& stranger : strangers) {
+      if (shared.attack) {
+        stranger->push(shared);
+      } else {
+        stranger->hang_up();
+      }
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
+/// A site that sends whenever it may, and counts what it hears.
+class Site {
+ public:
+  Site(ChannelOptions options, std::size_t message) : message_(message, std::byte{7}) {
+    const Rank peer = 1 - options.rank;
+    auto made = make_channels(options);
+    if (!made.ok()) {
+      throw std::runtime_error(made.status().message());
+    }
+    channels_ = std::move(*made);
+    thread_ = std::thread([this, peer] { run(peer); });
+  }
+  ~Site() {
+    stop_ = true;
+    thread_.join();
+  }
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+  std::uint64_t heard() const { return heard_; }
+  std::uint64_t downs() const { return downs_; }
+  bool up() const { return up_; }
+
+ private:
+  void run(Rank peer) {
+    while (!stop_) {
+      while (up_ && channels_->send(peer, message_).ok()) {
+      }
+      const auto event = channels_->poll(Deadline::after(2ms));
+      if (!event.ok()) {
+        continue;
+      }
+      if (event->kind == ChannelEvent::Kind::message) {
+        heard_ += event->message.size();
+      } else {
+        up_ = event->kind == ChannelEvent::Kind::up;
+        downs_ += up_ ? 0 : 1;
+      }
+    }
+  }
+
+  const std::vector<std::byte> message_;
+  std::unique_ptr<Channels> channels_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> up_{false};
+  std::atomic<std::uint64_t> heard_{0};
+  std::atomic<std::uint64_t> downs_{0};
+  std::thread thread_;
+};
+
+double peak_mib() {
+  rusage usage{};
+  (void)::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// MiB a second that both sites hear.
+double rate(const Site& a, const Site& b, double seconds) {
+  std::this_thread::sleep_for(300ms);  // what the stretch before has left
+  const auto before = a.heard() + b.heard();
+  const auto start = Clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const double took = std::chrono::duration<double>(Clock::now() - start).count();
+  return static_cast<double>(a.heard() + b.heard() - before) / took / (1 << 20);
+}
+
+nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, Shared& shared) {
+  const std::vector<KeyPair> keys = {make_key_pair(), make_key_pair()};
+  std::vector<TrustedPeer> list;
+  for (std::size_t i = 0; i < 2; ++i) {
+    list.push_back({.rank = static_cast<Rank>(i),
+                    .name = fmt::format("site-{}", i),
+                    .key = keys[i].public_key,
+                    .address = fmt::format("127.0.0.1:{}", ports[i])});
+  }
+  const auto options = [&](std::size_t i) {
+    return ChannelOptions{.security = {keys[i], std::make_shared<AllowList>(list)},
+                          .rank = static_cast<Rank>(i),
+                          .max_message_bytes = settings.message,
+                          .max_queued_bytes = 2 * settings.message};
+  };
+  const Site a(options(0), settings.message);
+  const Site b(options(1), settings.message);
+  while (!a.up() || !b.up()) {
+    std::this_thread::sleep_for(1ms);
+  }
+  std::vector<double> quiet;
+  std::vector<double> flooded;
+  rate(a, b, settings.seconds);
+  const double before = peak_mib();
+  for (int pair = 0; pair < settings.pairs; ++pair) {
+    shared.attack = false;
+    quiet.push_back(rate(a, b, settings.seconds));
+    shared.attack = true;
+    flooded.push_back(rate(a, b, settings.seconds));
+  }
+  shared.attack = false;
+  return {{"connections", settings.connections},
+          {"message_bytes", settings.message},
+          {"quiet_mib_s", quiet},
+          {"flooded_mib_s", flooded},
+          {"ratio", median(flooded) / median(quiet)},
+          {"peak_mib_before", before},
+          {"peak_mib", peak_mib()},
+          {"channel_downs", a.downs() + b.downs()},
+          {"dialled", shared.dialled.load()},
+          {"cut", shared.cut.load()},
+          {"garbage_mib", static_cast<double>(shared.bytes.load()) / (1 << 20)}};
+}
+
+void run(const Settings& settings) {
+  rlimit files{};
+  (void)::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  check(memory != MAP_FAILED, "shared memory");
+  auto& shared = *new (memory) Shared;
+  const std::vector<int> ports = {free_port(), free_port()};
+  const pid_t strangers = ::fork();
+  check(strangers >= 0, "a process for the strangers");
+  if (strangers == 0) {
+    attack(settings, ports[0], shared);
+  }
+  const auto result = measure(settings, ports, shared);
+  (void)::kill(strangers, SIGKILL);
+  (void)::waitpid(strangers, nullptr, 0);
+  const std::string text = result.dump(2) + "\n";
+  std::fputs(text.c_str(), stdout);
+  if (!settings.json.empty()) {
+    std::ofstream(settings.json) << text;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Two sites at full rate under a flood of connections");
+  app.add_option("--connections", settings.connections, "Connections that the strangers keep")
+      ->check(CLI::Range(0, 20'000));
+  app.add_option("--seconds", settings.seconds, "Length of a stretch")
+      ->check(CLI::Range(0.1, 600.0));
+  app.add_option("--pairs", settings.pairs, "Quiet and flooded stretches")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--message", settings.message, "Bytes of a message")
+      ->check(CLI::Range(1, 1 << 26));
+  app.add_option("--json", settings.json, "Write the result here too");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    run(settings);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "flood: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
