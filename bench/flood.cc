@@ -157,7 +157,7 @@ class Stranger {
         stranger->hang_up();
       }
     }
-    std::this_thread::sleep_for(10ms);
+    std::this_thread::sleep_for(25ms);
   }
 }
 
@@ -217,20 +217,45 @@ double peak_mib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
+/// Processor seconds of this process, all its threads.
+double cpu_seconds() {
+  rusage usage{};
+  (void)::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-/// MiB a second that both sites hear.
-double rate(const Site& a, const Site& b, double seconds) {
+/// What both sites hear, in MiB.
+struct Rate {
+  double per_s = 0;
+  double per_cpu_s = 0;  ///< of this process: what others do on the machine does not count
+};
+
+Rate rate(const Site& a, const Site& b, double seconds) {
   std::this_thread::sleep_for(300ms);  // what the stretch before has left
   const auto before = a.heard() + b.heard();
   const auto start = Clock::now();
+  const double cpu = cpu_seconds();
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  const double took = std::chrono::duration<double>(Clock::now() - start).count();
-  return static_cast<double>(a.heard() + b.heard() - before) / took / (1 << 20);
+  const double mib = static_cast<double>(a.heard() + b.heard() - before) / (1 << 20);
+  return {mib / std::chrono::duration<double>(Clock::now() - start).count(),
+          mib / (cpu_seconds() - cpu)};
 }
+
+/// The stretches of one kind.
+struct Stretches {
+  std::vector<double> per_s;
+  std::vector<double> per_cpu_s;
+  void add(const Rate& rate) {
+    per_s.push_back(rate.per_s);
+    per_cpu_s.push_back(rate.per_cpu_s);
+  }
+};
 
 nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, Shared& shared) {
   const std::vector<KeyPair> keys = {make_key_pair(), make_key_pair()};
@@ -252,22 +277,25 @@ nlohmann::json measure(const Settings& settings, const std::vector<int>& ports, 
   while (!a.up() || !b.up()) {
     std::this_thread::sleep_for(1ms);
   }
-  std::vector<double> quiet;
-  std::vector<double> flooded;
-  rate(a, b, settings.seconds);
+  Stretches quiet;
+  Stretches flooded;
+  (void)rate(a, b, settings.seconds);
   const double before = peak_mib();
   for (int pair = 0; pair < settings.pairs; ++pair) {
     shared.attack = false;
-    quiet.push_back(rate(a, b, settings.seconds));
+    quiet.add(rate(a, b, settings.seconds));
     shared.attack = true;
-    flooded.push_back(rate(a, b, settings.seconds));
+    flooded.add(rate(a, b, settings.seconds));
   }
   shared.attack = false;
   return {{"connections", settings.connections},
           {"message_bytes", settings.message},
-          {"quiet_mib_s", quiet},
-          {"flooded_mib_s", flooded},
-          {"ratio", median(flooded) / median(quiet)},
+          {"quiet_mib_s", quiet.per_s},
+          {"flooded_mib_s", flooded.per_s},
+          {"ratio", median(flooded.per_s) / median(quiet.per_s)},
+          {"quiet_mib_cpu_s", quiet.per_cpu_s},
+          {"flooded_mib_cpu_s", flooded.per_cpu_s},
+          {"ratio_per_cpu", median(flooded.per_cpu_s) / median(quiet.per_cpu_s)},
           {"peak_mib_before", before},
           {"peak_mib", peak_mib()},
           {"channel_downs", a.downs() + b.downs()},
