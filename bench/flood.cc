@@ -146,6 +146,7 @@ class Stranger {
   (void)::setpriority(PRIO_PROCESS, 0, 10);
   RandomStream random({.seed = 21});
   std::vector<std::unique_ptr<Stranger>> strangers;
+  strangers.reserve(static_cast<std::size_t>(settings.connections));
   for (int i = 0; i < settings.connections; ++i) {
     strangers.push_back(std::make_unique<Stranger>(port, garbage(random, i)));
   }

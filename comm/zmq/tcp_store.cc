@@ -149,11 +149,11 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
       if (more && connection.under_way < store_wire::kWindow) {
         const auto piece =
             value.subspan(sent, std::min(store_wire::kPieceBytes, value.size() - sent));
-        const Status asked = send(connection, {.kind = store_wire::Kind::set,
-                                               .key = std::string(key),
-                                               .bytes = piece,
-                                               .total = value.size(),
-                                               .offset = sent});
+        Status asked = send(connection, {.kind = store_wire::Kind::set,
+                                         .key = std::string(key),
+                                         .bytes = piece,
+                                         .total = value.size(),
+                                         .offset = sent});
         if (!asked) {
           return asked;
         }
@@ -240,7 +240,7 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
   value.reserve(total);
   for (std::size_t asked = value.size(); value.size() < total;) {
     if (asked < total && connection.under_way < store_wire::kWindow) {
-      const Status sent = send(
+      Status sent = send(
           connection,
           {.kind = store_wire::Kind::get, .key = key, .version = first->version, .offset = asked});
       if (!sent) {

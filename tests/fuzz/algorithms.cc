@@ -109,7 +109,7 @@ class Disturbed final : public sotto::test::Decorator {
     const Bytes right = copy(frame);  // whose memory the algorithm may write to
     const Bytes bad = changed(right, in_);
     const auto before = counters().bad_frames;
-    const sotto::Status status = inner().frame_arrived(from, bad);
+    sotto::Status status = inner().frame_arrived(from, bad);
     if (status.ok()) {
       right_[from] = right;
       return status;
