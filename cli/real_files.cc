@@ -112,7 +112,7 @@ bool RealFiles::restore(std::uint64_t back) {
   return true;
 }
 
-bool RealFiles::corrupt() const {
+bool RealFiles::corrupt() {
   const auto found = read_site_state(state());
   if (!found.ok() || !found->has_value()) {
     return false;
@@ -124,6 +124,9 @@ bool RealFiles::corrupt() const {
   byte = static_cast<char>(byte ^ 0x10);
   write_text(path + ".new", bytes);  // a file of its own: copies that are kept stay whole
   fs::rename(path + ".new", path);
+  if (!read_site_state(state()).ok()) {
+    lose();  // there was no other: the site refuses to start, and whoever runs it starts anew
+  }
   return true;
 }
 

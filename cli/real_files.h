@@ -46,8 +46,9 @@ class RealFiles {
   void keep_state(std::string_view name);
   /// Puts back the state so many before the last that was kept, or the oldest. False: none is kept.
   bool restore(std::uint64_t back);
-  /// Changes a byte of the newest state. False: there is none.
-  bool corrupt() const;
+  /// Changes a byte of the newest state, and removes them all where that was the only one. False:
+  /// there is none.
+  bool corrupt();
   void lose();
   /// Another site's state, as it is now, becomes this one's.
   void copy_state(const RealFiles& from) const;

@@ -2,16 +2,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include <sotto/trainers/federated/site_folder.h>
+
 #include "comm/free_port.h"
 #include "real_audit.h"
+#include "real_files.h"
 #include "real_growth.h"
 #include "real_ways.h"
+#include "trainers/scratch.h"
 
 using namespace sotto;
 using namespace sotto::cli;
@@ -146,4 +152,44 @@ TEST_CASE("processes that take more and more are found, those that do not are no
     brief.add(0.1 * k, 60, {.resident_bytes = 1e6 * k, .descriptors = 1});
   }
   CHECK_FALSE(brief.growth(true).flat);
+}
+
+TEST_CASE(
+    "a state that is damaged leaves the one before, or nothing; an older one is put back whole") {
+  const sotto::test::Scratch scratch;
+  RealFiles files((scratch.path() / "site").string(), 0, make_key_pair());
+  std::filesystem::create_directories(files.state());
+  const auto write = [&](const std::string& name, std::uint32_t number) {
+    const std::string fresh = files.state() + "/fresh";
+    const auto bytes = encode_site_state({.life = 7,
+                                          .number = number,
+                                          .round = number,
+                                          .settings = "lr=0.1\n",
+                                          .site = std::vector<std::byte>(200),
+                                          .run = encode_site_run(number)});
+    std::ofstream(fresh, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    std::filesystem::rename(fresh, files.state() + "/" + name);
+    files.keep_state(name);
+  };
+  CHECK_FALSE(files.corrupt());
+  CHECK_FALSE(files.restore(1));
+  write("state.a", 1);
+  write("state.b", 2);
+  REQUIRE(files.corrupt());
+  auto found = read_site_state(files.state());
+  REQUIRE((found.ok() && found->has_value()));
+  CHECK((*found)->state.number == 1);
+  CHECK_FALSE((*found)->warning.empty());
+  write("state.b", 3);
+  REQUIRE(files.restore(1));
+  found = read_site_state(files.state());
+  REQUIRE((found.ok() && found->has_value()));
+  CHECK((*found)->state.number == 2);
+  CHECK((*found)->warning.empty());
+  REQUIRE(files.corrupt());
+  found = read_site_state(files.state());
+  REQUIRE(found.ok());
+  CHECK_FALSE(found->has_value());
 }
