@@ -128,10 +128,14 @@ class Rehearsal final : public Algorithm {
       return;
     }
     for (const Edge& edge : stage_->topology->out_edges(rank_, round_)) {
-      out.sends.push_back({edge.peer, stage_->frame});
+      Send& send = out.sends.emplace_back();
+      send.to = edge.peer;
+      send.frame = stage_->frame;
     }
     for (const Edge& edge : stage_->topology->in_edges(rank_, round_)) {
-      out.receives.push_back({edge.peer, stage_->scratch});
+      Receive& receive = out.receives.emplace_back();
+      receive.from = edge.peer;
+      receive.buffer = stage_->scratch;
     }
   }
 

@@ -15,6 +15,9 @@ inline constexpr SimTime kNever = std::numeric_limits<SimTime>::max();
 /// The nearest nanosecond; spans beyond 292 years, and infinity, are kNever.
 inline SimTime from_seconds(double seconds) {
   constexpr double kMost = 9.2e9;
+  if (seconds == 0) {
+    return 0;  // most often, and rounding is dear
+  }
   return seconds < kMost ? static_cast<SimTime>(std::llround(seconds * 1e9)) : kNever;
 }
 

@@ -90,7 +90,7 @@ class Topology {
   static Rows make_rows(int nodes, const std::vector<WeightedEdge>& edges,
                         Rank WeightedEdge::*owner, Rank WeightedEdge::*peer);
   std::vector<Rank> peers(Rank node, Rows Graph::*direction) const;
-  const Graph& graph(Round round) const { return graphs_[round % period_]; }
+  const Graph& graph(Round round) const { return graphs_[period_ == 1 ? 0 : round % period_]; }
 
   std::string name_;
   int nodes_ = 0;

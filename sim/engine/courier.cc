@@ -29,16 +29,22 @@ void Courier::connected() {
   }
 }
 
-const ConnectionId* Courier::line_to(Rank node, Rank peer) const {
+const ConnectionId* Courier::line_to(Rank node, Rank peer, std::size_t place) const {
   const auto& out = boxes_[index(node)].out;
+  if (place < out.size() && to(out[place]) == peer) {
+    return &out[place];
+  }
   const auto at =
       std::lower_bound(out.begin(), out.end(), peer,
                        [this](ConnectionId line, Rank rank) { return to(line) < rank; });
   return at != out.end() && to(*at) == peer ? &*at : nullptr;
 }
 
-const ConnectionId* Courier::line_from(Rank node, Rank peer) const {
+const ConnectionId* Courier::line_from(Rank node, Rank peer, std::size_t place) const {
   const auto& in = boxes_[index(node)].in;
+  if (place < in.size() && from(in[place]) == peer) {
+    return &in[place];
+  }
   const auto at =
       std::lower_bound(in.begin(), in.end(), peer,
                        [this](ConnectionId line, Rank rank) { return from(line) < rank; });
@@ -46,6 +52,9 @@ const ConnectionId* Courier::line_from(Rank node, Rank peer) const {
 }
 
 Rank Courier::lost_peer(Rank node, const Exchange& exchange) const {
+  if (!anyone_gone_) {
+    return -1;
+  }
   for (const Send& send : exchange.sends) {
     const auto* line = line_to(node, send.to);
     if (line != nullptr && lines_[*line].receiver_gone) {
@@ -76,17 +85,15 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
   box.elements = 0;
   box.awaited = exchange.receives.size();
   box.unsent = 0;
-  for (const Send& send : exchange.sends) {
-    const auto* at = line_to(node, send.to);
+  for (std::size_t i = 0; i < exchange.sends.size(); ++i) {
+    const Send& send = exchange.sends[i];
+    const auto* at = line_to(node, send.to, i);
     check(at != nullptr, "an algorithm sends only to its peers");
     Line& line = lines_[*at];
-    Parcel parcel{.tag = exchange.tag,
-                  .bytes = static_cast<std::uint32_t>(send.frame.size()),
-                  .elements = static_cast<std::uint32_t>(announced_elements(send.frame)),
-                  .launched = false,
-                  .delivered = false,
-                  .handed_over = false,
-                  .frame = {}};
+    Parcel& parcel = line.parcels.emplace_back();
+    parcel.tag = exchange.tag;
+    parcel.bytes = static_cast<std::uint32_t>(send.frame.size());
+    parcel.elements = static_cast<std::uint32_t>(announced_elements(send.frame));
     if (options_.payload) {
       if (!spare_.empty()) {
         parcel.frame = std::move(spare_.back());
@@ -94,12 +101,12 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
       }
       parcel.frame.assign(send.frame.begin(), send.frame.end());
     }
-    line.parcels.push_back(std::move(parcel));
     ++box.unsent;
     launch(*at);
   }
-  for (const Receive& receive : exchange.receives) {
-    const auto* at = line_from(node, receive.from);
+  for (std::size_t i = 0; i < exchange.receives.size(); ++i) {
+    const Receive& receive = exchange.receives[i];
+    const auto* at = line_from(node, receive.from, i);
     check(at != nullptr, "an algorithm hears only its peers");
     if (take(lines_[*at]) && hand_over(lines_[*at])) {
       released->push_back(receive.from);
@@ -135,11 +142,6 @@ ConnectionId Courier::line(Rank from, Rank to) const {
   return *line;
 }
 
-bool Courier::complete(Rank node) const {
-  const Box& box = boxes_[index(node)];
-  return box.exchange != nullptr && box.awaited == 0 && box.unsent == 0;
-}
-
 Courier::Effects Courier::deliver(const Arrival& arrival) {
   Line& line = lines_[arrival.connection];
   --boxes_[index(line.edge.from)].under_way;
@@ -148,16 +150,15 @@ Courier::Effects Courier::deliver(const Arrival& arrival) {
                                    [](const Parcel& p) { return !p.delivered; });
   check(parcel != line.parcels.end(), "what is delivered was sent");
   parcel->delivered = true;
-  Effects effects;
-  effects.delivered = take(line);
-  effects.receiver_done = effects.delivered && complete(line.edge.to);
-  effects.sender_done = hand_over(line);
-  return effects;
+  ++line.landed;
+  const bool delivered = take(line);
+  const bool receiver_done = delivered && complete(line.edge.to);
+  return {.delivered = delivered, .receiver_done = receiver_done, .sender_done = hand_over(line)};
 }
 
 bool Courier::take(Line& line) {
   Box& box = boxes_[index(line.edge.to)];
-  if (box.exchange == nullptr) {
+  if (box.exchange == nullptr || line.landed == 0) {
     return false;
   }
   const auto& receives = box.exchange->receives;
@@ -186,6 +187,7 @@ bool Courier::take(Line& line) {
     --boxes_[index(line.edge.from)].unsent;
   }
   line.parcels.erase(parcel);
+  --line.landed;
   return true;
 }
 
@@ -216,6 +218,7 @@ void Courier::abort(Rank node) {
 bool Courier::lose_sender(ConnectionId id) {
   Line& line = lines_[id];
   line.sender_gone = true;
+  anyone_gone_ = true;
   const Box& box = boxes_[index(line.edge.to)];
   if (box.exchange == nullptr) {
     return false;
@@ -231,6 +234,7 @@ bool Courier::lose_sender(ConnectionId id) {
 bool Courier::lose_receiver(ConnectionId id) {
   Line& line = lines_[id];
   line.receiver_gone = true;
+  anyone_gone_ = true;
   return boxes_[index(line.edge.from)].exchange != nullptr &&
          std::any_of(line.parcels.begin(), line.parcels.end(),
                      [](const Parcel& parcel) { return !parcel.handed_over; });

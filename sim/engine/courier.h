@@ -45,7 +45,10 @@ class Courier {
   void demand(ConnectionId line) { ++lines_[line].demanded; }
   /// Puts those frames of a line on their way that may go.
   void launch(ConnectionId line);
-  bool complete(Rank node) const;
+  bool complete(Rank node) const {
+    const Box& box = boxes_[index(node)];
+    return box.exchange != nullptr && box.awaited == 0 && box.unsent == 0;
+  }
   /// The exchange is over: the bytes that came for receives[i].
   std::span<const std::uint32_t> received(Rank node) const { return boxes_[index(node)].sizes; }
   /// And the parameters that they encode, in all.
@@ -88,6 +91,7 @@ class Courier {
     EdgeReport edge;
     std::vector<Parcel> parcels;  ///< posted and not taken, in order
     std::uint32_t demanded = 0;   ///< receives that no frame has left for, as the sender knows
+    std::uint32_t landed = 0;     ///< of the parcels, those that are delivered
     bool sender_gone = false;
     bool receiver_gone = false;
   };
@@ -105,8 +109,10 @@ class Courier {
   static constexpr std::size_t kAhead = 2;
 
   static std::size_t index(Rank node) { return static_cast<std::size_t>(node); }
-  const ConnectionId* line_to(Rank node, Rank peer) const;
-  const ConnectionId* line_from(Rank node, Rank peer) const;
+  /// Null where there is none. `place` is where the line stands among the node's if the exchange is
+  /// with all peers: most are.
+  const ConnectionId* line_to(Rank node, Rank peer, std::size_t place = 0) const;
+  const ConnectionId* line_from(Rank node, Rank peer, std::size_t place = 0) const;
   /// Gives a delivered parcel to the receive that awaits it. True when there is one.
   bool take(Line& line);
   /// Counts what the sender may now forget; true when its exchange is complete by that.
@@ -117,6 +123,7 @@ class Courier {
   std::vector<Line> lines_;  ///< by ConnectionId
   std::vector<Box> boxes_;
   std::vector<std::vector<std::byte>> spare_;
+  bool anyone_gone_ = false;
 };
 
 }  // namespace sotto

@@ -111,7 +111,7 @@ void Simulator::Engine::connect() {
 }
 
 SimulationReport Simulator::Engine::run() {
-  while (alive_ > 0 && !stopped_ && !stranded()) {
+  while (alive_ > 0 && !stopped_ && (awake_ > 0 || !stranded())) {
     if (network_.shares().dirty() && queue_.next_time() > now()) {
       network_.settle();
     }
@@ -283,13 +283,13 @@ void Simulator::Engine::finish_round(Rank rank) {
   if (hooks_.round_finished) {
     hooks_.round_finished(rank, round, now());
   }
-  count_round(round, round + 1);
+  count_round(round, true);
 }
 
 void Simulator::Engine::start_exchange(Rank rank) {
   Node& node = at(rank);
   check(node.carrier == Carrier::idle, "an algorithm has one exchange under way at a time");
-  std::swap(node.exchange, scratch_);
+  adopt_exchange(node);
   if (const SimTime time = encode_time(rank); time > 0) {
     account(rank);
     node.carrier = Carrier::encoding;
@@ -316,11 +316,11 @@ SimTime Simulator::Engine::encode_time(Rank rank) const {
                       sizeof(float) * elements * cost.encode_s_per_byte);
 }
 
-void Simulator::Engine::account(Rank rank) {
+void Simulator::Engine::book(Rank rank) {
   Node& node = at(rank);
   const SimTime passed = now() - node.accounted;
   node.accounted = now();
-  if (passed == 0 || node.stage == Stage::absent || node.stage == Stage::ended) {
+  if (node.stage == Stage::absent || node.stage == Stage::ended) {
     return;
   }
   Phase phase = Phase::idle;
@@ -339,20 +339,14 @@ void Simulator::Engine::account(Rank rank) {
   }
 }
 
-void Simulator::Engine::record(TraceEntry::Kind kind, Rank node, Rank peer, std::uint64_t bytes) {
-  const TraceEntry entry{now(), kind, node, peer, bytes};
-  trace_.add(entry);
-  if (hooks_.trace) {
-    hooks_.trace(entry);
-  }
-}
-
-void Simulator::Engine::count_round(Round from, std::optional<Round> to) {
-  --at_round_[static_cast<std::size_t>(from - floor_)];
-  if (to) {
-    const auto ahead = static_cast<std::size_t>(*to - floor_);
-    at_round_.resize(std::max(at_round_.size(), ahead + 1));
-    ++at_round_[ahead];
+void Simulator::Engine::count_round(Round rounds, bool goes_on) {
+  const auto place = static_cast<std::size_t>(rounds - floor_);
+  --at_round_[place];
+  if (goes_on) {
+    if (place + 1 == at_round_.size()) {
+      at_round_.push_back(0);
+    }
+    ++at_round_[place + 1];
   }
   while (alive_ > 0 && !stopped_ && floor_ < options_.rounds && at_round_.front() == 0) {
     if (hooks_.round_finished_by_all) {

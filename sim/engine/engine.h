@@ -126,6 +126,15 @@ class Simulator::Engine {
   void start_exchange(Rank rank);
 
   // The exchange.
+  /// scratch_ becomes the node's, field by field: to load a tag that was just written so whole
+  /// would wait for it.
+  void adopt_exchange(Node& node) {
+    node.exchange.tag.round = scratch_.tag.round;
+    node.exchange.tag.phase = scratch_.tag.phase;
+    node.exchange.tag.bucket = scratch_.tag.bucket;
+    node.exchange.sends.swap(scratch_.sends);
+    node.exchange.receives.swap(scratch_.receives);
+  }
   SimTime encode_time(Rank rank) const;
   void post(Rank rank);
   void complete(Rank rank);
@@ -139,14 +148,25 @@ class Simulator::Engine {
   void end(Rank rank, Status status, Farewell farewell = Farewell::close);
   void schedule_gone(ConnectionId line, SimTime after);
   void handle_gone(const Event& event);
-  /// Every node that is there stands still, and nothing that is to come concerns one.
+  /// Where every node that is there stands still: nothing that is to come concerns one.
   bool stranded();
 
   /// Books the time since the last call under what the node was doing.
-  void account(Rank rank);
-  void record(TraceEntry::Kind kind, Rank node, Rank peer = -1, std::uint64_t bytes = 0);
-  /// A node has gone from `from` finished rounds to `to`; kGone: it has ended.
-  void count_round(Round from, std::optional<Round> to);
+  void account(Rank rank) {
+    if (at(rank).accounted != now()) {
+      book(rank);
+    }
+  }
+  void book(Rank rank);
+  void record(TraceEntry::Kind kind, Rank node, Rank peer = -1, std::uint64_t bytes = 0) {
+    const TraceEntry entry{now(), kind, node, peer, bytes};
+    trace_.add(entry);
+    if (hooks_.trace) {
+      hooks_.trace(entry);
+    }
+  }
+  /// A node that had finished `rounds` goes on to one more, or has ended.
+  void count_round(Round rounds, bool goes_on);
   SimulationReport make_report();
 
   SimulatorOptions options_;

@@ -77,7 +77,7 @@ void Simulator::Engine::carried_exchange(Rank rank) {
   if (!*more) {
     return;
   }
-  std::swap(node.exchange, scratch_);
+  adopt_exchange(node);
   if (const SimTime time = encode_time(rank); time > 0) {
     node.carrier = Carrier::encoding_aside;
     schedule(rank, posted, time);

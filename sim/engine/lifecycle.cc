@@ -90,7 +90,7 @@ void Simulator::Engine::end(Rank rank, Status status, Farewell farewell) {
     courier_.abort(rank);
   }
   courier_.close(rank);
-  count_round(node.report.rounds, std::nullopt);
+  count_round(node.report.rounds, false);
   if (farewell == Farewell::none) {
     return;
   }
@@ -127,7 +127,7 @@ void Simulator::Engine::handle_gone(const Event& event) {
 }
 
 bool Simulator::Engine::stranded() {
-  if (awake_ > 0 || queue_.next_time() <= now()) {
+  if (queue_.next_time() <= now()) {
     return false;
   }
   return std::none_of(options_.events.begin(), options_.events.end(), [this](const NodeEvent& e) {

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
+#include <sotto/base/bytes.h>  // says that this host is little-endian
 #include <sotto/base/digest.h>
 #include <sotto/sim/simulator.h>
 
@@ -15,18 +17,35 @@ namespace sotto {
 /// entries: SHA-256 of all entries would take longer than the simulation.
 class TraceHash {
  public:
-  void add(const TraceEntry& entry);
+  void add(const TraceEntry& entry) {
+    Entry& place = entries_[used_];
+    place.time = entry.time;
+    place.kind = static_cast<std::uint32_t>(entry.kind);
+    place.node = entry.node;
+    place.peer = entry.peer;
+    place.bytes = entry.bytes;
+    if (++used_ == entries_.size()) {
+      flush();
+    }
+  }
   /// The fingerprint of all entries; once.
   std::string finish_hex();
 
  private:
+  struct Entry {
+    SimTime time = 0;
+    std::uint32_t kind = 0;
+    Rank node = 0;
+    Rank peer = 0;
+    std::uint32_t zero = 0;
+    std::uint64_t bytes = 0;
+  };
+  static_assert(sizeof(Entry) == 32 && sizeof(Rank) == 4, "an entry has no padding");
+
   void flush();
 
-  static constexpr std::size_t kEntry = 32;
-  static constexpr std::size_t kEntries = 256;
-
   Sha256 digest_;
-  std::array<std::byte, kEntry * kEntries> buffer_{};
+  std::array<Entry, 256> entries_;
   std::size_t used_ = 0;
 };
 

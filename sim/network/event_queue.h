@@ -82,7 +82,12 @@ class EventQueue {
   void put(const Event& event) {
     const std::size_t k = bucket_of(event.time);
     earliest_[k] = buckets_[k].empty() ? event.time : std::min(earliest_[k], event.time);
-    buckets_[k].push_back(event);
+    // Written where it stays: a copy of what was just put together field by field would stall.
+    Event& place = buckets_[k].emplace_back();
+    place.time = event.time;
+    place.subject = event.subject;
+    place.version = event.version;
+    place.kind = event.kind;
   }
   /// Moves the present to the next event, and spreads its bucket over the lower ones.
   void refill() {

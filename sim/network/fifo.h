@@ -21,7 +21,9 @@ class Fifo {
   const T& front() const { return items_[taken_]; }
   T pop() {
     T item = std::move(items_[taken_++]);
-    if (2 * taken_ >= items_.size()) {
+    if (empty()) {
+      clear();
+    } else if (2 * taken_ >= items_.size()) {
       items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(taken_));
       taken_ = 0;
     }

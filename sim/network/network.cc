@@ -285,8 +285,12 @@ void Network::schedule(ConnectionId id) {
     return;  // until a link on its way gives it something
   }
   const auto after = [&](double bytes) {
-    const double left = std::ceil(std::max(bytes, 0.0) / connection.rate * 1e9);
-    return left < kEndOfTime ? later(queue_.now(), static_cast<SimTime>(left)) : kNever;
+    const double left = std::max(bytes, 0.0) / connection.rate * 1e9;
+    if (left >= kEndOfTime) {
+      return kNever;
+    }
+    const auto whole = static_cast<SimTime>(left);
+    return later(queue_.now(), whole + (static_cast<double>(whole) < left ? 1 : 0));
   };
   Event event{.time = after(connection.remaining),
               .subject = id,
