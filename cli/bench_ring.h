@@ -3,13 +3,16 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <sotto/base/status.h>
 
 namespace sotto::cli {
 
-/// Messages delivered, and the seconds that it took, the platform's construction not counted.
+/// Messages delivered, and the seconds of processor time that it took, the platform's construction
+/// not counted. Both engines play in one thread.
 struct RingScore {
   double messages = 0;
   double seconds = 0;
@@ -23,7 +26,8 @@ Result<RingScore> play_sotto(int nodes, bool contention, int rounds);
 /// An actor for each host. `player` is the path of sotto-simgrid-ring.
 Result<RingScore> play_simgrid(const std::string& player, int nodes, bool contention, int rounds);
 
-/// Messages a second, over as many rounds as take about `seconds`.
-Result<double> measure_ring(const RingGame& game, double seconds);
+/// Messages a second of each game: the best of five times, of which each takes about a fifth of
+/// `seconds`, in turn with the others.
+Result<std::vector<double>> measure_rings(std::span<const RingGame> games, double seconds);
 
 }  // namespace sotto::cli

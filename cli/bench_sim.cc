@@ -57,21 +57,18 @@ struct Row {
 };
 
 Result<Row> measure(int nodes, bool contention, double seconds, const std::string& player) {
-  Row row = {.nodes = nodes, .contention = contention};
+  std::vector<RingGame> games = {[&](int rounds) { return play_sotto(nodes, contention, rounds); }};
   if (!player.empty()) {
-    const auto found = measure_ring(
-        [&](int rounds) { return play_simgrid(player, nodes, contention, rounds); }, seconds);
-    if (!found.ok()) {
-      return found.status();
-    }
-    row.simgrid = *found;
+    games.emplace_back([&](int rounds) { return play_simgrid(player, nodes, contention, rounds); });
   }
-  const auto found =
-      measure_ring([&](int rounds) { return play_sotto(nodes, contention, rounds); }, seconds);
+  const auto found = measure_rings(games, seconds);
   if (!found.ok()) {
     return found.status();
   }
-  row.sotto = *found;
+  Row row = {.nodes = nodes, .contention = contention, .sotto = found->front()};
+  if (!player.empty()) {
+    row.simgrid = found->back();
+  }
   return row;
 }
 
@@ -111,11 +108,12 @@ int run_exchange(const Request& request, const Output& output) {
   const std::string player = program_beside(kPlayer);
   if (player.empty()) {
     output.line(
-        fmt::format("SimGrid is not measured: {} is not beside this program. It is built "
-                    "where libsimgrid-dev is installed",
+        fmt::format("SimGrid is not measured: {0} is not beside this program. Where libsimgrid-dev "
+                    "was installed when CMake was run, `cmake --build build --target simgrid_ring` "
+                    "builds it",
                     kPlayer));
   }
-  output.line("messages a second, on one core: a ring of 100 kB messages on a star of hosts");
+  output.line("messages a second of processor time: a ring of 100 kB messages on a star of hosts");
   std::vector<Row> rows;
   for (const bool contention : {false, true}) {
     for (const int nodes :
@@ -194,7 +192,7 @@ Command add_bench_sim_command(CLI::App& bench) {
               "Node counts, with commas between; 64,1024,4096, of jobs 10000 and 100000")
       .delimiter(',')
       ->allow_extra_args(false);
-  group.option("--seconds", request->seconds, "S", "How long each engine plays an exchange");
+  group.option("--seconds", request->seconds, "S", "How long each engine plays an exchange, about");
   group.count("--dimension", request->dimension, "N", "Of jobs: elements of the model", 1U << 30U);
   group.count("--rounds", request->rounds, "N", "Of jobs: 100, with timing only 50");
   group.count("--threads", request->threads, "N", "Of jobs: threads that take gradients", 1024);
