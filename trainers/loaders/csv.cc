@@ -84,7 +84,7 @@ std::vector<double> labels_of(std::span<const Part> parts, std::size_t column) {
 float scaled(const Table& table, std::size_t row, std::size_t column, const Scaling& scaling) {
   const auto value = static_cast<float>((table.at(row, column) - scaling.mean) * scaling.factor);
   if (!std::isfinite(value)) {
-    refuse_file(table.path, fmt::format("column '{}'", table.columns[column]),
+    refuse_file(table.path, fmt::format("column '{:.40}'", table.columns[column]),
                 fmt::format("{} cannot be scaled by the training rows' mean and deviation",
                             table.at(row, column)));
   }

@@ -99,7 +99,7 @@ Table read_table(const std::filesystem::path& path, const TableOptions& options)
     }
     for (const std::size_t column : kept) {
       table.values.push_back(
-          lines.number(fields[column + *extra], fmt::format("column '{}'", header[column])));
+          lines.number(fields[column + *extra], fmt::format("column '{:.40}'", header[column])));
     }
   }
   if (table.values.empty()) {
