@@ -8,7 +8,8 @@
 #include <utility>
 
 #include <sotto/base/philox.h>
-#include <sotto/sim/network/slow_start.h>
+#include <sotto/sim/network/congestion_window.h>
+#include <sotto/sim/network/losses.h>
 #include <sotto/sim/time.h>
 
 namespace sotto::cli {
@@ -56,8 +57,8 @@ RoutedFrame route(const PlannedFrame& frame, const Platform& platform, const Net
     kept *= 1 - spec.loss;
   }
   if (kept < 1 && routed.latency_s > 0) {
-    routed.bound = std::min(
-        routed.bound, model.segment_bytes / (2 * routed.latency_s) * std::sqrt(1.5 / (1 - kept)));
+    routed.bound =
+        std::min(routed.bound, mean_rate(1 - kept, 2 * routed.latency_s, model.segment_bytes));
   }
   return routed;
 }

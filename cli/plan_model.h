@@ -11,9 +11,9 @@
 //
 //   A(f) = Σ_ℓ L_ℓ + max(P + b / r, max_ℓ E_ℓ(f))
 //
-// L: latency, drawn within its jitter; r: what TCP keeps where packets are lost (Mathis et al.
-// 1997, network.h, with twice the latency as the round trip), and less while a connection's window
-// is small (slow_start.h). β and L are those that the protocol leaves (NetworkModel). Over a
+// L: latency, drawn within its jitter; r: what TCP keeps where packets are lost (mean_rate in
+// losses.h, with twice the latency as the round trip), and less while a connection's window
+// is small (congestion_window.h). β and L are those that the protocol leaves (NetworkModel). Over a
 // transport that sends on demand, P is not before the receiver's word of its own post has come. A
 // node's exchange is over when its frames are there and decoded, and what it sent and is larger
 // than a socket's buffer has arrived. Nodes' clocks then advance round by round by the rules of

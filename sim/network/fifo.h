@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,8 @@ class Fifo {
   void push(T item) { items_.push_back(std::move(item)); }
   /// Requires !empty().
   const T& front() const { return items_[taken_]; }
+  /// From the front on.
+  std::span<T> items() { return std::span(items_).subspan(taken_); }
   T pop() {
     T item = std::move(items_[taken_++]);
     if (empty()) {

@@ -97,6 +97,7 @@ ConnectionId Network::connect(Rank from, Rank to) {
   if (slow_start()) {
     windows_.push_back(fresh_window());
   }
+  expect_losses(id);
   find_reverse(id);
   index_by_link(id);
   update_route(id);
@@ -147,8 +148,9 @@ SimTime Network::way(const std::vector<LinkId>& links) const {
 }
 
 SimTime Network::round_trip(const Connection& connection) const {
-  return later(way(connection.links),
-               way(connection.back.empty() ? connection.links : connection.back));
+  const SimTime ways = later(way(connection.links),
+                             way(connection.back.empty() ? connection.links : connection.back));
+  return connection.lossy == kNone ? ways : later(ways, until_acknowledged(connection));
 }
 
 SimTime Network::latency_back(ConnectionId id) const {
@@ -176,8 +178,8 @@ void Network::update_route(ConnectionId id) {
   double bound = crosses ? kUnlimited : kFastest;
   if (round_trip_s > 0) {
     bound = std::min(bound, model_.window_bytes / round_trip_s);
-    if (kept < 1) {
-      bound = std::min(bound, model_.segment_bytes / round_trip_s * std::sqrt(1.5 / (1 - kept)));
+    if (kept < 1 && !slow_start()) {
+      bound = std::min(bound, mean_rate(1 - kept, round_trip_s, model_.segment_bytes));
     }
   }
   connection.limited = connection.limited || bound < kFastest;
@@ -221,12 +223,16 @@ SimTime Network::latency_of_next(Connection& connection) const {
 
 void Network::begin(ConnectionId id) {
   Connection& connection = connections_[id];
+  if (await_repair(id)) {
+    return;
+  }
   connection.remaining = static_cast<double>(connection.bytes);
+  aim(id);
   if (!slow_start()) {
     flow(id);
     return;
   }
-  SlowStart& window = windows_[id];
+  CongestionWindow& window = windows_[id];
   if (window.resume(queue_.now(), round_trip(connection))) {
     start_round(id);
   }
@@ -296,6 +302,10 @@ void Network::schedule(ConnectionId id) {
               .subject = id,
               .version = connection.version,
               .kind = message_ends};
+  if (const double until = until_loss(connection); until >= 0 && after(until) < event.time) {
+    event.time = after(until);
+    event.kind = packet_lost;
+  }
   if (slow_start() && !windows_[id].open()) {
     const SimTime turns = std::min(after(windows_[id].allowance()), next_turn(id));
     if (turns < event.time) {
@@ -309,20 +319,25 @@ void Network::schedule(ConnectionId id) {
 std::optional<Arrival> Network::end(ConnectionId id) {
   Connection& connection = connections_[id];
   advance(id);
+  while (until_loss(connection) >= 0) {
+    lose(id);  // its last packet, or in its last nanosecond
+  }
   const std::uint64_t bytes = connection.bytes;
   // What of the last nanosecond was not needed is the next message's.
   go_on(id, std::max(0.0, -connection.remaining));
   if (model_.latency_first) {
     return arrive(id, bytes);
   }
-  const SimTime lands =
-      std::max(later(queue_.now(), later(latency_of_next(connection), connection.turns)),
-               connection.last_landing);
+  const SimTime left = connection.lossy == kNone
+                           ? queue_.now()
+                           : std::max(queue_.now(), losses_[connection.lossy].whole_at);
+  const SimTime lands = std::max(later(left, later(latency_of_next(connection), connection.turns)),
+                                 connection.last_landing);
   if (lands == queue_.now() && connection.landing.empty()) {
     return arrive(id, bytes);
   }
   connection.last_landing = lands;
-  connection.landing.push(bytes);
+  connection.landing.push({bytes, lands});
   queue_.push({.time = lands, .subject = id, .version = connection.epoch, .kind = message_arrives});
   return {};
 }
@@ -342,6 +357,7 @@ void Network::go_on(ConnectionId id, double ahead) {
   if (at_once) {
     // The stream goes on: no share changes.
     connection.remaining = static_cast<double>(next.bytes) - ahead;
+    aim(id);
     schedule(id);
   } else {
     queue_.push({.time = next.begin,
@@ -367,6 +383,10 @@ void Network::abort(ConnectionId id) {
   connection.waiting.clear();
   connection.landing.clear();
   connection.last_landing = 0;
+  if (connection.lossy != kNone) {
+    losses_[connection.lossy].whole_at = -1;
+    losses_[connection.lossy].silent = false;
+  }
   if (slow_start()) {
     windows_[id] = fresh_window();
     connection.word = Word::returns;
@@ -380,9 +400,10 @@ std::optional<Arrival> Network::handle(const Event& event) {
     return {};
   }
   if (event.kind == message_arrives) {
-    return event.version == connections_[id].epoch
-               ? std::optional(arrive(id, connections_[id].landing.pop()))
-               : std::nullopt;
+    Connection& connection = connections_[id];
+    const bool lands = event.version == connection.epoch && !connection.landing.empty() &&
+                       connection.landing.front().at <= queue_.now();
+    return lands ? std::optional(arrive(id, connection.landing.pop().bytes)) : std::nullopt;
   }
   if (connections_[id].version != event.version) {
     return {};
@@ -392,6 +413,10 @@ std::optional<Arrival> Network::handle(const Event& event) {
   }
   if (event.kind == message_begins) {
     begin(id);
+  } else if (event.kind == packet_lost) {
+    advance(id);
+    lose(id);
+    schedule(id);
   } else {
     turn_window(id);
   }

@@ -12,6 +12,7 @@
 // platform only in the constructor and in connect(); both and the queue must outlive it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,11 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/sim/network/congestion_window.h>
 #include <sotto/sim/network/event_queue.h>
 #include <sotto/sim/network/fair_share.h>
 #include <sotto/sim/network/fifo.h>
+#include <sotto/sim/network/losses.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/sim/network/slow_start.h>
 
 namespace sotto {
 
@@ -42,12 +44,14 @@ struct NetworkModel {
   double crosstraffic = 0;
   /// No more than this is under way at a time: a rate of at most window / round trip.
   double window_bytes = kUnlimited;
-  /// Slow start from this window on (slow_start.h); infinite: at full rate at once. Linux: 10
-  /// segments.
+  /// Slow start from this window on (congestion_window.h); infinite: at full rate at once. Linux:
+  /// 10 segments.
   double initial_window_bytes = kUnlimited;
   /// The window shrinks while a connection is idle: Linux's default, though not with BBR.
   bool window_decays = true;
-  /// MSS of Mathis et al. 1997: with loss p, a rate of at most MSS / RTT × √(3/2p).
+  /// Payload of a full packet. Where packets are lost, and there is slow start, they are lost one
+  /// by one, and the connection is Reno with SACK as Linux has it (losses.cc); without slow start
+  /// loss bounds the mean rate only (mean_rate in losses.h).
   double segment_bytes = 1448;
   /// Packets of this size, headers included, instead of a fluid (packets.cc); 0: a fluid. Where a
   /// message is shared out its packets leave evenly; on every other link of its way they wait for
@@ -88,7 +92,8 @@ class Network {
     message_begins,   ///< its flow does, when latency comes first
     message_ends,     ///< its flow does
     message_arrives,  ///< when latency comes last
-    window_turns,     ///< a round trip of slow start is over, or its window is used up
+    window_turns,     ///< a round trip of the window is over, or the window is used up
+    packet_lost,      ///< has left its sender
     link_changes,
     kKinds,
   };
@@ -143,6 +148,10 @@ class Network {
     std::uint64_t bytes = 0;
     SimTime begin = 0;  ///< its flow may, from then on
   };
+  struct Landing {
+    std::uint64_t bytes = 0;
+    SimTime at = 0;
+  };
   struct Connection {
     // The message that flows or is about to.
     std::uint64_t bytes = 0;
@@ -162,7 +171,7 @@ class Network {
     SimTime turns = 0;  ///< that packets wait for, where others flow
     SimTime last_landing = 0;
     Fifo<Waiting> waiting;
-    Fifo<std::uint64_t> landing;  ///< bytes of messages whose flow has ended
+    Fifo<Landing> landing;  ///< messages whose flow has ended
     Rank from = 0;
     Rank to = 0;
     std::vector<LinkId> links;
@@ -170,8 +179,9 @@ class Network {
     // Acknowledgements, where windows and packets are modelled.
     ConnectionId reverse = kNone;  ///< shares its queue with them
     Word word = Word::returns;
-    double left = 0;    ///< bytes that have left the sender, in all
-    double behind = 0;  ///< the reverse's `left` when the word's turn comes
+    double left = 0;              ///< bytes that have left the sender, in all
+    double behind = 0;            ///< the reverse's `left` when the word's turn comes
+    std::uint32_t lossy = kNone;  ///< its place in losses_, where windows are modelled too
   };
   struct LinkState {
     double bytes_per_s = 0;
@@ -193,8 +203,9 @@ class Network {
   bool open(const std::vector<LinkId>& links) const;
   SimTime round_trip(const Connection& connection) const;
   SimTime latency_of_next(Connection& connection) const;
-  SlowStart fresh_window() const {
-    return SlowStart(model_.initial_window_bytes, model_.window_decays);
+  CongestionWindow fresh_window() const {
+    return CongestionWindow(model_.initial_window_bytes, model_.window_decays,
+                            model_.segment_bytes);
   }
   bool slow_start() const { return model_.initial_window_bytes < kUnlimited; }
   void begin(ConnectionId id);
@@ -216,6 +227,24 @@ class Network {
   double left_by_now(const Connection& connection) const;
   double queued(ConnectionId id) const;
   void find_reverse(ConnectionId id);
+  // Losses (losses.cc).
+  void expect_losses(ConnectionId id);
+  /// A message begins: which of its packets is the first to be lost, if any.
+  void aim(ConnectionId id);
+  void lose(ConnectionId id);
+  /// A message that begins while the sender repairs a loss waits for that: true.
+  bool await_repair(ConnectionId id);
+  /// What two packets take, which the receiver acknowledges together.
+  SimTime until_acknowledged(const Connection& connection) const;
+  /// After what time the sender of a packet that leaves now hears of it, or could.
+  SimTime hears_after(ConnectionId id) const;
+  /// What is sent now tells of a loss that nothing has told of yet.
+  void tell(ConnectionId id);
+  /// Bytes of the message that leave before the next lost packet has; −1: none is lost.
+  double until_loss(const Connection& connection) const {
+    const double behind = connection.lossy == kNone ? -1 : losses_[connection.lossy].behind();
+    return behind < 0 ? -1 : std::max(connection.remaining - behind, 0.0);
+  }
   std::optional<Arrival> end(ConnectionId id);
   void go_on(ConnectionId id, double ahead);
   Arrival arrive(ConnectionId id, std::uint64_t bytes);
@@ -228,7 +257,8 @@ class Network {
   std::vector<LinkState> links_;
   FairShare share_;
   std::vector<Connection> connections_;
-  std::vector<SlowStart> windows_;  ///< by connection; none without slow start
+  std::vector<CongestionWindow> windows_;  ///< by connection; none without slow start
+  std::vector<PacketLosses> losses_;
   std::map<std::pair<Rank, Rank>, ConnectionId> by_ends_;  ///< where acknowledgements queue
   std::vector<LinkChange> changes_;
   std::vector<double> carried_;

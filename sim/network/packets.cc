@@ -66,7 +66,7 @@ void Network::start_round(ConnectionId id) {
 
 void Network::turn_window(ConnectionId id) {
   Connection& connection = connections_[id];
-  SlowStart& window = windows_[id];
+  CongestionWindow& window = windows_[id];
   if (connection.flowing) {
     advance(id);
   }
@@ -80,11 +80,11 @@ void Network::turn_window(ConnectionId id) {
   }
   const double rate = connection.flowing ? connection.rate : kUnlimited;
   SimTime span = round_trip(connection);
-  if (connection.reverse == kNone) {
+  if (connection.reverse == kNone && connection.lossy == kNone) {
     window.next_round(queue_.now(), span, rate);
   } else {
-    // The window limits again when acknowledgements queue: it stays in force. Looking at it twice
-    // a window is enough.
+    // The window limits again when acknowledgements queue, and after a loss: it stays in force.
+    // Looking at it twice a window is enough.
     span = std::max(span, from_seconds(window.window() / (2 * rate)));
     window.next_round(queue_.now(), span, kUnlimited);
   }

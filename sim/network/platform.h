@@ -35,8 +35,8 @@ struct LinkSpec {
   SimTime latency = 0;
   /// The latency of each message is drawn uniformly from latency ± jitter, as netem does.
   SimTime jitter = 0;
-  /// Packets lost, in 0 … 1: TCP keeps the throughput that Mathis et al. 1997 give (network.h),
-  /// which is not bounded by it where the round trip takes no time.
+  /// Packets lost, in 0 … 1, each apart from the others (losses.h). Without effect where the round
+  /// trip takes no time.
   double loss = 0;
 };
 

@@ -181,13 +181,6 @@ TEST_CASE("a round trip may become 0, and positive again") {
   CHECK(queue.now() == 110 * kMs);
 }
 
-TEST_CASE("loss bounds the rate as Mathis et al. give it") {
-  const Platform platform = one_link({.bytes_per_s = 1e9, .latency = 50 * kMs, .loss = 0.01});
-  const double rate = 1448 / 0.1 * std::sqrt(1.5 / 0.01);
-  CHECK(to_seconds(deliver(platform, {{0, 1, 1'000'000}})[0]) ==
-        doctest::Approx(0.05 + 1e6 / rate));
-}
-
 TEST_CASE("jitter stays within its bounds, differs between messages and repeats by seed") {
   const Platform platform = one_link({.bytes_per_s = 1e9, .latency = 10 * kMs, .jitter = 4 * kMs});
   const std::vector<Job> jobs(1, {0, 1, 1000});

@@ -1,4 +1,4 @@
-#include <sotto/sim/network/slow_start.h>
+#include <sotto/sim/network/congestion_window.h>
 
 #include <algorithm>
 #include <cmath>
@@ -123,7 +123,7 @@ TEST_CASE("while a window pauses, others have the link") {
 }
 
 TEST_CASE("windows double, decay by half for each time-out of silence, and open by rate") {
-  SlowStart window(1'000);
+  CongestionWindow window(1'000);
   const SimTime trip = 100 * kMs;
   window.resume(0, trip);
   CHECK(window.allowance() == 1'000);
@@ -152,7 +152,7 @@ TEST_CASE("windows double, decay by half for each time-out of silence, and open 
 }
 
 TEST_CASE("a window that does not decay is as it was, however long the silence") {
-  SlowStart window(1'000, false);
+  CongestionWindow window(1'000, false);
   window.resume(0, kMs);
   window.sent(1'000, 0);
   window.next_round(kMs, kMs, 1e9);

@@ -1,0 +1,119 @@
+#include <sotto/sim/network/congestion_window.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sotto {
+namespace {
+
+/// What Linux lets a sender have under way (the last of tcp_wmem), where losses end no growth.
+constexpr double kLargestWindow = 4'194'304;
+/// Segments: no window is halved below (RFC 5681).
+constexpr double kSmallestWindow = 2;
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+bool CongestionWindow::resume(SimTime now, SimTime round_trip) {
+  const SimTime timeout = later(round_trip, kTimeoutMargin);
+  if (decays_ && last_sent_ >= 0 && now - last_sent_ > timeout) {
+    turn(false);  // the acknowledgements came meanwhile
+    threshold_ = std::max(threshold_, 0.75 * window_);
+    for (SimTime idle = now - last_sent_; idle > timeout && window_ > initial_; idle -= timeout) {
+      window_ = std::max(window_ / 2, initial_);
+    }
+    repairs_ = false;
+    room_ = whole(window_);
+    open_ = false;
+    round_end_ = -1;
+  }
+  open_ = open_ || round_trip == 0;
+  if (now < round_end_) {
+    return false;
+  }
+  turn(false);
+  if (repairs_ && now >= later(round_end_, round_trip)) {
+    turn(false);
+  }
+  round_end_ = later(now, round_trip);
+  return true;
+}
+
+void CongestionWindow::sent(double bytes, SimTime now) {
+  sent_ += bytes;
+  last_sent_ = now;
+}
+
+void CongestionWindow::lose() {
+  if (lost_at_ < 0 && sent_ > unheard_) {
+    lost_at_ = sent_;
+  }
+}
+
+void CongestionWindow::next_round(SimTime now, SimTime round_trip, double bytes_per_s) {
+  turn(true);
+  round_end_ = later(now, round_trip);
+  open_ = open_ || window_ >= bytes_per_s * to_seconds(round_trip);
+}
+
+double CongestionWindow::allowance() const {
+  return open_ ? kInfinite : std::max(room_ - sent_, 0.0);
+}
+
+void CongestionWindow::turn(bool busy) {
+  if (lost_at_ >= 0) {
+    halve();
+  } else {
+    if (!repairs_) {
+      widen(sent_, busy);
+    }
+    repairs_ = false;
+    unheard_ = 0;
+    room_ = whole(window_);
+  }
+  sent_ = 0;
+}
+
+double CongestionWindow::whole(double bytes) const {
+  return threshold_ < kInfinite ? segment_ * std::max(std::floor(bytes / segment_ + 1e-9), 1.0)
+                                : bytes;
+}
+
+void CongestionWindow::widen(double acknowledged, bool busy) {
+  if (open_) {
+    return;
+  }
+  if (window_ < threshold_) {
+    if (2 * sent_ >= window_) {
+      window_ = std::min(window_ + std::min(acknowledged, window_), std::max(threshold_, window_));
+    }
+  } else if (busy || sent_ > window_ - segment_) {
+    window_ =
+        std::min(window_ + segment_ * acknowledged / window_, std::max(window_, kLargestWindow));
+  }
+}
+
+void CongestionWindow::halve() {
+  const double after = std::max(room_ - lost_at_, 0.0);  // left, or may yet, behind the loss
+  unheard_ = window_ < threshold_ && !repairs_ ? 2 * lost_at_ : lost_at_;
+  if (!repairs_) {
+    widen(lost_at_, true);
+  }
+  threshold_ = segment_ * std::max(std::floor(window_ / segment_ / 2), kSmallestWindow);
+  window_ = threshold_;
+  room_ = std::max(unheard_ + after / 2, segment_);
+  repairs_ = true;
+  lost_at_ = -1;
+}
+
+double slow_start_s(double bytes, double bytes_per_s, double round_trip_s, double window) {
+  double delay = 0;
+  while (window < bytes && window < bytes_per_s * round_trip_s) {
+    delay += round_trip_s - window / bytes_per_s;
+    bytes -= window;
+    window *= 2;
+  }
+  return delay;
+}
+
+}  // namespace sotto

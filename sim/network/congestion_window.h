@@ -1,0 +1,89 @@
+// The congestion window of one TCP connection: how much may leave before acknowledgements come.
+//
+// Time falls into round trips. In each, no more than a window leaves the sender, at the rate that
+// the path gives; what left is acknowledged a round trip later and widens the window by as much, so
+// that it doubles (slow start, RFC 5681 §3.1; Linux begins with 10 segments, RFC 6928). A window
+// that is less than half used does not grow (Linux tcp_is_cwnd_limited). Where nothing is lost, the
+// window limits nothing any more once it is at least rate × round trip. A connection that has sent
+// nothing for longer than the retransmission time-out, round trip + 200 ms in Linux, halves its
+// window for each such span, down to the initial one (RFC 2861, Linux tcp_cwnd_restart), unless it
+// is told not to (Linux with tcp_slow_start_after_idle = 0, or with BBR).
+//
+// Where packets are lost, as Reno (RFC 5681, 6675, 6937): the sender hears of a loss a round trip
+// after the packet left, and halves its window, once for all losses of that round trip. Until it
+// hears, as much leaves as is acknowledged; then half as much, for a round trip. From half the
+// window on, the window grows by a segment in a round trip in which it is used up (congestion
+// avoidance).
+//
+// One thread at a time. A plain value.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include <sotto/sim/time.h>
+
+namespace sotto {
+
+/// A connection's retransmission time-out where the round trip hardly varies: Linux adds this to it
+/// (TCP_RTO_MIN).
+inline constexpr SimTime kTimeoutMargin = 200'000'000;
+
+class CongestionWindow {
+ public:
+  explicit CongestionWindow(double initial_window = 0, bool decays = true, double segment = 1448)
+      : initial_(initial_window),
+        segment_(segment),
+        decays_(decays),
+        window_(initial_),
+        room_(initial_) {}
+
+  /// The sender has something to send from `now` on, after a pause of its own or of the window's.
+  /// True when a round trip begins with it.
+  bool resume(SimTime now, SimTime round_trip);
+  /// So much left the sender, the last of it at `now`.
+  void sent(double bytes, SimTime now);
+  /// The last packet that left is lost.
+  void lose();
+  /// The round trip is over while the sender still sends, at `bytes_per_s`. Where packets may be
+  /// lost the window never opens: the rate is infinite.
+  void next_round(SimTime now, SimTime round_trip, double bytes_per_s);
+
+  /// The acknowledgement is late: the round trip lasts until then.
+  void hold(SimTime until) { round_end_ = until; }
+
+  /// Bytes that may leave until round_end(); infinite once the window limits nothing.
+  double allowance() const;
+  SimTime round_end() const { return round_end_; }
+  bool open() const { return open_; }
+  double window() const { return window_; }
+
+ private:
+  /// Acknowledges the round trip's bytes. `busy`: the sender had more to send all the time.
+  void turn(bool busy);
+  void widen(double acknowledged, bool busy);
+  void halve();
+  /// As a sender counts that has lost something: in whole segments.
+  double whole(double bytes) const;
+
+  double initial_;
+  double segment_;
+  bool decays_;
+  double window_;
+  double threshold_ = std::numeric_limits<double>::infinity();  ///< up to which it doubles
+  double room_;          ///< that the round trip has: the window, but while losses are repaired
+  double sent_ = 0;      ///< of the round trip
+  double lost_at_ = -1;  ///< what of it had left with the first loss; −1: nothing is lost
+  double unheard_ = 0;   ///< leaves before the sender hears of the last round trip's loss
+  bool repairs_ = false;
+  SimTime round_end_ = -1;
+  SimTime last_sent_ = -1;  ///< before anything was: −1
+  bool open_ = false;
+};
+
+/// Seconds that slow start adds to sending `bytes` at `bytes_per_s` where nothing else interferes,
+/// from a window of `window` on: Σ (round trip − window / rate) over the windows that are too small
+/// and not the last.
+double slow_start_s(double bytes, double bytes_per_s, double round_trip_s, double window);
+
+}  // namespace sotto
