@@ -19,10 +19,9 @@ constexpr const char* kExamples =
 int run(const LabRequest& request) {
   const cli::Output output(request.common);
   cli::catch_stop_signals();
-  const auto found = calibrate(request.transports(), {request.program, &cli::stop_requested()});
+  const auto found = calibrate(request.transports(), request.laboratory());
   if (!found.ok()) {
-    fmt::print(stderr, "netlab: {}\n", found.status().message());
-    return cli::kFailed;
+    return failed(found.status().message());
   }
   for (const std::string& transport : request.transports()) {
     output.line(calibration_toml(*found, transport));

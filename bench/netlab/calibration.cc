@@ -79,14 +79,23 @@ Result<TransportCost> measure_transport(const std::string& transport, const Cali
 
 Result<Calibration> calibrate(const std::vector<std::string>& transports,
                               const Laboratory& laboratory) {
+  const auto say = [&](const std::string& what) {
+    if (laboratory.say) {
+      laboratory.say(what);
+    }
+  };
+  say("calibrating: a long transfer between two nodes");
   const auto share = measure_share();
   if (!share.ok()) {
     return share.status();
   }
   const Calibration network = {.share = *share, .window_bytes = kInitialWindow, .transports = {}};
   Calibration found = network;
+  Laboratory silent = laboratory;
+  silent.say = {};
   for (const std::string& transport : transports) {
-    const auto cost = measure_transport(transport, network, laboratory);
+    say(fmt::format("calibrating: three runs of two nodes over {}", transport));
+    const auto cost = measure_transport(transport, network, silent);
     if (!cost.ok()) {
       return cost.status();
     }

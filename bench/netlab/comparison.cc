@@ -1,6 +1,8 @@
 #include "comparison.h"
 
+#include <array>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -20,8 +22,31 @@ std::map<std::pair<Host, Host>, std::uint64_t> bytes_by_edge(const Json& result)
   return bytes;
 }
 
-/// How long node 0 trained, its last exchange included.
-double seconds_of(const Json& result) { return result.at("history").back().at("time_s"); }
+std::vector<NodeFault> faults_of(const Json& predicted) {
+  std::vector<NodeFault> faults;
+  for (const Json& fault : predicted.at("faults")) {
+    faults.push_back({.node = fault.at("node"),
+                      .at_s = fault.at("virtual_s"),
+                      .what = fault.at("fault").get<std::string>()});
+  }
+  return faults;
+}
+
+std::set<Host> nodes_of(const std::vector<NodeFault>& faults) {
+  std::set<Host> nodes;
+  for (const NodeFault& fault : faults) {
+    nodes.insert(fault.node);
+  }
+  return nodes;
+}
+
+Json faults_json(const std::vector<NodeFault>& faults) {
+  Json all = Json::array();
+  for (const NodeFault& fault : faults) {
+    all.push_back({{"node", fault.node}, {"at_s", fault.at_s}, {"fault", fault.what}});
+  }
+  return all;
+}
 
 double patience(double predicted_s) { return 60 + 5 * predicted_s; }
 
@@ -35,7 +60,22 @@ std::string first_wrong(const std::vector<LinkCheck>& links) {
   return {};
 }
 
+void say(const Laboratory& laboratory, const std::string& what) {
+  if (laboratory.say) {
+    laboratory.say(what);
+  }
+}
+
 }  // namespace
+
+bool Comparison::same_nodes_failed() const {
+  return nodes_of(predicted_faults) == nodes_of(measured_faults);
+}
+
+bool Comparison::as_predicted() const {
+  return ok() && same_nodes_failed() &&
+         (!predicted_faults.empty() || (bytes_equal && parameters_equal));
+}
 
 Comparison compare(const cli::Scenario& scenario, const std::string& words,
                    const std::string& transport, const Laboratory& laboratory) {
@@ -44,6 +84,8 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
                       .transport = transport,
                       .nodes = scenario.nodes,
                       .links = {},
+                      .predicted_faults = {},
+                      .measured_faults = {},
                       .failure = {}};
   const auto simulated = cli::simulate_run(scenario, words, {});
   if (!simulated.ok()) {
@@ -53,17 +95,21 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
   const Json& predicted = simulated->result;
   found.rounds = predicted.at("rounds");
   found.predicted_s = predicted.at("virtual_s");
+  found.predicted_faults = faults_of(predicted);
   Edges edges;
   for (const auto& [edge, bytes] : bytes_by_edge(predicted)) {
     edges.push_back(edge);
     found.frame_bytes += static_cast<double>(bytes);
   }
+  say(laboratory, fmt::format("{} over {}: predicted to take {:.1f} s; measuring the links", words,
+                              transport, found.predicted_s));
   const auto lab = make_lab(scenario);
   found.links = check_links(*lab, scenario, edges);
   found.failure = first_wrong(found.links);
   if (!found.ok()) {
     return found;
   }
+  say(laboratory, fmt::format("{} over {}: running", words, transport));
   const std::uint64_t before = lab->carried();
   const auto measured = run_program(*lab, scenario,
                                     {.program = laboratory.program,
@@ -77,10 +123,14 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
     found.failure = measured.status().message();
     return found;
   }
-  found.measured_s = seconds_of(*measured);
-  found.dimension = measured->at("dimension");
-  found.bytes_equal = bytes_by_edge(predicted) == bytes_by_edge(*measured);
-  found.parameters_equal = predicted.at("parameters_sha256") == measured->at("parameters_sha256");
+  found.measured_s = measured->seconds;
+  found.measured_faults = measured->faults;
+  if (!measured->result.is_null()) {
+    found.dimension = measured->result.at("dimension");
+    found.bytes_equal = bytes_by_edge(predicted) == bytes_by_edge(measured->result);
+    found.parameters_equal =
+        predicted.at("parameters_sha256") == measured->result.at("parameters_sha256");
+  }
   return found;
 }
 
@@ -103,6 +153,8 @@ Json comparison_json(const Comparison& c) {
           {"predicted_s", c.predicted_s},
           {"measured_s", c.ok() ? Json(c.measured_s) : Json()},
           {"error", c.ok() ? Json(c.error()) : Json()},
+          {"predicted_faults", faults_json(c.predicted_faults)},
+          {"measured_faults", faults_json(c.measured_faults)},
           {"bytes_equal", c.bytes_equal},
           {"parameters_equal", c.parameters_equal},
           {"frame_bytes", c.frame_bytes},
@@ -121,7 +173,8 @@ std::vector<std::string> comparison_row(const Comparison& c) {
     return {c.words,   c.transport, "–", fmt::format("{:.3f} s", c.predicted_s),
             c.failure, "–",         "–", "–"};
   }
-  const auto equal = [](bool same) { return same ? "equal" : "differ"; };
+  const bool early = !c.predicted_faults.empty() || !c.measured_faults.empty();
+  const auto equal = [&](bool same) { return early ? "–" : same ? "equal" : "differ"; };
   return {c.words,
           c.transport,
           fmt::to_string(c.rounds),
@@ -130,6 +183,26 @@ std::vector<std::string> comparison_row(const Comparison& c) {
           fmt::format("{:+.1f} %", 100 * c.error()),
           equal(c.bytes_equal),
           equal(c.parameters_equal)};
+}
+
+std::vector<std::string> fault_lines(const Comparison& c) {
+  std::map<Host, std::array<const NodeFault*, 2>> by_node;
+  for (const NodeFault& fault : c.predicted_faults) {
+    by_node[fault.node][0] = &fault;
+  }
+  for (const NodeFault& fault : c.measured_faults) {
+    by_node[fault.node][1] = &fault;
+  }
+  const auto text = [](const NodeFault* fault) {
+    return fault == nullptr ? std::string("it finishes")
+                            : fmt::format("{:.3f} s, {}", fault->at_s, fault->what);
+  };
+  std::vector<std::string> lines;
+  for (const auto& [node, faults] : by_node) {
+    lines.push_back(fmt::format("{} over {}, node {}:\n  predicted: {}\n  measured:  {}", c.words,
+                                c.transport, node, text(faults[0]), text(faults[1])));
+  }
+  return lines;
 }
 
 }  // namespace sotto::netlab

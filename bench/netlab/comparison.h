@@ -3,10 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "emulated_run.h"
 #include "output.h"
 #include "scenario.h"
 #include "scene.h"
@@ -28,15 +30,23 @@ struct Comparison {
   double wire_bytes = 0;      ///< what the links carried for them: headers, acknowledgements, …
   std::uint64_t dropped = 0;  ///< packets for which the switch had no room
   std::vector<LinkCheck> links;
+  std::vector<NodeFault> predicted_faults;  ///< the first in front
+  std::vector<NodeFault> measured_faults;
   std::string failure;  ///< why there is nothing to compare; empty: there is
 
   bool ok() const { return failure.empty(); }
+  /// The same nodes did not finish.
+  bool same_nodes_failed() const;
+  /// What was predicted came, but for the times: the same faults and, without any, bytes and
+  /// models.
+  bool as_predicted() const;
   double error() const { return predicted_s / measured_s - 1; }
 };
 
 struct Laboratory {
   std::string program;  ///< path of `sotto`
   const std::atomic<bool>* stop = nullptr;
+  std::function<void(const std::string&)> say = {};  ///< hears what is done next, if it is there
 };
 
 /// Throws Error for a wrong request; what goes wrong later is in `failure`.
@@ -46,5 +56,7 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
 cli::Json comparison_json(const Comparison& comparison);
 std::vector<std::string> comparison_titles();
 std::vector<std::string> comparison_row(const Comparison& comparison);
+/// Who did not finish: when and why by prediction, and in truth.
+std::vector<std::string> fault_lines(const Comparison& comparison);
 
 }  // namespace sotto::netlab

@@ -2,18 +2,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "child.h"
 #include "compute_spec.h"
+#include "happenings.h"
 #include "run_words.h"
+#include "starting_gun.h"
 
 namespace sotto::netlab {
 namespace {
+
+using Clock = StartingGun::Clock;
 
 constexpr std::chrono::milliseconds kLook{5};
 /// The others of a node that failed may say why, if it was not the first to.
@@ -42,74 +49,204 @@ std::vector<std::string> words_of(const cli::Scenario& scenario, const ProgramRu
   return words;
 }
 
+double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
+
+/// How long node 0 trained, its last exchange included.
+double training_s(const cli::Json& result) { return result.at("history").back().at("time_s"); }
+
+/// The processes of one run. Times are of the scenario: from the first step on or, where a process
+/// is started late, from the start of the first; the program then waits until all are there.
 class Job {
  public:
-  Job(const Lab& lab, const cli::Scenario& scenario, const ProgramRun& run) {
-    for (Host host = 0; host < lab.hosts(); ++host) {
-      nodes_.push_back(std::make_unique<Child>(
-          lab.at(host), words_of(scenario, run, host),
-          std::map<std::string, std::string>{{"RANK", fmt::to_string(host)},
-                                             {"WORLD_SIZE", fmt::to_string(lab.hosts())},
-                                             {"MASTER_ADDR", free_address(0)},
-                                             {"MASTER_PORT", fmt::to_string(kPort)}}));
+  Job(Lab& lab, const cli::Scenario& scenario, const ProgramRun& run)
+      : lab_(lab),
+        scenario_(scenario),
+        run_(run),
+        happenings_(happenings(scenario)),
+        joined_s_(to_seconds(last_start(scenario))),
+        eventful_(!happenings_.empty() || joined_s_ > 0),
+        started_(Clock::now()),
+        nodes_(scenario.paces.size()),
+        ended_s_(nodes_.size()),
+        out_(nodes_.size(), false) {
+    if (eventful_) {
+      gun_.emplace(lab, free_address(0), kPort);
     }
+    start_those_due();
   }
 
-  bool all_ended() {
-    return std::all_of(nodes_.begin(), nodes_.end(),
-                       [](auto& node) { return node->ended().has_value(); });
+  bool eventful() const { return eventful_; }
+
+  /// Does what is due, and looks who has ended.
+  void go_on() {
+    start_those_due();
+    while (next_ < happenings_.size() && due(happenings_[next_].at)) {
+      play(happenings_[next_++]);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i] && !ended_s_[i] && nodes_[i]->ended()) {
+        ended_s_[i] = now_s();
+      }
+    }
+  }
+  /// All have ended that may.
+  bool over() const {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!ended_s_[i] && !out_[i]) {
+        return false;
+      }
+    }
+    return true;
   }
   bool any_failed() {
     return std::any_of(nodes_.begin(), nodes_.end(),
-                       [](auto& node) { return node->ended().value_or(0) != 0; });
+                       [](auto& node) { return node && node->ended().value_or(0) != 0; });
   }
-  /// What those that failed said.
-  Status fault() {
+  /// Who did not finish, the first in front.
+  std::vector<NodeFault> faults() {
+    std::vector<NodeFault> all;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (const int status = nodes_[i]->ended().value_or(0); status != 0) {
-        return {Fault::unexpected,
-                fmt::format("node {} ended with status {}: {}", i, status, nodes_[i]->errors())};
+      if (out_[i] || (nodes_[i] && nodes_[i]->ended().value_or(0) != 0)) {
+        all.push_back({.node = static_cast<Host>(i),
+                       .at_s = ended_s_[i].value_or(now_s()),
+                       .what = said_by(i)});
       }
     }
-    return {};
+    std::stable_sort(all.begin(), all.end(),
+                     [](const NodeFault& a, const NodeFault& b) { return a.at_s < b.at_s; });
+    return all;
   }
-  std::string result() const { return nodes_.front()->output(); }
+  Result<ProgramEnd> end() {
+    ProgramEnd end = {.result = {}, .faults = faults()};
+    if (!end.faults.empty()) {
+      end.seconds = end.faults.back().at_s;
+    }
+    if (nodes_.front()->ended() == 0) {
+      end.result = cli::Json::parse(nodes_.front()->output(), nullptr, false);
+      if (end.result.is_discarded()) {
+        return Status(Fault::malformed, "node 0 printed no result");
+      }
+      end.seconds = std::max(end.seconds, joined_s_ + training_s(end.result));
+    }
+    return end;
+  }
 
  private:
+  void start_those_due() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!nodes_[i] && seconds(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
+        const auto host = static_cast<Host>(i);
+        nodes_[i] = std::make_unique<Child>(
+            lab_.at(host), words_of(scenario_, run_, host),
+            std::map<std::string, std::string>{{"RANK", fmt::to_string(i)},
+                                               {"WORLD_SIZE", fmt::to_string(nodes_.size())},
+                                               {"MASTER_ADDR", free_address(0)},
+                                               {"MASTER_PORT", fmt::to_string(kPort)}});
+      }
+    }
+  }
+
+  /// What has passed of the scenario's time.
+  double now_s() const {
+    const auto begun = gun_ ? gun_->fired() : std::nullopt;
+    return begun ? joined_s_ + seconds(Clock::now() - *begun)
+                 : std::min(joined_s_, seconds(Clock::now() - started_));
+  }
+  bool due(SimTime at) const {
+    return (gun_->fired() || to_seconds(at) < joined_s_) && now_s() >= to_seconds(at);
+  }
+
+  void play(const Happening& what) {
+    using Kind = Happening::Kind;
+    const auto i = static_cast<std::size_t>(what.host);
+    if (what.kind == Kind::link) {
+      if (!out_[i] && !out_[static_cast<std::size_t>(what.to)]) {
+        lab_.set_link(what.host, what.to, what.shape);
+      }
+      return;
+    }
+    if (!nodes_[i] || out_[i]) {
+      return;
+    }
+    switch (what.kind) {
+      case Kind::suspend:
+        return nodes_[i]->signal(SIGSTOP);
+      case Kind::resume:
+        return nodes_[i]->signal(SIGCONT);
+      case Kind::crash:
+        nodes_[i]->signal(SIGKILL);
+        break;
+      default:
+        nodes_[i]->signal(SIGSTOP);
+        isolate(what.host);
+    }
+    if (!ended_s_[i]) {
+      ended_s_[i] = now_s();
+      out_[i] = true;
+    }
+  }
+  void isolate(Host host) {
+    for (Host other = 0; other < lab_.hosts(); ++other) {
+      lab_.set_link(host, other, {.bytes_per_s = 0});
+      lab_.set_link(other, host, {.bytes_per_s = 0});
+    }
+  }
+
+  std::string said_by(std::size_t i) {
+    if (out_[i]) {
+      return "the scenario took it away";
+    }
+    std::string errors = nodes_[i]->errors();
+    errors.erase(errors.find_last_not_of('\n') + 1);
+    return fmt::format("it ended with status {}: {}", *nodes_[i]->ended(), errors);
+  }
+
+  Lab& lab_;
+  const cli::Scenario& scenario_;
+  const ProgramRun& run_;
+  const std::vector<Happening> happenings_;
+  std::size_t next_ = 0;
+  const double joined_s_;  ///< when all are there
+  const bool eventful_;
+  const Clock::time_point started_;
   std::vector<std::unique_ptr<Child>> nodes_;
+  std::vector<std::optional<double>> ended_s_;
+  std::vector<bool> out_;  ///< crashed or vanished
+  std::optional<StartingGun> gun_;
 };
+
+Status fault_of(const NodeFault& fault) {
+  return {Fault::unexpected, fmt::format("node {}: {}", fault.node, fault.what)};
+}
 
 }  // namespace
 
-Result<cli::Json> run_program(const Lab& lab, const cli::Scenario& scenario, const ProgramRun& run,
-                              const std::atomic<bool>& stop) {
+Result<ProgramEnd> run_program(Lab& lab, const cli::Scenario& scenario, const ProgramRun& run,
+                               const std::atomic<bool>& stop) {
   Job job(lab, scenario, run);
   auto deadline =
       Deadline::after(std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * run.patience_s)));
   bool failed = false;
-  while (!job.all_ended()) {
+  while (!job.over()) {
     if (stop) {
       return Status(Fault::unexpected, "interrupted");
     }
-    if (!failed && job.any_failed()) {
+    if (!failed && !job.eventful() && job.any_failed()) {
       failed = true;
       deadline = Deadline::after(kGrace);
     }
     if (deadline.expired()) {
-      return failed ? job.fault()
+      return failed ? fault_of(job.faults().front())
                     : Status(Fault::deadline,
                              fmt::format("the run was not over after {:.0f} s", run.patience_s));
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(job.eventful() ? kLook / 5 : kLook);
+    job.go_on();
   }
-  if (Status status = job.fault(); !status.ok()) {
-    return status;
+  if (const auto faults = job.faults(); !job.eventful() && !faults.empty()) {
+    return fault_of(faults.front());
   }
-  cli::Json result = cli::Json::parse(job.result(), nullptr, false);
-  if (result.is_discarded()) {
-    return Status(Fault::malformed, "node 0 printed no result");
-  }
-  return result;
+  return job.end();
 }
 
 }  // namespace sotto::netlab

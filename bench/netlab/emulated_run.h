@@ -1,9 +1,11 @@
-// One run of the real program on an emulated network: a process of `sotto train` on each host.
-// One thread at a time; the processes die with it.
+// One run of the real program on an emulated network: a process of `sotto train` on each host, and
+// what the scenario does to hosts and links meanwhile. One thread at a time; the processes die with
+// it.
 #pragma once
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include <sotto/base/status.h>
 
@@ -20,9 +22,24 @@ struct ProgramRun {
   double patience_s = 0;  ///< after which the run counts as hung
 };
 
-/// Runs `sotto train` with the scenario's settings and paces, and returns its JSON. A node that
-/// fails ends the run, with what it said; so does `stop`.
-Result<cli::Json> run_program(const Lab& lab, const cli::Scenario& scenario, const ProgramRun& run,
-                              const std::atomic<bool>& stop);
+/// A node that did not finish.
+struct NodeFault {
+  Host node = 0;
+  double at_s =
+      0;  ///< after the first step, or the start of the first process where one joins late
+  std::string what;
+};
+
+struct ProgramEnd {
+  cli::Json result;               ///< node 0's; null when it did not finish
+  double seconds = 0;             ///< until node 0 was done or, after faults, the last node ended
+  std::vector<NodeFault> faults;  ///< the first in front
+};
+
+/// Runs `sotto train` with the scenario's settings and paces. Where the scenario has no events a
+/// node that fails ends the run, with what it said; where it has, faults are what came of them. So
+/// does `stop` end it.
+Result<ProgramEnd> run_program(Lab& lab, const cli::Scenario& scenario, const ProgramRun& run,
+                               const std::atomic<bool>& stop);
 
 }  // namespace sotto::netlab

@@ -148,11 +148,10 @@ class Table {
 int run(const HeldoutRequest& request) {
   const cli::Output output(request.lab.common);
   cli::catch_stop_signals();
-  const Laboratory laboratory = {request.lab.program, &cli::stop_requested()};
+  const Laboratory laboratory = request.lab.laboratory();
   const auto calibration = calibrate({kTransports.begin(), kTransports.end()}, laboratory);
   if (!calibration.ok()) {
-    fmt::print(stderr, "netlab: calibration failed: {}\n", calibration.status().message());
-    return cli::kFailed;
+    return failed("calibration failed: " + calibration.status().message());
   }
   for (const char* transport : kTransports) {
     output.line(calibration_toml(*calibration, transport));

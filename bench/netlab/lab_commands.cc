@@ -1,8 +1,13 @@
 #include "lab_commands.h"
 
+#include <cstdio>
+
+#include <fmt/format.h>
+
 #include <sotto/base/error.h>
 
 #include "option_group.h"
+#include "signals.h"
 
 namespace sotto::netlab {
 
@@ -14,6 +19,21 @@ std::vector<std::string> LabRequest::transports() const {
     refuse("--transport", transport, "it is gloo, zmq or both");
   }
   return {transport};
+}
+
+Laboratory LabRequest::laboratory() const {
+  Laboratory laboratory = {program, &cli::stop_requested(), {}};
+  if (!common.quiet) {
+    laboratory.say = [](const std::string& what) { fmt::print(stderr, "netlab: {}\n", what); };
+  }
+  return laboratory;
+}
+
+int failed(const std::string& what) {
+  if (!cli::stop_requested()) {
+    fmt::print(stderr, "netlab: {}\n", what);
+  }
+  return cli::kFailed;
 }
 
 void add_lab_options(CLI::App& command, LabRequest& request) {

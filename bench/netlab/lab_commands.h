@@ -16,9 +16,14 @@ struct LabRequest {
   std::string program;  ///< path of `sotto`
   std::string transport = "both";
 
+  /// The real program, what stops it, and progress on standard error unless that is unwanted.
+  Laboratory laboratory() const;
   /// Those that are asked for. Throws Error for a name that is none.
   std::vector<std::string> transports() const;
 };
+
+/// Says on standard error what failed, unless it did because of Ctrl-C; returns the exit status.
+int failed(const std::string& what);
 
 /// `request` must live as long as the command.
 void add_lab_options(CLI::App& command, LabRequest& request);
@@ -27,6 +32,7 @@ void add_lab_options(CLI::App& command, LabRequest& request);
 cli::Command add_run_command(CLI::App& netlab, const std::string& program);
 cli::Command add_calibrate_command(CLI::App& netlab, const std::string& program);
 cli::Command add_heldout_command(CLI::App& netlab, const std::string& program);
+cli::Command add_loss_command(CLI::App& netlab, const std::string& program);
 cli::Command add_links_command(CLI::App& netlab, const std::string& program);
 
 }  // namespace sotto::netlab

@@ -191,8 +191,8 @@ class Contest {
                 transport_, laboratory_);
     runs_.push_back(comparison_json(found));
     if (!found.ok()) {
-      fmt::print(stderr, "netlab: {}, {}, {}: {}\n", made.title, made.words, transport_,
-                 found.failure);
+      (void)failed(
+          fmt::format("{}, {}, {}: {}", made.title, made.words, transport_, found.failure));
       return false;
     }
     const auto rounds = static_cast<double>(found.rounds);
@@ -225,13 +225,11 @@ bool show_losses(const std::array<double, kMethods>& loss, const cli::Output& ou
 int run(const LabRequest& request) {
   const cli::Output output(request.common);
   cli::catch_stop_signals();
-  const Laboratory laboratory = {request.program, &cli::stop_requested()};
+  const Laboratory laboratory = request.laboratory();
   const auto calibration = calibrate(request.transports(), laboratory);
   const auto loss = losses();
   if (!calibration.ok() || !loss.ok()) {
-    fmt::print(stderr, "netlab: {}\n",
-               (calibration.ok() ? loss.status() : calibration.status()).message());
-    return cli::kFailed;
+    return failed((calibration.ok() ? loss.status() : calibration.status()).message());
   }
   cli::Json all = cli::Json::array();
   bool holds = true;

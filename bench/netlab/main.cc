@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 
 #include "lab_commands.h"
+#include "signals.h"
 #include "usage.h"
 
 namespace {
@@ -19,6 +20,11 @@ int complain(const std::string& what, int status) {
   fmt::print(stderr, "netlab: {}\n", what);
   return status;
 }
+
+/// As shells have it: 128 + SIGINT.
+constexpr int kInterrupted = 130;
+
+bool stopped(int status) { return status != sotto::cli::kDone && sotto::cli::stop_requested(); }
 
 /// Ahead of all else on the machine but the switch, and in turns; the nodes too, which inherit it:
 /// each stands for a machine of its own, which does not wait for what else runs here. Where it is
@@ -40,13 +46,15 @@ int main(int argc, char** argv) {
       "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");
   const std::vector<sotto::cli::Command> commands = {
       add_run_command(program, SOTTO_PROGRAM), add_calibrate_command(program, SOTTO_PROGRAM),
-      add_heldout_command(program, SOTTO_PROGRAM), add_links_command(program, SOTTO_PROGRAM)};
+      add_heldout_command(program, SOTTO_PROGRAM), add_loss_command(program, SOTTO_PROGRAM),
+      add_links_command(program, SOTTO_PROGRAM)};
   try {
     program.parse(argc, argv);
     hurry();
     for (const auto& command : commands) {
       if (command.app->parsed()) {
-        return command.run();
+        const int status = command.run();
+        return stopped(status) ? complain("interrupted", kInterrupted) : status;
       }
     }
     return sotto::cli::kWrongRequest;
@@ -57,6 +65,9 @@ int main(int argc, char** argv) {
   } catch (const sotto::Error& error) {
     return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
   } catch (const std::exception& error) {
+    if (stopped(sotto::cli::kFailed)) {
+      return complain("interrupted", kInterrupted);
+    }
     return complain(error.what(), sotto::cli::kFailed);
   }
 }

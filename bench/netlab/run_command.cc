@@ -1,5 +1,6 @@
 // `netlab run`: the runs of a scenario, predicted and real.
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,29 +32,34 @@ int run(const RunRequest& request, const CLI::App& command) {
                            scenario.task_words);  // refuse what is wrong before anything runs
   }
   cli::catch_stop_signals();
-  const Laboratory laboratory = {request.lab.program, &cli::stop_requested()};
+  const Laboratory laboratory = request.lab.laboratory();
   const auto calibration = calibrate(request.lab.transports(), laboratory);
   if (!calibration.ok()) {
-    fmt::print(stderr, "netlab: calibration failed: {}\n", calibration.status().message());
-    return cli::kFailed;
+    return failed("calibration failed: " + calibration.status().message());
   }
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> faults;
   cli::Json runs = cli::Json::array();
   bool complete = true;
   for (const std::string& words : scenario.runs) {
     for (const std::string& transport : request.lab.transports()) {
-      if (cli::stop_requested()) {
-        complete = false;
-        break;
-      }
       const Comparison found =
           compare(calibrated(scenario, *calibration, transport), words, transport, laboratory);
-      complete = complete && found.ok() && found.bytes_equal && found.parameters_equal;
+      if (cli::stop_requested()) {
+        return cli::kFailed;
+      }
+      complete = complete && found.as_predicted();
       rows.push_back(comparison_row(found));
       runs.push_back(comparison_json(found));
+      for (std::string& line : fault_lines(found)) {
+        faults.push_back(std::move(line));
+      }
     }
   }
   output.table(comparison_titles(), rows);
+  for (const std::string& line : faults) {
+    output.line(line);
+  }
   output.json({{"sotto", SOTTO_VERSION},
                {"scenario", scenario.title},
                {"calibration", calibration_json(*calibration)},

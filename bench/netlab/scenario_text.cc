@@ -30,17 +30,18 @@ std::string MadeScenario::text() const {
       "sotto-scenario = 1\n"
       "title = \"{}\"\n"
       "run = [\"{}\"]\n"
+      "seed = {}\n"
       "[nodes]\n"
       "count = {}\n"
       "gradient = \"{}\"\n"
       "[network]\n"
-      "link = {{ latency = \"{} ms\" }}\n"
+      "link = {{ latency = \"{} ms\", loss = {} }}\n"
       "{}"
       "[task]\n"
       "model = \"{}\"\n"
       "batch = {}\n"
       "rounds = {}\n",
-      title, words, nodes, gradient, latency_ms, hosts, model, batch, rounds);
+      title, words, seed, nodes, gradient, latency_ms, loss, hosts, model, batch, rounds);
 }
 
 }  // namespace sotto::netlab

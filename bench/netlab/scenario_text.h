@@ -17,10 +17,12 @@ struct MadeScenario {
   int nodes = 2;
   double mbit_per_s = 0;  ///< up and down; 0: without a limit
   double latency_ms = 0;
+  double loss = 0;  ///< of packets, both ways
   std::string gradient = "20 ms";
   std::string model = "mlp:32";
   int batch = 8;
   std::uint64_t rounds = 1;
+  std::uint64_t seed = 0;
 
   std::string text() const;
 };

@@ -16,6 +16,8 @@ namespace {
 
 /// From here on pieces of TCP streams pass whole: 64 kB take 1.7 ms at most.
 constexpr double kFastLink = 300e6 / 8;
+/// What the switch was seen to carry at the declared rate, with some to spare.
+constexpr double kFastestLink = 2e9 / 8;
 /// Of a packet that is full; what is left is payload.
 constexpr double kPacketBytes = 1500;
 constexpr double kSegmentBytes = 1448;
@@ -31,6 +33,11 @@ double limit_of(const cli::Scenario& scenario, Host from, Host to) {
 }
 
 bool wants_large_pieces(const cli::Scenario& scenario) {
+  if (std::any_of(scenario.changes.begin(), scenario.changes.end(), [](const auto& change) {
+        return change.bytes_per_s.value_or(kUnlimited) < kFastLink;
+      })) {
+    return false;
+  }
   for (Host from = 0; from < scenario.nodes; ++from) {
     for (Host to = 0; to < scenario.nodes; ++to) {
       if (from != to &&
@@ -40,6 +47,15 @@ bool wants_large_pieces(const cli::Scenario& scenario) {
     }
   }
   return true;
+}
+
+/// Throws Error for what the switch, in user space on one core, is too slow for.
+void check_rate_emulable(double bytes_per_s, const std::string& whose) {
+  if (bytes_per_s < kUnlimited && bytes_per_s > kFastestLink) {
+    throw Error(
+        fmt::format("{}: {:g} Gbit/s cannot be emulated, {:g} Gbit/s at most; `sotto simulate` can",
+                    whose, 8e-9 * bytes_per_s, 8e-9 * kFastestLink));
+  }
 }
 
 /// What makes two links alike.
@@ -113,13 +129,26 @@ void check_emulable(const cli::Scenario& scenario) {
   if (scenario.timing_only) {
     refuse("a scenario with timing-only has no gradients that the real program could take");
   }
-  if (!scenario.events.empty() || !scenario.partitions.empty() || !scenario.changes.empty()) {
-    refuse("events cannot be emulated");
-  }
-  for (const NodeSpec& pace : scenario.paces) {
-    if (pace.start > 0) {
-      refuse("nodes that join later cannot be emulated: the program waits until all are there");
+  for (const NodeEvent& event : scenario.events) {
+    if (event.kind == NodeEvent::Kind::leave) {
+      refuse(
+          fmt::format("node {} leaves after {:g} s: that cannot be emulated, for the program knows "
+                      "no node that "
+                      "leaves a run in good order (crash and vanish can)",
+                      event.node, to_seconds(event.at)));
     }
+  }
+  for (Host from = 0; from < scenario.nodes; ++from) {
+    for (Host to = 0; to < scenario.nodes; ++to) {
+      if (from != to) {
+        check_rate_emulable(limit_of(scenario, from, to),
+                            fmt::format("the link from node {} to node {}", from, to));
+      }
+    }
+  }
+  for (const cli::LinksChange& change : scenario.changes) {
+    check_rate_emulable(change.bytes_per_s.value_or(kUnlimited),
+                        fmt::format("the links that change after {:g} s", to_seconds(change.at)));
   }
 }
 

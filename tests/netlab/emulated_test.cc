@@ -90,11 +90,19 @@ TEST_CASE("what cannot be emulated is refused, with what can") {
     CHECK(refused(more).find(what) != std::string::npos);
   };
   CHECK(refused("").empty());
-  says("[[events]]\nat = \"1 s\"\njoin = \"1\"\n", "join later");
-  for (const char* event : {"crash = \"1\"", "partition = [\"0\", \"1\"]",
+  says("[[events]]\nat = \"1 s\"\nleave = \"1\"\n", "node 1 leaves after 1 s");
+  says("[[events]]\nat = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = { bandwidth = \"40 Gbit/s\" }\n",
+       "the links that change after 1 s: 40 Gbit/s");
+  for (const char* event : {"crash = \"1\"", "vanish = \"1\"", "join = \"1\"", "suspend = \"1\"",
+                            "partition = [\"0\", \"1\"]\nfor = \"1 s\"",
                             "from = \"0\"\nto = \"1\"\nlink = { latency = \"1 ms\" }"}) {
-    says(std::string("[[events]]\nat = \"1 s\"\n") + event + "\n", "events");
+    CAPTURE(event);
+    CHECK(refused(std::string("[[events]]\nat = \"1 s\"\n") + event + "\n").empty());
   }
+  MadeScenario fast = brief();
+  fast.mbit_per_s = 10'000;
+  CHECK_THROWS_WITH(check_emulable(scenario_from(fast.text())),
+                    doctest::Contains("node 0 to node 1: 10 Gbit/s cannot be emulated"));
 }
 
 TEST_CASE("a calibration says in a scenario what it found") {

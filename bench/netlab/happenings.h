@@ -1,0 +1,35 @@
+// What befalls a run on the emulated network while it goes on: links that change, are cut and heal,
+// and processes that are stopped, go on or are killed. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric.h"
+#include "scenario.h"
+
+namespace sotto::netlab {
+
+struct Happening {
+  enum class Kind : std::uint8_t {
+    link,     ///< from one host to another it has this shape from now on
+    suspend,  ///< the process stands still (SIGSTOP); its kernel goes on acknowledging
+    resume,   ///< SIGCONT
+    crash,    ///< SIGKILL: its connections end, and its peers hear of it
+    vanish,   ///< stands still for good, behind links that nothing passes any more
+  };
+  SimTime at = 0;
+  Kind kind = Kind::link;
+  Host host = 0;  ///< or the link's sender
+  Host to = 0;
+  LinkShape shape = {};
+};
+
+/// By time; those of one time in the order in which they hold. Requires a scenario that
+/// check_emulable lets pass.
+std::vector<Happening> happenings(const cli::Scenario& scenario);
+
+/// When the last process is started; 0: all at once.
+SimTime last_start(const cli::Scenario& scenario);
+
+}  // namespace sotto::netlab

@@ -1,0 +1,188 @@
+// `netlab loss`: runs over links that lose packets, predicted and real. What is lost is chance, in
+// the simulator as on the links: a cell is run with several seeds, and means are compared.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include "calibration.h"
+#include "lab_commands.h"
+
+#include "option_group.h"
+#include "scenario_text.h"
+#include "signals.h"
+#include "simulated_run.h"
+#include "statistics.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  netlab loss\n"
+    "  netlab loss --seeds 10 --json loss.json\n"
+    "18 cells: 0.1, 0.5 and 2 % loss, round trips of 20, 100 and 300 ms, frames of 9.7 and 154 kB; "
+    "four nodes on a ring, 10 Mbit/s, Gloo and ZeroMQ by turns.";
+
+constexpr std::array<double, 3> kLosses = {0.001, 0.005, 0.02};
+constexpr std::array<double, 3> kLatencies_ms = {10, 50, 150};
+constexpr std::array<const char*, 2> kModels = {"mlp:32", "mlp:512"};
+constexpr std::array<const char*, 2> kTransports = {"gloo", "zmq"};
+constexpr std::size_t kCells = kLosses.size() * kLatencies_ms.size() * kModels.size();
+/// Seeds of which a prediction is the mean.
+constexpr std::uint64_t kPredictions = 30;
+/// A run has as many rounds as are predicted to take so long, within these.
+constexpr double kRunSeconds = 5;
+constexpr std::uint64_t kFewestRounds = 5;
+constexpr std::uint64_t kMostRounds = 60;
+
+struct LossRequest {
+  LabRequest lab;
+  std::uint64_t seeds = 4;
+};
+
+MadeScenario cell(std::size_t number) {
+  const double loss = kLosses[number % kLosses.size()];
+  const double latency = kLatencies_ms[number / kLosses.size() % kLatencies_ms.size()];
+  const char* model = kModels[number / kLosses.size() / kLatencies_ms.size()];
+  return {.title = fmt::format("{:g} % loss, {:g} ms, {}", 100 * loss, 2 * latency, model),
+          .words = "dpsgd ring",
+          .nodes = 4,
+          .mbit_per_s = 10,
+          .latency_ms = latency,
+          .loss = loss,
+          .model = model,
+          .rounds = kFewestRounds};
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+/// Of the mean; 0 for fewer than two.
+double standard_error(const std::vector<double>& values) {
+  const double middle = mean(values);
+  double sum = 0;
+  for (const double value : values) {
+    sum += (value - middle) * (value - middle);
+  }
+  const auto n = static_cast<double>(values.size());
+  return n < 2 ? 0 : std::sqrt(sum / (n - 1) / n);
+}
+
+class LossStudy {
+ public:
+  LossStudy(const Calibration& calibration, const Laboratory& laboratory)
+      : calibration_(calibration), laboratory_(laboratory) {}
+
+  /// False when a run could not be done or did something else than was predicted.
+  bool add(std::size_t number, std::uint64_t seeds) {
+    MadeScenario made = cell(number);
+    const std::string transport = kTransports[number % kTransports.size()];
+    const double brief = mean(predicted(made, transport)) / kFewestRounds;
+    made.rounds = std::clamp(static_cast<std::uint64_t>(std::llround(kRunSeconds / brief)),
+                             kFewestRounds, kMostRounds);
+    const auto expected = predicted(made, transport);
+    std::vector<double> measured;
+    for (made.seed = 1; made.seed <= seeds; ++made.seed) {
+      const Comparison found =
+          compare(scenario_of(made, transport), made.words, transport, laboratory_);
+      runs_.push_back(comparison_json(found));
+      if (!found.as_predicted()) {
+        (void)failed(fmt::format("{}, seed {}: {}", made.title, made.seed,
+                                 found.ok() ? "bytes or models differ" : found.failure));
+        return false;
+      }
+      measured.push_back(found.measured_s);
+    }
+    const double error = mean(expected) / mean(measured) - 1;
+    errors_.push_back(std::abs(error));
+    rows_.push_back({made.title, transport, fmt::to_string(made.rounds),
+                     fmt::format("{:.2f} s", mean(expected)),
+                     fmt::format("{:.2f} ± {:.2f} s", mean(measured), standard_error(measured)),
+                     fmt::format("{:+.1f} %", 100 * error)});
+    return true;
+  }
+
+  void show(const cli::Output& output) const {
+    output.table({"network", "transport", "rounds", "predicted", "measured", "error"}, rows_);
+    if (!errors_.empty()) {
+      output.line(fmt::format("{} cells: error median {:.1f} %, worst {:.1f} %", errors_.size(),
+                              100 * quantile(errors_, 0.5), 100 * quantile(errors_, 1)));
+    }
+  }
+  cli::Json json() const {
+    return {{"runs", runs_},
+            {"error_median", quantile(errors_, 0.5)},
+            {"error_worst", quantile(errors_, 1)}};
+  }
+
+ private:
+  cli::Scenario scenario_of(const MadeScenario& made, const std::string& transport) const {
+    return calibrated(scenario_from(made.text()), calibration_, transport);
+  }
+  std::vector<double> predicted(MadeScenario made, const std::string& transport) const {
+    std::vector<double> seconds;
+    for (made.seed = 1; made.seed <= kPredictions; ++made.seed) {
+      cli::Scenario scenario = scenario_of(made, transport);
+      scenario.timing_only = true;
+      const auto run = cli::simulate_run(scenario, made.words, {});
+      if (!run.ok()) {
+        throw Error(run.status().message());
+      }
+      seconds.push_back(run->result.at("virtual_s"));
+    }
+    return seconds;
+  }
+
+  const Calibration& calibration_;
+  const Laboratory& laboratory_;
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<double> errors_;
+  cli::Json runs_ = cli::Json::array();
+};
+
+int run(const LossRequest& request) {
+  const cli::Output output(request.lab.common);
+  cli::catch_stop_signals();
+  const Laboratory laboratory = request.lab.laboratory();
+  const auto calibration = calibrate({kTransports.begin(), kTransports.end()}, laboratory);
+  if (!calibration.ok()) {
+    return failed("calibration failed: " + calibration.status().message());
+  }
+  LossStudy study(*calibration, laboratory);
+  bool complete = true;
+  for (std::size_t number = 0; number < kCells && !cli::stop_requested(); ++number) {
+    complete = study.add(number, request.seeds) && complete;
+  }
+  if (cli::stop_requested()) {
+    return cli::kFailed;
+  }
+  study.show(output);
+  cli::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
+  result.update(study.json());
+  output.json(result);
+  return complete ? cli::kDone : cli::kFailed;
+}
+
+}  // namespace
+
+cli::Command add_loss_command(CLI::App& netlab, const std::string& program) {
+  auto request = std::make_shared<LossRequest>();
+  request->lab.program = program;
+  CLI::App* command = netlab.add_subcommand(
+      "loss", "Predicts runs over links that lose packets, and holds them to real ones");
+  cli::OptionGroup group(*command, "Which runs");
+  group.count("--seeds", request->seeds, "N", "Runs of each cell", 1000);
+  add_lab_options(*command, request->lab);
+  command->remove_option(command->get_option("--transport"));
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::netlab

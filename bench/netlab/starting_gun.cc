@@ -1,0 +1,58 @@
+#include "starting_gun.h"
+
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/comm/store.h>
+
+namespace sotto::netlab {
+namespace {
+
+/// Between two looks whether anybody still wants to know.
+constexpr std::chrono::milliseconds kLook{200};
+/// What comm/session.cc and trainers/meeting.cc name them.
+constexpr const char* kSession = "session";
+constexpr const char* kBegin = "{:016x}/begin/go";
+
+}  // namespace
+
+StartingGun::StartingGun(const Lab& lab, std::string host, int port)
+    : lab_(lab), thread_([this, host = std::move(host), port] { listen(host, port); }) {}
+
+StartingGun::~StartingGun() {
+  stopping_ = true;
+  thread_.join();
+}
+
+std::optional<StartingGun::Clock::time_point> StartingGun::fired() const {
+  const Clock::rep at = fired_;
+  return at == 0 ? std::nullopt : std::optional(Clock::time_point(Clock::duration(at)));
+}
+
+void StartingGun::listen(const std::string& host, int port) {
+  lab_.at(0).inside([&] {
+    const std::shared_ptr<Store> store = make_tcp_store(host, port, false, true);
+    const auto await = [&](const std::string& key) -> Result<std::vector<std::byte>> {
+      while (!stopping_) {
+        if (auto value = store->get(key, Deadline::after(kLook)); value.ok()) {
+          return value;
+        }
+      }
+      return Status(Fault::deadline, "nobody wants to know any more");
+    };
+    const auto session = await(kSession);
+    if (!session.ok()) {
+      return;
+    }
+    ByteReader in(*session);
+    const auto mark = in.read<std::uint64_t>();
+    if (in.finished() && await(fmt::format(kBegin, mark)).ok()) {
+      fired_ = Clock::now().time_since_epoch().count();
+    }
+  });
+}
+
+}  // namespace sotto::netlab
