@@ -141,6 +141,22 @@ void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& nam
   }
 }
 
+void read_media(TomlReader& in, Scenario& scenario, const Names& names) {
+  std::set<Rank> taken;
+  for (TomlReader& medium : in.tables("shared")) {
+    medium.require("bandwidth", "of all that the nodes send and receive, e.g. \"100 Mbit/s\"");
+    SharedMedium& made = scenario.media.emplace_back();
+    made.nodes = read_ranks(medium, "nodes", names);
+    made.bytes_per_s = *medium.parsed("bandwidth", parse_bandwidth);
+    for (const Rank rank : made.nodes) {
+      if (!taken.insert(rank).second) {
+        medium.refuse("nodes", fmt::format("node {} shares two media", rank));
+      }
+    }
+    medium.finish();
+  }
+}
+
 /// From, to and link; with both directions, unless it is one-way, as two.
 std::vector<LinksBetween> read_between(TomlReader& in, const Names& names) {
   in.require("link", "a preset of `sotto list`, or a table with bandwidth and latency");
@@ -193,6 +209,7 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   }
   scenario.transport = in.parsed("transport", parse_transport).value_or(TransportModel{});
   read_hosts(in, written.own_bytes_per_s, scenario, names);
+  read_media(in, scenario, names);
   for (TomlReader& between : in.tables("between")) {
     for (LinksBetween& links : read_between(between, names)) {
       scenario.between.push_back(std::move(links));

@@ -31,6 +31,14 @@ struct HostSpec {
   double down_bytes_per_s = kUnlimited;
 };
 
+/// One channel that nodes share, and that carries one way at a time, as the air of a wireless LAN:
+/// all that comes from one of them and all that goes to one of them crosses it, and what goes from
+/// one to another twice, in and out of the access point.
+struct SharedMedium {
+  std::vector<Rank> nodes;
+  double bytes_per_s = kUnlimited;
+};
+
 /// From `at` to `until` no bytes pass between the parts. Nodes that are in none of them go on
 /// reaching all.
 struct Partition {
@@ -54,6 +62,7 @@ struct Scenario {
   int nodes = 0;
   std::vector<NodeSpec> paces;        ///< by node; the time of encoding and decoding among them
   std::vector<HostSpec> hosts;        ///< by node
+  std::vector<SharedMedium> media;    ///< no node is in two
   LinkSpec link;                      ///< between any two nodes of which `between` says nothing
   std::vector<LinksBetween> between;  ///< later ones win
   NetworkModel network;               ///< what the protocol adds to these

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenario.h"
 
@@ -44,6 +46,20 @@ void add_hosts(const Scenario& scenario, Platform& platform) {
           rank, {.name = fmt::format("{} down", rank), .bytes_per_s = host.down_bytes_per_s});
     }
   }
+}
+
+/// The links that all from or to a node cross: none, or its medium.
+std::map<Rank, std::vector<LinkId>> add_media(const Scenario& scenario, Platform& platform) {
+  std::map<Rank, std::vector<LinkId>> of_node;
+  for (const SharedMedium& medium : scenario.media) {
+    const LinkId link =
+        platform.add_link({.name = fmt::format("medium of {}", fmt::join(medium.nodes, ", ")),
+                           .bytes_per_s = medium.bytes_per_s});
+    for (const Rank node : medium.nodes) {
+      of_node[node] = {link};
+    }
+  }
+  return of_node;
 }
 
 void add_changes(const Scenario& scenario, const PairLinks& links, Platform& platform) {
@@ -88,9 +104,14 @@ Platform Scenario::platform(const std::vector<Pair>& pairs) const {
   Platform platform(nodes);
   add_hosts(*this, platform);
   PairLinks links;
+  auto shared = add_media(*this, platform);
   for (const Pair& pair : pairs) {
     const LinkId id = platform.add_link(link_between(pair.first, pair.second));
-    platform.set_route(pair.first, pair.second, {id});
+    std::vector<LinkId> route = shared[pair.first];
+    route.push_back(id);
+    const auto& last = shared[pair.second];
+    route.insert(route.end(), last.begin(), last.end());
+    platform.set_route(pair.first, pair.second, std::move(route));
     links.emplace(pair, id);
   }
   add_changes(*this, links, platform);
