@@ -26,8 +26,8 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  netlab loss\n"
     "  netlab loss --seeds 10 --json loss.json\n"
-    "18 cells: 0.1, 0.5 and 2 % loss, round trips of 20, 100 and 300 ms, frames of 9.7 and 154 kB; "
-    "four nodes on a ring, 10 Mbit/s, Gloo and ZeroMQ by turns.";
+    "18 cells: 0.1, 0.5 and 2 % loss, round trips of 20, 100 and 300 ms, frames of 100 kB and 1.6 "
+    "MB; four nodes on a ring, 10 Mbit/s, Gloo and ZeroMQ by turns.";
 
 constexpr std::array<double, 3> kLosses = {0.001, 0.005, 0.02};
 constexpr std::array<double, 3> kLatencies_ms = {10, 50, 150};

@@ -129,6 +129,9 @@ void check_emulable(const cli::Scenario& scenario) {
   if (scenario.timing_only) {
     refuse("a scenario with timing-only has no gradients that the real program could take");
   }
+  if (!scenario.media.empty()) {
+    refuse("a medium that nodes share cannot be emulated");
+  }
   for (const NodeEvent& event : scenario.events) {
     if (event.kind == NodeEvent::Kind::leave) {
       refuse(
