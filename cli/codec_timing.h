@@ -10,7 +10,8 @@
 
 namespace sotto::cli {
 
-/// Seconds of the fastest of `repeats` calls.
+/// Processor time of this thread in seconds, of the fastest of `repeats` calls: what else runs on
+/// the machine takes turns, and does not count.
 double fastest(int repeats, const std::function<void()>& call);
 
 /// Normal values; they repeat after 2^20, which no cache level tells from fresh ones.

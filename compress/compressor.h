@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,10 +79,19 @@ class Compressor {
   virtual Status decode_add(std::span<const std::byte> bytes, float scale,
                             std::span<float> y) const = 0;
 
-  /// Encodes v and leaves the residual v − C(v) in v: one step of error feedback. Equal to
-  /// encode(v) followed by decode_add(out, −1, v), bit for bit; faster where fused.
-  virtual std::size_t encode_residual(std::span<float> v, const RandomKey& key,
-                                      std::span<std::byte> out);
+  /// Makes v[first … first + piece.size()) what is to be encoded, shortly before it is; pieces come
+  /// in order and cover v. False: v is not to be encoded. Give a std::ref: copies may allocate.
+  using Prepare = std::function<bool(std::size_t first, std::span<float> piece)>;
+
+  /// Encodes v, as `prepare` makes it, and leaves the residual v − C(v) in v: one step of error
+  /// feedback. Equal to prepare(0, v), encode(v), decode_add(out, −1, v), bit for bit; where the
+  /// format is one of chunks, all is done while a chunk is in the cache. Nothing, with v in part
+  /// changed, when `prepare` says so; what `save` writes is then unchanged.
+  virtual std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                                     const RandomKey& key,
+                                                     std::span<std::byte> out);
+  /// The same of v as it is.
+  std::size_t encode_residual(std::span<float> v, const RandomKey& key, std::span<std::byte> out);
 
   /// Elements that the last encode found outside the format's range and clamped: chiefly fixed
   /// grids and fp16; the others only near the end of float32's own range.

@@ -1,6 +1,9 @@
 #include <sotto/compress/error_feedback.h>
 
+#include <functional>
 #include <utility>
+
+#include <sotto/kernels/prefetch.h>
 
 namespace sotto {
 
@@ -10,8 +13,12 @@ ErrorFeedback::ErrorFeedback(std::unique_ptr<Compressor> compressor, std::size_t
 
 std::size_t ErrorFeedback::encode(std::span<const float> x, const RandomKey& key,
                                   std::span<std::byte> out) {
-  ops_.axpy(1.0F, x, residual_);
-  return compressor_->encode_residual(residual_, key, out);
+  const auto add = [&](std::size_t first, std::span<float> piece) {
+    ops_.axpy(1.0F, x.subspan(first, piece.size()), piece);
+    prefetch(x, first + piece.size(), piece.size());
+    return true;
+  };
+  return *compressor_->encode_prepared(std::ref(add), residual_, key, out);
 }
 
 }  // namespace sotto

@@ -1,11 +1,11 @@
 #include <sotto/compress/half.h>
 
 #include <array>
-#include <bit>
 
 #include <fmt/format.h>
 
 #include "internal/contracts.h"
+#include "internal/feedback.h"
 #include "internal/payload.h"
 
 namespace sotto {
@@ -17,18 +17,16 @@ using internal::kStage;
 struct Format {
   std::string_view name;
   std::uint16_t wire_id = 0;
-  std::uint16_t exponent_mask = 0;    ///< all ones in it: an infinity or a NaN
-  std::uint32_t first_saturated = 0;  ///< bits of the least magnitude that would round to infinity
+  std::uint16_t exponent_mask = 0;  ///< all ones in it: an infinity or a NaN
   double relative_error = 0;
   double absolute_error = 0;  ///< of subnormal results
-  void (Ops::*narrow)(std::span<const float>, std::span<std::uint16_t>) const = nullptr;
+  std::size_t (Ops::*narrow)(std::span<const float>, std::span<std::uint16_t>) const = nullptr;
   void (Ops::*axpy)(float, std::span<const std::uint16_t>, std::span<float>) const = nullptr;
 };
 
 constexpr Format kFp16{.name = "fp16",
                        .wire_id = kFp16WireId,
                        .exponent_mask = 0x7C00,
-                       .first_saturated = std::bit_cast<std::uint32_t>(65520.0F),
                        .relative_error = 0x1p-11,
                        .absolute_error = 0x1p-25,
                        .narrow = &Ops::to_fp16,
@@ -37,20 +35,10 @@ constexpr Format kFp16{.name = "fp16",
 constexpr Format kBf16{.name = "bf16",
                        .wire_id = kBf16WireId,
                        .exponent_mask = 0x7F80,
-                       .first_saturated = 0x7F7F8000,
                        .relative_error = 0x1p-8,
                        .absolute_error = 0x1p-134,
                        .narrow = &Ops::to_bf16,
                        .axpy = &Ops::bf16_axpy};
-
-std::size_t count_saturated(std::span<const float> x, std::uint32_t first_saturated) {
-  std::size_t count = 0;
-  for (const float value : x) {
-    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFFU;
-    count += static_cast<std::size_t>(magnitude >= first_saturated);
-  }
-  return count;
-}
 
 class HalfCompressor final : public Compressor {
  public:
@@ -72,28 +60,47 @@ class HalfCompressor final : public Compressor {
   }
   std::size_t saturated() const override { return saturated_; }
 
-  std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+  std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
+                     std::span<std::byte> out) override {
+    return *encode_runs(x, nullptr, out);
+  }
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& /*key*/,
+                                             std::span<std::byte> out) override {
+    const internal::Feedback feedback(prepare, v);
+    return encode_runs(v, &feedback, out);
+  }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
  private:
+  /// `feedback`, where it is given, is of x.
+  std::optional<std::size_t> encode_runs(std::span<const float> x,
+                                         const internal::Feedback* feedback,
+                                         std::span<std::byte> out);
+
   const Format& format_;
   const Ops& ops_;
   std::size_t saturated_ = 0;
 };
 
-std::size_t HalfCompressor::encode(std::span<const float> x, const RandomKey& /*key*/,
-                                   std::span<std::byte> out) {
+std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
+                                                       const internal::Feedback* feedback,
+                                                       std::span<std::byte> out) {
   ByteWriter writer(out);
   std::array<std::uint16_t, kStage> stage;
   saturated_ = 0;
   for (std::size_t first = 0; first < x.size(); first += kStage) {
     const auto run = x.subspan(first, std::min(kStage, x.size() - first));
+    if (feedback != nullptr && !feedback->prepare(first, run.size())) {
+      return std::nullopt;
+    }
     const auto bits = std::span(stage).first(run.size());
-    (ops_.*format_.narrow)(run, bits);
+    saturated_ += (ops_.*format_.narrow)(run, bits);
+    if (feedback != nullptr) {
+      (ops_.*format_.axpy)(-1, bits, feedback->piece(first, run.size()));
+    }
     writer.write_bytes(std::as_bytes(bits));
-    saturated_ += count_saturated(run, format_.first_saturated);
   }
   return writer.position();
 }

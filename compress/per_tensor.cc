@@ -56,8 +56,13 @@ class PerTensorCompressor final : public Compressor {
       return c.encode(v, k, to);
     });
   }
-  std::size_t encode_residual(std::span<float> v, const RandomKey& key,
-                              std::span<std::byte> out) override {
+  /// All of v is prepared first: what compressors remember must not change in vain.
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override {
+    if (!prepare(0, v)) {
+      return std::nullopt;
+    }
     return encode_parts(v, key, out, [](Compressor& c, auto part, const RandomKey& k, auto to) {
       return c.encode_residual(part, k, to);
     });

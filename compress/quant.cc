@@ -9,6 +9,7 @@
 
 #include "internal/chunks.h"
 #include "internal/contracts.h"
+#include "internal/feedback.h"
 #include "internal/payload.h"
 #include "internal/saturation.h"
 
@@ -85,11 +86,13 @@ class QuantCompressor final : public Compressor {
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
                      std::span<std::byte> out) override {
-    return encode_chunks(x, {}, key, out);
+    return *encode_chunks(x, nullptr, key, out);
   }
-  std::size_t encode_residual(std::span<float> v, const RandomKey& key,
-                              std::span<std::byte> out) override {
-    return encode_chunks(v, v, key, out);
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override {
+    const internal::Feedback feedback(prepare, v);
+    return encode_chunks(v, &feedback, key, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
@@ -98,9 +101,10 @@ class QuantCompressor final : public Compressor {
  private:
   bool stochastic() const { return options_.rounding == Rounding::stochastic; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
-  /// Takes C(x) away from `residual`, unless that is empty, while a chunk is in the cache.
-  std::size_t encode_chunks(std::span<const float> x, std::span<float> residual,
-                            const RandomKey& key, std::span<std::byte> out);
+  /// `feedback`, where it is given, is of x.
+  std::optional<std::size_t> encode_chunks(std::span<const float> x,
+                                           const internal::Feedback* feedback, const RandomKey& key,
+                                           std::span<std::byte> out);
   Grid grid_at(std::span<const std::byte> scales, std::size_t chunk) const {
     return {.origin = internal::load<float>(scales, 2 * chunk),
             .step = internal::load<float>(scales, 2 * chunk + 1),
@@ -122,8 +126,10 @@ Contract QuantCompressor::contract(std::size_t elements) const {
   return contract;
 }
 
-std::size_t QuantCompressor::encode_chunks(std::span<const float> x, std::span<float> residual,
-                                           const RandomKey& key, std::span<std::byte> out) {
+std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float> x,
+                                                          const internal::Feedback* feedback,
+                                                          const RandomKey& key,
+                                                          std::span<std::byte> out) {
   const Chunks chunks = cut(x.size());
   ByteWriter writer(out);
   writer.write(static_cast<std::uint8_t>(options_.bits));
@@ -132,6 +138,9 @@ std::size_t QuantCompressor::encode_chunks(std::span<const float> x, std::span<f
   const auto codes = writer.reserve(chunks.total_code_bytes());
   saturated_ = 0;
   for (std::size_t i = 0; i < chunks.count(); ++i) {
+    if (feedback != nullptr && !feedback->prepare(chunks.first(i), chunks.size(i))) {
+      return std::nullopt;
+    }
     const auto piece = x.subspan(chunks.first(i), chunks.size(i));
     MinMax range = ops_.min_max(piece);
     if (!stochastic()) {
@@ -143,9 +152,11 @@ std::size_t QuantCompressor::encode_chunks(std::span<const float> x, std::span<f
     scales.write(grid.step);
     saturated_ += internal::count_outside(piece, range, span.min, span.max);
     const auto packed = codes.subspan(chunks.code_offset(i), chunks.code_bytes(i));
-    ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i), packed);
-    if (!residual.empty()) {
-      ops_.unpack_axpy(-1, packed, grid, residual.subspan(chunks.first(i), chunks.size(i)));
+    if (feedback == nullptr) {
+      ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i), packed);
+    } else {
+      ops_.quantize_residual(feedback->piece(chunks.first(i), chunks.size(i)), grid,
+                             options_.rounding, key, chunks.first(i), packed);
     }
   }
   return writer.position();

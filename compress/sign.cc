@@ -10,6 +10,7 @@
 
 #include "internal/chunks.h"
 #include "internal/contracts.h"
+#include "internal/feedback.h"
 #include "internal/payload.h"
 
 namespace sotto {
@@ -57,11 +58,13 @@ class SignCompressor final : public Compressor {
 
   std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
                      std::span<std::byte> out) override {
-    return encode_chunks(x, {}, out);
+    return *encode_chunks(x, nullptr, out);
   }
-  std::size_t encode_residual(std::span<float> v, const RandomKey& /*key*/,
-                              std::span<std::byte> out) override {
-    return encode_chunks(v, v, out);
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& /*key*/,
+                                             std::span<std::byte> out) override {
+    const internal::Feedback feedback(prepare, v);
+    return encode_chunks(v, &feedback, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
@@ -69,9 +72,10 @@ class SignCompressor final : public Compressor {
  private:
   bool by_mean() const { return options_.scale == SignScale::mean; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, 1}; }
-  /// Takes C(x) away from `residual`, unless that is empty, while a chunk is in the cache.
-  std::size_t encode_chunks(std::span<const float> x, std::span<float> residual,
-                            std::span<std::byte> out);
+  /// `feedback`, where it is given, is of x.
+  std::optional<std::size_t> encode_chunks(std::span<const float> x,
+                                           const internal::Feedback* feedback,
+                                           std::span<std::byte> out);
 
   SignOptions options_;
   const Ops& ops_;
@@ -90,21 +94,25 @@ Contract SignCompressor::contract(std::size_t elements) const {
   return contract;
 }
 
-std::size_t SignCompressor::encode_chunks(std::span<const float> x, std::span<float> residual,
-                                          std::span<std::byte> out) {
+std::optional<std::size_t> SignCompressor::encode_chunks(std::span<const float> x,
+                                                         const internal::Feedback* feedback,
+                                                         std::span<std::byte> out) {
   const Chunks chunks = cut(x.size());
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(options_.chunk));
   ByteWriter scales(writer.reserve(chunks.count() * sizeof(float)));
   const auto signs = writer.reserve(chunks.total_code_bytes());
   for (std::size_t i = 0; i < chunks.count(); ++i) {
+    if (feedback != nullptr && !feedback->prepare(chunks.first(i), chunks.size(i))) {
+      return std::nullopt;
+    }
     const auto piece = x.subspan(chunks.first(i), chunks.size(i));
     const auto bits = signs.subspan(chunks.code_offset(i), chunks.code_bytes(i));
     const float scale = by_mean() ? mean_magnitude(piece, ops_) : root_mean_square(piece, ops_);
     scales.write(scale);
     ops_.sign_pack(piece, bits);
-    if (!residual.empty()) {
-      ops_.sign_axpy(-scale, bits, residual.subspan(chunks.first(i), chunks.size(i)));
+    if (feedback != nullptr) {
+      ops_.sign_axpy(-scale, bits, feedback->piece(chunks.first(i), chunks.size(i)));
     }
   }
   return writer.position();

@@ -1,5 +1,8 @@
 #include <sotto/compress/topk.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -9,6 +12,7 @@
 #include <sotto/base/check.h>
 
 #include "internal/contracts.h"
+#include "internal/feedback.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
 #include "internal/rice.h"
@@ -17,6 +21,14 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint8_t);
+/// Elements that are looked through at a time: 64 KiB.
+constexpr std::size_t kPiece = 16384;
+/// Of k: how many elements are above the bound, and how many may be the next time. With error
+/// feedback about k elements come up to the threshold in each round.
+constexpr std::size_t kAbove = 2;
+constexpr std::size_t kRoom = 8;
+/// Elements that are fetched before the first of them is needed.
+constexpr std::size_t kFetched = 64;
 
 class TopkCompressor final : public Compressor {
  public:
@@ -35,8 +47,14 @@ class TopkCompressor final : public Compressor {
   }
   std::unique_ptr<Compressor> clone() const override { return make_topk(keep_ratio_, ops_); }
 
-  std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+  std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
+                     std::span<std::byte> out) override {
+    select(x, nullptr);
+    return write(x.size(), out);
+  }
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override;
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
@@ -45,28 +63,97 @@ class TopkCompressor final : public Compressor {
     return internal::kept_elements(keep_ratio_, elements);
   }
 
+  struct Entries {
+    void resize(std::size_t count) {
+      indices.resize(count);
+      values.resize(count);
+    }
+    std::vector<std::uint32_t> indices;
+    std::vector<float> values;
+  };
+
+  /// Prepares x, if `feedback`, which is of x, is given, and fills chosen_. False: called off.
+  bool select(std::span<const float> x, const internal::Feedback* feedback);
+  /// Fills near_ with what of the piece is above bound_. False: that is too much.
+  bool collect(std::span<const float> piece, std::size_t first, std::size_t& found);
+  std::size_t write(std::size_t elements, std::span<std::byte> out) const;
+
   double keep_ratio_;
   const Ops& ops_;
-  std::vector<std::uint32_t> indices_;
-  std::vector<float> values_;
+  Entries chosen_;  ///< the k largest
+  Entries near_;    ///< all of magnitude above the bound
+  /// Bits of a magnitude that few elements of the last x were above; 0: unknown. What is above it
+  /// is collected while x is in the cache, and is most likely all that matters; the result does not
+  /// depend on it.
+  std::uint32_t bound_ = 0;
 };
 
-std::size_t TopkCompressor::encode(std::span<const float> x, const RandomKey& /*key*/,
-                                   std::span<std::byte> out) {
+bool TopkCompressor::collect(std::span<const float> piece, std::size_t first, std::size_t& found) {
+  const auto indices = std::span(near_.indices).subspan(found);
+  const std::size_t more =
+      ops_.gather_above(piece, bound_, indices, std::span(near_.values).subspan(found));
+  if (more > indices.size()) {
+    return false;
+  }
+  for (std::uint32_t& index : indices.first(more)) {
+    index += static_cast<std::uint32_t>(first);
+  }
+  found += more;
+  return true;
+}
+
+bool TopkCompressor::select(std::span<const float> x, const internal::Feedback* feedback) {
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(), "topk: more than 2^32 − 1 elements");
   const std::size_t k = kept(x.size());
-  const int p = internal::rice_parameter(k, x.size());
-  indices_.resize(k);
-  values_.resize(k);
-  if (k > 0) {
-    ops_.top_k_gather(x, ops_.top_k(x, k), indices_, values_);
+  chosen_.resize(k);
+  near_.resize(bound_ > 0 ? std::min(x.size(), kRoom * k + kFetched) : 0);
+  bool collected = bound_ > 0;
+  std::size_t found = 0;
+  for (std::size_t first = 0; first < x.size(); first += kPiece) {
+    const std::size_t count = std::min(kPiece, x.size() - first);
+    if (feedback != nullptr && !feedback->prepare(first, count)) {
+      return false;
+    }
+    collected = collected && collect(x.subspan(first, count), first, found);
   }
+  if (k == 0) {
+    return true;
+  }
+  const bool enough = collected && found >= k;
+  const auto among = enough ? std::span<const float>(near_.values).first(found) : x;
+  const TopK top = ops_.top_k(among, k);
+  ops_.top_k_gather(among, top, chosen_.indices, chosen_.values);
+  if (enough) {
+    for (std::uint32_t& index : chosen_.indices) {
+      index = near_.indices[index];
+    }
+  }
+  bound_ = ops_.top_k(among, std::min(kAbove * k, among.size())).threshold;
+  return true;
+}
+
+std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepare,
+                                                           std::span<float> v,
+                                                           const RandomKey& /*key*/,
+                                                           std::span<std::byte> out) {
+  const internal::Feedback feedback(prepare, v);
+  if (!select(v, &feedback)) {
+    return std::nullopt;
+  }
+  for (const std::uint32_t index : chosen_.indices) {
+    v[index] = 0;
+  }
+  return write(v.size(), out);
+}
+
+std::size_t TopkCompressor::write(std::size_t elements, std::span<std::byte> out) const {
+  const int p = internal::rice_parameter(chosen_.indices.size(), elements);
   ByteWriter writer(out);
-  writer.write(static_cast<std::uint32_t>(k));
+  writer.write(static_cast<std::uint32_t>(chosen_.indices.size()));
   writer.write(static_cast<std::uint8_t>(p));
-  writer.write_bytes(std::as_bytes(std::span(values_)));
+  writer.write_bytes(std::as_bytes(std::span(chosen_.values)));
   internal::RiceWriter gaps(out.subspan(writer.position()), p);
-  for (const std::uint32_t index : indices_) {
+  for (const std::uint32_t index : chosen_.indices) {
     gaps.write(index);
   }
   return writer.position() + gaps.finish();
@@ -99,9 +186,16 @@ Status TopkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
     return internal::malformed("topk: something follows the last index");
   }
   internal::RiceReader indices(coded, p, y.size());
-  for (std::size_t i = 0; i < k; ++i) {
-    float& target = y[*indices.read()];
-    target = target + scale * internal::load<float>(values, i);
+  std::array<float*, kFetched> targets{};
+  for (std::size_t first = 0; first < k; first += kFetched) {
+    const auto batch = std::span(targets).first(std::min(kFetched, k - first));
+    for (float*& target : batch) {
+      target = &y[*indices.read()];
+      __builtin_prefetch(target, 1);
+    }
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      *batch[i] = *batch[i] + scale * internal::load<float>(values, first + i);
+    }
   }
   return {};
 }

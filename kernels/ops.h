@@ -112,8 +112,9 @@ class Ops {
 
   // Half precision. Round to nearest even; finite values beyond the format's range saturate to its
   // largest finite value. Infinities stay infinite, a NaN becomes the quiet NaN of its sign.
-  virtual void to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
-  virtual void to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
+  // Both return how many finite elements saturated.
+  virtual std::size_t to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
+  virtual std::size_t to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
   /// y ← y + a × value(bits)
   virtual void fp16_axpy(float a, std::span<const std::uint16_t> bits,
                          std::span<float> y) const = 0;
@@ -129,6 +130,11 @@ class Ops {
   virtual std::size_t quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
                                     const RandomKey& key, std::size_t first,
                                     std::span<std::byte> out) const = 0;
+  /// The same of v, and v ← v − (origin + q × step): as unpack_axpy(−1, …) of the codes. What is
+  /// clamped is not counted.
+  virtual void quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
+                                 const RandomKey& key, std::size_t first,
+                                 std::span<std::byte> out) const = 0;
   /// y ← y + a × (origin + q × step), each operation rounded. `codes` is packed_bytes long.
   virtual void unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,
                            std::span<float> y) const = 0;
@@ -147,6 +153,11 @@ class Ops {
   /// elements.
   virtual void top_k_gather(std::span<const float> x, const TopK& top,
                             std::span<std::uint32_t> indices, std::span<float> values) const = 0;
+  /// The same of all elements with |x| bits > threshold. Returns how many there are, of which the
+  /// outputs, used to their end, hold the first.
+  virtual std::size_t gather_above(std::span<const float> x, std::uint32_t threshold,
+                                   std::span<std::uint32_t> indices,
+                                   std::span<float> values) const = 0;
 };
 
 /// Plain loops: the definition that every other implementation is held to.

@@ -1,9 +1,11 @@
 #include <sotto/optim/local_node.h>
 
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <sotto/kernels/prefetch.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -75,6 +77,27 @@ std::span<const std::byte> LocalNode::encode_residual(std::span<float> v, std::s
   const std::size_t bytes = setup_.compressor->encode_residual(v, rounding_key(bucket), out);
   saturated_ += compressor().saturated();
   return out.first(bytes);
+}
+
+Result<std::span<const std::byte>> LocalNode::encode_compensated(std::span<const float> x,
+                                                                 std::span<const float> error,
+                                                                 std::span<float> v,
+                                                                 std::span<std::byte> out) {
+  const auto compensate = [&](std::size_t first, std::span<float> piece) {
+    ops().copy(x.subspan(first, piece.size()), piece);
+    ops().axpy(1, error.subspan(first, piece.size()), piece);
+    prefetch(x, first + piece.size(), piece.size());
+    prefetch(error, first + piece.size(), piece.size());
+    return ops().count_non_finite(piece).count == 0;
+  };
+  const auto bytes =
+      setup_.compressor->encode_prepared(std::ref(compensate), v, rounding_key(0), out);
+  if (!bytes) {
+    compensate(0, v);  // for the count and the place
+    return require_finite(v, "compensated model");
+  }
+  saturated_ += compressor().saturated();
+  return std::span<const std::byte>(out.first(*bytes));
 }
 
 Status LocalNode::decode_own(std::span<const std::byte> encoding, float scale,

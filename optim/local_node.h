@@ -83,6 +83,12 @@ class LocalNode {
   /// The same for C(v), leaving the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t bucket = 0);
+  /// Error feedback: v ← x + error; encodes C(v), and leaves v − C(v), the next error, in v.
+  /// Fault::non_finite unless v is finite; x and error are not changed.
+  Result<std::span<const std::byte>> encode_compensated(std::span<const float> x,
+                                                        std::span<const float> error,
+                                                        std::span<float> v,
+                                                        std::span<std::byte> out);
   /// y ← y + scale × C, from an encoding of this node's own. It can fail only when what was encoded
   /// is near the end of float32's range; y is then untouched.
   Status decode_own(std::span<const std::byte> encoding, float scale, std::span<float> y) const;

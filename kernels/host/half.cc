@@ -4,8 +4,8 @@
 
 #include "vectors-inl.h"
 
-// Integer arithmetic rather than the processors' conversions: those differ in overflow and NaNs,
-// and memory is slower than either.
+// Integer arithmetic rather than the processors' conversions where those differ, in overflow and
+// NaNs.
 HWY_BEFORE_NAMESPACE();
 namespace sotto::HWY_NAMESPACE {
 
@@ -34,10 +34,19 @@ HWY_INLINE void store_half(const Access& access, VecU x, VecU half, uint32_t inf
   access.store(hn::DemoteTo(U16(), hn::BitCast(I32(), hn::Or(half, sign))), U16(), out);
 }
 
-void to_fp16(const float* x, uint16_t* out, size_t count) {
-  const F32 df;
+/// How many of the magnitudes are in [first, ∞).
+HWY_INLINE size_t count_from(VecU magnitude, uint32_t first) {
   const U32 d;
-  for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
+  const auto below = hn::Lt(magnitude, hn::Set(d, first));
+  const auto finite = hn::Lt(magnitude, hn::Set(d, kInfinity));
+  return hn::CountTrue(d, finite) - hn::CountTrue(d, below);
+}
+
+size_t integer_to_fp16(const float* x, uint16_t* out, size_t count) {
+  const F32 df;
+  size_t saturated = 0;
+  const U32 d;
+  for_each_register(count, [=, &saturated](auto access, size_t i) HWY_ATTR {
     const VecU bits = hn::BitCast(d, access.load(df, x + i));
     const VecU magnitude = hn::And(bits, hn::Set(d, kMagnitude));
     const VecU finite = hn::Min(magnitude, hn::Set(d, 0x477FE000U));  // 65504
@@ -49,20 +58,73 @@ void to_fp16(const float* x, uint16_t* out, size_t count) {
         hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, finite), half)), hn::BitCast(d, half));
     const auto is_tiny = hn::Lt(magnitude, hn::Set(d, 0x38800000U));  // 2^-14
     store_half(access, bits, hn::IfThenElse(is_tiny, tiny, normal), 0x7C00, 0x7E00, out + i);
+    saturated += count_from(magnitude, 0x477FF000U);  // 65520
   });
+  return saturated;
 }
 
-void to_bf16(const float* x, uint16_t* out, size_t count) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#define SOTTO_HALF_CONVERSIONS 1
+#else
+#define SOTTO_HALF_CONVERSIONS 0
+#endif
+
+#if SOTTO_HALF_CONVERSIONS
+HWY_INLINE hn::Vec<U16> narrow(VecF v) {
+#if HWY_TARGET <= HWY_AVX3
+  return hn::Vec<U16>{_mm512_cvtps_ph(v.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+#else
+  return hn::Vec<U16>{_mm256_cvtps_ph(v.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+#endif
+}
+
+/// The processor's conversions, and those of integers again where a block has more than they do
+/// as we do.
+size_t to_fp16(const float* x, uint16_t* out, size_t count) {
+  constexpr size_t kBlock = 1024;
+  const F32 df;
   const U32 d;
-  for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
+  size_t saturated = 0;
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t block = HWY_MIN(kBlock, count - begin);
+    VecU largest = hn::Zero(d);
+    for_each_register(block, [&](auto access, size_t i) HWY_ATTR {
+      const VecF v = access.load(df, x + begin + i);
+      largest = hn::Max(largest, hn::And(hn::BitCast(d, v), hn::Set(d, kMagnitude)));
+      access.store(narrow(v), U16(), out + begin + i);
+    });
+    if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x477FE000U))))) {  // 65504
+      saturated += integer_to_fp16(x + begin, out + begin, block);
+    }
+  }
+  return saturated;
+}
+#else
+size_t to_fp16(const float* x, uint16_t* out, size_t count) {
+  return integer_to_fp16(x, out, count);
+}
+#endif
+
+size_t to_bf16(const float* x, uint16_t* out, size_t count) {
+  const U32 d;
+  size_t saturated = 0;
+  for_each_register(count, [=, &saturated](auto access, size_t i) HWY_ATTR {
     const VecU bits = hn::BitCast(d, access.load(F32(), x + i));
     const VecU magnitude = hn::And(bits, hn::Set(d, kMagnitude));
     const VecU finite = hn::Min(magnitude, hn::Set(d, 0x7F7F0000U));
     store_half(access, bits, round_bits<16>(finite), 0x7F80, 0x7FC0, out + i);
+    saturated += count_from(magnitude, 0x7F7F8000U);
   });
+  return saturated;
 }
 
-HWY_INLINE VecF fp16_value(VecU half) {
+HWY_INLINE VecF fp16_value(hn::Vec<U16> bits) {
+#if SOTTO_HALF_CONVERSIONS && HWY_TARGET <= HWY_AVX3
+  return VecF{_mm512_cvtph_ps(bits.raw)};
+#elif SOTTO_HALF_CONVERSIONS
+  return VecF{_mm256_cvtph_ps(bits.raw)};
+#else
+  const VecU half = hn::PromoteTo(U32(), bits);
   const F32 df;
   const U32 d;
   const VecU magnitude = hn::And(half, hn::Set(d, 0x7FFFU));
@@ -72,9 +134,12 @@ HWY_INLINE VecF fp16_value(VecU half) {
   const auto special = hn::Gt(magnitude, hn::Set(d, 0x7BFFU));
   const VecU exponent = hn::IfThenElseZero(special, hn::Set(d, kInfinity));
   return hn::BitCast(df, hn::Or(hn::BitCast(d, scaled), hn::Or(exponent, sign)));
+#endif
 }
 
-HWY_INLINE VecF bf16_value(VecU half) { return hn::BitCast(F32(), hn::ShiftLeft<16>(half)); }
+HWY_INLINE VecF bf16_value(hn::Vec<U16> bits) {
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits)));
+}
 
 template <class Value>
 HWY_INLINE void half_axpy(float a, const uint16_t* bits, float* y, size_t count,
@@ -82,22 +147,22 @@ HWY_INLINE void half_axpy(float a, const uint16_t* bits, float* y, size_t count,
   const F32 d;
   const VecF factor = hn::Set(d, a);
   for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
-    const VecU half = hn::PromoteTo(U32(), access.load(U16(), bits + i));
-    const VecF product = hn::Mul(factor, value(half));
+    const VecF product = hn::Mul(factor, value(access.load(U16(), bits + i)));
     access.store(hn::Add(access.load(d, y + i), product), d, y + i);
   });
 }
 
 void fp16_axpy(float a, const uint16_t* bits, float* y, size_t count) {
-  half_axpy(a, bits, y, count, [](VecU half) HWY_ATTR { return fp16_value(half); });
+  half_axpy(a, bits, y, count, [](hn::Vec<U16> half) HWY_ATTR { return fp16_value(half); });
 }
 
 void bf16_axpy(float a, const uint16_t* bits, float* y, size_t count) {
-  half_axpy(a, bits, y, count, [](VecU half) HWY_ATTR { return bf16_value(half); });
+  half_axpy(a, bits, y, count, [](hn::Vec<U16> half) HWY_ATTR { return bf16_value(half); });
 }
 
 }  // namespace sotto::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#undef SOTTO_HALF_CONVERSIONS
 
 #if HWY_ONCE
 #include <sotto/base/check.h>
@@ -111,14 +176,14 @@ HWY_EXPORT(to_bf16);
 HWY_EXPORT(fp16_axpy);
 HWY_EXPORT(bf16_axpy);
 
-void HostOps::to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const {
+std::size_t HostOps::to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const {
   check(x.size() == out.size(), "to_fp16: lengths differ");
-  HWY_DYNAMIC_DISPATCH(to_fp16)(x.data(), out.data(), x.size());
+  return HWY_DYNAMIC_DISPATCH(to_fp16)(x.data(), out.data(), x.size());
 }
 
-void HostOps::to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const {
+std::size_t HostOps::to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const {
   check(x.size() == out.size(), "to_bf16: lengths differ");
-  HWY_DYNAMIC_DISPATCH(to_bf16)(x.data(), out.data(), x.size());
+  return HWY_DYNAMIC_DISPATCH(to_bf16)(x.data(), out.data(), x.size());
 }
 
 void HostOps::fp16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const {

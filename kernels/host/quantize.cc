@@ -2,6 +2,8 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/host/quantize.cc"
 #include <hwy/foreach_target.h>
 
+#include <type_traits>
+
 #include "../ops.h"
 #include "philox-inl.h"
 #include "planes-inl.h"
@@ -32,28 +34,46 @@ HWY_INLINE void noise_words(const PhiloxStream& stream, size_t group, size_t gro
   }
 }
 
+// Highway's own conversions look after values out of range, with three times the instructions.
+
 /// The integer parts of 0 … 255.
-HWY_INLINE hn::Vec<U8> bytes_of(VecF v) {
+HWY_INLINE hn::Vec<I32> integers_of(VecF v) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  // Highway's own conversions look after values out of range, with three times the instructions.
-  return hn::Vec<U8>{_mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v.raw))};
+  return hn::Vec<I32>{_mm512_cvttps_epi32(v.raw)};
 #else
-  return hn::DemoteTo(U8(), hn::ConvertTo(I32(), v));
+  return hn::ConvertTo(I32(), v);
 #endif
 }
 
+HWY_INLINE hn::Vec<U8> bytes_of(hn::Vec<I32> integers) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return hn::Vec<U8>{_mm512_cvtepi32_epi8(integers.raw)};
+#else
+  return hn::DemoteTo(U8(), integers);
+#endif
+}
+
+/// What is done beside the codes.
+enum class Beside {
+  count,    ///< what is saturated
+  subtract  ///< what the codes stand for, from the elements
+};
+
+template <Beside kBeside>
 class Quantizer {
  public:
+  using Float = std::conditional_t<kBeside == Beside::subtract, float, const float>;
+
   Quantizer(const Grid& grid, size_t chunk)
       : next_chunk_(chunk),
         origin_(grid.origin),
+        step_(grid.step),
         inverse_(1.0F / grid.step),
         max_code_(static_cast<float>(grid.max_code())) {}
 
   /// Codes of `count` elements. The first one's noise is that of place `place` of the group whose
   /// words come first.
-  HWY_INLINE void codes(const float* x, size_t count, const uint32_t* words, size_t place,
-                        uint8_t* out) {
+  HWY_INLINE void codes(Float* x, size_t count, const uint32_t* words, size_t place, uint8_t* out) {
     size_t i = 0;
     while (i < count) {
       const size_t run = HWY_MIN(kNoiseGroup - place, count - i);
@@ -69,6 +89,9 @@ class Quantizer {
         memcpy(padded_x + place, x + i, run * sizeof(float));
         group_codes(padded_x, words, padded_out);
         memcpy(out + i, padded_out + place, run);
+        if constexpr (kBeside == Beside::subtract) {
+          memcpy(x + i, padded_x + place, run * sizeof(float));
+        }
       }
       i += run;
       place = 0;
@@ -106,7 +129,7 @@ class Quantizer {
     }
   }
 
-  HWY_INLINE void group_codes(const float* x, const uint32_t* words, uint8_t* out) {
+  HWY_INLINE void group_codes(Float* x, const uint32_t* words, uint8_t* out) {
     const I32 di;
     const U32 du;
     const auto max_code = bits_of(max_code_);
@@ -116,16 +139,28 @@ class Quantizer {
       // Floats are compared as integers, for which processors have more units: the positive ones
       // keep their order, the negative ones are below them, or unsigned above, the lowest last.
       const auto bits = hn::BitCast(di, v);
-      highest = hn::Max(highest, bits);
-      lowest = hn::Max(lowest, hn::BitCast(du, v));
       const auto clamped = hn::Min(hn::Max(bits, hn::Zero(di)), max_code);
-      hn::StoreU(bytes_of(hn::BitCast(F32(), clamped)), U8(), out + place);
+      const auto code = integers_of(hn::BitCast(F32(), clamped));
+      hn::StoreU(bytes_of(code), U8(), out + place);
+      if constexpr (kBeside == Beside::count) {
+        highest = hn::Max(highest, bits);
+        lowest = hn::Max(lowest, hn::BitCast(du, v));
+      } else {
+        subtract(code, x + place);
+      }
     });
     const auto high = hn::Gt(highest, bits_of(max_code_ + 1.0F));
     const auto low = hn::Gt(lowest, hn::BitCast(du, bits_of(-1.0F)));
     if (HWY_UNLIKELY(!hn::AllFalse(di, high) || !hn::AllFalse(du, low))) {
       count_saturated(x, words);
     }
+  }
+
+  HWY_INLINE void subtract(hn::Vec<I32> code, float* x) const {
+    const F32 d;
+    const VecF steps = hn::Mul(hn::ConvertTo(d, code), hn::Set(d, step_));
+    const VecF value = hn::Add(hn::Set(d, origin_), steps);
+    hn::StoreU(hn::Sub(hn::LoadU(d, x), value), d, x);
   }
 
   /// ⌊v⌋ is off the grid by more than one step where v < −1 or v ≥ max + 2.
@@ -140,16 +175,18 @@ class Quantizer {
 
   NextChunk next_chunk_;
   float origin_;
+  float step_;
   float inverse_;
   float max_code_;
   size_t saturated_ = 0;
 };
 
-size_t quantize_pack(const float* x, size_t count, const Grid& grid, Rounding rounding,
-                     const RandomKey& key, size_t first, uint8_t* out) {
+template <Beside kBeside>
+HWY_INLINE size_t quantize(typename Quantizer<kBeside>::Float* x, size_t count, const Grid& grid,
+                           Rounding rounding, const RandomKey& key, size_t first, uint8_t* out) {
   const auto bits = static_cast<size_t>(grid.bits);
   const PhiloxStream stream(key);
-  Quantizer quantizer(grid, count);
+  Quantizer<kBeside> quantizer(grid, count);
   const size_t place = first % kNoiseGroup;
   HWY_ALIGN uint32_t words[(kBlock / kNoiseGroup + 2) * kGroupWords];
   HWY_ALIGN uint8_t codes[kBlock];
@@ -172,6 +209,16 @@ size_t quantize_pack(const float* x, size_t count, const Grid& grid, Rounding ro
     }
   }
   return quantizer.saturated();
+}
+
+size_t quantize_pack(const float* x, size_t count, const Grid& grid, Rounding rounding,
+                     const RandomKey& key, size_t first, uint8_t* out) {
+  return quantize<Beside::count>(x, count, grid, rounding, key, first, out);
+}
+
+void quantize_residual(float* v, size_t count, const Grid& grid, Rounding rounding,
+                       const RandomKey& key, size_t first, uint8_t* out) {
+  quantize<Beside::subtract>(v, count, grid, rounding, key, first, out);
 }
 
 HWY_INLINE void codes_axpy(float a, const uint8_t* codes, const Grid& grid, float* y,
@@ -215,6 +262,7 @@ HWY_AFTER_NAMESPACE();
 namespace sotto {
 
 HWY_EXPORT(quantize_pack);
+HWY_EXPORT(quantize_residual);
 HWY_EXPORT(unpack_axpy);
 
 std::size_t HostOps::quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
@@ -232,6 +280,20 @@ std::size_t HostOps::quantize_pack(std::span<const float> x, const Grid& grid, R
   }
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out.data());
   return HWY_DYNAMIC_DISPATCH(quantize_pack)(x.data(), x.size(), grid, rounding, key, first, bytes);
+}
+
+void HostOps::quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
+                                const RandomKey& key, std::size_t first,
+                                std::span<std::byte> out) const {
+  check(out.size() == packed_bytes(v.size(), grid.bits), "quantize_residual: wrong output length");
+  if (!std::isnormal(1.0F / grid.step)) {  // a step of 0 among them
+    quantize_pack(v, grid, rounding, key, first, out);
+    unpack_axpy(-1, out, grid, v);
+    return;
+  }
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(out.data());
+  HWY_DYNAMIC_DISPATCH(quantize_residual)
+  (v.data(), v.size(), grid, rounding, key, first, bytes);
 }
 
 void HostOps::unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,

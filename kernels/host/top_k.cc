@@ -139,6 +139,33 @@ size_t gather(const float* x, size_t count, uint32_t threshold, size_t ties, uin
   return found;
 }
 
+/// The same of all elements above `threshold`, without a branch on what is found: for pieces that
+/// have some almost everywhere.
+size_t gather_above(const float* x, size_t count, uint32_t threshold, uint32_t* indices,
+                    float* values, size_t capacity) {
+  const U32 d;
+  const I32 di;
+  const auto bound = hn::Set(di, static_cast<int32_t>(threshold));
+  size_t found = 0;
+  const auto take = [&](auto access, size_t i) HWY_ATTR {
+    const auto bits = hn::BitCast(di, hn::Abs(access.load(F32(), x + i)));
+    const auto selected = hn::RebindMask(d, hn::Gt(bits, bound));
+    const size_t more = hn::CountTrue(d, selected);
+    const VecU picked = hn::Compress(hn::Iota(d, static_cast<uint32_t>(i)), selected);
+    if (HWY_LIKELY(found + kLanes <= capacity)) {
+      hn::StoreU(picked, d, indices + found);
+    } else if (found < capacity) {
+      Part{HWY_MIN(more, capacity - found)}.store(picked, d, indices + found);
+    }
+    found += more;
+  };
+  for_each_register(count, take);
+  for (size_t j = 0; j < HWY_MIN(found, capacity); ++j) {
+    values[j] = x[indices[j]];
+  }
+  return found;
+}
+
 }  // namespace sotto::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -151,6 +178,7 @@ namespace sotto {
 
 HWY_EXPORT(kth_largest);
 HWY_EXPORT(gather);
+HWY_EXPORT(gather_above);
 
 TopK HostOps::top_k(std::span<const float> x, std::size_t k) const {
   check(k >= 1 && k <= x.size(), "top_k: k outside 1 … size");
@@ -165,6 +193,13 @@ void HostOps::top_k_gather(std::span<const float> x, const TopK& top,
   const std::size_t found = HWY_DYNAMIC_DISPATCH(gather)(
       x.data(), x.size(), top.threshold, top.ties, indices.data(), values.data(), values.size());
   check(found == values.size(), "top_k_gather: not k elements selected");
+}
+
+std::size_t HostOps::gather_above(std::span<const float> x, std::uint32_t threshold,
+                                  std::span<std::uint32_t> indices, std::span<float> values) const {
+  check(indices.size() == values.size(), "gather_above: lengths differ");
+  return HWY_DYNAMIC_DISPATCH(gather_above)(x.data(), x.size(), threshold, indices.data(),
+                                            values.data(), values.size());
 }
 
 }  // namespace sotto

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include <sotto/base/check.h>
 
@@ -61,16 +62,24 @@ float fp16_value(std::uint16_t bits) {
 
 float bf16_value(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
-}  // namespace
-
-void ReferenceOps::to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const {
-  check(x.size() == out.size(), "to_fp16: lengths differ");
-  std::ranges::transform(x, out.begin(), fp16_bits);
+/// Finite elements of at least this magnitude, which would round to infinity.
+std::size_t count_saturated(std::span<const float> x, float first_saturated) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      x, [=](float value) { return std::isfinite(value) && std::abs(value) >= first_saturated; }));
 }
 
-void ReferenceOps::to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const {
+}  // namespace
+
+std::size_t ReferenceOps::to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const {
+  check(x.size() == out.size(), "to_fp16: lengths differ");
+  std::ranges::transform(x, out.begin(), fp16_bits);
+  return count_saturated(x, 65520.0F);
+}
+
+std::size_t ReferenceOps::to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const {
   check(x.size() == out.size(), "to_bf16: lengths differ");
   std::ranges::transform(x, out.begin(), bf16_bits);
+  return count_saturated(x, 0x1.FFp127F);
 }
 
 void ReferenceOps::fp16_axpy(float a, std::span<const std::uint16_t> bits,

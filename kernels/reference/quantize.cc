@@ -33,6 +33,13 @@ std::size_t ReferenceOps::quantize_pack(std::span<const float> x, const Grid& gr
   return saturated;
 }
 
+void ReferenceOps::quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
+                                     const RandomKey& key, std::size_t first,
+                                     std::span<std::byte> out) const {
+  quantize_pack(v, grid, rounding, key, first, out);
+  unpack_axpy(-1, out, grid, v);
+}
+
 void ReferenceOps::unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,
                                std::span<float> y) const {
   check(grid.bits >= 1 && grid.bits <= 8, "unpack_axpy: bits outside 1 … 8");

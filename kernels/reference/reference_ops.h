@@ -29,14 +29,17 @@ class ReferenceOps final : public Ops {
   MinMax min_max(std::span<const float> x) const override;
   NonFinite count_non_finite(std::span<const float> x) const override;
 
-  void to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const override;
-  void to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const override;
+  std::size_t to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const override;
+  std::size_t to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const override;
   void fp16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const override;
   void bf16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const override;
 
   std::size_t quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
                             const RandomKey& key, std::size_t first,
                             std::span<std::byte> out) const override;
+  void quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
+                         const RandomKey& key, std::size_t first,
+                         std::span<std::byte> out) const override;
   void unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,
                    std::span<float> y) const override;
 
@@ -47,6 +50,9 @@ class ReferenceOps final : public Ops {
   TopK top_k(std::span<const float> x, std::size_t k) const override;
   void top_k_gather(std::span<const float> x, const TopK& top, std::span<std::uint32_t> indices,
                     std::span<float> values) const override;
+  std::size_t gather_above(std::span<const float> x, std::uint32_t threshold,
+                           std::span<std::uint32_t> indices,
+                           std::span<float> values) const override;
 };
 
 }  // namespace sotto

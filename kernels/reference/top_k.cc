@@ -50,4 +50,22 @@ void ReferenceOps::top_k_gather(std::span<const float> x, const TopK& top,
   check(found == indices.size(), "top_k_gather: fewer elements than k");
 }
 
+std::size_t ReferenceOps::gather_above(std::span<const float> x, std::uint32_t threshold,
+                                       std::span<std::uint32_t> indices,
+                                       std::span<float> values) const {
+  check(indices.size() == values.size(), "gather_above: lengths differ");
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (magnitude_bits(x[i]) <= threshold) {
+      continue;
+    }
+    if (found < indices.size()) {
+      indices[found] = static_cast<std::uint32_t>(i);
+      values[found] = x[i];
+    }
+    ++found;
+  }
+  return found;
+}
+
 }  // namespace sotto

@@ -34,14 +34,12 @@ Status DeepSqueeze::gradient_ready(std::span<const float> gradient, Exchange& ou
   ops.subtract(node_.x(), half_, half_);
 
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
-  ops.copy(half_, v_);
-  ops.axpy(1, error_, v_);
-  if (Status status = node_.require_finite(v_, "compensated model"); !status) {
-    return status;
+  const auto payload = node_.encode_compensated(half_, error_, v_, mail_.outgoing());
+  if (!payload.ok()) {
+    return payload.status();
   }
-  const auto payload = node_.encode_residual(v_, mail_.outgoing());
   std::swap(error_, v_);
-  mail_.post(graph_plan(node_), payload.size(), out);
+  mail_.post(graph_plan(node_), payload->size(), out);
   *post = true;
   return {};
 }

@@ -83,19 +83,18 @@ Status PushSum::gradient_ready(std::span<const float> gradient, Exchange& out, b
   ops.subtract(x_, half_, half_);
 
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
-  ops.copy(half_, v_);
-  ops.axpy(1, error_, v_);
-  if (Status status = node_.require_finite(v_, "compensated model"); !status) {
-    return status;
+  const auto payload = mail_.outgoing();
+  const auto encoding =
+      node_.encode_compensated(half_, error_, v_, payload.subspan(PushHeader::kBytes));
+  if (!encoding.ok()) {
+    return encoding.status();
   }
   const auto edges = node_.out_edges();
-  const auto payload = mail_.outgoing();
   write_header({.share = edges.empty() ? 0 : static_cast<double>(share(edges[0])), .mass = mass_},
                payload);
-  const auto encoding = node_.encode_residual(v_, payload.subspan(PushHeader::kBytes));
   std::swap(error_, v_);
   std::swap(x_, half_);
-  mail_.post(graph_plan(node_), PushHeader::kBytes + encoding.size(), out);
+  mail_.post(graph_plan(node_), PushHeader::kBytes + encoding->size(), out);
   state_shares(out);
   *post = true;
   return {};

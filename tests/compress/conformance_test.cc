@@ -79,6 +79,41 @@ TEST_CASE("encode_residual is encode followed by subtracting what was sent, bit 
   });
 }
 
+TEST_CASE("what is prepared piece by piece is what is encoded, and may be called off") {
+  for_each_case([](Compressor& compressor, const std::vector<float>& x) {
+    const auto bytes = encoded(compressor, x, key_of(3));
+    std::vector<float> expected = x;
+    REQUIRE(compressor.decode_add(bytes, -1.0F, expected).ok());
+    std::vector<float> v(x.size(), std::numeric_limits<float>::quiet_NaN());
+    std::vector<std::byte> out(compressor.max_bytes(x.size()));
+    std::size_t prepared = 0;
+    const auto prepare = [&](std::size_t first, std::span<float> piece) {
+      CHECK(first == prepared);
+      prepared += piece.size();
+      std::ranges::copy(std::span(x).subspan(first, piece.size()), piece.begin());
+      return true;
+    };
+    const auto used = compressor.encode_prepared(prepare, v, key_of(3), out);
+    REQUIRE(used.has_value());
+    CHECK(prepared == x.size());
+    CHECK(std::ranges::equal(std::span(out).first(*used), bytes));
+    CHECK(same_bits(v, expected));
+
+    ByteBuffer before;
+    compressor.save(before);
+    const auto stop = [&](std::size_t first, std::span<float> piece) {
+      return first + piece.size() < x.size();
+    };
+    if (!x.empty()) {
+      v = x;
+      CHECK_FALSE(compressor.encode_prepared(stop, v, key_of(4), out).has_value());
+    }
+    ByteBuffer after;
+    compressor.save(after);
+    CHECK(std::move(before).take() == std::move(after).take());
+  });
+}
+
 TEST_CASE("payloads may start at any address") {
   for (const std::string& spec : all_specs()) {
     CAPTURE(spec);

@@ -189,3 +189,30 @@ TEST_CASE("random-k chooses anew for every rank, round, bucket and seed") {
     }
   }
 }
+
+TEST_CASE("top-k chooses as if it had seen nothing before") {
+  const auto compressor = make_compressor("topk:0.01");
+  // Longer than a piece; like the last one, larger, far smaller, mostly zero, shorter, all alike.
+  const std::vector<std::pair<std::size_t, double>> sizes = {
+      {50'000, 1}, {50'000, 1}, {50'000, 1.02}, {50'000, 100}, {50'000, 1e-3}, {20'000, 1e-3}};
+  std::vector<std::vector<float>> vectors;
+  for (const auto& [n, scale] : sizes) {
+    vectors.push_back(gaussian(n, scale, static_cast<Round>(vectors.size())));
+  }
+  vectors.emplace_back(50'000, 0.0F);
+  vectors.back()[40'000] = -1;
+  vectors.push_back(gaussian(50'000));
+  vectors.emplace_back(50'000, 2.0F);
+  vectors.emplace_back(50'000, 2.0F);
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    CAPTURE(i);
+    const auto fresh = make_compressor("topk:0.01");
+    CHECK(encoded(*compressor, vectors[i], key_of(1)) == encoded(*fresh, vectors[i], key_of(1)));
+    std::vector<float> v = vectors[i];
+    std::vector<float> expected = vectors[i];
+    std::vector<std::byte> out(compressor->max_bytes(v.size()));
+    compressor->encode_residual(v, key_of(1), out);
+    make_compressor("topk:0.01")->encode_residual(expected, key_of(1), out);
+    CHECK(same_bits(v, expected));
+  }
+}

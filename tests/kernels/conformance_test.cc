@@ -114,8 +114,8 @@ TEST_CASE("half precision conforms") {
     const auto x = arena.copy_of(test.x);
     const auto fp16 = arena.take<std::uint16_t>(x.size());
     const auto bf16 = arena.take<std::uint16_t>(x.size());
-    ops.to_fp16(x, fp16);
-    ops.to_bf16(x, bf16);
+    arena.record(ops.to_fp16(x, fp16));
+    arena.record(ops.to_bf16(x, bf16));
     ops.fp16_axpy(0.3F, fp16, arena.copy_of(test.y));
     ops.bf16_axpy(-0.7F, bf16, arena.copy_of(test.y));
   });
@@ -129,9 +129,9 @@ TEST_CASE("half precision conforms on infinities, NaNs and random bits") {
   any[1] = -std::numeric_limits<float>::infinity();
   conform_on({any, any, 0}, [](const Ops& ops, const Case& test, Arena& arena) {
     const auto half = arena.take<std::uint16_t>(test.x.size());
-    ops.to_fp16(test.x, half);
+    arena.record(ops.to_fp16(test.x, half));
     ops.fp16_axpy(1.0F, half, arena.copy_of<float>(std::vector<float>(half.size())));
-    ops.to_bf16(test.x, half);
+    arena.record(ops.to_bf16(test.x, half));
     ops.bf16_axpy(1.0F, half, arena.copy_of<float>(std::vector<float>(half.size())));
   });
 }
@@ -157,6 +157,17 @@ TEST_CASE("the largest elements conform") {
       arena.record(top.threshold);
       arena.record(top.ties);
       ops.top_k_gather(x, top, arena.take<std::uint32_t>(k), arena.take<float>(k));
+      // Room for all that is above the threshold, and for one less.
+      const std::size_t above = k - top.ties;
+      for (const std::size_t room : {k, above - std::min<std::size_t>(above, 1)}) {
+        std::vector<std::uint32_t> indices(room);
+        std::vector<float> values(room);
+        const std::size_t found = ops.gather_above(x, top.threshold, indices, values);
+        REQUIRE(found == above);
+        const std::size_t held = std::min(found, room);
+        arena.copy_of<std::uint32_t>(std::span<const std::uint32_t>(indices).first(held));
+        arena.copy_of<float>(std::span<const float>(values).first(held));
+      }
     });
   }
 }
