@@ -104,8 +104,9 @@ std::string page_head(const std::string& head, const std::vector<RepeatedRun>& r
                      escape_markup(config.at("task")), config.at("nodes").get<int>(),
                      escape_markup(config.at("model")),
                      shows(curves_of(runs, "round", "loss"))
-                         ? "loss and accuracy are the averaged model's on the test set"
-                         : "no model was evaluated");
+                         ? fmt::format("loss and accuracy are the {}'s on the test set",
+                                       first_result(runs).value("history_of", "averaged model"))
+                         : std::string("no model was evaluated"));
 }
 
 std::string draw_tables(const std::vector<ComparisonTable>& tables) {
@@ -116,7 +117,8 @@ std::string draw_tables(const std::vector<ComparisonTable>& tables) {
   return html;
 }
 
-std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes) {
+std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes,
+                        const PageTarget& target) {
   std::string html = "<div class=\"plots\">\n";
   for (const PageAxis& x : axes) {
     if (const auto curves = curves_of(runs, x.field, "loss"); shows(curves)) {
@@ -126,14 +128,16 @@ std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<
                                  .log_x = x.logarithmic,
                                  .log_y = true,
                                  .cut_diverged = true,
-                                 .marks = x.marks});
+                                 .marks = x.marks,
+                                 .target = target.loss});
     }
     if (const auto curves = curves_of(runs, x.field, "accuracy"); shows(curves)) {
       html += draw_plot(curves, {.title = fmt::format("Accuracy against {}", x.label),
                                  .x_label = x.label,
                                  .y_label = "test accuracy",
                                  .log_x = x.logarithmic,
-                                 .marks = x.marks});
+                                 .marks = x.marks,
+                                 .target = target.accuracy});
     }
   }
   return html + "</div>\n";

@@ -1,6 +1,7 @@
 // The results of several runs as one self-contained HTML page with curves. Not thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,12 @@ struct PageAxis {
   std::vector<PlotMark> marks = {};
 };
 
+/// What runs are to reach, drawn as a line.
+struct PageTarget {
+  std::optional<double> loss = std::nullopt;
+  std::optional<double> accuracy = std::nullopt;
+};
+
 // The parts of a page about runs, of which one at least has a result.
 
 /// The head, and a line about the first run that has a result.
@@ -25,7 +32,8 @@ std::string page_head(const std::string& head, const std::vector<RepeatedRun>& r
 std::string draw_tables(const std::vector<ComparisonTable>& tables);
 /// Loss and accuracy against each axis; with several seeds the means, in bands from the lowest to
 /// the highest.
-std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes);
+std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes,
+                        const PageTarget& target = {});
 
 /// The page of `sotto compare`: against rounds, bytes and time.
 std::string compare_page(const std::vector<RepeatedRun>& runs,

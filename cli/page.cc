@@ -19,8 +19,8 @@ body{font:15px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:var(--i
 background:var(--paper);max-width:1120px;margin:2em auto;padding:0 1em}
 h1{font-size:1.5em;margin-bottom:.2em}h2{font-size:1.15em;margin:2em 0 .3em}
 h3{font-size:.95em;margin:1.2em 0 .2em}p.sub{color:var(--soft);margin-top:0}
-table+p.sub{font-size:.9em;margin-top:-.8em}ul.sub{color:var(--soft);font-size:.9em}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:14px}
+table+p.sub{font-size:.9em;margin-top:-.8em}ol.sub{color:var(--soft);font-size:.9em}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:14px}
 .plots>svg,.plots>figure,svg.rows{width:100%;box-sizing:border-box;font-family:inherit;
 border:1px solid var(--line);border-radius:8px}
 .plots>figure{margin:0;padding:6px 10px;display:flex;flex-direction:column}
@@ -31,13 +31,17 @@ svg.load{flex:1;min-height:0;max-height:310px}
 .tick{font-size:11px;fill:var(--soft)}.label{font-size:12px;fill:var(--ink)}
 .title{font-size:13px;font-weight:600;fill:var(--ink)}.curve{fill:none;stroke-width:2}
 .mark line{stroke:var(--mark);stroke-width:1.3}
-.mark rect{fill:var(--mark);opacity:.13}
+.mark rect{fill:var(--mark);opacity:.13}.mark text{fill:var(--mark);font-size:10px}
+.target line{stroke:var(--ink);stroke-width:1;stroke-dasharray:2 3}
+.target text{fill:var(--ink);font-size:10.5px}
 .node{fill:var(--node);stroke:var(--rim)}.rank{fill:var(--rim)}
 .p0{fill:#2f7fc1}.p1{fill:#e69f00}.p2{fill:#1fa187}.p3{fill:var(--idle)}
 .keys{font-size:.9em;color:var(--soft);margin:.3em 0}
 .swatch{width:11px;height:11px;margin:0 .35em 0 .9em}
 table{border-collapse:collapse;margin:1.2em 0;width:100%}
-@media(max-width:800px){table{display:block;overflow-x:auto}}
+@media(max-width:800px){table{display:block;overflow-x:auto;max-width:100%}
+th:first-child,td:first-child{position:sticky;left:0;background:var(--paper);min-width:7em}
+.wide{overflow-x:auto}.wide svg{min-width:720px}}
 th,td{padding:.35em .6em;white-space:nowrap;font-size:.93em;
 text-align:right;border-bottom:1px solid var(--line)}
 th:first-child,td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;

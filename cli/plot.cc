@@ -17,6 +17,7 @@ constexpr PlotFrame kFrame;
 constexpr double kMargin = 3;  ///< what curves may stick out of the frame, being thick
 constexpr double kCut =
     100;  ///< times where curves begin or settle: where diverged runs are cut off
+constexpr double kLabelRoom = 16;      ///< from one mark's number to the next
 constexpr std::size_t kMostDots = 30;  ///< lines of more points have none
 // Okabe and Ito's palette, yellow left out: it vanishes on white.
 constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73",      "#cc79a7",
@@ -77,6 +78,15 @@ std::string draw_line(const Curve& curve, const Axis& x, const Axis& y, std::siz
   return fmt::format(R"(<polyline class="curve" {} points="{}"><title>{}</title></polyline>)",
                      stroke(index), points, escape_markup(curve.name)) +
          dots;
+}
+
+std::string draw_target(double target, const Axis& y) {
+  const double at = y.pixel(target);
+  const double label = at < kFrame.top + 14 ? at + 12 : at - 4;
+  return fmt::format(R"(<g class="target"><title>target {0:g}</title><line x1="{1}" x2="{2}" )"
+                     R"(y1="{3:.1f}" y2="{3:.1f}"/><text x="{4}" y="{5:.1f}" )"
+                     R"(text-anchor="end">target {0:g}</text></g>)",
+                     target, kFrame.left, kFrame.right, at, kFrame.right - 4, label);
 }
 
 /// Where diverged curves are cut off. The median, because one may have diverged before its first
@@ -168,7 +178,9 @@ std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options) 
 std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double top,
                        double bottom) {
   std::string svg;
-  for (const PlotMark& mark : marks) {
+  double labelled = -kLabelRoom;
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    const PlotMark& mark = marks[i];
     if (mark.at > x.high() || mark.until < x.low()) {
       continue;
     }
@@ -180,8 +192,13 @@ std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double
                          until - from, bottom - top);
     }
     svg += fmt::format(R"(<line x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}" )"
-                       R"(stroke-dasharray="4 3"/></g>)",
+                       R"(stroke-dasharray="4 3"/>)",
                        from, top, bottom);
+    if (from - labelled >= kLabelRoom) {
+      svg += fmt::format(R"(<text x="{:.1f}" y="{:.1f}">{}</text>)", from + 3, top + 10, i + 1);
+      labelled = from;
+    }
+    svg += "</g>";
   }
   return svg;
 }
@@ -193,6 +210,9 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
     include_points(curve.x, curve.y, x, y);
     include_points(curve.x, curve.low, x, y);
     include_points(curve.x, curve.high, x, y);
+  }
+  if (options.target && y.takes(*options.target)) {
+    y.include(*options.target);
   }
   if (options.cut_diverged) {
     y.cut_above(cut_of(curves));
@@ -208,6 +228,9 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
                      kFrame.left - kMargin, kFrame.top - kMargin,
                      kFrame.right - kFrame.left + 2 * kMargin,
                      kFrame.bottom - kFrame.top + 2 * kMargin);
+  if (options.target && y.takes(*options.target)) {
+    svg += draw_target(*options.target, y);
+  }
   for (std::size_t c = 0; c < curves.size(); ++c) {
     svg += draw_band(curves[c], x, y, curve_colour(c));
   }

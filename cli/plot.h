@@ -1,6 +1,7 @@
 // Line plots as inline SVG. Pure functions; thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct PlotOptions {
   /// that has not risen; curves that leave it are cut off. A run that diverges would make the
   /// others flat.
   bool cut_diverged = false;
-  std::vector<PlotMark> marks = {};  ///< where they lie within what curves cover
+  std::vector<PlotMark> marks = {};             ///< where they lie within what curves cover
+  std::optional<double> target = std::nullopt;  ///< a value of y that curves are to reach
 };
 
 /// Where a plot has its axes, in its own pixels.
@@ -57,7 +59,7 @@ std::string curve_key(std::size_t index);
 std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& options);
 
 /// The pieces of a plot: its <svg> tag, what stands round the frame, and dashed lines or bands with
-/// tooltips for those marks that lie within the axis.
+/// tooltips for those marks that lie within the axis, numbered from 1 where there is room.
 std::string open_plot(const std::string& title);
 std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options);
 std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double top,

@@ -1,6 +1,8 @@
 #include "simulated_result.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -121,12 +123,33 @@ std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform&
         fmt::format("{} to {}: {} in {}", edge.from, edge.to,
                     amount(static_cast<double>(edge.bytes)), counted(edge.frames, "frame"));
     for (const LinkId id : platform.route(edge.from, edge.to).links) {
-      const double used = report.links[id].utilisation;
-      load.load = std::max(load.load, used);
-      load.tooltip += fmt::format("; link {} {} busy", platform.links()[id].name, percent(used));
+      const LinkReport& link = report.links[id];
+      const double own = link.bytes > 0 ? static_cast<double>(edge.bytes) / link.bytes : 0;
+      load.load = std::max(load.load, std::min(own, 1.0) * link.utilisation);
+      load.tooltip +=
+          fmt::format("; link {} {} busy", platform.links()[id].name, percent(link.utilisation));
     }
   }
   return loads;
+}
+
+std::vector<NodeLoad> node_loads(const SimulationReport& report, const Platform& platform) {
+  std::vector<NodeLoad> loads(report.nodes.size());
+  bool any = false;
+  for (const LinkReport& link : report.links) {
+    const std::string& name = platform.links()[link.link].name;
+    const std::size_t blank = name.find(' ');
+    const std::string_view way = std::string_view(name).substr(std::min(blank + 1, name.size()));
+    if (blank == std::string::npos || (way != "up" && way != "down")) {
+      continue;
+    }
+    NodeLoad& load = loads[std::stoul(name)];
+    load.load = std::max(load.load, link.utilisation);
+    load.tooltip += fmt::format("{}{} {} busy", load.tooltip.empty() ? "" : ", ", way,
+                                percent(link.utilisation));
+    any = true;
+  }
+  return any ? loads : std::vector<NodeLoad>{};
 }
 
 }  // namespace sotto::cli

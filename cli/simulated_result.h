@@ -31,4 +31,8 @@ Json time_to_target(const Scenario& scenario, const std::vector<HistoryPoint>& h
 /// share among all peers.
 std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform& platform);
 
+/// How busy each node's own connection was, as Scenario::platform names it; empty where no node has
+/// one of limited bandwidth.
+std::vector<NodeLoad> node_loads(const SimulationReport& report, const Platform& platform);
+
 }  // namespace sotto::cli

@@ -27,13 +27,13 @@ std::vector<PlotMark> plot_marks(const std::vector<ScenarioMark>& marks) {
   return drawn;
 }
 
-/// What the scenario does, as the dashed lines have it.
+/// What the scenario does, numbered as the dashed lines are.
 std::string list_marks(const std::vector<ScenarioMark>& marks) {
   constexpr std::size_t kMost = 20;
   if (marks.empty()) {
     return "";
   }
-  std::string html = "<ul class=\"sub\">";
+  std::string html = "<ol class=\"sub\">";
   for (std::size_t i = 0; i < std::min(marks.size(), kMost); ++i) {
     const ScenarioMark& mark = marks[i];
     const std::string until = mark.until == mark.at ? ""
@@ -44,9 +44,9 @@ std::string list_marks(const std::vector<ScenarioMark>& marks) {
                         until);
   }
   if (marks.size() > kMost) {
-    html += fmt::format("<li>and {} more</li>", marks.size() - kMost);
+    html += fmt::format("<li>… {}, {} in all</li>", escape_markup(marks[kMost].text), marks.size());
   }
-  return html + "</ul>\n";
+  return html + "</ol>\n";
 }
 
 std::string load_key() {
@@ -68,21 +68,26 @@ std::string draw_graph(const SimulatedRun& run) {
                        counted(run.loads.size(), "edge"));
   }
   return fmt::format(
-      "<figure>{}{}<p>colour: the busiest link on the way, 0 {} 100 % &#183; width: "
-      "bytes carried</p></figure>\n",
-      caption, draw_load_svg(*run.graph, run.loads), load_key());
+      "<figure>{}{}<p>colour of an edge: its own share of the narrowest link on its way{}, 0 {} "
+      "100 % &#183; width: bytes carried</p></figure>\n",
+      caption, draw_load_svg(*run.graph, run.loads, run.node_loads),
+      run.node_loads.empty() ? "" : "; of a node: how busy its own connection is", load_key());
 }
 
-std::string window_title(const Timeline& timeline, const TimelineWindow& window) {
+std::string window_title(const Timeline& timeline, const TimelineWindow& window, bool marked) {
   const std::string rounds =
-      window.cut ? fmt::format("From round {} on", window.first_round + 1)
+      !window.moment.empty() ? fmt::format("At {}", escape_markup(window.moment))
+      : window.cut           ? fmt::format("From round {} on", window.first_round + 1)
       : window.end_round == window.first_round + 1
           ? fmt::format("Round {}", window.end_round)
           : fmt::format("Rounds {} to {}", window.first_round + 1, window.end_round);
-  const std::string which =
-      timeline.nodes() > timeline.shown_nodes()
-          ? fmt::format(" (the first {} of {} nodes)", timeline.shown_nodes(), timeline.nodes())
-          : "";
+  std::string which;
+  if (timeline.nodes() > timeline.shown_nodes()) {
+    which = marked ? fmt::format(" ({} of {} nodes, those to which something happens among them)",
+                                 timeline.shown_nodes(), timeline.nodes())
+                   : fmt::format(" (the first {} of {} nodes)", timeline.shown_nodes(),
+                                 timeline.nodes());
+  }
   return fmt::format("<h3>{}, node by node{}</h3>\n", rounds, which);
 }
 
@@ -99,7 +104,8 @@ std::string draw_run(const RunPicture& picture, std::size_t index,
   html += "</div>\n";
   if (run.timeline) {
     for (const TimelineWindow& window : run.timeline->windows()) {
-      html += window_title(*run.timeline, window) + draw_rows(*run.timeline, window, marks);
+      html += window_title(*run.timeline, window, !marks.empty()) +
+              draw_rows(*run.timeline, window, marks);
     }
     html += phase_keys();
   }
@@ -132,12 +138,14 @@ std::string csv_number(const Json& value) {
 std::string simulation_page(const std::string& title, const std::vector<RepeatedRun>& runs,
                             const std::vector<ComparisonTable>& tables,
                             const std::vector<ScenarioMark>& marks,
-                            const std::vector<RunPicture>& pictures) {
+                            const std::vector<RunPicture>& pictures, const PageTarget& target) {
   const std::vector<PlotMark> drawn = plot_marks(marks);
   std::string html = page_head(title, runs) + list_marks(marks) + draw_tables(tables) +
-                     draw_curves(runs, {{"virtual_s", "virtual seconds", false, drawn},
-                                        {"bytes_per_node", "bytes sent per node", true},
-                                        {"round", "rounds"}});
+                     draw_curves(runs,
+                                 {{"virtual_s", "virtual seconds", false, drawn},
+                                  {"bytes_per_node", "bytes sent per node", true},
+                                  {"round", "rounds"}},
+                                 target);
   std::size_t index = 0;
   for (const RunPicture& picture : pictures) {
     while (runs[index].words != picture.words) {

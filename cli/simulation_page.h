@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compare_page.h"
 #include "compare_report.h"
 #include "repeated_run.h"
 #include "scenario_marks.h"
@@ -22,7 +23,7 @@ struct RunPicture {
 std::string simulation_page(const std::string& title, const std::vector<RepeatedRun>& runs,
                             const std::vector<ComparisonTable>& tables,
                             const std::vector<ScenarioMark>& marks,
-                            const std::vector<RunPicture>& pictures);
+                            const std::vector<RunPicture>& pictures, const PageTarget& target = {});
 
 /// The histories of all runs: a row for each evaluation, quoted as RFC 4180 says.
 std::string history_csv(const std::vector<RepeatedRun>& runs);

@@ -102,13 +102,15 @@ std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
   x.include(to_seconds(window.from));
   x.include(to_seconds(window.until));
   x.settle();
-  std::string svg = fmt::format(
-      R"(<svg class="rows" viewBox="0 0 {} {}" role="img" aria-label="timeline of nodes">)",
-      kRowsWidth, bottom + kRowsBottom);
+  std::string svg =
+      fmt::format(R"(<div class="wide"><svg class="rows" viewBox="0 0 {} {}" role="img" )"
+                  R"(aria-label="timeline of nodes">)",
+                  kRowsWidth, bottom + kRowsBottom);
   svg += draw_time_axis(x, kRowsTop, bottom);
   for (int row = 0; row < rows; ++row) {
     svg += fmt::format(R"(<text class="tick" x="{}" y="{:.1f}" text-anchor="end">node {}</text>)",
-                       kRowsLeft - 7, kRowsTop + (row + 0.5) * height + 4, row);
+                       kRowsLeft - 7, kRowsTop + (row + 0.5) * height + 4,
+                       timeline.shown()[static_cast<std::size_t>(row)]);
   }
   const bool tooltips = window.stretches.size() <= kMostTooltips;
   for (const Stretch& stretch : window.stretches) {
@@ -118,7 +120,8 @@ std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
       continue;
     }
     svg += fmt::format(R"(<rect class="p{}" x="{:.1f}" y="{:.1f}" width="{:.2f}" height="{:.1f}")",
-                       static_cast<int>(stretch.phase), left, kRowsTop + stretch.node * height + 1,
+                       static_cast<int>(stretch.phase), left,
+                       kRowsTop + timeline.row(stretch.node) * height + 1,
                        std::max(right - left - 0.4, kLeast), height - 2);
     svg += tooltips ? fmt::format("><title>node {}, round {}: {} for {} from {} s</title></rect>",
                                   stretch.node, stretch.round + 1,
@@ -129,7 +132,7 @@ std::string draw_rows(const Timeline& timeline, const TimelineWindow& window,
   }
   svg += draw_marks(marks, x, kRowsTop, bottom);
   return svg + fmt::format(R"(<text class="label" x="{}" y="{}" text-anchor="middle">)"
-                           "virtual seconds</text></svg>\n",
+                           "virtual seconds</text></svg></div>\n",
                            (kRowsLeft + kRowsWidth) / 2, bottom + 33);
 }
 

@@ -37,8 +37,9 @@ void require_drawable(const Topology& topology, std::size_t edges) {
 
 class LoadDrawing {
  public:
-  LoadDrawing(const Topology& topology, std::span<const EdgeLoad> edges)
-      : layout_(internal::lay_out(topology)), edges_(edges.begin(), edges.end()) {
+  LoadDrawing(const Topology& topology, std::span<const EdgeLoad> edges,
+              std::span<const NodeLoad> nodes)
+      : layout_(internal::lay_out(topology)), edges_(edges.begin(), edges.end()), nodes_(nodes) {
     // The busiest last, on top.
     std::stable_sort(edges_.begin(), edges_.end(),
                      [](const EdgeLoad& a, const EdgeLoad& b) { return a.load < b.load; });
@@ -55,13 +56,24 @@ class LoadDrawing {
           internal::wraps_round(layout_, edge.from, edge.to) ? draw_stub(edge) : draw_arrow(edge));
     }
     for (Rank node = 0; node < static_cast<Rank>(layout_.nodes.size()); ++node) {
-      svg += draw_node(layout_, {kPadding, kPadding}, node, fmt::format("node {}", node),
-                       {"class='node'", "class='rank'"});
+      svg += draw_one_node(node);
     }
     return svg + "</svg>\n";
   }
 
  private:
+  std::string draw_one_node(Rank node) const {
+    if (nodes_.empty()) {
+      return draw_node(layout_, {kPadding, kPadding}, node, fmt::format("node {}", node),
+                       {"class='node'", "class='rank'"});
+    }
+    const NodeLoad& load = nodes_[static_cast<std::size_t>(node)];
+    const std::string look = fmt::format("class='node' style='fill:{}'", load_colour(load.load));
+    return draw_node(layout_, {kPadding, kPadding}, node,
+                     fmt::format("node {}: {}", node, load.tooltip),
+                     {look, "class='rank' style='fill:#fff'"});
+  }
+
   Point node_at(Rank node) const {
     const Point at = layout_.nodes[static_cast<std::size_t>(node)];
     return {kPadding + at.x, kPadding + at.y};
@@ -104,6 +116,7 @@ class LoadDrawing {
 
   Layout layout_;
   std::vector<EdgeLoad> edges_;
+  std::span<const NodeLoad> nodes_;
   double fineness_ = 1;
 };
 
@@ -121,9 +134,10 @@ std::string load_colour(double load) {
                      mix(&Colour::blue));
 }
 
-std::string draw_load_svg(const Topology& topology, std::span<const EdgeLoad> edges) {
+std::string draw_load_svg(const Topology& topology, std::span<const EdgeLoad> edges,
+                          std::span<const NodeLoad> nodes) {
   require_drawable(topology, edges.size());
-  return LoadDrawing(topology, edges).draw();
+  return LoadDrawing(topology, edges, nodes).draw();
 }
 
 }  // namespace sotto

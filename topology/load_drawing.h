@@ -21,10 +21,18 @@ struct EdgeLoad {
   std::string tooltip;
 };
 
-/// The nodes where draw_svg (analysis.h) has them, and an arrow for each of `edges`, which need not
-/// be the graph's own. An <svg> element for a page that styles the classes `node` (circles) and
-/// `rank` (their labels). Throws Error beyond kMostDrawnNodes or kMostDrawnEdges.
-std::string draw_load_svg(const Topology& topology, std::span<const EdgeLoad> edges);
+/// How busy a node's own connection is, 0 … 1.
+struct NodeLoad {
+  double load = 0;
+  std::string tooltip;  ///< behind "node 3: "
+};
+
+/// The nodes where draw_svg (analysis.h) has them, in the colours of `nodes` unless that is empty,
+/// and an arrow for each of `edges`, which need not be the graph's own. An <svg> element for a page
+/// that styles the classes `node` (circles) and `rank` (their labels). Throws Error beyond
+/// kMostDrawnNodes or kMostDrawnEdges.
+std::string draw_load_svg(const Topology& topology, std::span<const EdgeLoad> edges,
+                          std::span<const NodeLoad> nodes = {});
 
 /// "#rrggbb"
 std::string load_colour(double load);

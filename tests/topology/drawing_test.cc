@@ -108,6 +108,12 @@ TEST_CASE("a graph with its load has an arrow for each edge that carries somethi
     CHECK(svg.find(load_colour(node / 7.0)) != std::string::npos);
   }
   CHECK(svg.find("nan") == std::string::npos);
+  std::vector<NodeLoad> nodes(8, {0.25, "up 25 % busy"});
+  nodes[5] = {1, "up 100 % busy"};
+  const std::string busy = draw_load_svg(*ring, edges, nodes);
+  CHECK(well_formed(busy));
+  CHECK(count(busy, "style='fill:" + load_colour(0.25) + "'") == 7);
+  CHECK(count(busy, "node 5: up 100 % busy") == 1);
   // Nodes stand where the plain drawing has them, edges that wrap round end at the border.
   const std::string torus = draw_load_svg(
       *make_topology("torus:3x4", 12), std::vector<EdgeLoad>{{0, 8, 1, 1, ""}, {0, 1, 1, 1, ""}});
