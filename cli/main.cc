@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "config_file.h"
+#include "signals.h"
 #include "usage.h"
 
 namespace {
@@ -66,7 +67,10 @@ int main(int argc, char** argv) {
       return complain("standard output could not be written; the result is lost",
                       sotto::cli::kFailed);
     }
-    return status;
+    // As shells have it for a process that a signal ended.
+    return status == sotto::cli::kFailed && sotto::cli::stop_requested()
+               ? 128 + sotto::cli::stop_signal()
+               : status;
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0
                ? program.exit(error)  // --help and --version

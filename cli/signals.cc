@@ -1,15 +1,25 @@
 #include "signals.h"
 
+#include <unistd.h>
+
 #include <csignal>
+#include <cstring>
 
 namespace sotto::cli {
 namespace {
 
-/// A signal handler reaches nothing but a global.
+/// A signal handler reaches nothing but globals.
 std::atomic<bool> stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> last_signal{0};
+std::atomic<const char*> notice_of_first{nullptr};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
 
 void on_signal(int signal) {
+  last_signal = signal;
+  if (const char* notice = notice_of_first; notice != nullptr && !stop) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, notice, std::strlen(notice));
+  }
   stop = true;
   ::signal(signal, SIG_DFL);
 }
@@ -18,7 +28,10 @@ void on_signal(int signal) {
 
 const std::atomic<bool>& stop_requested() { return stop; }
 
-void catch_stop_signals() {
+int stop_signal() { return last_signal; }
+
+void catch_stop_signals(const char* notice) {
+  notice_of_first = notice;
   struct sigaction action {};
   action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

@@ -7,6 +7,9 @@
 namespace sotto::cli {
 
 const std::atomic<bool>& stop_requested();
-void catch_stop_signals();
+/// The signal that came last; 0: none.
+int stop_signal();
+/// The first signal writes `notice`, which must live as long as the process, to standard error.
+void catch_stop_signals(const char* notice = nullptr);
 
 }  // namespace sotto::cli

@@ -2,6 +2,8 @@
 // job.
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -27,10 +29,10 @@ constexpr const char* kExamples =
     "  sotto train --checkpoint saved --epochs 20      and after a crash the same with --resume\n"
     "  mpirun -np 4 sotto train --transport gloo";
 
-/// Whether all nodes have saved a common round; of a launched job, whether this one has saved any.
-bool has_checkpoint(const TrainPlan& plan) {
+/// The newest round that all nodes have saved; of a launched job, this one.
+std::optional<Round> saved_round(const TrainPlan& plan) {
   if (plan.run.checkpoint.empty()) {
-    return false;
+    return std::nullopt;
   }
   const Rank first = plan.launched ? plan.launched->rank : 0;
   const Rank last = plan.launched ? first : plan.run.optimizer.nodes - 1;
@@ -41,7 +43,19 @@ bool has_checkpoint(const TrainPlan& plan) {
       return std::find(saved.begin(), saved.end(), round) == saved.end();
     });
   }
-  return !common.empty();
+  const auto newest = std::max_element(common.begin(), common.end());
+  return newest == common.end() ? std::nullopt : std::optional(*newest);
+}
+
+/// What is said of a run that a signal has ended.
+std::string interruption(const TrainPlan& plan) {
+  const std::string who = plan.launched ? fmt::format("node {}: ", plan.launched->rank) : "";
+  const auto round = saved_round(plan);
+  return round ? fmt::format(
+                     "{}interrupted; round {} is saved in {}: the same command with "
+                     "--resume goes on from there",
+                     who, *round, plan.run.checkpoint)
+               : fmt::format("{}interrupted", who);
 }
 
 int run(const TrainOptions& options) {
@@ -66,8 +80,7 @@ int run(const TrainOptions& options) {
     return kDone;
   }
   if (stop_requested()) {
-    fmt::print(stderr, "sotto: interrupted{}\n",
-               has_checkpoint(plan) ? "; --resume goes on from the last checkpoint" : "");
+    fmt::print(stderr, "sotto: {}\n", interruption(plan));
   } else {
     fmt::print(stderr, "sotto: the run failed: {}\n", result.status().message());
   }

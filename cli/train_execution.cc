@@ -18,6 +18,8 @@ namespace {
 
 /// How long the nodes of a local job may take to notice that one of them died.
 constexpr std::chrono::milliseconds kGrace{1'000};
+constexpr const char* kNotice =
+    "sotto: stopping after this round; the same signal once more ends the run at once\n";
 
 /// What node 0 says and returns in the end.
 Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& result) {
@@ -37,7 +39,7 @@ Result<Json> run_one(const TrainPlan& plan, const RunOptions& run, TrainReport& 
 }
 
 Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report) {
-  catch_stop_signals();
+  catch_stop_signals(kNotice);
   const auto result = run_threads(
       plan.run, [&](Rank rank) { return plan.task_of(rank); }, report.hooks(stop_requested()));
   if (!result.ok()) {
@@ -56,16 +58,24 @@ Status write_result(const std::string& path, const Json& result) {
 Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
   const PrivateDirectory meeting_place;
   const std::string result_path = meeting_place.path() + "/result.json";
-  catch_stop_signals();
+  catch_stop_signals(kNotice);
+  // Nodes that have nothing to save end at once, by the signal.
+  const bool saves = !plan.run.checkpoint.empty();
   const std::atomic<bool> never{false};
   const auto node_main = [&](Rank rank) {
+    if (saves) {
+      catch_stop_signals();
+    }
     RunOptions run = plan.run;
     run.optimizer.rank = rank;
     run.optimizer.rendezvous = "file:" + meeting_place.path() + "/store";
-    const auto result = run_one(plan, run, report, never);
+    const auto result = run_one(plan, run, report, saves ? stop_requested() : never);
     return result.ok() && rank == 0 ? write_result(result_path, *result) : result.status();
   };
-  if (Status status = run_processes(plan.run.optimizer.nodes, node_main, stop_requested(), kGrace);
+  // As long as nodes may wait for each other in the round under way.
+  const auto farewell = saves ? 2 * plan.run.optimizer.timeout : kGrace;
+  if (Status status =
+          run_processes(plan.run.optimizer.nodes, node_main, stop_requested(), kGrace, farewell);
       !status) {
     return status;
   }
@@ -77,13 +87,13 @@ Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
 
 Result<Json> execute(const TrainPlan& plan, TrainReport& report) {
   if (plan.launched) {
-    const std::atomic<bool> never{false};
+    catch_stop_signals(kNotice);
     std::optional<PeersWatch> watch;
     if (plan.run.optimizer.security) {
       watch.emplace(plan.peers, plan.run.optimizer.security->peers,
                     [](const std::string& line) { fmt::print(stderr, "sotto: {}\n", line); });
     }
-    return run_one(plan, plan.run, report, never);
+    return run_one(plan, plan.run, report, stop_requested());
   }
   const auto all = transports();
   const bool processes = std::any_of(all.begin(), all.end(), [&](const TransportInfo& info) {

@@ -259,7 +259,7 @@ Status Nursery::verdict() const {
 }  // namespace
 
 Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<bool>& stop,
-                     milliseconds grace) {
+                     milliseconds grace, milliseconds farewell) {
   check_local_nodes(nodes);
   Nursery nursery(node_main);
   nursery.fork_all(nodes);
@@ -273,7 +273,7 @@ Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<boo
   }
   Status verdict = nursery.verdict();
   nursery.end_all(SIGTERM);
-  const auto last_chance = Deadline::after(kTermGrace);
+  const auto last_chance = Deadline::after(stop ? farewell : kTermGrace);
   while (nursery.running() > 0 && !last_chance.expired()) {
     nursery.look(kSliceMs);
   }

@@ -41,7 +41,9 @@ struct RunHooks {
   std::function<void(Round done)> round_done;
   std::function<void(const HistoryPoint&)> evaluated;
   std::function<void(const std::string&)> warning;
-  const std::atomic<bool>* stop = nullptr;  ///< once true, the run ends with a fault
+  /// Once true, the run ends with a fault. With checkpoints, all nodes finish the round that the
+  /// furthest has begun, and save it; a node's peers must be told within five seconds.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// The message of the fault with which a stopped run ends.

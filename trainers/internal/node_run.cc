@@ -100,6 +100,9 @@ Result<RunResult> NodeRun::run() {
     // Connecting takes some nodes longer than others: that is no part of anybody's training.
     status = meetings_.barrier("begin");
   }
+  if (status.ok() && folder_ && hooks_.stop != nullptr) {
+    stop_.emplace(optimizer_.store(), rank_, optimizer_.options().nodes, *hooks_.stop);
+  }
   wall_.go();
   if (status.ok() && optimizer_.round() == end_) {
     status = evaluate(true);  // the checkpoint was the end already
@@ -121,9 +124,8 @@ Status NodeRun::explain(const Status& fault) {
     Status cause = meetings_.given_up();
     return cause.ok() ? fault : cause;
   }
-  if (fault.message() != kStopped) {
-    meetings_.give_up(fault);
-  }
+  meetings_.give_up(fault.message() == kStopped ? fault.with_context(fmt::format("node {}", rank_))
+                                                : fault);
   return fault;
 }
 
@@ -131,9 +133,27 @@ bool NodeRun::due(Round every) const {
   return optimizer_.round() == end_ || (every > 0 && optimizer_.round() % every == 0);
 }
 
+Status NodeRun::check_stop() {
+  using Verdict = StopAgreement::Verdict;
+  const Status stopped(Fault::unexpected, std::string(kStopped));
+  if (!stop_) {
+    return hooks_.stop != nullptr && *hooks_.stop ? stopped : Status();
+  }
+  const Verdict verdict = stop_->begin(optimizer_.round());
+  if (verdict == Verdict::go_on) {
+    return {};
+  }
+  if (verdict == Verdict::end && saved_ != optimizer_.round()) {
+    if (Status status = save(); !status.ok()) {
+      return status;
+    }
+  }
+  return stopped;
+}
+
 Status NodeRun::one_round() {
-  if (hooks_.stop != nullptr && *hooks_.stop) {
-    return {Fault::unexpected, std::string(kStopped)};
+  if (Status status = check_stop(); !status.ok()) {
+    return status;
   }
   if (Status status = optimizer_.begin_step(); !status.ok()) {
     return status;

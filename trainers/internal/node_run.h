@@ -10,6 +10,7 @@
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/run.h>
 
+#include "stop_agreement.h"
 #include "stopwatch.h"
 
 namespace sotto::internal {
@@ -25,6 +26,8 @@ class NodeRun {
   /// Tells the others why this node ends, or learns from them why it must.
   Status explain(const Status& fault);
   Status one_round();
+  /// Before each round: a fault where the run is to end, once what can be saved is.
+  Status check_stop();
   Status evaluate(bool last);
   void take_row(Rank rank, std::span<const float> parameters);
   Status save();
@@ -53,6 +56,8 @@ class NodeRun {
   std::vector<HistoryPoint> history_;  // node 0's alone, as the next two
   std::vector<std::string> digests_;
   std::string rows_;
+
+  std::optional<StopAgreement> stop_;  ///< where a checkpoint is to be saved when told to stop
 };
 
 }  // namespace sotto::internal
