@@ -251,9 +251,12 @@ Command add_compare_command(CLI::App& program) {
              "in a file as a list");
   group.count("--seeds", options->seeds, "N",
               "Run each N times, with the seeds S, S + 1, …, and show means and spread", 1000);
-  group.option("--equal", options->equal, "epochs|bytes|time",
-               "What is held equal: also show all runs where they had sent as many bytes, or taken "
-               "as long, as the run that spent the least (between evaluations: --eval-every)");
+  group.option(
+      "--equal", options->equal, "epochs|bytes|time",
+      "What is held equal: also show all runs where they had sent as many bytes, or taken "
+      "as long, as the run that spent the least (between evaluations: --eval-every). Time is "
+      "this machine's, and noisy in short runs: give --seeds 3 or more, or `sotto simulate` "
+      "the same");
   group.option("--html", options->html, "FILE.html", "Write a self-contained page with curves");
   add_train_options(*command, options->shared);
   command->footer(kExamples);

@@ -1,9 +1,11 @@
 // `sotto list`: what this build can do.
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
@@ -15,11 +17,20 @@
 #include <sotto/trainers/task_registry.h>
 
 #include "commands.h"
+#include "option_group.h"
 #include "output.h"
+#include "train_options.h"
+#include "train_plan.h"
 #include "units.h"
 
 namespace sotto::cli {
 namespace {
+
+struct ListOptions {
+  CommonOptions common;
+  std::string task;
+  std::string model;
+};
 
 /// One kind of thing to choose from: the JSON key, the option that takes it, and an object an item.
 struct Section {
@@ -152,7 +163,11 @@ Section list_links() {
   return section;
 }
 
+/// Whole numbers count, others are shares.
 std::string cell(const Json& value) {
+  if (value.is_number_integer()) {
+    return fmt::to_string(value.get<std::uint64_t>());
+  }
   if (value.is_number()) {
     return percent(value.get<double>());
   }
@@ -178,8 +193,32 @@ void print(const Section& section, const Output& output) {
   output.line("");
 }
 
-int run(const CommonOptions& options) {
-  const Output output(options);
+/// The tensors of a task's model, as compressors by tensor select them.
+Section list_tensors(const TrainOptions& train) {
+  Section section{"tensors",
+                  "--compressor \"SPEC; TENSOR=SPEC\"",
+                  Json::array(),
+                  {"name", "shape", "elements"}};
+  const auto task = make_train_plan(train).task_of(0);
+  for (const ParameterBlock& tensor : task->layout()) {
+    section.items.push_back({{"name", tensor.name},
+                             {"shape", fmt::format("{}", fmt::join(tensor.shape, " x "))},
+                             {"elements", tensor.size}});
+  }
+  return section;
+}
+
+int run(const ListOptions& options) {
+  const Output output(options.common);
+  if (!options.task.empty() || !options.model.empty()) {
+    TrainOptions train;
+    train.task = options.task.empty() ? train.task : options.task;
+    train.model = options.model;
+    const Section section = list_tensors(train);
+    print(section, output);
+    output.json({{"sotto", SOTTO_VERSION}, {section.key, section.items}});
+    return kDone;
+  }
   Json all = {{"sotto", SOTTO_VERSION}};
   for (const Section& section :
        {list_algorithms(), list_rules(), list_compressors(), list_topologies(), list_transports(),
@@ -194,10 +233,16 @@ int run(const CommonOptions& options) {
 }  // namespace
 
 Command add_list_command(CLI::App& program) {
-  auto options = std::make_shared<CommonOptions>();
+  auto options = std::make_shared<ListOptions>();
   CLI::App* command = program.add_subcommand("list", "Shows what there is to choose from");
-  add_common_options(*command, *options);
-  command->footer("Examples:\n  sotto list\n  sotto list --json -");
+  OptionGroup group(*command, "The tensors of one model instead");
+  group.option("--task", options->task, "TASK", "Of this task, as in `sotto train`");
+  group.option("--model", options->model, "MODEL", "Of this model, else of the task's usual one");
+  add_common_options(*command, options->common);
+  command->footer(
+      "Examples:\n  sotto list\n  sotto list --json -\n"
+      "  sotto list --task digits --model mlp:64         names for --compressor \"quant:4; "
+      "*.bias=none\"");
   return {command, [options] { return run(*options); }};
 }
 

@@ -32,7 +32,7 @@ svg.load{flex:1;min-height:0;max-height:310px}
 .title{font-size:13px;font-weight:600;fill:var(--ink)}.curve{fill:none;stroke-width:2}
 .mark line{stroke:var(--mark);stroke-width:1.3}
 .mark rect{fill:var(--mark);opacity:.13}.mark text{fill:var(--mark);font-size:10px}
-.target line{stroke:var(--ink);stroke-width:1;stroke-dasharray:2 3}
+.target line{stroke:var(--ink);stroke-width:1}
 .target text{fill:var(--ink);font-size:10.5px}
 .node{fill:var(--node);stroke:var(--rim)}.rank{fill:var(--rim)}
 .p0{fill:#2f7fc1}.p1{fill:#e69f00}.p2{fill:#1fa187}.p3{fill:var(--idle)}

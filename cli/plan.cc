@@ -40,6 +40,7 @@ struct PlanOptions {
   CommonOptions common;
   std::string scenario;
   SearchOptions search;
+  std::string rank_by = "mean";
   std::uint64_t threads = 0;
   std::string report;
 };
@@ -93,6 +94,7 @@ Json to_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
           {"scenario", search.scenario().title},
           {"nodes", search.scenario().nodes},
           {"ranked_by", search.goal() == Goal::target ? "time_to_target" : "time_per_epoch"},
+          {"rank_by", search.by_worst() ? "worst" : "mean"},
           {"codec_measured", search.codec_measured()},
           {"winner", winner ? Json(words_of(*winner)) : Json(nullptr)},
           {"compress", winner ? Json(verdict.compress) : Json(nullptr)},
@@ -118,6 +120,9 @@ void add_notes(ComparisonTable& table, const PlanSearch& search,
     add_note(table,
              "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
              "[target]");
+  }
+  if (search.goal() == Goal::target && search.by_worst()) {
+    add_note(table, "ranked by when the worst node's own model reaches the target");
   }
   for (const PlannedGraph& graph : search.graphs()) {
     if (graph.label != graph.spec &&
@@ -167,7 +172,7 @@ std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
 
 int conclude(const PlanOptions& options, const PlanSearch& search,
              const std::vector<PlannedRun>& runs, const Output& output) {
-  const Verdict verdict = judge(runs, search.goal());
+  const Verdict verdict = judge(runs, search.goal(), search.by_worst());
   ComparisonTable table = table_of(search, runs);
   show_table(table, output);
   output.line("");
@@ -182,9 +187,11 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
     for (const std::string& line : verdict.lines) {
       add_note(table, line);
     }
-    write_result_file("--report", options.report,
-                      simulation_page("Plan: " + search.scenario().title, as_repeated(runs),
-                                      {table}, marks_of(search.scenario()), search.pictures()));
+    write_result_file(
+        "--report", options.report,
+        simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
+                        marks_of(search.scenario()), search.pictures(),
+                        {search.scenario().target_loss, search.scenario().target_accuracy}));
     output.line(fmt::format("\nreport: {}", options.report));
   }
   output.json(result);
@@ -199,12 +206,19 @@ int run(const PlanOptions& options, const CLI::App& command) {
       refuse(name, "0", "at least one is needed");
     }
   }
+  if (options.rank_by != "mean" && options.rank_by != "worst") {
+    refuse("--rank-by", options.rank_by, "it is mean or worst");
+  }
   const Output output(options.common);
   Scenario scenario = read_scenario(options.scenario, command);
+  if (options.rank_by == "worst" && scenario.timing_only) {
+    refuse("--rank-by", options.rank_by, "the scenario is timing-only: there are no models");
+  }
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   catch_stop_signals();
   SearchOptions how = options.search;
   how.timelines = !options.report.empty();
+  how.by_worst = options.rank_by == "worst";
   how.threads = gradient_threads(options.threads);
   try {
     PlanSearch search(std::move(how), std::move(scenario), output);
@@ -233,6 +247,10 @@ Command add_plan_command(CLI::App& program) {
              "Consider this one only; may be given repeatedly");
   group.list("--topology", options->search.lists.topologies, "SPEC",
              "Consider this one only; may be given repeatedly");
+  group.option(
+      "--rank-by", options->rank_by, "mean|worst",
+      "Whose model is to reach the target: the nodes' average, or the worst node's own (of "
+      "more than 16 nodes, the worst of 16)");
   group.option("--codec", options->search.codec, "SPEED",
                "Speed of encoding and decoding, in bytes of float32, e.g. \"1 GB/s\"; none: no "
                "time; measure: on this machine, as where the scenario says nothing");

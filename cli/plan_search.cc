@@ -211,6 +211,7 @@ SimulatedRun PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed
   auto simulated = simulate_run(scenario, candidate.words,
                                 {.threads = options_.threads,
                                  .timeline = options_.timelines,
+                                 .by_worst = options_.by_worst,
                                  .progress = output_.talks(),
                                  .enough = enough});
   if (!simulated.ok()) {

@@ -25,6 +25,7 @@ struct SearchOptions {
   std::string codec;          ///< as CodecMeter takes it
   std::uint64_t budget = 24;  ///< candidates that are simulated, the scenario's own not counted
   std::uint64_t seeds = 3;    ///< with which the best are simulated
+  bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
   int threads = 1;            ///< that take gradients; results do not depend on it
   bool timelines = false;     ///< keep what the nodes did
 };
@@ -45,6 +46,7 @@ class PlanSearch {
 
   const Scenario& scenario() const { return scenario_; }
   Goal goal() const { return goal_; }
+  bool by_worst() const { return options_.by_worst; }
   Round rounds() const { return rounds_; }
   bool codec_measured() const { return codec_.measures(); }
   /// All that were screened, the most promising first, and the words of those simulated.

@@ -269,7 +269,7 @@ std::optional<double> time_of(const PlannedRun& run, Goal goal) {
   return *middle < kNever ? std::optional(*middle) : std::nullopt;
 }
 
-Verdict judge(const std::vector<PlannedRun>& runs, Goal goal) {
+Verdict judge(const std::vector<PlannedRun>& runs, Goal goal, bool by_worst) {
   const Speaker say(runs, goal);
   const Index compressed =
       first_of(runs, goal, [](const Candidate& one) { return one.compressed; });
@@ -296,7 +296,8 @@ Verdict judge(const std::vector<PlannedRun>& runs, Goal goal) {
   }
   verdict.lines = {verdict.compress ? say.compress(*compressed, plain, allreduce)
                                     : say.plain(*plain, compressed, allreduce)};
-  if (const std::string line = apart(runs, *verdict.winner, goal); !line.empty()) {
+  // Where the worst node is to reach the target, nothing else is to be known of it.
+  if (const std::string line = by_worst ? "" : apart(runs, *verdict.winner, goal); !line.empty()) {
     verdict.lines.push_back(line);
   }
   tell_of_early_ends(runs, verdict.lines);

@@ -53,7 +53,7 @@ std::optional<double> time_of(const PlannedRun& run, Goal goal);
 /// A compressed run wins where it is sooner than the best uncompressed one by kWorthwhile in the
 /// median, and with every seed. The run whose words are "allreduce" is the baseline. Only runs with
 /// as many seeds as any are ranked, and the baseline.
-Verdict judge(const std::vector<PlannedRun>& runs, Goal goal);
+Verdict judge(const std::vector<PlannedRun>& runs, Goal goal, bool by_worst = false);
 
 /// "12.3 s", with several seeds "12.3 s (11.9 – 12.6)"; "–" where it has none.
 std::string time_text(const PlannedRun& run, Goal goal);

@@ -83,10 +83,11 @@ std::string draw_line(const Curve& curve, const Axis& x, const Axis& y, std::siz
 std::string draw_target(double target, const Axis& y) {
   const double at = y.pixel(target);
   const double label = at < kFrame.top + 14 ? at + 12 : at - 4;
-  return fmt::format(R"(<g class="target"><title>target {0:g}</title><line x1="{1}" x2="{2}" )"
-                     R"(y1="{3:.1f}" y2="{3:.1f}"/><text x="{4}" y="{5:.1f}" )"
-                     R"(text-anchor="end">target {0:g}</text></g>)",
-                     target, kFrame.left, kFrame.right, at, kFrame.right - 4, label);
+  return fmt::format(
+      R"(<g class="target"><title>target {0:g}</title><line x1="{1}" x2="{2}" )"
+      R"(y1="{3:.1f}" y2="{3:.1f}" stroke-dasharray="2 3"/><text x="{4}" y="{5:.1f}" )"
+      R"(text-anchor="end">target {0:g}</text></g>)",
+      target, kFrame.left, kFrame.right, at, kFrame.right - 4, label);
 }
 
 /// Where diverged curves are cut off. The median, because one may have diverged before its first

@@ -46,6 +46,15 @@ void check_privacy_options(const TrainOptions& o) {
   idle("--privacy-seed", o.privacy_seed.has_value());
 }
 
+namespace {
+
+/// Empty: from secrets of the system.
+std::optional<std::uint64_t> noise_seed(const TrainOptions& o) {
+  return o.privacy_seed || !o.simulated ? o.privacy_seed : std::optional(o.common.seed);
+}
+
+}  // namespace
+
 std::optional<ExampleClipping> example_clipping(const TrainOptions& o) {
   if (!wants_privacy(o) || unit_of(o) != PrivacyUnit::example) {
     return std::nullopt;
@@ -53,7 +62,7 @@ std::optional<ExampleClipping> example_clipping(const TrainOptions& o) {
   if (!(*o.clip_norm > 0)) {
     refuse("--clip-norm", fmt::to_string(*o.clip_norm), "it must be positive, e.g. 1");
   }
-  return ExampleClipping{*o.clip_norm, o.privacy_seed};
+  return ExampleClipping{*o.clip_norm, noise_seed(o)};
 }
 
 std::optional<PrivacyOptions> plan_privacy(const TrainOptions& o, const TaskFactory& tasks,
@@ -70,7 +79,7 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& o, const TaskFact
   }
   made.epsilon = o.privacy_epsilon;
   made.delta = o.privacy_delta.value_or(made.delta);
-  made.test_seed = o.privacy_seed;
+  made.test_seed = noise_seed(o);
   made.noise_multiplier = o.noise_multiplier.value_or(1);
   PrivacyOptions unlimited = made;
   unlimited.epsilon.reset();
@@ -84,12 +93,13 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& o, const TaskFact
   return made;
 }
 
-void warn_of_privacy(const std::optional<PrivacyOptions>& privacy, const TaskFactory& tasks,
-                     Round asked, Round rounds, std::vector<std::string>& warnings) {
+void warn_of_privacy(const TrainOptions& o, const std::optional<PrivacyOptions>& privacy,
+                     const TaskFactory& tasks, Round asked, Round rounds,
+                     std::vector<std::string>& warnings) {
   if (!privacy) {
     return;
   }
-  if (privacy->test_seed) {
+  if (o.privacy_seed) {
     warnings.push_back(
         "--privacy-seed: NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave "
         "it out wherever the data matter");

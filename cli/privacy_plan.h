@@ -29,8 +29,9 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& options, const Ta
                                            Round& rounds);
 
 /// Promises that are weaker than they look, and a run that ends before `asked` rounds.
-void warn_of_privacy(const std::optional<PrivacyOptions>& privacy, const TaskFactory& tasks,
-                     Round asked, Round rounds, std::vector<std::string>& warnings);
+void warn_of_privacy(const TrainOptions& options, const std::optional<PrivacyOptions>& privacy,
+                     const TaskFactory& tasks, Round asked, Round rounds,
+                     std::vector<std::string>& warnings);
 
 /// null without it.
 Json privacy_json(const std::optional<PrivacyOptions>& privacy);

@@ -88,8 +88,10 @@ void read_stragglers(TomlReader& in, Scenario& scenario, const Names& names) {
     const auto ranks = read_ranks(straggler, "nodes", names);
     straggler.require("slower", "how many times as long their gradients take");
     const double factor = *straggler.number("slower");
-    if (!(factor > 0 && factor <= 1e6)) {
-      straggler.refuse("slower", "it must be positive, and a million at most");
+    if (!(factor >= 1 && factor <= 1e6)) {
+      straggler.refuse("slower",
+                       "it is how many times as long their gradients take: 1 to a million. Where "
+                       "some are quicker, let `gradient` be theirs, and slow down the others");
     }
     for (const Rank rank : ranks) {
       scenario.paces[static_cast<std::size_t>(rank)].compute.slowdown = factor;
@@ -241,6 +243,13 @@ void read_task(const toml::table& file, const std::string& path, Scenario& scena
       scenario.task_words.push_back(fmt::format("{}={}", option->get_name(), value));
     }
   }
+  for (const auto& [key, value] : *table) {
+    std::string name = "--" + std::string(key.str());
+    std::replace(name.begin(), name.end(), '_', '-');
+    scenario.task_places.emplace(
+        std::move(name),
+        fmt::format("{}: task.{}", toml_place(path, value), std::string(key.str())));
+  }
 }
 
 void read_target(TomlReader& in, Scenario& scenario) {
@@ -251,6 +260,12 @@ void read_target(TomlReader& in, Scenario& scenario) {
       target->refuse("accuracy", "it is a share, 0 to 1: 0.95 for 95 %");
     }
     scenario.target_loss = target->number("loss");
+    if (scenario.target_loss && !(*scenario.target_loss > 0)) {
+      target->refuse("loss", "it must be positive: no loss falls below 0");
+    }
+    if (!scenario.target_accuracy && !scenario.target_loss) {
+      target->refuse("accuracy", "it is missing; give accuracy, loss or both");
+    }
     target->finish();
   }
 }
@@ -325,6 +340,8 @@ Scenario read_scenario(const std::string& path) {
   read_events(in, scenario, names);
   (void)in.table("task");
   read_task(file, path, scenario);
+  // Nothing is hidden in a simulation: its noise is the seed's, so that it repeats itself.
+  scenario.task.simulated = true;
   scenario.task.nodes = scenario.nodes;
   scenario.task.local = true;
   scenario.task.deal = !scenario.timing_only;

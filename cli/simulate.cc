@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,18 @@ ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
   return table;
 }
 
+/// Where a setting stands that `why` names in front, "--lr: …", and the run does not; none: it is
+/// none of [task].
+std::optional<std::string> place_in_task(const Scenario& scenario, const std::string& words,
+                                         const std::string& why) {
+  const auto place = scenario.task_places.find(why.substr(0, why.find(':')));
+  if (place == scenario.task_places.end() ||
+      words.find(place->first.substr(2) + "=") != std::string::npos) {
+    return std::nullopt;
+  }
+  return place->second;
+}
+
 /// Plans every run before the first one starts, so that a wrong one costs nothing.
 void check_runs(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
@@ -102,8 +115,11 @@ void check_runs(const Scenario& scenario) {
         fmt::print(stderr, "sotto: warning: {}: {}\n", words, warning);
       }
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], words,
-                              with_option_names(error.what())));
+      const std::string why = with_option_names(error.what());
+      if (const auto place = place_in_task(scenario, words, why)) {
+        throw Error(fmt::format("{}: {}", *place, why));
+      }
+      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], words, why));
     }
   }
 }
@@ -150,7 +166,8 @@ void write_files(const SimulateOptions& options, const Scenario& scenario,
   }
   if (!options.report.empty()) {
     write_result_file("--report", options.report,
-                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures));
+                      simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
+                                      {scenario.target_loss, scenario.target_accuracy}));
     output.line(fmt::format("\nreport: {}", options.report));
   }
   if (!options.csv.empty()) {

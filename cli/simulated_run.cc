@@ -56,14 +56,21 @@ class SimulatedJob {
   void take_model(Rank node, Round done);
   void evaluate(Round done, SimTime time);
   HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
-  void judge_nodes(const std::vector<std::span<const float>>& models);
+  struct Judgement {
+    double worst_loss = -std::numeric_limits<double>::infinity();
+    double worst_accuracy = std::numeric_limits<double>::infinity();
+    double mean_accuracy = 0;
+    std::size_t nodes = 0;
+  };
+  Judgement judge_nodes(const std::vector<std::span<const float>>& models);
   Json result(const SimulationReport& report) const;
 
   const Scenario& scenario_;
   const std::string words_;
   TraceFile* trace_;
   std::function<bool(const HistoryPoint&)> enough_;
-  bool ended_ = false;  ///< as enough_ said
+  bool by_worst_ = false;  ///< the history is
+  bool ended_ = false;     ///< as enough_ said
   TrainPlan plan_;
   std::shared_ptr<const Topology> topology_;
   std::vector<std::vector<float>> parameters_;
@@ -77,10 +84,33 @@ class SimulatedJob {
   std::vector<double> sent_;  ///< by node, so far
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
+  Evaluation mean_;                      ///< of the averaged model, the last
   Json node_accuracy_ = Json::object();  ///< of the nodes' own models in the end
   std::optional<Timeline> timeline_;
   std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
 };
+
+/// To whom something happens, and when something does.
+Happenings happenings(const Scenario& scenario) {
+  Happenings found;
+  for (const ScenarioMark& mark : marks_of(scenario)) {
+    found.moments.push_back(
+        {mark.at, fmt::format("{}: {}", duration_text(to_seconds(mark.at)), mark.text)});
+  }
+  for (const NodeEvent& event : scenario.events) {
+    found.nodes.push_back(event.node);
+  }
+  for (std::size_t node = 0; node < scenario.paces.size(); ++node) {
+    if (scenario.paces[node].start > 0) {
+      found.nodes.push_back(static_cast<Rank>(node));
+    }
+  }
+  for (const LinksChange& change : scenario.changes) {
+    const auto& fewer = change.from.size() < change.to.size() ? change.from : change.to;
+    found.nodes.insert(found.nodes.end(), fewer.begin(), fewer.end());
+  }
+  return found;
+}
 
 std::vector<std::pair<Rank, Rank>> pairs_of(
     const std::vector<std::unique_ptr<Algorithm>>& algorithms) {
@@ -99,6 +129,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
       words_(words),
       trace_(request.trace),
       enough_(request.enough),
+      by_worst_(request.by_worst),
       plan_(make_train_plan(parse_run(words, scenario.task))),
       judge_(plan_.tasks->make(0)),
       sent_(static_cast<std::size_t>(scenario.nodes)) {
@@ -114,7 +145,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
     };
   }
   if (request.timeline) {
-    timeline_.emplace(scenario.nodes, plan_.run.rounds);
+    timeline_.emplace(scenario.nodes, plan_.run.rounds, happenings(scenario));
   }
   simulator_.emplace(*platform_, options(request.threads), std::move(algorithms), gradient,
                      hooks());
@@ -235,6 +266,8 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
     point.bytes_per_node += gathering.sent[node].value_or(sent_[node]) / scenario_.nodes;
   }
   point.loss = std::numeric_limits<double>::quiet_NaN();
+  mean_.loss = point.loss;
+  mean_.accuracy = point.accuracy;
   if (scenario_.timing_only) {
     return point;
   }
@@ -253,30 +286,40 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   for (const auto& model : present) {
     point.consensus_distance += squared_distance(model, mean) / static_cast<double>(present.size());
   }
-  const Evaluation found = judge_->evaluate(mean);
-  point.loss = found.loss;
-  point.accuracy = found.accuracy;
-  if (done == plan_.run.rounds) {
-    judge_nodes(present);
+  mean_ = judge_->evaluate(mean);
+  point.loss = mean_.loss;
+  point.accuracy = mean_.accuracy;
+  const bool last = done == plan_.run.rounds;
+  if (!last && !by_worst_) {
+    return point;
+  }
+  const Judgement found = judge_nodes(present);
+  if (by_worst_) {
+    point.loss = found.worst_loss;
+    point.accuracy = found.worst_accuracy;
+  }
+  if (last && std::isfinite(found.mean_accuracy)) {
+    node_accuracy_ = {{"accuracy_worst_node", found.worst_accuracy},
+                      {"accuracy_mean_node", found.mean_accuracy},
+                      {"nodes_evaluated", found.nodes}};
   }
   return point;
 }
 
 /// The nodes' own models, which differ from their average; of many nodes some, evenly spread.
-void SimulatedJob::judge_nodes(const std::vector<std::span<const float>>& models) {
-  const std::size_t judged = std::min(models.size(), kNodesJudged);
-  double worst = std::numeric_limits<double>::infinity();
-  double sum = 0;
-  for (std::size_t i = 0; i < judged; ++i) {
-    const double accuracy = judge_->evaluate(models[i * models.size() / judged]).accuracy;
-    worst = std::min(worst, accuracy);
-    sum += accuracy;
+SimulatedJob::Judgement SimulatedJob::judge_nodes(
+    const std::vector<std::span<const float>>& models) {
+  Judgement found;
+  found.nodes = std::min(models.size(), kNodesJudged);
+  for (std::size_t i = 0; i < found.nodes; ++i) {
+    const Evaluation one = judge_->evaluate(models[i * models.size() / found.nodes]);
+    // What is no number is the worst of all, and stays.
+    found.worst_loss = one.loss <= found.worst_loss ? found.worst_loss : one.loss;
+    found.worst_accuracy =
+        one.accuracy >= found.worst_accuracy ? found.worst_accuracy : one.accuracy;
+    found.mean_accuracy += one.accuracy / static_cast<double>(found.nodes);
   }
-  if (std::isfinite(sum)) {
-    node_accuracy_ = {{"accuracy_worst_node", worst},
-                      {"accuracy_mean_node", sum / static_cast<double>(judged)},
-                      {"nodes_evaluated", judged}};
-  }
+  return found;
 }
 
 Result<SimulatedRun> SimulatedJob::run(TrainReport& report) {
@@ -299,7 +342,7 @@ Result<SimulatedRun> SimulatedJob::run(TrainReport& report) {
     trace_->end_run(found.end, marks_of(scenario_), faults_json(found));
   }
   return SimulatedRun{result(found), topology_, edge_loads(found, *platform_),
-                      std::move(timeline_)};
+                      node_loads(found, *platform_), std::move(timeline_)};
 }
 
 Json SimulatedJob::result(const SimulationReport& report) const {
@@ -309,8 +352,8 @@ Json SimulatedJob::result(const SimulationReport& report) const {
   }
   Json last = nullptr;
   if (!history_.empty()) {
-    last = {{"loss", history_.back().loss},
-            {"accuracy", history_.back().accuracy},
+    last = {{"loss", mean_.loss},
+            {"accuracy", mean_.accuracy},
             {"consensus_distance", history_.back().consensus_distance}};
     last.update(node_accuracy_);
   }
@@ -332,6 +375,7 @@ Json SimulatedJob::result(const SimulationReport& report) const {
           {"time_to_target_s", time_to_target(scenario_, history_)},
           {"bytes_sent_per_node", bytes},
           {"final", last},
+          {"history_of", by_worst_ ? "worst node" : "averaged model"},
           {"history", history_json(history_)},
           {"fractions", fractions_json(report)},
           {"links", links_json(report, *platform_)},

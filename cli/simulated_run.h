@@ -27,6 +27,7 @@ struct SimulationRequest {
   int threads = 1;             ///< that take gradients
   bool timeline = false;       ///< keep what the nodes did over time
   TraceFile* trace = nullptr;  ///< gets the run, if it is there
+  bool by_worst = false;       ///< the history is the worst node's of those judged, not the mean's
   bool progress = false;       ///< show a bar on a terminal
   /// Asked after each evaluation: true ends the run there, in good order.
   std::function<bool(const HistoryPoint&)> enough = {};
@@ -36,6 +37,7 @@ struct SimulatedRun {
   Json result;  ///< its entry of `sotto simulate --json`
   std::shared_ptr<const Topology> graph;
   std::vector<EdgeLoad> loads;  ///< in the order of `bytes_per_edge`
+  std::vector<NodeLoad> node_loads;
   std::optional<Timeline> timeline;
 };
 

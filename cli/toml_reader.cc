@@ -111,6 +111,9 @@ std::optional<double> TomlReader::number(std::string_view key) {
   if (node == nullptr) {
     return std::nullopt;
   }
+  if (node->is_string() && node->as_string()->get().ends_with('%')) {
+    refuse(key, "it must be a number, a share: 0.04 for 4 %");
+  }
   const auto value = node->value<double>();
   if (!node->is_number() || !value || !std::isfinite(*value)) {
     refuse(key, "it must be a number");

@@ -1,5 +1,7 @@
 #include "train_execution.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <memory>
@@ -18,8 +20,12 @@ namespace {
 
 /// How long the nodes of a local job may take to notice that one of them died.
 constexpr std::chrono::milliseconds kGrace{1'000};
-constexpr const char* kNotice =
-    "sotto: stopping after this round; the same signal once more ends the run at once\n";
+/// For catch_stop_signals; on a terminal it begins a line, as a progress bar may stand there.
+const char* stop_notice() {
+  constexpr const char* kNotice =
+      "\nsotto: stopping after this round; the same signal once more ends the run at once\n";
+  return ::isatty(STDERR_FILENO) == 1 ? kNotice : kNotice + 1;
+}
 
 /// What node 0 says and returns in the end.
 Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& result) {
@@ -39,7 +45,7 @@ Result<Json> run_one(const TrainPlan& plan, const RunOptions& run, TrainReport& 
 }
 
 Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report) {
-  catch_stop_signals(kNotice);
+  catch_stop_signals(stop_notice());
   const auto result = run_threads(
       plan.run, [&](Rank rank) { return plan.task_of(rank); }, report.hooks(stop_requested()));
   if (!result.ok()) {
@@ -58,7 +64,7 @@ Status write_result(const std::string& path, const Json& result) {
 Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
   const PrivateDirectory meeting_place;
   const std::string result_path = meeting_place.path() + "/result.json";
-  catch_stop_signals(kNotice);
+  catch_stop_signals(stop_notice());
   // Nodes that have nothing to save end at once, by the signal.
   const bool saves = !plan.run.checkpoint.empty();
   const std::atomic<bool> never{false};
@@ -87,7 +93,7 @@ Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
 
 Result<Json> execute(const TrainPlan& plan, TrainReport& report) {
   if (plan.launched) {
-    catch_stop_signals(kNotice);
+    catch_stop_signals(stop_notice());
     std::optional<PeersWatch> watch;
     if (plan.run.optimizer.security) {
       watch.emplace(plan.peers, plan.run.optimizer.security->peers,

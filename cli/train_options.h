@@ -82,7 +82,8 @@ struct TrainOptions {
   std::string key;
   std::string peers;
   bool local = false;
-  bool deal = true;  ///< false, of scenarios of timing only: no node takes a gradient
+  bool simulated = false;  ///< of scenarios: noise that hides data is the seed's
+  bool deal = true;        ///< false, of scenarios of timing only: no node takes a gradient
 };
 
 /// `options` must live as long as the command.

@@ -431,7 +431,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
     plan.pace = parse_pace(options.gradient_time);
   }
   rehearse(plan, sample->layout());
-  warn_of_privacy(privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
+  warn_of_privacy(options, privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
   warn_of_idle(options, *data, plan);
   warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);
   warn_of_late_freeze(plan.run.optimizer,

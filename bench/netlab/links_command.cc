@@ -12,6 +12,7 @@
 #include "scenario_text.h"
 #include "signals.h"
 #include "simulated_run.h"
+#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -150,8 +151,9 @@ class Contest {
     for (std::size_t link = 0; link < kLinks.size(); ++link) {
       std::vector<std::string> row = {kLinks[link].name()};
       for (const Times& times : times_[link]) {
-        row.push_back(fmt::format("{} / {} / {}", time_text(times.formula),
-                                  time_text(times.predicted), time_text(times.measured)));
+        row.push_back(fmt::format("{} / {} / {}", cli::duration_text(times.formula),
+                                  cli::duration_text(times.predicted),
+                                  cli::duration_text(times.measured)));
       }
       rows.push_back(row);
     }
@@ -180,10 +182,6 @@ class Contest {
   }
 
  private:
-  static std::string time_text(double seconds) {
-    return seconds < 1 ? fmt::format("{:.1f} ms", 1e3 * seconds) : fmt::format("{:.2f} s", seconds);
-  }
-
   bool run_one(std::size_t link, Method method) {
     const MadeScenario made = made_for(kLinks[link], method, rounds_for(kLinks[link], method));
     const Comparison found =

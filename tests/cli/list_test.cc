@@ -100,3 +100,18 @@ TEST_CASE("the list names what there is, to people and as JSON") {
   CHECK(contains(table.out, "deepsqueeze"));
   CHECK(run({"list", "--quiet"}).out.empty());
 }
+
+TEST_CASE("the tensors of a model are listed") {
+  const auto listed = run({"list", "--model", "mlp:8", "--json", "-"}).json().at("tensors");
+  REQUIRE(listed.size() == 4);
+  std::size_t elements = 0;
+  for (const auto& tensor : listed) {
+    elements += tensor.at("elements").get<std::size_t>();
+  }
+  CHECK(elements == 784 * 8 + 8 + 8 * 10 + 10);
+  const auto shown = run({"list", "--model", "mlp:8"});
+  CHECK(contains(shown.out, listed[0].at("name").get<std::string>()));
+  CHECK(contains(shown.out, "6272"));
+  CHECK_FALSE(contains(shown.out, "%"));
+  CHECK(run({"list", "--model", "mpl:8"}).status == 2);
+}

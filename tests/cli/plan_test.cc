@@ -1,5 +1,6 @@
 // `sotto plan`, as a user runs it.
 #include <cmath>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -8,6 +9,7 @@
 #include <sotto/base/philox.h>
 
 #include "cli/program.h"
+#include "support/skip.h"
 
 using namespace sotto::test;
 using nlohmann::json;
@@ -322,4 +324,51 @@ TEST_CASE("a plan refuses what it cannot read, and writes a page") {
   const std::string html(std::istreambuf_iterator<char>(file), {});
   CHECK(html.find("<svg") != std::string::npos);
   CHECK(html.find("dpsgd") != std::string::npos);
+}
+
+TEST_CASE("a plan may be ranked by the worst node, which is there no sooner than the average") {
+  const std::string text = scenario("count = 8, gradient = \"10 ms\"", links("2 Mbit/s", "20 ms"),
+                                    "target = { accuracy = 0.3 }\n");
+  const Arguments few = {"--codec", "none", "--budget", "1", "--seeds", "1"};
+  Arguments worst = few;
+  worst.insert(worst.end(), {"--rank-by", "worst"});
+  const json by_mean = planned(text, few);
+  const json by_worst = planned(text, worst);
+  CHECK(by_mean.at("rank_by") == "mean");
+  CHECK(by_worst.at("rank_by") == "worst");
+  const json mean = run_of(by_mean, "dpsgd ring");
+  const json last = run_of(by_worst, "dpsgd ring");
+  CHECK(mean.at("history_of") == "averaged model");
+  CHECK(last.at("history_of") == "worst node");
+  REQUIRE(mean.at("seconds").is_number());
+  REQUIRE(last.at("seconds").is_number());
+  CHECK(last.at("seconds").get<double>() >= mean.at("seconds").get<double>());
+  CHECK(last.at("parameters_sha256") == mean.at("parameters_sha256"));
+  CHECK(last.at("final") == mean.at("final"));
+
+  const Scratch scratch;
+  const auto path = scratch.write("s.toml", text).string();
+  CHECK(run({"plan", path, "--rank-by", "best"}).status == 2);
+}
+
+TEST_CASE("the printed command trains over real processes what was simulated") {
+  if (!has_transport("gloo")) {
+    SOTTO_SKIP("built without Gloo");
+  }
+  const json plan =
+      planned(scenario("count = 4, gradient = \"5 ms\"", "link = \"wan\", transport = \"gloo\""),
+              {"--budget", "2", "--seeds", "1", "--codec", "none"});
+  const std::string printed = plan.at("command");
+  CAPTURE(printed);
+  CHECK(contains(printed, "--transport=gloo"));
+  Arguments words;
+  std::istringstream in(printed);
+  for (std::string word; in >> word;) {
+    words.push_back(word);
+  }
+  REQUIRE(words.size() > 2);
+  words.erase(words.begin());
+  words.insert(words.end(), {"--quiet", "--json", "-"});
+  CHECK(run(words).json().at("parameters_sha256") ==
+        run_of(plan, plan.at("winner").get<std::string>()).at("parameters_sha256"));
 }

@@ -87,6 +87,22 @@ TEST_CASE(
   CHECK(run(with(hidden)).json().at("parameters_sha256") != real.at("parameters_sha256"));
 }
 
+TEST_CASE("a simulation hides nothing: its noise is the scenario's seed's, and repeats itself") {
+  const Scratch scratch;
+  const auto file = scratch.write(
+      "s.toml",
+      "sotto-scenario = 1\nrun = [\"dpsgd\"]\nnodes = { count = 4, gradient = \"10 ms\" }\n"
+      "network = { link = \"wan\" }\ntask = { task = \"digits,train=400,test=200\", model = "
+      "\"softmax\", rounds = 5, clip-norm = 1.0, noise-multiplier = 1.0 }\n");
+  const auto digests = [&](const std::string& seed) {
+    const auto ended = run({"simulate", file.string(), "--json", "-", "--seed", seed});
+    CHECK_FALSE(contains(ended.err, "NOTHING IS HIDDEN"));
+    return ended.json().at("runs")[0].at("parameters_sha256");
+  };
+  CHECK(digests("1") == digests("1"));
+  CHECK(digests("1") != digests("2"));
+}
+
 TEST_CASE("privacy that would be none is refused, and said what would do") {
   const auto refused = [](const Arguments& more, const std::string& why) {
     const Ended ended = run(with(more));

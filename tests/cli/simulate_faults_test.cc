@@ -175,9 +175,56 @@ TEST_CASE("a key that is mistyped is named before the one that is missing by it"
   says(scenario(kNodes + ", groups = { 7 = \"1\" }", kNetwork), "nodes.groups.7: a group has");
   says(scenario(kNodes, "link = { latency = \"1 ms\", loss = 4 }"), "0.04 for 4 %");
   says(scenario(kNodes, kNetwork, "", "\"dpsgd\", \"dpsgd\""), "'dpsgd' stands there twice");
+  says(scenario(kNodes, "link = { latency = \"1 ms\", loss = \"4 %\" }"), "0.04 for 4 %");
+  says(scenario(kNodes + ", stragglers = { nodes = \"1\", slower = 0.5 }", kNetwork),
+       "nodes.stragglers.slower: it is how many times as long");
+  says(scenario(kNodes, kNetwork, "target = { loss = -1 }\n"), "target.loss: it must be positive");
+  says(scenario(kNodes, kNetwork, "target = { }\n"), "give accuracy, loss or both");
   const auto missing = run({"simulate"});
   CHECK(missing.status == 2);
   CHECK(contains(missing.err, "SCENARIO: it is missing; write `sotto simulate FILE.toml`"));
+}
+
+TEST_CASE("a setting of [task] is refused where it stands, one of a run there") {
+  const Scratch scratch;
+  const auto says = [&](const std::string& run, const std::string& task) {
+    const auto ended = simulate(scratch, "sotto-scenario = 1\nrun = [\"" + run + "\"]\nnodes = { " +
+                                             kNodes + " }\nnetwork = { " + kNetwork +
+                                             " }\n[task]\nmodel = \"softmax\"\n" + task);
+    CHECK(ended.status == 2);
+    return ended.err;
+  };
+  CHECK(contains(says("dpsgd", "rounds = 0\n"), "s.toml:7: task.rounds: --rounds: '0' is refused"));
+  CHECK(contains(says("dpsgd", "rounds = 5\nlr = -1\n"), "s.toml:8: task.lr: --lr: '-1'"));
+  CHECK(contains(says("dpsgd rounds=0", "rounds = 5\n"), "s.toml:2: run: 'dpsgd rounds=0': "));
+}
+
+TEST_CASE("a timeline shows those first to whom something happens, and when it does") {
+  using sotto::Phase;
+  using sotto::SimTime;
+  sotto::cli::Timeline timeline(100, 50,
+                                {.moments = {{2'050, "so"}, {2'060, "too"}}, .nodes = {70}});
+  CHECK(timeline.shown_nodes() == 32);
+  CHECK(timeline.shown().back() == 70);
+  CHECK(timeline.row(70) == 31);
+  CHECK(timeline.row(31) < 0);
+  for (sotto::Round round = 0; round < 50; ++round) {
+    const auto from = static_cast<SimTime>(100 * round);
+    for (const sotto::Rank node : timeline.shown()) {
+      timeline.add({.node = node, .phase = Phase::compute, .from = from, .until = from + 100});
+    }
+    for (const sotto::Rank node : timeline.shown()) {
+      timeline.finished(node, round, from + 100);
+    }
+  }
+  timeline.finish(5'000);
+  REQUIRE(timeline.windows().size() == 2);
+  CHECK(timeline.windows()[0].until == 500);
+  const auto& window = timeline.windows()[1];
+  CHECK(window.moment == "so; too");
+  CHECK(window.from == 1'900);
+  CHECK(window.until == 2'300);
+  CHECK(window.stretches.size() == 4 * 32);
 }
 
 TEST_CASE("groups and numbers are named together") {

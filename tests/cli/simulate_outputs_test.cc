@@ -164,13 +164,19 @@ TEST_CASE("a trace begins where it is told to, and does not grow beyond its limi
 TEST_CASE("a report draws curves, graphs and timelines, and needs no network") {
   const Scratch scratch;
   const auto page = (scratch.path() / "r.html").string();
-  const auto ended = simulate(scratch, scenario(kNodes, kNetwork, kCut), {"--report", page});
+  const auto ended = simulate(
+      scratch, scenario(kNodes, kNetwork, "target = { accuracy = 0.5, loss = 1.25 }\n" + kCut),
+      {"--report", page});
   CHECK(ended.status == 0);
   const std::string html = read(page);
+  // Against time, bytes and rounds, of loss and of accuracy.
+  CHECK(count(html, ">target 1.25</text>") == 3);
+  CHECK(count(html, ">target 0.5</text>") == 3);
+  CHECK(contains(html, ">1</text></g>"));  // the first event's number
   CHECK(contains(html, "Loss against virtual seconds"));
   CHECK(count(html, "<svg class='load'") == 2);
   CHECK(count(html, "What the nodes did") == 2);
-  CHECK(count(html, "<svg class=\"rows\"") == 2);
+  CHECK(count(html, "<svg class=\"rows\"") >= 2);
   CHECK(contains(html, "partition 0-1 | 2-3, until 0.15 s"));
   CHECK(contains(html, "between 0 and 1, 3: 5 Mbit/s, 9 ms"));
   CHECK(contains(html, "prefers-color-scheme:dark"));

@@ -143,10 +143,13 @@ Status NodeRun::check_stop() {
   if (verdict == Verdict::go_on) {
     return {};
   }
-  if (verdict == Verdict::end && saved_ != optimizer_.round()) {
-    if (Status status = save(); !status.ok()) {
-      return status;
+  if (verdict == Verdict::end) {
+    if (saved_ != optimizer_.round()) {
+      if (Status status = save(); !status.ok()) {
+        return status;
+      }
     }
+    (void)meetings_.barrier("stopped");  // nobody leaves while a neighbour still saves
   }
   return stopped;
 }
