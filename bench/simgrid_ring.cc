@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <simgrid/s4u.hpp>
 
-#include "../cli/ring_exchange.h"
+#include "../cli/bench/ring_exchange.h"
 
 namespace sg = simgrid::s4u;
 using namespace sotto::cli;

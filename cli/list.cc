@@ -19,8 +19,8 @@
 #include "commands.h"
 #include "option_group.h"
 #include "output.h"
-#include "train_options.h"
-#include "train_plan.h"
+#include "train/train_options.h"
+#include "train/train_plan.h"
 #include "units.h"
 
 namespace sotto::cli {

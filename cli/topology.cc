@@ -16,11 +16,11 @@
 #include <sotto/topology/registry.h>
 
 #include "commands.h"
-#include "graph_size.h"
 #include "nearest.h"
 #include "option_group.h"
 #include "output.h"
 #include "result_file.h"
+#include "train/graph_size.h"
 
 namespace sotto::cli {
 namespace {

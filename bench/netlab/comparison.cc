@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "emulated_run.h"
-#include "simulated_run.h"
+#include "simulate/simulated_run.h"
 
 namespace sotto::netlab {
 namespace {

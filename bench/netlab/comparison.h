@@ -10,7 +10,7 @@
 
 #include "emulated_run.h"
 #include "output.h"
-#include "scenario.h"
+#include "scenario/scenario.h"
 #include "scene.h"
 
 namespace sotto::netlab {

@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include "child.h"
-#include "compute_spec.h"
 #include "happenings.h"
-#include "run_words.h"
+#include "scenario/compute_spec.h"
 #include "starting_gun.h"
+#include "train/run_words.h"
 
 namespace sotto::netlab {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "lab.h"
 #include "output.h"
-#include "scenario.h"
+#include "scenario/scenario.h"
 
 namespace sotto::netlab {
 

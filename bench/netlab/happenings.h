@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fabric.h"
-#include "scenario.h"
+#include "scenario/scenario.h"
 
 namespace sotto::netlab {
 

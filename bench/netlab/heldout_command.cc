@@ -11,7 +11,7 @@
 #include "option_group.h"
 #include "scenario_text.h"
 #include "signals.h"
-#include "simulated_run.h"
+#include "simulate/simulated_run.h"
 #include "statistics.h"
 
 namespace sotto::netlab {

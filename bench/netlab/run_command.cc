@@ -7,8 +7,8 @@
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
-#include "run_words.h"
 #include "signals.h"
+#include "train/run_words.h"
 
 namespace sotto::netlab {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "scenario.h"
+#include "scenario/scenario.h"
 
 namespace sotto::netlab {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lab.h"
-#include "scenario.h"
+#include "scenario/scenario.h"
 
 namespace sotto::netlab {
 

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>  // what the library of the program leaves to its main
 
-#include "plan_guess.h"
-#include "plan_model.h"
-#include "plan_verdict.h"
+#include "plan/plan_guess.h"
+#include "plan/plan_model.h"
+#include "plan/plan_verdict.h"
 
 using namespace sotto;
 using namespace sotto::cli;

@@ -13,10 +13,10 @@
 #include <sotto/trainers/federated/site_folder.h>
 
 #include "comm/free_port.h"
-#include "real_audit.h"
-#include "real_files.h"
-#include "real_growth.h"
-#include "real_ways.h"
+#include "faults/real_audit.h"
+#include "faults/real_files.h"
+#include "faults/real_growth.h"
+#include "faults/real_ways.h"
 #include "trainers/scratch.h"
 
 using namespace sotto;

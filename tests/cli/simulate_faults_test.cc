@@ -9,7 +9,7 @@
 #include <sotto/sim/network/platform.h>
 
 #include "cli/scenario_text.h"
-#include "timeline.h"
+#include "simulate/timeline.h"
 #include "units.h"
 
 using namespace sotto::test;

@@ -13,17 +13,17 @@
 #include <sotto/optim/schedule.h>
 #include <sotto/trainers/partition.h>
 
-#include "../../cli/compute_spec.h"
-#include "../../cli/config_file.h"
-#include "../../cli/fault_file.h"
-#include "../../cli/quantity.h"
-#include "../../cli/rank_list.h"
-#include "../../cli/run_words.h"
-#include "../../cli/scenario.h"
-#include "../../cli/site_config.h"
-#include "../../cli/train_options.h"
 #include "../../comm/internal/host_port.h"
+#include "config_file.h"
+#include "faults/fault_file.h"
 #include "memory_file.h"
+#include "quantity.h"
+#include "rank_list.h"
+#include "scenario/compute_spec.h"
+#include "scenario/scenario.h"
+#include "site/site_config.h"
+#include "train/run_words.h"
+#include "train/train_options.h"
 
 namespace sotto_fuzz {
 namespace {

@@ -1,0 +1,343 @@
+// `sotto bench exchange`: bandwidth and latency between the nodes of a job, edge by edge.
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/session.h>
+#include <sotto/comm/store.h>
+#include <sotto/comm/transport.h>
+#include <sotto/topology/registry.h>
+#include <sotto/trainers/launcher.h>
+#include <sotto/trainers/local_processes.h>
+#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/run.h>
+
+#include "commands.h"
+#include "exchange_probe.h"
+#include "measured_scenario.h"
+#include "nearest.h"
+#include "option_group.h"
+#include "output.h"
+#include "result_file.h"
+#include "scenario/compute_spec.h"
+#include "signals.h"
+#include "train/graph_size.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto bench exchange --nodes 4 --transport gloo         processes of this machine\n"
+    "  mpirun -np 4 sotto bench exchange --transport zmq --bind eth0 --insecure --scenario "
+    "net.toml\n"
+    "  sotto plan net.toml";
+
+constexpr std::size_t kLeastBytes = 1'000;
+constexpr std::size_t kMostBytes = std::size_t{1} << 28U;
+/// How long the nodes of a local job may take to notice that one of them died.
+constexpr std::chrono::milliseconds kGrace{1'000};
+
+struct Request {
+  CommonOptions common;
+  std::optional<int> nodes;
+  std::string transport;
+  std::string topology = "complete";
+  double seconds = 1;
+  std::size_t bytes = std::size_t{1} << 24U;
+  std::string scenario;
+  std::string gradient = "20 ms";
+  std::string rendezvous;
+  std::string bind = "127.0.0.1";
+  bool insecure = false;
+  bool local = false;
+  double timeout_s = 60;
+};
+
+/// A request whose place and defaults are settled.
+struct ProbeJob {
+  std::optional<LaunchedNode> launched;
+  std::string transport;
+  bool processes = false;
+  ProbeOptions probe;
+};
+
+const TransportInfo& chosen_transport(const Request& request, bool launched) {
+  const auto all = transports();
+  refuse_mistyped("--transport", request.transport, names_of(all));
+  const auto fits = [&](const TransportInfo& info) {
+    return request.transport.empty() ? info.available && info.processes
+                                     : info.name == request.transport;
+  };
+  const auto found = std::find_if(all.begin(), all.end(), fits);
+  if (found == all.end() || !found->available) {
+    refuse("--transport", request.transport, "`sotto list` shows those that this build has");
+  }
+  if (launched && !found->processes) {
+    refuse("--transport", found->name, "it joins threads of one process; give --local");
+  }
+  return *found;
+}
+
+std::vector<std::pair<Rank, Rank>> edges_of(const std::string& topology, int nodes) {
+  const auto graph = make_topology(topology, nodes);
+  std::vector<std::pair<Rank, Rank>> edges;
+  for (Rank from = 0; from < nodes; ++from) {
+    for (const Rank to : graph->out_peers(from)) {
+      edges.emplace_back(from, to);
+    }
+  }
+  return edges;
+}
+
+ProbeJob settle(const Request& request) {
+  ProbeJob job;
+  job.launched = request.local ? std::nullopt : read_launcher();
+  if (job.launched && request.nodes && *request.nodes != job.launched->nodes) {
+    refuse("--nodes", fmt::to_string(*request.nodes),
+           fmt::format("{} say that the job has {}", job.launched->source, job.launched->nodes));
+  }
+  const int nodes = job.launched ? job.launched->nodes : request.nodes.value_or(4);
+  if (nodes < 2) {
+    refuse("--nodes", fmt::to_string(nodes), "between fewer than two there is no edge");
+  }
+  if (!job.launched) {
+    check_local_nodes(nodes);
+  }
+  if (!(request.seconds > 0 && request.seconds <= 600)) {
+    refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
+  }
+  if (request.bytes < kLeastBytes || request.bytes > kMostBytes) {
+    refuse("--bytes", fmt::to_string(request.bytes),
+           fmt::format("it must be {} to {}", kLeastBytes, kMostBytes));
+  }
+  if (!(request.timeout_s >= 0.001 && request.timeout_s <= 1e6)) {
+    refuse("--timeout", fmt::to_string(request.timeout_s), "it must be 0.001 to 1000000 seconds");
+  }
+  const TransportInfo& transport = chosen_transport(request, job.launched.has_value());
+  job.transport = transport.name;
+  job.processes = transport.processes;
+  job.probe = {
+      .rank = job.launched ? job.launched->rank : 0,
+      .nodes = nodes,
+      .edges = edges_of(request.topology, nodes),
+      .seconds = request.seconds,
+      .most_bytes = request.bytes,
+      .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * request.timeout_s))};
+  return job;
+}
+
+Result<MeasuredNetwork> measure(const ProbeJob& job, const ProbeOptions& probe_options,
+                                const Request& request, const std::shared_ptr<Store>& store,
+                                Store& session) {
+  TransportOptions options;
+  options.rank = probe_options.rank;
+  options.nodes = probe_options.nodes;
+  options.to = probe_peers(probe_options);
+  options.from = options.to;
+  options.max_frame_bytes = probe_frame_bytes(probe_options);
+  options.store = store;
+  options.bind = request.bind;
+  options.insecure = request.insecure;
+  options.connect_timeout = probe_options.timeout;
+  Meetings meetings(session, probe_options.rank, probe_options.nodes, probe_options.timeout);
+  auto transport = make_transport(job.transport, options);
+  if (!transport.ok()) {
+    return transport.status();
+  }
+  auto found = probe(probe_options, **transport, meetings, session);
+  if (!found.ok()) {
+    return found;
+  }
+  Status met = meetings.barrier("probed");
+  return met.ok() ? std::move(found) : Result<MeasuredNetwork>(met);
+}
+
+/// One node's part, from meeting to parting.
+Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank, const Request& request,
+                                  const std::shared_ptr<Store>& store) {
+  ProbeOptions options = job.probe;
+  options.rank = rank;
+  const auto session = make_session(store, rank, options.nodes, options.timeout);
+  if (Status status = session->enter(); !status.ok()) {
+    return status.with_context(fmt::format("node {}", rank));
+  }
+  auto found = measure(job, options, request, store, *session);
+  if (!found.ok()) {
+    Meetings(*session, rank, options.nodes, options.timeout).give_up(found.status());
+    return found.status().with_context(fmt::format("node {}", rank));
+  }
+  return found;
+}
+
+Result<Json> run_as_threads(const ProbeJob& job, const Request& request) {
+  const auto store = make_memory_store();
+  std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
+  Json result;
+  std::vector<std::thread> threads;
+  threads.reserve(faults.size());
+  for (Rank rank = 0; rank < job.probe.nodes; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto found = take_part(job, rank, request, store);
+      faults[static_cast<std::size_t>(rank)] = found.status();
+      if (found.ok() && rank == 0) {
+        result = network_json(*found);
+        result["scenario"] = scenario_text(*found, job.transport, request.gradient);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  Status fault = root_cause(faults);
+  return fault.ok() ? Result<Json>(std::move(result)) : fault;
+}
+
+Result<Json> run_as_processes(const ProbeJob& job, const Request& request) {
+  const PrivateDirectory meeting_place;
+  const std::string result_path = meeting_place.path() + "/result.json";
+  catch_stop_signals();
+  const auto node_main = [&](Rank rank) -> Status {
+    const auto found =
+        take_part(job, rank, request, make_store("file:" + meeting_place.path() + "/store", rank));
+    if (!found.ok() || rank != 0) {
+      return found.status();
+    }
+    Json result = network_json(*found);
+    result["scenario"] = scenario_text(*found, job.transport, request.gradient);
+    std::ofstream file(result_path);
+    file << result;
+    file.close();
+    return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", result_path));
+  };
+  if (Status status = run_processes(job.probe.nodes, node_main, stop_requested(), kGrace);
+      !status.ok()) {
+    return status;
+  }
+  std::ifstream file(result_path);
+  return Json::parse(file);
+}
+
+Result<Json> run_launched(const ProbeJob& job, const Request& request) {
+  const std::string where =
+      request.rendezvous.empty() ? job.launched->rendezvous : request.rendezvous;
+  if (where.empty()) {
+    throw Error("--rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT");
+  }
+  const auto found =
+      take_part(job, job.probe.rank, request, make_store(where, job.probe.rank, request.insecure));
+  if (!found.ok()) {
+    return found.status();
+  }
+  Json result = network_json(*found);
+  result["scenario"] = scenario_text(*found, job.transport, request.gradient);
+  return result;
+}
+
+std::string rate(const Json& bytes_per_s) {
+  return bytes_per_s.is_number() ? rate_text(bytes_per_s.get<double>()) : "–";
+}
+
+void show(const Json& result, const Output& output) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& edge : result.at("edges")) {
+    rows.push_back(
+        {fmt::to_string(edge.at("from").get<Rank>()), fmt::to_string(edge.at("to").get<Rank>()),
+         fmt::format("{:.3f} ms", 1e3 * edge.at("latency_s").get<double>()),
+         rate(edge.at("bandwidth_bytes_per_s")), amount(edge.at("bytes").get<double>())});
+  }
+  output.table({"from", "to", "latency", "bandwidth", "measured with"}, rows);
+  rows.clear();
+  for (const Json& host : result.at("hosts")) {
+    rows.push_back({fmt::to_string(host.at("node").get<Rank>()), rate(host.at("up_bytes_per_s")),
+                    rate(host.at("down_bytes_per_s"))});
+  }
+  output.line("");
+  output.table({"node", "up", "down"}, rows);
+  output.line(
+      "latency: half the median round trip of small messages, of a pair's two ways the shorter; up "
+      "and down: all edges of a node at once");
+}
+
+int run(Request request) {
+  const ProbeJob job = settle(request);
+  try {
+    (void)parse_compute_time(request.gradient);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--gradient: {}", error.what()));
+  }
+  const bool reports = !job.launched || job.launched->rank == 0;
+  if (!reports) {
+    request.common.quiet = true;
+    request.common.json.clear();
+    request.scenario.clear();
+  }
+  check_writable("--scenario", request.scenario);
+  const Output output(request.common);
+  output.line(fmt::format("{} over {}: {}",
+                          counted(static_cast<std::uint64_t>(job.probe.nodes), "node"),
+                          job.transport, counted(job.probe.edges.size(), "directed edge")));
+  Result<Json> result = job.launched    ? run_launched(job, request)
+                        : job.processes ? run_as_processes(job, request)
+                                        : run_as_threads(job, request);
+  if (!result.ok()) {
+    fmt::print(stderr, "sotto: {}\n", stop_requested() ? "interrupted" : result.status().message());
+    return kFailed;
+  }
+  if (!reports) {
+    return kDone;
+  }
+  show(*result, output);
+  if (!request.scenario.empty()) {
+    write_result_file("--scenario", request.scenario, result->at("scenario").get<std::string>());
+    output.line(fmt::format("\nscenario: {}", request.scenario));
+  }
+  result->erase("scenario");
+  Json all = {{"sotto", SOTTO_VERSION}, {"transport", job.transport}, {"nodes", job.probe.nodes}};
+  all.update(*result);
+  output.json(all);
+  return kDone;
+}
+
+}  // namespace
+
+Command add_bench_exchange_command(CLI::App& bench) {
+  auto request = std::make_shared<Request>();
+  CLI::App* command =
+      bench.add_subcommand("exchange", "Bandwidth and latency between nodes, edge by edge");
+  OptionGroup what(*command, "What is measured");
+  what.count("--nodes", request->nodes, "N", "Nodes of a job on this machine; 4 by default", 1024);
+  what.option("--transport", request->transport, "NAME", "gloo, zmq, or inproc for a trial");
+  what.option("--topology", request->topology, "SPEC", "The edges that are measured");
+  what.option("--seconds", request->seconds, "S", "How long an edge is measured, about");
+  what.count("--bytes", request->bytes, "N", "No message is larger");
+  what.option("--scenario", request->scenario, "FILE.toml",
+              "Write a scenario with this network, for `sotto simulate` and `sotto plan`");
+  what.option("--gradient", request->gradient, "TIME",
+              "In the scenario: how long a gradient takes, e.g. \"20 ms\" or "
+              "\"lognormal:20 ms,0.3\"");
+  OptionGroup job(*command, "The job");
+  job.option("--rendezvous", request->rendezvous, "URL",
+             "Where the nodes of a launched job meet; by default tcp://MASTER_ADDR:MASTER_PORT");
+  job.option("--bind", request->bind, "ADDRESS", "Address or interface to listen on");
+  job.flag("--insecure", request->insecure, "Listen beyond loopback without encryption");
+  job.flag("--local", request->local, "Run all nodes here, whatever launchers' variables say");
+  job.option("--timeout", request->timeout_s, "S", "How long a node may be silent");
+  add_common_options(*command, request->common);
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,269 @@
+// `sotto compare`: several runs of one task, side by side.
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+
+#include "commands.h"
+#include "compare_equal.h"
+#include "compare_page.h"
+#include "compare_report.h"
+#include "option_group.h"
+#include "output.h"
+#include "repeated_run.h"
+#include "result_file.h"
+#include "signals.h"
+#include "train/run_words.h"
+#include "train/train_execution.h"
+#include "usage.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto compare --run allreduce --run \"dcd quant:8 ring\" --run \"choco topk:0.05 ring\"\n"
+    "  sotto compare --transport gloo --epochs 10 --html report.html \\\n"
+    "      --run \"allreduce\" --run \"deepsqueeze sign torus:2x4 lr=0.05\"\n"
+    "  sotto compare --seeds 3 --equal bytes --run dpsgd --run \"choco sign\"\n"
+    "A run is an algorithm, then a compressor, a topology and settings of `sotto train` as "
+    "NAME=VALUE, in any order; options given to compare hold for all runs.";
+
+struct CompareOptions {
+  TrainOptions shared;
+  std::vector<std::string> runs;
+  std::uint64_t seeds = 1;
+  std::string equal = "epochs";
+  std::string html;
+};
+
+/// A run, and its settings for each seed.
+struct PlannedRun {
+  std::vector<TrainOptions> settings;
+  RepeatedRun run;
+};
+
+/// Runs must not overwrite each other's files.
+void check_files_apart(const std::vector<PlannedRun>& runs) {
+  std::vector<TrainOptions> all;
+  for (const PlannedRun& run : runs) {
+    all.insert(all.end(), run.settings.begin(), run.settings.end());
+  }
+  std::set<std::string> paths;
+  for (const TrainOptions& run : all) {
+    for (const auto& [option, path] : {std::pair("--checkpoint", run.checkpoint),
+                                       std::pair("--dump-parameters", run.dump_parameters)}) {
+      if (!path.empty() && !paths.insert(path).second) {
+        refuse(option, path,
+               "runs would overwrite each other's files; give each run its own, as NAME=VALUE");
+      }
+    }
+  }
+}
+
+/// The settings of a run, for each seed.
+std::vector<TrainOptions> settings_of(const std::string& words, const CompareOptions& options) {
+  std::vector<TrainOptions> settings;
+  for (std::uint64_t repeat = 0; repeat < options.seeds; ++repeat) {
+    settings.push_back(parse_run(words, options.shared));
+    settings.back().local = true;
+    settings.back().common.seed += repeat;
+  }
+  return settings;
+}
+
+/// Plans a run; its warnings go behind `warnings`. Throws Error with the run's words.
+void rehearse(PlannedRun& planned, std::vector<std::string>& warnings) {
+  auto& [settings, run] = planned;
+  try {
+    const TrainPlan plan = make_train_plan(settings.front());
+    run.rounds = plan.run.rounds;
+    for (const std::string& warning : plan.warnings) {
+      warnings.push_back(fmt::format("{}: {}", run.words, warning));
+    }
+  } catch (const Error& error) {
+    throw Error(fmt::format("--run '{}': {}", run.words, with_option_names(error.what())));
+  }
+}
+
+/// Plans every run before the first one starts, so that a wrong one costs nothing. The plans hold
+/// the data and are made again when it is their turn. Refusals come all at once, and warnings only
+/// where there are none.
+std::vector<PlannedRun> check_runs(const CompareOptions& options) {
+  if (options.seeds == 0) {
+    refuse("--seeds", "0", "each run needs one at least");
+  }
+  if (options.runs.empty()) {
+    throw Error(
+        "--run: none is given; give one or more, e.g. --run allreduce --run \"dcd quant:8\"");
+  }
+  std::vector<PlannedRun> runs;
+  std::vector<std::string> warnings;
+  std::vector<std::string> refusals;
+  const auto gather = [&refusals](const auto& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      refusals.push_back(with_option_names(error.what()));
+    }
+  };
+  for (const std::string& words : options.runs) {
+    gather([&] {
+      runs.push_back({.settings = settings_of(words, options),
+                      .run = {.words = words, .seeds = options.seeds}});
+    });
+  }
+  gather([&] { check_files_apart(runs); });
+  for (PlannedRun& planned : runs) {
+    gather([&] { rehearse(planned, warnings); });
+  }
+  if (!refusals.empty()) {
+    throw Error(fmt::format("{}", fmt::join(refusals, "\nsotto: ")));
+  }
+  if (!options.shared.common.quiet) {
+    for (const std::string& warning : warnings) {
+      fmt::print(stderr, "sotto: warning: {}\n", warning);
+    }
+  }
+  return runs;
+}
+
+Result<Json> run_one(const TrainOptions& settings, bool quiet) {
+  CommonOptions silent;
+  silent.quiet = true;
+  const Output nowhere(silent);
+  try {
+    const TrainPlan plan = make_train_plan(settings);
+    TrainReport report(nowhere, quiet, plan.run.rounds);
+    return execute(plan, report);
+  } catch (const std::exception& error) {
+    return Status(Fault::unexpected, with_option_names(error.what()));
+  }
+}
+
+/// Runs with one seed after the other; Ctrl-C interrupts the one that is under way, and keeps the
+/// others from running.
+void run_seeds(PlannedRun& planned, bool quiet) {
+  RepeatedRun& run = planned.run;
+  for (const TrainOptions& settings : planned.settings) {
+    const std::uint64_t seed = settings.common.seed;
+    if (!run.failures.empty() && stop_requested()) {
+      run.failures.push_back({seed, kNotRun});
+      continue;
+    }
+    Result<Json> result = run_one(settings, quiet);
+    if (result.ok()) {
+      run.results.push_back(std::move(*result));
+      continue;
+    }
+    run.failures.push_back({seed, stop_requested() ? kInterrupted : result.status().message()});
+    fmt::print(stderr, "sotto: {}: {}{}\n", run.words,
+               run.several() ? fmt::format("seed {}: ", seed) : "", run.failures.back().why);
+  }
+}
+
+/// One run after the other. One that fails keeps none from running, Ctrl-C all that are left.
+std::vector<RepeatedRun> run_all(std::vector<PlannedRun> planned, const Output& output,
+                                 bool quiet) {
+  std::vector<RepeatedRun> runs;
+  for (PlannedRun& next : planned) {
+    if (stop_requested()) {
+      for (const TrainOptions& settings : next.settings) {
+        next.run.failures.push_back({settings.common.seed, kNotRun});
+      }
+    } else {
+      output.line(fmt::format("run {} of {}: {}", runs.size() + 1, planned.size(), next.run.words));
+      run_seeds(next, quiet);
+    }
+    runs.push_back(std::move(next.run));
+  }
+  return runs;
+}
+
+/// Each process of a launched job would run all nodes of all runs.
+void check_not_launched(const TrainOptions& shared) {
+  if (!shared.key.empty() || !shared.peers.empty()) {
+    throw Error(
+        "--key: with keys this process would be one node of a job, and compare runs all nodes "
+        "itself, here; leave --key and --peers out");
+  }
+  const auto launched = shared.local ? std::nullopt : read_launcher();
+  if (launched) {
+    throw Error(
+        fmt::format("{} say that this is one node of a launched job, and compare runs all nodes "
+                    "itself, here; start it without a launcher, or give --local",
+                    launched->source));
+  }
+}
+
+int run(const CompareOptions& options) {
+  check_not_launched(options.shared);
+  check_writable("--html", options.html);
+  const Expense expense = parse_expense(options.equal, Expense::time);
+  const Output output(options.shared.common);
+  const auto runs = run_all(check_runs(options), output, options.shared.common.quiet);
+  std::vector<ComparisonTable> tables = {ends_table(runs)};
+  if (expense != Expense::epochs) {
+    tables.push_back(level_table(runs, expense));
+  }
+  for (const ComparisonTable& table : tables) {
+    show_table(table, output);
+  }
+  const bool any = std::any_of(runs.begin(), runs.end(),
+                               [](const RepeatedRun& run) { return !run.results.empty(); });
+  const bool all = std::all_of(runs.begin(), runs.end(),
+                               [](const RepeatedRun& run) { return run.failures.empty(); });
+  if (!options.html.empty() && any) {
+    write_result_file("--html", options.html, compare_page(runs, tables));
+    output.line(fmt::format("\ncurves: {}", options.html));
+  }
+  output.json(comparison_json(runs, expense));
+  return all ? kDone : kFailed;
+}
+
+/// Options of train that each run has for itself.
+void refuse_own(const CLI::App& command) {
+  for (const char* option : {"--algorithm", "--compressor"}) {
+    if (command.get_option(option)->count() > 0) {
+      throw Error(fmt::format("{}: each run names its own; e.g. --run \"dcd quant:8\"", option));
+    }
+  }
+}
+
+}  // namespace
+
+Command add_compare_command(CLI::App& program) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = program.add_subcommand(
+      "compare", "Trains one task in several ways and sets them side by side");
+  OptionGroup group(*command, "What is compared");
+  group.list("--run", options->runs, "WORDS",
+             "A run: ALGORITHM [COMPRESSOR] [TOPOLOGY] [NAME=VALUE…]; may be given repeatedly, and "
+             "in a file as a list");
+  group.count("--seeds", options->seeds, "N",
+              "Run each N times, with the seeds S, S + 1, …, and show means and spread", 1000);
+  group.option(
+      "--equal", options->equal, "epochs|bytes|time",
+      "What is held equal: also show all runs where they had sent as many bytes, or taken "
+      "as long, as the run that spent the least (between evaluations: --eval-every). Time is "
+      "this machine's, and noisy in short runs: give --seeds 3 or more, or `sotto simulate` "
+      "the same");
+  group.option("--html", options->html, "FILE.html", "Write a self-contained page with curves");
+  add_train_options(*command, options->shared);
+  command->footer(kExamples);
+  return {command, [command, options] {
+            refuse_own(*command);
+            return run(*options);
+          }};
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,125 @@
+#include "real_audit.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <iomanip>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include <sotto/trainers/federated/site_folder.h>
+#include <sotto/trainers/federated/site_setup.h>
+
+#include "real_site.h"
+#include "site/site_config.h"
+#include "site/site_plan.h"
+
+namespace sotto::cli {
+namespace {
+
+/// The same for both ends of a stream, and for no other stream: from one incarnation to another.
+federation::StreamId stream_of(federated::Incarnation from, federated::Incarnation to) {
+  return std::max<federation::StreamId>(from ^ std::rotl(to, 32), 1);
+}
+
+federation::SiteBook book_of(const DurableSite& site, int sites) {
+  federation::SiteBook book;
+  book.incarnation = site.state.incarnation;
+  book.mass = site.state.mass;
+  book.minted = site.state.minted;
+  book.peers.resize(static_cast<std::size_t>(sites));
+  for (std::size_t k = 0; k < site.listed.size(); ++k) {
+    const federated::PeerState& peer = site.peers[k];
+    federation::PeerBook& with = book.peers[static_cast<std::size_t>(site.listed[k])];
+    with.to = peer.incarnation;
+    with.stream = stream_of(book.incarnation, peer.incarnation);
+    with.made = peer.given;
+    with.heard = stream_of(peer.incarnation, book.incarnation);
+    with.applied = peer.taken;
+  }
+  return book;
+}
+
+/// "2026-11-21T12:00:00.123Z"
+double parse_time(const std::string& text) {
+  std::tm parts = {};
+  double fraction = 0;
+  std::istringstream in(text);
+  in >> std::get_time(&parts, "%Y-%m-%dT%H:%M:%S") >> fraction;
+  return static_cast<double>(::timegm(&parts)) + fraction;
+}
+
+}  // namespace
+
+Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank site) {
+  const auto found = read_site_state(files.state());
+  if (!found.ok()) {
+    return found.status();
+  }
+  if (!found->has_value()) {
+    return std::optional<DurableSite>();
+  }
+  const SiteStateFile& file = (*found)->state;
+  const SitePlan plan = make_site_plan(read_site_config(files.site_file()));
+  std::vector<float> parameters;
+  federated::SiteSetup setup = site_setup(plan.run, *plan.task, parameters);
+  setup.incarnation = 1;  // replaced by the state's
+  const auto node = federated::make_site(std::move(setup));
+  ByteReader in(file.site);
+  if (Status status = node->load(in); !status.ok()) {
+    return status;
+  }
+  DurableSite durable = {.site = site,
+                         .state = node->state(),
+                         .listed = {},
+                         .peers = node->peers(),
+                         .bytes = file.site.size()};
+  for (const federated::PeerState& peer : durable.peers) {
+    durable.listed.push_back(real_site_rank(peer.name));
+  }
+  return std::optional(std::move(durable));
+}
+
+MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
+  std::vector<federation::SiteBook> books(static_cast<std::size_t>(sites));
+  for (federation::SiteBook& book : books) {
+    book.peers.resize(books.size());
+  }
+  MassAudit audit;
+  for (const DurableSite& site : durable) {
+    federation::SiteBook& book = books[static_cast<std::size_t>(site.site)];
+    book = book_of(site, sites);
+    audit.minted += book.minted;
+    audit.held += book.mass;
+    audit.worst_error = std::max(audit.worst_error, std::abs(book.imbalance()));
+  }
+  std::vector<const federation::SiteBook*> all;
+  all.reserve(books.size());
+  for (const federation::SiteBook& book : books) {
+    all.push_back(&book);
+  }
+  audit.lost = federation::lost_mass(all);
+  audit.under_way = audit.minted - audit.held - audit.lost;
+  return audit;
+}
+
+std::vector<LogEntry> read_log(const std::string& path) {
+  std::vector<LogEntry> entries;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("time") || !json.contains("event")) {
+      continue;  // cut off in the middle, or what a process said in its last need
+    }
+    entries.push_back({.time = parse_time(json.at("time")),
+                       .event = json.at("event"),
+                       .peer = real_site_rank(json.value("peer", "")),
+                       .text = json.value("text", "")});
+  }
+  return entries;
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,213 @@
+#include "real_site.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "site/monitor.h"
+
+namespace sotto::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kAskEvery = 200ms;
+constexpr std::string_view kName = "site-";
+
+federated::Incarnation parse_incarnation(const std::string& hex) {
+  federated::Incarnation incarnation = 0;
+  std::from_chars(hex.data(), hex.data() + hex.size(), incarnation, 16);
+  return incarnation;
+}
+
+/// In the child, where nothing may be allocated any more.
+[[noreturn]] void become(char* const* words, int log, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {
+    ::_exit(127);
+  }
+  ::setpgid(0, 0);  // Ctrl-C is for the parent, which ends its children in good order
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(nothing, STDOUT_FILENO);
+  ::dup2(log, STDERR_FILENO);
+  ::execv("/proc/self/exe", words);
+  ::_exit(127);
+}
+
+}  // namespace
+
+std::string real_site_name(Rank site) { return fmt::format("{}{}", kName, site); }
+
+Rank real_site_rank(std::string_view name) {
+  Rank rank = -1;
+  if (name.starts_with(kName)) {
+    name.remove_prefix(kName.size());
+    std::from_chars(name.data(), name.data() + name.size(), rank);
+  }
+  return rank;
+}
+
+SiteProcess::SiteProcess(const std::string& site_file, const std::string& log,
+                         const std::string& result) {
+  std::vector<std::string> words = {"sotto", "node", site_file, "--log", "json", "--json", result};
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) {
+    argv.push_back(word.data());
+  }
+  argv.push_back(nullptr);
+  const int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const pid_t parent = ::getpid();
+  pid_ = err < 0 ? -1 : ::fork();
+  if (pid_ == 0) {
+    become(argv.data(), err, parent);
+  }
+  const int trouble = errno;
+  ::close(err);
+  if (pid_ < 0) {
+    throw std::runtime_error(fmt::format("a site cannot be started: {}", std::strerror(trouble)));
+  }
+}
+
+SiteProcess::~SiteProcess() {
+  if (!ended()) {
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+void SiteProcess::send(int signal) const {
+  if (!status_) {
+    ::kill(pid_, signal);
+  }
+}
+
+std::optional<int> SiteProcess::ended() {
+  int status = 0;
+  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
+    status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  return status_;
+}
+
+std::optional<Footprint> SiteProcess::footprint() const {
+  const std::filesystem::path proc = fmt::format("/proc/{}", pid_);
+  std::ifstream file(proc / "statm");
+  double pages = 0;
+  double resident = 0;
+  if (!(file >> pages >> resident) || resident == 0) {
+    return std::nullopt;
+  }
+  std::error_code code;
+  double descriptors = 0;
+  for (std::filesystem::directory_iterator entry(proc / "fd", code), end; !code && entry != end;
+       entry.increment(code)) {
+    ++descriptors;
+  }
+  return Footprint{.resident_bytes = resident * static_cast<double>(::sysconf(_SC_PAGESIZE)),
+                   .descriptors = descriptors};
+}
+
+SiteStatus parse_site_status(const std::string& text) try {
+  const auto json = nlohmann::json::parse(text);
+  SiteStatus status;
+  const std::string phase = json.at("phase");
+  status.waits_for_model = phase == "starting" || phase == "joining";
+  if (!json.contains("incarnation")) {
+    return status;
+  }
+  status.state = {.round = json.at("round"),
+                  .incarnation = parse_incarnation(json.at("incarnation")),
+                  .has_model = json.at("has_model"),
+                  .mass = json.at("mass"),
+                  .minted = json.at("minted"),
+                  .written_off = json.at("written_off"),
+                  .resets = json.at("resets")};
+  for (const auto& peer : json.at("peers")) {
+    status.listed.push_back(real_site_rank(peer.at("name").get<std::string>()));
+    federated::PeerState& seen = status.peers.emplace_back();
+    seen.name = peer.at("name");
+    seen.up = peer.at("up");
+    seen.refused = peer.at("refused");
+    seen.trouble = peer.at("trouble");
+    seen.incarnation = parse_incarnation(peer.at("incarnation"));
+    seen.round = peer.at("round");
+    seen.sent = peer.at("parcels_sent");
+    seen.receipts = peer.at("parcels_received_there");
+    seen.applied = peer.at("parcels_applied");
+    seen.given = peer.at("mass_given");
+    seen.taken = peer.at("mass_taken");
+    seen.under_way = peer.at("mass_under_way");
+    seen.offences = peer.at("offences");
+  }
+  return status;
+} catch (const nlohmann::json::exception& error) {
+  throw std::runtime_error(fmt::format("a site's monitor says {}", error.what()));
+}
+
+StatusWatch::StatusWatch() : thread_([this] { ask(); }) {}
+
+StatusWatch::~StatusWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  change_.notify_all();
+  thread_.join();
+}
+
+void StatusWatch::follow(int port, std::uint64_t process) {
+  {
+    const std::lock_guard lock(mutex_);
+    port_ = port;
+    process_ = process;
+    latest_.reset();
+  }
+  change_.notify_all();
+}
+
+std::optional<SiteStatus> StatusWatch::latest() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
+}
+
+void StatusWatch::ask() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    if (process_ != 0) {
+      const int port = port_;
+      const std::uint64_t process = process_;
+      lock.unlock();
+      std::optional<SiteStatus> answer;
+      try {
+        answer = parse_site_status(ask_monitor({"127.0.0.1", port}, "/status"));
+        answer->process = process;
+      } catch (const std::runtime_error&) {
+        // It is starting, stopped or gone; whoever waits for it sees that it does not get on.
+      }
+      lock.lock();
+      if (answer && process == process_) {
+        latest_ = std::move(answer);
+      }
+    }
+    change_.wait_for(lock, kAskEvery, [this] { return over_; });
+  }
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,272 @@
+// `sotto plan`: which algorithm, how many bits and which graph are there first on a network.
+//
+// plan_search.h finds the runs, plan_verdict.h concludes; here they are shown. The same scenario
+// gives the same answer, but for measured codec speeds.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "commands.h"
+#include "compare/compare_report.h"
+#include "option_group.h"
+#include "output.h"
+#include "plan_search.h"
+#include "plan_verdict.h"
+#include "result_file.h"
+#include "scenario/scenario.h"
+#include "signals.h"
+#include "simulate/simulation_page.h"
+#include "units.h"
+#include "usage.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  sotto plan examples/scenarios/ocean.toml\n"
+    "  sotto plan examples/scenarios/ocean.toml --compressor quant:8 --compressor sign --codec "
+    "none\n"
+    "  sotto plan measured.toml --report plan.html     after `sotto bench exchange --scenario "
+    "measured.toml`";
+
+struct PlanOptions {
+  CommonOptions common;
+  std::string scenario;
+  SearchOptions search;
+  std::string rank_by = "mean";
+  std::uint64_t threads = 0;
+  std::string report;
+};
+
+Json candidates_json(const PlanSearch& search) {
+  Json candidates = Json::array();
+  for (const Candidate& one : search.candidates()) {
+    candidates.push_back({{"name", one.words},
+                          {"predicted_s_per_round", one.seconds_per_round},
+                          {"predicted_bytes_per_round", one.bytes_per_round},
+                          {"spectral_gap", one.spectral_gap},
+                          {"encode_s_per_byte", one.codec.encode_s_per_byte},
+                          {"decode_s_per_byte", one.codec.decode_s_per_byte},
+                          {"simulated", search.simulated(one.words)}});
+  }
+  return candidates;
+}
+
+Json run_json(const PlannedRun& run, Goal goal) {
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json times = Json::array();
+  for (const auto& time : run.times) {
+    times.push_back(optional(time));
+  }
+  Json found = {{"name", run.candidate.words},
+                {"label", run.label},
+                {"compressed", run.candidate.compressed},
+                {"predicted_s_per_round", run.candidate.seconds_per_round},
+                {"simulated_s_per_round", optional(run.seconds_per_round())},
+                {"prediction_error", optional(run.error())},
+                {"seconds", optional(time_of(run, goal))},
+                {"seconds_by_seed", times}};
+  found.update(run.result);
+  return found;
+}
+
+Json to_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
+             const Verdict& verdict) {
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  const auto words_of = [&](std::size_t run) { return runs[run].candidate.words; };
+  Json refused = Json::array();
+  for (const Refusal& refusal : search.refused()) {
+    refused.push_back({{"name", refusal.words}, {"why", refusal.why}});
+  }
+  Json finished = Json::array();
+  for (const PlannedRun& run : runs) {
+    finished.push_back(run_json(run, search.goal()));
+  }
+  const auto& winner = verdict.winner;
+  return {{"sotto", SOTTO_VERSION},
+          {"scenario", search.scenario().title},
+          {"nodes", search.scenario().nodes},
+          {"ranked_by", search.goal() == Goal::target ? "time_to_target" : "time_per_epoch"},
+          {"rank_by", search.by_worst() ? "worst" : "mean"},
+          {"codec_measured", search.codec_measured()},
+          {"winner", winner ? Json(words_of(*winner)) : Json(nullptr)},
+          {"compress", winner ? Json(verdict.compress) : Json(nullptr)},
+          {"over_allreduce", optional(verdict.over_allreduce)},
+          {"over_best_uncompressed", optional(verdict.over_best_uncompressed)},
+          {"verdict", verdict.lines},
+          {"command",
+           winner ? Json(train_command(words_of(*winner), search.scenario(), search.rounds()))
+                  : Json(nullptr)},
+          {"runs", finished},
+          {"candidates", candidates_json(search)},
+          {"refused", refused}};
+}
+
+void add_note(ComparisonTable& table, const std::string& note) {
+  table.note += (table.note.empty() ? "" : "; ") + note;
+}
+
+/// What is to be known of the runs in the table.
+void add_notes(ComparisonTable& table, const PlanSearch& search,
+               const std::vector<PlannedRun>& runs) {
+  if (search.goal() == Goal::epoch) {
+    add_note(table,
+             "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
+             "[target]");
+  }
+  if (search.goal() == Goal::target && search.by_worst()) {
+    add_note(table, "ranked by when the worst node's own model reaches the target");
+  }
+  for (const PlannedGraph& graph : search.graphs()) {
+    if (graph.label != graph.spec &&
+        std::any_of(runs.begin(), runs.end(),
+                    [&](const PlannedRun& run) { return run.candidate.graph == graph.spec; })) {
+      add_note(table, fmt::format("{}: {}", graph.label, graph.spec));
+    }
+  }
+  const Scenario& scenario = search.scenario();
+  if (!(scenario.events.empty() && scenario.partitions.empty() && scenario.changes.empty())) {
+    add_note(table, "predictions are for the network of time 0, simulations for its events too");
+  }
+}
+
+ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>& runs) {
+  ComparisonTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
+                            "accuracy", "worst node", "sent/node"},
+                           {},
+                           ""};
+  for (const PlannedRun& run : runs) {
+    const Json last = run.result.at("final").is_object() ? run.result.at("final") : Json::object();
+    const auto share = [&](const char* field) {
+      return last.contains(field) ? percent(number_or_nan(last.at(field))) : "–";
+    };
+    const auto simulated = run.seconds_per_round();
+    const auto error = run.error();
+    table.rows.push_back({run.label, fmt::format("{:.4g}", run.candidate.seconds_per_round),
+                          simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
+                          error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
+                          time_text(run, Goal::target), share("accuracy"),
+                          share("accuracy_worst_node"), amount(bytes_per_node(run.result))});
+  }
+  add_notes(table, search, runs);
+  return table;
+}
+
+std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
+  std::vector<RepeatedRun> repeated;
+  repeated.reserve(runs.size());
+  for (const PlannedRun& run : runs) {
+    repeated.push_back({.words = run.label,
+                        .rounds = run.result.at("rounds").get<Round>(),
+                        .results = {run.result}});
+  }
+  return repeated;
+}
+
+int conclude(const PlanOptions& options, const PlanSearch& search,
+             const std::vector<PlannedRun>& runs, const Output& output) {
+  const Verdict verdict = judge(runs, search.goal(), search.by_worst());
+  ComparisonTable table = table_of(search, runs);
+  show_table(table, output);
+  output.line("");
+  for (const std::string& line : verdict.lines) {
+    output.line(line);
+  }
+  const Json result = to_json(search, runs, verdict);
+  if (verdict.winner) {
+    output.line(fmt::format("  {}", result.at("command").get<std::string>()));
+  }
+  if (!options.report.empty()) {
+    for (const std::string& line : verdict.lines) {
+      add_note(table, line);
+    }
+    write_result_file(
+        "--report", options.report,
+        simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
+                        marks_of(search.scenario()), search.pictures(),
+                        {search.scenario().target_loss, search.scenario().target_accuracy}));
+    output.line(fmt::format("\nreport: {}", options.report));
+  }
+  output.json(result);
+  return kDone;
+}
+
+int run(const PlanOptions& options, const CLI::App& command) {
+  check_writable("--report", options.report);
+  for (const auto& [name, value] :
+       {std::pair("--budget", options.search.budget), std::pair("--seeds", options.search.seeds)}) {
+    if (value < 1) {
+      refuse(name, "0", "at least one is needed");
+    }
+  }
+  if (options.rank_by != "mean" && options.rank_by != "worst") {
+    refuse("--rank-by", options.rank_by, "it is mean or worst");
+  }
+  const Output output(options.common);
+  Scenario scenario = read_scenario(options.scenario, command);
+  if (options.rank_by == "worst" && scenario.timing_only) {
+    refuse("--rank-by", options.rank_by, "the scenario is timing-only: there are no models");
+  }
+  output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
+  catch_stop_signals();
+  SearchOptions how = options.search;
+  how.timelines = !options.report.empty();
+  how.by_worst = options.rank_by == "worst";
+  how.threads = gradient_threads(options.threads);
+  try {
+    PlanSearch search(std::move(how), std::move(scenario), output);
+    const auto runs = search.find();
+    return conclude(options, search, runs, output);
+  } catch (const PlanFailed& failure) {
+    fmt::print(stderr, "sotto: {}\n", failure.why);
+    return kFailed;
+  }
+}
+
+}  // namespace
+
+Command add_plan_command(CLI::App& program) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* command = program.add_subcommand(
+      "plan", "Says which algorithm, bits and graph are there first on a network");
+  OptionGroup group(*command, "What is planned");
+  group
+      .option("SCENARIO", options->scenario, "FILE.toml",
+              "The scenario: declared, or written by `sotto bench exchange`")
+      .required();
+  group.list("--algorithm", options->search.lists.algorithms, "NAME",
+             "Consider this one only; may be given repeatedly");
+  group.list("--compressor", options->search.lists.compressors, "SPEC",
+             "Consider this one only; may be given repeatedly");
+  group.list("--topology", options->search.lists.topologies, "SPEC",
+             "Consider this one only; may be given repeatedly");
+  group.option(
+      "--rank-by", options->rank_by, "mean|worst",
+      "Whose model is to reach the target: the nodes' average, or the worst node's own (of "
+      "more than 16 nodes, the worst of 16)");
+  group.option("--codec", options->search.codec, "SPEED",
+               "Speed of encoding and decoding, in bytes of float32, e.g. \"1 GB/s\"; none: no "
+               "time; measure: on this machine, as where the scenario says nothing");
+  group.count("--budget", options->search.budget, "N",
+              "So many candidates are simulated at most, besides the scenario's own", 10'000);
+  group.count("--seeds", options->search.seeds, "K",
+              "With so many seeds the best are simulated: this one, and those that follow", 1000);
+  group.count("--threads", options->threads, "N",
+              "Threads that take gradients; by default one a core. Results do not depend on it",
+              1024);
+  group.option("--report", options->report, "FILE.html",
+               "Write a self-contained page: curves, graphs, timelines");
+  add_common_options(*command, options->common);
+  default_to_scenario_seed(*command);
+  command->footer(kExamples);
+  return {command, [command, options] { return run(*options, *command); }};
+}
+
+}  // namespace sotto::cli

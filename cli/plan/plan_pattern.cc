@@ -1,0 +1,149 @@
+#include "plan_pattern.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <sotto/base/error.h>
+#include <sotto/base/frame.h>
+#include <sotto/optim/registry.h>
+#include <sotto/sim/rehearsal.h>
+
+#include "train/job_nodes.h"
+
+namespace sotto::cli {
+namespace {
+
+/// No more rounds are listened to, however long a graph's period is.
+constexpr Round kMostListened = 64;
+/// Rounds after which an exchange is what it stays: replicas are handed over, variances frozen.
+constexpr Round kFrozenAfter = 2;
+
+/// Hands everything on to an algorithm, and writes down what it posts.
+class Overheard final : public Algorithm {
+ public:
+  Overheard(std::unique_ptr<Algorithm> inner, Rank rank, std::vector<PlannedRound>& rounds)
+      : inner_(std::move(inner)), rank_(rank), rounds_(rounds) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  Peers peers() const override { return inner_->peers(); }
+  std::span<const float> parameters() const override { return inner_->parameters(); }
+  Round round() const override { return inner_->round(); }
+  bool parameters_ready() const override { return inner_->parameters_ready(); }
+  bool accepts_gradient() const override { return inner_->accepts_gradient(); }
+  bool idle() const override { return inner_->idle(); }
+
+  bool begin_round(Exchange& out) override {
+    if (++begun_ > rounds_.size()) {
+      rounds_.emplace_back();
+    }
+    place_ = &PlannedRound::before;
+    posted_ = 0;
+    return heard(inner_->begin_round(out), out);
+  }
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+    Status status = inner_->gradient_ready(gradient, out, post);
+    place_ = &PlannedRound::after;
+    posted_ = 0;
+    if (heard(status.ok() && *post, out)) {
+      rounds_[begun_ - 1].hides = inner_->parameters_ready();
+    }
+    return status;
+  }
+  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+    return inner_->frame_arrived(from, frame);
+  }
+  Result<bool> exchange_done(Exchange& out) override {
+    auto more = inner_->exchange_done(out);
+    (void)heard(more.ok() && *more, out);
+    return more;
+  }
+  AlgorithmCounters counters() const override { return inner_->counters(); }
+  void save(ByteBuffer& out) const override { inner_->save(out); }
+  Status load(ByteReader& in) override { return inner_->load(in); }
+
+ private:
+  bool heard(bool posts, const Exchange& out) {
+    if (posts) {
+      auto& exchanges = rounds_[begun_ - 1].*place_;
+      exchanges.resize(std::max(exchanges.size(), ++posted_));
+      const std::byte* last = nullptr;
+      for (const Send& send : out.sends) {
+        exchanges[posted_ - 1].push_back({.from = rank_,
+                                          .to = send.to,
+                                          .bytes = send.frame.size(),
+                                          .encoded = send.frame.data() != last,
+                                          .elements = announced_elements(send.frame)});
+        last = send.frame.data();
+      }
+    }
+    return posts;
+  }
+
+  std::unique_ptr<Algorithm> inner_;
+  const Rank rank_;
+  std::vector<PlannedRound>& rounds_;
+  std::size_t begun_ = 0;
+  std::vector<PlannedExchange> PlannedRound::*place_ = &PlannedRound::before;
+  std::size_t posted_ = 0;  ///< exchanges of this place
+};
+
+}  // namespace
+
+std::vector<PlannedRound> overhear(std::vector<std::unique_ptr<Algorithm>> algorithms, Round rounds,
+                                   const GradientFunction& gradient) {
+  std::vector<PlannedRound> heard;
+  LockstepDriver driver;
+  for (std::size_t rank = 0; rank < algorithms.size(); ++rank) {
+    driver.add(
+        std::make_unique<Overheard>(std::move(algorithms[rank]), static_cast<Rank>(rank), heard));
+  }
+  if (const Status status = driver.run(rounds, gradient); !status.ok()) {
+    throw Error("the algorithm cannot be planned with: " + status.message());
+  }
+  return heard;
+}
+
+PlannedJob planned_job(const Scenario& scenario, const TrainPlan& plan) {
+  OptimizerOptions options = plan.run.optimizer;
+  // What is exchanged does not depend on how many local steps were made.
+  options.communication_interval = 1;
+  if (options.outer_step_rule) {
+    options.step_rule = *std::exchange(options.outer_step_rule, std::nullopt);
+  }
+  const bool freezes = options.freeze_step.has_value();
+  const Round freeze = options.freeze_step.value_or(0);
+  if (freezes) {
+    options.freeze_step = kFrozenAfter;
+  }
+  const JobNodes job_of = job_nodes(plan, options);
+  RehearsalJob rehearsal = rehearse(job_of, options, scenario.timing_only);
+  const Round period = std::min(job_of.topology->period(), kMostListened);
+  auto heard =
+      overhear(std::move(rehearsal.nodes), kFrozenAfter + period,
+               rehearsal.stand_ins() ? GradientFunction([](auto&&...) {}) : rehearsal.gradient);
+  const auto steady = heard.end() - static_cast<std::ptrdiff_t>(period);
+  PlannedJob job = {.beginning_rounds = freezes ? freeze : 0};
+  job.beginning.assign(heard.begin(), steady);
+  job.steady.assign(steady, heard.end());
+  return job;
+}
+
+std::vector<std::pair<Rank, Rank>> pairs_of(const PlannedJob& job) {
+  std::set<std::pair<Rank, Rank>> pairs;
+  for (const auto* rounds : {&job.beginning, &job.steady}) {
+    for (const PlannedRound& round : *rounds) {
+      for (const auto* exchanges : {&round.before, &round.after}) {
+        for (const PlannedExchange& exchange : *exchanges) {
+          for (const PlannedFrame& frame : exchange) {
+            pairs.emplace(frame.from, frame.to);
+          }
+        }
+      }
+    }
+  }
+  return {pairs.begin(), pairs.end()};
+}
+
+}  // namespace sotto::cli

@@ -1,0 +1,340 @@
+#include "plan_search.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "signals.h"
+#include "simulate/simulated_result.h"
+#include "train/run_words.h"
+#include "train/train_plan.h"
+#include "units.h"
+#include "usage.h"
+
+namespace sotto::cli {
+namespace {
+
+/// Evaluations of a run, at least, if it has the rounds.
+constexpr Round kEvaluations = 40;
+/// Rounds from one exchange to the next that are considered unasked.
+constexpr std::array<Round, 2> kIntervals = {4, 8};
+/// A candidate is worth a simulation if it promises to be no later than this × the best.
+constexpr double kPromising = 1.1;
+/// A run that is later than this × the best is not continued.
+constexpr double kHopeless = 1.3;
+/// What a run that does not reach the target would need, in its rounds; a guess.
+constexpr double kBeyond = 1.5;
+/// Of uncompressed runs, and of compressed ones, so many at most are simulated with other seeds,
+/// and none later than this × the best of them.
+constexpr std::size_t kMostRepeated = 3;
+constexpr double kNearBest = 1.15;
+/// The part of the budget for uncompressed runs alone, and for compressed ones alone.
+constexpr std::uint64_t kPartOfBudget = 4;
+/// Where only pace counts: this part of the budget is simulated, but so many at least.
+constexpr std::uint64_t kFewer = 3;
+constexpr std::uint64_t kLeast = 3;
+/// Besides the scenario's own runs a user sees this many of the best.
+constexpr std::size_t kShown = 6;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+bool any(const Candidate&) { return true; }
+bool plain(const Candidate& candidate) { return !candidate.compressed; }
+bool compressed(const Candidate& candidate) { return candidate.compressed; }
+
+}  // namespace
+
+PlanSearch::PlanSearch(SearchOptions options, Scenario scenario, const Output& output)
+    : options_(std::move(options)),
+      scenario_(std::move(scenario)),
+      output_(output),
+      codec_(options_.codec, scenario_),
+      goal_(!scenario_.timing_only && (scenario_.target_accuracy || scenario_.target_loss)
+                ? Goal::target
+                : Goal::epoch) {
+  const TrainPlan plan = make_train_plan(parse_run("allreduce", scenario_.task));
+  rounds_ = plan.run.rounds;
+  const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
+  scenario_.task.eval_every = std::min(scenario_.task.eval_every.value_or(finest), finest);
+  if (goal_ == Goal::epoch) {
+    scenario_.task.eval_every = std::max<Round>(1, rounds_ / 4);
+    options_.seeds = 1;
+  }
+  graphs_ = planned_graphs(scenario_, 4.0 * static_cast<double>(plan.tasks->make(0)->dimension()));
+}
+
+bool PlanSearch::simulated(const std::string& words) const {
+  return std::any_of(runs_.begin(), runs_.end(),
+                     [&](const PlannedRun& run) { return run.candidate.words == words; });
+}
+
+std::string PlanSearch::label_of(const std::string& words) const {
+  std::string label;
+  std::istringstream in(words);
+  for (std::string word; in >> word;) {
+    const auto graph = std::find_if(graphs_.begin(), graphs_.end(),
+                                    [&](const PlannedGraph& one) { return one.spec == word; });
+    label += (label.empty() ? "" : " ") + (graph == graphs_.end() ? word : graph->label);
+  }
+  return label;
+}
+
+void PlanSearch::check_own_runs() const {
+  for (std::size_t k = 0; options_.lists.empty() && k < scenario_.runs.size(); ++k) {
+    try {
+      (void)make_train_plan(parse_run(scenario_.runs[k], scenario_.task));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: '{}': {}", scenario_.run_places[k], scenario_.runs[k],
+                              with_option_names(error.what())));
+    }
+  }
+}
+
+/// Longer intervals than 1, sorted, with those of the scenario's own runs; none where the task says
+/// how often nodes talk, and where only the pace counts, which knows nothing of what they cost.
+std::vector<Round> PlanSearch::intervals() const {
+  if (goal_ == Goal::epoch || scenario_.task.communication_interval != 1 ||
+      !scenario_.task.outer_step_rule.empty()) {
+    return {};
+  }
+  std::set<Round> all(kIntervals.begin(), kIntervals.end());
+  for (const std::string& words : scenario_.runs) {
+    all.insert(parse_run(words, scenario_.task).communication_interval);
+  }
+  all.erase(all.begin(), all.upper_bound(1));
+  all.erase(all.upper_bound(rounds_), all.end());
+  return {all.begin(), all.end()};
+}
+
+void PlanSearch::screen() {
+  check_own_runs();
+  const bool adam = goal_ == Goal::target && tries_adam(options_.lists, scenario_);
+  const std::vector<Round> intervals = this->intervals();
+  Screen screen(scenario_, codec_);
+  const auto asked = proposals(options_.lists, scenario_, graphs_, rounds_);
+  for (const Proposal& one : asked) {
+    if (stop_requested()) {
+      throw PlanFailed{kInterrupted};
+    }
+    try {
+      auto found = screen.of(one, intervals, adam);
+      std::move(found.begin(), found.end(), std::back_inserter(candidates_));
+    } catch (const Error& error) {
+      refused_.push_back({one.words, with_option_names(error.what())});
+    }
+  }
+  output_.line(fmt::format("{} screened by the model, {} refused: algorithm and graph do not fit",
+                           counted(candidates_.size(), "candidate"), refused_.size()));
+  const bool only_baseline = std::all_of(
+      candidates_.begin(), candidates_.end(),
+      [](const Candidate& one) { return one.method.starts_with("allreduce ") && !one.own; });
+  const bool baseline_asked = options_.lists.algorithms == std::vector<std::string>{"allreduce"};
+  if (only_baseline && !baseline_asked && !refused_.empty()) {
+    throw Error(fmt::format("nothing that was asked for is possible: {}: {}", refused_.back().words,
+                            refused_.back().why));
+  }
+  candidates_ = in_order_of_promise(std::move(candidates_));
+}
+
+double PlanSearch::promise(const Candidate& candidate) const {
+  return candidate.seconds_per_round * guess_.of(candidate);
+}
+
+double PlanSearch::best(const Admitted& admitted) const {
+  double least = kNever;
+  for (const PlannedRun& run : runs_) {
+    if (admitted(run.candidate)) {
+      least = std::min(least, run.times.front().value_or(kNever));
+    }
+  }
+  return least;
+}
+
+const Candidate* PlanSearch::next(const Admitted& admitted) const {
+  const Candidate* most = nullptr;
+  for (const Candidate& one : candidates_) {
+    if (admitted(one) && !simulated(one.words) &&
+        (most == nullptr || promise(one) < promise(*most))) {
+      most = &one;
+    }
+  }
+  const bool promising = most != nullptr && promise(*most) < kPromising * best(admitted);
+  return promising ? most : nullptr;
+}
+
+void PlanSearch::explore(std::uint64_t budget, const Admitted& admitted) {
+  for (std::uint64_t k = 0; k < budget; ++k) {
+    const Candidate* candidate = next(admitted);
+    if (candidate == nullptr) {
+      return;
+    }
+    add_run(*candidate, kHopeless * best(admitted));
+  }
+}
+
+void PlanSearch::explore_by_pace() {
+  const std::uint64_t most = std::max(kLeast, options_.budget / kFewer);
+  for (const auto admitted : {&any, &plain}) {
+    std::uint64_t left = admitted == &any ? most : 1;
+    for (const Candidate& one : candidates_) {
+      const bool due = left > 0 && admitted(one) && one.words != "allreduce";
+      left -= due ? 1 : 0;
+      if (due && !simulated(one.words)) {
+        add_run(one, kNever);
+      }
+    }
+  }
+}
+
+bool PlanSearch::at_target(const HistoryPoint& point) const {
+  return (!scenario_.target_accuracy || point.accuracy >= *scenario_.target_accuracy) &&
+         (!scenario_.target_loss || point.loss <= *scenario_.target_loss);
+}
+
+SimulatedRun PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed,
+                                  const std::function<bool(const HistoryPoint&)>& enough) {
+  Scenario scenario = scenario_;
+  scenario.task.common.seed = seed;
+  codec_.apply(candidate.codec, scenario);
+  if (scenario_.timing_only && candidate.rounds < rounds_) {
+    scenario.task.epochs.reset();
+    scenario.task.rounds = candidate.rounds;
+  }
+  auto simulated = simulate_run(scenario, candidate.words,
+                                {.threads = options_.threads,
+                                 .timeline = options_.timelines,
+                                 .by_worst = options_.by_worst,
+                                 .progress = output_.talks(),
+                                 .enough = enough});
+  if (!simulated.ok()) {
+    throw PlanFailed{stop_requested()
+                         ? kInterrupted
+                         : fmt::format("{}: {}", candidate.words, simulated.status().message())};
+  }
+  return std::move(*simulated);
+}
+
+/// Simulates a candidate with the scenario's seed, and learns from it.
+void PlanSearch::add_run(const Candidate& candidate, double hopeless_s) {
+  output_.line(fmt::format("run {}: {}", runs_.size() + 1, label_of(candidate.words)));
+  bool reached = false;
+  SimulatedRun simulated =
+      simulate(candidate, scenario_.task.common.seed, [&](const HistoryPoint& point) {
+        reached = reached || at_target(point);
+        return !reached && goal_ == Goal::target && point.time_s > hopeless_s;
+      });
+  const Json& result = simulated.result;
+  runs_.push_back({.candidate = candidate, .label = label_of(candidate.words), .result = result});
+  if (goal_ == Goal::target) {
+    const auto time = time_to(scenario_, result.at("history"));
+    runs_.back().times = {time};
+    const auto done = result.at("rounds").get<double>();
+    const bool ended = done >= static_cast<double>(rounds_) || !early_end(result).empty();
+    // Of one that was given up it is known only that it needs more.
+    guess_.learn(candidate, time    ? *time * done / result.at("virtual_s").get<double>()
+                            : ended ? kBeyond * static_cast<double>(rounds_)
+                                    : std::max(kHopeless * done, guess_.of(candidate)));
+  }
+  pictures_.push_back({runs_.back().label, std::move(simulated)});
+}
+
+/// The best of both kinds with the other seeds, up to the target.
+void PlanSearch::add_seeds() {
+  for (const auto kind : {&plain, &compressed}) {
+    const double least = best(kind);
+    std::vector<PlannedRun*> near;
+    for (PlannedRun& run : runs_) {
+      if (kind(run.candidate) && run.times.front().value_or(kNever) <= kNearBest * least &&
+          least < kNever) {
+        near.push_back(&run);
+      }
+    }
+    std::stable_sort(near.begin(), near.end(), [](const PlannedRun* a, const PlannedRun* b) {
+      return *a->times.front() < *b->times.front();
+    });
+    near.resize(std::min(near.size(), kMostRepeated));
+    for (PlannedRun* run : near) {
+      for (std::uint64_t more = 1; more < options_.seeds; ++more) {
+        const std::uint64_t seed = scenario_.task.common.seed + more;
+        output_.line(fmt::format("seed {}: {}", seed, run->label));
+        const SimulatedRun simulated = simulate(
+            run->candidate, seed, [this](const HistoryPoint& point) { return at_target(point); });
+        run->times.push_back(time_to(scenario_, simulated.result.at("history")));
+      }
+    }
+  }
+}
+
+/// All-reduce, the scenario's own runs, those with several seeds and others of the best.
+std::vector<PlannedRun> PlanSearch::shown() {
+  std::vector<std::size_t> order(runs_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto rank_of = [&](std::size_t k) {
+    const PlannedRun& run = runs_[k];
+    return std::tuple(run.candidate.words != "allreduce", !run.candidate.own, run.times.size() < 2,
+                      time_of(run, goal_).value_or(kNever));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return rank_of(a) < rank_of(b); });
+  std::vector<PlannedRun> shown;
+  std::vector<RunPicture> pictures;
+  std::size_t others = 0;
+  for (const std::size_t k : order) {
+    const PlannedRun& run = runs_[k];
+    const bool always =
+        run.candidate.own || run.candidate.words == "allreduce" || run.times.size() > 1;
+    others += always ? 0 : 1;
+    if (always || others <= kShown) {
+      shown.push_back(run);
+      pictures.push_back(std::move(pictures_[k]));
+    }
+  }
+  pictures_ = std::move(pictures);
+  return shown;
+}
+
+std::vector<PlannedRun> PlanSearch::find() {
+  screen();
+  say_codec();
+  for (const Candidate& one : candidates_) {
+    if (one.own || one.words == "allreduce") {
+      add_run(one, kNever);
+    }
+  }
+  if (goal_ == Goal::epoch) {
+    explore_by_pace();
+    return shown();
+  }
+  const std::uint64_t part = std::max<std::uint64_t>(1, options_.budget / kPartOfBudget);
+  explore(options_.budget - std::min(options_.budget - 1, 2 * part), any);
+  explore(part, plain);
+  explore(part, compressed);
+  add_seeds();
+  return shown();
+}
+
+void PlanSearch::say_codec() const {
+  if (!codec_.measures()) {
+    return;
+  }
+  std::set<std::string> said;
+  output_.line("codec speeds, in bytes of float32, measured here (--codec fixes them):");
+  for (const Candidate& candidate : candidates_) {
+    const std::string name = candidate.method.substr(candidate.method.find(' ') + 1);
+    if (said.insert(name).second) {
+      output_.line(fmt::format("  {}: encodes {}/s, decodes {}/s", name,
+                               amount(1 / candidate.codec.encode_s_per_byte),
+                               amount(1 / candidate.codec.decode_s_per_byte)));
+    }
+  }
+}
+
+}  // namespace sotto::cli

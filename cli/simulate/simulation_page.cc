@@ -1,0 +1,178 @@
+#include "simulation_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "compare/compare_page.h"
+#include "page.h"
+#include "plot.h"
+#include "timeline_drawing.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+std::vector<PlotMark> plot_marks(const std::vector<ScenarioMark>& marks) {
+  std::vector<PlotMark> drawn;
+  drawn.reserve(marks.size());
+  for (const ScenarioMark& mark : marks) {
+    drawn.push_back(
+        {to_seconds(mark.at),
+         mark.until == kNever ? std::numeric_limits<double>::infinity() : to_seconds(mark.until),
+         mark.text});
+  }
+  return drawn;
+}
+
+/// What the scenario does, numbered as the dashed lines are.
+std::string list_marks(const std::vector<ScenarioMark>& marks) {
+  constexpr std::size_t kMost = 20;
+  if (marks.empty()) {
+    return "";
+  }
+  std::string html = "<ol class=\"sub\">";
+  for (std::size_t i = 0; i < std::min(marks.size(), kMost); ++i) {
+    const ScenarioMark& mark = marks[i];
+    const std::string until = mark.until == mark.at ? ""
+                              : mark.until == kNever
+                                  ? ", for good"
+                                  : fmt::format(", until {:.6g} s", to_seconds(mark.until));
+    html += fmt::format("<li>{:.6g} s: {}{}</li>", to_seconds(mark.at), escape_markup(mark.text),
+                        until);
+  }
+  if (marks.size() > kMost) {
+    html += fmt::format("<li>… {}, {} in all</li>", escape_markup(marks[kMost].text), marks.size());
+  }
+  return html + "</ol>\n";
+}
+
+std::string load_key() {
+  constexpr int kSteps = 24;
+  std::string svg = R"(<svg viewBox="0 0 96 10" width="96" height="10">)";
+  for (int i = 0; i < kSteps; ++i) {
+    svg += fmt::format(R"(<rect x="{}" width="4.2" height="10" fill="{}"/>)", 4 * i,
+                       load_colour(i / (kSteps - 1.0)));
+  }
+  return svg + "</svg>";
+}
+
+std::string draw_graph(const SimulatedRun& run) {
+  const std::string caption = "<figcaption>Who sends to whom, and how busy the way is</figcaption>";
+  const int nodes = run.graph->nodes();
+  if (nodes > kMostDrawnNodes || run.loads.size() > kMostDrawnEdges) {
+    return fmt::format("<figure>{}<p>Not drawn: {} and {} would be a blot.</p></figure>\n", caption,
+                       counted(static_cast<std::uint64_t>(nodes), "node"),
+                       counted(run.loads.size(), "edge"));
+  }
+  return fmt::format(
+      "<figure>{}{}<p>colour of an edge: its own share of the narrowest link on its way{}, 0 {} "
+      "100 % &#183; width: bytes carried</p></figure>\n",
+      caption, draw_load_svg(*run.graph, run.loads, run.node_loads),
+      run.node_loads.empty() ? "" : "; of a node: how busy its own connection is", load_key());
+}
+
+std::string window_title(const Timeline& timeline, const TimelineWindow& window, bool marked) {
+  const std::string rounds =
+      !window.moment.empty() ? fmt::format("At {}", escape_markup(window.moment))
+      : window.cut           ? fmt::format("From round {} on", window.first_round + 1)
+      : window.end_round == window.first_round + 1
+          ? fmt::format("Round {}", window.end_round)
+          : fmt::format("Rounds {} to {}", window.first_round + 1, window.end_round);
+  std::string which;
+  if (timeline.nodes() > timeline.shown_nodes()) {
+    which = marked ? fmt::format(" ({} of {} nodes, those to which something happens among them)",
+                                 timeline.shown_nodes(), timeline.nodes())
+                   : fmt::format(" (the first {} of {} nodes)", timeline.shown_nodes(),
+                                 timeline.nodes());
+  }
+  return fmt::format("<h3>{}, node by node{}</h3>\n", rounds, which);
+}
+
+std::string draw_run(const RunPicture& picture, std::size_t index,
+                     const std::vector<PlotMark>& marks) {
+  const SimulatedRun& run = picture.run;
+  std::string html = fmt::format("<h2>{}{}</h2>\n<div class=\"plots\">\n", curve_key(index),
+                                 escape_markup(picture.words));
+  html += draw_graph(run);
+  if (run.timeline) {
+    html +=
+        draw_shares(*run.timeline, from_seconds(run.result.at("virtual_s").get<double>()), marks);
+  }
+  html += "</div>\n";
+  if (run.timeline) {
+    for (const TimelineWindow& window : run.timeline->windows()) {
+      html += window_title(*run.timeline, window, !marks.empty()) +
+              draw_rows(*run.timeline, window, marks);
+    }
+    html += phase_keys();
+  }
+  return html;
+}
+
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) {
+    return text;
+  }
+  std::string quoted(1, '"');
+  for (const char c : text) {
+    quoted += c;
+    if (c == '"') {
+      quoted += c;
+    }
+  }
+  quoted += '"';
+  return quoted;
+}
+
+/// Empty for what is no number.
+std::string csv_number(const Json& value) {
+  const double number = number_or_nan(value);
+  return std::isfinite(number) ? fmt::format("{}", number) : "";
+}
+
+}  // namespace
+
+std::string simulation_page(const std::string& title, const std::vector<RepeatedRun>& runs,
+                            const std::vector<ComparisonTable>& tables,
+                            const std::vector<ScenarioMark>& marks,
+                            const std::vector<RunPicture>& pictures, const PageTarget& target) {
+  const std::vector<PlotMark> drawn = plot_marks(marks);
+  std::string html = page_head(title, runs) + list_marks(marks) + draw_tables(tables) +
+                     draw_curves(runs,
+                                 {{"virtual_s", "virtual seconds", false, drawn},
+                                  {"bytes_per_node", "bytes sent per node", true},
+                                  {"round", "rounds"}},
+                                 target);
+  std::size_t index = 0;
+  for (const RunPicture& picture : pictures) {
+    while (runs[index].words != picture.words) {
+      ++index;
+    }
+    html += draw_run(picture, index++, drawn);
+  }
+  return html + close_page();
+}
+
+std::string history_csv(const std::vector<RepeatedRun>& runs) {
+  constexpr const char* kFields[] = {"round",    "virtual_s",          "loss",
+                                     "accuracy", "consensus_distance", "bytes_per_node"};
+  std::string csv = "run,round,virtual_s,loss,accuracy,consensus_distance,bytes_per_node\n";
+  for (const RepeatedRun& run : runs) {
+    for (const Json& result : run.results) {
+      for (const Json& point : result.at("history")) {
+        csv += csv_text(run.words);
+        for (const char* field : kFields) {
+          csv += ',';
+          csv += csv_number(point.at(field));
+        }
+        csv += '\n';
+      }
+    }
+  }
+  return csv;
+}
+
+}  // namespace sotto::cli

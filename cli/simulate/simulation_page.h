@@ -1,0 +1,31 @@
+// The report of `sotto simulate` as one self-contained HTML page. Not thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compare/compare_page.h"
+#include "compare/compare_report.h"
+#include "compare/repeated_run.h"
+#include "scenario/scenario_marks.h"
+#include "simulated_run.h"
+
+namespace sotto::cli {
+
+/// What is drawn of a run besides its curves.
+struct RunPicture {
+  std::string words;
+  SimulatedRun run;
+};
+
+/// Tables, curves, and for each run its graph with the load of its edges and what its nodes did.
+/// `runs` holds one at least that has a result; those of `pictures` are in its order.
+std::string simulation_page(const std::string& title, const std::vector<RepeatedRun>& runs,
+                            const std::vector<ComparisonTable>& tables,
+                            const std::vector<ScenarioMark>& marks,
+                            const std::vector<RunPicture>& pictures, const PageTarget& target = {});
+
+/// The histories of all runs: a row for each evaluation, quoted as RFC 4180 says.
+std::string history_csv(const std::vector<RepeatedRun>& runs);
+
+}  // namespace sotto::cli

@@ -1,0 +1,50 @@
+// The file in which a federated site is described, `sotto node SITE.toml`. The format is TOML;
+// docs/operations.md has it whole. Paths in it are relative to the file. Plain values.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include <sotto/base/ids.h>
+
+#include "train/train_options.h"
+
+namespace sotto::cli {
+
+/// Where the monitor listens: loopback only.
+struct MonitorAddress {
+  std::string host;
+  int port = 0;
+};
+
+/// This site's share of data that are split among sites, as in a demonstration.
+struct DataPart {
+  int number = 1;  ///< from 1
+  int of = 1;
+};
+
+struct SiteConfig {
+  std::string name;
+  std::string key;     ///< file
+  std::string peers;   ///< file
+  std::string listen;  ///< HOST:PORT; empty: as the own line of the peers' file says
+  std::string state;   ///< folder
+  std::optional<MonitorAddress> monitor;
+
+  TrainOptions training;
+  DataPart part;
+  std::string place;  ///< "FILE:LINE: training", for messages
+
+  std::chrono::milliseconds timeout{10'000};
+  std::chrono::milliseconds patience{30'000};
+  std::chrono::milliseconds found_after{30'000};
+  Round slack = 0;
+  std::size_t window = 2;
+};
+
+/// Reads the file alone, none of those that it names. Throws Error naming file, line and key.
+SiteConfig read_site_config(const std::string& path);
+
+}  // namespace sotto::cli

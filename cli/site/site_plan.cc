@@ -1,0 +1,217 @@
+#include "site_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/key_file.h>
+#include <sotto/comm/peers_file.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/robust/aggregation.h>
+#include <sotto/trainers/parameter_file.h>
+
+#include "nearest.h"
+#include "result_file.h"
+#include "train/paced_task.h"
+#include "train/privacy_plan.h"
+#include "train/train_checks.h"
+#include "train/train_plan.h"
+
+namespace sotto::cli {
+namespace {
+
+using federated::Exchange;
+
+/// What an algorithm of `sotto train` is between sites.
+struct Way {
+  std::string_view algorithm;
+  Exchange exchange;
+  bool compresses;
+  bool has_rule;
+};
+constexpr auto kWays = std::to_array<Way>({{"pushsum", Exchange::push_sum, true, false},
+                                           {"choco", Exchange::gossip, true, false},
+                                           {"dpsgd", Exchange::gossip, false, false},
+                                           {"robust", Exchange::gossip, false, true}});
+
+const Way& way_of(std::string_view algorithm) {
+  const auto* const way = std::ranges::find(kWays, algorithm, &Way::algorithm);
+  if (way == kWays.end()) {
+    refuse("algorithm", algorithm,
+           "sites exchange by pushsum, along one-sided trust too, or by choco, dpsgd or robust, "
+           "where all trust is mutual");
+  }
+  return *way;
+}
+
+SiteOptions read_identity(const SiteConfig& config) {
+  const KeyPair keys = read_key_file(config.key);
+  auto lines = read_peers_file(config.peers, PeerNumbers::of_names);
+  const auto own = std::ranges::find(lines, keys.public_key, &TrustedPeer::key);
+  if (own == lines.end()) {
+    refuse("peers", config.peers,
+           fmt::format("no line has this site's key, {}; the list names the site itself too",
+                       keys.public_key.text()));
+  }
+  if (own->name != config.name) {
+    refuse("name", config.name,
+           fmt::format("{} calls the site with this key '{}'", config.peers, own->name));
+  }
+  if (lines.size() < 2) {
+    refuse("peers", config.peers, "it names nobody but this site");
+  }
+  for (const TrustedPeer& line : lines) {
+    if (line.address.empty() && (line.rank != own->rank || config.listen.empty())) {
+      refuse("peers", config.peers, fmt::format("the line of {} has no address", line.name));
+    }
+  }
+  const Rank rank = own->rank;
+  return {.security = {keys, std::make_shared<AllowList>(std::move(lines))}, .rank = rank};
+}
+
+void take_exchange(const TrainOptions& o, SiteOptions& run) {
+  const Way& way = way_of(o.algorithm);
+  run.exchange = way.exchange;
+  run.compressor = o.compressor;
+  if (run.compressor.empty()) {
+    run.compressor = algorithm_info(o.algorithm).default_compressor;
+  }
+  if (!way.compresses && run.compressor != "none") {
+    refuse("compressor", run.compressor,
+           fmt::format("{} sends whole models; choco and pushsum compress", o.algorithm));
+  }
+  if (!way.has_rule && !o.rule.empty()) {
+    refuse("rule", o.rule,
+           way.exchange == Exchange::push_sum
+               ? "no robust rule is proven for push-sum on directed graphs; take algorithm = "
+                 "\"robust\" where all trust is mutual"
+               : "it is for algorithm = \"robust\"");
+  }
+  if (way.has_rule) {
+    run.rule = o.rule.empty() ? std::string(kDefaultAggregation) : o.rule;
+  }
+  run.consensus_stepsize = o.consensus_stepsize;
+}
+
+TaskFactory make_tasks(const SiteConfig& config) {
+  const TrainOptions& o = config.training;
+  TaskOptions task;
+  task.model = o.model;
+  task.partition = o.partition;
+  task.batch = o.batch.value_or(task.batch);
+  task.nodes = config.part.of;
+  task.seed = o.common.seed;
+  task.clipping = example_clipping(o);
+  if (config.part.of == 1 && o.partition != TrainOptions().partition) {
+    refuse("partition", o.partition, "it says how data are split; say into what with part");
+  }
+  return {load_task(o.task), task};
+}
+
+/// Noise that is to be chosen by ε alone depends on how long the site trains.
+std::optional<PrivacyOptions> site_privacy(const TrainOptions& o, const TaskFactory& tasks,
+                                           Round steps, std::vector<std::string>& warnings) {
+  if (wants_privacy(o) && !o.noise_multiplier && steps == 0) {
+    refuse("privacy-epsilon", fmt::to_string(*o.privacy_epsilon),
+           "how much noise it takes depends on the number of rounds: give rounds, or "
+           "noise-multiplier");
+  }
+  const Round asked = steps == 0 ? kMostRounds : steps;
+  Round allowed = asked;
+  auto privacy = plan_privacy(o, tasks, allowed);
+  if (privacy && allowed < asked) {
+    warnings.push_back(fmt::format(
+        "the privacy budget lasts for {} steps; after them the site only passes on what others "
+        "make",
+        allowed));
+  }
+  return privacy;
+}
+
+Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
+  const SiteOptions& run = plan.run;
+  Json json = {{"name", run.name},
+               {"task", tasks.data().spec},
+               {"model", tasks.options().model},
+               {"batch", tasks.options().batch},
+               {"part", fmt::format("{}/{}", config.part.number, config.part.of)},
+               {"partition", tasks.options().partition},
+               {"algorithm", config.training.algorithm},
+               {"compressor", run.compressor},
+               {"rule", run.rule},
+               {"step_rule", run.step_rule.rule},
+               {"lr", run.step_rule.learning_rate},
+               {"momentum", run.step_rule.momentum},
+               {"weight_decay", run.step_rule.weight_decay},
+               {"schedule", run.step_rule.schedule.spec()},
+               {"privacy", privacy_json(run.privacy)},
+               {"communication_interval", run.communication_interval},
+               {"rounds", run.rounds},
+               {"eval_every", run.eval_every},
+               {"seed", run.seed},
+               {"window", run.window},
+               {"slack", run.slack}};
+  for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
+                                   {"patience", run.patience},
+                                   {"found_after", run.found_after}}) {
+    json[name] = static_cast<double>(span.count()) / 1000;
+  }
+  return json;
+}
+
+}  // namespace
+
+SitePlan make_site_plan(const SiteConfig& config) {
+  const TrainOptions& o = config.training;
+  SitePlan plan{.run = read_identity(config), .task = {}, .config = {}, .warnings = {}};
+  SiteOptions& run = plan.run;
+  try {
+    check_options(o);
+    check_writable("dump-parameters", o.dump_parameters);
+    take_exchange(o, run);
+    const TaskFactory tasks = make_tasks(config);
+    plan.task = tasks.make(config.part.number - 1);
+    if (!o.gradient_time.empty()) {
+      plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.common.seed,
+                                  config.part.number - 1);
+    }
+    if (const auto examples = tasks.examples_per_node(); !examples.empty()) {
+      plan.examples = examples[static_cast<std::size_t>(config.part.number - 1)];
+    }
+    run.compressor =
+        make_compressor(run.compressor, ContractKind::contraction, host_ops(), plan.task->layout())
+            ->spec();
+    run.communication_interval = std::max<Round>(o.communication_interval, 1);
+    run.rounds = o.rounds.value_or(0);
+    const Round steps = run.rounds * run.communication_interval;
+    if (family(o.schedule) == "cosine" && steps == 0) {
+      refuse("schedule", o.schedule, "it needs an end: give rounds");
+    }
+    run.step_rule = step_rule_of(o, steps);
+    run.eval_every = o.eval_every.value_or(
+        std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
+    run.seed = o.common.seed;
+    if (!o.init.empty()) {
+      run.start = read_parameter_row(o.init, plan.task->dimension());
+    }
+    run.privacy = site_privacy(o, tasks, steps, plan.warnings);
+    run.name = config.name;
+    run.listen = config.listen;
+    run.slack = config.slack;
+    run.window = config.window;
+    run.timeout = config.timeout;
+    run.patience = config.patience;
+    run.found_after = config.found_after;
+    plan.config = config_json(config, plan, tasks);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", config.place, error.what()));
+  }
+  return plan;
+}
+
+}  // namespace sotto::cli

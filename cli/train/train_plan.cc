@@ -1,0 +1,443 @@
+#include "train_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/transport.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/robust/attack.h>
+#include <sotto/trainers/parameter_file.h>
+
+#include "graph_size.h"
+#include "paced_task.h"
+#include "privacy_plan.h"
+#include "rank_list.h"
+#include "result_file.h"
+#include "scenario/compute_spec.h"
+#include "train_checks.h"
+#include "train_keys.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr Round kDefaultEpochs = 5;
+constexpr Round kLeastRounds = 100;
+constexpr Round kMostEvaluations = 100;
+constexpr double kMaxRounds = 1e15;
+
+const TransportInfo& transport_info(std::string_view name) {
+  std::string names;
+  for (const TransportInfo& info : transports()) {
+    if (info.name == name) {
+      return info;
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  }
+  refuse("--transport", name, fmt::format("there are: {}", names));
+}
+
+std::string default_transport(bool launched, bool secured) {
+  for (const TransportInfo& info : transports()) {
+    if (info.available && info.processes == launched && (info.encrypts || !secured)) {
+      return std::string(info.name);
+    }
+  }
+  throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
+}
+
+/// Whether this process is one node of a job, as a launcher or the list of peers says.
+void find_place(const TrainOptions& o, TrainPlan& plan) {
+  plan.launched = o.local ? std::nullopt : read_launcher();
+  if (const auto secured = read_secured_node(o, plan.launched)) {
+    plan.launched = secured->place;
+    plan.peers = o.peers;
+    plan.run.optimizer.security = secured->security;
+    plan.run.optimizer.bind = secured->bind;
+  } else if (!plan.launched && !o.rendezvous.empty()) {
+    refuse(
+        "--rendezvous", o.rendezvous,
+        "it is for launched jobs: set RANK and WORLD_SIZE, use mpirun or srun, or give --key and "
+        "--peers");
+  }
+}
+
+/// The number of nodes: what was asked for, else what the launcher, the data or the graph says.
+int count_nodes(const TrainOptions& o, const TaskData& data,
+                const std::optional<LaunchedNode>& launched) {
+  if (launched) {
+    if (o.nodes && *o.nodes != launched->nodes) {
+      refuse("--nodes", fmt::to_string(*o.nodes),
+             fmt::format("{} say that the job has {}; leave --nodes out, or give --local to run "
+                         "all nodes here",
+                         launched->source,
+                         counted(static_cast<std::uint64_t>(launched->nodes), "node")));
+    }
+    return launched->nodes;
+  }
+  if (o.nodes) {
+    return *o.nodes;
+  }
+  if (const auto nodes = data.nodes()) {
+    return *nodes;
+  }
+  return names_its_size(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
+}
+
+std::vector<float> read_start(const std::string& path, std::size_t dimension) {
+  try {
+    return read_parameter_row(path, dimension);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--init: {}", error.what()));
+  }
+}
+
+Round count_rounds(const TrainOptions& o, Round per_epoch) {
+  if (o.rounds) {
+    if (*o.rounds == 0) {
+      refuse("--rounds", "0", "at least one is needed");
+    }
+    return *o.rounds;
+  }
+  if (!o.epochs) {
+    return std::max(kLeastRounds, kDefaultEpochs * per_epoch);
+  }
+  const double epochs = *o.epochs;
+  const double rounds = std::ceil(epochs * static_cast<double>(per_epoch));
+  if (!(rounds >= 1 && rounds <= kMaxRounds)) {
+    refuse("--epochs", fmt::to_string(epochs), "it must come to 1 … 10^15 rounds");
+  }
+  return static_cast<Round>(rounds);
+}
+
+std::optional<Round> parse_freeze_step(std::string_view text) {
+  if (text == "auto") {
+    return std::nullopt;
+  }
+  Round rounds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    refuse("--freeze-step", text, "it is a number of rounds, or auto");
+  }
+  return rounds;
+}
+
+double default_learning_rate(std::string_view rule) {
+  if (rule == "lars") {
+    return 1;
+  }
+  return rule == "sgd" ? 0.1 : 0.001;
+}
+
+std::optional<StepRuleOptions> outer_step_rule_of(const TrainOptions& o) {
+  if (!has_local_steps(o)) {
+    return std::nullopt;
+  }
+  StepRuleOptions rule;
+  rule.rule = o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule;
+  rule.learning_rate =
+      o.outer_lr.value_or(rule.rule == "sgd" ? 1 : default_learning_rate(rule.rule));
+  rule.momentum = o.outer_momentum;
+  rule.nesterov = o.outer_nesterov;
+  return rule;
+}
+
+bool parse_switch(std::string_view field, std::string_view value) {
+  if (value != "on" && value != "off") {
+    refuse(field, value, "it is on or off");
+  }
+  return value == "on";
+}
+
+std::chrono::milliseconds parse_timeout(double seconds) {
+  if (!(seconds >= 0.001 && seconds <= 1e6)) {
+    refuse("--timeout", fmt::to_string(seconds), "it must be 0.001 to 1000000 seconds");
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan, int nodes,
+                                   Round rounds) {
+  OptimizerOptions made = plan.run.optimizer;  // keys, and where to listen
+  made.algorithm = o.algorithm;
+  made.compressor = o.compressor;
+  made.topology = o.topology;
+  if (!o.weighting.empty()) {
+    made.weighting = parse_weighting(o.weighting);
+  }
+  made.lazy = o.lazy;
+  made.step_rule = step_rule_of(o, rounds);
+  made.communication_interval = o.communication_interval;
+  made.outer_step_rule = outer_step_rule_of(o);
+  made.consensus_stepsize = o.consensus_stepsize;
+  made.extrapolation_clock = o.extrapolation_clock;
+  made.freeze_step = parse_freeze_step(o.freeze_step);
+  made.local_step_limit = o.local_step_limit;
+  made.rule = o.rule;
+  made.byzantine = plan.tasks->options().byzantine;
+  made.attack = o.attack;
+  made.seed = o.common.seed;
+  made.allow_contract_violation = o.allow_contract_violation;
+  made.transport = o.transport.empty()
+                       ? default_transport(plan.launched.has_value(), made.security.has_value())
+                       : o.transport;
+  made.nodes = nodes;
+  made.bind = made.security ? made.bind : o.bind;
+  made.insecure = o.insecure;
+  made.overlap = parse_switch("--overlap", o.overlap);
+  made.timeout = parse_timeout(o.timeout_s);
+  const TaskOptions& task = plan.tasks->options();
+  made.job = {{"task", plan.tasks->data().spec},
+              {"model", task.model},
+              {"batch", fmt::to_string(task.batch)},
+              {"partition", task.partition}};
+  if (plan.launched) {
+    made.rank = plan.launched->rank;
+    made.rendezvous = o.rendezvous.empty() ? plan.launched->rendezvous : o.rendezvous;
+  }
+  return made;
+}
+
+void check_transport(const OptimizerOptions& optimizer,
+                     const std::optional<LaunchedNode>& launched) {
+  const TransportInfo& info = transport_info(optimizer.transport);
+  if (!info.available) {
+    refuse("--transport", info.name, "this build lacks it; `sotto list` shows what it has");
+  }
+  if (launched && !info.processes) {
+    refuse(
+        "--transport", info.name,
+        fmt::format("{} say that this is one node of a launched job, and {} joins threads of one "
+                    "process; choose another, or --local to run all nodes here",
+                    launched->source, info.name));
+  }
+}
+
+/// Builds an optimizer for its refusals and warnings, and fills in what it resolved.
+void rehearse(TrainPlan& plan, const ParameterLayout& layout) {
+  OptimizerOptions options = plan.run.optimizer;
+  options.store = make_memory_store();
+  options.rank = options.security ? options.rank : 0;
+  std::vector<float> parameters(dimension_of(layout));
+  const Optimizer optimizer(options, parameters, layout);
+  plan.run.optimizer.compressor = optimizer.options().compressor;
+  plan.run.optimizer.consensus_stepsize = optimizer.options().consensus_stepsize;
+  plan.run.optimizer.rule = optimizer.options().rule;
+  plan.run.optimizer.attack = optimizer.options().attack;
+  plan.warnings = optimizer.warnings();
+}
+
+/// Settings that do nothing in this run, though they would in another.
+void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) {
+  if (o.batch && data.quadratic) {
+    plan.warnings.push_back(
+        fmt::format("--batch does nothing here: {} has exact gradients", data.spec));
+  }
+  if (o.bind != TrainOptions().bind && !transport_info(plan.run.optimizer.transport).processes) {
+    plan.warnings.push_back(
+        fmt::format("--bind does nothing here: {} listens nowhere", plan.run.optimizer.transport));
+  }
+}
+
+/// A freeze that the run is too short for. The freeze step counts exchanges.
+void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
+                         std::vector<std::string>& warnings) {
+  const auto& outer = optimizer.outer_step_rule;
+  const double beta2 = outer ? outer->beta2 : optimizer.step_rule.beta2;
+  if (optimizer.freeze_step) {
+    if (*optimizer.freeze_step >= exchanges) {
+      warnings.push_back(
+          fmt::format("--freeze-step {}: the run ends after {}, before the variance is frozen",
+                      *optimizer.freeze_step, counted(exchanges, "exchange")));
+    }
+    return;
+  }
+  // optim/algorithms/apm_squeeze.h: the variance is compared first at twice its memory.
+  const double earliest = 2 * std::round(1 / (1 - beta2));
+  if (algorithm_info(optimizer.algorithm).freezing == Freezing::automatic &&
+      static_cast<double>(exchanges) <= earliest) {
+    warnings.push_back(fmt::format(
+        "{} finds no freeze step before exchange {:.0f}, and the run has {}: it sends full "
+        "precision throughout; give --freeze-step, e.g. {}",
+        optimizer.algorithm, earliest, exchanges, (exchanges * 15 + 99) / 100));
+  }
+}
+
+/// Local steps that never end, or are none.
+void warn_of_local_steps(const OptimizerOptions& optimizer, Round rounds,
+                         std::vector<std::string>& warnings) {
+  const Round interval = optimizer.communication_interval;
+  if (interval > rounds && optimizer.nodes > 1) {
+    warnings.push_back(
+        fmt::format("--communication-interval {}: the run has {}, so that the nodes never talk",
+                    interval, counted(rounds, "round")));
+  }
+  const auto& outer = optimizer.outer_step_rule;
+  if (interval == 1 && outer && outer->rule == "sgd" && outer->momentum == 0) {
+    warnings.push_back(
+        outer->learning_rate == 1
+            ? "--outer-step-rule sgd does nothing here: without --communication-interval each "
+              "exchange follows one step"
+            : "--outer-lr only multiplies --lr here: without --communication-interval each "
+              "exchange follows one step");
+  }
+}
+
+std::vector<Rank> parse_byzantine(const TrainOptions& o, int nodes) {
+  if (o.byzantine.empty()) {
+    return {};
+  }
+  auto ranks = parse_ranks(o.byzantine, nodes);
+  if (ranks.size() >= static_cast<std::size_t>(nodes)) {
+    refuse("--byzantine", o.byzantine, "one node at least must be honest");
+  }
+  return ranks;
+}
+
+Json config_of(const TrainOptions& o, const TrainPlan& plan) {
+  const RunOptions& run = plan.run;
+  const OptimizerOptions& used = run.optimizer;
+  const TaskOptions& task = plan.tasks->options();
+  const auto& outer = used.outer_step_rule;
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
+  return {{"task", plan.tasks->data().spec},
+          {"model", task.model},
+          {"batch", task.batch},
+          {"gradient_time", o.gradient_time},
+          {"partition", task.partition},
+          {"nodes", used.nodes},
+          {"transport", used.transport},
+          {"topology", used.topology},
+          {"weighting", o.weighting.empty() ? "default" : o.weighting},
+          {"lazy", used.lazy},
+          {"algorithm", used.algorithm},
+          {"compressor", used.compressor},
+          {"consensus_stepsize", optional(used.consensus_stepsize)},
+          {"extrapolation_clock", optional(used.extrapolation_clock)},
+          {"freeze_step", optional(used.freeze_step)},
+          {"local_step_limit", optional(used.local_step_limit)},
+          {"rule", used.rule},
+          {"byzantine", used.byzantine},
+          {"attack", used.attack},
+          {"allow_contract_violation", used.allow_contract_violation},
+          {"step_rule", used.step_rule.rule},
+          {"lr", used.step_rule.learning_rate},
+          {"momentum", used.step_rule.momentum},
+          {"nesterov", used.step_rule.nesterov},
+          {"weight_decay", used.step_rule.weight_decay},
+          {"beta1", used.step_rule.beta1},
+          {"beta2", used.step_rule.beta2},
+          {"epsilon", used.step_rule.epsilon},
+          {"bias_correction", bias_correction_name(used.step_rule.bias_correction)},
+          {"trust_coefficient", used.step_rule.trust_coefficient},
+          {"clip_norm", optional(o.clip_norm)},
+          {"schedule", used.step_rule.schedule.spec()},
+          {"privacy", privacy_json(used.privacy)},
+          {"communication_interval", used.communication_interval},
+          {"outer_step_rule", optional(outer ? std::optional(outer->rule) : std::nullopt)},
+          {"outer_lr", optional(outer ? std::optional(outer->learning_rate) : std::nullopt)},
+          {"outer_momentum", o.outer_momentum},
+          {"outer_nesterov", o.outer_nesterov},
+          {"rounds", run.rounds},
+          {"eval_every", run.eval_every},
+          {"overlap", used.overlap ? "on" : "off"},
+          {"timeout", o.timeout_s},
+          {"init", o.init},
+          {"checkpoint", run.checkpoint},
+          {"checkpoint_every", run.checkpoint_every},
+          {"resume", run.resume},
+          {"bind", used.bind},
+          {"insecure", used.insecure},
+          {"encrypted", used.security.has_value()},
+          {"peers", o.peers},
+          {"seed", used.seed}};
+}
+
+}  // namespace
+
+StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
+  StepRuleOptions rule;
+  rule.rule = step_rule_name(o);
+  rule.learning_rate = o.lr.value_or(default_learning_rate(rule.rule));
+  rule.momentum = o.momentum;
+  rule.nesterov = o.nesterov;
+  rule.weight_decay = o.weight_decay;
+  rule.beta1 = o.beta1.value_or(rule.beta1);
+  rule.beta2 = o.beta2.value_or(rule.beta2);
+  rule.epsilon = o.epsilon.value_or(rule.epsilon);
+  rule.bias_correction = parse_bias_correction(o.bias_correction);
+  rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
+  if (!wants_privacy(o)) {
+    rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
+  }
+  rule.schedule = parse_schedule(o.schedule, rounds);
+  return rule;
+}
+
+std::unique_ptr<Task> TrainPlan::task_of(Rank rank) const {
+  auto task = tasks->make(rank);
+  return pace ? make_paced_task(std::move(task), *pace, run.optimizer.seed, rank) : std::move(task);
+}
+
+TrainPlan make_train_plan(const TrainOptions& options) {
+  check_options(options);
+  check_writable("--dump-parameters", options.dump_parameters);
+  TrainPlan plan;
+  find_place(options, plan);
+  const auto data = load_task(options.task);
+  const int nodes = count_nodes(options, *data, plan.launched);
+  if (plan.launched && nodes == 1) {
+    plan.launched.reset();  // it has nobody to meet
+  }
+  if (nodes < 1) {
+    refuse("--nodes", fmt::to_string(nodes), "at least one is needed");
+  }
+  TaskOptions task;
+  task.model = options.model;
+  task.partition = options.partition;
+  task.batch = options.batch.value_or(task.batch);
+  task.nodes = nodes;
+  task.seed = options.common.seed;
+  task.deal = options.deal;
+  task.clipping = example_clipping(options);
+  task.byzantine = parse_byzantine(options, nodes);
+  task.flip_labels =
+      !options.attack.empty() && parse_attack(options.attack).kind == Attack::Kind::label_flip;
+  plan.tasks = std::make_shared<const TaskFactory>(data, task);
+  const auto sample = plan.tasks->make(0);
+
+  plan.run.rounds = count_rounds(options, sample->rounds_per_epoch());
+  const Round asked = plan.run.rounds;
+  const auto privacy = plan_privacy(options, *plan.tasks, plan.run.rounds);
+  plan.run.eval_every = options.eval_every.value_or(
+      std::max(sample->rounds_per_epoch(), plan.run.rounds / kMostEvaluations));
+  plan.run.checkpoint = options.checkpoint;
+  plan.run.checkpoint_every = options.checkpoint_every.value_or(plan.run.eval_every);
+  plan.run.resume = options.resume;
+  plan.run.dump_parameters = options.dump_parameters;
+  if (!options.init.empty()) {
+    plan.run.start = read_start(options.init, sample->dimension());
+  }
+  plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
+  plan.run.optimizer.privacy = privacy;
+  check_transport(plan.run.optimizer, plan.launched);
+  if (!options.gradient_time.empty()) {
+    plan.pace = parse_pace(options.gradient_time);
+  }
+  rehearse(plan, sample->layout());
+  warn_of_privacy(options, privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
+  warn_of_idle(options, *data, plan);
+  warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);
+  warn_of_late_freeze(plan.run.optimizer,
+                      plan.run.rounds / plan.run.optimizer.communication_interval, plan.warnings);
+  plan.config = config_of(options, plan);
+  return plan;
+}
+
+}  // namespace sotto::cli
