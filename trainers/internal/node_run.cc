@@ -135,7 +135,7 @@ bool NodeRun::due(Round every) const {
 
 Status NodeRun::check_stop() {
   using Verdict = StopAgreement::Verdict;
-  const Status stopped(Fault::unexpected, std::string(kStopped));
+  Status stopped(Fault::unexpected, std::string(kStopped));
   if (!stop_) {
     return hooks_.stop != nullptr && *hooks_.stop ? stopped : Status();
   }

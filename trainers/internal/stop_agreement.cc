@@ -82,7 +82,7 @@ Result<Round> StopAgreement::agree(Round begun) {
   }
   Round last = begun;
   for (Rank peer = 1; peer < nodes_; ++peer) {
-    const auto theirs = await(fmt::format("stop/{}", peer));
+    auto theirs = await(fmt::format("stop/{}", peer));
     if (!theirs.ok()) {
       return theirs;
     }
