@@ -10,6 +10,7 @@ namespace {
 
 /// A signal handler reaches nothing but globals.
 std::atomic<bool> stop{false};
+std::atomic<bool> second_ends{true};
 std::atomic<int> last_signal{0};
 std::atomic<const char*> notice_of_first{nullptr};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
@@ -21,7 +22,9 @@ void on_signal(int signal) {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, notice, std::strlen(notice));
   }
   stop = true;
-  ::signal(signal, SIG_DFL);
+  if (second_ends) {
+    ::signal(signal, SIG_DFL);
+  }
 }
 
 }  // namespace
@@ -30,8 +33,9 @@ const std::atomic<bool>& stop_requested() { return stop; }
 
 int stop_signal() { return last_signal; }
 
-void catch_stop_signals(const char* notice) {
+void catch_stop_signals(const char* notice, SecondSignal second) {
   notice_of_first = notice;
+  second_ends = second == SecondSignal::ends;
   struct sigaction action {};
   action.sa_handler = on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

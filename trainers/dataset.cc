@@ -76,13 +76,14 @@ void SparseExamples::copy_row(std::size_t row, std::span<float> out) const {
 
 Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
                  std::unique_ptr<const Examples> test, std::optional<ImageShape> image,
-                 std::optional<SequenceShape> sequence)
+                 std::optional<SequenceShape> sequence, DataNames names)
     : name_(std::move(name)),
       classes_(classes),
       train_(std::move(train)),
       test_(std::move(test)),
       image_(image),
-      sequence_(sequence) {
+      sequence_(sequence),
+      names_(std::move(names)) {
   if (classes_ < 2) {
     throw Error(fmt::format("{}: {} class(es); a classification task needs two", name_, classes_));
   }

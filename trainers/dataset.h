@@ -87,6 +87,13 @@ class SparseExamples final : public Examples {
   std::vector<float> values_;
 };
 
+/// What the features and the classes stand for, in order and with commas between them, where files
+/// say so: data of one model must agree in it.
+struct DataNames {
+  std::string columns{};
+  std::string classes{};
+};
+
 /// A training and a test set that belong together.
 class Dataset {
  public:
@@ -95,13 +102,14 @@ class Dataset {
   /// there are fewer than two classes, or when a label lies outside 0 … classes − 1.
   Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
           std::unique_ptr<const Examples> test, std::optional<ImageShape> image = std::nullopt,
-          std::optional<SequenceShape> sequence = std::nullopt);
+          std::optional<SequenceShape> sequence = std::nullopt, DataNames names = {});
 
   const std::string& name() const { return name_; }
   std::size_t features() const { return train_->features(); }
   int classes() const { return classes_; }
   const std::optional<ImageShape>& image() const { return image_; }
   const std::optional<SequenceShape>& sequence() const { return sequence_; }
+  const DataNames& names() const { return names_; }
   const Examples& train() const { return *train_; }
   const Examples& test() const { return *test_; }
 
@@ -112,6 +120,7 @@ class Dataset {
   std::unique_ptr<const Examples> test_;
   std::optional<ImageShape> image_;
   std::optional<SequenceShape> sequence_;
+  DataNames names_;
 };
 
 }  // namespace sotto

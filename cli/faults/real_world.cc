@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/unix_time.h>
 #include <sotto/topology/registry.h>
 
 namespace sotto::cli {
@@ -81,8 +82,7 @@ RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
       liveness_(plan, federation::recovery_bound(plan, kMessageBytes) + kSlack),
       inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       start_(std::chrono::steady_clock::now()),
-      unix_start_(std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
-                      .count()),
+      unix_start_(unix_time()),
       minted_before_(static_cast<std::size_t>(plan.sites)) {
   if (!inotify_) {
     throw std::runtime_error(fmt::format("files cannot be watched: {}", std::strerror(errno)));
@@ -286,7 +286,7 @@ void RealWorld::look_at_states() {
     for (const char* at = buffer.data(); at < buffer.data() + got;) {
       inotify_event event{};
       std::memcpy(&event, at, sizeof event);
-      const std::string_view name(at + sizeof event);
+      const std::string_view name(event.len > 0 ? at + sizeof event : "");
       at += sizeof event + event.len;
       for (Rank site = 0; site < plan_.sites; ++site) {
         Home& home = slot(site).home;

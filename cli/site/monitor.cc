@@ -2,6 +2,8 @@
 
 #include <httplib.h>
 
+#include <sotto/base/unix_time.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -85,10 +87,6 @@ bool names_this_host(std::string_view host) {
     host = host.substr(0, host.find(':'));
   }
   return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
-}
-
-double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace

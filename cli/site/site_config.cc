@@ -153,6 +153,10 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
   } catch (const Error& error) {
     throw Error(fmt::format("{}.part: {}", config.place, error.what()));
   }
+  if (!table.contains("task")) {
+    throw Error(fmt::format("{}: task is missing: the data to train on, e.g. \"csv:patients.csv\"",
+                            config.place));
+  }
   TrainOptions& training = config.training;
   training.task = task_beside(path, training.task);
   training.init = beside(path, training.init);

@@ -180,6 +180,9 @@ SitePlan make_site_plan(const SiteConfig& config) {
       plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.common.seed,
                                   config.part.number - 1);
     }
+    if (tasks.data().dataset) {
+      run.data = tasks.data().dataset->names();
+    }
     if (const auto examples = tasks.examples_per_node(); !examples.empty()) {
       plan.examples = examples[static_cast<std::size_t>(config.part.number - 1)];
     }

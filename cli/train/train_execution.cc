@@ -70,7 +70,7 @@ Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
   const std::atomic<bool> never{false};
   const auto node_main = [&](Rank rank) {
     if (saves) {
-      catch_stop_signals();
+      catch_stop_signals(nullptr, SecondSignal::waits);
     }
     RunOptions run = plan.run;
     run.optimizer.rank = rank;

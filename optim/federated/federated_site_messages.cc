@@ -107,6 +107,10 @@ Status FederatedSite::take(std::size_t peer, const Refusal& refusal) {
   if (refusal.reason == RefusalReason::other_settings) {
     from.trouble = "its settings are not those of this site";
     from.settings = refusal.text;
+    if (from.link != Link::deaf) {  // it has not seen ours, and may have taken back its hello
+      drop_outbox(peer);
+      send(peer, encode(Refusal{.reason = refusal.reason, .text = setup_.settings}));
+    }
   }
   from.link = Link::deaf;
   if (refusal.reason == RefusalReason::stale || refusal.reason == RefusalReason::already_running) {

@@ -19,6 +19,8 @@ namespace {
 
 /// Buckets of the jitter, whose receivers are below it.
 constexpr std::uint32_t kLosses = 1U << 23U;
+/// A packet is sent again so often at most (Linux tcp_retries2).
+constexpr int kMostRetries = 15;
 
 }  // namespace
 
@@ -83,7 +85,8 @@ SimTime Network::until_acknowledged(const Connection& connection) const {
   for (const LinkId link : connection.links) {
     rate = std::min(rate, links_[link].bytes_per_s);
   }
-  return from_seconds(2 * model_.segment_bytes / rate);
+  // Along a link that is cut nothing is sent that would be acknowledged.
+  return rate > 0 ? from_seconds(2 * model_.segment_bytes / rate) : 0;
 }
 
 // While a loss is repaired what may leave is counted in acknowledgements (RFC 6937), and none but
@@ -147,7 +150,7 @@ void Network::lose(ConnectionId id) {
   } else if (connection.waiting.empty() && rest <= 2 * segment) {
     heard = later(trip, trip / 4);
   }
-  while (losses.again()) {
+  for (int retry = 0; retry < kMostRetries && losses.again(); ++retry) {
     heard = later(heard, once_more);
     once_more = last ? later(once_more, once_more) : once_more;
   }

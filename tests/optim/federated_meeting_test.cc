@@ -210,6 +210,29 @@ TEST_CASE("federated: other settings are refused, and the refusal says so") {
   }
 }
 
+TEST_CASE("federated: both learn the other's settings, also who was heard before it was greeted") {
+  SiteNetwork network(pair_options());
+  for (const std::size_t i : {0U, 1U}) {
+    SiteSetup setup = network.setup(i);
+    setup.agreement[7] = static_cast<std::byte>(i);
+    setup.settings = i == 0 ? "lr=0.1\n" : "lr=0.5\n";
+    network.node(i).site = federated::make_site(std::move(setup));
+    network.site(i).peer_up(0);
+  }
+  const auto pass = [&](std::size_t from, std::size_t to) {
+    for (const auto& released : network.site(from).released()) {
+      CHECK(network.site(to).receive(0, released.message).ok());
+    }
+  };
+  pass(0, 1);  // the other takes back its greeting, and refuses
+  pass(1, 0);
+  pass(0, 1);
+  CHECK(network.peers(0)[0].settings == "lr=0.5\n");
+  CHECK(network.peers(1)[0].settings == "lr=0.1\n");
+  CHECK(network.site(0).released().empty());
+  CHECK(network.site(1).released().empty());
+}
+
 TEST_CASE("federated: who is forgotten and trusted again is in touch again, at any moment") {
   for (const auto exchange : {federated::Exchange::push_sum, federated::Exchange::gossip}) {
     for (std::uint64_t seed = 1; seed <= 100; ++seed) {

@@ -48,6 +48,22 @@ class HelperThread {
     return true;
   }
 
+  /// Waits, in the end, for a job that is still under way: whatever leaves the scope.
+  class Joined {
+   public:
+    explicit Joined(const HelperThread& helper) : helper_(helper) {}
+    ~Joined() {
+      if (helper_.done_.valid()) {
+        helper_.done_.wait();
+      }
+    }
+    Joined(const Joined&) = delete;
+    Joined& operator=(const Joined&) = delete;
+
+   private:
+    const HelperThread& helper_;
+  };
+
  private:
   void work() {
     std::unique_lock lock(mutex_);

@@ -22,6 +22,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/base/unix_time.h>
 #include <sotto/trainers/durable_file.h>
 
 namespace sotto {
@@ -40,12 +41,8 @@ constexpr std::size_t kMaxLifeBytes = 16;
 /// 2026-01-01, from which the numbers of starts count.
 constexpr std::int64_t kEpoch = 1'767'225'600;
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::uint32_t clock_life() {
-  const auto since = static_cast<std::int64_t>(now_s()) - kEpoch;
+  const auto since = static_cast<std::int64_t>(unix_time()) - kEpoch;
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(since, 1, std::numeric_limits<std::int32_t>::max()));
 }
@@ -201,7 +198,7 @@ Status SiteFolder::write(SiteStateFile state) {
   }
   ++number_;
   next_ = 1 - next_;
-  written_at_ = now_s();
+  written_at_ = unix_time();
   return {};
 }
 

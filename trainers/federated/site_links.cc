@@ -128,6 +128,7 @@ void SiteLinks::take(const ChannelEvent& event) {
       if (link.open) {
         link.open = false;
         site_.peer_down(*place);
+        link.said = event.reason;
         tell(Level::warning, "peer-down", event.reason, site_.peers()[*place].name);
       }
       return;
@@ -199,6 +200,24 @@ void SiteLinks::look() {
       link.said = trouble;
       tell(Level::warning, "peer-refused", trouble, peer.name);
     }
+  }
+  look_for_unreachable(peers);
+}
+
+/// Those whose channel does not open, and why.
+void SiteLinks::look_for_unreachable(const std::vector<PeerState>& peers) {
+  if (!unreachable_looked_.expired()) {
+    return;
+  }
+  unreachable_looked_ = Deadline::after(kUnreachableEvery);
+  for (const ChannelTraffic& passed : channels_.traffic()) {
+    const auto place = place_of(passed.peer);
+    if (!place || links_[*place].open || passed.up || passed.trouble.empty() ||
+        passed.trouble == links_[*place].said) {
+      continue;
+    }
+    links_[*place].said = passed.trouble;
+    tell(Level::warning, "peer-unreachable", passed.trouble, peers[*place].name);
   }
 }
 

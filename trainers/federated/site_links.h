@@ -55,6 +55,7 @@ class SiteLinks {
   /// longest, unless it has kept them for much longer than the last pause.
   static constexpr std::chrono::milliseconds kFirstPause{1'000};
   static constexpr std::chrono::milliseconds kLongestPause{300'000};
+  static constexpr std::chrono::milliseconds kUnreachableEvery{2'000};
   /// Events that are taken in before what they led to is sent.
   static constexpr int kBatch = 64;
 
@@ -76,6 +77,7 @@ class SiteLinks {
   std::string trouble_of(const federated::PeerState& peer) const;
   /// What became of peers since the last look: met, refused.
   void look();
+  void look_for_unreachable(const std::vector<federated::PeerState>& peers);
   void tell(SiteEvent::Level level, std::string_view kind, std::string text,
             std::string peer = {}) const;
 
@@ -89,6 +91,7 @@ class SiteLinks {
   std::uint64_t version_ = 0;
   std::vector<Link> links_;  ///< by place
   std::map<Rank, std::size_t> places_;
+  Deadline unreachable_looked_ = Deadline::after(kUnreachableEvery);
   std::set<Rank> open_;  ///< channels, those of peers that are left out among them
 };
 

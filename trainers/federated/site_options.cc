@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,19 @@ std::string short_digest(std::span<const std::byte> bytes) {
   return sha256_hex(bytes).substr(0, 16);
 }
 
+/// As it is where it is short and plain, else its digest.
+std::string brief(const std::string& names) {
+  constexpr std::size_t kLongest = 60;
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.,";
+  if (names.empty()) {
+    return "none";
+  }
+  return names.size() <= kLongest && names.find_first_not_of(kPlain) == std::string::npos
+             ? names
+             : short_digest(std::as_bytes(std::span(names)));
+}
+
 }  // namespace
 
 Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
@@ -31,6 +45,8 @@ Settings shared_settings(const SiteOptions& options, const ParameterLayout& layo
   return {
       {"parameters", fmt::to_string(dimension_of(layout))},
       {"layout", short_digest(std::as_bytes(std::span(shapes)))},
+      {"columns", brief(options.data.columns)},
+      {"classes", brief(options.data.classes)},
       {"exchange", gossip ? "gossip" : "push-sum"},
       {"compressor", options.compressor},
       {"rule", options.rule.empty() ? "none" : options.rule},

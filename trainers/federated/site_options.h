@@ -14,6 +14,7 @@
 #include <sotto/optim/federated/site.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/trainers/dataset.h>
 #include <sotto/trainers/settings.h>
 
 namespace sotto {
@@ -34,6 +35,7 @@ struct SiteOptions {
   std::size_t window = 2;            ///< parcels under way to a peer, at most
   std::uint64_t seed = 0;            ///< of the initial model and of rounding
   std::vector<float> start{};        ///< the initial model; empty: drawn from the seed
+  DataNames data{};                  ///< what the model's inputs and outputs stand for
 
   // This site's own.
   Round rounds = 0;      ///< after so many the site ends; 0: it goes on until it is told to stop

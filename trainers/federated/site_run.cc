@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
-#include <sotto/base/error.h>
+#include <sotto/base/unix_time.h>
 #include <sotto/comm/channels.h>
 #include <sotto/trainers/federated/helper_thread.h>
 #include <sotto/trainers/federated/site_gradients.h>
@@ -39,10 +39,6 @@ constexpr std::size_t kMaxHistory = 4096;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 std::string evaluation_text(const HistoryPoint& point) {
@@ -237,15 +233,18 @@ Status SiteRun::join() {
       asked = Clock::now();
     }
   }
-  const bool late = site_->state().has_model;
-  tell(Level::info, "joined",
-       late ? fmt::format("takes over a neighbour's model, at round {}", site_->round())
-            : "starts from the initial model");
+  const bool alone =
+      std::ranges::none_of(links_->reports(), [](auto& peer) { return peer.site.up; });
+  tell(alone ? Level::warning : Level::info, "joined",
+       site_->state().has_model
+           ? fmt::format("takes over a neighbour's model, at round {}", site_->round())
+           : fmt::format("starts from the initial model{}", alone ? ", out of touch" : ""));
   return {};
 }
 
 Status SiteRun::meanwhile(const std::function<void()>& job) {
   helper_.begin(job);
+  const HelperThread::Joined joined(helper_);  // it writes to the caller's frame
   Status status;
   while (!helper_.wait(status.ok() ? kBusySlice : kSlice)) {
     if (!status.ok()) {
@@ -423,9 +422,10 @@ Status SiteRun::evaluate() {
   if (!history_.empty() && history_.back().round == site_->round()) {
     return {};
   }
+  // A neighbour's model may be taken over meanwhile.
+  const std::vector<float> model(site_->parameters().begin(), site_->parameters().end());
   Evaluation found;
-  if (Status status = meanwhile([&] { found = task_.evaluate(site_->parameters()); });
-      !status.ok()) {
+  if (Status status = meanwhile([&] { found = task_.evaluate(model); }); !status.ok()) {
     return status;
   }
   HistoryPoint point;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/trainers/loaders.h>
 
@@ -107,6 +108,13 @@ std::vector<float> features_of(std::span<const Part> parts, std::span<const Scal
   return values;
 }
 
+DataNames names_of(const Table& table, std::size_t label, std::span<const double> classes) {
+  std::vector<std::string> features = table.columns;
+  features.erase(features.begin() + static_cast<std::ptrdiff_t>(label));
+  return {.columns = fmt::format("{}", fmt::join(features, ",")),
+          .classes = fmt::format("{}", fmt::join(classes, ","))};
+}
+
 std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Part& train,
                                             std::span<const Part> test) {
   const Table& table = *train.table;
@@ -129,7 +137,8 @@ std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Part&
       std::make_unique<DenseExamples>(features, features_of({&train, 1}, scalings, label),
                                       class_numbers(train_labels, distinct)),
       std::make_unique<DenseExamples>(features, features_of(test, scalings, label),
-                                      class_numbers(test_labels, distinct)));
+                                      class_numbers(test_labels, distinct)),
+      std::nullopt, std::nullopt, names_of(table, label, distinct));
 }
 
 Part whole(const Table& table) {

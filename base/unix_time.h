@@ -1,0 +1,13 @@
+// What the wall clock says. For people and files only: it may jump. Thread-safe.
+#pragma once
+
+#include <chrono>
+
+namespace sotto {
+
+/// Seconds since 1970.
+inline double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace sotto
