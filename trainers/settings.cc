@@ -35,9 +35,9 @@ std::string first_difference(std::string_view here, std::string_view there) {
     const auto equals = ours.find('=');
     if (equals == 0 || equals == std::string_view::npos ||
         !theirs.starts_with(ours.substr(0, equals + 1))) {
-      return fmt::format("'{}' here and '{}' there", ours, theirs);
+      return fmt::format("'{:.80}' here and '{:.80}' there", ours, theirs);
     }
-    return fmt::format("{} is {} here and {} there", ours.substr(0, equals),
+    return fmt::format("{:.80} is {:.80} here and {:.80} there", ours.substr(0, equals),
                        ours.substr(equals + 1), theirs.substr(equals + 1));
   }
   return {};

@@ -15,6 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kLongestQuote = 300;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 28;
 constexpr int kMaxDepth = 4;  // {"nodes": [{"h": [1]}]}
 
@@ -57,7 +58,8 @@ class Reader {
       return Json::parse(text, bound_depth);
     } catch (const Json::exception& error) {
       // "[json.exception.parse_error.101] parse error at line 1, …"
-      const std::string_view message = error.what();
+      // It quotes what it has read.
+      const std::string_view message = std::string_view(error.what()).substr(0, kLongestQuote);
       const std::size_t end = message.starts_with('[') ? message.find("] ") : message.npos;
       refuse_file(path_, "", end == message.npos ? message : message.substr(end + 2));
     }
