@@ -19,6 +19,15 @@ const PeerState* of_peer(const SiteView& site, Rank peer) {
 
 }  // namespace
 
+std::vector<Rank> neighbours(const Topology& topology, Rank site) {
+  std::vector<Rank> all = topology.in_peers(site);
+  const std::vector<Rank> out = topology.out_peers(site);
+  all.insert(all.end(), out.begin(), out.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 SimTime recovery_bound(const FaultPlan& plan, std::size_t message_bytes) {
   return 2 * plan.silence + plan.patience + 4 * plan.reconnect +
          4 * (static_cast<SimTime>(plan.interval) * plan.gradient + plan.commit) +

@@ -21,6 +21,7 @@
 #include <sotto/optim/federated/site.h>
 #include <sotto/sim/fault_plan.h>
 #include <sotto/sim/time.h>
+#include <sotto/topology/topology.h>
 
 namespace sotto::federation {
 
@@ -44,6 +45,9 @@ class Ways {
   /// It has not its usual speed, in one direction or both.
   virtual bool slowed(Rank a, Rank b) const = 0;
 };
+
+/// Whom a site deals with, in either direction, in order.
+std::vector<Rank> neighbours(const Topology& topology, Rank site);
 
 /// What anybody may wait for something that must come, where messages have about so many bytes: two
 /// silence time-outs, the patience, and some round trips.

@@ -19,6 +19,7 @@
 #include "commands.h"
 #include "fault_file.h"
 #include "faults_real.h"
+#include "injected.h"
 #include "option_group.h"
 #include "output.h"
 #include "result_file.h"
@@ -174,16 +175,6 @@ FederationReport run_traced(const FaultPlan& plan, std::uint64_t seed, const std
   return report;
 }
 
-Json injected_json(const std::vector<std::uint64_t>& injected) {
-  Json counts = Json::object();
-  for (const FaultKindInfo& kind : fault_kinds()) {
-    if (const std::uint64_t count = injected[static_cast<std::size_t>(kind.kind)]; count > 0) {
-      counts[std::string(kind.name)] = count;
-    }
-  }
-  return counts;
-}
-
 Json violation_json(const FederationReport& report) {
   const FederationViolation& violation = *report.violation;
   return {{"seed", report.seed},
@@ -226,19 +217,7 @@ void show(const FaultPlan& plan, const Summary& summary, const Output& output) {
   output.line(fmt::format("{}: {}, {} under {}", plan.title,
                           counted(static_cast<std::uint64_t>(plan.sites), "site"), plan.graph,
                           counted(summary.runs, "seed")));
-  std::vector<std::vector<std::string>> rows;
-  std::uint64_t all = 0;
-  for (const FaultKindInfo& kind : fault_kinds()) {
-    const std::uint64_t count = summary.injected[static_cast<std::size_t>(kind.kind)];
-    all += count;
-    if (count > 0) {
-      rows.push_back({std::string(kind.name), fmt::to_string(count), std::string(kind.summary)});
-    }
-  }
-  if (!rows.empty()) {
-    output.table({"fault", "times", "what it is"}, rows);
-  }
-  output.line("");
+  const std::uint64_t all = show_injected(summary.injected, output);
   output.table({"what", "found"},
                {{"faults", fmt::to_string(all)},
                 {"events", fmt::to_string(summary.events)},

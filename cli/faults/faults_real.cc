@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/local_processes.h>
 
+#include "injected.h"
 #include "output.h"
 #include "real_federation.h"
 #include "signals.h"
@@ -70,12 +71,6 @@ Json footprint_json(const Footprint& taken) {
 }
 
 Json to_json(const FaultPlan& plan, const RealReport& report) {
-  Json injected = Json::object();
-  for (const FaultKindInfo& kind : fault_kinds()) {
-    if (const auto count = report.injected[static_cast<std::size_t>(kind.kind)]; count > 0) {
-      injected[std::string(kind.name)] = count;
-    }
-  }
   Json violation;
   if (report.violation) {
     violation = {{"at_s", to_seconds(report.violation->time)},
@@ -92,7 +87,7 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
           {"seed", report.seed},
           {"run_s", report.run_s},
           {"pauses_s", report.pauses_s},
-          {"injected", injected},
+          {"injected", injected_json(report.injected)},
           {"starts", report.starts},
           {"rounds", {report.rounds_least, report.rounds_most}},
           {"resets", report.resets},
@@ -132,33 +127,22 @@ void show(const FaultPlan& plan, const RealReport& report, const Output& output)
   output.line(fmt::format("{}: {} under {}, real processes for {:.0f} s", plan.title,
                           counted(static_cast<std::uint64_t>(plan.sites), "site"), plan.graph,
                           report.run_s));
-  std::vector<std::vector<std::string>> rows;
-  std::uint64_t all = 0;
-  for (const FaultKindInfo& kind : fault_kinds()) {
-    const std::uint64_t count = report.injected[static_cast<std::size_t>(kind.kind)];
-    all += count;
-    if (count > 0) {
-      rows.push_back({std::string(kind.name), fmt::to_string(count), std::string(kind.summary)});
-    }
-  }
-  if (!rows.empty()) {
-    output.table({"fault", "times", "what it is"}, rows);
-    output.line("");
-  }
+  const std::uint64_t all = show_injected(report.injected, output);
   const Growth& growth = report.growth;
   const auto memory = [](const Footprint& taken) {
     return fmt::format("{}, {:.1f} descriptors", amount(taken.resident_bytes), taken.descriptors);
   };
-  rows = {{"faults", fmt::to_string(all)},
-          {"processes started", fmt::to_string(report.starts)},
-          {"rounds of a site", fmt::format("{} … {}", report.rounds_least, report.rounds_most)},
-          {"states given up", fmt::to_string(report.resets)},
-          {"longest recovery",
-           fmt::format("{:.2f} s of {:.1f} s allowed", report.worst_recovery_s, report.bound_s)},
-          {"longest leave", fmt::format("{:.2f} s", report.worst_leave_s)},
-          {"a killed peer is missed", detections_text(report.killed)},
-          {"a stopped peer is missed", detections_text(report.stopped)},
-          {"offences", fmt::to_string(report.offences)}};
+  std::vector<std::vector<std::string>> rows = {
+      {"faults", fmt::to_string(all)},
+      {"processes started", fmt::to_string(report.starts)},
+      {"rounds of a site", fmt::format("{} … {}", report.rounds_least, report.rounds_most)},
+      {"states given up", fmt::to_string(report.resets)},
+      {"longest recovery",
+       fmt::format("{:.2f} s of {:.1f} s allowed", report.worst_recovery_s, report.bound_s)},
+      {"longest leave", fmt::format("{:.2f} s", report.worst_leave_s)},
+      {"a killed peer is missed", detections_text(report.killed)},
+      {"a stopped peer is missed", detections_text(report.stopped)},
+      {"offences", fmt::to_string(report.offences)}};
   if (plan.exchange == federated::Exchange::push_sum) {
     rows.push_back(
         {"mass minted, held, under way", fmt::format("{:g}, {:.9f}, {:.9f}", report.mass.minted,

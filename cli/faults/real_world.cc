@@ -35,15 +35,6 @@ constexpr SimTime kPause = 2'000'000'000;
 /// Of the task that sites train.
 constexpr std::size_t kMessageBytes = 4 * 7850 + 256;
 
-std::vector<Rank> neighbours(const Topology& topology, Rank site) {
-  std::vector<Rank> all = topology.in_peers(site);
-  const std::vector<Rank> out = topology.out_peers(site);
-  all.insert(all.end(), out.begin(), out.end());
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
-}
-
 }  // namespace
 
 void check_real(const FaultPlan& plan) {
@@ -91,7 +82,7 @@ RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
   report_.bound_s = to_seconds(liveness_.bound());
   for (Rank site = 0; site < plan.sites; ++site) {
     Slot& made = *slots_.emplace_back(std::make_unique<Slot>());
-    made.listed = neighbours(*topology_, site);
+    made.listed = federation::neighbours(*topology_, site);
     made.home = make_home(site, real_site_name(site));
     made.logs.push_back(made.home.files->log());
     ways_.lead_to(site, made.home.port);

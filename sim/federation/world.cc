@@ -22,15 +22,6 @@ constexpr double kLearningRate = 0.05;
 /// Of settings that all sites share; what they are does not matter here.
 constexpr federated::Agreement kAgreement = {std::byte{1}};
 
-std::vector<Rank> neighbours(const Topology& topology, Rank site) {
-  std::vector<Rank> all = topology.in_peers(site);
-  const std::vector<Rank> out = topology.out_peers(site);
-  all.insert(all.end(), out.begin(), out.end());
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
-}
-
 bool holds(const std::vector<Rank>& ranks, Rank rank) {
   return std::binary_search(ranks.begin(), ranks.end(), rank);
 }

@@ -289,3 +289,22 @@ TEST_CASE("durations are told with four digits, in a unit that fits") {
   CHECK(sotto::cli::rate_text(3.125e9) == "25 Gbit/s");
   CHECK(sotto::cli::rate_text(sotto::kUnlimited) == "no limit");
 }
+
+TEST_CASE("a lossy link that was cut and heals carries on, and a loss near 1 ends a run") {
+  const Scratch scratch;
+  const auto lossy = [&](const std::string& loss, const std::string& more) {
+    return simulated(scratch,
+                     "sotto-scenario = 1\nrun = [\"dpsgd ring\"]\ntiming-only = true\n"
+                     "nodes = { count = 4, gradient = \"20 ms\" }\n"
+                     "network = { tcp = { share = 0.96, window = 14480 }, link = { "
+                     "bandwidth = \"10 Mbit/s\", latency = \"10 ms\", loss = " +
+                         loss + " } }\ntask = { task = \"digits\", rounds = 40 }\n" + more)
+        .at("runs")[0];
+  };
+  const auto healed =
+      lossy("0.001", event("at = \"2 s\"\npartition = [\"0-1\", \"2-3\"]\nfor = \"3 s\""));
+  CHECK(healed.at("rounds") == 40);
+  CHECK(healed.at("virtual_s") > 5);
+  CHECK(healed.at("virtual_s") < 30);
+  CHECK(lossy("0.9999999999999", "").at("virtual_s") > 0);
+}
