@@ -58,13 +58,13 @@ std::string Contract::describe() const {
 
 std::size_t Compressor::encode_residual(std::span<float> v, const RandomKey& key,
                                         std::span<std::byte> out) {
-  return *encode_prepared([](std::size_t, std::span<float>) { return true; }, v, key, out);
+  return *encode_prepared({[](std::size_t, std::span<float>) { return true; }}, v, key, out);
 }
 
 std::optional<std::size_t> Compressor::encode_prepared(const Prepare& prepare, std::span<float> v,
                                                        const RandomKey& key,
                                                        std::span<std::byte> out) {
-  if (!prepare(0, v)) {
+  if (!prepare.make(0, v)) {
     return std::nullopt;
   }
   const std::size_t used = encode(v, key, out);

@@ -6,6 +6,7 @@
 // `Ops::count_non_finite`.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -79,9 +80,14 @@ class Compressor {
   virtual Status decode_add(std::span<const std::byte> bytes, float scale,
                             std::span<float> y) const = 0;
 
-  /// Makes v[first … first + piece.size()) what is to be encoded, shortly before it is; pieces come
-  /// in order and cover v. False: v is not to be encoded. Give a std::ref: copies may allocate.
-  using Prepare = std::function<bool(std::size_t first, std::span<float> piece)>;
+  /// How v becomes what is to be encoded.
+  struct Prepare {
+    /// Makes v[first … first + piece.size()), shortly before it is encoded; pieces come in order
+    /// and cover v. False: v is not to be encoded. Give a std::ref: copies may allocate.
+    std::function<bool(std::size_t first, std::span<float> piece)> make;
+    /// What `make` reads beside v, element for element: it is fetched ahead.
+    std::array<std::span<const float>, 2> reads{};
+  };
 
   /// Encodes v, as `prepare` makes it, and leaves the residual v − C(v) in v: one step of error
   /// feedback. Equal to prepare(0, v), encode(v), decode_add(out, −1, v), bit for bit; where the

@@ -3,8 +3,6 @@
 #include <functional>
 #include <utility>
 
-#include <sotto/kernels/prefetch.h>
-
 namespace sotto {
 
 ErrorFeedback::ErrorFeedback(std::unique_ptr<Compressor> compressor, std::size_t elements,
@@ -15,10 +13,9 @@ std::size_t ErrorFeedback::encode(std::span<const float> x, const RandomKey& key
                                   std::span<std::byte> out) {
   const auto add = [&](std::size_t first, std::span<float> piece) {
     ops_.axpy(1.0F, x.subspan(first, piece.size()), piece);
-    prefetch(x, first + piece.size(), piece.size());
     return true;
   };
-  return *compressor_->encode_prepared(std::ref(add), residual_, key, out);
+  return *compressor_->encode_prepared({std::ref(add), {x}}, residual_, key, out);
 }
 
 }  // namespace sotto

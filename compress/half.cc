@@ -1,9 +1,8 @@
 #include <sotto/compress/half.h>
 
-#include <array>
-
 #include <fmt/format.h>
 
+#include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
@@ -11,33 +10,38 @@
 namespace sotto {
 namespace {
 
-using internal::kStage;
+constexpr std::size_t kBytes = sizeof(std::uint16_t);
+/// Elements that are made, narrowed and reduced while they are in the cache.
+constexpr std::size_t kRun = 2048;
 
 /// What sets the two formats apart.
 struct Format {
   std::string_view name;
   std::uint16_t wire_id = 0;
-  std::uint16_t exponent_mask = 0;  ///< all ones in it: an infinity or a NaN
   double relative_error = 0;
   double absolute_error = 0;  ///< of subnormal results
-  std::size_t (Ops::*narrow)(std::span<const float>, std::span<std::uint16_t>) const = nullptr;
-  void (Ops::*axpy)(float, std::span<const std::uint16_t>, std::span<float>) const = nullptr;
+  std::size_t (Ops::*narrow)(std::span<const float>, std::span<std::byte>) const = nullptr;
+  std::size_t (Ops::*residual)(std::span<float>, std::span<std::byte>, const Soon&) const = nullptr;
+  NonFinite (Ops::*non_finite)(std::span<const std::byte>) const = nullptr;
+  void (Ops::*axpy)(float, std::span<const std::byte>, std::span<float>) const = nullptr;
 };
 
 constexpr Format kFp16{.name = "fp16",
                        .wire_id = kFp16WireId,
-                       .exponent_mask = 0x7C00,
                        .relative_error = 0x1p-11,
                        .absolute_error = 0x1p-25,
                        .narrow = &Ops::to_fp16,
+                       .residual = &Ops::fp16_residual,
+                       .non_finite = &Ops::fp16_non_finite,
                        .axpy = &Ops::fp16_axpy};
 
 constexpr Format kBf16{.name = "bf16",
                        .wire_id = kBf16WireId,
-                       .exponent_mask = 0x7F80,
                        .relative_error = 0x1p-8,
                        .absolute_error = 0x1p-134,
                        .narrow = &Ops::to_bf16,
+                       .residual = &Ops::bf16_residual,
+                       .non_finite = &Ops::bf16_non_finite,
                        .axpy = &Ops::bf16_axpy};
 
 class HalfCompressor final : public Compressor {
@@ -46,9 +50,7 @@ class HalfCompressor final : public Compressor {
 
   std::string spec() const override { return std::string(format_.name); }
   std::uint16_t wire_id() const override { return format_.wire_id; }
-  std::size_t max_bytes(std::size_t elements) const override {
-    return elements * sizeof(std::uint16_t);
-  }
+  std::size_t max_bytes(std::size_t elements) const override { return elements * kBytes; }
   Contract contract(std::size_t /*elements*/) const override {
     Contract contract =
         internal::contraction_contract(1 - format_.relative_error * format_.relative_error);
@@ -87,22 +89,23 @@ class HalfCompressor final : public Compressor {
 std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
                                                        const internal::Feedback* feedback,
                                                        std::span<std::byte> out) {
-  ByteWriter writer(out);
-  std::array<std::uint16_t, kStage> stage;
+  const internal::Chunks runs(x.size(), kRun, 16);
   saturated_ = 0;
-  for (std::size_t first = 0; first < x.size(); first += kStage) {
-    const auto run = x.subspan(first, std::min(kStage, x.size() - first));
-    if (feedback != nullptr && !feedback->prepare(first, run.size())) {
+  for (std::size_t i = 0; i < runs.count(); ++i) {
+    const std::size_t first = runs.first(i);
+    const std::size_t count = runs.size(i);
+    const auto bits = out.subspan(first * kBytes, count * kBytes);
+    if (feedback == nullptr) {
+      saturated_ += (ops_.*format_.narrow)(x.subspan(first, count), bits);
+      continue;
+    }
+    if (!feedback->prepare(first, count)) {
       return std::nullopt;
     }
-    const auto bits = std::span(stage).first(run.size());
-    saturated_ += (ops_.*format_.narrow)(run, bits);
-    if (feedback != nullptr) {
-      (ops_.*format_.axpy)(-1, bits, feedback->piece(first, run.size()));
-    }
-    writer.write_bytes(std::as_bytes(bits));
+    saturated_ += (ops_.*format_.residual)(feedback->piece(first, count), bits,
+                                           feedback->soon(first + count, count));
   }
-  return writer.position();
+  return max_bytes(x.size());
 }
 
 Status HalfCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -111,21 +114,12 @@ Status HalfCompressor::decode_add(std::span<const std::byte> bytes, float scale,
       !status) {
     return status;
   }
-  std::size_t bad = 0;
-  internal::for_each_run<std::uint16_t>(
-      bytes, [&](std::span<const std::uint16_t> run, std::size_t /*first*/) {
-        for (const std::uint16_t bits : run) {
-          bad += static_cast<std::size_t>((bits & format_.exponent_mask) == format_.exponent_mask);
-        }
-      });
-  if (bad > 0) {
+  const NonFinite bad = (ops_.*format_.non_finite)(bytes);
+  if (bad.count > 0) {
     return internal::non_finite(
-        fmt::format("{}: {} of {} elements are not finite", format_.name, bad, y.size()));
+        fmt::format("{}: {} of {} elements are not finite", format_.name, bad.count, y.size()));
   }
-  internal::for_each_run<std::uint16_t>(
-      bytes, [&](std::span<const std::uint16_t> run, std::size_t first) {
-        (ops_.*format_.axpy)(scale, run, y.subspan(first, run.size()));
-      });
+  (ops_.*format_.axpy)(scale, bytes, y);
   return {};
 }
 

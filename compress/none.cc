@@ -1,14 +1,19 @@
 #include <sotto/compress/none.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include <fmt/format.h>
 
+#include "internal/chunks.h"
 #include "internal/contracts.h"
+#include "internal/feedback.h"
 #include "internal/payload.h"
 
 namespace sotto {
 namespace {
+
+/// Elements that are made and copied while they are in the cache.
+constexpr std::size_t kRun = 2048;
 
 class NoneCompressor final : public Compressor {
  public:
@@ -26,26 +31,33 @@ class NoneCompressor final : public Compressor {
     return x.size_bytes();
   }
 
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& /*key*/,
+                                             std::span<std::byte> out) override {
+    const internal::Feedback feedback(prepare, v);
+    const internal::Chunks runs(v.size(), kRun, 32);
+    for (std::size_t i = 0; i < runs.count(); ++i) {
+      const auto run = feedback.piece(runs.first(i), runs.size(i));
+      if (!feedback.prepare(runs.first(i), run.size())) {
+        return std::nullopt;
+      }
+      std::ranges::copy(std::as_bytes(run), &out[runs.first(i) * sizeof(float)]);
+      ops_.fill(0, run);
+    }
+    return v.size_bytes();
+  }
+
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override {
     if (auto status = internal::check_length("none", bytes.size(), max_bytes(y.size())); !status) {
       return status;
     }
-    NonFinite bad;
-    internal::for_each_run<float>(bytes, [&](std::span<const float> run, std::size_t first) {
-      const NonFinite found = ops_.count_non_finite(run);
-      if (bad.count == 0 && found.count > 0) {
-        bad.first = first + found.first;
-      }
-      bad.count += found.count;
-    });
+    const NonFinite bad = ops_.fp32_non_finite(bytes);
     if (bad.count > 0) {
       return internal::non_finite(fmt::format("none: {} of {} elements are not finite, first at {}",
                                               bad.count, y.size(), bad.first));
     }
-    internal::for_each_run<float>(bytes, [&](std::span<const float> run, std::size_t first) {
-      ops_.axpy(scale, run, y.subspan(first, run.size()));
-    });
+    ops_.fp32_axpy(scale, bytes, y);
     return {};
   }
 

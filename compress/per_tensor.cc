@@ -60,7 +60,7 @@ class PerTensorCompressor final : public Compressor {
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& key,
                                              std::span<std::byte> out) override {
-    if (!prepare(0, v)) {
+    if (!prepare.make(0, v)) {
       return std::nullopt;
     }
     return encode_parts(v, key, out, [](Compressor& c, auto part, const RandomKey& k, auto to) {

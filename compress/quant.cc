@@ -156,7 +156,8 @@ std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float>
       ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i), packed);
     } else {
       ops_.quantize_residual(feedback->piece(chunks.first(i), chunks.size(i)), grid,
-                             options_.rounding, key, chunks.first(i), packed);
+                             options_.rounding, key, chunks.first(i), packed,
+                             feedback->soon(chunks.first(i + 1), chunks.size(i)));
     }
   }
   return writer.position();

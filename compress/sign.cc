@@ -110,9 +110,11 @@ std::optional<std::size_t> SignCompressor::encode_chunks(std::span<const float> 
     const auto bits = signs.subspan(chunks.code_offset(i), chunks.code_bytes(i));
     const float scale = by_mean() ? mean_magnitude(piece, ops_) : root_mean_square(piece, ops_);
     scales.write(scale);
-    ops_.sign_pack(piece, bits);
-    if (feedback != nullptr) {
-      ops_.sign_axpy(-scale, bits, feedback->piece(chunks.first(i), chunks.size(i)));
+    if (feedback == nullptr) {
+      ops_.sign_pack(piece, bits);
+    } else {
+      ops_.sign_residual(feedback->piece(chunks.first(i), chunks.size(i)), scale, bits,
+                         feedback->soon(chunks.first(i + 1), chunks.size(i)));
     }
   }
   return writer.position();

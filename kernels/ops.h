@@ -13,6 +13,7 @@
 // `count_non_finite`).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -75,6 +76,13 @@ struct TopK {
   std::size_t ties = 0;
 };
 
+/// What the caller reads next. An operation that waits for arithmetic, not for memory, fetches it
+/// meanwhile, as much of it as it has done of its own elements. A hint: no result depends on it.
+struct Soon {
+  std::array<const float*, 3> from{};  ///< null: nothing
+  std::size_t count = 0;               ///< floats at each
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -110,16 +118,25 @@ class Ops {
   virtual MinMax min_max(std::span<const float> x) const = 0;
   virtual NonFinite count_non_finite(std::span<const float> x) const = 0;
 
-  // Half precision. Round to nearest even; finite values beyond the format's range saturate to its
-  // largest finite value. Infinities stay infinite, a NaN becomes the quiet NaN of its sign.
-  // Both return how many finite elements saturated.
-  virtual std::size_t to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
-  virtual std::size_t to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const = 0;
+  // Floats in bytes: little-endian, at any address, 2 bytes an element for fp16 and bf16, 4 for
+  // fp32.
+  // Half precision is rounded to nearest even; finite values beyond the format's range saturate to
+  // its largest finite value. Infinities stay infinite, a NaN becomes the quiet NaN of its sign.
+  // Returned is how many finite elements saturated.
+  virtual std::size_t to_fp16(std::span<const float> x, std::span<std::byte> out) const = 0;
+  virtual std::size_t to_bf16(std::span<const float> x, std::span<std::byte> out) const = 0;
+  /// The same of v, and v ← v − value(bits): as axpy(−1, …) of the bits.
+  virtual std::size_t fp16_residual(std::span<float> v, std::span<std::byte> out,
+                                    const Soon& soon) const = 0;
+  virtual std::size_t bf16_residual(std::span<float> v, std::span<std::byte> out,
+                                    const Soon& soon) const = 0;
   /// y ← y + a × value(bits)
-  virtual void fp16_axpy(float a, std::span<const std::uint16_t> bits,
-                         std::span<float> y) const = 0;
-  virtual void bf16_axpy(float a, std::span<const std::uint16_t> bits,
-                         std::span<float> y) const = 0;
+  virtual void fp32_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const = 0;
+  virtual void fp16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const = 0;
+  virtual void bf16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const = 0;
+  virtual NonFinite fp32_non_finite(std::span<const std::byte> bits) const = 0;
+  virtual NonFinite fp16_non_finite(std::span<const std::byte> bits) const = 0;
+  virtual NonFinite bf16_non_finite(std::span<const std::byte> bits) const = 0;
 
   // Grid quantization. With r = (x − origin) × (1 / step), computed as written in float32:
   // stochastic: q = ⌊r + u⌋, u = rounding_noise(key, first + i) × 2^-16; nearest: q = ⌊r + 0.5⌋;
@@ -133,14 +150,17 @@ class Ops {
   /// The same of v, and v ← v − (origin + q × step): as unpack_axpy(−1, …) of the codes. What is
   /// clamped is not counted.
   virtual void quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
-                                 const RandomKey& key, std::size_t first,
-                                 std::span<std::byte> out) const = 0;
+                                 const RandomKey& key, std::size_t first, std::span<std::byte> out,
+                                 const Soon& soon) const = 0;
   /// y ← y + a × (origin + q × step), each operation rounded. `codes` is packed_bytes long.
   virtual void unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,
                            std::span<float> y) const = 0;
 
   // Signs: a 1-bit plane, 1 for x ≥ 0 (so also for both zeros), 0 for negative x.
   virtual void sign_pack(std::span<const float> x, std::span<std::byte> out) const = 0;
+  /// The same of v, and v ← v − magnitude × sign: as sign_axpy(−magnitude, …) of the bits.
+  virtual void sign_residual(std::span<float> v, float magnitude, std::span<std::byte> out,
+                             const Soon& soon) const = 0;
   /// y ← y + magnitude where the bit is 1, y − magnitude where it is 0.
   virtual void sign_axpy(float magnitude, std::span<const std::byte> signs,
                          std::span<float> y) const = 0;

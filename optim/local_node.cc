@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/kernels/prefetch.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -86,12 +85,10 @@ Result<std::span<const std::byte>> LocalNode::encode_compensated(std::span<const
   const auto compensate = [&](std::size_t first, std::span<float> piece) {
     ops().copy(x.subspan(first, piece.size()), piece);
     ops().axpy(1, error.subspan(first, piece.size()), piece);
-    prefetch(x, first + piece.size(), piece.size());
-    prefetch(error, first + piece.size(), piece.size());
     return ops().count_non_finite(piece).count == 0;
   };
-  const auto bytes =
-      setup_.compressor->encode_prepared(std::ref(compensate), v, rounding_key(0), out);
+  const auto bytes = setup_.compressor->encode_prepared({std::ref(compensate), {x, error}}, v,
+                                                        rounding_key(0), out);
   if (!bytes) {
     compensate(0, v);  // for the count and the place
     return require_finite(v, "compensated model");

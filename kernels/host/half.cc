@@ -141,23 +141,59 @@ HWY_INLINE VecF bf16_value(hn::Vec<U16> bits) {
   return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits)));
 }
 
+struct Fp16 {
+  HWY_INLINE VecF operator()(hn::Vec<U16> half) const { return fp16_value(half); }
+};
+
+struct Bf16 {
+  HWY_INLINE VecF operator()(hn::Vec<U16> half) const { return bf16_value(half); }
+};
+
+/// `fetcher` steps along.
 template <class Value>
-HWY_INLINE void half_axpy(float a, const uint16_t* bits, float* y, size_t count,
-                          const Value& value) {
+HWY_INLINE void half_axpy(float a, const uint16_t* bits, float* y, size_t count, const Value& value,
+                          Fetcher& fetcher) {
   const F32 d;
   const VecF factor = hn::Set(d, a);
-  for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
+  for_each_register(count, [=, &fetcher](auto access, size_t i) HWY_ATTR {
+    fetcher.fetch(kLanes);
     const VecF product = hn::Mul(factor, value(access.load(U16(), bits + i)));
     access.store(hn::Add(access.load(d, y + i), product), d, y + i);
   });
 }
 
 void fp16_axpy(float a, const uint16_t* bits, float* y, size_t count) {
-  half_axpy(a, bits, y, count, [](hn::Vec<U16> half) HWY_ATTR { return fp16_value(half); });
+  Fetcher nothing({});
+  half_axpy(a, bits, y, count, Fp16(), nothing);
 }
 
 void bf16_axpy(float a, const uint16_t* bits, float* y, size_t count) {
-  half_axpy(a, bits, y, count, [](hn::Vec<U16> half) HWY_ATTR { return bf16_value(half); });
+  Fetcher nothing({});
+  half_axpy(a, bits, y, count, Bf16(), nothing);
+}
+
+/// Elements that are narrowed before they are reduced: both in the innermost cache.
+constexpr size_t kResidualBlock = 1024;
+
+template <class Narrow, class Value>
+HWY_INLINE size_t half_residual(float* v, uint16_t* out, size_t count, const Soon& soon,
+                                const Narrow& narrow_block, const Value& value) {
+  Fetcher fetcher(soon);
+  size_t saturated = 0;
+  for (size_t begin = 0; begin < count; begin += kResidualBlock) {
+    const size_t block = HWY_MIN(kResidualBlock, count - begin);
+    saturated += narrow_block(v + begin, out + begin, block);
+    half_axpy(-1, out + begin, v + begin, block, value, fetcher);
+  }
+  return saturated;
+}
+
+size_t fp16_residual(float* v, uint16_t* out, size_t count, const Soon& soon) {
+  return half_residual(v, out, count, soon, to_fp16, Fp16());
+}
+
+size_t bf16_residual(float* v, uint16_t* out, size_t count, const Soon& soon) {
+  return half_residual(v, out, count, soon, to_bf16, Bf16());
 }
 
 }  // namespace sotto::HWY_NAMESPACE
@@ -170,30 +206,58 @@ HWY_AFTER_NAMESPACE();
 #include "host_ops.h"
 
 namespace sotto {
+namespace {
+
+constexpr std::size_t kHalf = sizeof(std::uint16_t);
+
+// The kernels read and write them unaligned.
+std::uint16_t* halves(std::span<std::byte> bytes) {
+  return reinterpret_cast<std::uint16_t*>(bytes.data());
+}
+
+const std::uint16_t* halves(std::span<const std::byte> bytes) {
+  return reinterpret_cast<const std::uint16_t*>(bytes.data());
+}
+
+}  // namespace
 
 HWY_EXPORT(to_fp16);
 HWY_EXPORT(to_bf16);
+HWY_EXPORT(fp16_residual);
+HWY_EXPORT(bf16_residual);
 HWY_EXPORT(fp16_axpy);
 HWY_EXPORT(bf16_axpy);
 
-std::size_t HostOps::to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const {
-  check(x.size() == out.size(), "to_fp16: lengths differ");
-  return HWY_DYNAMIC_DISPATCH(to_fp16)(x.data(), out.data(), x.size());
+std::size_t HostOps::to_fp16(std::span<const float> x, std::span<std::byte> out) const {
+  check(out.size() == x.size() * kHalf, "to_fp16: wrong output length");
+  return HWY_DYNAMIC_DISPATCH(to_fp16)(x.data(), halves(out), x.size());
 }
 
-std::size_t HostOps::to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const {
-  check(x.size() == out.size(), "to_bf16: lengths differ");
-  return HWY_DYNAMIC_DISPATCH(to_bf16)(x.data(), out.data(), x.size());
+std::size_t HostOps::fp16_residual(std::span<float> v, std::span<std::byte> out,
+                                   const Soon& soon) const {
+  check(out.size() == v.size() * kHalf, "fp16_residual: wrong output length");
+  return HWY_DYNAMIC_DISPATCH(fp16_residual)(v.data(), halves(out), v.size(), soon);
 }
 
-void HostOps::fp16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const {
-  check(bits.size() == y.size(), "fp16_axpy: lengths differ");
-  HWY_DYNAMIC_DISPATCH(fp16_axpy)(a, bits.data(), y.data(), y.size());
+void HostOps::fp16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const {
+  check(bits.size() == y.size() * kHalf, "fp16_axpy: lengths differ");
+  HWY_DYNAMIC_DISPATCH(fp16_axpy)(a, halves(bits), y.data(), y.size());
 }
 
-void HostOps::bf16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const {
-  check(bits.size() == y.size(), "bf16_axpy: lengths differ");
-  HWY_DYNAMIC_DISPATCH(bf16_axpy)(a, bits.data(), y.data(), y.size());
+std::size_t HostOps::to_bf16(std::span<const float> x, std::span<std::byte> out) const {
+  check(out.size() == x.size() * kHalf, "to_bf16: wrong output length");
+  return HWY_DYNAMIC_DISPATCH(to_bf16)(x.data(), halves(out), x.size());
+}
+
+std::size_t HostOps::bf16_residual(std::span<float> v, std::span<std::byte> out,
+                                   const Soon& soon) const {
+  check(out.size() == v.size() * kHalf, "bf16_residual: wrong output length");
+  return HWY_DYNAMIC_DISPATCH(bf16_residual)(v.data(), halves(out), v.size(), soon);
+}
+
+void HostOps::bf16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const {
+  check(bits.size() == y.size() * kHalf, "bf16_axpy: lengths differ");
+  HWY_DYNAMIC_DISPATCH(bf16_axpy)(a, halves(bits), y.data(), y.size());
 }
 
 }  // namespace sotto

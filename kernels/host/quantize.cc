@@ -64,8 +64,8 @@ class Quantizer {
  public:
   using Float = std::conditional_t<kBeside == Beside::subtract, float, const float>;
 
-  Quantizer(const Grid& grid, size_t chunk)
-      : next_chunk_(chunk),
+  Quantizer(const Grid& grid, const Fetcher& fetcher)
+      : fetcher_(fetcher),
         origin_(grid.origin),
         step_(grid.step),
         inverse_(1.0F / grid.step),
@@ -78,7 +78,7 @@ class Quantizer {
     while (i < count) {
       const size_t run = HWY_MIN(kNoiseGroup - place, count - i);
       if (run == kNoiseGroup) {
-        next_chunk_.prefetch(x + i, kNoiseGroup);
+        fetcher_.fetch(kNoiseGroup);
         group_codes(x + i, words, out + i);
       } else {
         float padded_x[kNoiseGroup];
@@ -173,7 +173,7 @@ class Quantizer {
     });
   }
 
-  NextChunk next_chunk_;
+  Fetcher fetcher_;
   float origin_;
   float step_;
   float inverse_;
@@ -183,10 +183,11 @@ class Quantizer {
 
 template <Beside kBeside>
 HWY_INLINE size_t quantize(typename Quantizer<kBeside>::Float* x, size_t count, const Grid& grid,
-                           Rounding rounding, const RandomKey& key, size_t first, uint8_t* out) {
+                           Rounding rounding, const RandomKey& key, size_t first, uint8_t* out,
+                           const Fetcher& fetcher) {
   const auto bits = static_cast<size_t>(grid.bits);
   const PhiloxStream stream(key);
-  Quantizer<kBeside> quantizer(grid, count);
+  Quantizer<kBeside> quantizer(grid, fetcher);
   const size_t place = first % kNoiseGroup;
   HWY_ALIGN uint32_t words[(kBlock / kNoiseGroup + 2) * kGroupWords];
   HWY_ALIGN uint8_t codes[kBlock];
@@ -213,12 +214,12 @@ HWY_INLINE size_t quantize(typename Quantizer<kBeside>::Float* x, size_t count, 
 
 size_t quantize_pack(const float* x, size_t count, const Grid& grid, Rounding rounding,
                      const RandomKey& key, size_t first, uint8_t* out) {
-  return quantize<Beside::count>(x, count, grid, rounding, key, first, out);
+  return quantize<Beside::count>(x, count, grid, rounding, key, first, out, Fetcher(x, count));
 }
 
 void quantize_residual(float* v, size_t count, const Grid& grid, Rounding rounding,
-                       const RandomKey& key, size_t first, uint8_t* out) {
-  quantize<Beside::subtract>(v, count, grid, rounding, key, first, out);
+                       const RandomKey& key, size_t first, uint8_t* out, const Soon& soon) {
+  quantize<Beside::subtract>(v, count, grid, rounding, key, first, out, Fetcher(soon));
 }
 
 HWY_INLINE void codes_axpy(float a, const uint8_t* codes, const Grid& grid, float* y,
@@ -283,8 +284,8 @@ std::size_t HostOps::quantize_pack(std::span<const float> x, const Grid& grid, R
 }
 
 void HostOps::quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
-                                const RandomKey& key, std::size_t first,
-                                std::span<std::byte> out) const {
+                                const RandomKey& key, std::size_t first, std::span<std::byte> out,
+                                const Soon& soon) const {
   check(out.size() == packed_bytes(v.size(), grid.bits), "quantize_residual: wrong output length");
   if (!std::isnormal(1.0F / grid.step)) {  // a step of 0 among them
     quantize_pack(v, grid, rounding, key, first, out);
@@ -293,7 +294,7 @@ void HostOps::quantize_residual(std::span<float> v, const Grid& grid, Rounding r
   }
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out.data());
   HWY_DYNAMIC_DISPATCH(quantize_residual)
-  (v.data(), v.size(), grid, rounding, key, first, bytes);
+  (v.data(), v.size(), grid, rounding, key, first, bytes, soon);
 }
 
 void HostOps::unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,

@@ -118,32 +118,6 @@ void min_max(const float* x, size_t count, float* min, float* max) {
   *max += 0.0F;
 }
 
-/// How many of x are not finite; `first` is set to the first one's index if there are any.
-size_t count_non_finite(const float* x, size_t count, size_t* first) {
-  constexpr size_t kBlock = 1024;
-  const U32 d;
-  const VecU magnitude = hn::Set(d, 0x7FFFFFFFU);
-  const VecU largest_finite = hn::Set(d, 0x7F7FFFFFU);
-  size_t found = 0;
-  for (size_t begin = 0; begin < count; begin += kBlock) {
-    const size_t block = HWY_MIN(kBlock, count - begin);
-    VecU largest = hn::Zero(d);
-    for_each_register(block, [&](auto access, size_t i) HWY_ATTR {
-      const VecU bits = hn::BitCast(d, access.load(F32(), x + begin + i));
-      largest = hn::Max(largest, hn::And(bits, magnitude));
-    });
-    if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(largest, largest_finite)))) {
-      continue;
-    }
-    for (size_t i = begin; i < begin + block; ++i) {
-      if (!(x[i] - x[i] == 0.0F)) {
-        *first = found++ == 0 ? i : *first;
-      }
-    }
-  }
-  return found;
-}
-
 }  // namespace sotto::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -158,7 +132,6 @@ HWY_EXPORT(sum);
 HWY_EXPORT(sum_abs);
 HWY_EXPORT(dot);
 HWY_EXPORT(min_max);
-HWY_EXPORT(count_non_finite);
 
 double HostOps::sum(std::span<const float> x) const {
   return HWY_DYNAMIC_DISPATCH(sum)(x.data(), x.size());
@@ -181,12 +154,6 @@ MinMax HostOps::min_max(std::span<const float> x) const {
     HWY_DYNAMIC_DISPATCH(min_max)(x.data(), x.size(), &result.min, &result.max);
   }
   return result;
-}
-
-NonFinite HostOps::count_non_finite(std::span<const float> x) const {
-  NonFinite found;
-  found.count = HWY_DYNAMIC_DISPATCH(count_non_finite)(x.data(), x.size(), &found.first);
-  return found;
 }
 
 }  // namespace sotto

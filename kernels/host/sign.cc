@@ -38,10 +38,10 @@ HWY_INLINE void axpy_run(VecF magnitude, const uint8_t* signs, float* y) {
 }
 
 void sign_pack(const float* x, size_t count, uint8_t* out) {
-  const NextChunk next_chunk(count);
+  Fetcher fetcher(x, count);
   size_t i = 0;
   for (; i + kRun <= count; i += kRun) {
-    next_chunk.prefetch(x + i, kRun);
+    fetcher.fetch(kRun);
     pack_run(x + i, out + i / 8);
   }
   if (i < count) {
@@ -72,6 +72,19 @@ void sign_axpy(float magnitude, const uint8_t* signs, float* y, size_t count) {
   }
 }
 
+void sign_residual(float* v, float magnitude, size_t count, uint8_t* out, const Soon& soon) {
+  Fetcher fetcher(soon);
+  const VecF change = hn::Set(F32(), -magnitude);
+  size_t i = 0;
+  for (; i + kRun <= count; i += kRun) {
+    fetcher.fetch(kRun);
+    pack_run(v + i, out + i / 8);
+    axpy_run(change, out + i / 8, v + i);
+  }
+  sign_pack(v + i, count - i, out + i / 8);
+  sign_axpy(-magnitude, out + i / 8, v + i, count - i);
+}
+
 }  // namespace sotto::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -84,11 +97,19 @@ namespace sotto {
 
 HWY_EXPORT(sign_pack);
 HWY_EXPORT(sign_axpy);
+HWY_EXPORT(sign_residual);
 
 void HostOps::sign_pack(std::span<const float> x, std::span<std::byte> out) const {
   check(out.size() == packed_bytes(x.size(), 1), "sign_pack: wrong output length");
   auto* const bytes = reinterpret_cast<std::uint8_t*>(out.data());
   HWY_DYNAMIC_DISPATCH(sign_pack)(x.data(), x.size(), bytes);
+}
+
+void HostOps::sign_residual(std::span<float> v, float magnitude, std::span<std::byte> out,
+                            const Soon& soon) const {
+  check(out.size() == packed_bytes(v.size(), 1), "sign_residual: wrong output length");
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(out.data());
+  HWY_DYNAMIC_DISPATCH(sign_residual)(v.data(), magnitude, v.size(), bytes, soon);
 }
 
 void HostOps::sign_axpy(float magnitude, std::span<const std::byte> signs,

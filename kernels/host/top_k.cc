@@ -147,11 +147,13 @@ size_t gather_above(const float* x, size_t count, uint32_t threshold, uint32_t* 
   const I32 di;
   const auto bound = hn::Set(di, static_cast<int32_t>(threshold));
   size_t found = 0;
+  VecU places = hn::Iota(d, 0);  // from here on stepped: Highway makes it of single lanes
   const auto take = [&](auto access, size_t i) HWY_ATTR {
     const auto bits = hn::BitCast(di, hn::Abs(access.load(F32(), x + i)));
     const auto selected = hn::RebindMask(d, hn::Gt(bits, bound));
     const size_t more = hn::CountTrue(d, selected);
-    const VecU picked = hn::Compress(hn::Iota(d, static_cast<uint32_t>(i)), selected);
+    const VecU picked = hn::Compress(places, selected);
+    places = hn::Add(places, hn::Set(d, static_cast<uint32_t>(kLanes)));
     if (HWY_LIKELY(found + kLanes <= capacity)) {
       hn::StoreU(picked, d, indices + found);
     } else if (found < capacity) {

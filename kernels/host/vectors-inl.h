@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../ops.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace sotto::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -75,30 +77,48 @@ HWY_INLINE void for_each_register(size_t count, const Body& body) {
   }
 }
 
-/// Vectors are coded chunk by chunk, and each chunk is read twice: for its scale, then for its
-/// codes. The second reading waits for arithmetic, not for memory: time to fetch the next chunk.
-class NextChunk {
+/// Fetches what is wanted soon (../ops.h), step by step: a burst would fill the processor's queue
+/// of pending loads, and stop it.
+class Fetcher {
  public:
-  explicit NextChunk(size_t chunk) : bytes_ahead_(chunk <= kLongest ? chunk * sizeof(float) : 0) {}
+  explicit Fetcher(const Soon& soon) {
+    for (const float* from : soon.from) {
+      add(reinterpret_cast<uintptr_t>(from), soon.count);
+    }
+  }
+  /// Vectors are coded chunk by chunk: what follows the `count` floats at x. There may be no next
+  /// chunk: the address is only a hint, never a pointer into x.
+  Fetcher(const float* x, size_t count) {
+    add(reinterpret_cast<uintptr_t>(x) + count * sizeof(float), count);
+  }
 
-  /// Fetches what lies one chunk after the `count` floats at x, if chunks are short.
-  HWY_INLINE void prefetch(const float* x, size_t count) const {
-    if (bytes_ahead_ == 0) {
-      return;
+  /// To be called once for every `count` elements that are done; whole lines are best.
+  HWY_INLINE void fetch(size_t count) {
+    const size_t end = HWY_MIN(done_ + count * sizeof(float), bytes_);
+    for (size_t s = 0; s < streams_; ++s) {
+      for (size_t i = done_; i < end; i += kCacheLine) {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr)
+        hwy::Prefetch(reinterpret_cast<const char*>(begin_[s] + i));
+      }
     }
-    // There may be no next chunk: the address is only a hint, never a pointer into x.
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(x) + bytes_ahead_;
-    for (size_t i = 0; i < count * sizeof(float); i += kCacheLine) {
-      // NOLINTNEXTLINE(performance-no-int-to-ptr)
-      hwy::Prefetch(reinterpret_cast<const char*>(begin + i));
-    }
+    done_ = end;
   }
 
  private:
   static constexpr size_t kLongest = 16384;  // 64 KiB: it and the next fit in a second-level cache
   static constexpr size_t kCacheLine = 64;
 
-  size_t bytes_ahead_;
+  void add(uintptr_t begin, size_t count) {
+    if (begin != 0 && count <= kLongest) {
+      begin_[streams_++] = begin;
+      bytes_ = count * sizeof(float);
+    }
+  }
+
+  uintptr_t begin_[3] = {};
+  size_t streams_ = 0;
+  size_t bytes_ = 0;
+  size_t done_ = 0;
 };
 
 }  // namespace sotto::HWY_NAMESPACE

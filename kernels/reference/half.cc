@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include <sotto/base/check.h>
 
@@ -68,34 +69,90 @@ std::size_t count_saturated(std::span<const float> x, float first_saturated) {
       x, [=](float value) { return std::isfinite(value) && std::abs(value) >= first_saturated; }));
 }
 
+template <typename T>
+T load(std::span<const std::byte> bits, std::size_t i) {
+  T value{};
+  std::memcpy(&value, bits.subspan(i * sizeof(T), sizeof(T)).data(), sizeof(T));
+  return value;
+}
+
+float fp32_value(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+
+void narrow(std::span<const float> x, std::uint16_t (*bits_of)(float), std::span<std::byte> out) {
+  check(out.size() == x.size() * sizeof(std::uint16_t), "narrow: lengths differ");
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::uint16_t bits = bits_of(x[i]);
+    std::memcpy(out.subspan(i * sizeof(bits), sizeof(bits)).data(), &bits, sizeof(bits));
+  }
+}
+
+template <typename T>
+void widen_axpy(float a, std::span<const std::byte> bits, float (*value)(T), std::span<float> y) {
+  check(bits.size() == y.size() * sizeof(T), "widen_axpy: lengths differ");
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    y[i] = y[i] + a * value(load<T>(bits, i));
+  }
+}
+
+template <typename T>
+NonFinite non_finite(std::span<const std::byte> bits, float (*value)(T)) {
+  NonFinite found;
+  for (std::size_t i = 0; i < bits.size() / sizeof(T); ++i) {
+    if (!std::isfinite(value(load<T>(bits, i)))) {
+      found.first = found.count++ == 0 ? i : found.first;
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
-std::size_t ReferenceOps::to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const {
-  check(x.size() == out.size(), "to_fp16: lengths differ");
-  std::ranges::transform(x, out.begin(), fp16_bits);
+std::size_t ReferenceOps::to_fp16(std::span<const float> x, std::span<std::byte> out) const {
+  narrow(x, fp16_bits, out);
   return count_saturated(x, 65520.0F);
 }
 
-std::size_t ReferenceOps::to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const {
-  check(x.size() == out.size(), "to_bf16: lengths differ");
-  std::ranges::transform(x, out.begin(), bf16_bits);
+std::size_t ReferenceOps::to_bf16(std::span<const float> x, std::span<std::byte> out) const {
+  narrow(x, bf16_bits, out);
   return count_saturated(x, 0x1.FFp127F);
 }
 
-void ReferenceOps::fp16_axpy(float a, std::span<const std::uint16_t> bits,
-                             std::span<float> y) const {
-  check(bits.size() == y.size(), "fp16_axpy: lengths differ");
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    y[i] = y[i] + a * fp16_value(bits[i]);
-  }
+std::size_t ReferenceOps::fp16_residual(std::span<float> v, std::span<std::byte> out,
+                                        const Soon& /*soon*/) const {
+  const std::size_t saturated = to_fp16(v, out);
+  fp16_axpy(-1, out, v);
+  return saturated;
 }
 
-void ReferenceOps::bf16_axpy(float a, std::span<const std::uint16_t> bits,
-                             std::span<float> y) const {
-  check(bits.size() == y.size(), "bf16_axpy: lengths differ");
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    y[i] = y[i] + a * bf16_value(bits[i]);
-  }
+std::size_t ReferenceOps::bf16_residual(std::span<float> v, std::span<std::byte> out,
+                                        const Soon& /*soon*/) const {
+  const std::size_t saturated = to_bf16(v, out);
+  bf16_axpy(-1, out, v);
+  return saturated;
+}
+
+void ReferenceOps::fp32_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const {
+  widen_axpy(a, bits, fp32_value, y);
+}
+
+void ReferenceOps::fp16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const {
+  widen_axpy(a, bits, fp16_value, y);
+}
+
+void ReferenceOps::bf16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const {
+  widen_axpy(a, bits, bf16_value, y);
+}
+
+NonFinite ReferenceOps::fp32_non_finite(std::span<const std::byte> bits) const {
+  return non_finite(bits, fp32_value);
+}
+
+NonFinite ReferenceOps::fp16_non_finite(std::span<const std::byte> bits) const {
+  return non_finite(bits, fp16_value);
+}
+
+NonFinite ReferenceOps::bf16_non_finite(std::span<const std::byte> bits) const {
+  return non_finite(bits, bf16_value);
 }
 
 }  // namespace sotto

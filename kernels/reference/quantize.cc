@@ -35,7 +35,7 @@ std::size_t ReferenceOps::quantize_pack(std::span<const float> x, const Grid& gr
 
 void ReferenceOps::quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
                                      const RandomKey& key, std::size_t first,
-                                     std::span<std::byte> out) const {
+                                     std::span<std::byte> out, const Soon& /*soon*/) const {
   quantize_pack(v, grid, rounding, key, first, out);
   unpack_axpy(-1, out, grid, v);
 }
@@ -56,6 +56,12 @@ void ReferenceOps::sign_pack(std::span<const float> x, std::span<std::byte> out)
   for (std::size_t i = 0; i < x.size(); ++i) {
     write_code(out, x.size(), 1, i, x[i] >= 0.0F ? 1 : 0);
   }
+}
+
+void ReferenceOps::sign_residual(std::span<float> v, float magnitude, std::span<std::byte> out,
+                                 const Soon& /*soon*/) const {
+  sign_pack(v, out);
+  sign_axpy(-magnitude, out, v);
 }
 
 void ReferenceOps::sign_axpy(float magnitude, std::span<const std::byte> signs,

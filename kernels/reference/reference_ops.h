@@ -29,21 +29,31 @@ class ReferenceOps final : public Ops {
   MinMax min_max(std::span<const float> x) const override;
   NonFinite count_non_finite(std::span<const float> x) const override;
 
-  std::size_t to_fp16(std::span<const float> x, std::span<std::uint16_t> out) const override;
-  std::size_t to_bf16(std::span<const float> x, std::span<std::uint16_t> out) const override;
-  void fp16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const override;
-  void bf16_axpy(float a, std::span<const std::uint16_t> bits, std::span<float> y) const override;
+  std::size_t to_fp16(std::span<const float> x, std::span<std::byte> out) const override;
+  std::size_t to_bf16(std::span<const float> x, std::span<std::byte> out) const override;
+  std::size_t fp16_residual(std::span<float> v, std::span<std::byte> out,
+                            const Soon& soon) const override;
+  std::size_t bf16_residual(std::span<float> v, std::span<std::byte> out,
+                            const Soon& soon) const override;
+  void fp32_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const override;
+  void fp16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const override;
+  void bf16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const override;
+  NonFinite fp32_non_finite(std::span<const std::byte> bits) const override;
+  NonFinite fp16_non_finite(std::span<const std::byte> bits) const override;
+  NonFinite bf16_non_finite(std::span<const std::byte> bits) const override;
 
   std::size_t quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
                             const RandomKey& key, std::size_t first,
                             std::span<std::byte> out) const override;
   void quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
-                         const RandomKey& key, std::size_t first,
-                         std::span<std::byte> out) const override;
+                         const RandomKey& key, std::size_t first, std::span<std::byte> out,
+                         const Soon& soon) const override;
   void unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,
                    std::span<float> y) const override;
 
   void sign_pack(std::span<const float> x, std::span<std::byte> out) const override;
+  void sign_residual(std::span<float> v, float magnitude, std::span<std::byte> out,
+                     const Soon& soon) const override;
   void sign_axpy(float magnitude, std::span<const std::byte> signs,
                  std::span<float> y) const override;
 

@@ -93,7 +93,7 @@ TEST_CASE("what is prepared piece by piece is what is encoded, and may be called
       std::ranges::copy(std::span(x).subspan(first, piece.size()), piece.begin());
       return true;
     };
-    const auto used = compressor.encode_prepared(prepare, v, key_of(3), out);
+    const auto used = compressor.encode_prepared({prepare, {x}}, v, key_of(3), out);
     REQUIRE(used.has_value());
     CHECK(prepared == x.size());
     CHECK(std::ranges::equal(std::span(out).first(*used), bytes));
@@ -106,7 +106,7 @@ TEST_CASE("what is prepared piece by piece is what is encoded, and may be called
     };
     if (!x.empty()) {
       v = x;
-      CHECK_FALSE(compressor.encode_prepared(stop, v, key_of(4), out).has_value());
+      CHECK_FALSE(compressor.encode_prepared({stop}, v, key_of(4), out).has_value());
     }
     ByteBuffer after;
     compressor.save(after);

@@ -109,17 +109,41 @@ TEST_CASE("non-finite elements are counted and the first one found") {
   }
 }
 
-TEST_CASE("half precision conforms") {
-  conform([](const Ops& ops, const Case& test, Arena& arena) {
-    const auto x = arena.copy_of(test.x);
-    const auto fp16 = arena.take<std::uint16_t>(x.size());
-    const auto bf16 = arena.take<std::uint16_t>(x.size());
-    arena.record(ops.to_fp16(x, fp16));
-    arena.record(ops.to_bf16(x, bf16));
-    ops.fp16_axpy(0.3F, fp16, arena.copy_of(test.y));
-    ops.bf16_axpy(-0.7F, bf16, arena.copy_of(test.y));
-  });
+namespace {
+
+/// Every operation on half precision.
+void try_halves(const Ops& ops, const Case& test, Arena& arena) {
+  const auto fp16 = arena.take<std::byte>(2 * test.x.size());
+  const auto bf16 = arena.take<std::byte>(2 * test.x.size());
+  const auto again = arena.take<std::byte>(2 * test.x.size());
+  arena.record(ops.to_fp16(test.x, fp16));
+  arena.record(ops.to_bf16(test.x, bf16));
+  ops.fp16_axpy(0.3F, fp16, arena.copy_of(test.y));
+  ops.bf16_axpy(-0.7F, bf16, arena.copy_of(test.y));
+  const Soon soon = {.from = {test.y.data(), nullptr, test.x.data()}, .count = test.x.size()};
+  arena.record(ops.fp16_residual(arena.copy_of(test.x), again, soon));
+  REQUIRE(std::ranges::equal(again, fp16));
+  arena.record(ops.bf16_residual(arena.copy_of(test.x), again, soon));
+  REQUIRE(std::ranges::equal(again, bf16));
 }
+
+template <typename T>
+void expect_non_finite(NonFinite found, std::span<const std::byte> bytes, T infinity) {
+  NonFinite expected;
+  for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
+    T bits{};
+    std::memcpy(&bits, &bytes[i * sizeof(T)], sizeof(T));
+    if ((bits & infinity) == infinity) {
+      expected.first = expected.count++ == 0 ? i : expected.first;
+    }
+  }
+  REQUIRE(found.count == expected.count);
+  REQUIRE(found.first == expected.first);
+}
+
+}  // namespace
+
+TEST_CASE("half precision conforms") { conform(try_halves); }
 
 TEST_CASE("half precision conforms on infinities, NaNs and random bits") {
   RandomStream stream({.seed = 6});
@@ -128,11 +152,28 @@ TEST_CASE("half precision conforms on infinities, NaNs and random bits") {
   any[0] = std::numeric_limits<float>::infinity();
   any[1] = -std::numeric_limits<float>::infinity();
   conform_on({any, any, 0}, [](const Ops& ops, const Case& test, Arena& arena) {
-    const auto half = arena.take<std::uint16_t>(test.x.size());
+    const auto half = arena.take<std::byte>(2 * test.x.size());
     arena.record(ops.to_fp16(test.x, half));
-    ops.fp16_axpy(1.0F, half, arena.copy_of<float>(std::vector<float>(half.size())));
+    ops.fp16_axpy(1.0F, half, arena.copy_of<float>(std::vector<float>(test.x.size())));
     arena.record(ops.to_bf16(test.x, half));
-    ops.bf16_axpy(1.0F, half, arena.copy_of<float>(std::vector<float>(half.size())));
+    ops.bf16_axpy(1.0F, half, arena.copy_of<float>(std::vector<float>(test.x.size())));
+  });
+}
+
+TEST_CASE("floats in bytes are added and looked through at any address") {
+  conform([](const Ops& ops, const Case& test, Arena& arena) {
+    for (const std::size_t shift : {0U, 1U, 3U}) {
+      const auto room = arena.take<std::byte>(shift + 4 * test.x.size());
+      const auto bytes = room.subspan(shift);
+      std::ranges::copy(std::as_bytes(std::span(test.x)), bytes.begin());
+      ops.fp32_axpy(0.3F, bytes, arena.copy_of(test.y));
+      for (std::size_t i = 0; i + 1 < bytes.size(); i += 1009) {
+        bytes[i] = bytes[i + 1] = std::byte{0xFF};
+      }
+      expect_non_finite<std::uint32_t>(ops.fp32_non_finite(bytes), bytes, 0x7F800000);
+      expect_non_finite<std::uint16_t>(ops.fp16_non_finite(bytes), bytes, 0x7C00);
+      expect_non_finite<std::uint16_t>(ops.bf16_non_finite(bytes), bytes, 0x7F80);
+    }
   });
 }
 
@@ -142,6 +183,9 @@ TEST_CASE("signs conform") {
     const auto signs = arena.take<std::byte>(packed_bytes(x.size(), 1));
     ops.sign_pack(x, signs);
     ops.sign_axpy(0.3F, signs, arena.copy_of(test.y));
+    const auto again = arena.take<std::byte>(signs.size());
+    const Soon soon = {.from = {test.y.data(), nullptr, test.x.data()}, .count = test.x.size()};
+    ops.sign_residual(arena.copy_of(test.x), 0.3F, again, soon);
   });
 }
 

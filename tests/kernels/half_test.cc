@@ -48,16 +48,16 @@ std::vector<float> decode_all(const Ops& ops, const Format& format) {
   }
   std::vector<float> values(bits.size());
   if (format.bias == kFp16.bias) {
-    ops.fp16_axpy(1.0F, bits, values);
+    ops.fp16_axpy(1.0F, std::as_bytes(std::span(bits)), values);
   } else {
-    ops.bf16_axpy(1.0F, bits, values);
+    ops.bf16_axpy(1.0F, std::as_bytes(std::span(bits)), values);
   }
   return values;
 }
 
 std::uint16_t encode(const Ops& ops, const Format& format, float value) {
   std::uint16_t bits = 0;
-  const std::span<std::uint16_t> out(&bits, 1);
+  const auto out = std::as_writable_bytes(std::span(&bits, 1));
   if (format.bias == kFp16.bias) {
     ops.to_fp16({&value, 1}, out);
   } else {

@@ -28,7 +28,8 @@ void quantize_both_ways(const Ops& ops, const Case& test, const Grid& grid, std:
     arena.record(ops.quantize_pack(x, grid, rounding, kKey, first, codes));
     ops.unpack_axpy(-0.3F, codes, grid, arena.copy_of(test.y));
     const auto again = arena.take<std::byte>(codes.size());
-    ops.quantize_residual(arena.copy_of(test.x), grid, rounding, kKey, first, again);
+    const Soon soon = {.from = {test.y.data(), nullptr, test.x.data()}, .count = test.x.size()};
+    ops.quantize_residual(arena.copy_of(test.x), grid, rounding, kKey, first, again, soon);
   }
 }
 
