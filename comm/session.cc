@@ -13,18 +13,15 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/comm/run_keys.h>
 
 #include "internal/start_number.h"
 
 namespace sotto {
 namespace {
 
-/// Holds node 0's mark.
-constexpr const char* kSession = "session";
 /// Under the mark: all have come.
 constexpr const char* kGo = "go";
-/// Under the mark, and written by who uses the session (trainers/meeting.h): it is over already.
-constexpr const char* kGivenUp = "given-up/any";
 /// How long a look at a key that is not there yet may wait for it.
 constexpr std::chrono::milliseconds kLook{20};
 /// Between two rounds of looks.
@@ -51,7 +48,7 @@ class StoreSession final : public Session {
  private:
   using Number = std::optional<std::uint64_t>;
 
-  std::string here(std::string_view key) const { return fmt::format("{:016x}/{}", mark_, key); }
+  std::string here(std::string_view key) const { return key_in_session(mark_, key); }
   /// The number that a node shows node 0 …
   std::string shown(Rank rank) const { return here(fmt::format("shown/{}", rank)); }
   /// … and its echo.
@@ -63,7 +60,7 @@ class StoreSession final : public Session {
   Status echo_numbers(std::map<Rank, std::uint64_t>& numbers);
   Status join();
   Status show(std::uint64_t mark, std::uint64_t number);
-  Result<Number> look(const std::string& key, std::chrono::milliseconds patience);
+  Result<Number> look(std::string_view key, std::chrono::milliseconds patience);
   Result<bool> there(const std::string& key);
   void clear_last_session();
   void keep_list(std::string_view key, bool there);
@@ -119,16 +116,14 @@ Status StoreSession::remove(std::string_view key) {
 }
 
 /// The number under a key, if there is one.
-Result<StoreSession::Number> StoreSession::look(const std::string& key,
+Result<StoreSession::Number> StoreSession::look(std::string_view key,
                                                 std::chrono::milliseconds patience) {
   const auto value = store_->get(key, Deadline::after(patience));
   if (!value.ok()) {
     return value.status().fault() == Fault::deadline ? Result<Number>(std::nullopt)
                                                      : value.status();
   }
-  ByteReader in(*value);
-  const auto number = in.read<std::uint64_t>();
-  return in.finished() ? Number(number) : std::nullopt;
+  return session_mark(*value);
 }
 
 Result<bool> StoreSession::there(const std::string& key) {
@@ -144,7 +139,7 @@ Result<bool> StoreSession::there(const std::string& key) {
 Status StoreSession::receive_all() {
   const auto deadline = Deadline::after(patience_);
   mark_ = internal::draw_start_number(rank_);
-  if (Status status = store_->set(kSession, pack(mark_)); !status.ok()) {
+  if (Status status = store_->set(kSessionKey, pack(mark_)); !status.ok()) {
     return status;
   }
   std::map<Rank, std::uint64_t> numbers;
@@ -173,7 +168,7 @@ Status StoreSession::receive_all() {
 }
 
 Status StoreSession::echo_numbers(std::map<Rank, std::uint64_t>& numbers) {
-  const auto mark = look(kSession, {});
+  const auto mark = look(kSessionKey, {});
   if (!mark.ok()) {
     return mark.status();
   }
@@ -203,7 +198,7 @@ Status StoreSession::join() {
   auto deadline = Deadline::after(patience_);
   bool known = false;
   do {
-    const auto mark = look(kSession, kLook);
+    const auto mark = look(kSessionKey, kLook);
     if (!mark.ok()) {
       return mark.status();
     }
@@ -225,7 +220,7 @@ Status StoreSession::join() {
     }
     if (known) {
       const auto go = there(here(kGo));
-      const auto over = there(here(kGivenUp));
+      const auto over = there(here(kGivenUpKey));
       if (!go.ok() || !over.ok()) {
         return go.ok() ? over.status() : go.status();
       }

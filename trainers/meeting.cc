@@ -9,6 +9,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/comm/run_keys.h>
 #include <sotto/trainers/model_sum.h>
 
 namespace sotto {
@@ -19,7 +20,6 @@ constexpr std::chrono::milliseconds kLook{250};
 /// Beats in a timeout, many enough for a busy machine.
 constexpr int kBeats = 8;
 constexpr std::size_t kMaxCause = 4'000;
-constexpr const char* kGivenUp = "given-up/any";
 
 /// Shows under a key of the store that this process is alive, from a thread of its own.
 class Pulse {
@@ -81,11 +81,11 @@ void Meetings::give_up(const Status& cause) {
   ByteBuffer value;
   value.write(static_cast<std::uint8_t>(cause.fault()));
   value.write_string(std::string_view(cause.message()).substr(0, kMaxCause));
-  (void)store_.set(kGivenUp, value.bytes());  // without a store, the others see a lost peer
+  (void)store_.set(kGivenUpKey, value.bytes());  // without a store, the others see a lost peer
 }
 
 Status Meetings::given_up() {
-  const auto value = store_.get(kGivenUp, Deadline::after({}));
+  const auto value = store_.get(kGivenUpKey, Deadline::after({}));
   if (!value.ok()) {
     return {};
   }
@@ -133,7 +133,7 @@ Status Meetings::await_all(std::string_view name) {
 }
 
 Status Meetings::barrier(std::string_view name) {
-  const std::string go = fmt::format("{}/go", name);
+  const std::string go = barrier_key(name);
   const std::string left = fmt::format("{}/left", name);
   if (rank_ == 0) {
     if (Status status = await_all(name); !status.ok()) {

@@ -1,11 +1,10 @@
 #include "starting_gun.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <sotto/base/bytes.h>
+#include <sotto/comm/run_keys.h>
 #include <sotto/comm/store.h>
 
 namespace sotto::netlab {
@@ -13,9 +12,6 @@ namespace {
 
 /// Between two looks whether anybody still wants to know.
 constexpr std::chrono::milliseconds kLook{200};
-/// What comm/session.cc and trainers/meeting.cc name them.
-constexpr const char* kSession = "session";
-constexpr const char* kBegin = "{:016x}/begin/go";
 
 }  // namespace
 
@@ -35,7 +31,7 @@ std::optional<StartingGun::Clock::time_point> StartingGun::fired() const {
 void StartingGun::listen(const std::string& host, int port) {
   lab_.at(0).inside([&] {
     const std::shared_ptr<Store> store = make_tcp_store(host, port, false, true);
-    const auto await = [&](const std::string& key) -> Result<std::vector<std::byte>> {
+    const auto await = [&](std::string_view key) -> Result<std::vector<std::byte>> {
       while (!stopping_) {
         if (auto value = store->get(key, Deadline::after(kLook)); value.ok()) {
           return value;
@@ -43,13 +39,12 @@ void StartingGun::listen(const std::string& host, int port) {
       }
       return Status(Fault::deadline, "nobody wants to know any more");
     };
-    const auto session = await(kSession);
+    const auto session = await(kSessionKey);
     if (!session.ok()) {
       return;
     }
-    ByteReader in(*session);
-    const auto mark = in.read<std::uint64_t>();
-    if (in.finished() && await(fmt::format(kBegin, mark)).ok()) {
+    const auto mark = session_mark(*session);
+    if (mark && await(key_in_session(*mark, barrier_key(kBeginBarrier))).ok()) {
       fired_ = Clock::now().time_since_epoch().count();
     }
   });

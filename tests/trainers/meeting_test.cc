@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/comm/run_keys.h>
+#include <sotto/comm/session.h>
+
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"
 
@@ -75,4 +78,30 @@ TEST_CASE("a reason that cannot be read is told as such") {
     REQUIRE(store->set("given-up/any", std::as_bytes(std::span(value))).ok());
     CHECK(Meetings(*store, 1, 2, 1h).given_up().fault() == Fault::malformed);
   }
+}
+
+TEST_CASE(
+    "who only watches a store sees a session's nodes begin, by the public names of its keys") {
+  const auto store = make_memory_store();
+  const auto begun = [&] {
+    const auto session = store->get(kSessionKey, Deadline::after(10s));
+    REQUIRE(session.ok());
+    const auto mark = session_mark(*session);
+    REQUIRE(mark);
+    return store->get(key_in_session(*mark, barrier_key(kBeginBarrier)), Deadline::after(0s)).ok();
+  };
+  const auto statuses = play(kNodes, [&](Rank rank) {
+    const auto session = make_session(store, rank, kNodes, 1h);
+    Meetings meetings(*session, rank, kNodes, 1h);
+    Status met = meetings.barrier("before");
+    if (rank == 2) {
+      CHECK_FALSE(begun());  // the others may wait there, but not all have come
+    }
+    return met.ok() ? meetings.barrier(kBeginBarrier) : met;
+  });
+  for (const Status& status : statuses) {
+    CHECK_MESSAGE(status.ok(), status.message());
+  }
+  CHECK(begun());
+  CHECK_FALSE(session_mark(std::as_bytes(std::span(kModel, 1))));
 }

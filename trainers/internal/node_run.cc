@@ -7,6 +7,7 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/comm/run_keys.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/parameter_file.h>
 
@@ -98,7 +99,7 @@ Result<RunResult> NodeRun::run() {
   }
   if (status.ok()) {
     // Connecting takes some nodes longer than others: that is no part of anybody's training.
-    status = meetings_.barrier("begin");
+    status = meetings_.barrier(kBeginBarrier);
   }
   if (status.ok() && folder_ && hooks_.stop != nullptr) {
     stop_.emplace(optimizer_.store(), rank_, optimizer_.options().nodes, *hooks_.stop);

@@ -1,0 +1,30 @@
+// What the keys are called through which the nodes of a run meet in a store: for the session and
+// the meetings, which write them, and for who watches a run from outside.
+//
+// Pure functions and constants; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+/// Holds the mark that node 0 drew for the session of now (comm/session.h).
+inline constexpr std::string_view kSessionKey = "session";
+/// The mark in the value of that key; none: it holds none.
+std::optional<std::uint64_t> session_mark(std::span<const std::byte> value);
+/// What the store calls a key of the session with this mark.
+std::string key_in_session(std::uint64_t mark, std::string_view key);
+
+/// In a session: a node gave up, and says why (Meetings::give_up).
+inline constexpr std::string_view kGivenUpKey = "given-up/any";
+/// In a session: node 0 writes it when all nodes have come to a barrier (Meetings::barrier).
+std::string barrier_key(std::string_view barrier);
+/// The barrier right before the first step.
+inline constexpr std::string_view kBeginBarrier = "begin";
+
+}  // namespace sotto
