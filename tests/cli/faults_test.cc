@@ -125,6 +125,34 @@ TEST_CASE("a signal ends all nodes after the round under way, with a checkpoint 
   }
 }
 
+TEST_CASE("a signal to the whole process group ends a run as one to its parent does") {
+  for (const std::string transport : {"gloo", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      CAPTURE(transport);
+      CAPTURE(signal);
+      const Scratch scratch;
+      auto words = endless(transport, scratch.path().string());
+      words.insert(words.end(), {"--checkpoint-every", "0"});
+      Process process(words, {}, Group::own);
+      REQUIRE(is_under_way(process));
+      const auto nodes = process.children();
+      // Every node hears it twice: from the group's sender, and from its parent.
+      process.send_to_group(signal);
+      const auto ended = process.wait();
+      CAPTURE(ended.err);
+      CHECK(ended.status == 128 + signal);
+      CHECK(contains(ended.err, "the same command with --resume goes on from there"));
+      for (const pid_t node : nodes) {
+        CHECK_FALSE(is_there(node));
+      }
+      check_resumable(scratch.path().string());
+    }
+  }
+}
+
 TEST_CASE("a run that is interrupted and goes on ends as one that was not") {
   const Scratch scratch;
   const Arguments length = {"--rounds", "3000", "--eval-every", "20"};

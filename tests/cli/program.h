@@ -63,10 +63,13 @@ inline Variables environment(const Variables& more) {
   return all;
 }
 
+/// Whose process group a process is in: a terminal's Ctrl-C goes to all of a group at once.
+enum class Group { of_test, own };
+
 /// A process under way. Killed if it still runs in the end.
 class Process {
  public:
-  explicit Process(Arguments arguments, const Variables& more = {}) {
+  explicit Process(Arguments arguments, const Variables& more = {}, Group group = Group::of_test) {
     const std::string err = (scratch_.path() / "err").string();
     int out[2];
     REQUIRE(::pipe2(out, O_CLOEXEC) == 0);
@@ -89,7 +92,12 @@ class Process {
       envp.push_back(entry.data());
     }
     envp.push_back(nullptr);
-    const int failed = ::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data());
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, group == Group::own ? POSIX_SPAWN_SETPGROUP : 0);
+    const int failed =
+        ::posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), envp.data());
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     ::close(out[1]);
     out_ = out[0];
@@ -106,6 +114,8 @@ class Process {
 
   pid_t pid() const { return pid_; }
   void send(int signal) const { ::kill(pid_, signal); }
+  /// To it and all that it has started; it needs a group of its own.
+  void send_to_group(int signal) const { ::kill(-pid_, signal); }
 
   /// Reads standard output until `text` has come; false when it ends before.
   bool wait_for(std::string_view text) {

@@ -15,13 +15,14 @@ using std::chrono::milliseconds;
 
 /// How often the watcher looks whether it shall stop, or close.
 constexpr milliseconds kSlice{50};
-/// In which all nodes must have been told.
-constexpr milliseconds kPatience{5'000};
 
 }  // namespace
 
-StopAgreement::StopAgreement(Store& store, Rank rank, int nodes, const std::atomic<bool>& stop)
-    : store_(store), rank_(rank), nodes_(nodes), stop_(stop), watcher_([this] { watch(); }) {}
+StopAgreement::StopAgreement(Store& store, Rank rank, int nodes, const std::atomic<bool>& stop,
+                             milliseconds patience)
+    : store_(store), rank_(rank), nodes_(nodes), stop_(stop), patience_(patience), watcher_([this] {
+        watch();
+      }) {}
 
 StopAgreement::~StopAgreement() {
   {
@@ -95,7 +96,7 @@ Result<Round> StopAgreement::agree(Round begun) {
 }
 
 Result<Round> StopAgreement::await(const std::string& key) {
-  const auto patience = Deadline::after(kPatience);
+  const auto patience = Deadline::after(patience_);
   while (true) {
     const auto value = store_.get(key, Deadline::after(kSlice));
     if (value.ok()) {

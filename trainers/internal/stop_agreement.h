@@ -4,10 +4,11 @@
 // begin no further round, and publishes how many it has begun; node 0 publishes the most of any.
 // All go on to that round, so that nobody waits for a neighbour that has ended before it.
 //
-// Thread safety: begins() belongs to the node's thread. The store and the flag must outlive it.
+// Thread safety: begin() belongs to the node's thread. The store and the flag must outlive it.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -21,7 +22,9 @@ namespace sotto::internal {
 
 class StopAgreement {
  public:
-  StopAgreement(Store& store, Rank rank, int nodes, const std::atomic<bool>& stop);
+  /// In `patience` after this node all others must have been told.
+  StopAgreement(Store& store, Rank rank, int nodes, const std::atomic<bool>& stop,
+                std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~StopAgreement();
   StopAgreement(const StopAgreement&) = delete;
   StopAgreement& operator=(const StopAgreement&) = delete;
@@ -44,6 +47,7 @@ class StopAgreement {
   const Rank rank_;
   const int nodes_;
   const std::atomic<bool>& stop_;
+  const std::chrono::milliseconds patience_;
   std::atomic<bool> closing_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
