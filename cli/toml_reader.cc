@@ -44,12 +44,15 @@ std::string TomlReader::called(std::string_view key) const {
   return name_.empty() ? std::string(key) : fmt::format("{}.{}", name_, key);
 }
 
-void TomlReader::refuse(std::string_view key, std::string_view why) const {
+std::string TomlReader::place(std::string_view key) const {
   const toml::node* node = table_.get(key);
-  throw Error(fmt::format(
-      "{}: {}: {}",
-      toml_place(path_, node == nullptr ? static_cast<const toml::node&>(table_) : *node),
-      called(key), why));
+  return fmt::format(
+      "{}: {}", toml_place(path_, node == nullptr ? static_cast<const toml::node&>(table_) : *node),
+      called(key));
+}
+
+void TomlReader::refuse(std::string_view key, std::string_view why) const {
+  throw Error(fmt::format("{}: {}", place(key), why));
 }
 
 void TomlReader::at(std::string_view key, const std::function<void()>& act) const {

@@ -59,6 +59,8 @@ class TomlReader {
 
   /// Runs `act`; what it throws gets place and key in front.
   void at(std::string_view key, const std::function<void()>& act) const;
+  /// "FILE:LINE: TABLE.KEY", of a key that is missing the table's line.
+  std::string place(std::string_view key) const;
   /// Throws Error about a key.
   [[noreturn]] void refuse(std::string_view key, std::string_view why) const;
   /// Keys that may be there, though nobody may ask for them.

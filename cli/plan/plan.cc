@@ -121,6 +121,10 @@ void add_notes(ComparisonTable& table, const PlanSearch& search,
              "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
              "[target]");
   }
+  if (const auto& attack = search.scenario().attack) {
+    add_note(table, fmt::format("{}: only robust runs are considered, which send all bits",
+                                attack_text(*attack)));
+  }
   if (search.goal() == Goal::target && search.by_worst()) {
     add_note(table, "ranked by when the worst node's own model reaches the target");
   }

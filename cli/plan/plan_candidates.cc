@@ -41,7 +41,21 @@ struct Family {
   std::vector<std::string> compressors;
 };
 
-std::vector<Family> families() {
+/// Rules against nodes that lie, as settings; of those with a parameter with that for `liars`.
+std::vector<std::string> rules(std::size_t liars) {
+  return {" rule=clipped:auto",
+          " rule=clipped:auto:1",
+          " rule=median",
+          " rule=geometric-median",
+          fmt::format(" rule=trimmed-mean:{}", liars),
+          fmt::format(" rule=multi-krum:{}", liars),
+          " rule=mean"};
+}
+
+std::vector<Family> families(const Scenario& scenario) {
+  if (scenario.attack) {
+    return {{"robust", {"none"}}};
+  }
   return {{"allreduce", {"none"}},
           {"dpsgd", {"none"}},
           {"dcd", {"quant:8", "quant:4"}},
@@ -57,7 +71,7 @@ std::string adam_rate(const Scenario& scenario) {
 }
 
 /// Settings that a method needs and the task does not give.
-std::string settings_of(const AlgorithmInfo& info, const Scenario& scenario, Round rounds) {
+std::string needed_settings(const AlgorithmInfo& info, const Scenario& scenario, Round rounds) {
   std::string settings;
   if (info.freezing != Freezing::never && scenario.task.freeze_step == "auto") {
     const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
@@ -67,6 +81,14 @@ std::string settings_of(const AlgorithmInfo& info, const Scenario& scenario, Rou
     settings += adam_rate(scenario);
   }
   return settings;
+}
+
+/// The settings with which a method is considered, each after a blank.
+std::vector<std::string> settings_of(const AlgorithmInfo& info, const Scenario& scenario,
+                                     Round rounds) {
+  return info.aggregation && scenario.attack && scenario.task.rule.empty()
+             ? rules(scenario.attack->nodes.size())
+             : std::vector<std::string>{needed_settings(info, scenario, rounds)};
 }
 
 void check_lists(const CandidateLists& lists, const Scenario& scenario) {
@@ -103,8 +125,8 @@ class Proposals {
 };
 
 /// The methods that lists leave, or add.
-std::vector<Family> chosen_families(const CandidateLists& lists) {
-  std::vector<Family> known = families();
+std::vector<Family> chosen_families(const CandidateLists& lists, const Scenario& scenario) {
+  std::vector<Family> known = families(scenario);
   if (lists.algorithms.empty()) {
     return known;
   }
@@ -148,7 +170,9 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
                                 const std::vector<PlannedGraph>& graphs, Round rounds) {
   check_lists(lists, scenario);
   Proposals all;
-  all.add({.words = "allreduce", .varies = true});
+  if (!scenario.attack) {
+    all.add({.words = "allreduce", .varies = true});
+  }
   for (std::size_t k = 0; lists.empty() && k < scenario.runs.size(); ++k) {
     all.add({.words = scenario.runs[k], .own = true});
   }
@@ -156,18 +180,19 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
   for (std::size_t k = 0; lists.topologies.empty() && k < graphs.size(); ++k) {
     specs.push_back(graphs[k].spec);
   }
-  for (const Family& method : chosen_families(lists)) {
+  for (const Family& method : chosen_families(lists, scenario)) {
     const AlgorithmInfo& info = algorithm_info(method.algorithm);
     const bool exact = info.contract == ContractKind::exact;
-    const std::string settings = settings_of(info, scenario, rounds);
+    const auto settings = settings_of(info, scenario, rounds);
     for (const std::string& spec :
          lists.compressors.empty() || exact ? method.compressors : lists.compressors) {
       const std::string start =
           exact ? std::string(info.name) : fmt::format("{} {}", info.name, spec);
       for (const std::string& graph : specs) {
-        all.add({.words = fmt::format("{}{}{}", start,
-                                      info.graph == GraphNeed::any ? "" : " " + graph, settings),
-                 .varies = info.step_rule.empty()});
+        const std::string on = info.graph == GraphNeed::any ? "" : " " + graph;
+        for (const std::string& setting : settings) {
+          all.add({.words = start + on + setting, .varies = info.step_rule.empty()});
+        }
       }
     }
   }

@@ -52,9 +52,10 @@ struct Proposal {
   bool varies = false;  ///< local steps and other step rules may be tried with it
 };
 
-/// All proposals, full-precision all-reduce first, then the scenario's own runs (unless lists
-/// restrict the search), each once. Runs that freeze a variance do so after 15 % of `rounds`.
-/// Throws Error for a name that is none, or a graph that the nodes do not have.
+/// All proposals, full-precision all-reduce first (where nodes lie it is none: only robust runs
+/// are), then the scenario's own runs (unless lists restrict the search), each once. Runs that
+/// freeze a variance do so after 15 % of `rounds`. Throws Error for a name that is none, or a graph
+/// that the nodes do not have.
 std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& scenario,
                                 const std::vector<PlannedGraph>& graphs, Round rounds);
 

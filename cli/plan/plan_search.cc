@@ -60,7 +60,8 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario, const Output& o
       goal_(!scenario_.timing_only && (scenario_.target_accuracy || scenario_.target_loss)
                 ? Goal::target
                 : Goal::epoch) {
-  const TrainPlan plan = make_train_plan(parse_run("allreduce", scenario_.task));
+  const TrainPlan plan =
+      make_train_plan(parse_run(scenario_.attack ? "robust" : "allreduce", scenario_.task));
   rounds_ = plan.run.rounds;
   const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
   scenario_.task.eval_every = std::min(scenario_.task.eval_every.value_or(finest), finest);

@@ -340,6 +340,7 @@ Scenario read_scenario(const std::string& path) {
   read_events(in, scenario, names);
   (void)in.table("task");
   read_task(file, path, scenario);
+  read_attack(in, scenario, names);
   // Nothing is hidden in a simulation: its noise is the seed's, so that it repeats itself.
   scenario.task.simulated = true;
   scenario.task.nodes = scenario.nodes;
@@ -358,6 +359,7 @@ Scenario read_scenario(const std::string& path) {
           scenario.run_places[static_cast<std::size_t>(run - scenario.runs.begin())], *run));
     }
   }
+  check_attack(in, scenario);
   in.finish();
   return scenario;
 }

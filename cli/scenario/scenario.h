@@ -58,6 +58,15 @@ struct LinksChange {
   std::optional<SimTime> latency;
 };
 
+/// Who lies in all runs, and how (optim/robust/attack.h).
+struct Attackers {
+  std::vector<Rank> nodes;  ///< ascending
+  std::string kind;         ///< "alie:1.5"
+};
+
+/// "nodes 4-5 lie (sign-flip)"
+std::string attack_text(const Attackers& attackers);
+
 struct Scenario {
   std::string title;
   int nodes = 0;
@@ -71,6 +80,7 @@ struct Scenario {
   std::vector<NodeEvent> events;
   std::vector<Partition> partitions;
   std::vector<LinksChange> changes;  ///< of those of one time the later holds
+  std::optional<Attackers> attack;   ///< also in the task's settings
 
   bool timing_only = false;  ///< no gradients are taken: how long, not whether it converges
   TrainOptions task;         ///< the settings of `sotto train` that hold for all runs

@@ -15,26 +15,6 @@ namespace {
 
 constexpr std::size_t kMostRanges = 4;
 
-/// {0, 1, 2, 5} → "0-2, 5"; cut off after a few ranges.
-std::string ranks_text(std::vector<Rank> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] <= ranks[last] + 1) {
-      ++last;
-    }
-    texts.push_back(ranks[i] == ranks[last] ? fmt::format("{}", ranks[i])
-                                            : fmt::format("{}-{}", ranks[i], ranks[last]));
-    if (texts.size() == kMostRanges && last + 1 < ranks.size()) {
-      texts.back() += fmt::format(" and {} more", ranks.size() - last - 1);
-      break;
-    }
-    i = last + 1;
-  }
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
 void add_nodes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
   std::map<std::pair<SimTime, std::string>, std::vector<Rank>> whom;
   for (const NodeEvent& event : scenario.events) {
@@ -82,6 +62,25 @@ void add_changes(const Scenario& scenario, std::vector<ScenarioMark>& marks) {
 }
 
 }  // namespace
+
+std::string ranks_text(std::vector<Rank> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] <= ranks[last] + 1) {
+      ++last;
+    }
+    texts.push_back(ranks[i] == ranks[last] ? fmt::format("{}", ranks[i])
+                                            : fmt::format("{}-{}", ranks[i], ranks[last]));
+    if (texts.size() == kMostRanges && last + 1 < ranks.size()) {
+      texts.back() += fmt::format(" and {} more", ranks.size() - last - 1);
+      break;
+    }
+    i = last + 1;
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
 
 const char* kind_name(NodeEvent::Kind kind) {
   switch (kind) {

@@ -16,6 +16,9 @@ struct ScenarioMark {
   std::string text;   ///< "crash of 3", "partition: 0-3 | 4-7"
 };
 
+/// {0, 1, 2, 5} → "0-2, 5"; cut off after a few ranges.
+std::string ranks_text(std::vector<Rank> ranks);
+
 /// "crash", "vanish", "leave", "suspend" or "resume"
 const char* kind_name(NodeEvent::Kind kind);
 

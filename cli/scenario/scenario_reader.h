@@ -29,6 +29,11 @@ std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const 
 /// What lies between some nodes, which says nothing of their own connections.
 LinkSpec read_link_between(TomlReader& in, std::string_view key);
 
+/// [attack] of a file of which [nodes] and [task] are read.
+void read_attack(TomlReader& file, Scenario& scenario, const Names& names);
+/// Refuses lies, of [attack] and others, where there are none to tell. The last to read.
+void check_attack(const TomlReader& file, const Scenario& scenario);
+
 /// [[events]] of a file of which [nodes] and [network] are read.
 void read_events(TomlReader& file, Scenario& scenario, const Names& names);
 

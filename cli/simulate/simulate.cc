@@ -93,6 +93,16 @@ ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
   return table;
 }
 
+/// The runs of the scenario; above them it is said who lies.
+ComparisonTable table_of(const Scenario& scenario, const std::vector<RepeatedRun>& runs) {
+  ComparisonTable table = table_of(runs);
+  if (scenario.attack) {
+    table.note += fmt::format("{}{}; accuracies are of the others", table.note.empty() ? "" : "; ",
+                              attack_text(*scenario.attack));
+  }
+  return table;
+}
+
 /// Where a setting stands that `why` names in front, "--lr: …", and the run does not; none: it is
 /// none of [task].
 std::optional<std::string> place_in_task(const Scenario& scenario, const std::string& words,
@@ -153,6 +163,9 @@ Json to_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Exp
   Json result = {{"sotto", SOTTO_VERSION},
                  {"scenario", scenario.title},
                  {"events", marks_json(marks_of(scenario))}};
+  if (scenario.attack) {
+    result["attack"] = {{"nodes", scenario.attack->nodes}, {"kind", scenario.attack->kind}};
+  }
   result.update(comparison_json(runs, expense));
   return result;
 }
@@ -216,7 +229,7 @@ int run(const SimulateOptions& options, const CLI::App& command) {
     output.line(fmt::format("run {} of {}: {}", runs.size() + 1, scenario.runs.size(), words));
     runs.push_back(run_one(scenario, words, request, &pictures));
   }
-  std::vector<ComparisonTable> tables = {table_of(runs)};
+  std::vector<ComparisonTable> tables = {table_of(scenario, runs)};
   if (expense != Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }

@@ -87,6 +87,8 @@ TEST_CASE("the answers of the examples hold") {
       {"datacenter", 2, 1, 0.95, 1.1},  // 8 bits and full precision alike
       {"weak-hub", 1, 0, 5, kAny},      // a bit before full precision, on the star
       {"weak-hub", 3, 1, 1, 1.4},       // a ring a little before the star, with a bit
+      {"liars", 3, 1, 1.2, 3},          // clipped:auto before the median
+      {"liars", 5, 3, 1.8, 5},          // a ring before all lines, against liars too
   };
   json result;
   std::string simulated_scenario;
