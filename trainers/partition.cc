@@ -159,7 +159,9 @@ std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::
                                                            std::uint64_t seed) {
   if (nodes < 1 || static_cast<std::size_t>(nodes) > labels.size()) {
     refuse("nodes", fmt::to_string(nodes),
-           fmt::format("there are {} training examples, and every node needs one", labels.size()));
+           fmt::format("there are {} training examples, and every node needs one: take fewer "
+                       "nodes or more data, as digits,train={}",
+                       labels.size(), nodes));
   }
   const auto count = static_cast<std::size_t>(nodes);
   if (partition.kind == Partition::Kind::dirichlet) {

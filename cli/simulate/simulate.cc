@@ -77,6 +77,17 @@ std::vector<std::string> row_of(const RepeatedRun& run, std::size_t columns) {
           share("idle")};
 }
 
+/// Of a run whose gradients were taken at older models than those they moved; else empty.
+std::string staleness_text(const RepeatedRun& run) {
+  const Json staleness = run.results.empty() ? Json::object() : run.results.front().at("staleness");
+  const double mean = number_or_nan(staleness.value("mean", Json()));
+  return mean > 0 ? fmt::format(
+                        "{}: gradients were applied {:.2f} averagings after they were "
+                        "taken, {} at most",
+                        run.words, mean, staleness.at("most").get<std::uint64_t>())
+                  : "";
+}
+
 ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
   ComparisonTable table = {{"run", "rounds", "virtual time", "to target", "accuracy", "worst node",
                             "sent/node", "computing", "codec", "on the wire", "idle"},
@@ -88,6 +99,9 @@ ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
     if (!why.empty()) {
       table.note +=
           fmt::format("{}{} ended early: {}", table.note.empty() ? "" : "; ", run.words, why);
+    }
+    if (const std::string old = staleness_text(run); !old.empty()) {
+      table.note += fmt::format("{}{}", table.note.empty() ? "" : "; ", old);
     }
   }
   return table;

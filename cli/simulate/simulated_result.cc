@@ -50,6 +50,21 @@ Json links_json(const SimulationReport& report, const Platform& platform) {
   return shown;
 }
 
+Json staleness_json(const SimulationReport& report, bool rehearsed) {
+  std::uint64_t sum = 0;
+  std::uint64_t most = 0;
+  std::uint64_t gradients = 0;
+  for (const NodeReport& node : report.nodes) {
+    sum += node.counters.staleness;
+    most = std::max(most, node.counters.most_stale);
+    gradients += node.rounds;
+  }
+  const double mean = gradients > 0 ? static_cast<double>(sum) / static_cast<double>(gradients) : 0;
+  return {{"mean", rehearsed ? Json() : Json(mean)},
+          {"most", rehearsed ? Json() : Json(most)},
+          {"largest_lead", report.largest_lead}};
+}
+
 Json faults_json(const SimulationReport& report) {
   std::vector<std::size_t> failed;
   for (std::size_t node = 0; node < report.nodes.size(); ++node) {

@@ -19,6 +19,11 @@ Json fractions_json(const SimulationReport& report);
 /// The links that are busiest, by what they carried of what they could have.
 Json links_json(const SimulationReport& report, const Platform& platform);
 /// The nodes that ended with a fault, in the order in which they did: the first is the cause.
+/// How old the gradients were: {"mean", "most" (averagings between the model of a gradient and that
+/// which it moved; null where stand-ins were rehearsed), "largest_lead" (rounds of a sender before
+/// the receiver of its frame)}.
+Json staleness_json(const SimulationReport& report, bool rehearsed);
+
 Json faults_json(const SimulationReport& report);
 /// Why a run, as its entry of `sotto simulate --json` has it, ended early; "": it did not.
 std::string early_end(const Json& result);

@@ -263,8 +263,9 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   point.time_s = exact_seconds(time);
   for (std::size_t node = 0; node < sent_.size(); ++node) {
     // Who is not there has ended, and sends no more.
-    point.bytes_per_node += gathering.sent[node].value_or(sent_[node]) / scenario_.nodes;
+    point.bytes_per_node += gathering.sent[node].value_or(sent_[node]);
   }
+  point.bytes_per_node /= scenario_.nodes;
   point.loss = std::numeric_limits<double>::quiet_NaN();
   mean_.loss = point.loss;
   mean_.accuracy = point.accuracy;
@@ -378,6 +379,7 @@ Json SimulatedJob::result(const SimulationReport& report) const {
           {"history_of", by_worst_ ? "worst node" : "averaged model"},
           {"history", history_json(history_)},
           {"fractions", fractions_json(report)},
+          {"staleness", staleness_json(report, scenario_.timing_only)},
           {"links", links_json(report, *platform_)},
           {"bytes_per_edge", edges_json(report)},
           {"faults", faults_json(report)},

@@ -1,4 +1,5 @@
 // The files that `sotto simulate` writes, and what its result tells besides the runs.
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -219,6 +220,38 @@ TEST_CASE("the nodes' own accuracy lies about that of their average") {
   CHECK(differ.at("nodes_evaluated") == 4);
 }
 
+TEST_CASE("a result says how stale gradients were: as in sotto train, and not at all in rounds") {
+  const Scratch scratch;
+  const std::string text = scenario(kNodes, kNetwork, "", "\"adpsgd ring\", \"dpsgd ring\"");
+  const auto runs = simulated(scratch, text).at("runs");
+  const auto counted = run(small_train({"--algorithm", "adpsgd", "--topology", "ring", "--rounds",
+                                        "12", "--eval-every", "4", "--json", "-"}))
+                           .json()
+                           .at("counters");
+  const auto& stale = runs[0].at("staleness");
+  CHECK(stale.at("mean").get<double>() ==
+        doctest::Approx(counted.at("staleness").get<double>() / (12 * 4)));
+  CHECK(stale.at("mean") > 0);
+  CHECK(stale.at("most") == counted.at("most_stale"));
+  CHECK(runs[1].at("staleness").at("mean") == 0);
+  CHECK(runs[1].at("staleness").at("most") == 0);
+  CHECK(contains(simulate(scratch, text).out, "adpsgd ring: gradients were applied "));
+  // Stand-ins count nothing, but are ahead of each other as the real nodes are.
+  const auto rehearsed = simulated(scratch, "timing-only = true\n" + text).at("runs")[0];
+  CHECK(rehearsed.at("staleness").at("mean").is_null());
+  CHECK(rehearsed.at("staleness").at("largest_lead") == stale.at("largest_lead"));
+}
+
+TEST_CASE("bytes of a node are whole where all nodes send the same") {
+  const Scratch scratch;
+  const auto result = simulated(
+      scratch, scenario("count = 6, gradient = \"20 ms\"", kNetwork, "", "\"dpsgd ring\""));
+  for (const auto& point : result.at("runs")[0].at("history")) {
+    const auto bytes = point.at("bytes_per_node").get<double>();
+    CHECK(bytes == std::round(bytes));
+  }
+}
+
 TEST_CASE("timing only takes more nodes than there are examples") {
   const Scratch scratch;
   const auto text = [](const std::string& nodes) {
@@ -226,5 +259,7 @@ TEST_CASE("timing only takes more nodes than there are examples") {
   };
   const auto result = simulated(scratch, "timing-only = true\n" + text("400"));
   CHECK(result.at("runs")[0].at("rounds") == 12);
-  CHECK(simulate(scratch, text("400")).status == 2);
+  const auto refused = simulate(scratch, text("400"));
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "take fewer nodes or more data, as digits,train=400"));
 }
