@@ -1,5 +1,6 @@
 #include "usage.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -86,6 +87,18 @@ std::string explain_missing(const Place& place, const CLI::ParseError& error) {
   return error.what();
 }
 
+/// A value that is no number where one has to be, among several.
+std::string explain_conversion(const Place& place, const CLI::ParseError& error) {
+  std::string message = error.what();
+  const auto from = message.find("--");
+  const auto equals = message.find(" = ", std::min(from, message.size()));
+  if (equals == std::string::npos) {
+    return message;
+  }
+  return fmt::format("{}: '{}' is not what it takes; `{} --help` shows that",
+                     message.substr(from, equals - from), message.substr(equals + 3), place.name);
+}
+
 struct Name {
   std::string_view library;
   std::string_view option;
@@ -162,6 +175,9 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch)) {
     return explain_count(place, error);
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ConversionError)) {
+    return explain_conversion(place, error);
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExcludesError)) {
     return fmt::format("{}: give one of the two", error.what());

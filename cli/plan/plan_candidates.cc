@@ -191,7 +191,8 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
       for (const std::string& graph : specs) {
         const std::string on = info.graph == GraphNeed::any ? "" : " " + graph;
         for (const std::string& setting : settings) {
-          all.add({.words = start + on + setting, .varies = info.step_rule.empty()});
+          all.add({.words = fmt::format("{}{}{}", start, on, setting),
+                   .varies = info.step_rule.empty()});
         }
       }
     }

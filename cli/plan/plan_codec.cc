@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <sotto/base/error.h>
+
 #include "bench/codec_timing.h"
 #include "quantity.h"
 
@@ -22,6 +24,14 @@ CodecSpeed measure(const std::string& spec, std::size_t elements) {
   return {timing.encode_s / bytes, timing.decode_mix_s / bytes};
 }
 
+double parse_speed(const std::string& words) {
+  try {
+    return parse_bandwidth(words);
+  } catch (const Error&) {
+    refuse("--codec", words, "give a speed, e.g. \"1 GB/s\", or none, or measure");
+  }
+}
+
 }  // namespace
 
 CodecMeter::CodecMeter(const std::string& words, const Scenario& scenario) {
@@ -32,7 +42,7 @@ CodecMeter::CodecMeter(const std::string& words, const Scenario& scenario) {
   } else if (words.empty() || words == "measure") {
     measures_ = true;
   } else if (words != "none") {
-    const double seconds = 1 / parse_bandwidth(words);
+    const double seconds = 1 / parse_speed(words);
     fixed_ = {seconds, seconds};
   }
 }

@@ -134,6 +134,10 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
 void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& names) {
   scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
   for (TomlReader& host : in.tables("hosts")) {
+    host.allow({"nodes", "up", "down"});
+    if (!host.has("up") && !host.has("down")) {
+      host.require("up", "what these nodes' own connections carry: up, down or both");
+    }
     const HostSpec spec = {host.parsed("up", parse_bandwidth).value_or(own),
                            host.parsed("down", parse_bandwidth).value_or(own)};
     for (const Rank rank : read_ranks(host, "nodes", names)) {

@@ -2,9 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <sotto/base/error.h>
 
 #include "quantity.h"
 #include "scenario_marks.h"
@@ -91,7 +96,9 @@ void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& na
   }
 }
 
-void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
+/// `places` gets where each of the scenario's events stands.
+void read_event(TomlReader& in, Scenario& scenario, const Names& names,
+                std::vector<std::string>& places) {
   using Kind = NodeEvent::Kind;
   constexpr std::array<std::pair<const char*, Kind>, 5> kOfNodes = {{{"crash", Kind::crash},
                                                                      {"vanish", Kind::vanish},
@@ -114,6 +121,7 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
       something = true;
       for (const Rank rank : read_ranks(in, key, names)) {
         scenario.events.push_back({.at = at, .node = rank, .kind = kind});
+        places.push_back(in.place(key));
       }
     }
   }
@@ -142,17 +150,20 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names) {
   }
 }
 
-/// Refuses what cannot happen to a node, at the place of [[events]].
-void check_lives(const TomlReader& in, const Scenario& scenario) {
+/// Refuses what cannot happen to a node.
+void check_lives(const Scenario& scenario, const std::vector<std::string>& places) {
   using Kind = NodeEvent::Kind;
-  std::vector<NodeEvent> events = scenario.events;
-  std::stable_sort(events.begin(), events.end(),
-                   [](const NodeEvent& a, const NodeEvent& b) { return a.at < b.at; });
+  std::vector<std::size_t> in_time(scenario.events.size());
+  std::iota(in_time.begin(), in_time.end(), std::size_t{0});
+  std::stable_sort(in_time.begin(), in_time.end(), [&](std::size_t a, std::size_t b) {
+    return scenario.events[a].at < scenario.events[b].at;
+  });
   std::map<Rank, Kind> last;
-  for (const NodeEvent& event : events) {
+  for (const std::size_t i : in_time) {
+    const NodeEvent& event = scenario.events[i];
     const auto refuse_it = [&](std::string_view why) {
-      in.refuse("events", fmt::format("{} of node {} at {}: {}", kind_name(event.kind), event.node,
-                                      duration_text(to_seconds(event.at)), why));
+      throw Error(fmt::format("{}: {} of node {} at {}: {}", places[i], kind_name(event.kind),
+                              event.node, duration_text(to_seconds(event.at)), why));
     };
     if (event.at < scenario.paces[static_cast<std::size_t>(event.node)].start) {
       refuse_it("it joins later, and who has ended does not come back");
@@ -177,10 +188,11 @@ void check_lives(const TomlReader& in, const Scenario& scenario) {
 }  // namespace
 
 void read_events(TomlReader& file, Scenario& scenario, const Names& names) {
+  std::vector<std::string> places;
   for (TomlReader& event : file.tables("events")) {
-    read_event(event, scenario, names);
+    read_event(event, scenario, names, places);
   }
-  check_lives(file, scenario);
+  check_lives(scenario, places);
 }
 
 }  // namespace sotto::cli

@@ -80,7 +80,10 @@ TEST_CASE("bench sim plays jobs with real gradients and timing only, over the sa
 
 TEST_CASE("bench sim refuses what it cannot play") {
   CHECK(run({"bench", "sim", "--nodes", "2"}).status == 2);
-  CHECK(run({"bench", "sim", "--nodes", "many"}).status == 2);
+  const auto words = run({"bench", "sim", "--nodes", "64,many"});
+  CHECK(words.status == 2);
+  CHECK(words.err.find("--nodes: '64,many' is not what it takes; `sotto bench sim --help`") !=
+        std::string::npos);
   CHECK(run({"bench", "sim", "--seconds", "0"}).status == 2);
   CHECK(run({"bench", "sim", "--rounds", "0"}).status == 2);
   CHECK(run({"bench", "sim", "--job", "dance"}).status == 2);

@@ -310,7 +310,9 @@ TEST_CASE("a plan refuses what it cannot read, and writes a page") {
   CHECK(run({"plan"}).status == 2);
   CHECK(run({"plan", "absent.toml"}).status == 2);
   CHECK(run({"plan", path, "--budget", "0"}).status == 2);
-  CHECK(run({"plan", path, "--codec", "fast"}).status == 2);
+  const auto codec = run({"plan", path, "--codec", "fast"});
+  CHECK(codec.status == 2);
+  CHECK(codec.err.find("--codec: 'fast' is refused: give a speed") != std::string::npos);
   const auto mistyped = run({"plan", path, "--algorithm", "chco"});
   CHECK(mistyped.status == 2);
   CHECK(mistyped.err.find("choco") != std::string::npos);

@@ -121,11 +121,11 @@ TEST_CASE("what cannot happen to a node, or between nodes, is refused") {
   };
   const Case cases[] = {
       {event("at = \"1 s\"\nresume = \"1\""),
-       "s.toml:6: events: resume of node 1 at 1 s: it does not stand still then"},
+       "s.toml:8: events[1].resume: resume of node 1 at 1 s: it does not stand still then"},
       {event("at = \"1 s\"\nsuspend = \"1\"") + event("at = \"2 s\"\nsuspend = \"all\""),
-       "suspend of node 1 at 2 s: it stands still already"},
+       "s.toml:11: events[2].suspend: suspend of node 1 at 2 s: it stands still already"},
       {event("at = \"2 s\"\ncrash = \"1\"") + event("at = \"1 s\"\nleave = \"1\""),
-       "crash of node 1 at 2 s: it has ended by then"},
+       "s.toml:8: events[1].crash: crash of node 1 at 2 s: it has ended by then"},
       {event("at = \"60 s\"\ncrash = \"1\"") + event("at = \"61 s\"\njoin = \"1\""),
        "crash of node 1 at 60 s: it joins later"},
       {event("at = \"1 s\"\njoin = \"1\"") + event("at = \"2 s\"\njoin = \"1\""),
@@ -171,6 +171,10 @@ TEST_CASE("a key that is mistyped is named before the one that is missing by it"
        "s.toml:4: netwrok: there is no such key; did you mean network?");
   says(scenario(kNodes, kNetwork + ", hosts = [{ nodes = \"all\", up = 10 }]"),
        "network.hosts[1].up: '10' is no bandwidth; write a positive number and bit/s");
+  says(scenario(kNodes, kNetwork + ", hosts = [{ nodes = \"all\" }]"),
+       "s.toml:4: network.hosts[1].up: it is missing; give what these nodes' own connections");
+  says(scenario(kNodes, kNetwork + ", hosts = [{ nodes = \"all\", upp = \"1 Mbit/s\" }]"),
+       "network.hosts[1].upp: there is no such key; did you mean up?");
   says(scenario(kNodes + ", groups = { all = \"1\" }", kNetwork), "nodes.groups.all: a group has");
   says(scenario(kNodes + ", groups = { 7 = \"1\" }", kNetwork), "nodes.groups.7: a group has");
   says(scenario(kNodes, "link = { latency = \"1 ms\", loss = 4 }"), "0.04 for 4 %");
