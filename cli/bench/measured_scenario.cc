@@ -63,6 +63,9 @@ std::string scenario_text(const MeasuredNetwork& network, std::string_view trans
       "[nodes]\ncount = {0}\ngradient = \"{2}\"\n\n"
       "[network]\n",
       network.hosts.size(), transport, gradient);
+  if (transport == "gloo" || transport == "zmq") {
+    text += fmt::format("transport = \"{}\"\n", transport);
+  }
   const double rate = median(network.edges, [](auto& edge) { return edge.bandwidth_bytes_per_s; });
   const double latency = median(network.edges, [](auto& edge) { return edge.latency_s; });
   text += fmt::format("link = {}\nhosts = [\n", link_text(rate, latency));

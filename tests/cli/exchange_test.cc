@@ -70,6 +70,24 @@ TEST_CASE("what is measured is a scenario that simulate and plan read") {
   CHECK_FALSE(plan.at("winner").is_null());
 }
 
+TEST_CASE("a measured scenario is planned for the transport that it was measured over") {
+  for (const std::string transport : {"gloo", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const Scratch scratch;
+    const std::string path = (scratch.path() / "net.toml").string();
+    (void)measured({"--nodes", "3", "--transport", transport, "--scenario", path});
+    const auto plan = run({"plan", path, "--codec", "none", "--algorithm", "dpsgd", "--topology",
+                           "ring", "--budget", "1", "--json", "-"})
+                          .json();
+    const auto command = plan.at("command").get<std::string>();
+    CAPTURE(command);
+    CHECK(command.ends_with("--transport=" + transport));
+  }
+}
+
 TEST_CASE("bench exchange refuses what it cannot measure") {
   CHECK(run({"bench", "exchange", "--nodes", "1"}).status == 2);
   CHECK(run({"bench", "exchange", "--bytes", "1"}).status == 2);
