@@ -19,6 +19,11 @@
 namespace sotto::cli {
 namespace {
 
+/// What may happen to nodes, besides that they join.
+constexpr std::array kOfNodes = {NodeEvent::Kind::crash, NodeEvent::Kind::vanish,
+                                 NodeEvent::Kind::leave, NodeEvent::Kind::suspend,
+                                 NodeEvent::Kind::resume};
+
 void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
   Partition partition{.at = at, .parts = {}};
   std::vector<bool> taken(static_cast<std::size_t>(scenario.nodes));
@@ -96,15 +101,7 @@ void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& na
   }
 }
 
-/// `places` gets where each of the scenario's events stands.
-void read_event(TomlReader& in, Scenario& scenario, const Names& names,
-                std::vector<std::string>& places) {
-  using Kind = NodeEvent::Kind;
-  constexpr std::array<std::pair<const char*, Kind>, 5> kOfNodes = {{{"crash", Kind::crash},
-                                                                     {"vanish", Kind::vanish},
-                                                                     {"leave", Kind::leave},
-                                                                     {"suspend", Kind::suspend},
-                                                                     {"resume", Kind::resume}}};
+void read_event(TomlReader& in, Scenario& scenario, const Names& names, EventPlaces& places) {
   in.allow({"crash", "vanish", "leave", "suspend", "resume", "join", "partition", "for", "from",
             "to", "link", "one-way"});
   in.require("at", "the virtual time, e.g. \"10 s\"");
@@ -116,22 +113,10 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names,
   }
   const SimTime at = *in.parsed("at", parse_duration);
   bool something = false;
-  for (const auto& [key, kind] : kOfNodes) {
+  for (const char* key : {"crash", "vanish", "leave", "suspend", "resume", "join"}) {
     if (in.has(key)) {
       something = true;
-      for (const Rank rank : read_ranks(in, key, names)) {
-        scenario.events.push_back({.at = at, .node = rank, .kind = kind});
-        places.push_back(in.place(key));
-      }
-    }
-  }
-  if (in.has("join")) {
-    something = true;
-    for (const Rank rank : read_ranks(in, "join", names)) {
-      if (scenario.paces[static_cast<std::size_t>(rank)].start > 0) {
-        in.refuse("join", fmt::format("node {} joins twice", rank));
-      }
-      scenario.paces[static_cast<std::size_t>(rank)].start = at;
+      happen_to(read_ranks(in, key, names), at, key, in.place(key), scenario, places);
     }
   }
   if (in.has("partition")) {
@@ -151,7 +136,7 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names,
 }
 
 /// Refuses what cannot happen to a node.
-void check_lives(const Scenario& scenario, const std::vector<std::string>& places) {
+void check_lives(const Scenario& scenario, const EventPlaces& places) {
   using Kind = NodeEvent::Kind;
   std::vector<std::size_t> in_time(scenario.events.size());
   std::iota(in_time.begin(), in_time.end(), std::size_t{0});
@@ -187,11 +172,34 @@ void check_lives(const Scenario& scenario, const std::vector<std::string>& place
 
 }  // namespace
 
+void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what,
+               const std::string& place, Scenario& scenario, EventPlaces& places) {
+  for (const Rank rank : ranks) {
+    if (what == "join") {
+      SimTime& start = scenario.paces[static_cast<std::size_t>(rank)].start;
+      if (start > 0) {
+        throw Error(fmt::format("{}: node {} joins twice", place, rank));
+      }
+      start = at;
+      continue;
+    }
+    const auto kind = std::find_if(kOfNodes.begin(), kOfNodes.end(),
+                                   [&](NodeEvent::Kind one) { return kind_name(one) == what; });
+    if (kind == kOfNodes.end()) {
+      throw Error(fmt::format("{}: '{}' is none of crash, vanish, leave, suspend, resume and join",
+                              place, what));
+    }
+    scenario.events.push_back({.at = at, .node = rank, .kind = *kind});
+    places.push_back(place);
+  }
+}
+
 void read_events(TomlReader& file, Scenario& scenario, const Names& names) {
-  std::vector<std::string> places;
+  EventPlaces places;
   for (TomlReader& event : file.tables("events")) {
     read_event(event, scenario, names, places);
   }
+  read_churn(file, scenario, names, places);
   check_lives(scenario, places);
 }
 

@@ -34,7 +34,16 @@ void read_attack(TomlReader& file, Scenario& scenario, const Names& names);
 /// Refuses lies, of [attack] and others, where there are none to tell. The last to read.
 void check_attack(const TomlReader& file, const Scenario& scenario);
 
-/// [[events]] of a file of which [nodes] and [network] are read.
+/// Where each of a scenario's events stands.
+using EventPlaces = std::vector<std::string>;
+
+/// Something happens to nodes: crash, vanish, leave, suspend, resume or join.
+void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what,
+               const std::string& place, Scenario& scenario, EventPlaces& places);
+/// What the file that `churn` names says, a line for each: TIME,WHAT,NODES.
+void read_churn(TomlReader& file, Scenario& scenario, const Names& names, EventPlaces& places);
+
+/// [[events]] and churn of a file of which [nodes] and [network] are read.
 void read_events(TomlReader& file, Scenario& scenario, const Names& names);
 
 }  // namespace sotto::cli

@@ -157,6 +157,49 @@ TEST_CASE("what cannot happen to a node, or between nodes, is refused") {
   }
 }
 
+TEST_CASE("a churn trace says what happens to nodes as events do, and errors name its lines") {
+  const Scratch scratch;
+  const std::string file = (scratch.path() / "churn.csv").string();
+  const auto with = [&](const std::string& trace) {
+    (void)scratch.write("churn.csv", trace);
+    return "churn = \"" + file + "\"\n" +
+           scenario(kNodes + ", groups = { two = \"2\" }", kNetwork, "", "\"dpsgd ring\"");
+  };
+  const auto traced = simulated(
+      scratch, with("at,what,nodes\r\n# late\n\n40 ms,join,1\n0.1 s,suspend,3, two\n300 ms,resume,"
+                    "2-3\n"));
+  const auto listed = simulated(scratch, scenario(kNodes, kNetwork,
+                                                  event("at = \"40 ms\"\njoin = \"1\"") +
+                                                      event("at = \"0.1 s\"\nsuspend = \"2-3\"") +
+                                                      event("at = \"300 ms\"\nresume = \"2-3\""),
+                                                  "\"dpsgd ring\""));
+  CHECK(traced.at("runs")[0].at("trace_sha256") == listed.at("runs")[0].at("trace_sha256"));
+  CHECK(traced.at("events") == listed.at("events"));
+  CHECK(traced.at("events").size() == 3);
+  struct Case {
+    std::string trace;
+    std::string says;
+  };
+  const Case cases[] = {
+      {"", "s.toml:1: churn: '" + file + "' cannot be read, or is empty"},
+      {"at,nodes\n", "churn.csv:1: the first line is at,what,nodes"},
+      {"at,what,nodes\n1 s,crash\n", "churn.csv:2: it has three fields"},
+      {"at,what,nodes\n\nsoon,crash,1\n", "churn.csv:3: 'soon' is no duration"},
+      {"at,what,nodes\n1 s,crash,7\n", "churn.csv:2: '7' names no nodes"},
+      {"at,what,nodes\n1 s,explode,1\n", "churn.csv:2: 'explode' is none of crash"},
+      {"at,what,nodes\n1 s,crash,1\n2 s,leave,1\n",
+       "churn.csv:3: leave of node 1 at 2 s: it has ended by then"},
+      {"at,what,nodes\n1 s,join,1\n2 s,join,1\n", "churn.csv:3: node 1 joins twice"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.trace);
+    const auto ended = simulate(scratch, with(one.trace));
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.err, one.says));
+  }
+}
+
 TEST_CASE("a key that is mistyped is named before the one that is missing by it") {
   const Scratch scratch;
   const auto says = [&](const std::string& text, const std::string& what) {
