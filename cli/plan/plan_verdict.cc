@@ -104,7 +104,8 @@ class Speaker {
   }
 
   std::string plain(std::size_t winner, Index compressed, Index allreduce) const {
-    std::string line = fmt::format("Do not compress: {}: {}", words(winner), reaches(winner));
+    std::string line = fmt::format("{}{}: {}", any_compressed() ? "Do not compress: " : "",
+                                   words(winner), reaches(winner));
     if (!is_allreduce(winner) && allreduce) {
       line += fmt::format(", {} sooner than full-precision all-reduce ({})",
                           times(time(*allreduce) / time(winner)), duration_text(time(*allreduce)));

@@ -95,6 +95,8 @@ TEST_CASE("a plan against liars names a rule that holds, and the command that ha
   CHECK(winner.starts_with("robust "));
   CHECK_FALSE(contains(winner, "rule=mean"));
   CHECK(plan.at("compress") == false);
+  // No advice on compression where none was tried.
+  CHECK(plan.at("verdict")[0].get<std::string>().starts_with("robust "));
   CHECK(plan.at("over_allreduce").is_null());
   for (const auto& candidate : plan.at("candidates")) {
     CHECK(candidate.at("name").get<std::string>().starts_with("robust "));
