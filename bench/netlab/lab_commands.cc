@@ -1,5 +1,7 @@
 #include "lab_commands.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -22,6 +24,9 @@ std::vector<std::string> LabRequest::transports() const {
 }
 
 Laboratory LabRequest::laboratory() const {
+  if (::access(program.c_str(), X_OK) != 0) {
+    refuse("--program", program, "no program can be run there; it is a path of sotto");
+  }
   Laboratory laboratory = {program, &cli::stop_requested(), {}};
   if (!common.quiet) {
     laboratory.say = [](const std::string& what) { fmt::print(stderr, "netlab: {}\n", what); };

@@ -17,6 +17,7 @@ struct LabRequest {
   std::string transport = "both";
 
   /// The real program, what stops it, and progress on standard error unless that is unwanted.
+  /// Throws Error where the program cannot be run.
   Laboratory laboratory() const;
   /// Those that are asked for. Throws Error for a name that is none.
   std::vector<std::string> transports() const;

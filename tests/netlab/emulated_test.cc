@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "bench/netlab/calibration.h"
+#include "bench/netlab/lab_commands.h"
 #include "bench/netlab/probe.h"
 #include "bench/netlab/scenario_text.h"
 #include "support/skip.h"
@@ -49,6 +50,26 @@ TEST_CASE("two real nodes send the bytes and find the models of the simulation")
   CHECK(found.measured_s >= 3 * 0.003);
 }
 
+TEST_CASE("who lies in a scenario lies as in the simulation over real sockets too") {
+  if (const auto why = unavailable()) {
+    SOTTO_SKIP(*why);
+  }
+  const std::atomic<bool> stop{false};
+  MadeScenario made = brief();
+  made.words = "robust complete";
+  made.nodes = 3;
+  const cli::Scenario lying =
+      scenario_from(made.text() + "[attack]\nnodes = \"2\"\nkind = \"noise:3\"\n");
+  const Comparison found = compare(lying, made.words, "zmq", {SOTTO_PROGRAM, &stop});
+  if (!found.ok() && found.links.size() == 1 && !found.links[0].good()) {
+    SOTTO_SKIP(found.failure);
+  }
+  CAPTURE(found.failure);
+  REQUIRE(found.ok());
+  CHECK(found.bytes_equal);
+  CHECK(found.parameters_equal);
+}
+
 TEST_CASE("what the links carry is counted, and nothing passes a link that is down") {
   if (const auto why = unavailable()) {
     SOTTO_SKIP(*why);
@@ -74,6 +95,15 @@ TEST_CASE("a program that fails is told, with its status, long before a run's pa
   }
   CAPTURE(found.failure);
   CHECK(found.failure.find("ended with status 1") != std::string::npos);
+}
+
+TEST_CASE("a program that is none is refused before anything is measured") {
+  LabRequest request;
+  request.program = "/nowhere/sotto";
+  CHECK_THROWS_WITH(request.laboratory(),
+                    doctest::Contains("--program: '/nowhere/sotto' is refused"));
+  request.program = "/bin/false";
+  CHECK_NOTHROW(request.laboratory());
 }
 
 TEST_CASE("what cannot be emulated is refused, with what can") {
