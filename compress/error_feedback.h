@@ -6,8 +6,8 @@
 
 #include <memory>
 #include <span>
-#include <vector>
 
+#include <sotto/base/float_vector.h>
 #include <sotto/compress/compressor.h>
 
 namespace sotto {
@@ -30,7 +30,7 @@ class ErrorFeedback {
 
  private:
   std::unique_ptr<Compressor> compressor_;
-  std::vector<float> residual_;
+  FloatVector residual_;
   const Ops& ops_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
@@ -11,8 +10,6 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kBytes = sizeof(std::uint16_t);
-/// Elements that are made, narrowed and reduced while they are in the cache.
-constexpr std::size_t kRun = 2048;
 
 /// What sets the two formats apart.
 struct Format {
@@ -69,7 +66,7 @@ class HalfCompressor final : public Compressor {
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
-    const internal::Feedback feedback(prepare, v);
+    internal::Feedback feedback(prepare, v);
     return encode_runs(v, &feedback, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
@@ -77,8 +74,7 @@ class HalfCompressor final : public Compressor {
 
  private:
   /// `feedback`, where it is given, is of x.
-  std::optional<std::size_t> encode_runs(std::span<const float> x,
-                                         const internal::Feedback* feedback,
+  std::optional<std::size_t> encode_runs(std::span<const float> x, internal::Feedback* feedback,
                                          std::span<std::byte> out);
 
   const Format& format_;
@@ -87,23 +83,19 @@ class HalfCompressor final : public Compressor {
 };
 
 std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
-                                                       const internal::Feedback* feedback,
+                                                       internal::Feedback* feedback,
                                                        std::span<std::byte> out) {
-  const internal::Chunks runs(x.size(), kRun, 16);
   saturated_ = 0;
-  for (std::size_t i = 0; i < runs.count(); ++i) {
-    const std::size_t first = runs.first(i);
-    const std::size_t count = runs.size(i);
-    const auto bits = out.subspan(first * kBytes, count * kBytes);
-    if (feedback == nullptr) {
-      saturated_ += (ops_.*format_.narrow)(x.subspan(first, count), bits);
-      continue;
-    }
-    if (!feedback->prepare(first, count)) {
-      return std::nullopt;
-    }
-    saturated_ += (ops_.*format_.residual)(feedback->piece(first, count), bits,
-                                           feedback->soon(first + count, count));
+  if (feedback == nullptr) {
+    saturated_ = (ops_.*format_.narrow)(x, out.first(max_bytes(x.size())));
+    return max_bytes(x.size());
+  }
+  const auto reduce = [&](std::size_t first, std::span<float> run, const Soon& soon) {
+    saturated_ +=
+        (ops_.*format_.residual)(run, out.subspan(first * kBytes, run.size() * kBytes), soon);
+  };
+  if (!feedback->reduce(0, x.size(), reduce)) {
+    return std::nullopt;
   }
   return max_bytes(x.size());
 }

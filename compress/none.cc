@@ -4,16 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
 
 namespace sotto {
 namespace {
-
-/// Elements that are made and copied while they are in the cache.
-constexpr std::size_t kRun = 2048;
 
 class NoneCompressor final : public Compressor {
  public:
@@ -34,15 +30,13 @@ class NoneCompressor final : public Compressor {
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
-    const internal::Feedback feedback(prepare, v);
-    const internal::Chunks runs(v.size(), kRun, 32);
-    for (std::size_t i = 0; i < runs.count(); ++i) {
-      const auto run = feedback.piece(runs.first(i), runs.size(i));
-      if (!feedback.prepare(runs.first(i), run.size())) {
-        return std::nullopt;
-      }
-      std::ranges::copy(std::as_bytes(run), &out[runs.first(i) * sizeof(float)]);
+    internal::Feedback feedback(prepare, v);
+    const auto take = [&](std::size_t first, std::span<float> run, const Soon& /*soon*/) {
+      std::ranges::copy(std::as_bytes(run), &out[first * sizeof(float)]);
       ops_.fill(0, run);
+    };
+    if (!feedback.reduce(0, v.size(), take)) {
+      return std::nullopt;
     }
     return v.size_bytes();
   }

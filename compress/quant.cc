@@ -91,7 +91,7 @@ class QuantCompressor final : public Compressor {
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& key,
                                              std::span<std::byte> out) override {
-    const internal::Feedback feedback(prepare, v);
+    internal::Feedback feedback(prepare, v);
     return encode_chunks(v, &feedback, key, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
@@ -102,9 +102,8 @@ class QuantCompressor final : public Compressor {
   bool stochastic() const { return options_.rounding == Rounding::stochastic; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
   /// `feedback`, where it is given, is of x.
-  std::optional<std::size_t> encode_chunks(std::span<const float> x,
-                                           const internal::Feedback* feedback, const RandomKey& key,
-                                           std::span<std::byte> out);
+  std::optional<std::size_t> encode_chunks(std::span<const float> x, internal::Feedback* feedback,
+                                           const RandomKey& key, std::span<std::byte> out);
   Grid grid_at(std::span<const std::byte> scales, std::size_t chunk) const {
     return {.origin = internal::load<float>(scales, 2 * chunk),
             .step = internal::load<float>(scales, 2 * chunk + 1),
@@ -127,7 +126,7 @@ Contract QuantCompressor::contract(std::size_t elements) const {
 }
 
 std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float> x,
-                                                          const internal::Feedback* feedback,
+                                                          internal::Feedback* feedback,
                                                           const RandomKey& key,
                                                           std::span<std::byte> out) {
   const Chunks chunks = cut(x.size());
@@ -138,7 +137,7 @@ std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float>
   const auto codes = writer.reserve(chunks.total_code_bytes());
   saturated_ = 0;
   for (std::size_t i = 0; i < chunks.count(); ++i) {
-    if (feedback != nullptr && !feedback->prepare(chunks.first(i), chunks.size(i))) {
+    if (feedback != nullptr && !feedback->make_until(chunks.first(i) + chunks.size(i))) {
       return std::nullopt;
     }
     const auto piece = x.subspan(chunks.first(i), chunks.size(i));
@@ -154,10 +153,15 @@ std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float>
     const auto packed = codes.subspan(chunks.code_offset(i), chunks.code_bytes(i));
     if (feedback == nullptr) {
       ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i), packed);
-    } else {
-      ops_.quantize_residual(feedback->piece(chunks.first(i), chunks.size(i)), grid,
-                             options_.rounding, key, chunks.first(i), packed,
-                             feedback->soon(chunks.first(i + 1), chunks.size(i)));
+      continue;
+    }
+    const auto reduce = [&](std::size_t first, std::span<float> part, const Soon& soon) {
+      const std::size_t at = packed_bytes(first - chunks.first(i), options_.bits);
+      ops_.quantize_residual(part, grid, options_.rounding, key, first,
+                             packed.subspan(at, packed_bytes(part.size(), options_.bits)), soon);
+    };
+    if (!feedback->reduce(chunks.first(i), chunks.size(i), reduce)) {
+      return std::nullopt;
     }
   }
   return writer.position();

@@ -63,7 +63,7 @@ class SignCompressor final : public Compressor {
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
-    const internal::Feedback feedback(prepare, v);
+    internal::Feedback feedback(prepare, v);
     return encode_chunks(v, &feedback, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
@@ -73,8 +73,7 @@ class SignCompressor final : public Compressor {
   bool by_mean() const { return options_.scale == SignScale::mean; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, 1}; }
   /// `feedback`, where it is given, is of x.
-  std::optional<std::size_t> encode_chunks(std::span<const float> x,
-                                           const internal::Feedback* feedback,
+  std::optional<std::size_t> encode_chunks(std::span<const float> x, internal::Feedback* feedback,
                                            std::span<std::byte> out);
 
   SignOptions options_;
@@ -95,7 +94,7 @@ Contract SignCompressor::contract(std::size_t elements) const {
 }
 
 std::optional<std::size_t> SignCompressor::encode_chunks(std::span<const float> x,
-                                                         const internal::Feedback* feedback,
+                                                         internal::Feedback* feedback,
                                                          std::span<std::byte> out) {
   const Chunks chunks = cut(x.size());
   ByteWriter writer(out);
@@ -103,7 +102,7 @@ std::optional<std::size_t> SignCompressor::encode_chunks(std::span<const float> 
   ByteWriter scales(writer.reserve(chunks.count() * sizeof(float)));
   const auto signs = writer.reserve(chunks.total_code_bytes());
   for (std::size_t i = 0; i < chunks.count(); ++i) {
-    if (feedback != nullptr && !feedback->prepare(chunks.first(i), chunks.size(i))) {
+    if (feedback != nullptr && !feedback->make_until(chunks.first(i) + chunks.size(i))) {
       return std::nullopt;
     }
     const auto piece = x.subspan(chunks.first(i), chunks.size(i));
@@ -112,9 +111,14 @@ std::optional<std::size_t> SignCompressor::encode_chunks(std::span<const float> 
     scales.write(scale);
     if (feedback == nullptr) {
       ops_.sign_pack(piece, bits);
-    } else {
-      ops_.sign_residual(feedback->piece(chunks.first(i), chunks.size(i)), scale, bits,
-                         feedback->soon(chunks.first(i + 1), chunks.size(i)));
+      continue;
+    }
+    const auto reduce = [&](std::size_t first, std::span<float> part, const Soon& soon) {
+      const std::size_t at = packed_bytes(first - chunks.first(i), 1);
+      ops_.sign_residual(part, scale, bits.subspan(at, packed_bytes(part.size(), 1)), soon);
+    };
+    if (!feedback->reduce(chunks.first(i), chunks.size(i), reduce)) {
+      return std::nullopt;
     }
   }
   return writer.position();

@@ -73,7 +73,7 @@ class TopkCompressor final : public Compressor {
   };
 
   /// Prepares x, if `feedback`, which is of x, is given, and fills chosen_. False: called off.
-  bool select(std::span<const float> x, const internal::Feedback* feedback);
+  bool select(std::span<const float> x, internal::Feedback* feedback);
   /// Fills near_ with what of the piece is above bound_. False: that is too much.
   bool collect(std::span<const float> piece, std::size_t first, std::size_t& found);
   std::size_t write(std::size_t elements, std::span<std::byte> out) const;
@@ -102,7 +102,7 @@ bool TopkCompressor::collect(std::span<const float> piece, std::size_t first, st
   return true;
 }
 
-bool TopkCompressor::select(std::span<const float> x, const internal::Feedback* feedback) {
+bool TopkCompressor::select(std::span<const float> x, internal::Feedback* feedback) {
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(), "topk: more than 2^32 − 1 elements");
   const std::size_t k = kept(x.size());
   chosen_.resize(k);
@@ -111,7 +111,7 @@ bool TopkCompressor::select(std::span<const float> x, const internal::Feedback* 
   std::size_t found = 0;
   for (std::size_t first = 0; first < x.size(); first += kPiece) {
     const std::size_t count = std::min(kPiece, x.size() - first);
-    if (feedback != nullptr && !feedback->prepare(first, count)) {
+    if (feedback != nullptr && !feedback->make_until(first + count)) {
       return false;
     }
     collected = collected && collect(x.subspan(first, count), first, found);
@@ -136,7 +136,7 @@ std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepar
                                                            std::span<float> v,
                                                            const RandomKey& /*key*/,
                                                            std::span<std::byte> out) {
-  const internal::Feedback feedback(prepare, v);
+  internal::Feedback feedback(prepare, v);
   if (!select(v, &feedback)) {
     return std::nullopt;
   }

@@ -105,7 +105,7 @@ int run(const Request& request) {
     static_cast<void>(make_compressor(spec));  // refuse before measuring
   }
   const auto x = normal_values(request.elements, request.common.seed);
-  std::vector<float> y(x.size(), 0.0F);
+  FloatVector y(x.size(), 0.0F);
   std::vector<Row> rows;
   double limit = 0;
   for (const std::string& spec : specs) {

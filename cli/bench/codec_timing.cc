@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <limits>
+#include <vector>
 
 #include <sotto/base/check.h>
 #include <sotto/base/philox.h>
@@ -33,8 +34,8 @@ double fastest(int repeats, const std::function<void()>& call) {
   return best;
 }
 
-std::vector<float> normal_values(std::size_t elements, std::uint64_t seed) {
-  std::vector<float> values(elements);
+FloatVector normal_values(std::size_t elements, std::uint64_t seed) {
+  FloatVector values(elements);
   RandomStream stream({.seed = seed, .purpose = Purpose::measure});
   for (std::size_t k = 0; k < elements; ++k) {
     values[k] = k < kFreshValues ? static_cast<float>(stream.normal()) : values[k - kFreshValues];

@@ -6,7 +6,8 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <vector>
+
+#include <sotto/base/float_vector.h>
 
 namespace sotto::cli {
 
@@ -15,7 +16,7 @@ namespace sotto::cli {
 double fastest(int repeats, const std::function<void()>& call);
 
 /// Normal values; they repeat after 2^20, which no cache level tells from fresh ones.
-std::vector<float> normal_values(std::size_t elements, std::uint64_t seed);
+FloatVector normal_values(std::size_t elements, std::uint64_t seed);
 
 struct CodecTiming {
   std::string spec;         ///< in full

@@ -1,5 +1,9 @@
 // Error feedback of a format of chunks: each is made, encoded and reduced to its residual while it
 // is in the cache (Compressor::encode_prepared). A view; one thread at a time.
+//
+// While pieces are reduced, as many elements that are still to be made are fetched, and made when
+// there are enough: so the memory works while the processor does. The lengths are by measurement:
+// several calls a chunk cost more than they hide, and longer pieces leave the innermost cache.
 #pragma once
 
 #include <algorithm>
@@ -14,30 +18,59 @@ class Feedback {
  public:
   Feedback(const Compressor::Prepare& prepare, std::span<float> v) : prepare_(prepare), v_(v) {}
 
-  /// False: the encoding ends here.
-  bool prepare(std::size_t first, std::size_t count) const {
-    return prepare_.make(first, piece(first, count));
-  }
-  std::span<float> piece(std::size_t first, std::size_t count) const {
-    return v_.subspan(first, count);
-  }
-  /// What preparing the `count` elements from `first` on reads, as far as there are so many.
-  Soon soon(std::size_t first, std::size_t count) const {
-    Soon soon;
-    if (first < v_.size()) {
-      soon.count = std::min(count, v_.size() - first);
-      soon.from = {&v_[first], place(prepare_.reads[0], first), place(prepare_.reads[1], first)};
+  /// Makes all of v up to `end`, or a little more. False: the encoding ends here.
+  bool make_until(std::size_t end) {
+    while (made_ < std::min(end, v_.size())) {
+      const auto piece = v_.subspan(made_, std::min(kPiece, v_.size() - made_));
+      if (!prepare_.make(made_, piece)) {
+        return false;
+      }
+      made_ += piece.size();
     }
-    return soon;
+    fetched_ = std::max(fetched_, made_);
+    return true;
+  }
+
+  /// Makes v[first … first + count) where it is not yet, and hands it to reduce(first, piece, soon)
+  /// piece by piece. False: the encoding ends here.
+  template <typename Reduce>
+  bool reduce(std::size_t first, std::size_t count, const Reduce& reduce) {
+    for (const std::size_t end = first + count; first < end;) {
+      const auto piece = v_.subspan(first, std::min(kPiece, end - first));
+      if (!make_until(first + piece.size())) {
+        return false;
+      }
+      reduce(first, piece, fetch(piece.size()));
+      if (fetched_ - made_ >= kPiece && !make_until(made_ + kPiece)) {
+        return false;
+      }
+      first += piece.size();
+    }
+    return true;
   }
 
  private:
-  static const float* place(std::span<const float> x, std::size_t first) {
-    return first < x.size() ? &x[first] : nullptr;
+  /// Whole groups of packed codes, and of rounding noise.
+  static constexpr std::size_t kPiece = 2048;
+
+  /// What making the next `count` elements reads.
+  Soon fetch(std::size_t count) {
+    Soon soon;
+    if (fetched_ < v_.size()) {
+      soon.from = {&v_[fetched_], next_of(prepare_.reads[0]), next_of(prepare_.reads[1])};
+      soon.count = std::min(count, v_.size() - fetched_);
+      fetched_ += soon.count;
+    }
+    return soon;
+  }
+  const float* next_of(std::span<const float> x) const {
+    return x.empty() ? nullptr : &x[fetched_];
   }
 
   const Compressor::Prepare& prepare_;
   std::span<float> v_;
+  std::size_t made_ = 0;
+  std::size_t fetched_ = 0;  ///< asked for, made or not
 };
 
 }  // namespace sotto::internal
