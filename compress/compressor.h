@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/philox.h>
@@ -23,6 +24,8 @@
 #include <sotto/kernels/ops.h>
 
 namespace sotto {
+
+class Workers;
 
 /// The two contracts of the literature; an algorithm names the one that it needs.
 enum class ContractKind {
@@ -56,6 +59,9 @@ struct Contract {
 
 class Compressor {
  public:
+  Compressor() = default;
+  Compressor(const Compressor& /*other*/) {}  // a copy works alone
+  Compressor& operator=(const Compressor&) = delete;
   virtual ~Compressor() = default;
 
   /// The full specification with all parameters, e.g. "quant:8,chunk=1024,rounding=stochastic":
@@ -66,7 +72,12 @@ class Compressor {
   /// Length of the longest encoding of `elements` elements.
   virtual std::size_t max_bytes(std::size_t elements) const = 0;
   virtual Contract contract(std::size_t elements) const = 0;
+  /// An equal compressor, which works alone.
   virtual std::unique_ptr<Compressor> clone() const = 0;
+
+  /// Lets `workers` take shares of long vectors; null: no longer. What comes out is the same. May
+  /// be used by several compressors.
+  virtual void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
 
   /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
   /// Deterministic in (x, key) and what `save` writes; keys must differ between encodings whose
@@ -82,8 +93,9 @@ class Compressor {
 
   /// How v becomes what is to be encoded.
   struct Prepare {
-    /// Makes v[first … first + piece.size()), shortly before it is encoded; pieces come in order
-    /// and cover v. False: v is not to be encoded. Give a std::ref: copies may allocate.
+    /// Makes v[first … first + piece.size()), shortly before it is encoded; pieces cover v. They
+    /// come in order, or where there are workers, from several threads, in order on each share of
+    /// v. False: v is not to be encoded. Give a std::ref: copies may allocate.
     std::function<bool(std::size_t first, std::span<float> piece)> make;
     /// What `make` reads beside v, element for element: it is fetched ahead.
     std::array<std::span<const float>, 2> reads{};
@@ -107,6 +119,13 @@ class Compressor {
   /// where a header says so. load expects what save wrote of an equal compressor.
   virtual void save(ByteBuffer& /*out*/) const {}
   virtual Status load(ByteReader& /*in*/) { return {}; }
+
+ protected:
+  /// Null: none.
+  Workers* workers() const { return workers_.get(); }
+
+ private:
+  std::shared_ptr<Workers> workers_;
 };
 
 }  // namespace sotto

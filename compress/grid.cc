@@ -7,8 +7,10 @@
 #include <sotto/base/error.h>
 
 #include "internal/chunks.h"
+#include "internal/feedback.h"
 #include "internal/payload.h"
 #include "internal/saturation.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
@@ -34,33 +36,67 @@ class GridCompressor final : public Compressor {
   GridOptions options() const { return {.bits = grid_.bits, .step = grid_.step}; }
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
-                     std::span<std::byte> out) override;
+                     std::span<std::byte> out) override {
+    return *encode_pieces(x, {}, key, out);
+  }
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override {
+    return encode_pieces(v, {&prepare, v}, key, out);
+  }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
  private:
+  /// Pieces that stay in the cache between looking at their range and quantizing them.
+  internal::Chunks cut(std::size_t elements) const { return {elements, 2048, grid_.bits}; }
+  std::optional<std::size_t> encode_pieces(std::span<const float> x, const internal::Origin& origin,
+                                           const RandomKey& key, std::span<std::byte> out);
+
   Grid grid_;
   const Ops& ops_;
   std::size_t saturated_ = 0;
 };
 
-std::size_t GridCompressor::encode(std::span<const float> x, const RandomKey& key,
-                                   std::span<std::byte> out) {
+std::optional<std::size_t> GridCompressor::encode_pieces(std::span<const float> x,
+                                                         const internal::Origin& origin,
+                                                         const RandomKey& key,
+                                                         std::span<std::byte> out) {
   ByteWriter writer(out);
   writer.write(static_cast<std::uint8_t>(grid_.bits));
   writer.write(grid_.step);
   const auto codes = writer.reserve(packed_bytes(x.size(), grid_.bits));
   const float top = grid_.origin + static_cast<float>(grid_.max_code()) * grid_.step;
-  saturated_ = 0;
-  // In pieces that stay in the cache between looking at their range and quantizing them.
-  const internal::Chunks pieces(x.size(), 4096, grid_.bits);
-  for (std::size_t i = 0; i < pieces.count(); ++i) {
-    const auto piece = x.subspan(pieces.first(i), pieces.size(i));
-    saturated_ += internal::count_outside(piece, ops_.min_max(piece), grid_.origin, top);
-    ops_.quantize_pack(piece, grid_, Rounding::stochastic, key, pieces.first(i),
-                       codes.subspan(pieces.code_offset(i), pieces.code_bytes(i)));
-  }
-  return writer.position();
+  const internal::Chunks pieces = cut(x.size());
+  const auto encode_share = [&](std::size_t begin, std::size_t end) -> std::optional<std::size_t> {
+    auto feedback = origin.feedback(pieces.end(begin), pieces.end(end));
+    std::size_t saturated = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t from = pieces.first(i);
+      if (feedback && !feedback->make_until(from + pieces.size(i))) {
+        return std::nullopt;
+      }
+      const auto piece = x.subspan(from, pieces.size(i));
+      saturated += internal::count_outside(piece, ops_.min_max(piece), grid_.origin, top);
+      const auto packed = codes.subspan(pieces.code_offset(i), pieces.code_bytes(i));
+      if (!feedback) {
+        ops_.quantize_pack(piece, grid_, Rounding::stochastic, key, from, packed);
+        continue;
+      }
+      const auto reduce = [&](std::size_t first, std::span<float> part, const Soon& soon) {
+        const auto to = packed.subspan(packed_bytes(first - from, grid_.bits),
+                                       packed_bytes(part.size(), grid_.bits));
+        ops_.quantize_residual(part, grid_, Rounding::stochastic, key, first, to, soon);
+      };
+      if (!feedback->reduce(from, piece.size(), reduce)) {
+        return std::nullopt;
+      }
+    }
+    return saturated;
+  };
+  const auto saturated = internal::Shares(workers(), pieces.count(), x.size()).sum(encode_share);
+  saturated_ = saturated.value_or(0);
+  return saturated ? std::optional(writer.position()) : std::nullopt;
 }
 
 Status GridCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -79,7 +115,15 @@ Status GridCompressor::decode_add(std::span<const std::byte> bytes, float scale,
   if (!internal::padding_is_zero(codes, y.size(), grid_.bits)) {
     return internal::malformed("grid: padding is not zero");
   }
-  ops_.unpack_axpy(scale, codes, grid_, y);
+  const internal::Chunks pieces = cut(y.size());
+  internal::Shares(workers(), pieces.count(), y.size())
+      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+        const std::size_t first = pieces.end(begin);
+        const std::size_t count = pieces.end(end) - first;
+        ops_.unpack_axpy(
+            scale, codes.subspan(packed_bytes(first, grid_.bits), packed_bytes(count, grid_.bits)),
+            grid_, y.subspan(first, count));
+      });
   return {};
 }
 

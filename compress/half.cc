@@ -5,6 +5,7 @@
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
@@ -61,20 +62,18 @@ class HalfCompressor final : public Compressor {
 
   std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
                      std::span<std::byte> out) override {
-    return *encode_runs(x, nullptr, out);
+    return *encode_runs(x, {}, out);
   }
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
-    internal::Feedback feedback(prepare, v);
-    return encode_runs(v, &feedback, out);
+    return encode_runs(v, {&prepare, v}, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
 
  private:
-  /// `feedback`, where it is given, is of x.
-  std::optional<std::size_t> encode_runs(std::span<const float> x, internal::Feedback* feedback,
+  std::optional<std::size_t> encode_runs(std::span<const float> x, const internal::Origin& origin,
                                          std::span<std::byte> out);
 
   const Format& format_;
@@ -83,21 +82,25 @@ class HalfCompressor final : public Compressor {
 };
 
 std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
-                                                       internal::Feedback* feedback,
+                                                       const internal::Origin& origin,
                                                        std::span<std::byte> out) {
-  saturated_ = 0;
-  if (feedback == nullptr) {
-    saturated_ = (ops_.*format_.narrow)(x, out.first(max_bytes(x.size())));
-    return max_bytes(x.size());
-  }
-  const auto reduce = [&](std::size_t first, std::span<float> run, const Soon& soon) {
-    saturated_ +=
-        (ops_.*format_.residual)(run, out.subspan(first * kBytes, run.size() * kBytes), soon);
+  const auto bits_of = [&](std::size_t first, std::size_t count) {
+    return out.subspan(first * kBytes, count * kBytes);
   };
-  if (!feedback->reduce(0, x.size(), reduce)) {
-    return std::nullopt;
-  }
-  return max_bytes(x.size());
+  const auto encode_share = [&](std::size_t begin, std::size_t end) -> std::optional<std::size_t> {
+    auto feedback = origin.feedback(begin, end);
+    if (!feedback) {
+      return (ops_.*format_.narrow)(x.subspan(begin, end - begin), bits_of(begin, end - begin));
+    }
+    std::size_t saturated = 0;
+    const auto reduce = [&](std::size_t first, std::span<float> run, const Soon& soon) {
+      saturated += (ops_.*format_.residual)(run, bits_of(first, run.size()), soon);
+    };
+    return feedback->reduce(begin, end - begin, reduce) ? std::optional(saturated) : std::nullopt;
+  };
+  const auto saturated = internal::Shares::of_elements(workers(), x.size()).sum(encode_share);
+  saturated_ = saturated.value_or(0);
+  return saturated ? std::optional(max_bytes(x.size())) : std::nullopt;
 }
 
 Status HalfCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -106,12 +109,20 @@ Status HalfCompressor::decode_add(std::span<const std::byte> bytes, float scale,
       !status) {
     return status;
   }
-  const NonFinite bad = (ops_.*format_.non_finite)(bytes);
-  if (bad.count > 0) {
+  const auto bits_of = [&](std::size_t begin, std::size_t end) {
+    return bytes.subspan(begin * kBytes, (end - begin) * kBytes);
+  };
+  const auto shares = internal::Shares::of_elements(workers(), y.size());
+  const auto bad = shares.sum([&](std::size_t begin, std::size_t end) {
+    return std::optional((ops_.*format_.non_finite)(bits_of(begin, end)).count);
+  });
+  if (*bad > 0) {
     return internal::non_finite(
-        fmt::format("{}: {} of {} elements are not finite", format_.name, bad.count, y.size()));
+        fmt::format("{}: {} of {} elements are not finite", format_.name, *bad, y.size()));
   }
-  (ops_.*format_.axpy)(scale, bytes, y);
+  shares.each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+    (ops_.*format_.axpy)(scale, bits_of(begin, end), y.subspan(begin, end - begin));
+  });
   return {};
 }
 

@@ -7,9 +7,12 @@
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
+
+constexpr std::size_t kBytes = sizeof(float);
 
 class NoneCompressor final : public Compressor {
  public:
@@ -23,22 +26,27 @@ class NoneCompressor final : public Compressor {
 
   std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
                      std::span<std::byte> out) override {
-    ByteWriter(out).write_bytes(std::as_bytes(x));
+    internal::Shares::of_elements(workers(), x.size())
+        .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+          std::ranges::copy(std::as_bytes(x.subspan(begin, end - begin)),
+                            out.subspan(begin * kBytes).begin());
+        });
     return x.size_bytes();
   }
 
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
-    internal::Feedback feedback(prepare, v);
     const auto take = [&](std::size_t first, std::span<float> run, const Soon& /*soon*/) {
-      std::ranges::copy(std::as_bytes(run), &out[first * sizeof(float)]);
+      std::ranges::copy(std::as_bytes(run), out.subspan(first * kBytes).begin());
       ops_.fill(0, run);
     };
-    if (!feedback.reduce(0, v.size(), take)) {
-      return std::nullopt;
-    }
-    return v.size_bytes();
+    const bool done = internal::Shares::of_elements(workers(), v.size())
+                          .all([&](std::size_t begin, std::size_t end) {
+                            internal::Feedback feedback(prepare, v, begin, end);
+                            return feedback.reduce(begin, end - begin, take);
+                          });
+    return done ? std::optional(v.size_bytes()) : std::nullopt;
   }
 
   Status decode_add(std::span<const std::byte> bytes, float scale,
@@ -46,12 +54,21 @@ class NoneCompressor final : public Compressor {
     if (auto status = internal::check_length("none", bytes.size(), max_bytes(y.size())); !status) {
       return status;
     }
-    const NonFinite bad = ops_.fp32_non_finite(bytes);
-    if (bad.count > 0) {
+    const auto part = [&](std::size_t begin, std::size_t end) {
+      return bytes.subspan(begin * kBytes, (end - begin) * kBytes);
+    };
+    const auto shares = internal::Shares::of_elements(workers(), y.size());
+    const bool sound = shares.all([&](std::size_t begin, std::size_t end) {
+      return ops_.fp32_non_finite(part(begin, end)).count == 0;
+    });
+    if (!sound) {
+      const NonFinite bad = ops_.fp32_non_finite(bytes);
       return internal::non_finite(fmt::format("none: {} of {} elements are not finite, first at {}",
                                               bad.count, y.size(), bad.first));
     }
-    ops_.fp32_axpy(scale, bytes, y);
+    shares.each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+      ops_.fp32_axpy(scale, part(begin, end), y.subspan(begin, end - begin));
+    });
     return {};
   }
 

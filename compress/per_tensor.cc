@@ -69,6 +69,13 @@ class PerTensorCompressor final : public Compressor {
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
+  void use(std::shared_ptr<Workers> workers) override {
+    otherwise_->use(workers);
+    for (Part& part : parts_) {
+      part.compressor->use(workers);
+    }
+    Compressor::use(std::move(workers));
+  }
   std::size_t saturated() const override { return saturated_; }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;

@@ -12,6 +12,7 @@
 #include "internal/feedback.h"
 #include "internal/payload.h"
 #include "internal/saturation.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
@@ -86,13 +87,12 @@ class QuantCompressor final : public Compressor {
 
   std::size_t encode(std::span<const float> x, const RandomKey& key,
                      std::span<std::byte> out) override {
-    return *encode_chunks(x, nullptr, key, out);
+    return *encode_chunks(x, {}, key, out);
   }
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& key,
                                              std::span<std::byte> out) override {
-    internal::Feedback feedback(prepare, v);
-    return encode_chunks(v, &feedback, key, out);
+    return encode_chunks(v, {&prepare, v}, key, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
@@ -101,9 +101,18 @@ class QuantCompressor final : public Compressor {
  private:
   bool stochastic() const { return options_.rounding == Rounding::stochastic; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
-  /// `feedback`, where it is given, is of x.
-  std::optional<std::size_t> encode_chunks(std::span<const float> x, internal::Feedback* feedback,
+  /// What is encoded, and where to.
+  struct Job {
+    std::span<const float> x;
+    const internal::Origin& origin;
+    const RandomKey& key;
+    std::span<std::byte> scales;
+    std::span<std::byte> codes;
+  };
+  std::optional<std::size_t> encode_chunks(std::span<const float> x, const internal::Origin& origin,
                                            const RandomKey& key, std::span<std::byte> out);
+  /// Chunks begin … end − 1. Returns how many elements saturated; nothing when called off.
+  std::optional<std::size_t> encode_share(const Job& job, std::size_t begin, std::size_t end) const;
   Grid grid_at(std::span<const std::byte> scales, std::size_t chunk) const {
     return {.origin = internal::load<float>(scales, 2 * chunk),
             .step = internal::load<float>(scales, 2 * chunk + 1),
@@ -126,22 +135,35 @@ Contract QuantCompressor::contract(std::size_t elements) const {
 }
 
 std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float> x,
-                                                          internal::Feedback* feedback,
+                                                          const internal::Origin& origin,
                                                           const RandomKey& key,
                                                           std::span<std::byte> out) {
   const Chunks chunks = cut(x.size());
   ByteWriter writer(out);
   writer.write(static_cast<std::uint8_t>(options_.bits));
   writer.write(static_cast<std::uint32_t>(options_.chunk));
-  ByteWriter scales(writer.reserve(chunks.count() * kScaleBytes));
-  const auto codes = writer.reserve(chunks.total_code_bytes());
-  saturated_ = 0;
-  for (std::size_t i = 0; i < chunks.count(); ++i) {
-    if (feedback != nullptr && !feedback->make_until(chunks.first(i) + chunks.size(i))) {
+  const auto scales = writer.reserve(chunks.count() * kScaleBytes);
+  const Job job{x, origin, key, scales, writer.reserve(chunks.total_code_bytes())};
+  const auto saturated =
+      internal::Shares(workers(), chunks.count(), x.size())
+          .sum([&](std::size_t begin, std::size_t end) { return encode_share(job, begin, end); });
+  saturated_ = saturated.value_or(0);
+  return saturated ? std::optional(writer.position()) : std::nullopt;
+}
+
+std::optional<std::size_t> QuantCompressor::encode_share(const Job& job, std::size_t begin,
+                                                         std::size_t end) const {
+  const Chunks chunks = cut(job.x.size());
+  auto feedback = job.origin.feedback(chunks.end(begin), chunks.end(end));
+  ByteWriter scales(job.scales.subspan(begin * kScaleBytes));
+  std::size_t saturated = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::size_t from = chunks.first(i);
+    if (feedback && !feedback->make_until(from + chunks.size(i))) {
       return std::nullopt;
     }
-    const auto piece = x.subspan(chunks.first(i), chunks.size(i));
-    MinMax range = ops_.min_max(piece);
+    const auto chunk = job.x.subspan(from, chunks.size(i));
+    MinMax range = ops_.min_max(chunk);
     if (!stochastic()) {
       range = {std::min(range.min, 0.0F), std::max(range.max, 0.0F)};
     }
@@ -149,22 +171,22 @@ std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float>
     const Grid grid = fit(span, options_);
     scales.write(grid.origin);
     scales.write(grid.step);
-    saturated_ += internal::count_outside(piece, range, span.min, span.max);
-    const auto packed = codes.subspan(chunks.code_offset(i), chunks.code_bytes(i));
-    if (feedback == nullptr) {
-      ops_.quantize_pack(piece, grid, options_.rounding, key, chunks.first(i), packed);
+    saturated += internal::count_outside(chunk, range, span.min, span.max);
+    const auto packed = job.codes.subspan(chunks.code_offset(i), chunks.code_bytes(i));
+    if (!feedback) {
+      ops_.quantize_pack(chunk, grid, options_.rounding, job.key, from, packed);
       continue;
     }
-    const auto reduce = [&](std::size_t first, std::span<float> part, const Soon& soon) {
-      const std::size_t at = packed_bytes(first - chunks.first(i), options_.bits);
-      ops_.quantize_residual(part, grid, options_.rounding, key, first,
-                             packed.subspan(at, packed_bytes(part.size(), options_.bits)), soon);
+    const auto reduce = [&](std::size_t first, std::span<float> piece, const Soon& soon) {
+      const std::size_t at = packed_bytes(first - from, options_.bits);
+      ops_.quantize_residual(piece, grid, options_.rounding, job.key, first,
+                             packed.subspan(at, packed_bytes(piece.size(), options_.bits)), soon);
     };
-    if (!feedback->reduce(chunks.first(i), chunks.size(i), reduce)) {
+    if (!feedback->reduce(from, chunk.size(), reduce)) {
       return std::nullopt;
     }
   }
-  return writer.position();
+  return saturated;
 }
 
 Status QuantCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -191,10 +213,13 @@ Status QuantCompressor::decode_add(std::span<const std::byte> bytes, float scale
       return internal::malformed(fmt::format("quant: padding of chunk {} is not zero", i));
     }
   }
-  for (std::size_t i = 0; i < chunks.count(); ++i) {
-    ops_.unpack_axpy(scale, codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)),
-                     grid_at(scales, i), y.subspan(chunks.first(i), chunks.size(i)));
-  }
+  internal::Shares(workers(), chunks.count(), y.size())
+      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+          ops_.unpack_axpy(scale, codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)),
+                           grid_at(scales, i), y.subspan(chunks.first(i), chunks.size(i)));
+        }
+      });
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
@@ -58,13 +59,12 @@ class SignCompressor final : public Compressor {
 
   std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
                      std::span<std::byte> out) override {
-    return *encode_chunks(x, nullptr, out);
+    return *encode_chunks(x, {}, out);
   }
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
-    internal::Feedback feedback(prepare, v);
-    return encode_chunks(v, &feedback, out);
+    return encode_chunks(v, {&prepare, v}, out);
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;
@@ -72,9 +72,17 @@ class SignCompressor final : public Compressor {
  private:
   bool by_mean() const { return options_.scale == SignScale::mean; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, 1}; }
-  /// `feedback`, where it is given, is of x.
-  std::optional<std::size_t> encode_chunks(std::span<const float> x, internal::Feedback* feedback,
-                                           std::span<std::byte> out);
+  /// What is encoded, and where to.
+  struct Job {
+    std::span<const float> x;
+    const internal::Origin& origin;
+    std::span<std::byte> scales;
+    std::span<std::byte> signs;
+  };
+  std::optional<std::size_t> encode_chunks(std::span<const float> x, const internal::Origin& origin,
+                                           std::span<std::byte> out) const;
+  /// Chunks begin … end − 1. False: called off.
+  bool encode_share(const Job& job, std::size_t begin, std::size_t end) const;
 
   SignOptions options_;
   const Ops& ops_;
@@ -94,34 +102,45 @@ Contract SignCompressor::contract(std::size_t elements) const {
 }
 
 std::optional<std::size_t> SignCompressor::encode_chunks(std::span<const float> x,
-                                                         internal::Feedback* feedback,
-                                                         std::span<std::byte> out) {
+                                                         const internal::Origin& origin,
+                                                         std::span<std::byte> out) const {
   const Chunks chunks = cut(x.size());
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(options_.chunk));
-  ByteWriter scales(writer.reserve(chunks.count() * sizeof(float)));
-  const auto signs = writer.reserve(chunks.total_code_bytes());
-  for (std::size_t i = 0; i < chunks.count(); ++i) {
-    if (feedback != nullptr && !feedback->make_until(chunks.first(i) + chunks.size(i))) {
-      return std::nullopt;
+  const auto scales = writer.reserve(chunks.count() * sizeof(float));
+  const Job job{x, origin, scales, writer.reserve(chunks.total_code_bytes())};
+  const bool done =
+      internal::Shares(workers(), chunks.count(), x.size())
+          .all([&](std::size_t begin, std::size_t end) { return encode_share(job, begin, end); });
+  return done ? std::optional(writer.position()) : std::nullopt;
+}
+
+bool SignCompressor::encode_share(const Job& job, std::size_t begin, std::size_t end) const {
+  const Chunks chunks = cut(job.x.size());
+  auto feedback = job.origin.feedback(chunks.end(begin), chunks.end(end));
+  ByteWriter scales(job.scales.subspan(begin * sizeof(float)));
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::size_t from = chunks.first(i);
+    if (feedback && !feedback->make_until(from + chunks.size(i))) {
+      return false;
     }
-    const auto piece = x.subspan(chunks.first(i), chunks.size(i));
-    const auto bits = signs.subspan(chunks.code_offset(i), chunks.code_bytes(i));
-    const float scale = by_mean() ? mean_magnitude(piece, ops_) : root_mean_square(piece, ops_);
+    const auto chunk = job.x.subspan(from, chunks.size(i));
+    const auto bits = job.signs.subspan(chunks.code_offset(i), chunks.code_bytes(i));
+    const float scale = by_mean() ? mean_magnitude(chunk, ops_) : root_mean_square(chunk, ops_);
     scales.write(scale);
-    if (feedback == nullptr) {
-      ops_.sign_pack(piece, bits);
+    if (!feedback) {
+      ops_.sign_pack(chunk, bits);
       continue;
     }
-    const auto reduce = [&](std::size_t first, std::span<float> part, const Soon& soon) {
-      const std::size_t at = packed_bytes(first - chunks.first(i), 1);
-      ops_.sign_residual(part, scale, bits.subspan(at, packed_bytes(part.size(), 1)), soon);
+    const auto reduce = [&](std::size_t first, std::span<float> piece, const Soon& soon) {
+      const std::size_t at = packed_bytes(first - from, 1);
+      ops_.sign_residual(piece, scale, bits.subspan(at, packed_bytes(piece.size(), 1)), soon);
     };
-    if (!feedback->reduce(chunks.first(i), chunks.size(i), reduce)) {
-      return std::nullopt;
+    if (!feedback->reduce(from, chunk.size(), reduce)) {
+      return false;
     }
   }
-  return writer.position();
+  return true;
 }
 
 Status SignCompressor::decode_add(std::span<const std::byte> bytes, float scale,
@@ -151,11 +170,14 @@ Status SignCompressor::decode_add(std::span<const std::byte> bytes, float scale,
       return internal::malformed(fmt::format("sign: padding of chunk {} is not zero", i));
     }
   }
-  for (std::size_t i = 0; i < chunks.count(); ++i) {
-    ops_.sign_axpy(scale * internal::load<float>(scales, i),
-                   signs.subspan(chunks.code_offset(i), chunks.code_bytes(i)),
-                   y.subspan(chunks.first(i), chunks.size(i)));
-  }
+  internal::Shares(workers(), chunks.count(), y.size())
+      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+          ops_.sign_axpy(scale * internal::load<float>(scales, i),
+                         signs.subspan(chunks.code_offset(i), chunks.code_bytes(i)),
+                         y.subspan(chunks.first(i), chunks.size(i)));
+        }
+      });
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "internal/keep.h"
 #include "internal/payload.h"
 #include "internal/rice.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
@@ -49,7 +51,7 @@ class TopkCompressor final : public Compressor {
 
   std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
                      std::span<std::byte> out) override {
-    select(x, nullptr);
+    select(x, {});
     return write(x.size(), out);
   }
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
@@ -72,10 +74,13 @@ class TopkCompressor final : public Compressor {
     std::vector<float> values;
   };
 
-  /// Prepares x, if `feedback`, which is of x, is given, and fills chosen_. False: called off.
-  bool select(std::span<const float> x, internal::Feedback* feedback);
-  /// Fills near_ with what of the piece is above bound_. False: that is too much.
-  bool collect(std::span<const float> piece, std::size_t first, std::size_t& found);
+  /// Makes x where it is not there, and fills chosen_. False: called off.
+  bool select(std::span<const float> x, const internal::Origin& origin);
+  /// Makes x where it is not there, and where there is a bound, fills near_ with what is above it.
+  /// Returns how much that is, nothing where it is unknown, or more than there is room for; false
+  /// in `done`: called off.
+  std::optional<std::size_t> collect(std::span<const float> x, const internal::Origin& origin,
+                                     bool& done);
   std::size_t write(std::size_t elements, std::span<std::byte> out) const;
 
   double keep_ratio_;
@@ -88,39 +93,62 @@ class TopkCompressor final : public Compressor {
   std::uint32_t bound_ = 0;
 };
 
-bool TopkCompressor::collect(std::span<const float> piece, std::size_t first, std::size_t& found) {
-  const auto indices = std::span(near_.indices).subspan(found);
-  const std::size_t more =
-      ops_.gather_above(piece, bound_, indices, std::span(near_.values).subspan(found));
-  if (more > indices.size()) {
-    return false;
+std::optional<std::size_t> TopkCompressor::collect(std::span<const float> x,
+                                                   const internal::Origin& origin, bool& done) {
+  const internal::Shares shares = internal::Shares::of_elements(workers(), x.size());
+  // Each share has a room of its own for what it finds.
+  const std::size_t room = near_.indices.size() / shares.count();
+  std::array<std::size_t, internal::Shares::kMost> found{};
+  std::array<bool, internal::Shares::kMost> made{};
+  shares.each([&](std::size_t share, std::size_t begin, std::size_t end) {
+    auto feedback = origin.feedback(begin, end);
+    const auto indices = std::span(near_.indices).subspan(share * room, room);
+    const auto values = std::span(near_.values).subspan(share * room, room);
+    for (; begin < end; begin += kPiece) {
+      const std::size_t count = std::min(kPiece, end - begin);
+      if (feedback && !feedback->make_until(begin + count)) {
+        return;
+      }
+      if (found[share] <= room && bound_ > 0) {
+        const auto free = indices.subspan(found[share]);
+        const std::size_t more =
+            ops_.gather_above(x.subspan(begin, count), bound_, free, values.subspan(found[share]));
+        for (std::uint32_t& index : free.first(std::min(more, free.size()))) {
+          index += static_cast<std::uint32_t>(begin);
+        }
+        found[share] += more;
+      }
+    }
+    made[share] = true;
+  });
+  const auto used = std::span(found).first(shares.count());
+  done = std::ranges::all_of(std::span(made).first(shares.count()), std::identity());
+  if (bound_ == 0 || std::ranges::any_of(used, [=](std::size_t count) { return count > room; })) {
+    return std::nullopt;
   }
-  for (std::uint32_t& index : indices.first(more)) {
-    index += static_cast<std::uint32_t>(first);
+  std::size_t total = 0;
+  for (std::size_t share = 0; share < used.size(); ++share) {
+    const auto from = static_cast<std::ptrdiff_t>(share * room);
+    const auto to = static_cast<std::ptrdiff_t>(total);
+    std::copy_n(near_.indices.begin() + from, used[share], near_.indices.begin() + to);
+    std::copy_n(near_.values.begin() + from, used[share], near_.values.begin() + to);
+    total += used[share];
   }
-  found += more;
-  return true;
+  return total;
 }
 
-bool TopkCompressor::select(std::span<const float> x, internal::Feedback* feedback) {
+bool TopkCompressor::select(std::span<const float> x, const internal::Origin& origin) {
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(), "topk: more than 2^32 − 1 elements");
   const std::size_t k = kept(x.size());
   chosen_.resize(k);
   near_.resize(bound_ > 0 ? std::min(x.size(), kRoom * k + kFetched) : 0);
-  bool collected = bound_ > 0;
-  std::size_t found = 0;
-  for (std::size_t first = 0; first < x.size(); first += kPiece) {
-    const std::size_t count = std::min(kPiece, x.size() - first);
-    if (feedback != nullptr && !feedback->make_until(first + count)) {
-      return false;
-    }
-    collected = collected && collect(x.subspan(first, count), first, found);
+  bool done = false;
+  const auto found = collect(x, origin, done);
+  if (!done || k == 0) {
+    return done;
   }
-  if (k == 0) {
-    return true;
-  }
-  const bool enough = collected && found >= k;
-  const auto among = enough ? std::span<const float>(near_.values).first(found) : x;
+  const bool enough = found && *found >= k;
+  const auto among = enough ? std::span<const float>(near_.values).first(*found) : x;
   const TopK top = ops_.top_k(among, k);
   ops_.top_k_gather(among, top, chosen_.indices, chosen_.values);
   if (enough) {
@@ -136,12 +164,14 @@ std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepar
                                                            std::span<float> v,
                                                            const RandomKey& /*key*/,
                                                            std::span<std::byte> out) {
-  internal::Feedback feedback(prepare, v);
-  if (!select(v, &feedback)) {
+  if (!select(v, {&prepare, v})) {
     return std::nullopt;
   }
-  for (const std::uint32_t index : chosen_.indices) {
-    v[index] = 0;
+  for (std::size_t i = 0; i < chosen_.indices.size(); ++i) {
+    if (i + kFetched < chosen_.indices.size()) {
+      __builtin_prefetch(&v[chosen_.indices[i + kFetched]], 1);
+    }
+    v[chosen_.indices[i]] = 0;
   }
   return write(v.size(), out);
 }

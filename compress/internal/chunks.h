@@ -27,6 +27,8 @@ class Chunks {
   std::size_t longest() const { return std::min(length_, elements_); }
   /// First element of chunk `index`.
   std::size_t first(std::size_t index) const { return index * length_; }
+  /// One past the last element of the chunks before `index`.
+  std::size_t end(std::size_t index) const { return std::min(index * length_, elements_); }
   std::size_t size(std::size_t index) const { return std::min(length_, elements_ - first(index)); }
 
   /// Each chunk's codes start on a byte of their own, so that any length can be cut.

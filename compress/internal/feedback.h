@@ -1,5 +1,5 @@
 // Error feedback of a format of chunks: each is made, encoded and reduced to its residual while it
-// is in the cache (Compressor::encode_prepared). A view; one thread at a time.
+// is in the cache (Compressor::encode_prepared). Views of one share; one thread at a time.
 //
 // While pieces are reduced, as many elements that are still to be made are fetched, and made when
 // there are enough: so the memory works while the processor does. The lengths are by measurement:
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include <sotto/compress/compressor.h>
@@ -16,7 +17,10 @@ namespace sotto::internal {
 
 class Feedback {
  public:
-  Feedback(const Compressor::Prepare& prepare, std::span<float> v) : prepare_(prepare), v_(v) {}
+  /// Of v[begin … end), to which the calls keep; indices are those of v.
+  Feedback(const Compressor::Prepare& prepare, std::span<float> v, std::size_t begin,
+           std::size_t end)
+      : prepare_(prepare), v_(v.first(end)), made_(begin), fetched_(begin) {}
 
   /// Makes all of v up to `end`, or a little more. False: the encoding ends here.
   bool make_until(std::size_t end) {
@@ -69,8 +73,20 @@ class Feedback {
 
   const Compressor::Prepare& prepare_;
   std::span<float> v_;
-  std::size_t made_ = 0;
-  std::size_t fetched_ = 0;  ///< asked for, made or not
+  std::size_t made_;
+  std::size_t fetched_;  ///< asked for, made or not
+};
+
+/// Where what is encoded comes from: it is there, or it is made in `v` by `prepare`.
+struct Origin {
+  const Compressor::Prepare* prepare = nullptr;
+  std::span<float> v{};
+
+  /// Nothing where it is there.
+  std::optional<Feedback> feedback(std::size_t begin, std::size_t end) const {
+    return prepare == nullptr ? std::nullopt
+                              : std::make_optional<Feedback>(*prepare, v, begin, end);
+  }
 };
 
 }  // namespace sotto::internal
