@@ -129,6 +129,7 @@ constexpr auto kNames = std::to_array<Name>({
     {"extrapolation_clock", "--extrapolation-clock"},
     {"freeze_step", "--freeze-step"},
     {"local_step_limit", "--local-step-limit"},
+    {"codec_threads", "--codec-threads"},
     {"rule", "--rule"},
     {"byzantine", "--byzantine"},
     {"attack", "--attack"},

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/workers.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/admission.h>
 #include <sotto/optim/registry.h>
@@ -54,6 +55,14 @@ std::shared_ptr<const Adversary> make_adversary(OptimizerOptions& options) {
   return adversary;
 }
 
+std::shared_ptr<Workers> make_workers(int threads) {
+  if (threads < 1 || threads > Workers::kMost) {
+    refuse("codec_threads", fmt::to_string(threads),
+           fmt::format("1 to {} would do", Workers::kMost));
+  }
+  return std::make_shared<Workers>(threads);
+}
+
 }  // namespace
 
 std::shared_ptr<const Topology> make_job_topology(const OptimizerOptions& options) {
@@ -73,6 +82,9 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   }
   auto compressor = make_compressor(options.compressor, info.contract, host_ops(), layout);
   options.compressor = compressor->spec();
+  if (options.codec_threads != 1) {
+    compressor->use(make_workers(options.codec_threads));
+  }
   if (info.consensus_stepsize && !options.consensus_stepsize) {
     const double eta =
         default_consensus_stepsize(*compressor, parameters.size(), info.consensus_stepsize_cap);

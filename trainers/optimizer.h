@@ -86,6 +86,9 @@ struct OptimizerOptions {
 
   /// Talk to the neighbours while the caller computes its gradient.
   bool overlap = true;
+  /// Threads of this node that share the encoding and decoding of long vectors, 1 to 256, the one
+  /// that asks among them. What comes out is the same.
+  int codec_threads = 1;
   /// How long peers may be silent before they count as failed; it must cover the slowest node's
   /// gradient. Short values find a hung peer sooner; a crashed one is found at once anyway.
   std::chrono::milliseconds timeout{60'000};

@@ -1,19 +1,25 @@
-// How long a compressor takes on this machine, on one thread. Measures time: results vary.
+// How long a compressor takes on this machine. Measures time: results vary.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
 #include <sotto/base/float_vector.h>
+#include <sotto/base/workers.h>
 
 namespace sotto::cli {
 
-/// Processor time of this thread in seconds, of the fastest of `repeats` calls: what else runs on
-/// the machine takes turns, and does not count.
-double fastest(int repeats, const std::function<void()>& call);
+enum class Clock {
+  processor,  ///< of this thread: what else runs on the machine takes turns, and does not count
+  elapsed     ///< where several threads work
+};
+
+/// The seconds of the fastest of `repeats` calls.
+double fastest(int repeats, const std::function<void()>& call, Clock clock = Clock::processor);
 
 /// Normal values; they repeat after 2^20, which no cache level tells from fresh ones.
 FloatVector normal_values(std::size_t elements, std::uint64_t seed);
@@ -26,8 +32,9 @@ struct CodecTiming {
 };
 
 /// Encodes x, and mixes it into y, which has its length; the fastest of `repeats` each. Throws
-/// Error for a wrong specification.
+/// Error for a wrong specification. `workers`, if not null, share the work.
 CodecTiming time_codec(const std::string& spec, std::span<const float> x, std::span<float> y,
-                       std::uint64_t seed, int repeats);
+                       std::uint64_t seed, int repeats, std::shared_ptr<Workers> workers = nullptr,
+                       Clock clock = Clock::processor);
 
 }  // namespace sotto::cli

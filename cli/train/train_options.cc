@@ -77,6 +77,9 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
   group.flag("--allow-contract-violation", o.allow_contract_violation,
              "Run a compressor or graph for which the algorithm's theory does not hold");
   group.option("--overlap", o.overlap, "on|off", "on: talk to the neighbours during the gradient");
+  group.count("--codec-threads", o.codec_threads, "N",
+              "Threads with which each node encodes and decodes long models; results are the same",
+              std::numeric_limits<int>::max());
 }
 
 void add_step_options(CLI::App& command, TrainOptions& o) {

@@ -75,6 +75,7 @@ struct TrainOptions {
   bool resume = false;
 
   std::string overlap = "on";
+  int codec_threads = 1;
   double timeout_s = 60;
   std::string rendezvous;
   std::string bind = "127.0.0.1";

@@ -191,6 +191,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.bind = made.security ? made.bind : o.bind;
   made.insecure = o.insecure;
   made.overlap = parse_switch("--overlap", o.overlap);
+  made.codec_threads = o.codec_threads;
   made.timeout = parse_timeout(o.timeout_s);
   const TaskOptions& task = plan.tasks->options();
   made.job = {{"task", plan.tasks->data().spec},
@@ -347,6 +348,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"rounds", run.rounds},
           {"eval_every", run.eval_every},
           {"overlap", used.overlap ? "on" : "off"},
+          {"codec_threads", used.codec_threads},
           {"timeout", o.timeout_s},
           {"init", o.init},
           {"checkpoint", run.checkpoint},

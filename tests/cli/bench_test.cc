@@ -34,6 +34,16 @@ TEST_CASE("bench codec measures what is asked for and refuses what is none") {
                            "--compressor", "quant:3", "--json", "-"})
                           .json();
   CHECK(result.at("results").size() == 4);
+  const auto together = run({"bench", "codec", "--elements", "200000", "--compressor", "sign",
+                             "--threads", "2", "--json", "-"})
+                            .json();
+  CHECK(together.at("results").size() == 2);
+  for (const auto& row : together.at("results")) {
+    CHECK(row.at("threads") == 2);
+    CHECK(row.at("speedup").get<double>() > 0);
+  }
+  CHECK(run({"bench", "codec", "--threads", "0"}).status == 2);
+  CHECK(run({"bench", "codec", "--threads", "257"}).status == 2);
   CHECK(run({"bench", "codec", "--compressor", "zip"}).status == 2);
   CHECK(run({"bench", "codec", "--elements", "0"}).status == 2);
   CHECK(run({"bench"}).status == 2);

@@ -124,6 +124,22 @@ TEST_CASE("the same seed gives the same run, another seed another") {
   CHECK(digest("5") != digest("6"));
 }
 
+TEST_CASE("threads that encode and decode change nothing, and a wrong number is refused") {
+  const auto digest = [](const std::string& threads) {
+    const json result = run({"train", "--nodes", "2", "--rounds", "3", "--model", "mlp:1200,200",
+                             "--compressor", "quant:4", "--codec-threads", threads, "--json", "-"})
+                            .json();
+    CHECK(result.at("config").at("codec_threads") == std::stoi(threads));
+    return result.at("parameters_sha256");
+  };
+  CHECK(digest("3") == digest("1"));
+  for (const char* wrong : {"0", "257"}) {
+    const auto refused = run({"train", "--nodes", "2", "--rounds", "1", "--codec-threads", wrong});
+    CHECK(refused.status == 2);
+    CHECK(refused.err.find("--codec-threads") != std::string::npos);
+  }
+}
+
 TEST_CASE("slow gradients take their time, and change nothing else") {
   const json plain = run({"train", "--nodes", "2", "--rounds", "5", "--json", "-"}).json();
   const json slow = run({"train", "--nodes", "2", "--rounds", "5", "--gradient-time",
