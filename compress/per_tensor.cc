@@ -60,6 +60,11 @@ class PerTensorCompressor final : public Compressor {
   std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                              const RandomKey& key,
                                              std::span<std::byte> out) override {
+    if (!by_parts(v.size())) {
+      const auto used = otherwise_->encode_prepared(prepare, v, key, out);
+      saturated_ = otherwise_->saturated();
+      return used;
+    }
     if (!prepare.make(0, v)) {
       return std::nullopt;
     }

@@ -1,8 +1,10 @@
 #include <sotto/compress/randk.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,11 +14,32 @@
 #include "internal/keep.h"
 #include "internal/payload.h"
 #include "internal/permutation.h"
+#include "internal/shares.h"
 
 namespace sotto {
 namespace {
 
 constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
+
+/// Elements that are fetched from all over the vector before the first of them is needed.
+constexpr std::size_t kBatch = 64;
+
+/// Calls visit(i, element) for the elements that are chosen i-th, begin ≤ i < end, of those at x.
+template <typename Visit>
+void for_each_chosen(const internal::KeyedPermutation& chosen, const float* x, std::size_t begin,
+                     std::size_t end, const Visit& visit) {
+  std::array<std::uint32_t, kBatch> batch{};
+  for (; begin < end; begin += kBatch) {
+    const auto places = std::span(batch).first(std::min(kBatch, end - begin));
+    chosen.places(begin, places);
+    for (const std::uint32_t place : places) {
+      __builtin_prefetch(x + place, 1);
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      visit(begin + i, places[i]);
+    }
+  }
+}
 
 std::uint64_t selection_key(RandomKey key) {
   key.purpose = Purpose::select;
@@ -81,11 +104,18 @@ std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& k
   constexpr double kLargest = std::numeric_limits<float>::max();
   const double factor = scaled() ? static_cast<double>(x.size()) / static_cast<double>(k) : 1.0;
   const internal::KeyedPermutation chosen(selection, x.size());
-  for (std::size_t i = 0; i < k; ++i) {
-    const double value = factor * static_cast<double>(x[chosen(i)]);
-    saturated_ += static_cast<std::size_t>(std::abs(value) > kLargest);
-    writer.write(static_cast<float>(std::clamp(value, -kLargest, kLargest)));
-  }
+  const auto values = writer.reserve(k * sizeof(float));
+  const auto encode_share = [&](std::size_t begin, std::size_t end) {
+    std::size_t saturated = 0;
+    ByteWriter to(values.subspan(begin * sizeof(float)));
+    for_each_chosen(chosen, x.data(), begin, end, [&](std::size_t /*i*/, std::uint32_t place) {
+      const double value = factor * static_cast<double>(x[place]);
+      saturated += static_cast<std::size_t>(std::abs(value) > kLargest);
+      to.write(static_cast<float>(std::clamp(value, -kLargest, kLargest)));
+    });
+    return std::optional(saturated);
+  };
+  saturated_ = *internal::Shares::of_elements(workers(), k).sum(encode_share);
   return writer.position();
 }
 
@@ -112,10 +142,12 @@ Status RandkCompressor::decode_add(std::span<const std::byte> bytes, float scale
     return {};
   }
   const internal::KeyedPermutation chosen(selection, y.size());
-  for (std::size_t i = 0; i < k; ++i) {
-    float& target = y[chosen(i)];
-    target = target + scale * internal::load<float>(values, i);
-  }
+  internal::Shares::of_elements(workers(), k)
+      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
+        for_each_chosen(chosen, y.data(), begin, end, [&](std::size_t i, std::uint32_t place) {
+          y[place] = y[place] + scale * internal::load<float>(values, i);
+        });
+      });
   return {};
 }
 

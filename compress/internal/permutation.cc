@@ -41,22 +41,32 @@ KeyedPermutation::KeyedPermutation(std::uint64_t key, std::uint64_t size) : size
   }
 }
 
-std::uint64_t KeyedPermutation::encipher(std::uint64_t point) const {
-  auto low = static_cast<std::uint32_t>(point) & low_mask_;
-  auto high = static_cast<std::uint32_t>(point >> low_bits_);
+inline std::uint32_t KeyedPermutation::encipher(std::uint32_t point) const {
+  std::uint32_t low = point & low_mask_;
+  std::uint32_t high = (point >> low_bits_) & high_mask_;
   for (std::size_t round = 0; round < kRounds; round += 2) {
     low ^= mix(high ^ round_keys_[round]) & low_mask_;
     high ^= mix(low ^ round_keys_[round + 1]) & high_mask_;
   }
-  return (std::uint64_t{high} << low_bits_) | low;
+  return (high << low_bits_) | low;
+}
+
+void KeyedPermutation::places(std::uint64_t first, std::span<std::uint32_t> out) const {
+  // Two loops: the first has no branches, and runs side by side.
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = encipher(static_cast<std::uint32_t>(first + i));
+  }
+  for (std::uint32_t& place : out) {
+    while (place >= size_) {
+      place = encipher(place);
+    }
+  }
 }
 
 std::uint64_t KeyedPermutation::operator()(std::uint64_t index) const {
-  std::uint64_t point = encipher(index);
-  while (point >= size_) {
-    point = encipher(point);
-  }
-  return point;
+  std::uint32_t place = 0;
+  places(index, {&place, 1});
+  return place;
 }
 
 }  // namespace sotto::internal

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace sotto::internal {
 
@@ -20,11 +22,13 @@ class KeyedPermutation {
 
   /// Where `index` < size goes.
   std::uint64_t operator()(std::uint64_t index) const;
+  /// Where first, first + 1, … go: side by side, which is several times faster.
+  void places(std::uint64_t first, std::span<std::uint32_t> out) const;
 
  private:
   static constexpr int kRounds = 8;
 
-  std::uint64_t encipher(std::uint64_t point) const;
+  std::uint32_t encipher(std::uint32_t point) const;
 
   std::uint64_t size_;
   int low_bits_;
