@@ -31,7 +31,7 @@ class Feedback {
       }
       made_ += piece.size();
     }
-    fetched_ = std::max(fetched_, made_);
+    fetched_ = std::max(fetched_, made_ + kLead);
     return true;
   }
 
@@ -45,7 +45,7 @@ class Feedback {
         return false;
       }
       reduce(first, piece, fetch(piece.size()));
-      if (fetched_ - made_ >= kPiece && !make_until(made_ + kPiece)) {
+      if (fetched_ - made_ >= kPiece + kLead && !make_until(made_ + kPiece)) {
         return false;
       }
       first += piece.size();
@@ -56,6 +56,8 @@ class Feedback {
  private:
   /// Whole groups of packed codes, and of rounding noise.
   static constexpr std::size_t kPiece = 2048;
+  /// Elements that are fetched before those that are made: a line takes its time to come.
+  static constexpr std::size_t kLead = 512;
 
   /// What making the next `count` elements reads.
   Soon fetch(std::size_t count) {
