@@ -9,6 +9,12 @@
 #include "option_group.h"
 
 namespace sotto::cli {
+namespace {
+
+/// What such validators are called.
+constexpr const char* kNumeric = "numeric";
+
+}  // namespace
 
 CLI::Validator whole_number(std::uint64_t largest) {
   return CLI::Validator(
@@ -20,7 +26,7 @@ CLI::Validator whole_number(std::uint64_t largest) {
         }
         return fmt::format("'{}' is no whole number from 0 to {}", text, largest);
       },
-      "");
+      "", kNumeric);
 }
 
 CLI::Validator number() {
@@ -33,7 +39,15 @@ CLI::Validator number() {
                    ? std::string()
                    : fmt::format("'{}' is no number", text);
       },
-      "");
+      "", kNumeric);
+}
+
+bool is_numeric(CLI::Option& option) {
+  try {
+    return option.get_validator(kNumeric) != nullptr;
+  } catch (const CLI::OptionNotFound&) {
+    return false;
+  }
 }
 
 void add_common_options(CLI::App& command, CommonOptions& options) {

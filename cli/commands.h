@@ -43,6 +43,9 @@ CLI::Validator whole_number(std::uint64_t largest = ~std::uint64_t{0});
 /// For options that measure: refuses what is no decimal number.
 CLI::Validator number();
 
+/// Whether the option has one of these two.
+bool is_numeric(CLI::Option& option);
+
 /// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
 void add_common_options(CLI::App& command, CommonOptions& options);
 /// Lets the help say that --seed is by default a scenario's.

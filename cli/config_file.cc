@@ -11,6 +11,7 @@
 
 #include <sotto/base/error.h>
 
+#include "commands.h"
 #include "nearest.h"
 #include "toml_reader.h"
 
@@ -36,6 +37,20 @@ std::string text_of(const toml::node& value, const std::string& where, std::stri
   }
   throw Error(
       fmt::format("{}: '{}' must be a string, a number, true or false", where, std::string(key)));
+}
+
+/// Text does not pass for a number, nor for true or false.
+void check_type(const toml::node& value, CLI::Option& option, const std::string& where,
+                std::string_view key) {
+  if (!value.is_string()) {
+    return;
+  }
+  if (option.get_items_expected_max() == 0) {
+    throw Error(fmt::format("{}: '{}' must be true or false, without quotes", where, key));
+  }
+  if (is_numeric(option)) {
+    throw Error(fmt::format("{}: '{}' must be a number, without quotes", where, key));
+  }
 }
 
 /// The values of a setting; a list for an option that may be given repeatedly.
@@ -114,13 +129,18 @@ void apply_settings(CLI::App& command, const toml::table& table, const std::stri
       continue;  // the command line wins
     }
     set_here.insert(option);
+    check_type(value, *option, where, key.str());
     for (const std::string& text : texts_of(value, *option, where, key.str())) {
       option->add_result(text);
     }
     try {
       option->run_callback();
     } catch (const CLI::Error& error) {
-      throw Error(fmt::format("{}: {}", where, error.what()));
+      const std::string what = error.what();
+      const std::string name = option->get_name();
+      throw Error(what.starts_with(name + ":")
+                      ? fmt::format("{}: '{}'{}", where, key.str(), what.substr(name.size()))
+                      : fmt::format("{}: {}", where, what));
     }
   }
 }

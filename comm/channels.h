@@ -10,6 +10,10 @@
 // a change of the list or `close` nothing more of the peer comes. An `up` that nobody has seen is
 // taken back with its `down`, so that events do not pile up. Nothing blocks without a deadline.
 //
+// One key, one process. While a peer's channel is up, another connection that proves the same key
+// waits: if the process behind the channel is gone, that shows, and the other takes its place; if
+// it is heard on, two processes have one key, which is told (`contested`), and the first stays.
+//
 // A peer is silent when neither a chunk nor a sign of life came from it for `timeout`, or longer
 // where its link, as measured, needs longer for a chunk; so that a large message on a slow link
 // never looks like death, and a crash is noticed at once by its broken connection. Signs of life
@@ -59,6 +63,20 @@ struct ChannelOptions {
   std::chrono::milliseconds close_timeout{1'000};
 };
 
+/// Why a channel is down.
+enum class ChannelTrouble {
+  none,          ///< it is up, or nothing was tried yet
+  lost,          ///< its connection ended, or nothing was heard
+  left,          ///< the peer said goodbye
+  closed,        ///< `close` was called
+  offence,       ///< the peer broke a rule of the wire
+  revoked,       ///< the list trusts it no more
+  unreachable,   ///< nobody answers at its address
+  unanswered,    ///< it lets this site connect, and does not connect to it
+  not_admitted,  ///< its list does not admit this site's key
+  other_key,     ///< what listens at its address has not the key of the list
+};
+
 /// Of one peer, since the object began.
 struct ChannelTraffic {
   Rank peer = -1;
@@ -67,7 +85,21 @@ struct ChannelTraffic {
   std::uint64_t bytes_received = 0;  ///< in messages that `poll` gave
   std::uint64_t ups = 0;
   std::uint64_t offences = 0;  ///< rules of the wire that it broke
-  std::string trouble{};       ///< why it is down, as far as that is known
+  ChannelTrouble trouble = ChannelTrouble::none;
+  std::string reason{};    ///< the trouble in words
+  bool contested = false;  ///< it is up, and another process with the peer's key is there too
+};
+
+/// A key that is not listed, and was not let in.
+struct RefusedKey {
+  std::string key;      ///< public, as text
+  std::string address;  ///< host that it came from last
+  std::uint64_t times = 0;
+};
+
+struct RefusedKeys {
+  std::uint64_t times = 0;         ///< of all keys, since the object began
+  std::vector<RefusedKey> latest;  ///< since the list changed; the newest last, of many the newest
 };
 
 class Channels {
@@ -85,6 +117,7 @@ class Channels {
   virtual void close(Rank peer, std::chrono::milliseconds pause) = 0;
   /// All peers that were ever listed, by rank.
   virtual std::vector<ChannelTraffic> traffic() const = 0;
+  virtual RefusedKeys refused_keys() const = 0;
 };
 
 /// Over ZeroMQ, encrypted: only listed keys are heard (docs/security.md). Throws Error for a

@@ -36,6 +36,13 @@ std::string read_bounded(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, code)) {
     refuse("peers", path, "there is no such file");
   }
+  const auto mode = std::filesystem::status(path, code).permissions();
+  if ((mode & std::filesystem::perms::others_write) != std::filesystem::perms::none) {
+    refuse("peers", path,
+           fmt::format("everybody on this host can change it, and so say whom to trust; take that "
+                       "away with `chmod o-w {}`",
+                       path));
+  }
   std::ifstream in(path, std::ios::binary);
   std::string text(kMostBytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -146,6 +153,12 @@ class Reader {
     peer.may_send = truth_of(kMaySend, cells);
     peer.send_to = truth_of(kSendTo, cells);
     for (const TrustedPeer& other : peers_) {
+      if (!peer.address.empty() && other.address == peer.address) {
+        refuse_cell(
+            kAddress, peer.address,
+            fmt::format("that is where {} listens; each has an address of its own",
+                        other.name.empty() ? fmt::format("rank {}", other.rank) : other.name));
+      }
       if (other.rank == peer.rank || other.key == peer.key) {
         const auto* const number = numbers_ == PeerNumbers::ranks ? "rank" : "name";
         refuse_line(fmt::format("this {} stands in another line already",

@@ -76,14 +76,16 @@ void SparseExamples::copy_row(std::size_t row, std::span<float> out) const {
 
 Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
                  std::unique_ptr<const Examples> test, std::optional<ImageShape> image,
-                 std::optional<SequenceShape> sequence, DataNames names)
+                 std::optional<SequenceShape> sequence, DataNames names,
+                 std::vector<FeatureScaling> scaling)
     : name_(std::move(name)),
       classes_(classes),
       train_(std::move(train)),
       test_(std::move(test)),
       image_(image),
       sequence_(sequence),
-      names_(std::move(names)) {
+      names_(std::move(names)),
+      scaling_(std::move(scaling)) {
   if (classes_ < 2) {
     throw Error(fmt::format("{}: {} class(es); a classification task needs two", name_, classes_));
   }
@@ -93,6 +95,7 @@ Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> 
     throw Error(fmt::format("{}: {} features to train, but {} to test", name_, train_->features(),
                             test_->features()));
   }
+  check(scaling_.empty() || scaling_.size() == features(), "a feature's scaling");
   if (image_ && image_->size() != features()) {
     throw Error(
         fmt::format("{}: images of {} values, but {} features", name_, image_->size(), features()));

@@ -87,11 +87,17 @@ class SparseExamples final : public Examples {
   std::vector<float> values_;
 };
 
-/// What the features and the classes stand for, in order and with commas between them, where files
-/// say so: data of one model must agree in it.
+/// What the features and the classes stand for, in their order, where files say so: data of one
+/// model must agree in it.
 struct DataNames {
-  std::string columns{};
-  std::string classes{};
+  std::vector<std::string> columns{};
+  std::vector<std::string> classes{};
+};
+
+/// How the values of a column became a feature: (value − mean) × factor.
+struct FeatureScaling {
+  double mean = 0;
+  double factor = 1;
 };
 
 /// A training and a test set that belong together.
@@ -102,7 +108,8 @@ class Dataset {
   /// there are fewer than two classes, or when a label lies outside 0 … classes − 1.
   Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
           std::unique_ptr<const Examples> test, std::optional<ImageShape> image = std::nullopt,
-          std::optional<SequenceShape> sequence = std::nullopt, DataNames names = {});
+          std::optional<SequenceShape> sequence = std::nullopt, DataNames names = {},
+          std::vector<FeatureScaling> scaling = {});
 
   const std::string& name() const { return name_; }
   std::size_t features() const { return train_->features(); }
@@ -110,6 +117,8 @@ class Dataset {
   const std::optional<ImageShape>& image() const { return image_; }
   const std::optional<SequenceShape>& sequence() const { return sequence_; }
   const DataNames& names() const { return names_; }
+  /// Of each feature; empty where none was scaled.
+  const std::vector<FeatureScaling>& scaling() const { return scaling_; }
   const Examples& train() const { return *train_; }
   const Examples& test() const { return *test_; }
 
@@ -121,6 +130,7 @@ class Dataset {
   std::optional<ImageShape> image_;
   std::optional<SequenceShape> sequence_;
   DataNames names_;
+  std::vector<FeatureScaling> scaling_;
 };
 
 }  // namespace sotto

@@ -144,7 +144,6 @@ SiteStatus parse_site_status(const std::string& text) try {
     federated::PeerState& seen = status.peers.emplace_back();
     seen.name = peer.at("name");
     seen.up = peer.at("up");
-    seen.refused = peer.at("refused");
     seen.trouble = peer.at("trouble");
     seen.incarnation = parse_incarnation(peer.at("incarnation"));
     seen.round = peer.at("round");

@@ -209,7 +209,7 @@ void RealWorld::take_over(Rank site) {
                        .home = std::exchange(own.home, std::move(fresh)),
                        .process = std::move(own.process),
                        .number = own.number,
-                       .stopped = true});
+                       .since = now()});
   own.logs.push_back(own.home.files->log());
   own.process.reset();
   write_peers(site);
@@ -284,6 +284,7 @@ void RealWorld::resume(const Active& active) {
     if (old.site == active.site && old.number == active.process) {
       old.process->send(SIGCONT);
       old.stopped = false;
+      old.holds = now() - old.since < 2 * plan_.silence;
     }
   }
 }

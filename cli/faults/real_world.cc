@@ -251,7 +251,9 @@ void RealWorld::look_for_hangs() {
   }
   std::vector<char> contested(slots_.size());
   for (const Replaced& old : replaced_) {
-    contested[static_cast<std::size_t>(old.site)] = old.stopped ? 0 : 1;
+    if (old.holds) {
+      contested[static_cast<std::size_t>(old.site)] = 1;
+    }
   }
   auto trouble = liveness_.look(now(), views, contested, ways_);
   if (trouble) {

@@ -69,6 +69,8 @@ class RealWorld {
     std::unique_ptr<SiteProcess> process;
     std::uint64_t number = 0;
     bool stopped = true;
+    SimTime since = 0;   ///< it stands still
+    bool holds = false;  ///< it went on before its channels were given up
   };
   /// A fault that happened, and ends.
   struct Active {

@@ -60,6 +60,9 @@ std::string json_line(const SiteEvent& event) {
   if (!event.peer.empty()) {
     json["peer"] = event.peer;
   }
+  for (const SiteFigure& figure : event.figures) {
+    std::visit([&](auto value) { json[std::string(figure.name)] = value; }, figure.value);
+  }
   json["text"] = event.text;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/federated/site_run.h>
@@ -34,9 +35,11 @@ constexpr const char* kExamples =
     "  sotto keygen hospital\n"
     "  sotto node site.toml\n"
     "  sotto status site.toml\n"
-    "docs/operations.md explains the file. Ctrl-C or SIGTERM ends a site in good order: it goes "
-    "on\n"
-    "from there when it is started again.";
+    "docs/operations.md explains the file. Ctrl-C, SIGTERM or SIGHUP ends a site in good order: it "
+    "goes\n"
+    "on from there when it is started again. A second signal of the same kind ends it at once, "
+    "which\n"
+    "loses nothing but the round under way.";
 
 struct NodeOptions {
   CommonOptions common;
@@ -104,12 +107,10 @@ class Exit {
   std::thread thread_;
 };
 
-int run(const NodeOptions& options) {
-  const LogFormat format = parse_log_format(options.log);
+int run_node(const NodeOptions& options, EventLog& log) {
   const SiteConfig config = read_site_config(options.site);
   const Output output(options.common);
   const SitePlan plan = make_site_plan(config);
-  EventLog log(format, options.common.quiet);
   for (const std::string& warning : plan.warnings) {
     log.write({SiteEvent::Level::warning, "setting", warning});
   }
@@ -132,12 +133,17 @@ int run(const NodeOptions& options) {
       PeerNumbers::of_names);
   std::optional<Exit> exit;
   exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
-  const auto result = run_site(plan.run, folder, *plan.task, stop_requested(), board,
-                               [&](const SiteEvent& event) { log.write(event); });
+  const auto result = [&] {
+    try {
+      return run_site(plan.run, folder, *plan.task, stop_requested(), board,
+                      [&](const SiteEvent& event) { log.write(event); });
+    } catch (const Error& error) {
+      throw Error(config.places.blame(error.what()));
+    }
+  }();
   exit.reset();
   if (!result.ok()) {
-    fmt::print(stderr, "sotto: the site ended: {}\n", result.status().message());
-    return kFailed;
+    return kFailed;  // the log has why
   }
   if (!config.training.dump_parameters.empty()) {
     write_result_file("dump-parameters", config.training.dump_parameters,
@@ -145,6 +151,24 @@ int run(const NodeOptions& options) {
   }
   output.json(result_json(*result, plan.config));
   return kDone;
+}
+
+/// With a log in JSON, nothing else goes to standard error.
+int run(const NodeOptions& options) {
+  const LogFormat format = parse_log_format(options.log);
+  EventLog log(format, options.common.quiet);
+  if (format == LogFormat::text) {
+    return run_node(options, log);
+  }
+  try {
+    return run_node(options, log);
+  } catch (const Error& error) {
+    log.write({SiteEvent::Level::error, "failed", error.what()});
+    return kWrongRequest;
+  } catch (const std::exception& error) {
+    log.write({SiteEvent::Level::error, "failed", error.what()});
+    return kFailed;
+  }
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "site_config.h"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <filesystem>
 #include <string_view>
@@ -22,39 +20,6 @@ constexpr std::size_t kLongestName = 100;
 constexpr std::uint64_t kMostParts = 1'000'000;
 constexpr std::uint64_t kMostAhead = 1024;
 constexpr std::chrono::milliseconds kLongest{24 * 3600 * 1000};
-
-/// Settings of `sotto train` that a site has too.
-constexpr auto kOfSites = std::to_array<std::string_view>({"--task",
-                                                           "--model",
-                                                           "--batch",
-                                                           "--partition",
-                                                           "--gradient-time",
-                                                           "--init",
-                                                           "--algorithm",
-                                                           "--compressor",
-                                                           "--consensus-stepsize",
-                                                           "--rule",
-                                                           "--step-rule",
-                                                           "--lr",
-                                                           "--momentum",
-                                                           "--nesterov",
-                                                           "--weight-decay",
-                                                           "--beta1",
-                                                           "--beta2",
-                                                           "--epsilon",
-                                                           "--bias-correction",
-                                                           "--trust-coefficient",
-                                                           "--clip-norm",
-                                                           "--schedule",
-                                                           "--noise-multiplier",
-                                                           "--privacy-epsilon",
-                                                           "--privacy-delta",
-                                                           "--privacy-unit",
-                                                           "--communication-interval",
-                                                           "--rounds",
-                                                           "--eval-every",
-                                                           "--dump-parameters",
-                                                           "--seed"});
 
 /// A path of the file, as the process finds it.
 std::string beside(const std::string& config, const std::string& path) {
@@ -139,28 +104,28 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
   add_train_options(command, config.training);
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (std::find(kOfSites.begin(), kOfSites.end(), name) == kOfSites.end() &&
-        name != command.get_help_ptr()->get_name()) {
+    if (!is_training_option(name) && name != command.get_help_ptr()->get_name()) {
       command.remove_option(option);
     }
   }
   std::string part;
   command.add_option("--part", part);
+  command.add_option("--export", config.export_file);
   apply_settings(command, table, path);
-  config.place = fmt::format("{}: training", toml_place(path, table));
   try {
     config.part = part.empty() ? DataPart() : parse_part(part);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}.part: {}", config.place, error.what()));
+    throw Error(fmt::format("{}: {}", config.places.of("training.part"), error.what()));
   }
   if (!table.contains("task")) {
-    throw Error(fmt::format("{}: task is missing: the data to train on, e.g. \"csv:patients.csv\"",
-                            config.place));
+    throw Error(fmt::format("{}: it is missing: the data to train on, e.g. \"csv:patients.csv\"",
+                            config.places.of("training.task")));
   }
   TrainOptions& training = config.training;
   training.task = task_beside(path, training.task);
   training.init = beside(path, training.init);
   training.dump_parameters = beside(path, training.dump_parameters);
+  config.export_file = beside(path, config.export_file);
 }
 
 }  // namespace
@@ -171,6 +136,8 @@ SiteConfig read_site_config(const std::string& path) {
   in.require("sotto-site", "the version of this format, sotto-site = 1");
   (void)in.count("sotto-site", kVersion, kVersion);
   SiteConfig config;
+  config.file = path;
+  config.places = SitePlaces(path, file);
   in.require("name", "the site's name, as in the others' lists of peers");
   in.require("key", "the site's key, a file that `sotto keygen` makes");
   in.require("peers", "the file of peers: who they are, and whom this site trusts");

@@ -9,6 +9,7 @@
 
 #include <sotto/base/ids.h>
 
+#include "site_places.h"
 #include "train/train_options.h"
 
 namespace sotto::cli {
@@ -26,6 +27,7 @@ struct DataPart {
 };
 
 struct SiteConfig {
+  std::string file;  ///< this one
   std::string name;
   std::string key;     ///< file
   std::string peers;   ///< file
@@ -35,7 +37,8 @@ struct SiteConfig {
 
   TrainOptions training;
   DataPart part;
-  std::string place;  ///< "FILE:LINE: training", for messages
+  std::string export_file;  ///< for other programs; empty: nowhere
+  SitePlaces places;        ///< of settings, for messages
 
   std::chrono::milliseconds timeout{10'000};
   std::chrono::milliseconds patience{30'000};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -98,6 +99,18 @@ void take_exchange(const TrainOptions& o, SiteOptions& run) {
   run.consensus_stepsize = o.consensus_stepsize;
 }
 
+/// What `read` returns; a message about a file gets the setting that named it in front.
+template <typename Read>
+auto naming(std::string_view setting, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    const std::string_view what = error.what();
+    throw Error(what.starts_with(setting) ? std::string(what)
+                                          : fmt::format("{}: {}", setting, what));
+  }
+}
+
 TaskFactory make_tasks(const SiteConfig& config) {
   const TrainOptions& o = config.training;
   TaskOptions task;
@@ -110,7 +123,7 @@ TaskFactory make_tasks(const SiteConfig& config) {
   if (config.part.of == 1 && o.partition != TrainOptions().partition) {
     refuse("partition", o.partition, "it says how data are split; say into what with part");
   }
-  return {load_task(o.task), task};
+  return {naming("task", [&] { return load_task(o.task); }), task};
 }
 
 /// Noise that is to be chosen by ε alone depends on how long the site trains.
@@ -131,6 +144,46 @@ std::optional<PrivacyOptions> site_privacy(const TrainOptions& o, const TaskFact
         allowed));
   }
   return privacy;
+}
+
+/// What goes into the model and comes out of it, for those who use it elsewhere.
+ModelNotes notes_on(const Dataset& data) {
+  Json mean = Json::array();
+  Json deviation = Json::array();
+  for (const FeatureScaling& scaling : data.scaling()) {
+    mean.push_back(scaling.mean);
+    deviation.push_back(1 / scaling.factor);
+  }
+  Json classes = data.names().classes;
+  for (int number = 0; data.names().classes.empty() && number < data.classes(); ++number) {
+    classes.push_back(fmt::to_string(number));
+  }
+  const auto text = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  return {{"features", fmt::to_string(data.features())},
+          {"columns", text(data.names().columns)},
+          {"mean", text(mean)},
+          {"deviation", text(deviation)},
+          {"classes", text(classes)}};
+}
+
+/// Who can write the site's file says what it does, and who can write its list whom it trusts.
+void check_guarded(const SiteConfig& config, std::vector<std::string>& warnings) {
+  using std::filesystem::perms;
+  for (const std::string& path : {config.file, config.peers}) {
+    std::error_code code;
+    const perms mode = std::filesystem::status(path, code).permissions();
+    if ((mode & perms::others_write) != perms::none) {
+      throw Error(fmt::format(
+          "{}: everybody on this host can change it; take that away with `chmod o-w {}`", path,
+          path));
+    }
+    if ((mode & perms::group_write) != perms::none) {
+      warnings.push_back(fmt::format(
+          "{}: all of its group can change it; `chmod g-w {}` takes that away", path, path));
+    }
+  }
 }
 
 Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFactory& tasks) {
@@ -168,11 +221,13 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
 
 SitePlan make_site_plan(const SiteConfig& config) {
   const TrainOptions& o = config.training;
-  SitePlan plan{.run = read_identity(config), .task = {}, .config = {}, .warnings = {}};
-  SiteOptions& run = plan.run;
   try {
+    SitePlan plan{.run = read_identity(config), .task = {}, .config = {}, .warnings = {}};
+    SiteOptions& run = plan.run;
+    check_guarded(config, plan.warnings);
     check_options(o);
     check_writable("dump-parameters", o.dump_parameters);
+    check_writable("export", config.export_file);
     take_exchange(o, run);
     const TaskFactory tasks = make_tasks(config);
     plan.task = tasks.make(config.part.number - 1);
@@ -180,15 +235,21 @@ SitePlan make_site_plan(const SiteConfig& config) {
       plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.common.seed,
                                   config.part.number - 1);
     }
-    if (tasks.data().dataset) {
-      run.data = tasks.data().dataset->names();
+    if (const auto& data = tasks.data().dataset) {
+      run.data = data->names();
+      run.notes = notes_on(*data);
     }
+    run.notes["model"] = tasks.options().model;
+    run.notes["site"] = config.name;
+    run.export_file = config.export_file;
     if (const auto examples = tasks.examples_per_node(); !examples.empty()) {
       plan.examples = examples[static_cast<std::size_t>(config.part.number - 1)];
     }
-    run.compressor =
-        make_compressor(run.compressor, ContractKind::contraction, host_ops(), plan.task->layout())
-            ->spec();
+    run.compressor = naming("compressor", [&] {
+      return make_compressor(run.compressor, ContractKind::contraction, host_ops(),
+                             plan.task->layout())
+          ->spec();
+    });
     run.communication_interval = std::max<Round>(o.communication_interval, 1);
     run.rounds = o.rounds.value_or(0);
     const Round steps = run.rounds * run.communication_interval;
@@ -200,7 +261,8 @@ SitePlan make_site_plan(const SiteConfig& config) {
         std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
     run.seed = o.common.seed;
     if (!o.init.empty()) {
-      run.start = read_parameter_row(o.init, plan.task->dimension());
+      run.start =
+          naming("init", [&] { return read_parameter_row(o.init, plan.task->dimension()); });
     }
     run.privacy = site_privacy(o, tasks, steps, plan.warnings);
     run.name = config.name;
@@ -211,10 +273,12 @@ SitePlan make_site_plan(const SiteConfig& config) {
     run.patience = config.patience;
     run.found_after = config.found_after;
     plan.config = config_json(config, plan, tasks);
+    return plan;
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", config.place, error.what()));
+    const std::string what = error.what();
+    const bool named = what.starts_with(config.peers + ":") || what.starts_with(config.key + ":");
+    throw Error(named ? what : config.places.blame(what));
   }
-  return plan;
 }
 
 }  // namespace sotto::cli

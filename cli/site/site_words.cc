@@ -30,11 +30,15 @@ Json peer_json(const SitePeerReport& peer) {
   return {{"name", site.name},
           {"up", site.up},
           {"connected", peer.connected},
-          {"refused", site.refused},
-          {"trouble", peer.trouble},
+          {"state", peer.standing.state},
+          {"reason", peer.standing.reason},
+          {"trouble", peer.standing.text},
+          {"refused", peer.standing.state == "refused"},
+          {"contested", peer.contested},
           {"hears", peer.hears},
           {"tells", peer.tells},
           {"round", site.round},
+          {"round_age_s", peer.round_age_s},
           {"incarnation", hex(site.incarnation)},
           {"life", site.life},
           {"parcels_sent", site.sent},
@@ -47,6 +51,14 @@ Json peer_json(const SitePeerReport& peer) {
           {"bytes_received", peer.bytes_received},
           {"ups", peer.ups},
           {"offences", peer.offences}};
+}
+
+Json refused_key_json(const SiteRefusedKey& key) {
+  return {{"key", key.refused.key},
+          {"address", key.refused.address},
+          {"times", key.refused.times},
+          {"name", key.name},
+          {"listed", key.listed}};
 }
 
 /// One metric: its help and type, then its samples.
@@ -95,14 +107,33 @@ void add_by_peer(Metrics& metrics, const SiteReport& report, std::string_view na
   }
 }
 
+void add_phase(Metrics& metrics, const SiteReport& report) {
+  metrics.begin("phase", "gauge", "1 for what the site is at, 0 for all else");
+  for (const std::string_view phase :
+       {"starting", "joining", "training", "waiting", "relaying", "done"}) {
+    metrics.sample(report.phase == phase ? 1 : 0, fmt::format("phase=\"{}\"", phase));
+  }
+}
+
 void add_peers(Metrics& metrics, const SiteReport& report) {
   using Peer = const SitePeerReport&;
+  metrics.begin("peer_state", "gauge", "1; how the peer stands, and why");
+  for (const SitePeerReport& peer : report.peers) {
+    metrics.sample(1, fmt::format("peer=\"{}\",state=\"{}\",reason=\"{}\"", escaped(peer.site.name),
+                                  peer.standing.state, peer.standing.reason));
+  }
   add_by_peer(metrics, report, "peer_up", "gauge", "1 while the peer is in touch",
               [](Peer peer) { return peer.site.up ? 1 : 0; });
   add_by_peer(metrics, report, "peer_refused", "gauge", "1 while one refuses the other",
-              [](Peer peer) { return peer.site.refused ? 1 : 0; });
+              [](Peer peer) { return peer.standing.state == "refused" ? 1 : 0; });
+  add_by_peer(metrics, report, "peer_contested", "gauge",
+              "1 while two processes with the peer's key are there",
+              [](Peer peer) { return peer.contested ? 1 : 0; });
   add_by_peer(metrics, report, "peer_round", "gauge", "Rounds that the peer has come to",
               [](Peer peer) { return peer.site.round; });
+  add_by_peer(metrics, report, "peer_round_age_seconds", "gauge",
+              "Since that changed; NaN before the first word",
+              [](Peer peer) { return peer.round_age_s; });
   add_by_peer(metrics, report, "peer_sent_bytes_total", "counter", "Bytes sent to the peer",
               [](Peer peer) { return peer.bytes_sent; });
   add_by_peer(metrics, report, "peer_received_bytes_total", "counter", "Bytes that came from it",
@@ -132,12 +163,33 @@ std::string direction(const Json& peer) {
   return hears && tells ? "both" : hears ? "heard" : tells ? "told" : "none";
 }
 
+void print_refused_keys(const Output& output, const Json& status) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& key : status.at("refused_keys")) {
+    const auto name = key.at("name").get<std::string>();
+    rows.push_back(
+        {key.at("key").get<std::string>(), key.at("address").get<std::string>(),
+         fmt::to_string(key.at("times").get<std::uint64_t>()),
+         name.empty() ? "a stranger's"
+                      : name + (key.at("listed").get<bool>() ? "'s, whom the list allows nothing"
+                                                             : "'s, who is not listed any more")});
+  }
+  if (!rows.empty()) {
+    output.line("");
+    output.table({"refused key", "from", "times", "whose"}, rows);
+  }
+}
+
 }  // namespace
 
 Json site_json(const SiteReport& report) {
   Json peers = Json::array();
   for (const SitePeerReport& peer : report.peers) {
     peers.push_back(peer_json(peer));
+  }
+  Json keys = Json::array();
+  for (const SiteRefusedKey& key : report.refused_keys) {
+    keys.push_back(refused_key_json(key));
   }
   Json evaluation;
   if (report.evaluation) {
@@ -165,14 +217,16 @@ Json site_json(const SiteReport& report) {
           {"started_at", report.started_at},
           {"saved_at", report.saved_at},
           {"settings", report.settings},
-          {"peers", peers}};
+          {"peers", peers},
+          {"keys_refused", report.keys_refused},
+          {"refused_keys", keys}};
 }
 
 std::string site_metrics(const SiteReport& report, double now) {
   Metrics metrics;
   metrics.begin("site_info", "gauge", "The site and its version");
-  metrics.sample(1, fmt::format("name=\"{}\",version=\"{}\",phase=\"{}\"", escaped(report.name),
-                                SOTTO_VERSION, report.phase));
+  metrics.sample(1, fmt::format("name=\"{}\",version=\"{}\"", escaped(report.name), SOTTO_VERSION));
+  add_phase(metrics, report);
   metrics.one("round", "counter", "Rounds that are over", static_cast<double>(report.site.round));
   metrics.one("training_loss", "gauge", "Loss of the last batch; NaN where it is private",
               report.training_loss);
@@ -196,6 +250,8 @@ std::string site_metrics(const SiteReport& report, double now) {
                 static_cast<double>(report.privacy->steps));
   }
   add_peers(metrics, report);
+  metrics.one("keys_refused_total", "counter", "Connections with keys that were not let in",
+              static_cast<double>(report.keys_refused));
   return std::move(metrics).take();
 }
 
@@ -231,20 +287,20 @@ void print_site(const Output& output, const Json& status, double now) {
                           ago(status.at("started_at").get<double>(), now)));
   std::vector<std::vector<std::string>> rows;
   for (const Json& peer : status.at("peers")) {
-    const bool up = peer.at("up");
-    rows.push_back({peer.at("name").get<std::string>(),
-                    up                               ? "up"
-                    : peer.at("refused").get<bool>() ? "refused"
-                                                     : "down",
+    std::string trouble = peer.at("trouble");
+    if (peer.at("contested").get<bool>()) {
+      trouble = "TWO PROCESSES HAVE ITS KEY" + (trouble.empty() ? "" : "; " + trouble);
+    }
+    rows.push_back({peer.at("name").get<std::string>(), peer.at("state").get<std::string>(),
                     direction(peer), fmt::to_string(peer.at("round").get<std::uint64_t>()),
                     amount(peer.at("bytes_sent").get<double>()),
                     amount(peer.at("bytes_received").get<double>()),
-                    fmt::to_string(peer.at("offences").get<std::uint64_t>()),
-                    up ? "" : peer.at("trouble").get<std::string>()});
+                    fmt::to_string(peer.at("offences").get<std::uint64_t>()), std::move(trouble)});
   }
   output.line("");
   output.table({"peer", "state", "trust", "round", "sent", "received", "offences", "trouble"},
                rows);
+  print_refused_keys(output, status);
 }
 
 }  // namespace sotto::cli

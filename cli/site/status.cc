@@ -31,7 +31,8 @@ int run(const StatusOptions& options) {
   const SiteConfig config = read_site_config(options.site);
   if (!config.monitor) {
     refuse("SITE.toml", options.site,
-           "it has no monitor; give monitor = \"127.0.0.1:PORT\" and start the site again");
+           "it has no monitor to ask; put the line monitor = \"127.0.0.1:9100\" above [training], "
+           "and start the site again");
   }
   const Output output(options.common);
   const auto status = Json::parse(ask_monitor(*config.monitor, "/status"), nullptr, false);

@@ -22,10 +22,15 @@ constexpr std::chrono::milliseconds kHandshake = 2s;
 constexpr int kChunksAtOnce = 16;
 /// Gaps between chunks that make a silence.
 constexpr int kGapsOfSilence = 4;
+/// A pair that is heard so long after a rival came is of another process than the rival.
+constexpr auto kRivalry = 2s;
 /// Signs of life in a timeout.
 constexpr int kSigns = 4;
 
 constexpr const char* kRevoked = "the list of peers does not trust it any more";
+constexpr const char* kUnanswered =
+    "it lets this site connect, and does not connect to it: it cannot reach the address that its "
+    "list has for this site, or another process with this site's key is in touch with it";
 
 std::uint64_t draw_session() {
   std::uint64_t session = 0;
@@ -43,13 +48,15 @@ void Channel::list(const std::optional<TrustedPeer>& line) {
   if (key != key_) {
     if (!key_.empty()) {
       home_.events.forget(traffic_.peer);
-      fall(kRevoked);
+      fall(ChannelTrouble::revoked, kRevoked);
+      rival_.reset();  // as a remnant it is cut
     }
     key_ = key;
     barred_until_ = {};
-  }
-  if (trusted && trusted_.address != line->address) {
     lookup_.reset();
+  } else if (trusted && trusted_.address != line->address) {
+    lookup_.reset();
+    fall(ChannelTrouble::closed, "the list of peers has another address for it");
   }
   trusted_ = trusted ? *line : TrustedPeer{};
 }
@@ -76,7 +83,7 @@ Status Channel::send(std::span<const std::byte> message) {
 
 void Channel::close(Time now, std::chrono::milliseconds pause) {
   home_.events.forget(traffic_.peer);
-  fall("it was closed here");
+  fall(ChannelTrouble::closed, "it was closed here");
   barred_until_ = std::max(barred_until_, now + pause);
 }
 
@@ -84,7 +91,12 @@ ChannelTraffic Channel::traffic() const {
   auto traffic = traffic_;
   traffic.up = up();
   traffic.bytes_sent += up() ? pair_->out.sent_bytes() : 0;
+  traffic.contested = contested();
   return traffic;
+}
+
+bool Channel::contested() const {
+  return up() && rival_ && pair_->heard - rival_->since > kRivalry;
 }
 
 void Channel::hear(const Incoming& incoming, Time now) {
@@ -101,6 +113,10 @@ void Channel::hear(const Incoming& incoming, Time now) {
     }
     return;
   }
+  if (rival_ && rival_->in.route == incoming.route) {
+    rival_->in.phase = In::Phase::stale;  // it may have accepted an older greeting
+    return;
+  }
   const auto* greeting = message.ok() ? std::get_if<channel_wire::Greeting>(&*message) : nullptr;
   if (greeting != nullptr && welcome(now) && home_.listener.alive(incoming.connection)) {
     greet(incoming, greeting->session, now);
@@ -110,13 +126,22 @@ void Channel::hear(const Incoming& incoming, Time now) {
 }
 
 void Channel::greet(const Incoming& incoming, std::uint64_t session, Time now) {
+  In in = {.route = incoming.route, .connection = incoming.connection, .session = session};
   if (up()) {
-    fall("it connected anew");
-    hang_up(now);
-  } else if (in_ && in_->connection >= 0) {
+    if (rival_) {
+      home_.listener.cut(rival_->in.connection);
+    }
+    rival_ = Rival{std::move(in), now};
+    return;
+  }
+  if (in_ && in_->connection >= 0) {
     home_.listener.cut(in_->connection);
   }
-  in_ = In{.route = incoming.route, .connection = incoming.connection, .session = session};
+  let_in(std::move(in), now);
+}
+
+void Channel::let_in(In in, Time now) {
+  in_ = std::move(in);
   unpaired_since_ = now;
   // It is there: no need to be patient with it.
   next_dial_ = std::min(next_dial_, std::max(now, line_since_ + kFirstPause));
@@ -129,7 +154,7 @@ void Channel::heed(const channel_wire::Message& message, Time now) {
   if (std::holds_alternative<channel_wire::Greeting>(message)) {
     offend("it greeted twice", now);
   } else if (std::holds_alternative<channel_wire::Bye>(message)) {
-    fall("it left");
+    fall(ChannelTrouble::left, "it left");
     hang_up(now);
   } else if (const auto* accept = std::get_if<channel_wire::Accept>(&message)) {
     heed_accept(accept->session, now);
@@ -175,14 +200,16 @@ void Channel::rise(Time now) {
   }
   pair_.emplace(home_.options, now);
   pause_ = kFirstPause;
-  traffic_.trouble.clear();
+  traffic_.trouble = ChannelTrouble::none;
+  traffic_.reason.clear();
   ++traffic_.ups;
   home_.events.up(traffic_.peer);
 }
 
 /// Down, as far as anybody asks; hang_up does the rest.
-void Channel::fall(const std::string& reason) {
-  traffic_.trouble = reason;
+void Channel::fall(ChannelTrouble trouble, const std::string& reason) {
+  traffic_.trouble = trouble;
+  traffic_.reason = reason;
   ending_.reset();
   hang_up_ = true;
   if (up()) {
@@ -192,24 +219,28 @@ void Channel::fall(const std::string& reason) {
   }
 }
 
-void Channel::ended(Time now) {
+void Channel::ended(int connection, Time now) {
+  if (rival_ && rival_->in.connection == connection) {
+    rival_.reset();
+    return;
+  }
   in_->connection = -1;
   if (up()) {
-    end_soon(now, "its connection ended");
+    end_soon(now, ChannelTrouble::lost, "its connection ended");
   } else {
     in_.reset();
   }
 }
 
-void Channel::end_soon(Time now, std::string reason) {
+void Channel::end_soon(Time now, ChannelTrouble trouble, std::string reason) {
   if (!ending_) {
-    ending_ = Ending{now, std::move(reason)};
+    ending_ = Ending{now, trouble, std::move(reason)};
   }
 }
 
 void Channel::offend(const std::string& what, Time now) {
   ++traffic_.offences;
-  fall("it broke a rule: " + what);
+  fall(ChannelTrouble::offence, "it broke a rule: " + what);
   barred_until_ = std::max(barred_until_, now + home_.options.offence_pause);
   hang_up(now);
 }
@@ -222,6 +253,13 @@ void Channel::hang_up(Time now) {
   in_.reset();
   abandon(0);
   next_dial_ = now + kFirstPause;
+  if (auto rival = std::exchange(rival_, std::nullopt)) {
+    if (welcome(now)) {
+      let_in(std::move(rival->in), now);
+    } else {
+      home_.listener.cut(rival->in.connection);
+    }
+  }
 }
 
 void Channel::abandon(int linger_ms) {
@@ -238,13 +276,14 @@ void Channel::abandon(int linger_ms) {
   }
 }
 
-void Channel::drop_line(Time now, std::string reason) {
+void Channel::drop_line(Time now, ChannelTrouble trouble, std::string reason) {
   abandon(0);
-  try_later(now, std::move(reason));
+  try_later(now, trouble, std::move(reason));
 }
 
-void Channel::try_later(Time now, std::string reason) {
-  traffic_.trouble = std::move(reason);
+void Channel::try_later(Time now, ChannelTrouble trouble, std::string reason) {
+  traffic_.trouble = trouble;
+  traffic_.reason = std::move(reason);
   pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
   next_dial_ = now + pause_;
 }
@@ -255,7 +294,7 @@ void Channel::work(Time now, bool drained) {
   }
   look_at_line(now);
   if (ending_ && drained && now - ending_->since >= kSettle) {
-    fall(std::string(ending_->reason));
+    fall(ending_->trouble, std::string(ending_->reason));
     hang_up(now);
   }
   if (drained) {
@@ -274,16 +313,19 @@ void Channel::look_at_line(Time now) {
   const auto limit = std::max(home_.options.timeout, kHandshake);
   const auto state = line_->look();
   if (state == Line::State::broken && up()) {
-    end_soon(now, line_->reason());
+    end_soon(now, line_->trouble(), line_->reason());
   } else if (state == Line::State::broken) {
-    drop_line(now, line_->reason());
+    drop_line(now, line_->trouble(), line_->reason());
   } else if (state == Line::State::opening && now - line_since_ > limit) {
-    drop_line(now, "no answer from " + trusted_.address);
+    drop_line(now, ChannelTrouble::unreachable, "no answer from " + trusted_.address);
   } else if (state == Line::State::open && !line_open_) {
     line_open_ = true;
     unpaired_since_ = now;
   } else if (line_open_ && in_ && !up() && now - unpaired_since_ > limit) {
-    drop_line(now, "it does not accept the greeting");
+    drop_line(now, ChannelTrouble::unanswered, "it does not accept the greeting");
+  } else if (line_open_ && !in_ && now - unpaired_since_ > limit) {
+    traffic_.trouble = ChannelTrouble::unanswered;
+    traffic_.reason = kUnanswered;
   }
 }
 
@@ -296,7 +338,7 @@ void Channel::dial(Time now) {
   }
   const auto endpoint = std::exchange(lookup_, std::nullopt)->endpoint();
   if (!endpoint) {
-    try_later(now, "no host is known at " + trusted_.address);
+    try_later(now, ChannelTrouble::unreachable, "no host is known at " + trusted_.address);
     return;
   }
   line_since_ = now;
@@ -305,7 +347,8 @@ void Channel::dial(Time now) {
         std::make_unique<Line>(home_.context, *endpoint, home_.options.security.own, trusted_.key);
     session_ = draw_session();
   } catch (const zmq::error_t& error) {
-    try_later(now, fmt::format("connecting to {}: {}", *endpoint, error.what()));
+    try_later(now, ChannelTrouble::unreachable,
+              fmt::format("connecting to {}: {}", *endpoint, error.what()));
   }
 }
 
@@ -317,7 +360,8 @@ void Channel::judge_silence(Time now) {
   const auto allowed =
       std::max<Deadline::Clock::duration>(home_.options.timeout, kGapsOfSilence * gap);
   if (now - pair_->heard > allowed) {
-    fall(fmt::format("nothing was heard for {} ms",
+    fall(ChannelTrouble::lost,
+         fmt::format("nothing was heard for {} ms",
                      std::chrono::ceil<std::chrono::milliseconds>(allowed).count()));
     hang_up(now);
   }

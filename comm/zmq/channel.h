@@ -7,6 +7,10 @@
 // before the acceptance of the present greeting belongs to an older pair, and is dropped. A side
 // that goes down ends both connections, so that the other notices at once.
 //
+// Who greets while the pair is up is a rival: it waits until the pair falls, and is its side's next
+// connection then. A process that was started again has to wait no longer than until the end of the
+// one before it shows; a copy of the key elsewhere gets nowhere.
+//
 // Thread safety: none; the caller locks. What touches sockets is called from their thread only:
 // hear, ended, work, and the accessors for polling. The rest only says what that thread has to do.
 // Ownership: its line; events and the listener are the caller's.
@@ -64,9 +68,12 @@ class Channel {
   /// A message of a connection that proved this peer's key.
   void hear(const Incoming& incoming, Time now);
   /// True when the listener's connection with this number is the peer's.
-  bool on(int connection) const { return in_ && in_->connection == connection; }
+  bool on(int connection) const {
+    return (in_ && in_->connection == connection) ||
+           (rival_ && rival_->in.connection == connection);
+  }
   /// That connection ended.
-  void ended(Time now);
+  void ended(int connection, Time now);
   /// All that is due. `drained`: nothing is left to be heard.
   void work(Time now, bool drained);
   /// Sends what is queued, and a goodbye behind it.
@@ -104,28 +111,35 @@ class Channel {
     Time chunk_heard{};
     Deadline::Clock::duration chunk_gap{};  ///< between the last two chunks of a message
   };
+  struct Rival {
+    In in;
+    Time since;
+  };
   struct Ending {
     Time since;
+    ChannelTrouble trouble;
     std::string reason;
   };
 
   bool up() const { return pair_.has_value(); }
   bool open() const { return line_ != nullptr && line_open_ && !ending_; }
   bool welcome(Time now) const { return !key_.empty() && now >= barred_until_; }
+  bool contested() const;
   bool receipt_due(Time now) const;
   bool say(const channel_wire::Message& message);
 
   void greet(const Incoming& incoming, std::uint64_t session, Time now);
+  void let_in(In in, Time now);
   void heed(const channel_wire::Message& message, Time now);
   void heed_accept(std::uint64_t session, Time now);
   void heed_chunk(const channel_wire::Chunk& chunk, Time now);
   void rise(Time now);
-  void fall(const std::string& reason);
-  void end_soon(Time now, std::string reason);
+  void fall(ChannelTrouble trouble, const std::string& reason);
+  void end_soon(Time now, ChannelTrouble trouble, std::string reason);
   void offend(const std::string& what, Time now);
   void hang_up(Time now);
-  void drop_line(Time now, std::string reason);
-  void try_later(Time now, std::string reason);
+  void drop_line(Time now, ChannelTrouble trouble, std::string reason);
+  void try_later(Time now, ChannelTrouble trouble, std::string reason);
 
   void look_at_line(Time now);
   void dial(Time now);
@@ -150,6 +164,7 @@ class Channel {
   Time barred_until_;
 
   std::optional<In> in_;
+  std::optional<Rival> rival_;
   std::optional<Pair> pair_;
   std::optional<Ending> ending_;  ///< of the pair
   Time unpaired_since_;           ///< both connections are there, and the pair is not

@@ -89,6 +89,7 @@ class ZmqChannels final : public Channels {
   Result<ChannelEvent> poll(Deadline deadline) override;
   void close(Rank peer, std::chrono::milliseconds pause) override;
   std::vector<ChannelTraffic> traffic() const override;
+  RefusedKeys refused_keys() const override { return refusals_.all(); }
 
  private:
   // The thread.
@@ -107,6 +108,7 @@ class ZmqChannels final : public Channels {
 
   const ChannelOptions options_;
   zmq::context_t context_ = make_context();
+  Refusals refusals_;
   const Gatekeeper gatekeeper_;
   Listener listener_;
   Bell bell_;
@@ -127,7 +129,7 @@ class ZmqChannels final : public Channels {
 
 ZmqChannels::ZmqChannels(const ChannelOptions& options, const std::string& endpoint)
     : options_(options),
-      gatekeeper_(context_, admit_listed(options.security)),
+      gatekeeper_(context_, admit_listed(options.security, &refusals_)),
       listener_(context_, endpoint,
                 {channel_wire::kMaxWireBytes,
                  kSpareConnections + 4 * options.security.peers->peers().size()},
@@ -137,6 +139,7 @@ Status ZmqChannels::start() {
   if (auto holds = test_admission(listener_.endpoint(), options_.security.own); !holds) {
     return holds;
   }
+  refusals_.forget();  // keys of the test
   heed_list();
   thread_ = std::thread([this] { run(); });
   return {};
@@ -212,6 +215,7 @@ void ZmqChannels::heed_list() {
     return;
   }
   list_version_ = list.version();
+  refusals_.forget_keys();
   const ChannelHome home{options_, context_, listener_, events_};
   for (const TrustedPeer& line : list.peers()) {
     if (line.rank != options_.rank) {
@@ -316,7 +320,7 @@ void ZmqChannels::notice_ends() {
   for (const int connection : listener_.ended()) {
     for (auto& [rank, channel] : channels_) {
       if (channel.on(connection)) {
-        channel.ended(now_);
+        channel.ended(connection, now_);
       }
     }
   }

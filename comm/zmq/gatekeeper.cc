@@ -98,7 +98,7 @@ void Gatekeeper::answer() {
     const auto* bytes = static_cast<const std::byte*>(request[kKey].data());
     key = PublicKey(std::span<const std::byte, kKeyBytes>(bytes, kKeyBytes)).text();
   }
-  const bool admitted = sound && admit_(key);
+  const bool admitted = sound && admit_(key, request[kAddress].to_string_view());
   const auto number = request.size() > kRequest ? request[kRequest].to_string() : std::string();
   const std::array<std::string, 6> reply = {"1.0",
                                             number,
@@ -114,9 +114,14 @@ void Gatekeeper::answer() {
   }
 }
 
-Gatekeeper::Admit admit_listed(const Security& security) {
-  return [peers = security.peers, own = security.own.public_key.text()](std::string_view key) {
-    return key == own || peers->admitted(key).has_value();
+Gatekeeper::Admit admit_listed(const Security& security, Refusals* refusals) {
+  return [peers = security.peers, own = security.own.public_key.text(), refusals](
+             std::string_view key, std::string_view address) {
+    const bool admitted = key == own || peers->admitted(key).has_value();
+    if (!admitted && refusals != nullptr) {
+      refusals->add(key, address);
+    }
+    return admitted;
   };
 }
 

@@ -19,12 +19,14 @@
 
 #include <sotto/comm/security.h>
 
+#include "refusals.h"
+
 namespace sotto::internal {
 
 class Gatekeeper {
  public:
-  /// Whether the holder of this public key, as text, may connect.
-  using Admit = std::function<bool(std::string_view key)>;
+  /// Whether the holder of this public key, as text, may connect from this host.
+  using Admit = std::function<bool(std::string_view key, std::string_view address)>;
 
   /// Throws zmq::error_t, e.g. when the context has one already.
   Gatekeeper(zmq::context_t& context, Admit admit);
@@ -43,8 +45,9 @@ class Gatekeeper {
   std::thread thread_;
 };
 
-/// Admits the peers of `security` and the node itself.
-Gatekeeper::Admit admit_listed(const Security& security);
+/// Admits the peers of `security` and the node itself; adds the others to `refusals`, which must
+/// outlive the gatekeeper, if there are any to be told of.
+Gatekeeper::Admit admit_listed(const Security& security, Refusals* refusals = nullptr);
 
 /// Makes a socket that will bind speak CURVE with this key and ask the gatekeeper. Throws
 /// zmq::error_t when this ZeroMQ cannot.

@@ -46,12 +46,16 @@ void Line::note(const SocketEvent& event) {
     return;  // one failure has several events
   }
   if (state_ == State::open) {
+    trouble_ = ChannelTrouble::lost;
     reason_ = "the connection ended";
   } else if (event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
+    trouble_ = ChannelTrouble::not_admitted;
     reason_ = "it does not admit this site's key: its list of peers must name it";
   } else if (event.kind == ZMQ_EVENT_CLOSED) {
+    trouble_ = ChannelTrouble::unreachable;
     reason_ = "nobody listens at " + endpoint_;
   } else {
+    trouble_ = ChannelTrouble::other_key;
     reason_ = "what listens at " + endpoint_ +
               " ended the handshake: it has another key than the list of peers says, or is no site";
   }

@@ -10,6 +10,7 @@
 
 #include <zmq.hpp>
 
+#include <sotto/comm/channels.h>
 #include <sotto/comm/security.h>
 
 #include "monitor.h"
@@ -28,6 +29,7 @@ class Line {
   /// Takes in what happened. Open means that both sides have proved their keys.
   State look();
   /// Why it broke.
+  ChannelTrouble trouble() const { return trouble_; }
   const std::string& reason() const { return reason_; }
 
   /// Hands a message over; false when it does not take one now. Requires that it is open.
@@ -47,6 +49,7 @@ class Line {
   zmq::socket_t socket_;
   SocketMonitor monitor_;
   State state_ = State::opening;
+  ChannelTrouble trouble_ = ChannelTrouble::none;
   std::string reason_;
 };
 

@@ -102,7 +102,7 @@ Status FederatedSite::expect(std::size_t peer, Incarnation from, Incarnation due
 
 Status FederatedSite::take(std::size_t peer, const Refusal& refusal) {
   Neighbour& from = peers_[peer];
-  from.refused = true;
+  from.refused = refusal.reason;
   from.trouble = "it refuses this site: " + refusal.text;
   if (refusal.reason == RefusalReason::other_settings) {
     from.trouble = "its settings are not those of this site";
@@ -204,7 +204,7 @@ Status FederatedSite::offence(std::size_t peer, Fault fault, std::string_view wh
 
 void FederatedSite::refuse(std::size_t peer, RefusalReason reason, std::string_view text) {
   Neighbour& from = peers_[peer];
-  from.refused = true;
+  from.refused = reason;
   from.trouble = text;
   if (from.connected()) {  // what it sent may have outlived its channel
     drop_outbox(peer);
@@ -215,7 +215,7 @@ void FederatedSite::refuse(std::size_t peer, RefusalReason reason, std::string_v
 
 void FederatedSite::accused(std::size_t peer, std::string_view how) {
   Neighbour& from = peers_[peer];
-  from.refused = true;
+  from.refused = from.refused.value_or(RefusalReason::stale);
   // A process only moves forward: what it was loaded from can be old, what it has become cannot. If
   // a peer with which it agreed knows more, another process was there.
   if (loaded_ && !from.agreed) {

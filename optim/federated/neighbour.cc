@@ -40,7 +40,7 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   }
   in.announce(knows_us ? hello.oldest : 1, knows_us ? hello.next : 1);
   link = Link::up;
-  refused = false;
+  refused.reset();
   trouble.clear();
   settings.clear();
   hears_us = hello.hears;
@@ -57,7 +57,8 @@ void Neighbour::begin_anew() {
 
 double Neighbour::leave() {
   hang_up();
-  agreed = claims_newer = refused = false;
+  agreed = claims_newer = false;
+  refused.reset();
   in.drop_pending();
   return out.write_off();
 }
@@ -68,6 +69,8 @@ PeerState Neighbour::state() const {
           .refused = refused,
           .trouble = trouble,
           .settings = settings,
+          .hears_us = hears_us,
+          .tells_us = tells_us,
           .incarnation = known.incarnation,
           .life = known.life,
           .round = known.round,

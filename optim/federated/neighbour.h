@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <sotto/base/bytes.h>
@@ -38,7 +39,7 @@ struct Neighbour {
   // Of this process.
   bool agreed = false;        ///< it has sent what follows its consent to our hello
   bool claims_newer = false;  ///< it says that a newer process of ours runs
-  bool refused = false;
+  std::optional<RefusalReason> refused;
   std::string trouble;
   std::string settings;  // of its own, where it refuses ours
   std::uint64_t offences = 0;

@@ -351,6 +351,16 @@ TEST_CASE("at its privacy budget a site sends no gradient any more, in no life")
   CHECK(again.at("privacy").at("steps") == steps);
   sites["a"].send(SIGTERM);
   (void)sites.finish("a");
+  // Who raises the budget lets it train on, from what is spent.
+  sites.write("a", "noise-multiplier = 2\nclip-norm = 1\nprivacy-epsilon = 3.5\nbatch = 100\n");
+  sites.start("a");
+  const auto more =
+      sites.await("a", [](const auto& status) { return status.at("phase") == "relaying"; });
+  CHECK(more.at("privacy").at("steps") > steps);
+  CHECK(more.at("privacy").at("epsilon") > 3);
+  CHECK(more.at("privacy").at("epsilon") <= 3.5);
+  sites["a"].send(SIGTERM);
+  (void)sites.finish("a");
   fs::remove(sites.folder("a") / "state" / "privacy");
   const auto lost = run({"node", sites.file("a")});
   CHECK(lost.status == 1);

@@ -127,6 +127,12 @@ class Process {
     return true;
   }
 
+  /// What it has written to standard error so far.
+  std::string said() const {
+    std::ifstream err(scratch_.path() / "err");
+    return {std::istreambuf_iterator<char>(err), {}};
+  }
+
   Ended wait() {
     while (read_more()) {
     }
@@ -135,9 +141,7 @@ class Process {
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
     ended_ = true;
-    std::ifstream err(scratch_.path() / "err");
-    return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), read_,
-            std::string(std::istreambuf_iterator<char>(err), {})};
+    return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), read_, said()};
   }
 
   /// Processes that this one has started, in the order of their numbers.

@@ -236,8 +236,8 @@ TEST_CASE("a peer that cannot be reached is tried for ever, and found when it co
   const Sites sites(2);
   SiteEnd a(sites.options(0));
   a.expect_nothing(500ms);
-  CHECK_MESSAGE(a.traffic(1).trouble.find("nobody listens") != std::string::npos,
-                a.traffic(1).trouble);
+  CHECK_MESSAGE(a.traffic(1).reason.find("nobody listens") != std::string::npos,
+                a.traffic(1).reason);
   SiteEnd b(sites.options(1));
   a.expect_up(1);
   b.expect_up(0);
@@ -250,8 +250,8 @@ TEST_CASE("a peer that does not list this site yet lets it in as soon as it does
   SiteEnd b(options);
   SiteEnd a(sites.options(0));
   a.expect_nothing(500ms);
-  CHECK_MESSAGE(a.traffic(1).trouble.find("does not admit") != std::string::npos,
-                a.traffic(1).trouble);
+  CHECK_MESSAGE(a.traffic(1).reason.find("does not admit") != std::string::npos,
+                a.traffic(1).reason);
   b.peers->update_allow_list(sites.lines());
   a.expect_up(1);
   b.expect_up(0);
@@ -269,7 +269,7 @@ TEST_CASE("names are looked up, and a host that is unknown is tried again") {
   a.expect_up(1);
   b.expect_up(0);
   for (const auto deadline = generous();
-       a.traffic(2).trouble.find("no host") == std::string::npos;) {
+       a.traffic(2).reason.find("no host") == std::string::npos;) {
     REQUIRE_FALSE(deadline.expired());
     std::this_thread::yield();
   }

@@ -72,7 +72,7 @@ class Outsider {
 class Sink {
  public:
   explicit Sink(const KeyPair& keys)
-      : gatekeeper_(context_, [](std::string_view) { return true; }),
+      : gatekeeper_(context_, [](std::string_view, std::string_view) { return true; }),
         listener_(context_, "tcp://127.0.0.1:*", {1U << 20, 1000}, &keys) {}
   /// "127.0.0.1:41234"
   std::string address() const { return listener_.endpoint().substr(6); }

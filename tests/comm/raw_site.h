@@ -15,7 +15,7 @@ class RawSite {
  public:
   explicit RawSite(const Sites& sites)
       : endpoint_(fmt::format("tcp://{}", sites.lines()[0].address)),
-        gatekeeper_(context_, [](std::string_view) { return true; }),
+        gatekeeper_(context_, [](std::string_view, std::string_view) { return true; }),
         listener_(context_, fmt::format("tcp://{}", sites.lines()[1].address), {1U << 20, 1000},
                   &keys_) {}
 

@@ -254,19 +254,20 @@ TEST_CASE(
     expected = "a key that nobody knows is not refused";
   }
   SUBCASE("a handler that takes everybody") {
-    gatekeeper.emplace(context, [](std::string_view) { return true; });
+    gatekeeper.emplace(context, [](std::string_view, std::string_view) { return true; });
     internal::set_curve_server(router, keys);
     expected = "a key that nobody knows is not refused";
   }
   SUBCASE("a handler that takes nobody") {
-    gatekeeper.emplace(context, [](std::string_view) { return false; });
+    gatekeeper.emplace(context, [](std::string_view, std::string_view) { return false; });
     internal::set_curve_server(router, keys);
     expected = "the node's own key is not let in";
   }
   SUBCASE("plain text") { expected = "the node's own key is not let in"; }
   SUBCASE("as it is meant") {
-    gatekeeper.emplace(context,
-                       [&](std::string_view key) { return key == keys.public_key.text(); });
+    gatekeeper.emplace(context, [&](std::string_view key, std::string_view) {
+      return key == keys.public_key.text();
+    });
     internal::set_curve_server(router, keys);
   }
   router.bind("tcp://127.0.0.1:*");

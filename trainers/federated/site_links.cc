@@ -45,14 +45,19 @@ SiteLinks::SiteLinks(federated::Site& site, Channels& channels, const AllowList&
   read_list();
 }
 
-void SiteLinks::tell(Level level, std::string_view kind, std::string text, std::string peer) const {
-  listener_({level, kind, std::move(text), std::move(peer), site_.round()});
+void SiteLinks::tell(Level level, std::string_view kind, std::string text, std::string peer,
+                     std::vector<SiteFigure> figures) const {
+  listener_({level, kind, std::move(text), std::move(peer), site_.round(), std::move(figures)});
 }
 
 /// Where the site has its peers now, and which numbers they have.
 void SiteLinks::read_list() {
   std::map<std::string, Rank> ranks;
-  for (const TrustedPeer& line : list_.peers()) {
+  lines_ = list_.peers();
+  for (const TrustedPeer& line : lines_) {
+    if (names_.size() < kMostKeys) {
+      names_[line.key.text()] = line.name;
+    }
     if (line.rank != self_) {
       ranks[line.name] = line.rank;
     }
@@ -84,6 +89,7 @@ void SiteLinks::follow_list() {
     return;
   }
   version_ = version;
+  keys_told_.clear();
   std::vector<std::string> left_out;
   try {
     site_.update_peers(site_peers(list_.peers(), self_, exchange_, &left_out));
@@ -189,70 +195,135 @@ void SiteLinks::look() {
   for (std::size_t place = 0; place < peers.size(); ++place) {
     const PeerState& peer = peers[place];
     Link& link = links_[place];
+    if (peer.round != link.round || (peer.up && !link.advanced)) {
+      link.round = peer.round;
+      link.advanced = Deadline::Clock::now();
+    }
+    const PeerStanding standing = standing_of(place, peer, {});
     if (peer.up && !link.met) {
       link.said.clear();
-      tell(Level::info, "peer-up", fmt::format("in touch; it has come to round {}", peer.round),
-           peer.name);
+      tell(Level::info, "peer-up",
+           fmt::format("in touch; it has come to round {}{}{}", peer.round,
+                       standing.text.empty() ? "" : "; ", standing.text),
+           peer.name, {{"peer_round", peer.round}});
     }
     link.met = peer.up;
-    const std::string trouble = trouble_of(peer);
-    if (!peer.up && peer.refused && !trouble.empty() && trouble != link.said) {
-      link.said = trouble;
-      tell(Level::warning, "peer-refused", trouble, peer.name);
+    if (standing.state == "refused" && !standing.text.empty() && standing.text != link.said) {
+      link.said = standing.text;
+      tell(Level::warning, "peer-refused", standing.text, peer.name);
     }
   }
-  look_for_unreachable(peers);
+  if (look_due_.expired()) {
+    look_due_ = Deadline::after(kLookEvery);
+    look_at_channels(peers);
+    look_at_refused_keys();
+  }
 }
 
-/// Those whose channel does not open, and why.
-void SiteLinks::look_for_unreachable(const std::vector<PeerState>& peers) {
-  if (!unreachable_looked_.expired()) {
-    return;
-  }
-  unreachable_looked_ = Deadline::after(kUnreachableEvery);
-  for (const ChannelTraffic& passed : channels_.traffic()) {
-    const auto place = place_of(passed.peer);
-    if (!place || links_[*place].open || passed.up || passed.trouble.empty() ||
-        passed.trouble == links_[*place].said) {
+void SiteLinks::look_at_channels(const std::vector<PeerState>& peers) {
+  for (const ChannelTraffic& channel : channels_.traffic()) {
+    const auto place = place_of(channel.peer);
+    if (!place) {
       continue;
     }
-    links_[*place].said = passed.trouble;
-    tell(Level::warning, "peer-unreachable", passed.trouble, peers[*place].name);
+    Link& link = links_[*place];
+    if (channel.contested && !link.contested) {
+      tell(Level::warning, "peer-contested",
+           "two processes have its key: one is in touch, and another one connects",
+           peers[*place].name);
+    }
+    link.contested = channel.contested;
+    if (link.open || channel.up || channel.reason.empty() || channel.reason == link.said) {
+      continue;
+    }
+    link.said = channel.reason;
+    const bool refused = standing_of(*place, peers[*place], channel).state == "refused";
+    tell(Level::warning, refused ? "peer-refused" : "peer-unreachable", channel.reason,
+         peers[*place].name);
   }
 }
 
-std::string SiteLinks::trouble_of(const PeerState& peer) const {
-  const std::string difference =
-      peer.settings.empty() ? "" : first_difference(settings_, peer.settings);
-  return difference.empty() ? peer.trouble : fmt::format("other settings: {}", difference);
+void SiteLinks::look_at_refused_keys() {
+  if (!keys_due_.expired()) {
+    return;
+  }
+  bool told = false;
+  for (const SiteRefusedKey& key : refused_keys()) {
+    if (keys_told_.size() == kMostKeys) {
+      keys_told_.clear();
+    }
+    if (!keys_told_.insert(key.refused.key).second) {
+      continue;
+    }
+    told = true;
+    tell(Level::warning, "key-refused",
+         fmt::format("not let in from {}: the key {} {}", key.refused.address, key.refused.key,
+                     key.name.empty() ? "is not in the list of peers"
+                     : key.listed     ? "has a line in the list of peers that allows it nothing"
+                                      : "was in the list of peers, and is not any more"),
+         key.name);
+  }
+  if (told) {
+    keys_due_ = Deadline::after(key_pause_);
+    key_pause_ = std::min(2 * key_pause_, kLongestSilence);
+  }
+}
+
+std::vector<SiteRefusedKey> SiteLinks::refused_keys() const {
+  std::vector<SiteRefusedKey> found;
+  for (RefusedKey& refused : channels_.refused_keys().latest) {
+    const auto name = names_.find(refused.key);
+    const bool listed = std::ranges::any_of(
+        lines_, [&](const TrustedPeer& line) { return line.key.text() == refused.key; });
+    found.push_back({.refused = std::move(refused),
+                     .name = name == names_.end() ? "" : name->second,
+                     .listed = listed});
+  }
+  return found;
+}
+
+PeerStanding SiteLinks::standing_of(std::size_t place, const PeerState& peer,
+                                    const ChannelTraffic& channel) const {
+  const Link& link = links_[place];
+  SitePeer trust = {.name = peer.name, .hears = false, .tells = false};
+  if (const auto line = std::ranges::find(lines_, link.rank, &TrustedPeer::rank);
+      link.rank >= 0 && line != lines_.end()) {
+    trust.hears = line->may_send;
+    trust.tells = line->send_to;
+  }
+  return sotto::standing_of(
+      peer, trust, link.open, channel,
+      peer.settings.empty() ? "" : first_difference(settings_, peer.settings));
 }
 
 std::vector<SitePeerReport> SiteLinks::reports() const {
   std::vector<SitePeerReport> reports;
-  const std::vector<TrustedPeer> lines = list_.peers();
   const std::vector<ChannelTraffic> traffic = channels_.traffic();
   for (const PeerState& peer : site_.peers()) {
     SitePeerReport& report = reports.emplace_back();
-    const Link& link = links_[reports.size() - 1];
+    const std::size_t place = reports.size() - 1;
+    const Link& link = links_[place];
     report.site = peer;
     report.connected = link.open;
-    report.trouble = trouble_of(peer);
     report.offences = peer.offences;
-    const auto line = std::ranges::find(lines, link.rank, &TrustedPeer::rank);
-    if (link.rank >= 0 && line != lines.end()) {
+    if (link.advanced) {
+      report.round_age_s =
+          std::chrono::duration<double>(Deadline::Clock::now() - *link.advanced).count();
+    }
+    const auto line = std::ranges::find(lines_, link.rank, &TrustedPeer::rank);
+    if (link.rank >= 0 && line != lines_.end()) {
       report.hears = line->may_send;
       report.tells = line->send_to;
     }
-    const auto passed = std::ranges::find(traffic, link.rank, &ChannelTraffic::peer);
-    if (link.rank >= 0 && passed != traffic.end()) {
-      report.bytes_sent = passed->bytes_sent;
-      report.bytes_received = passed->bytes_received;
-      report.ups = passed->ups;
-      report.offences += passed->offences;
-      if (report.trouble.empty() && !link.open) {
-        report.trouble = passed->trouble;
-      }
-    }
+    const auto found = std::ranges::find(traffic, link.rank, &ChannelTraffic::peer);
+    const ChannelTraffic passed =
+        link.rank >= 0 && found != traffic.end() ? *found : ChannelTraffic();
+    report.bytes_sent = passed.bytes_sent;
+    report.bytes_received = passed.bytes_received;
+    report.ups = passed.ups;
+    report.offences += passed.offences;
+    report.contested = passed.contested;
+    report.standing = standing_of(place, peer, passed);
   }
   return reports;
 }

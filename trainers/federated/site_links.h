@@ -47,6 +47,9 @@ class SiteLinks {
   void give_up_on(std::size_t peer, const std::string& reason);
 
   std::vector<SitePeerReport> reports() const;
+  /// The latest keys that were not let in, and of whom they are or were.
+  std::vector<SiteRefusedKey> refused_keys() const;
+  std::uint64_t keys_refused() const { return channels_.refused_keys().times; }
   /// Bytes of messages sent to all peers.
   std::uint64_t bytes_sent() const;
 
@@ -55,7 +58,11 @@ class SiteLinks {
   /// longest, unless it has kept them for much longer than the last pause.
   static constexpr std::chrono::milliseconds kFirstPause{1'000};
   static constexpr std::chrono::milliseconds kLongestPause{300'000};
-  static constexpr std::chrono::milliseconds kUnreachableEvery{2'000};
+  static constexpr std::chrono::milliseconds kLookEvery{2'000};
+  /// Strangers can make keys without end: the pause between two lines on them doubles up to this.
+  static constexpr std::chrono::milliseconds kLongestSilence{600'000};
+  /// Keys that are remembered as told, or as a peer's of before.
+  static constexpr std::size_t kMostKeys = 8192;
   /// Events that are taken in before what they led to is sent.
   static constexpr int kBatch = 64;
 
@@ -66,6 +73,9 @@ class SiteLinks {
     std::chrono::milliseconds pause = kFirstPause;
     bool met = false;  ///< both have said hello
     std::string said;  ///< the last trouble that the operator was told of
+    bool contested = false;
+    Round round = 0;
+    std::optional<Deadline::Clock::time_point> advanced{};  ///< when its round changed last
   };
 
   void follow_list();
@@ -73,13 +83,15 @@ class SiteLinks {
   void take(const ChannelEvent& event);
   void hang_up(std::size_t peer);
   std::optional<std::size_t> place_of(Rank rank) const;
-  /// What stands between the site and a peer.
-  std::string trouble_of(const federated::PeerState& peer) const;
+  PeerStanding standing_of(std::size_t place, const federated::PeerState& peer,
+                           const ChannelTraffic& channel) const;
   /// What became of peers since the last look: met, refused.
   void look();
-  void look_for_unreachable(const std::vector<federated::PeerState>& peers);
-  void tell(SiteEvent::Level level, std::string_view kind, std::string text,
-            std::string peer = {}) const;
+  /// Those whose channel does not open, and those of whom there are two.
+  void look_at_channels(const std::vector<federated::PeerState>& peers);
+  void look_at_refused_keys();
+  void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {},
+            std::vector<SiteFigure> figures = {}) const;
 
   federated::Site& site_;
   Channels& channels_;
@@ -91,7 +103,12 @@ class SiteLinks {
   std::uint64_t version_ = 0;
   std::vector<Link> links_;  ///< by place
   std::map<Rank, std::size_t> places_;
-  Deadline unreachable_looked_ = Deadline::after(kUnreachableEvery);
+  Deadline look_due_ = Deadline::after(kLookEvery);
+  std::vector<TrustedPeer> lines_;            ///< of the list that is in force
+  std::map<std::string, std::string> names_;  ///< by key, of all lists so far
+  std::set<std::string> keys_told_;
+  std::chrono::milliseconds key_pause_ = kLookEvery;
+  Deadline keys_due_ = Deadline::after({});
   std::set<Rank> open_;  ///< channels, those of peers that are left out among them
 };
 

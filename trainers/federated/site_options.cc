@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
 
@@ -24,7 +25,8 @@ std::string short_digest(std::span<const std::byte> bytes) {
 }
 
 /// As it is where it is short and plain, else its digest.
-std::string brief(const std::string& names) {
+std::string brief(std::span<const std::string> all) {
+  const std::string names = fmt::format("{}", fmt::join(all, ","));
   constexpr std::size_t kLongest = 60;
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.,";

@@ -15,6 +15,7 @@
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/trainers/dataset.h>
+#include <sotto/trainers/model_file.h>
 #include <sotto/trainers/settings.h>
 
 namespace sotto {
@@ -40,7 +41,10 @@ struct SiteOptions {
   // This site's own.
   Round rounds = 0;      ///< after so many the site ends; 0: it goes on until it is told to stop
   Round eval_every = 0;  ///< rounds between evaluations; 0: only at the end
-  Round slack = 0;       ///< rounds that a peer may be behind before it is waited for
+  std::string export_file{};  ///< where the model is put after each evaluation and in the end, for
+                              ///< other programs (model_file.h); empty: nowhere
+  ModelNotes notes{};         ///< in that file
+  Round slack = 0;            ///< rounds that a peer may be behind before it is waited for
   std::chrono::milliseconds timeout{10'000};   ///< of silence, after which a peer is down
   std::chrono::milliseconds patience{30'000};  ///< in a round, for peers that are up and behind
   /// How long a site without state waits for others before it starts from the initial model.

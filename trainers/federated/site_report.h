@@ -10,14 +10,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/comm/channels.h>
 #include <sotto/optim/federated/site.h>
+#include <sotto/trainers/federated/peer_standing.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/result.h>
 
 namespace sotto {
+
+/// A figure of an event, under the name that the log gives it.
+struct SiteFigure {
+  std::string_view name;
+  std::variant<std::uint64_t, double> value;
+};
 
 /// Something that an operator may want to know. Nothing in it is secret.
 struct SiteEvent {
@@ -27,6 +36,7 @@ struct SiteEvent {
   std::string text;
   std::string peer{};  ///< whom it is about; empty: nobody
   std::optional<Round> round{};
+  std::vector<SiteFigure> figures{};  ///< those of the text
 };
 
 /// One peer, as site and channels see it.
@@ -35,11 +45,21 @@ struct SitePeerReport {
   bool hears = false;  ///< this site takes in what it sends
   bool tells = false;  ///< this site sends to it
   bool connected = false;
-  std::string trouble;  ///< why it is down or refused, as far as that is known
+  PeerStanding standing;
+  bool contested = false;  ///< another process with its key is there too
+  /// Since its round changed last, as this process heard; NaN: not yet.
+  double round_age_s = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t ups = 0;
   std::uint64_t offences = 0;  ///< rules of the wire and of sites that it broke
+};
+
+/// A key that was not let in.
+struct SiteRefusedKey {
+  RefusedKey refused;
+  std::string name;     ///< of the peer whose key it is, or was; empty: a stranger
+  bool listed = false;  ///< it is in the list, which allows it nothing
 };
 
 /// How a site stands.
@@ -57,6 +77,8 @@ struct SiteReport {
   double saved_at = 0;    ///< seconds since 1970; 0: not yet
   double started_at = 0;  ///< the same
   std::vector<SitePeerReport> peers;
+  std::uint64_t keys_refused = 0;            ///< connections with keys that were not let in
+  std::vector<SiteRefusedKey> refused_keys;  ///< the latest of them
 };
 
 /// Where the site's thread leaves its report for others.

@@ -16,6 +16,7 @@
 #include <sotto/comm/channels.h>
 #include <sotto/trainers/federated/helper_thread.h>
 #include <sotto/trainers/federated/site_gradients.h>
+#include <sotto/trainers/federated/site_history.h>
 #include <sotto/trainers/federated/site_links.h>
 #include <sotto/trainers/federated/site_setup.h>
 
@@ -34,17 +35,9 @@ constexpr auto kReportEvery = 250ms;
 constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
-/// Evaluations that are kept, the newest.
-constexpr std::size_t kMaxHistory = 4096;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-std::string evaluation_text(const HistoryPoint& point) {
-  const std::string accuracy =
-      std::isfinite(point.accuracy) ? fmt::format(", accuracy {:.2f} %", 100 * point.accuracy) : "";
-  return fmt::format("test loss {:.4f}{} at round {}", point.loss, accuracy, point.round);
 }
 
 class SiteRun {
@@ -90,9 +83,12 @@ class SiteRun {
   /// Does the job beside, and talks with peers until it is done: who computes for long answers too.
   Status meanwhile(const std::function<void()>& job);
   Status evaluate();
+  /// The model for other programs, where it is wanted.
+  void export_model() const;
   void report(bool now);
-  void tell(Level level, std::string_view kind, std::string text) const {
-    listener_({level, kind, std::move(text), {}, site_ ? site_->round() : 0});
+  void tell(Level level, std::string_view kind, std::string text,
+            std::vector<SiteFigure> figures = {}) const {
+    listener_({level, kind, std::move(text), {}, site_ ? site_->round() : 0, std::move(figures)});
   }
   void tell_of_round();
   void enter(std::string_view phase) {
@@ -125,7 +121,7 @@ class SiteRun {
   double loss_ = std::numeric_limits<double>::quiet_NaN();  // as gradients_ had it before the
   std::optional<PrivacySpent> privacy_;                     // helper took it
   double save_s_ = 0;
-  std::vector<HistoryPoint> history_;
+  SiteHistory history_;
   std::uint64_t resets_ = 0;
   federated::Incarnation saved_ = 0;  // in the durable state
   bool told_of_budget_ = false;
@@ -210,7 +206,8 @@ Status SiteRun::join() {
   enter("joining");
   tell(Level::info, "joining",
        fmt::format("waits for peers, or for one's model, for {} s at most",
-                   options_.found_after.count() / 1000));
+                   options_.found_after.count() / 1000),
+       {{"found_after_s", static_cast<double>(options_.found_after.count()) / 1000}});
   const auto begin = Clock::now();
   const auto owed = std::chrono::duration_cast<Clock::duration>(
       options_.patience + std::chrono::duration<double>(
@@ -288,7 +285,8 @@ Status SiteRun::take_steps() {
   if (gradients_.spent() && !told_of_budget_) {
     told_of_budget_ = true;
     tell(Level::warning, "budget-spent",
-         "the privacy budget is spent: from now on the site only passes on what others make");
+         "the privacy budget is spent: from now on the site only passes on what others make",
+         {{"privacy_epsilon", privacy_->epsilon}, {"privacy_steps", privacy_->steps}});
   }
   return {};
 }
@@ -387,6 +385,7 @@ Status SiteRun::end() {
       return status;
     }
   }
+  export_model();
   phase_ = "done";
   report(true);
   return {};
@@ -401,16 +400,16 @@ Result<SiteResult> SiteRun::run() {
       return status;
     }
   }
-  tell(
-      Level::info, "ended",
-      fmt::format("{} {}{}", over() ? "its rounds are over," : "was told to stop at round",
-                  site_->round(), history_.empty() ? "" : "; " + evaluation_text(history_.back())));
+  tell(Level::info, "ended",
+       fmt::format("{} {}{}", over() ? "its rounds are over," : "was told to stop at round",
+                   site_->round(), history_.text()),
+       history_.with_figures({}));
   time_.wall_s = seconds_since(began_);
   SiteResult result;
   result.report = present();
   result.stopped = !over();
-  result.history = history_;
-  result.final = history_.empty() ? result.final : history_.back();
+  result.history = history_.points();
+  result.final = history_.last() == nullptr ? result.final : *history_.last();
   result.time = time_;
   result.save_s = save_s_;
   result.parameters.assign(site_->parameters().begin(), site_->parameters().end());
@@ -419,7 +418,7 @@ Result<SiteResult> SiteRun::run() {
 }
 
 Status SiteRun::evaluate() {
-  if (!history_.empty() && history_.back().round == site_->round()) {
+  if (history_.reaches(site_->round())) {
     return {};
   }
   // A neighbour's model may be taken over meanwhile.
@@ -434,11 +433,17 @@ Status SiteRun::evaluate() {
   point.loss = found.loss;
   point.accuracy = found.accuracy;
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());
-  if (history_.size() == kMaxHistory) {
-    history_.erase(history_.begin());
-  }
-  history_.push_back(point);
+  history_.add(point);
+  export_model();
   return {};
+}
+
+void SiteRun::export_model() const {
+  if (Status status =
+          write_site_model(options_, task_.layout(), site_->parameters(), site_->round());
+      !status.ok()) {
+    tell(Level::warning, "export-failed", status.message());
+  }
 }
 
 void SiteRun::tell_of_round() {
@@ -446,17 +451,7 @@ void SiteRun::tell_of_round() {
     return;
   }
   told_ = Clock::now();
-  const auto peers = links_->reports();
-  const auto up = std::ranges::count_if(peers, [](const auto& peer) { return peer.site.up; });
-  std::string text =
-      fmt::format("mass {:.3f}, {} of {} peers in touch", site_->state().mass, up, peers.size());
-  if (std::isfinite(loss_)) {
-    text = fmt::format("loss {:.4f}, {}", loss_, text);
-  }
-  if (!history_.empty()) {
-    text += "; " + evaluation_text(history_.back());
-  }
-  tell(Level::info, "round", std::move(text));
+  listener_(history_.round_event(site_->state(), links_->reports(), loss_));
 }
 
 SiteReport SiteRun::present() const {
@@ -469,14 +464,16 @@ SiteReport SiteRun::present() const {
   report.dimension = parameters_.size();
   report.site = site_->state();
   report.training_loss = loss_;
-  if (!history_.empty()) {
-    report.evaluation = history_.back();
+  if (const HistoryPoint* last = history_.last()) {
+    report.evaluation = *last;
   }
   report.privacy = privacy_;
   report.saved_at = folder_.written_at();
   report.started_at = started_at_;
   if (links_) {
     report.peers = links_->reports();
+    report.refused_keys = links_->refused_keys();
+    report.keys_refused = links_->keys_refused();
   }
   return report;
 }

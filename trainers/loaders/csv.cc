@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/trainers/loaders.h>
 
@@ -44,12 +43,7 @@ std::size_t label_column(const Table& table) {
 }
 
 /// Shift and factor that give a column mean 0 and deviation 1; a constant one is only shifted.
-struct Scaling {
-  double mean = 0;
-  double factor = 1;
-};
-
-Scaling scaling_of(const Part& part, std::size_t column) {
+FeatureScaling scaling_of(const Part& part, std::size_t column) {
   const auto count = static_cast<double>(part.rows.size());
   double sum = 0;
   double least = part.table->at(part.rows.front(), column);
@@ -60,7 +54,7 @@ Scaling scaling_of(const Part& part, std::size_t column) {
     least = std::min(least, value);
     largest = std::max(largest, value);
   }
-  Scaling scaling{.mean = sum / count};
+  FeatureScaling scaling{.mean = sum / count};
   if (least < largest) {
     double squares = 0;
     for (const std::uint32_t row : part.rows) {
@@ -82,7 +76,8 @@ std::vector<double> labels_of(std::span<const Part> parts, std::size_t column) {
   return labels;
 }
 
-float scaled(const Table& table, std::size_t row, std::size_t column, const Scaling& scaling) {
+float scaled(const Table& table, std::size_t row, std::size_t column,
+             const FeatureScaling& scaling) {
   const auto value = static_cast<float>((table.at(row, column) - scaling.mean) * scaling.factor);
   if (!std::isfinite(value)) {
     refuse_file(table.path, fmt::format("column '{:.40}'", table.columns[column]),
@@ -93,8 +88,8 @@ float scaled(const Table& table, std::size_t row, std::size_t column, const Scal
 }
 
 /// The columns but the label, scaled, of all parts one after another.
-std::vector<float> features_of(std::span<const Part> parts, std::span<const Scaling> scalings,
-                               std::size_t label) {
+std::vector<float> features_of(std::span<const Part> parts,
+                               std::span<const FeatureScaling> scalings, std::size_t label) {
   std::vector<float> values;
   for (const Part& part : parts) {
     for (const std::uint32_t row : part.rows) {
@@ -108,11 +103,16 @@ std::vector<float> features_of(std::span<const Part> parts, std::span<const Scal
   return values;
 }
 
+/// All but that of the label.
+std::vector<FeatureScaling> without(std::vector<FeatureScaling> scalings, std::size_t label) {
+  scalings.erase(scalings.begin() + static_cast<std::ptrdiff_t>(label));
+  return scalings;
+}
+
 DataNames names_of(const Table& table, std::size_t label, std::span<const double> classes) {
   std::vector<std::string> features = table.columns;
   features.erase(features.begin() + static_cast<std::ptrdiff_t>(label));
-  return {.columns = fmt::format("{}", fmt::join(features, ",")),
-          .classes = fmt::format("{}", fmt::join(classes, ","))};
+  return {.columns = std::move(features), .classes = class_names(classes)};
 }
 
 std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Part& train,
@@ -122,7 +122,7 @@ std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Part&
     refuse_file(table.path, "line 1", "at least one feature and a label are expected");
   }
   const std::size_t label = label_column(table);
-  std::vector<Scaling> scalings(table.columns.size());
+  std::vector<FeatureScaling> scalings(table.columns.size());
   for (std::size_t column = 0; column < scalings.size(); ++column) {
     scalings[column] = scaling_of(train, column);
   }
@@ -138,7 +138,7 @@ std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Part&
                                       class_numbers(train_labels, distinct)),
       std::make_unique<DenseExamples>(features, features_of(test, scalings, label),
                                       class_numbers(test_labels, distinct)),
-      std::nullopt, std::nullopt, names_of(table, label, distinct));
+      std::nullopt, std::nullopt, names_of(table, label, distinct), without(scalings, label));
 }
 
 Part whole(const Table& table) {

@@ -27,6 +27,15 @@ std::vector<double> distinct_labels(const std::filesystem::path& path,
   return distinct;
 }
 
+std::vector<std::string> class_names(std::span<const double> distinct) {
+  std::vector<std::string> names;
+  names.reserve(distinct.size());
+  for (const double label : distinct) {
+    names.push_back(fmt::to_string(label));
+  }
+  return names;
+}
+
 std::vector<std::int32_t> class_numbers(std::span<const double> labels,
                                         std::span<const double> distinct) {
   std::vector<std::int32_t> numbers;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace sotto {
@@ -15,6 +16,9 @@ namespace sotto {
 /// them.
 std::vector<double> distinct_labels(const std::filesystem::path& path,
                                     std::span<const double> labels);
+
+/// The labels as text.
+std::vector<std::string> class_names(std::span<const double> distinct);
 
 /// Each label's place in `distinct`, which holds it.
 std::vector<std::int32_t> class_numbers(std::span<const double> labels,

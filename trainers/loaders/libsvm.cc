@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/trainers/loaders.h>
 
@@ -113,10 +112,10 @@ std::shared_ptr<const Dataset> load_libsvm(const std::filesystem::path& file,
   const auto distinct = distinct_labels(file, rows.labels);
   const auto classes = class_numbers(rows.labels, distinct);
   const Split split = split_rows(file, rows.labels.size());
-  return std::make_shared<const Dataset>(
-      file.string(), static_cast<int>(distinct.size()), select(rows, classes, split.train, width),
-      select(rows, classes, split.test, width), std::nullopt, std::nullopt,
-      DataNames{.classes = fmt::format("{}", fmt::join(distinct, ","))});
+  return std::make_shared<const Dataset>(file.string(), static_cast<int>(distinct.size()),
+                                         select(rows, classes, split.train, width),
+                                         select(rows, classes, split.test, width), std::nullopt,
+                                         std::nullopt, DataNames{.classes = class_names(distinct)});
 }
 
 }  // namespace sotto

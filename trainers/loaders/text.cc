@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@ constexpr std::size_t kTestPlaces = 4096;
 struct Symbols {
   std::vector<std::uint8_t> text;
   std::size_t count = 0;
+  std::vector<std::string> bytes;  ///< that the symbols stand for, as numbers
 };
 
 Symbols read_symbols(const std::filesystem::path& file) {
@@ -37,6 +39,7 @@ Symbols read_symbols(const std::filesystem::path& file) {
   for (std::size_t byte = 0; byte < occurs.size(); ++byte) {
     if (occurs[byte]) {
       number[byte] = static_cast<std::uint8_t>(symbols.count++);
+      symbols.bytes.push_back(fmt::to_string(byte));
     }
   }
   symbols.text.reserve(content.size());
@@ -115,7 +118,8 @@ std::shared_ptr<const Dataset> load_text(const std::filesystem::path& file, std:
       std::make_unique<TextWindows>(symbols, context, cut, stride, (places + stride - 1) / stride);
   return std::make_shared<const Dataset>(
       file.string(), static_cast<int>(symbols->count), std::move(train), std::move(test),
-      std::nullopt, SequenceShape{.positions = context, .symbols = symbols->count});
+      std::nullopt, SequenceShape{.positions = context, .symbols = symbols->count},
+      DataNames{.classes = symbols->bytes});
 }
 
 }  // namespace sotto

@@ -1,0 +1,82 @@
+#include <sotto/trainers/federated/peer_standing.h>
+
+#include <fmt/format.h>
+
+namespace sotto {
+
+using federated::PeerState;
+using federated::RefusalReason;
+
+namespace {
+
+std::string_view word_of(RefusalReason reason) {
+  switch (reason) {
+    case RefusalReason::other_settings:
+      return "other-settings";
+    case RefusalReason::stale:
+      return "old-state";
+    case RefusalReason::already_running:
+      return "newer-process";
+    case RefusalReason::broke_rule:
+      return "broke-rule";
+  }
+  return "";
+}
+
+PeerStanding standing_of(const ChannelTraffic& channel) {
+  const auto with = [&](std::string_view state, std::string_view reason) {
+    return PeerStanding{state, reason, channel.reason};
+  };
+  switch (channel.trouble) {
+    case ChannelTrouble::none:
+      return {};
+    case ChannelTrouble::lost:
+      return with("down", "lost");
+    case ChannelTrouble::left:
+      return with("down", "left");
+    case ChannelTrouble::closed:
+    case ChannelTrouble::revoked:
+      return with("down", "closed");
+    case ChannelTrouble::unreachable:
+      return with("down", "unreachable");
+    case ChannelTrouble::unanswered:
+      return with("down", "unanswered");
+    case ChannelTrouble::offence:
+      return with("refused", "broke-rule");
+    case ChannelTrouble::not_admitted:
+      return with("refused", "not-admitted");
+    case ChannelTrouble::other_key:
+      return with("refused", "other-key");
+  }
+  return {};
+}
+
+/// What one side's list allows and the other's does not.
+PeerStanding in_touch(const PeerState& peer, const federated::SitePeer& trust) {
+  const bool silent = trust.hears && !peer.tells_us;
+  const bool deaf = trust.tells && !peer.hears_us;
+  if (!silent && !deaf) {
+    return {.state = "up"};
+  }
+  return {.state = "up",
+          .reason = "one-sided",
+          .text = fmt::format("its list has {}{}{} for this site", silent ? "send_to = no" : "",
+                              silent && deaf ? " and " : "", deaf ? "may_send = no" : "")};
+}
+
+}  // namespace
+
+PeerStanding standing_of(const PeerState& peer, const federated::SitePeer& trust, bool open,
+                         const ChannelTraffic& channel, const std::string& difference) {
+  if (peer.up) {
+    return in_touch(peer, trust);
+  }
+  // What was said over a channel holds until the next one does not open.
+  if (peer.refused && (open || channel.trouble == ChannelTrouble::closed)) {
+    return {"refused", word_of(*peer.refused),
+            difference.empty() ? peer.trouble : fmt::format("other settings: {}", difference)};
+  }
+  return open ? PeerStanding{"meeting", "", peer.trouble} : standing_of(channel);
+}
+
+}  // namespace sotto
