@@ -19,9 +19,18 @@
 namespace sotto::cli {
 namespace {
 
+/// What a flow takes at once, and what it holds before its sender waits: so much of the link's
+/// time, within bounds, as a slow link delivers little by little and others get through between.
+constexpr double kPieceSeconds = 0.05;
+constexpr double kHeldSeconds = 0.5;
+constexpr std::size_t kSmallestPiece = 256;
 constexpr std::size_t kPiece = std::size_t{16} << 10;
-/// What a flow holds at most; senders then wait.
 constexpr std::size_t kMostHeld = std::size_t{128} << 10;
+
+std::size_t bytes_in(double seconds, const LinkSpec& link, std::size_t most) {
+  return static_cast<std::size_t>(std::clamp(
+      seconds * link.bytes_per_s, static_cast<double>(kSmallestPiece), static_cast<double>(most)));
+}
 
 sockaddr_in loopback(int port) {
   sockaddr_in address{};
@@ -185,7 +194,10 @@ void RealWays::break_off(const Connection& connection) {
 
 void RealWays::take(Connection& connection, std::size_t flow) {
   Flow& on = connection.flows[flow];
-  std::vector<char> bytes(kPiece);
+  Way& along =
+      flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
+  const LinkSpec& link = link_of(along);
+  std::vector<char> bytes(bytes_in(kPieceSeconds, link, kPiece));
   const auto got = ::recv(connection.ends[flow].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
     return;
@@ -197,9 +209,6 @@ void RealWays::take(Connection& connection, std::size_t flow) {
   if (on.lost) {
     return;
   }
-  Way& along =
-      flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
-  const LinkSpec& link = along.changed ? *along.changed : link_;
   bytes.resize(static_cast<std::size_t>(got));
   on.held += bytes.size();
   const auto now = Clock::now();
@@ -265,7 +274,9 @@ pollfd RealWays::wanted(const Connection& connection, std::size_t end,
                         Clock::time_point now) const {
   const Flow& from = connection.flows[end];
   const Flow& to = connection.flows[1 - end];
-  const bool takes = way_of(connection, end).blocked == 0 && !from.ended && from.held < kMostHeld;
+  const Way& along = way_of(connection, end);
+  const bool takes = along.blocked == 0 && !from.ended &&
+                     from.held < bytes_in(kHeldSeconds, link_of(along), kMostHeld);
   const bool gives = way_of(connection, 1 - end).blocked == 0 && !to.pieces.empty() &&
                      to.pieces.front().due <= now;
   const auto events = static_cast<short>((takes ? POLLIN : 0) | (gives ? POLLOUT : 0));

@@ -122,6 +122,7 @@ class RealWays final : public federation::Ways {
   const Way& way_of(const Connection& connection, std::size_t flow) const {
     return flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
   }
+  const LinkSpec& link_of(const Way& way) const { return way.changed ? *way.changed : link_; }
   void relay();
   void accept_at(const Door& door);
   /// What to wait for: the bell, then doors, then the ends of connections.

@@ -15,15 +15,26 @@ constexpr double kChunksHeard = 8;
 }  // namespace
 
 void Pace::arrived(std::uint64_t bytes, Clock::time_point now) {
-  const std::chrono::duration<double> took =
-      std::max<Clock::duration>(now - since_, std::chrono::milliseconds(1));
+  const auto rate = [&](std::uint64_t count, Clock::time_point from) {
+    const std::chrono::duration<double> took =
+        std::max<Clock::duration>(now - from, std::chrono::milliseconds(1));
+    return static_cast<double>(count) / took.count();
+  };
+  // Receipts that waited behind what goes the other way come all at once: the mean tells then. The
+  // last ones tell when the link has become slow.
+  bytes_ += bytes;
   const std::chrono::duration<double> room = timeout_;
-  const double fit = static_cast<double>(bytes) / took.count() * room.count() / kChunksHeard;
+  const double fit =
+      std::min(rate(bytes_, since_), rate(bytes, last_)) * room.count() / kChunksHeard;
   // At most twice as long at once: the first bytes go into buffers, not over the link.
   chunk_bytes_ = static_cast<std::size_t>(std::clamp(
       std::min(fit, 2.0 * static_cast<double>(chunk_bytes_)), static_cast<double>(kLeastChunkBytes),
       static_cast<double>(channel_wire::kMaxChunkBytes)));
-  since_ = now;
+  last_ = now;
+  if (now - since_ > timeout_) {  // older times count less and less
+    since_ += (now - since_) / 2;
+    bytes_ /= 2;
+  }
 }
 
 bool Departures::ready() const {

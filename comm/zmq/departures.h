@@ -23,7 +23,10 @@ class Pace {
   explicit Pace(Clock::duration timeout) : timeout_(timeout) {}
 
   /// Bytes go out after there was nothing under way.
-  void begin(Clock::time_point now) { since_ = now; }
+  void begin(Clock::time_point now) {
+    since_ = last_ = now;
+    bytes_ = 0;
+  }
   /// So many bytes have arrived, since the last call or since begin.
   void arrived(std::uint64_t bytes, Clock::time_point now);
   std::size_t chunk_bytes() const { return chunk_bytes_; }
@@ -32,7 +35,9 @@ class Pace {
 
  private:
   const Clock::duration timeout_;
-  Clock::time_point since_;
+  Clock::time_point since_;  ///< of the mean
+  std::uint64_t bytes_ = 0;  ///< that arrived since
+  Clock::time_point last_;   ///< when bytes arrived
   std::size_t chunk_bytes_ = kLeastChunkBytes;
 };
 

@@ -2,7 +2,10 @@
 // long one is examples/faults/real-soak.toml.
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,19 @@ Ended faults(const Scratch& scratch, const std::string& text, const Arguments& m
   Arguments all = {"faults", scratch.write("plan.toml", text).string(), "--real", "--json", "-"};
   all.insert(all.end(), more.begin(), more.end());
   return run(all);
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+int count(const std::string& text, std::string_view part) {
+  int found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
 }
 
 std::string at(const std::string& kind, const std::string& sites, const std::string& more) {
@@ -80,6 +96,49 @@ TEST_CASE("real sites whose states are lost, damaged or old begin anew beside th
   CHECK(found.at("mass").at("minted") >= 6);
   CHECK(found.at("mass").at("lost").get<double>() > 0);
   CHECK(found.at("mass").at("worst_error_of_a_site").is_null());
+}
+
+TEST_CASE("real sites: who was replaced and goes on leaves its successor's channels alone") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  const auto kept = scratch.path() / "kept";
+  const auto found =
+      faults(scratch,
+             "sotto-faults = 1\ngraph = \"complete\"\nsites = 3\nduration = \"13 s\"\n"
+             "[site]\ngradient = \"40 ms\"\nsilence = \"1 s\"\n" +
+                 at("replace", "2", "at = \"2 s\"\nfor = \"3 s\""),
+             {"--keep", kept.string()})
+          .json();
+  CHECK(found.at("violation").is_null());
+  CHECK(found.at("starts") == 4);
+  const std::string log = read(kept / "site-0" / "log");
+  CHECK_MESSAGE(count(log, "peer-contested") == 1, log);
+  CHECK_MESSAGE(count(log, "\"peer-up\"") == 3, log);  // site 1, and both processes of site 2
+}
+
+TEST_CASE("real sites: 64 MiB message at 1 Mbit/s, in small: nobody is taken for dead") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  const auto kept = scratch.path() / "kept";
+  // Parcels of 31 kB take a second each way at once.
+  const auto found =
+      faults(scratch,
+             "sotto-faults = 1\ngraph = \"ring\"\nsites = 3\nduration = \"10 s\"\n"
+             "link = { bandwidth = \"250 kbit/s\", latency = \"10 ms\" }\n"
+             "[site]\ngradient = \"250 ms\"\npatience = \"5 s\"\nsilence = \"500 ms\"\n",
+             {"--keep", kept.string()})
+          .json();
+  CHECK(found.at("violation").is_null());
+  CHECK(found.at("rounds")[0] >= 5);
+  CHECK(std::abs(found.at("mass").at("lost").get<double>()) <= 1e-9);
+  for (const char* site : {"site-0", "site-1", "site-2"}) {
+    const std::string log = read(kept / site / "log");
+    CHECK_MESSAGE(count(log, "nothing was heard") == 0, log);
+  }
 }
 
 TEST_CASE("a real run that does not hold says so, and fails") {

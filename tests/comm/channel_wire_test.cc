@@ -255,6 +255,26 @@ TEST_CASE("chunks grow on a fast link and shrink on one that becomes slow") {
   CHECK(pace.chunk_bytes() == Pace::kLeastChunkBytes);
 }
 
+TEST_CASE("receipts that come all at once, behind what went the other way, make no link fast") {
+  const auto start = Pace::Clock::time_point();
+  Pace pace(500ms);
+  pace.begin(start);
+  // 4 KiB take an eighth of a second, and of eight receipts seven wait for the eighth.
+  auto now = start;
+  for (int second = 1; second <= 20; ++second) {
+    now = start + std::chrono::seconds(second);
+    for (int receipt = 0; receipt < 8; ++receipt) {
+      pace.arrived(4096, now + std::chrono::microseconds(receipt));
+    }
+    CHECK(pace.chunk_bytes() <= 2 * Pace::kLeastChunkBytes);
+  }
+  // What was true long ago counts no more: the link has become fast.
+  for (int step = 1; step <= 2000; ++step) {
+    pace.arrived(1 << 20, now + step * 1ms);
+  }
+  CHECK(pace.chunk_bytes() == kMaxChunkBytes);
+}
+
 TEST_CASE("events that nobody asks for do not pile up") {
   ChannelEvents events;
   for (int i = 0; i < 1000; ++i) {
