@@ -131,7 +131,7 @@ std::string SitePlaces::blame(std::string_view message) const {
 
 std::string SitePlaces::leading_key(std::string_view message) const {
   const std::string_view word = message.substr(0, message.find_first_of(": "));
-  const std::string key = key_of(word);
+  std::string key = key_of(word);
   for (const std::string& known : {std::string(word), fmt::format("training.{}", word)}) {
     if (key.empty() && lines_.contains(known)) {
       return known;

@@ -289,7 +289,7 @@ void print_site(const Output& output, const Json& status, double now) {
   for (const Json& peer : status.at("peers")) {
     std::string trouble = peer.at("trouble");
     if (peer.at("contested").get<bool>()) {
-      trouble = "TWO PROCESSES HAVE ITS KEY" + (trouble.empty() ? "" : "; " + trouble);
+      trouble = fmt::format("TWO PROCESSES HAVE ITS KEY{}{}", trouble.empty() ? "" : "; ", trouble);
     }
     rows.push_back({peer.at("name").get<std::string>(), peer.at("state").get<std::string>(),
                     direction(peer), fmt::to_string(peer.at("round").get<std::uint64_t>()),

@@ -202,7 +202,7 @@ TEST_CASE("federated: other settings are refused, and the refusal says so") {
   network.deliver_all();
   for (const std::size_t i : {0U, 1U}) {
     CHECK_FALSE(network.peers(i)[0].up);
-    CHECK(network.peers(i)[0].refused);
+    CHECK(network.peers(i)[0].refused.has_value());
     CHECK(network.peers(i)[0].offences == 0);
     CHECK(network.peers(i)[0].trouble.find("settings") != std::string::npos);
     CHECK(network.peers(i)[0].settings == (i == 0 ? "lr=0.5\n" : ""));

@@ -17,7 +17,7 @@ struct PeerStanding {
   std::string_view state = "down";
   /// Of refused: other-settings, old-state, newer-process, broke-rule, not-admitted, other-key. Of
   /// down: unreachable, unanswered, lost, left, closed. Of up: one-sided. Else empty.
-  std::string_view reason = "";
+  std::string_view reason{};
   std::string text{};  ///< the same for people
 };
 
