@@ -29,6 +29,7 @@ struct TimeSplit {
   double compute_s = 0;  ///< gradients
   double encode_s = 0;   ///< compressing, decoding, mixing (may run beside compute_s)
   double wait_s = 0;     ///< for peers
+  double slowest_s = 0;  ///< wall_s of the node that took longest
 };
 
 /// What the node that told most has told of its data: (ε, δ) after so many steps.

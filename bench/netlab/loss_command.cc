@@ -26,6 +26,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  netlab loss\n"
     "  netlab loss --seeds 10 --json loss.json\n"
+    "  netlab loss --first 6 --cells 1 --seeds 20\n"
     "18 cells: 0.1, 0.5 and 2 % loss, round trips of 20, 100 and 300 ms, frames of 100 kB and 1.6 "
     "MB; four nodes on a ring, 10 Mbit/s, Gloo and ZeroMQ by turns.";
 
@@ -44,6 +45,8 @@ constexpr std::uint64_t kMostRounds = 60;
 struct LossRequest {
   LabRequest lab;
   std::uint64_t seeds = 4;
+  std::uint64_t cells = kCells;
+  std::uint64_t first = 0;
 };
 
 MadeScenario cell(std::size_t number) {
@@ -80,8 +83,9 @@ class LossStudy {
   LossStudy(const Calibration& calibration, const Laboratory& laboratory)
       : calibration_(calibration), laboratory_(laboratory) {}
 
-  /// False when a run could not be done or did something else than was predicted.
-  bool add(std::size_t number, std::uint64_t seeds) {
+  /// With the seeds after `from`. False when a run could not be done or did something else than was
+  /// predicted.
+  bool add(std::size_t number, std::uint64_t from, std::uint64_t seeds) {
     MadeScenario made = cell(number);
     const std::string transport = kTransports[number % kTransports.size()];
     const double brief = mean(predicted(made, transport)) / kFewestRounds;
@@ -89,7 +93,7 @@ class LossStudy {
                              kFewestRounds, kMostRounds);
     const auto expected = predicted(made, transport);
     std::vector<double> measured;
-    for (made.seed = 1; made.seed <= seeds; ++made.seed) {
+    for (made.seed = from + 1; made.seed <= from + seeds; ++made.seed) {
       const Comparison found =
           compare(scenario_of(made, transport), made.words, transport, laboratory_);
       runs_.push_back(comparison_json(found));
@@ -157,8 +161,9 @@ int run(const LossRequest& request) {
   }
   LossStudy study(*calibration, laboratory);
   bool complete = true;
-  for (std::size_t number = 0; number < kCells && !cli::stop_requested(); ++number) {
-    complete = study.add(number, request.seeds) && complete;
+  const std::uint64_t end = std::min<std::uint64_t>(request.first + request.cells, kCells);
+  for (std::uint64_t number = request.first; number < end && !cli::stop_requested(); ++number) {
+    complete = study.add(number, request.lab.common.seed, request.seeds) && complete;
   }
   if (cli::stop_requested()) {
     return cli::kFailed;
@@ -179,6 +184,8 @@ cli::Command add_loss_command(CLI::App& netlab, const std::string& program) {
       "loss", "Predicts runs over links that lose packets, and holds them to real ones");
   cli::OptionGroup group(*command, "Which runs");
   group.count("--seeds", request->seeds, "N", "Runs of each cell", 1000);
+  group.count("--cells", request->cells, "N", "How many cells", kCells);
+  group.count("--first", request->first, "K", "The number of the first cell, from 0", kCells - 1);
   add_lab_options(*command, request->lab);
   command->remove_option(command->get_option("--transport"));
   command->footer(kExamples);

@@ -28,6 +28,7 @@ void Simulator::Engine::post(Rank rank) {
   if (options_.transport.on_demand) {
     for (const Receive& receive : node.exchange.receives) {
       const ConnectionId line = courier_.line(receive.from, rank);
+      network_.word_back(line);
       queue_.push(
           {.time = later(now(), network_.latency_back(line)), .subject = line, .kind = awaited});
     }

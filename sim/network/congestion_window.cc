@@ -15,9 +15,11 @@ constexpr double kInfinite = std::numeric_limits<double>::infinity();
 }  // namespace
 
 bool CongestionWindow::resume(SimTime now, SimTime round_trip) {
-  const SimTime timeout = later(round_trip, kTimeoutMargin);
+  variation_ =
+      variation_ < 0 ? std::max(later(round_trip, round_trip), kTimeoutMargin) : variation_;
+  const SimTime timeout = later(round_trip, variation_);
   if (decays_ && last_sent_ >= 0 && now - last_sent_ > timeout) {
-    turn(false);  // the acknowledgements came meanwhile
+    turn();  // the acknowledgements came meanwhile
     threshold_ = std::max(threshold_, 0.75 * window_);
     for (SimTime idle = now - last_sent_; idle > timeout && window_ > initial_; idle -= timeout) {
       window_ = std::max(window_ / 2, initial_);
@@ -31,9 +33,9 @@ bool CongestionWindow::resume(SimTime now, SimTime round_trip) {
   if (now < round_end_) {
     return false;
   }
-  turn(false);
+  turn();
   if (repairs_ && now >= later(round_end_, round_trip)) {
-    turn(false);
+    turn();
   }
   round_end_ = later(now, round_trip);
   return true;
@@ -50,8 +52,12 @@ void CongestionWindow::lose() {
   }
 }
 
-void CongestionWindow::next_round(SimTime now, SimTime round_trip, double bytes_per_s) {
-  turn(true);
+void CongestionWindow::next_round(SimTime now, SimTime round_trip, double bytes_per_s,
+                                  double rest) {
+  const double acknowledged = sent_;
+  const double out = out_;
+  turn();
+  out_ = std::max(out, std::min(window_, acknowledged + rest));
   round_end_ = later(now, round_trip);
   open_ = open_ || window_ >= bytes_per_s * to_seconds(round_trip);
 }
@@ -60,18 +66,22 @@ double CongestionWindow::allowance() const {
   return open_ ? kInfinite : std::max(room_ - sent_, 0.0);
 }
 
-void CongestionWindow::turn(bool busy) {
+void CongestionWindow::turn() {
   if (lost_at_ >= 0) {
     halve();
   } else {
     if (!repairs_) {
-      widen(sent_, busy);
+      widen(sent_);
     }
     repairs_ = false;
     unheard_ = 0;
     room_ = whole(window_);
   }
+  if (sent_ > 0) {
+    variation_ -= (variation_ - kTimeoutMargin) / 4;
+  }
   sent_ = 0;
+  out_ = 0;
 }
 
 double CongestionWindow::whole(double bytes) const {
@@ -79,25 +89,20 @@ double CongestionWindow::whole(double bytes) const {
                                 : bytes;
 }
 
-void CongestionWindow::widen(double acknowledged, bool busy) {
-  if (open_) {
-    return;
-  }
-  if (window_ < threshold_) {
-    if (2 * sent_ >= window_) {
-      window_ = std::min(window_ + std::min(acknowledged, window_), std::max(threshold_, window_));
-    }
-  } else if (busy || sent_ > window_ - segment_) {
-    window_ =
-        std::min(window_ + segment_ * acknowledged / window_, std::max(window_, kLargestWindow));
-  }
+void CongestionWindow::widen(double acknowledged) {
+  const double grown = window_ < threshold_
+                           ? std::min({window_ + acknowledged, 2 * out_, threshold_})
+                       : out_ > window_ - segment_
+                           ? std::min(window_ + segment_ * acknowledged / window_, kLargestWindow)
+                           : 0;
+  window_ = std::max(window_, grown);
 }
 
 void CongestionWindow::halve() {
   const double after = std::max(room_ - lost_at_, 0.0);  // left, or may yet, behind the loss
   unheard_ = window_ < threshold_ && !repairs_ ? 2 * lost_at_ : lost_at_;
   if (!repairs_) {
-    widen(lost_at_, true);
+    widen(lost_at_);
   }
   threshold_ = segment_ * std::max(std::floor(window_ / segment_ / 2), kSmallestWindow);
   window_ = threshold_;

@@ -2,12 +2,14 @@
 //
 // Time falls into round trips. In each, no more than a window leaves the sender, at the rate that
 // the path gives; what left is acknowledged a round trip later and widens the window by as much, so
-// that it doubles (slow start, RFC 5681 §3.1; Linux begins with 10 segments, RFC 6928). A window
-// that is less than half used does not grow (Linux tcp_is_cwnd_limited). Where nothing is lost, the
+// that it doubles (slow start, RFC 5681 §3.1; Linux begins with 10 segments, RFC 6928). It grows up
+// to twice what it let out at once (Linux tcp_is_cwnd_limited). Where nothing is lost, the
 // window limits nothing any more once it is at least rate × round trip. A connection that has sent
-// nothing for longer than the retransmission time-out, round trip + 200 ms in Linux, halves its
-// window for each such span, down to the initial one (RFC 2861, Linux tcp_cwnd_restart), unless it
-// is told not to (Linux with tcp_slow_start_after_idle = 0, or with BBR).
+// nothing for longer than the retransmission time-out halves its window for each such span, down to
+// the initial one (RFC 2861, Linux tcp_cwnd_restart), unless it is told not to (Linux with
+// tcp_slow_start_after_idle = 0, or with BBR). The time-out is 3 round trips at first (RFC 6298),
+// and comes nearer to a round trip + 200 ms by a quarter in each round trip (Linux
+// tcp_rtt_estimator).
 //
 // Where packets are lost, as Reno (RFC 5681, 6675, 6937): the sender hears of a loss a round trip
 // after the packet left, and halves its window, once for all losses of that round trip. Until it
@@ -18,6 +20,7 @@
 // One thread at a time. A plain value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -41,13 +44,15 @@ class CongestionWindow {
   /// The sender has something to send from `now` on, after a pause of its own or of the window's.
   /// True when a round trip begins with it.
   bool resume(SimTime now, SimTime round_trip);
+  /// The sender has `bytes` to send, which leave or queue as far as the window allows.
+  void offer(double bytes) { out_ = std::max(out_, std::min(window_, sent_ + bytes)); }
   /// So much left the sender, the last of it at `now`.
   void sent(double bytes, SimTime now);
   /// The last packet that left is lost.
   void lose();
-  /// The round trip is over while the sender still sends, at `bytes_per_s`. Where packets may be
-  /// lost the window never opens: the rate is infinite.
-  void next_round(SimTime now, SimTime round_trip, double bytes_per_s);
+  /// The round trip is over while the sender still has `rest` bytes, and sends at `bytes_per_s`.
+  /// Where packets may be lost the window never opens: the rate is infinite.
+  void next_round(SimTime now, SimTime round_trip, double bytes_per_s, double rest);
 
   /// The acknowledgement is late: the round trip lasts until then.
   void hold(SimTime until) { round_end_ = until; }
@@ -59,9 +64,9 @@ class CongestionWindow {
   double window() const { return window_; }
 
  private:
-  /// Acknowledges the round trip's bytes. `busy`: the sender had more to send all the time.
-  void turn(bool busy);
-  void widen(double acknowledged, bool busy);
+  /// Acknowledges the round trip's bytes.
+  void turn();
+  void widen(double acknowledged);
   void halve();
   /// As a sender counts that has lost something: in whole segments.
   double whole(double bytes) const;
@@ -72,10 +77,12 @@ class CongestionWindow {
   double window_;
   double threshold_ = std::numeric_limits<double>::infinity();  ///< up to which it doubles
   double room_;          ///< that the round trip has: the window, but while losses are repaired
+  double out_ = 0;       ///< most that was under way or queued, of what is not acknowledged
   double sent_ = 0;      ///< of the round trip
   double lost_at_ = -1;  ///< what of it had left with the first loss; −1: nothing is lost
   double unheard_ = 0;   ///< leaves before the sender hears of the last round trip's loss
   bool repairs_ = false;
+  SimTime variation_ = -1;  ///< that the time-out allows a round trip; before the first: −1
   SimTime round_end_ = -1;
   SimTime last_sent_ = -1;  ///< before anything was: −1
   bool open_ = false;

@@ -120,6 +120,13 @@ void Network::aim(ConnectionId id) {
   }
 }
 
+void Network::word_back(ConnectionId id) {
+  const ConnectionId back = connections_[id].reverse;
+  if (back != kNone && connections_[back].lossy != kNone && !connections_[back].flowing) {
+    tell(back);
+  }
+}
+
 SimTime Network::hears_after(ConnectionId id) const {
   const Connection& connection = connections_[id];
   double wait = 0;

@@ -236,6 +236,7 @@ void Network::begin(ConnectionId id) {
   if (window.resume(queue_.now(), round_trip(connection))) {
     start_round(id);
   }
+  window.offer(connection.remaining);
   if (window.allowance() > 0) {
     flow(id);
   } else {
@@ -357,6 +358,9 @@ void Network::go_on(ConnectionId id, double ahead) {
   if (at_once) {
     // The stream goes on: no share changes.
     connection.remaining = static_cast<double>(next.bytes) - ahead;
+    if (slow_start()) {
+      windows_[id].offer(connection.remaining);
+    }
     aim(id);
     schedule(id);
   } else {

@@ -106,6 +106,9 @@ class Network {
   ConnectionId connect(Rank from, Rank to);
 
   void send(ConnectionId connection, std::uint64_t bytes);
+  /// A word of no size goes back along a connection, in the stream of the way back: a receiver that
+  /// lacks that stream's last packet then tells its sender.
+  void word_back(ConnectionId connection);
   /// Drops all that is under way on a connection.
   void abort(ConnectionId connection);
 

@@ -81,12 +81,12 @@ void Network::turn_window(ConnectionId id) {
   const double rate = connection.flowing ? connection.rate : kUnlimited;
   SimTime span = round_trip(connection);
   if (connection.reverse == kNone && connection.lossy == kNone) {
-    window.next_round(queue_.now(), span, rate);
+    window.next_round(queue_.now(), span, rate, connection.remaining);
   } else {
     // The window limits again when acknowledgements queue, and after a loss: it stays in force.
     // Looking at it twice a window is enough.
     span = std::max(span, from_seconds(window.window() / (2 * rate)));
-    window.next_round(queue_.now(), span, kUnlimited);
+    window.next_round(queue_.now(), span, kUnlimited, connection.remaining);
   }
   start_round(id);
   if (connection.flowing) {

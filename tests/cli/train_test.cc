@@ -51,6 +51,7 @@ TEST_CASE("the JSON result has what users and scripts rely on, and stands alone"
   for (const char* part : {"wall_s", "compute_s", "encode_s", "wait_s"}) {
     CHECK(result.at("time").at(part).get<double>() >= 0);
   }
+  CHECK(result.at("time").at("slowest_s") >= result.at("time").at("wall_s"));
   REQUIRE(result.at("parameters_sha256").size() == 4);
   CHECK(result.at("parameters_sha256")[0].get<std::string>().size() == 64);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -125,37 +126,89 @@ TEST_CASE("while a window pauses, others have the link") {
 TEST_CASE("windows double, decay by half for each time-out of silence, and open by rate") {
   CongestionWindow window(1'000);
   const SimTime trip = 100 * kMs;
+  const auto send = [&](double bytes, SimTime now) {
+    window.offer(bytes);
+    window.sent(bytes, now);
+  };
   window.resume(0, trip);
   CHECK(window.allowance() == 1'000);
-  window.sent(1'000, kMs);
+  send(1'000, kMs);
   CHECK(window.allowance() == 0);
   CHECK(window.round_end() == trip);
-  window.next_round(trip, trip, 1e9);
+  window.next_round(trip, trip, 1e9, 900);
   CHECK(window.allowance() == 2'000);
-  // Less than half used: it does not grow.
-  window.sent(900, trip);
-  window.next_round(2 * trip, trip, 1e9);
+  // Less than half used, also with what was not yet acknowledged: it does not grow.
+  window.resume(2 * trip, trip);
+  send(900, 2 * trip);
+  window.next_round(3 * trip, trip, 1e9, 2'000);
   CHECK(window.window() == 2'000);
-  window.sent(2'000, 2 * trip);
+  send(2'000, 3 * trip);
   // 4,000 bytes are two windows ahead of 20 kB/s × 100 ms.
-  window.next_round(3 * trip, trip, 2e4);
+  window.next_round(4 * trip, trip, 2e4, 4'000);
   CHECK(window.open());
   CHECK(window.allowance() > 1e300);
-  window.sent(1'000'000, 4 * trip);
-  window.resume(4 * trip + 300 * kMs, trip);
+  // Though it limits nothing it grows, up to twice what is under way at once: 4,000 bytes.
+  send(1'000'000, 5 * trip);
+  window.resume(5 * trip + 300 * kMs, trip);
   CHECK(window.open());
-  window.resume(4 * trip + 301 * kMs, trip);
-  CHECK(window.allowance() == 2'000);
-  window.sent(10, 9 * trip);
-  window.resume(9 * trip + 10'000 * kMs, trip);
+  CHECK(window.window() == 8'000);
+  window.resume(5 * trip + 301 * kMs, trip);
+  CHECK(window.allowance() == 4'000);
+  send(10, 10 * trip);
+  window.resume(10 * trip + 10'000 * kMs, trip);
   CHECK(window.allowance() == 1'000);
+}
+
+TEST_CASE("what waits behind a slow link counts as under way, and the window grows with it") {
+  // 10 kB offered at once leave at 1 kB a round trip; each acknowledged kB widens the window by as
+  // much, up to twice the 10 kB.
+  CongestionWindow window(10'000, false);
+  const SimTime trip = 10 * kMs;
+  for (int message = 0; message < 3; ++message) {
+    const SimTime start = message * 20 * trip;
+    window.resume(start, trip);
+    window.offer(10'000);
+    for (int k = 1; k <= 10; ++k) {
+      window.sent(1'000, start + k * trip);
+      if (k < 10) {
+        window.next_round(start + k * trip, trip, std::numeric_limits<double>::infinity(),
+                          10'000 - 1'000 * k);
+      }
+    }
+  }
+  window.resume(100 * trip, trip);
+  CHECK(window.window() == 20'000);
+}
+
+TEST_CASE("the time-out of a young connection is three round trips, and shrinks") {
+  const SimTime trip = 400 * kMs;
+  const auto decayed = [&](int rounds, SimTime silence) {
+    CongestionWindow window(1'000);
+    SimTime now = 0;
+    window.resume(now, trip);
+    for (int k = 0; k < rounds; ++k) {
+      window.offer(window.window());
+      window.sent(window.window(), now);
+      now += trip;
+      window.next_round(now, trip, 1e12, 1'000);
+    }
+    window.sent(1, now);
+    const double before = window.window();
+    window.resume(now + silence, trip);
+    return window.window() < before;
+  };
+  CHECK(!decayed(1, 1'040 * kMs));  // 400 + 200 + 600 × 3/4
+  CHECK(decayed(1, 1'060 * kMs));
+  CHECK(decayed(12, 640 * kMs));  // towards 400 + 200
+  CHECK(!decayed(12, 590 * kMs));
 }
 
 TEST_CASE("a window that does not decay is as it was, however long the silence") {
   CongestionWindow window(1'000, false);
   window.resume(0, kMs);
+  window.offer(1'000);
   window.sent(1'000, 0);
-  window.next_round(kMs, kMs, 1e9);
+  window.next_round(kMs, kMs, 1e9, 0);
   window.resume(60'000 * kMs, kMs);
   CHECK(window.allowance() == 2'000);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -156,6 +157,43 @@ TEST_CASE("what is sent meanwhile tells of a loss before the time-out does") {
     told += std::abs(to_seconds(first) - told_at) < 1e-6 ? 1 : 0;
   }
   CHECK(told > 10);
+}
+
+TEST_CASE("a word that goes the same way tells of a lost last packet, and of nothing else") {
+  // Gloo says on the same stream that a receive is posted.
+  const Platform platform = platform_of({.loss = 0.3});
+  int lost = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    const auto time = [&](bool word) {
+      EventQueue queue;
+      Network network(platform, NetworkModel::linux_tcp(), seed, queue);
+      const ConnectionId connection = network.connect(0, 1);
+      const ConnectionId back = network.connect(1, 0);
+      network.send(connection, 1'000);
+      queue.push({.time = 10 * kMs, .kind = Network::kKinds});
+      std::optional<Arrival> arrival;
+      while (!arrival) {
+        network.settle();
+        const Event event = queue.pop();
+        if (event.kind != Network::kKinds) {
+          arrival = network.handle(event);
+        } else if (word) {
+          network.word_back(back);
+        }
+      }
+      return queue.now();
+    };
+    const SimTime silent = time(false);
+    const SimTime told = time(true);
+    if (silent > 300 * kMs) {
+      ++lost;
+      CHECK(told < silent);
+    } else {
+      CHECK(told == silent);
+    }
+  }
+  CHECK(lost > 5);
 }
 
 TEST_CASE("losses never make a message faster, repeat by seed and differ between seeds") {

@@ -133,6 +133,7 @@ Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResul
     result.time.compute_s += summary->compute_s / nodes;
     result.time.encode_s += summary->times.encode_s / nodes;
     result.time.wait_s += summary->times.wait_s / nodes;
+    result.time.slowest_s = std::max(result.time.slowest_s, summary->wall_s);
     result.counters.saturated += summary->counters.saturated;
     result.counters.bad_frames += summary->counters.bad_frames;
     result.counters.drifted += summary->counters.drifted;
