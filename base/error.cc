@@ -40,6 +40,17 @@ std::size_t shown_character(std::string_view text) {
 
 }  // namespace
 
+std::string_view excerpt(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) {
+    return text;
+  }
+  std::size_t end = bytes;
+  while (end > 0 && bytes - end < 3 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+    --end;
+  }
+  return text.substr(0, end);
+}
+
 std::string printable(std::string_view text) {
   std::string shown;
   shown.reserve(text.size());

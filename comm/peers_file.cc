@@ -24,7 +24,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestName = 100;
-constexpr std::size_t kLongestQuote = 60;
 constexpr std::chrono::milliseconds kPeriod{200};
 constexpr auto kColumns =
     std::to_array<std::string_view>({"rank", "name", "key", "address", "may_send", "send_to"});
@@ -55,9 +54,6 @@ std::string read_bounded(const std::string& path) {
   }
   return text;
 }
-
-/// So much of a cell as a message quotes.
-std::string quoted(std::string_view cell) { return std::string(cell.substr(0, kLongestQuote)); }
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -111,7 +107,7 @@ class Reader {
     throw Error(fmt::format("{}:{}: {}", path_, line_, why));
   }
   [[noreturn]] void refuse_cell(Column column, std::string_view value, std::string_view why) const {
-    refuse_line(fmt::format("{}: '{}': {}", kColumns[column], quoted(value), why));
+    refuse_line(fmt::format("{}: '{}': {}", kColumns[column], excerpt(value), why));
   }
 
   void take_header(const std::vector<std::string_view>& cells) {
@@ -120,7 +116,7 @@ class Reader {
       const auto at = static_cast<std::size_t>(found - kColumns.begin());
       if (found == kColumns.end() ||
           std::find(columns_.begin(), columns_.end(), at) != columns_.end()) {
-        refuse_line(fmt::format("'{}' is no column, or stands twice; there are {}", quoted(cell),
+        refuse_line(fmt::format("'{}' is no column, or stands twice; there are {}", excerpt(cell),
                                 fmt::join(kColumns, ", ")));
       }
       columns_.push_back(at);

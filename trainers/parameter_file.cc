@@ -43,11 +43,12 @@ float parse_number(std::string_view text, const std::string& path, std::size_t c
   const auto [end, fault] = std::from_chars(number.data(), last, value);
   const bool out_of_range = fault == std::errc::result_out_of_range;
   if (end != last || (fault != std::errc() && !out_of_range) || !std::isfinite(value)) {
-    throw Error(fmt::format("{}:1: column {}: '{:.40}' is no finite number", path, column, text));
+    throw Error(
+        fmt::format("{}:1: column {}: '{}' is no finite number", path, column, excerpt(text)));
   }
   if (out_of_range && !is_tiny(number)) {
-    throw Error(
-        fmt::format("{}:1: column {}: '{:.40}' does not fit a 32-bit float", path, column, text));
+    throw Error(fmt::format("{}:1: column {}: '{}' does not fit a 32-bit float", path, column,
+                            excerpt(text)));
   }
   return out_of_range ? 0.0F : value;
 }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+
 namespace sotto {
 namespace {
 
@@ -35,10 +37,10 @@ std::string first_difference(std::string_view here, std::string_view there) {
     const auto equals = ours.find('=');
     if (equals == 0 || equals == std::string_view::npos ||
         !theirs.starts_with(ours.substr(0, equals + 1))) {
-      return fmt::format("'{:.80}' here and '{:.80}' there", ours, theirs);
+      return fmt::format("'{}' here and '{}' there", excerpt(ours), excerpt(theirs));
     }
-    return fmt::format("{:.80} is {:.80} here and {:.80} there", ours.substr(0, equals),
-                       ours.substr(equals + 1), theirs.substr(equals + 1));
+    return fmt::format("{} is {} here and {} there", excerpt(ours.substr(0, equals)),
+                       excerpt(ours.substr(equals + 1)), excerpt(theirs.substr(equals + 1)));
   }
   return {};
 }

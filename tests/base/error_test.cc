@@ -16,6 +16,11 @@ TEST_CASE("text that can be shown stays as it is") {
 
 TEST_CASE("control characters and bytes that are no UTF-8 are written out") {
   CHECK(printable("\x1B[31mred\x7F\r") == "\\x1b[31mred\\x7f\\x0d");
+  CHECK(excerpt("short", 5) == "short");
+  CHECK(excerpt("longer", 5) == "longe");
+  CHECK(excerpt("aé–b", 2) == "a");  // no half characters
+  CHECK(excerpt("aé–b", 5) == "aé");
+  CHECK(excerpt(std::string(100, '\xAF'), 60).size() <= 60);
   CHECK(printable(std::string("a\0b", 3)) == "a\\x00b");
   CHECK(printable("\xC2\x85") == "\\xc2\\x85");           // a control character of C1
   CHECK(printable("caf\xE9!") == "caf\\xe9!");            // Latin-1

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/trainers/loaders.h>
 
 #include "file.h"
@@ -80,7 +81,7 @@ float scaled(const Table& table, std::size_t row, std::size_t column,
              const FeatureScaling& scaling) {
   const auto value = static_cast<float>((table.at(row, column) - scaling.mean) * scaling.factor);
   if (!std::isfinite(value)) {
-    refuse_file(table.path, fmt::format("column '{:.40}'", table.columns[column]),
+    refuse_file(table.path, fmt::format("column '{}'", excerpt(table.columns[column])),
                 fmt::format("{} cannot be scaled by the training rows' mean and deviation",
                             table.at(row, column)));
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/error.h>
 #include <sotto/trainers/quadratic.h>
 
 #include "file.h"
@@ -59,7 +60,7 @@ class Reader {
     } catch (const Json::exception& error) {
       // "[json.exception.parse_error.101] parse error at line 1, …"
       // It quotes what it has read.
-      const std::string_view message = std::string_view(error.what()).substr(0, kLongestQuote);
+      const std::string_view message = excerpt(error.what(), kLongestQuote);
       const std::size_t end = message.starts_with('[') ? message.find("] ") : message.npos;
       refuse_file(path_, "", end == message.npos ? message : message.substr(end + 2));
     }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+
 #include "file.h"
 #include "text_lines.h"
 
@@ -98,8 +100,8 @@ Table read_table(const std::filesystem::path& path, const TableOptions& options)
           fmt::format("{} fields are expected; found {}", header.size() + *extra, fields.size()));
     }
     for (const std::size_t column : kept) {
-      table.values.push_back(
-          lines.number(fields[column + *extra], fmt::format("column '{:.40}'", header[column])));
+      table.values.push_back(lines.number(fields[column + *extra],
+                                          fmt::format("column '{}'", excerpt(header[column]))));
     }
   }
   if (table.values.empty()) {
