@@ -1,6 +1,7 @@
 #include <sotto/base/workers.h>
 
 #include <string>
+#include <system_error>
 
 #include <sotto/base/error.h>
 
@@ -11,12 +12,21 @@ Workers::Workers(int threads) {
     refuse("threads", std::to_string(threads), "1 to " + std::to_string(kMost) + " would do");
   }
   helpers_.reserve(static_cast<std::size_t>(threads) - 1);
-  for (int i = 1; i < threads; ++i) {
-    helpers_.emplace_back([this] { serve(); });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      helpers_.emplace_back([this] { serve(); });
+    }
+  } catch (const std::system_error& error) {
+    const auto started = std::to_string(helpers_.size() + 1);
+    end();
+    refuse("threads", std::to_string(threads),
+           "the system gives no more than " + started + " (" + error.what() + ")");
   }
 }
 
-Workers::~Workers() {
+Workers::~Workers() { end(); }
+
+void Workers::end() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;

@@ -18,7 +18,8 @@ namespace sotto {
 
 class Workers {
  public:
-  /// `threads` of them, the caller of `run` among them, 1 … kMost. Throws Error for others.
+  /// `threads` of them, the caller of `run` among them, 1 … kMost. Throws Error for others, and
+  /// where the system gives no more threads.
   explicit Workers(int threads);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -48,6 +49,7 @@ class Workers {
   /// Takes parts of `job` until none is left. `lock` is held, except while a part runs.
   void work(std::unique_lock<std::mutex>& lock, Job& job);
   void serve();
+  void end();
 
   std::atomic_flag busy_;
   std::mutex mutex_;  ///< of all below

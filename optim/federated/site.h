@@ -89,12 +89,12 @@ struct SiteSetup {
 /// For an operator, and for the invariants that tests hold.
 struct PeerState {
   std::string name;
-  bool up = false;       ///< connected, and both have said hello
+  bool up = false;                       ///< connected, and both have said hello
   std::optional<RefusalReason> refused;  ///< we refused it, or it us; `trouble` has it in words
   std::string trouble;
-  std::string settings;    ///< those of a peer that refuses ours, as it tells them
-  bool hears_us = false;   ///< while it is up: it takes in what this site sends
-  bool tells_us = false;   ///< … it sends to this site
+  std::string settings;   ///< those of a peer that refuses ours, as it tells them
+  bool hears_us = false;  ///< while it is up: it takes in what this site sends
+  bool tells_us = false;  ///< … it sends to this site
   Incarnation incarnation = 0;
   std::uint32_t life = 0;
   Round round = 0;          ///< rounds in which it has offered, as heard of last
