@@ -67,15 +67,16 @@ TEST_CASE("three sites on loopback learn what none has alone, and lose no mass")
     SOTTO_SKIP("built without ZeroMQ");
   }
   Sites sites({"a", "b", "c"});
-  sites.write_all("rounds = 60\neval-every = 20\nlr = 0.2");
+  // Alone each comes to 0.74. Steps take their time, so that none is done before all have met.
+  sites.write_all("rounds = 120\neval-every = 40\nlr = 0.2\ngradient-time = \"5 ms\"");
   sites.start_all();
   std::map<std::string, nlohmann::json> results;
   for (const char* name : {"a", "b", "c"}) {
     auto& result = results[name] = sites.finish(name);
-    CHECK(result.at("round") == 60);
+    CHECK(result.at("round") == 120);
     CHECK(result.at("stopped") == false);
     CHECK(result.at("phase") == "done");
-    CHECK(result.at("final").at("accuracy") > 0.75);
+    CHECK(result.at("final").at("accuracy") > 0.76);
     CHECK(result.at("history").size() == 3);
     CHECK(result.at("resets") == 0);
     CHECK(result.at("minted") == 1);
