@@ -130,6 +130,7 @@ constexpr auto kNames = std::to_array<Name>({
     {"freeze_step", "--freeze-step"},
     {"local_step_limit", "--local-step-limit"},
     {"codec_threads", "--codec-threads"},
+    {"buckets", "--buckets"},
     {"rule", "--rule"},
     {"byzantine", "--byzantine"},
     {"attack", "--attack"},

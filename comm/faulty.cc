@@ -1,6 +1,7 @@
 #include <sotto/comm/faulty.h>
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ class FaultyTransport final : public Transport {
   std::string_view name() const override { return name_; }
   Status post(const Exchange& exchange) override;
   Result<TransportEvent> poll(Deadline deadline) override;
+  void interrupt() override;
 
  private:
   RandomStream fate_of(const ExchangeTag& tag, Rank peer) const {
@@ -48,11 +50,20 @@ class FaultyTransport final : public Transport {
   const FaultPlan plan_;
   /// Damaged copies, until their exchange is done.
   std::multimap<ExchangeTag, Frame> copies_;
+  std::mutex dying_;                                ///< is not to happen during an interruption
   std::optional<internal::Dispatcher> dispatcher_;  ///< empty once dead
 };
 
+void FaultyTransport::interrupt() {
+  const std::lock_guard lock(dying_);
+  if (dispatcher_) {
+    dispatcher_->interrupt();
+  }
+}
+
 Status FaultyTransport::post(const Exchange& exchange) {
   if (plan_.die_at && exchange.tag.round >= *plan_.die_at) {
+    const std::lock_guard lock(dying_);
     dispatcher_.reset();
   }
   if (!dispatcher_) {

@@ -65,6 +65,7 @@ class ShapedTransport final : public Transport {
   }
 
   Result<TransportEvent> poll(Deadline deadline) override { return dispatcher_.poll(deadline); }
+  void interrupt() override { dispatcher_.interrupt(); }
 
  private:
   Edge& edge_to(Rank peer) {

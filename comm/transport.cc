@@ -59,6 +59,9 @@ void check_peers(std::string_view field, const std::vector<Rank>& peers,
   }
 }
 
+/// Bounds what a peer that runs ahead can make this node keep, and what credits can count.
+constexpr std::size_t kMostFramesAhead = std::size_t{1} << 16U;
+
 void check_options(const TransportOptions& options) {
   if (options.nodes < 1 || options.rank < 0 || options.rank >= options.nodes) {
     refuse("rank", fmt::to_string(options.rank),
@@ -73,6 +76,10 @@ void check_options(const TransportOptions& options) {
   if (!alone && options.max_frame_bytes < kFrameHeaderBytes) {
     refuse("max_frame_bytes", fmt::to_string(options.max_frame_bytes),
            fmt::format("a frame has {} bytes at least", kFrameHeaderBytes));
+  }
+  if (options.frames_ahead < 2 || options.frames_ahead > kMostFramesAhead) {
+    refuse("frames_ahead", fmt::to_string(options.frames_ahead),
+           fmt::format("it must be 2 to {}", kMostFramesAhead));
   }
 }
 

@@ -2,15 +2,16 @@
 //
 // Contract. `post` hands over an exchange and returns at once; its buffers stay where they are
 // until the event `exchange_done` for its tag, or until the transport is destroyed. `poll` waits
-// for the next event, at the latest until the deadline. Frames are matched by tag. A sender may run
-// ahead: up to two frames a peer are kept until their receives are posted, and further ones wait at
-// the sender, whose exchange is not done before. A peer that crashes or breaks the protocol gives
-// `peer_lost`, once; one that closed in good order gives it when something still needs it.
-// Exchanges that need a lost peer never complete. Nothing blocks without a deadline. A destructor
-// lets what was handed over reach its receivers, for at most `close_timeout`, and returns at once
-// when nothing is left to send or the peers are gone.
+// for the next event, at the latest until the deadline. Frames are matched by tag; many exchanges
+// may be under way. A sender may run ahead: up to `frames_ahead` frames a peer are kept until their
+// receives are posted, and further ones wait at the sender, whose exchange is not done before. A
+// peer that crashes or breaks the protocol gives `peer_lost`, once; one that closed in good order
+// gives it when something still needs it. Exchanges that need a lost peer never complete. Nothing
+// blocks without a deadline. A destructor lets what was handed over reach its receivers, for at
+// most `close_timeout`, and returns at once when nothing is left to send or the peers are gone.
 //
-// Thread safety: one thread at a time. Ownership: owns its connections; frames are the caller's.
+// Thread safety: one thread at a time, but interrupt() from any. Ownership: owns its connections;
+// frames are the caller's.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,7 @@ struct TransportEvent {
     frame,          ///< a frame from `peer` stands in its receive's buffer, `bytes` long
     exchange_done,  ///< all sends handed over, all frames reported
     peer_lost,      ///< `peer` is gone; `reason` says how it was noticed
+    interrupted,    ///< somebody called interrupt()
   };
   Kind kind = Kind::exchange_done;
   ExchangeTag tag;
@@ -55,6 +57,8 @@ struct TransportOptions {
   std::vector<Rank> to;
   std::vector<Rank> from;
   std::size_t max_frame_bytes = 0;
+  /// Frames of one peer that wait here for their receives, 2 at least; the same at all nodes.
+  std::size_t frames_ahead = 2;
   /// Where peers find each other; inproc needs one memory store shared by all nodes. Not needed
   /// when the list of peers says where each neighbour listens.
   std::shared_ptr<Store> store;
@@ -81,6 +85,8 @@ class Transport {
   virtual Status post(const Exchange& exchange) = 0;
   /// The next event, or Fault::deadline with a message that names the peers still awaited.
   virtual Result<TransportEvent> poll(Deadline deadline) = 0;
+  /// Ends a poll that waits, or else the next one that would, with the event `interrupted`.
+  virtual void interrupt() = 0;
 };
 
 /// One transport, as `sotto list` shows it.

@@ -74,10 +74,14 @@ class Compressor {
   virtual Contract contract(std::size_t elements) const = 0;
   /// An equal compressor, which works alone.
   virtual std::unique_ptr<Compressor> clone() const = 0;
+  /// Takes any piece of a vector as well as the whole; false where it goes by the tensors.
+  virtual bool divisible() const { return true; }
 
   /// Lets `workers` take shares of long vectors; null: no longer. What comes out is the same. May
   /// be used by several compressors.
   virtual void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
+  /// Those of `use`.
+  const std::shared_ptr<Workers>& used() const { return workers_; }
 
   /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
   /// Deterministic in (x, key) and what `save` writes; keys must differ between encodings whose

@@ -45,6 +45,7 @@ class LowRankCompressor final : public Compressor {
   std::uint16_t wire_id() const override { return kLowRankWireId; }
   std::size_t max_bytes(std::size_t elements) const override;
   Contract contract(std::size_t elements) const override;
+  bool divisible() const override { return false; }
   std::unique_ptr<Compressor> clone() const override {
     return std::make_unique<LowRankCompressor>(*this);
   }

@@ -49,6 +49,7 @@ class PerTensorCompressor final : public Compressor {
   std::uint16_t wire_id() const override { return kPerTensorWireId; }
   std::size_t max_bytes(std::size_t elements) const override;
   Contract contract(std::size_t elements) const override;
+  bool divisible() const override { return false; }
   std::unique_ptr<Compressor> clone() const override;
   std::size_t encode(std::span<const float> x, const RandomKey& key,
                      std::span<std::byte> out) override {

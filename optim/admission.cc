@@ -93,6 +93,24 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   admit_clock(info, setup);
 }
 
+void admit_buckets(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (setup.buckets == 0 || setup.buckets > kMostBuckets) {
+    refuse("buckets", fmt::to_string(setup.buckets), fmt::format("1 to {} would do", kMostBuckets));
+  }
+  if (setup.buckets == 1) {
+    return;
+  }
+  if (!info.separable) {
+    refuse("buckets", fmt::to_string(setup.buckets),
+           fmt::format("{} works on the model as a whole; leave it out", info.name));
+  }
+  if (!setup.compressor->divisible()) {
+    refuse("buckets", fmt::to_string(setup.buckets),
+           fmt::format("{} encodes the model's tensors, each as a whole; leave it out",
+                       setup.compressor->spec()));
+  }
+}
+
 /// The default outer rule, where there are local steps and none is given.
 void admit_local_steps(AlgorithmSetup& setup) {
   if (setup.communication_interval == 0) {
@@ -366,6 +384,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
     setup.compressor = make_compressor(info.default_compressor, info.contract, *setup.ops);
   }
   admit_doubt(info, setup);
+  admit_buckets(info, setup);
   admit_compressor(info, setup);
   admit_graph(info, setup);
   choose_consensus_stepsize(info, setup);

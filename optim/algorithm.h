@@ -12,7 +12,12 @@
 //   … until parameters_ready(), or idle() when it does not overlap, then the next round.
 // Whenever `out` holds an exchange, the driver posts it; when all its sends are flushed and all its
 // frames are there, it calls frame_arrived for each (in any order) and then exchange_done, which
-// may ask for a further exchange. At most one exchange is under way at a time.
+// may ask for a further exchange.
+//   after each of begin_round, gradient_ready and exchange_done: next_exchange(out), until it has
+//   none: further exchanges that can go beside those under way. A driver that carries one at a
+//   time asks when that is done.
+// Exchanges that are under way at a time differ in the buckets of their tags (bucketed.h); an
+// algorithm without buckets has one under way at most.
 //
 // Thread safety: one thread at a time; but while an exchange is under way and until gradient_ready,
 // frame_arrived and exchange_done leave parameters() untouched whenever parameters_ready() was
@@ -42,6 +47,9 @@
 namespace sotto {
 
 struct Adversary;
+
+/// Pieces that a model can be cut into.
+inline constexpr std::uint32_t kMostBuckets = 4096;
 
 /// Everything that one node needs to take part.
 struct AlgorithmSetup {
@@ -77,6 +85,10 @@ struct AlgorithmSetup {
   std::shared_ptr<const Adversary> adversary = {};
   std::uint64_t seed = 0;    ///< of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
+  /// Cut the parameters into so many pieces at most, each with frames of its own (bucketed.h); for
+  /// algorithms that can be cut (AlgorithmInfo::separable).
+  std::uint32_t buckets = 1;
+  std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
   bool allow_contract_violation = false;
   const Ops* ops = &host_ops();
@@ -87,6 +99,8 @@ struct Peers {
   std::vector<Rank> to;    ///< sorted
   std::vector<Rank> from;  ///< sorted
   std::size_t max_frame_bytes = 0;
+  /// Exchanges that a node may have under way at a time, one frame a peer in each.
+  std::size_t frames_a_round = 1;
 };
 
 /// Counters that an algorithm keeps for reports, from its construction on.
@@ -129,14 +143,17 @@ class Algorithm {
   /// noticed before it is sent: the model is then unchanged, but the step rule has taken the
   /// gradient in. `*post` says whether `out` is to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
-  /// Takes a frame of the exchange under way. A frame that is not due, or that breaks a rule, gives
+  /// A further exchange that can start now; true when `out` is to be posted. A fault ends the run.
+  virtual Result<bool> next_exchange(Exchange& /*out*/) { return false; }
+  /// Takes a frame of an exchange under way. A frame that is not due, or that breaks a rule, gives
   /// a fault and changes nothing but counters().
-  virtual Status frame_arrived(Rank from, std::span<const std::byte> frame) = 0;
-  /// The exchange under way is complete. Returns true when `out` is to be posted next. A payload
-  /// that does not decode is a fault that names its sender and changes nothing: the exchange stays
-  /// open for a right frame. Fault::non_finite, an overflow of this node's own, is final: the
-  /// algorithm must be discarded.
-  virtual Result<bool> exchange_done(Exchange& out) = 0;
+  virtual Status frame_arrived(const ExchangeTag& tag, Rank from,
+                               std::span<const std::byte> frame) = 0;
+  /// An exchange that is under way is complete. Returns true when `out` is to be posted next. A
+  /// payload that does not decode is a fault that names its sender and changes nothing: the
+  /// exchange stays open for a right frame. Fault::non_finite, an overflow of this node's own, is
+  /// final: the algorithm must be discarded.
+  virtual Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) = 0;
 
   virtual AlgorithmCounters counters() const = 0;
 

@@ -56,24 +56,24 @@ Status LocalNode::step_from(std::span<const float> from, std::span<const float> 
   return {};
 }
 
-RandomKey LocalNode::rounding_key(std::uint32_t bucket) const {
+RandomKey LocalNode::rounding_key(std::uint32_t part) const {
   return {.seed = setup_.seed,
           .rank = rank(),
           .round = round_,
           .purpose = Purpose::quantize,
-          .bucket = bucket};
+          .bucket = setup_.bucket + part};
 }
 
 std::span<const std::byte> LocalNode::encode(std::span<const float> x, std::span<std::byte> out,
-                                             std::uint32_t bucket) {
-  const std::size_t bytes = setup_.compressor->encode(x, rounding_key(bucket), out);
+                                             std::uint32_t part) {
+  const std::size_t bytes = setup_.compressor->encode(x, rounding_key(part), out);
   saturated_ += compressor().saturated();
   return out.first(bytes);
 }
 
 std::span<const std::byte> LocalNode::encode_residual(std::span<float> v, std::span<std::byte> out,
-                                                      std::uint32_t bucket) {
-  const std::size_t bytes = setup_.compressor->encode_residual(v, rounding_key(bucket), out);
+                                                      std::uint32_t part) {
+  const std::size_t bytes = setup_.compressor->encode_residual(v, rounding_key(part), out);
   saturated_ += compressor().saturated();
   return out.first(bytes);
 }

@@ -73,16 +73,19 @@ class LocalNode {
 
   /// Of all random choices.
   std::uint64_t seed() const { return setup_.seed; }
-  /// The key of the rounding of this round's `bucket`.
-  RandomKey rounding_key(std::uint32_t bucket) const;
+  /// The piece of the model that these parameters are, 0 where it is not cut.
+  std::uint32_t bucket() const { return setup_.bucket; }
+  /// The key of the rounding of this round's encoding number `part`. An algorithm that can be cut
+  /// into buckets has one encoding a round.
+  RandomKey rounding_key(std::uint32_t part) const;
 
   /// C(x) into `out`, which holds the compressor's max_bytes; returns what was written. The
-  /// rounding is keyed by (seed, rank, round, bucket).
+  /// rounding is keyed by (seed, rank, round, bucket and part).
   std::span<const std::byte> encode(std::span<const float> x, std::span<std::byte> out,
-                                    std::uint32_t bucket = 0);
+                                    std::uint32_t part = 0);
   /// The same for C(v), leaving the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
-                                             std::uint32_t bucket = 0);
+                                             std::uint32_t part = 0);
   /// Error feedback: v ← x + error; encodes C(v), and leaves v − C(v), the next error, in v.
   /// Fault::non_finite unless v is finite; x and error are not changed.
   Result<std::span<const std::byte>> encode_compensated(std::span<const float> x,

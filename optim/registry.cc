@@ -16,6 +16,7 @@
 #include <sotto/optim/algorithms/all_reduce.h>
 #include <sotto/optim/algorithms/apm_squeeze.h>
 #include <sotto/optim/algorithms/beer.h>
+#include <sotto/optim/algorithms/bucketed.h>
 #include <sotto/optim/algorithms/choco_sgd.h>
 #include <sotto/optim/algorithms/d2.h>
 #include <sotto/optim/algorithms/d_psgd.h>
@@ -104,6 +105,7 @@ constexpr std::array kAlgorithms = {
                   .graph = GraphNeed::doubly_stochastic,
                   .time_varying = true,
                   .overlaps = true,
+                  .separable = true,
                   .bytes = "degree · 4d",
                   .memory = "2",
                   .default_compressor = "none",
@@ -119,6 +121,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .replicas = true,
                   .overlaps = true,
+                  .separable = true,
                   .bounded_by_spectrum = true,
                   .bytes = "degree · |C|; 4d along a new edge",
                   .memory = "2 + degree",
@@ -136,6 +139,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .replicas = true,
                   .overlaps = true,
+                  .separable = true,
                   .extrapolation_clock = true,
                   .bytes = "degree · |C|; 4d along a new edge",
                   .memory = "3 + degree",
@@ -151,6 +155,7 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::contraction,
                   .graph = GraphNeed::doubly_stochastic,
                   .time_varying = true,
+                  .separable = true,
                   .consensus_stepsize = true,
                   .consensus_stepsize_cap = 0.5,
                   .bytes = "degree · |C|",
@@ -168,6 +173,7 @@ constexpr std::array kAlgorithms = {
                   .graph = GraphNeed::symmetric,
                   .time_varying = true,
                   .replicas = true,
+                  .separable = true,
                   .consensus_stepsize = true,
                   .bytes = "degree · |C|; 4d along a new edge",
                   .memory = "4, or 4 + degree where the graph changes",
@@ -200,6 +206,7 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::contraction,
                   .graph = GraphNeed::column_stochastic,
                   .time_varying = true,
+                  .separable = true,
                   .consensus_stepsize = true,
                   .bytes = "out-degree · (|C| + 16)",
                   .memory = "4",
@@ -408,6 +415,11 @@ const AlgorithmInfo& algorithm_info(std::string_view name) {
   refuse("algorithm", name, fmt::format("the algorithms are {}", fmt::join(names(), ", ")));
 }
 
+std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup) {
+  return setup.buckets > 1 ? std::make_unique<Bucketed>(info, std::move(setup))
+                           : info.build(std::move(setup));
+}
+
 std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
                                           std::vector<std::string>* warnings) {
   const AlgorithmInfo& info = algorithm_info(name);
@@ -416,7 +428,7 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
   const Rank rank = setup.rank;
   auto algorithm = setup.outer_step_rule != nullptr
                        ? std::make_unique<LocalSteps>(info, std::move(setup))
-                       : info.build(std::move(setup));
+                       : build_exchanging(info, std::move(setup));
   if (privacy) {
     return std::make_unique<PrivateGradient>(std::move(algorithm), *privacy, rank);
   }

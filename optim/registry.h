@@ -40,6 +40,7 @@ struct AlgorithmInfo {
   bool time_varying = false;          ///< takes graphs that change between rounds
   bool replicas = false;              ///< and hands whole vectors over along edges that are new
   bool overlaps = false;              ///< its exchange hides behind a gradient exactly
+  bool separable = false;             ///< parameters can be cut into buckets (bucketed.h)
   bool consensus_stepsize = false;    ///< has the parameter η
   bool extrapolation_clock = false;   ///< has the parameter that bounds t
   double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default
@@ -61,6 +62,10 @@ struct AlgorithmInfo {
   /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
   std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;
 };
+
+/// The algorithm itself or, with setup.buckets above 1, one of each bucket. For what is built
+/// around an algorithm; others call make_algorithm.
+std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup);
 
 std::span<const AlgorithmInfo> algorithms();
 

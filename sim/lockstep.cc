@@ -49,7 +49,9 @@ Status LockstepDriver::run_round(const GradientFunction& gradient) {
   }
   for (Node& node : nodes_) {
     const bool post = node.algorithm->begin_round(scratch_);
-    take_exchange(node, post);
+    if (Status status = take_exchange(node, post); !status) {
+      return status;
+    }
   }
   if (delivery_ == Delivery::eager) {
     if (Status status = deliver(); !status) {
@@ -71,7 +73,9 @@ Status LockstepDriver::run_round(const GradientFunction& gradient) {
     if (Status status = node.algorithm->gradient_ready(node.gradient, scratch_, &post); !status) {
       return status;
     }
-    take_exchange(node, post);
+    if (Status status = take_exchange(node, post); !status) {
+      return status;
+    }
   }
   return {};
 }
@@ -81,12 +85,20 @@ bool LockstepDriver::all_nodes(bool (Algorithm::*ready)() const) const {
                      [ready](const Node& node) { return (*node.algorithm.*ready)(); });
 }
 
-void LockstepDriver::take_exchange(Node& node, bool post) {
+Status LockstepDriver::take_exchange(Node& node, bool post) {
+  if (!post && !node.posted) {
+    const auto more = node.algorithm->next_exchange(scratch_);
+    if (!more) {
+      return more.status();
+    }
+    post = *more;
+  }
   if (post) {
-    check(!node.posted, "an algorithm has one exchange under way at a time");
+    check(!node.posted, "an algorithm without buckets has one exchange under way at a time");
     std::swap(node.exchange, scratch_);
     node.posted = true;
   }
+  return {};
 }
 
 Status LockstepDriver::deliver() {
@@ -110,11 +122,13 @@ Status LockstepDriver::deliver() {
         continue;
       }
       node.posted = false;
-      const auto more = node.algorithm->exchange_done(scratch_);
+      const auto more = node.algorithm->exchange_done(node.exchange.tag, scratch_);
       if (!more) {
         return more.status();
       }
-      take_exchange(node, *more);
+      if (Status status = take_exchange(node, *more); !status) {
+        return status;
+      }
     }
   }
   return {};
@@ -188,7 +202,8 @@ Status LockstepDriver::hand_over(Rank rank) {
     }
     check(frame.size() <= receive.buffer.size(), "a receive has room for the frame that is due");
     std::copy(frame.begin(), frame.end(), receive.buffer.begin());
-    Status status = node.algorithm->frame_arrived(receive.from, receive.buffer.first(frame.size()));
+    Status status = node.algorithm->frame_arrived(node.exchange.tag, receive.from,
+                                                  receive.buffer.first(frame.size()));
     if (!status) {
       return status;
     }

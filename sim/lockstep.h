@@ -70,8 +70,9 @@ class LockstepDriver {
 
   Status run_round(const GradientFunction& gradient);
   bool all_nodes(bool (Algorithm::*ready)() const) const;
-  /// Keeps the exchange that a node has just written to scratch_, if it is to be posted.
-  void take_exchange(Node& node, bool post);
+  /// Keeps the exchange that a node has just written to scratch_, if it is to be posted; else the
+  /// next one that it wants carried.
+  Status take_exchange(Node& node, bool post);
   /// Carries exchanges, and those that they lead to, until none is posted.
   Status deliver();
   /// Marks the exchanges that can be carried: those whose peers have all posted theirs, of the same

@@ -65,8 +65,11 @@ class Rehearsal final : public Algorithm {
     ++round_;
     return {};
   }
-  Status frame_arrived(Rank /*from*/, std::span<const std::byte> /*frame*/) override { return {}; }
-  Result<bool> exchange_done(Exchange& out) override {
+  Status frame_arrived(const ExchangeTag& /*tag*/, Rank /*from*/,
+                       std::span<const std::byte> /*frame*/) override {
+    return {};
+  }
+  Result<bool> exchange_done(const ExchangeTag& /*tag*/, Exchange& out) override {
     const bool ring = stage_->shape.pattern == Pattern::ring;
     open_ = false;
     if (pairings_) {
@@ -204,7 +207,8 @@ std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topolo
   const auto known = std::find_if(kPlayed.begin(), kPlayed.end(), [&](const Played& played) {
     return played.algorithm == algorithm.name();
   });
-  if (known == kPlayed.end() || (known->fixed_graph && topology.period() > 1)) {
+  const bool cut = algorithm.peers().frames_a_round > 1;
+  if (known == kPlayed.end() || cut || (known->fixed_graph && topology.period() > 1)) {
     return {};
   }
   RehearsalShape shape{.pattern = known->pattern, .seed = seed};

@@ -10,6 +10,7 @@
 #include <sotto/base/workers.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/admission.h>
+#include <sotto/optim/algorithms/bucketed.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/aggregation.h>
 #include <sotto/optim/robust/attack.h>
@@ -92,6 +93,10 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
       options.consensus_stepsize = eta;
     }
   }
+  if (!options.buckets) {
+    const bool whole = !info.separable || !compressor->divisible();
+    options.buckets = whole ? 1 : default_buckets(parameters.size());
+  }
   AlgorithmSetup setup;
   setup.rank = options.rank;
   setup.nodes = options.nodes;
@@ -114,6 +119,7 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   }
   setup.rule = options.rule;
   setup.adversary = make_adversary(options);
+  setup.buckets = *options.buckets;
   setup.seed = options.seed;
   setup.allow_contract_violation = options.allow_contract_violation;
   return setup;

@@ -10,9 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The carrier looks this often whether it should stop.
-constexpr std::chrono::milliseconds kSlice{100};
-
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -44,7 +41,6 @@ Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& 
   for (const Rank peer : peers.to) {
     traffic_.push_back({options.rank, peer, 0, 0});
   }
-  arrived_.reserve(peers.from.size());
   if (options.overlap) {
     carrier_ = std::thread([this] { serve(); });
   }
@@ -52,11 +48,12 @@ Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& 
 
 Driver::~Driver() {
   {
-    const Lock lock(mutex_);
+    const std::lock_guard lock(outbox_mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
   if (carrier_.joinable()) {
+    transport_.interrupt();
     carrier_.join();
   }
 }
@@ -72,9 +69,8 @@ Status Driver::begin_round() {
     const Timed timed(times_.encode_s);
     post = algorithm_.begin_round(next_);
   }
-  if (post) {
-    start_exchange(lock);
-  }
+  status_ = start_exchanges(post);
+  carry_here(lock);
   return status_;
 }
 
@@ -91,15 +87,14 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
       return status;
     }
   }
-  if (post) {
-    start_exchange(lock);
-  }
+  status_ = start_exchanges(post);
+  carry_here(lock);
   return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
 }
 
 Status Driver::drain() {
   Lock lock(mutex_);
-  return wait_until(lock, [this] { return !under_way_; });
+  return wait_until(lock, [this] { return under_way_ == 0; });
 }
 
 Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
@@ -108,122 +103,218 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   }
   const auto start = Clock::now();
   const double encoded = times_.encode_s;
-  progress_.wait(lock, [&] { return !status_.ok() || ready() || !under_way_; });
+  progress_.wait(lock, [&] { return !status_.ok() || ready() || under_way_ == 0; });
   check(!status_.ok() || ready(), "an algorithm that waits has an exchange under way");
   times_.wait_s += std::max(0.0, seconds_since(start) - (times_.encode_s - encoded));
   return status_;
 }
 
-void Driver::start_exchange(Lock& lock) {
-  check(!under_way_, "one exchange at a time");
-  std::swap(current_, next_);
-  under_way_ = true;
-  count_sends();
-  if (carrier_.joinable()) {
+Status Driver::start_exchanges(bool post) {
+  for (;;) {
+    if (post) {
+      hand_over();
+      if (!carrier_.joinable()) {
+        if (Status status = this->post(); !status.ok()) {
+          return status;
+        }
+      }
+    }
+    const Timed timed(times_.encode_s);
+    const auto more = algorithm_.next_exchange(next_);
+    if (!more.ok()) {
+      return more.status();
+    }
+    if (!*more) {
+      return {};
+    }
+    post = true;
+  }
+}
+
+void Driver::hand_over() {
+  ++under_way_;
+  count_sends(next_);
+  bool polling = false;
+  {
+    const std::lock_guard lock(outbox_mutex_);
+    // Where something waits already, the carrier has been called.
+    polling = !idle_ && outbox_.empty() && std::this_thread::get_id() != carrier_.get_id();
+    if (spare_.empty()) {
+      spare_.emplace_back();
+    }
+    std::swap(spare_.front().exchange, next_);
+    outbox_.splice(outbox_.end(), spare_, spare_.begin());
+  }
+  if (!carrier_.joinable()) {
+    return;
+  }
+  if (polling) {
+    transport_.interrupt();
+  } else {
     wake_.notify_one();
+  }
+}
+
+void Driver::carry_here(Lock& lock) {
+  if (carrier_.joinable() || under_way_ == 0 || !status_.ok()) {
     return;
   }
   const auto start = Clock::now();
   const double encoded = times_.encode_s;
-  carry(lock);
+  lock.unlock();
+  carry();
+  lock.lock();
   times_.wait_s += std::max(0.0, seconds_since(start) - (times_.encode_s - encoded));
 }
 
 void Driver::serve() {
-  Lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return stopping_ || under_way_; });
-    if (stopping_) {
-      return;
-    }
-    carry(lock);
-  }
-}
-
-void Driver::carry(Lock& lock) {
-  while (under_way_) {
-    lock.unlock();
-    Status status = exchange();
-    lock.lock();
-    under_way_ = false;
-    if (status.ok()) {
-      status = deliver();
-    }
-    if (!status.ok()) {
-      status_ = std::move(status);
-      under_way_ = false;
-    }
-    progress_.notify_all();
-  }
-}
-
-Status Driver::exchange() {
-  const Status status = post_and_wait();
-  // A deadline names the round itself, of the oldest exchange that is not done.
-  return status.with_context(
-      status.fault() == Fault::deadline
-          ? fmt::format("node {}", options_.rank)
-          : fmt::format("node {}, round {}", options_.rank, current_.tag.round));
-}
-
-Status Driver::post_and_wait() {
-  arrived_.clear();
-  if (Status status = transport_.post(current_); !status.ok()) {
-    return status;
-  }
-  auto deadline = Deadline::after(options_.timeout);
-  while (true) {
-    auto event = transport_.poll(deadline.left() < kSlice ? deadline : Deadline::after(kSlice));
-    if (!event.ok()) {
-      const bool patient = event.status().fault() == Fault::deadline && !deadline.expired();
-      if (patient && !stopping_) {
-        continue;
+  for (;;) {
+    {
+      Lock lock(outbox_mutex_);
+      idle_ = true;
+      wake_.wait(lock, [this] { return stopping_ || !outbox_.empty(); });
+      if (stopping_) {
+        return;
       }
-      return event.status();
+      idle_ = false;
     }
-    switch (event->kind) {
-      case TransportEvent::Kind::frame:
-        arrived_.push_back({event->peer, event->bytes});
-        break;
-      case TransportEvent::Kind::exchange_done:
-        return {};
-      case TransportEvent::Kind::peer_lost:
-        // A peer that has played its part may have ended its run.
-        if (event->needed) {
-          return {Fault::peer_lost, fmt::format("node {} is lost: {}", event->peer, event->reason)};
-        }
-        break;
-    }
-    deadline = Deadline::after(options_.timeout);
+    carry();
   }
 }
 
-Status Driver::deliver() {
-  const Timed timed(times_.encode_s);
-  for (const Arrival& arrival : arrived_) {
-    const auto room = std::find_if(current_.receives.begin(), current_.receives.end(),
-                                   [&](const Receive& r) { return r.from == arrival.from; });
-    check(room != current_.receives.end() && arrival.bytes <= room->buffer.size(),
-          "a transport reports only frames that were asked for");
-    Status status = algorithm_.frame_arrived(arrival.from, room->buffer.first(arrival.bytes));
-    if (!status.ok()) {
+void Driver::carry() {
+  Status status = carry_all();
+  if (status.ok()) {
+    return;
+  }
+  {
+    const Lock lock(mutex_);
+    status_ = std::move(status);
+    under_way_ = 0;
+  }
+  {
+    const std::lock_guard lock(outbox_mutex_);
+    outbox_.clear();
+  }
+  posted_.clear();
+  progress_.notify_all();
+}
+
+Status Driver::carry_all() {
+  deadline_ = Deadline::after(options_.timeout);
+  for (;;) {
+    if (Status status = post(); !status.ok()) {
+      return status;
+    }
+    if (posted_.empty()) {
+      return {};
+    }
+    if (Status status = take_event(); !status.ok()) {
       return status;
     }
   }
-  auto more = algorithm_.exchange_done(next_);
-  if (!more.ok()) {
-    return more.status();
+}
+
+Status Driver::post() {
+  for (;;) {
+    {
+      const std::lock_guard lock(outbox_mutex_);
+      if (outbox_.empty()) {
+        return {};
+      }
+      posted_.splice(posted_.end(), outbox_, outbox_.begin());
+    }
+    Carried& next = posted_.back();
+    next.arrived.clear();
+    if (Status status = transport_.post(next.exchange); !status.ok()) {
+      return named(status, next.exchange.tag.round);
+    }
+    deadline_ = Deadline::after(options_.timeout);
   }
-  if (*more) {
-    std::swap(current_, next_);
-    under_way_ = true;
-    count_sends();
+}
+
+Status Driver::take_event() {
+  const Round round = posted_.front().exchange.tag.round;
+  auto event = transport_.poll(deadline_);
+  if (!event.ok()) {
+    return named(event.status(), round);
   }
+  switch (event->kind) {
+    case TransportEvent::Kind::interrupted: {
+      const std::lock_guard lock(outbox_mutex_);
+      return stopping_ ? Status(Fault::deadline, "the run was given up") : Status();
+    }
+    case TransportEvent::Kind::frame:
+      find(event->tag)->arrived.push_back({event->peer, event->bytes});
+      break;
+    case TransportEvent::Kind::exchange_done:
+      if (Status status = deliver(find(event->tag)); !status.ok()) {
+        return status;
+      }
+      break;
+    case TransportEvent::Kind::peer_lost:
+      // A peer that has played its part may have ended its run.
+      if (event->needed) {
+        return named(
+            {Fault::peer_lost, fmt::format("node {} is lost: {}", event->peer, event->reason)},
+            round);
+      }
+      break;
+  }
+  deadline_ = Deadline::after(options_.timeout);
   return {};
 }
 
-void Driver::count_sends() {
-  for (const Send& send : current_.sends) {
+Driver::Load::iterator Driver::find(const ExchangeTag& tag) {
+  const auto found = std::find_if(posted_.begin(), posted_.end(), [&](const Carried& carried) {
+    return carried.exchange.tag == tag;
+  });
+  check(found != posted_.end(), "a transport reports only exchanges that are under way");
+  return found;
+}
+
+Status Driver::named(const Status& status, Round round) const {
+  // A deadline names the round itself, of the oldest exchange that is not done.
+  return status.with_context(status.fault() == Fault::deadline
+                                 ? fmt::format("node {}", options_.rank)
+                                 : fmt::format("node {}, round {}", options_.rank, round));
+}
+
+Status Driver::deliver(Load::iterator done) {
+  const Lock lock(mutex_);
+  const Exchange& exchange = done->exchange;
+  bool more = false;
+  {
+    const Timed timed(times_.encode_s);
+    for (const Arrival& arrival : done->arrived) {
+      const auto room = std::find_if(exchange.receives.begin(), exchange.receives.end(),
+                                     [&](const Receive& r) { return r.from == arrival.from; });
+      check(room != exchange.receives.end() && arrival.bytes <= room->buffer.size(),
+            "a transport reports only frames that were asked for");
+      Status status =
+          algorithm_.frame_arrived(exchange.tag, arrival.from, room->buffer.first(arrival.bytes));
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    const auto wanted = algorithm_.exchange_done(exchange.tag, next_);
+    if (!wanted.ok()) {
+      return wanted.status();
+    }
+    more = *wanted;
+  }
+  --under_way_;
+  {
+    const std::lock_guard outbox_lock(outbox_mutex_);
+    spare_.splice(spare_.end(), posted_, done);
+  }
+  Status status = start_exchanges(more);
+  progress_.notify_all();
+  return status;
+}
+
+void Driver::count_sends(const Exchange& exchange) {
+  for (const Send& send : exchange.sends) {
     const auto edge = find_edge(traffic_, send.to);
     check(edge != traffic_.end(), "an algorithm sends only to its peers");
     edge->bytes += send.frame.size();

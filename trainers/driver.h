@@ -3,18 +3,18 @@
 // that names the peer.
 //
 // With overlap, exchanges are carried by a thread of the driver's own while the caller computes its
-// gradient (algorithm.h says what may run in parallel); without, by the caller's thread inside the
-// calls below. Results are the same, bit for bit.
+// gradient (algorithm.h says what may run in parallel), and while it encodes further buckets;
+// without, by the caller's thread inside the calls below. Results are the same, bit for bit.
 //
 // Thread safety: one caller's thread. Ownership: algorithm and transport are the caller's and must
 // outlive the driver; meanwhile nobody else may use them, but for reading parameters().
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -79,37 +79,63 @@ class Driver {
     Rank from;
     std::size_t bytes;
   };
+  /// An exchange under way.
+  struct Carried {
+    Exchange exchange;
+    std::vector<Arrival> arrived;
+  };
+  using Load = std::list<Carried>;
 
   /// Returns once `ready` holds or the run has failed.
   Status wait_until(Lock& lock, const std::function<bool()>& ready);
-  /// Makes next_ the exchange under way and has it carried.
-  void start_exchange(Lock& lock);
-  /// Carries the exchange under way and all that follow from it.
-  void carry(Lock& lock);
-  /// Posts current_ and waits for its end, without the lock; faults name node and round.
-  Status exchange();
-  Status post_and_wait();
-  /// Feeds what arrived to the algorithm; sets under_way_ when it wants a further exchange.
-  Status deliver();
-  void count_sends();
+  /// Hands over next_, if `post`, and all that the algorithm wants carried beside it. Without a
+  /// carrier it is posted here, as it comes.
+  Status start_exchanges(bool post);
+  /// Puts next_ into the outbox.
+  void hand_over();
+  /// Without a carrier: carries all that is under way, and what follows from it.
+  void carry_here(Lock& lock);
+
+  // The carrier's.
+  /// Carries exchanges until none is left; a fault ends the run.
+  void carry();
+  Status carry_all();
+  /// Posts what is in the outbox.
+  Status post();
+  /// Waits for the next event, and does what it asks for. Faults name node and round.
+  Status take_event();
+  /// Feeds what arrived to the algorithm, and starts what it wants carried next.
+  Status deliver(Load::iterator done);
+  Load::iterator find(const ExchangeTag& tag);
+  /// `status` with this node in front of it and, unless it is of a deadline, the round.
+  Status named(const Status& status, Round round) const;
   void serve();
+
+  void count_sends(const Exchange& exchange);
 
   Algorithm& algorithm_;
   Transport& transport_;
   const DriverOptions options_;
 
-  mutable std::mutex mutex_;  ///< guards everything below, and every call of the algorithm
-  std::condition_variable wake_;
+  mutable std::mutex mutex_;  ///< guards what follows, and every call of the algorithm
   std::condition_variable progress_;
   Exchange next_;
-  Exchange current_;  ///< the carrier's alone while under_way_
-  bool under_way_ = false;
+  std::size_t under_way_ = 0;  ///< exchanges handed over and not delivered
   Status status_;
   std::vector<LinkTraffic> traffic_;
   DriverTimes times_;
 
-  std::vector<Arrival> arrived_;  ///< the carrier's alone
-  std::atomic<bool> stopping_{false};
+  /// Guards what follows. Taken after mutex_: the carrier posts while the algorithm is at work.
+  std::mutex outbox_mutex_;
+  std::condition_variable wake_;
+  Load outbox_;
+  Load spare_;
+  bool idle_ = true;  ///< the carrier waits for wake_, and not in the transport
+  bool stopping_ = false;
+
+  // The carrier's alone.
+  Load posted_;                              ///< the oldest first
+  Deadline deadline_ = Deadline::after({});  ///< of the next event
   std::thread carrier_;
 };
 

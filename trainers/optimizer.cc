@@ -168,6 +168,7 @@ std::string Optimizer::agreement() const {
       {"rule", options_.rule.empty() ? "none" : options_.rule},
       {"byzantine", fmt::format("{}", fmt::join(options_.byzantine, ","))},
       {"attack", options_.attack.empty() ? "none" : options_.attack},
+      {"buckets", fmt::to_string(options_.buckets.value_or(1))},
       {"seed", fmt::format("{}", options_.seed)},
   };
   if (options_.privacy) {
@@ -189,6 +190,7 @@ TransportOptions Optimizer::transport_options() const {
   transport.to = peers_.to;
   transport.from = peers_.from;
   transport.max_frame_bytes = peers_.max_frame_bytes;
+  transport.frames_ahead = 2 * peers_.frames_a_round;
   transport.store = options_.store;
   transport.bind = options_.bind;
   transport.insecure = options_.insecure;

@@ -66,6 +66,9 @@ struct OptimizerOptions {
   /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
   std::vector<Rank> byzantine;
   std::string attack;
+  /// Pieces that the model is cut into, whose exchanges overlap (bucketed.h); by default what fits
+  /// its length, and 1 where algorithm or compressor need it whole.
+  std::optional<std::uint32_t> buckets;
   std::uint64_t seed = 0;
   bool allow_contract_violation = false;
   /// Clip what the caller gives as a gradient, add noise to it before anything else sees it, and

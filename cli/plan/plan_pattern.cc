@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
 #include <sotto/optim/registry.h>
@@ -51,11 +52,19 @@ class Overheard final : public Algorithm {
     }
     return status;
   }
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
-    return inner_->frame_arrived(from, frame);
+  Result<bool> next_exchange(Exchange& out) override {
+    auto more = inner_->next_exchange(out);
+    if (more.ok() && *more) {
+      add_bucket(out);
+    }
+    return more;
   }
-  Result<bool> exchange_done(Exchange& out) override {
-    auto more = inner_->exchange_done(out);
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override {
+    return inner_->frame_arrived(tag, from, frame);
+  }
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+    auto more = inner_->exchange_done(tag, out);
     (void)heard(more.ok() && *more, out);
     return more;
   }
@@ -68,17 +77,44 @@ class Overheard final : public Algorithm {
     if (posts) {
       auto& exchanges = rounds_[begun_ - 1].*place_;
       exchanges.resize(std::max(exchanges.size(), ++posted_));
-      const std::byte* last = nullptr;
-      for (const Send& send : out.sends) {
-        exchanges[posted_ - 1].push_back({.from = rank_,
-                                          .to = send.to,
-                                          .bytes = send.frame.size(),
-                                          .encoded = send.frame.data() != last,
-                                          .elements = announced_elements(send.frame)});
-        last = send.frame.data();
+      for (const PlannedFrame& frame : frames_of(out)) {
+        exchanges[posted_ - 1].push_back(frame);
       }
     }
     return posts;
+  }
+  /// A bucket goes with the one before it: what passes between two nodes is as one frame.
+  void add_bucket(const Exchange& out) {
+    if (posted_ == 0) {
+      (void)heard(true, out);
+    } else {
+      auto& exchange = (rounds_[begun_ - 1].*place_)[posted_ - 1];
+      for (const PlannedFrame& frame : frames_of(out)) {
+        const auto first = std::find_if(exchange.begin(), exchange.end(), [&](const auto& earlier) {
+          return earlier.from == frame.from && earlier.to == frame.to;
+        });
+        check(first != exchange.end(), "all buckets go to the same peers");
+        first->bytes += frame.bytes;
+        first->elements += frame.elements;
+      }
+    }
+    if (place_ == &PlannedRound::after) {
+      rounds_[begun_ - 1].hides = inner_->parameters_ready();
+    }
+  }
+  PlannedExchange frames_of(const Exchange& out) const {
+    PlannedExchange frames;
+    frames.reserve(out.sends.size());
+    const std::byte* last = nullptr;
+    for (const Send& send : out.sends) {
+      frames.push_back({.from = rank_,
+                        .to = send.to,
+                        .bytes = send.frame.size(),
+                        .encoded = send.frame.data() != last,
+                        .elements = announced_elements(send.frame)});
+      last = send.frame.data();
+    }
+    return frames;
   }
 
   std::unique_ptr<Algorithm> inner_;

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include <sotto/optim/algorithm.h>
+
 #include "option_group.h"
 
 namespace sotto::cli {
@@ -77,6 +79,11 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
   group.flag("--allow-contract-violation", o.allow_contract_violation,
              "Run a compressor or graph for which the algorithm's theory does not hold");
   group.option("--overlap", o.overlap, "on|off", "on: talk to the neighbours during the gradient");
+  group.count(
+      "--buckets", o.buckets, "N",
+      "Cut the model into N pieces: while one is on the wire the next is encoded; by default "
+      "what fits its length",
+      kMostBuckets);
   group.count("--codec-threads", o.codec_threads, "N",
               "Threads with which each node encodes and decodes long models; results are the same",
               std::numeric_limits<int>::max());

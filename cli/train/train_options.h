@@ -76,6 +76,7 @@ struct TrainOptions {
 
   std::string overlap = "on";
   int codec_threads = 1;
+  std::optional<std::uint32_t> buckets;
   double timeout_s = 60;
   std::string rendezvous;
   std::string bind = "127.0.0.1";

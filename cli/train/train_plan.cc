@@ -192,6 +192,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.insecure = o.insecure;
   made.overlap = parse_switch("--overlap", o.overlap);
   made.codec_threads = o.codec_threads;
+  made.buckets = o.buckets;
   made.timeout = parse_timeout(o.timeout_s);
   const TaskOptions& task = plan.tasks->options();
   made.job = {{"task", plan.tasks->data().spec},
@@ -349,6 +350,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"eval_every", run.eval_every},
           {"overlap", used.overlap ? "on" : "off"},
           {"codec_threads", used.codec_threads},
+          {"buckets", optional(used.buckets)},
           {"timeout", o.timeout_s},
           {"init", o.init},
           {"checkpoint", run.checkpoint},

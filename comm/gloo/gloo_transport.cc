@@ -74,6 +74,7 @@ class GlooTransport final : public Transport {
   std::string_view name() const override { return "gloo"; }
   Status post(const Exchange& exchange) override;
   Result<TransportEvent> poll(Deadline deadline) override;
+  void interrupt() override { reports_.interrupt(); }
 
  private:
   void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory);
@@ -103,6 +104,7 @@ GlooTransport::~GlooTransport() {
   for (auto& [peer, link] : links_) {
     link.operations.stop();
   }
+  (void)reports_.take_interruption();
   // What ended without having been polled counts too: the peers know of it.
   while (const auto report = reports_.pop(Deadline::after({}))) {
     take(*report);
@@ -232,7 +234,7 @@ Result<TransportEvent> GlooTransport::poll(Deadline deadline) {
     }
     const auto report = reports_.pop(deadline);
     if (!report) {
-      return ledger_.overdue();
+      return reports_.take_interruption() ? Result(interruption()) : ledger_.overdue();
     }
     take(*report);
     lose_leavers();

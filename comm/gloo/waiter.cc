@@ -28,12 +28,26 @@ void Reports::push(Report report) {
 
 std::optional<Report> Reports::pop(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  if (!pushed_.wait_until(lock, deadline.at(), [&] { return !reports_.empty(); })) {
+  pushed_.wait_until(lock, deadline.at(), [&] { return !reports_.empty() || interrupted_; });
+  if (reports_.empty()) {
     return std::nullopt;
   }
   std::optional<Report> report(std::move(reports_.front()));
   reports_.pop_front();
   return report;
+}
+
+void Reports::interrupt() {
+  {
+    const std::lock_guard lock(mutex_);
+    interrupted_ = true;
+  }
+  pushed_.notify_one();
+}
+
+bool Reports::take_interruption() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(interrupted_, false);
 }
 
 Waiter::Waiter(Rank peer, Reports& reports)

@@ -49,13 +49,18 @@ struct Report {
 class Reports {
  public:
   void push(Report report);
-  /// The next report, or nothing at the deadline.
+  /// The next report, or nothing at the deadline or after interrupt().
   std::optional<Report> pop(Deadline deadline);
+  /// Ends a pop that waits, or else the next one that would.
+  void interrupt();
+  /// Whether interrupt() was called since this was asked last.
+  bool take_interruption();
 
  private:
   std::mutex mutex_;
   std::condition_variable pushed_;
   std::deque<Report> reports_;
+  bool interrupted_ = false;
 };
 
 class Waiter {

@@ -39,7 +39,8 @@ struct InprocInbox {
 
 /// One node's state, reached by its own thread and by those of its senders.
 struct InprocEndpoint {
-  explicit InprocEndpoint(const TransportOptions& options) : ledger(options) {
+  explicit InprocEndpoint(const TransportOptions& options)
+      : ledger(options), frames_ahead(options.frames_ahead) {
     for (const Rank peer : options.from) {
       inboxes[peer];
     }
@@ -54,8 +55,10 @@ struct InprocEndpoint {
   std::mutex mutex;
   std::condition_variable changed;
   Ledger ledger;
+  const std::size_t frames_ahead;  ///< of each inbox
   std::map<Rank, InprocInbox> inboxes;
   bool closed = false;
+  bool interrupted = false;
 };
 
 class InprocHub {

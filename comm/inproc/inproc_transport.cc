@@ -53,6 +53,7 @@ class InprocTransport final : public Transport {
   std::string_view name() const override { return "inproc"; }
   Status post(const Exchange& exchange) override;
   Result<TransportEvent> poll(Deadline deadline) override;
+  void interrupt() override;
 
  private:
   void fetch(Rank sender, InprocInbox& inbox, std::vector<Fetched>& fetched);
@@ -143,7 +144,7 @@ void InprocTransport::fetch(Rank sender, InprocInbox& inbox, std::vector<Fetched
   });
   std::erase_if(inbox.notes, [&](const InprocInbox::Note& note) {
     if (!deliver(*self_, sender, note.tag, note.frame)) {
-      if (inbox.early.size() >= kEarlyFrames) {
+      if (inbox.early.size() >= self_->frames_ahead) {
         return false;
       }
       inbox.early.push_back({note.tag, {note.frame.begin(), note.frame.end()}});
@@ -162,7 +163,7 @@ void InprocTransport::send(const Send& send, const ExchangeTag& tag) {
     }
     InprocInbox& inbox = receiver.inboxes.at(rank_);
     if (!deliver(receiver, rank_, tag, send.frame)) {
-      if (inbox.early.size() >= kEarlyFrames) {
+      if (inbox.early.size() >= receiver.frames_ahead) {
         inbox.notes.push_back({tag, send.frame});
         return;
       }
@@ -176,12 +177,24 @@ void InprocTransport::send(const Send& send, const ExchangeTag& tag) {
 
 Result<TransportEvent> InprocTransport::poll(Deadline deadline) {
   std::unique_lock lock(self_->mutex);
-  const bool something =
-      self_->changed.wait_until(lock, deadline.at(), [&] { return self_->ledger.has_event(); });
+  const bool something = self_->changed.wait_until(
+      lock, deadline.at(), [&] { return self_->ledger.has_event() || self_->interrupted; });
   if (!something) {
     return self_->ledger.overdue();
   }
-  return self_->ledger.take_event();
+  if (self_->ledger.has_event()) {
+    return self_->ledger.take_event();
+  }
+  self_->interrupted = false;
+  return interruption();
+}
+
+void InprocTransport::interrupt() {
+  {
+    const std::lock_guard lock(self_->mutex);
+    self_->interrupted = true;
+  }
+  self_->changed.notify_all();
 }
 
 /// Both ends of an edge must know of it.

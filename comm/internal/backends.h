@@ -4,15 +4,11 @@
 // that only it refuses, and returns a fault when a peer does not come in time.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 
 #include <sotto/comm/transport.h>
 
 namespace sotto::internal {
-
-/// Frames of one peer that may wait here for their receives; a sender keeps further ones.
-inline constexpr std::size_t kEarlyFrames = 2;
 
 /// `to` and `from` merged, sorted, each once.
 std::vector<Rank> neighbours(const TransportOptions& options);

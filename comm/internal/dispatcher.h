@@ -31,6 +31,7 @@ class Dispatcher {
   /// Posts the receives now, and each send when its time comes.
   Status post(const ExchangeTag& tag, std::vector<Receive> receives, std::vector<TimedSend> sends);
   Result<TransportEvent> poll(Deadline deadline);
+  void interrupt() { inner_->interrupt(); }
 
  private:
   struct Waiting {

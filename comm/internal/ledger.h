@@ -23,6 +23,11 @@ namespace sotto::internal {
 std::string describe(const ExchangeTag& tag);
 /// "1, 4, 5"
 std::string list_ranks(std::span<const Rank> ranks);
+/// What poll answers when it was interrupted.
+inline TransportEvent interruption() {
+  return {
+      .kind = TransportEvent::Kind::interrupted, .tag = {}, .peer = -1, .bytes = 0, .reason = {}};
+}
 
 class Ledger {
  public:

@@ -3,7 +3,6 @@
 #include "channels_zmq.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include "../internal/address.h"
 #include "../internal/host_port.h"
 #include "admission_test.h"
+#include "bell.h"
 #include "channel.h"
 #include "gatekeeper.h"
 
@@ -43,29 +43,6 @@ constexpr auto kGreetingTime = 5s;
 constexpr int kMessagesAtOnce = 64;
 /// Connections of strangers, and of peers that try again, beside those of the peers.
 constexpr std::size_t kSpareConnections = 64;
-
-/// Wakes a thread that waits in zmq_poll.
-class Bell {
- public:
-  Bell() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (descriptor_ < 0) {
-      throw zmq::error_t();
-    }
-  }
-  ~Bell() { ::close(descriptor_); }
-  Bell(const Bell&) = delete;
-  Bell& operator=(const Bell&) = delete;
-
-  void ring() { (void)::eventfd_write(descriptor_, 1); }
-  void hush() {
-    eventfd_t rings = 0;
-    (void)::eventfd_read(descriptor_, &rings);
-  }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 /// A context with room for two sockets and their monitors' for every peer that a list may name.
 zmq::context_t make_context() {

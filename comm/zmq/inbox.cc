@@ -6,8 +6,6 @@
 
 #include <sotto/base/frame.h>
 
-#include "../internal/backends.h"
-
 namespace sotto::internal {
 namespace {
 
@@ -38,8 +36,8 @@ Status Inbox::begin(const zmq_wire::Chunk& chunk, Ledger& ledger) {
   } else if (ledger.stale(peer_, chunk.tag)) {
     return {Fault::unexpected,
             fmt::format("sent a frame that nobody awaits ({})", describe(chunk.tag))};
-  } else if (early_.size() >= kEarlyFrames) {
-    return {Fault::unexpected, fmt::format("sent more than {} frames ahead", kEarlyFrames)};
+  } else if (early_.size() >= frames_ahead_) {
+    return {Fault::unexpected, fmt::format("sent more than {} frames ahead", frames_ahead_)};
   } else {
     early_.push_back({chunk.tag, std::vector<std::byte>(chunk.total), false});
     target_ = early_.back().frame;

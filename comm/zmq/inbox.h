@@ -15,7 +15,9 @@ namespace sotto::internal {
 
 class Inbox {
  public:
-  Inbox(Rank peer, std::size_t max_frame_bytes) : peer_(peer), max_frame_bytes_(max_frame_bytes) {}
+  /// Keeps at most `frames_ahead` early frames.
+  Inbox(Rank peer, std::size_t max_frame_bytes, std::size_t frames_ahead)
+      : peer_(peer), max_frame_bytes_(max_frame_bytes), frames_ahead_(frames_ahead) {}
 
   /// Takes the next chunk. Returns the number of frames that the ledger got (0 or 1), or what the
   /// peer did wrong: it sent more than it was let, a frame that nobody can await, or garbage.
@@ -34,6 +36,7 @@ class Inbox {
 
   const Rank peer_;
   const std::size_t max_frame_bytes_;
+  const std::size_t frames_ahead_;
   std::deque<Early> early_;
   /// The frame whose chunks are arriving.
   bool arriving_ = false;

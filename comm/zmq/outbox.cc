@@ -2,18 +2,18 @@
 
 #include <utility>
 
-#include "../internal/backends.h"
 #include "socket.h"
 #include "wire.h"
 
 namespace sotto::internal {
 
 Outbox::Outbox(zmq::context_t& context, Rank peer, const std::string& endpoint,
-               zmq::message_t hello, std::optional<CurveClient> curve)
+               zmq::message_t hello, std::size_t frames_ahead, std::optional<CurveClient> curve)
     : peer_(peer),
       dialer_(context, endpoint, std::move(curve)),
       hello_(std::move(hello)),
-      credits_(kEarlyFrames) {}
+      frames_ahead_(static_cast<std::uint32_t>(frames_ahead)),
+      credits_(frames_ahead_) {}
 
 void Outbox::look() {
   if (open_ && dialer_.look()) {
@@ -22,7 +22,7 @@ void Outbox::look() {
 }
 
 bool Outbox::credit(std::uint32_t count) {
-  if (count > kEarlyFrames - credits_) {
+  if (count > frames_ahead_ - credits_) {
     return false;
   }
   credits_ += count;

@@ -21,9 +21,9 @@ namespace sotto::internal {
 class Outbox {
  public:
   /// Connects to the peer's listener, in plain text or with keys; `hello` goes out as the first
-  /// message.
+  /// message. The peer lets us be `frames_ahead` frames ahead of what it consumed.
   Outbox(zmq::context_t& context, Rank peer, const std::string& endpoint, zmq::message_t hello,
-         std::optional<CurveClient> curve);
+         std::size_t frames_ahead, std::optional<CurveClient> curve);
 
   /// True once the hello is on its way to a peer that took us.
   bool greeted() const { return greeted_ && dialer_.met(); }
@@ -76,6 +76,7 @@ class Outbox {
   zmq::message_t hello_;
   bool greeted_ = false;  ///< the socket has the hello
   std::deque<Outgoing> frames_;
+  const std::uint32_t frames_ahead_;
   std::uint32_t credits_;
   std::uint32_t owed_ = 0;
   bool open_ = true;

@@ -21,6 +21,7 @@
 #include "../internal/ledger.h"
 #include "../internal/rendezvous.h"
 #include "admission_test.h"
+#include "bell.h"
 #include "gatekeeper.h"
 #include "inbox.h"
 #include "listener.h"
@@ -43,10 +44,10 @@ constexpr std::size_t kSpareConnections = 64;
 
 struct Peer {
   Peer(zmq::context_t& context, Rank rank, const std::string& endpoint, zmq::message_t hello,
-       std::size_t max_frame_bytes, std::optional<CurveClient> curve)
+       const TransportOptions& options, std::optional<CurveClient> curve)
       : key(curve ? curve->server.text() : std::string()),
-        out(context, rank, endpoint, std::move(hello), std::move(curve)),
-        in(rank, max_frame_bytes) {}
+        out(context, rank, endpoint, std::move(hello), options.frames_ahead, std::move(curve)),
+        in(rank, options.max_frame_bytes, options.frames_ahead) {}
 
   const std::string key;  ///< which alone speaks for it; "" in plain text
   Outbox out;
@@ -86,6 +87,7 @@ class ZmqTransport final : public Transport {
   std::string_view name() const override { return "zmq"; }
   Status post(const Exchange& exchange) override;
   Result<TransportEvent> poll(Deadline deadline) override;
+  void interrupt() override { bell_.ring(); }
 
  private:
   Result<std::map<Rank, std::string>> find_neighbours(const TransportOptions& options,
@@ -114,6 +116,7 @@ class ZmqTransport final : public Transport {
   std::map<std::string, Rank> routes_;
   std::map<int, Rank> connections_;
   std::vector<zmq::pollitem_t> poll_items_;
+  Bell bell_;
   /// Of the list of peers, as heeded last.
   std::uint64_t list_version_ = ~std::uint64_t{0};
   bool closing_ = false;
@@ -145,7 +148,7 @@ Status ZmqTransport::connect() {
     peers_.try_emplace(
         rank, context_, rank, endpoint,
         zmq_wire::make_hello({.run_id = options_.run_id, .from = options_.rank, .to = rank}),
-        options_.max_frame_bytes, std::move(curve));
+        options_, std::move(curve));
   }
   return greet_everyone(deadline);
 }
@@ -256,6 +259,9 @@ Result<TransportEvent> ZmqTransport::poll(Deadline deadline) {
     }
     if (ledger_.has_event()) {
       return ledger_.take_event();
+    }
+    if (bell_.hush()) {
+      return interruption();
     }
     if (deadline.expired()) {
       return ledger_.overdue();
@@ -417,6 +423,7 @@ void ZmqTransport::wait(Deadline deadline) {
   poll_items_.clear();
   poll_items_.push_back({listener_.socket().handle(), 0, ZMQ_POLLIN, 0});
   poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
+  poll_items_.push_back({nullptr, bell_.descriptor(), ZMQ_POLLIN, 0});
   auto until = deadline.at();
   if (options_.security) {
     until = std::min(until, Clock::now() + kListLook);

@@ -42,11 +42,12 @@ bool AdPsgd::post_next(Exchange& out) {
   return true;
 }
 
-Status AdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status AdPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                             std::span<const std::byte> frame) {
   return mail_.accept(from, frame).status();
 }
 
-Result<bool> AdPsgd::exchange_done(Exchange& out) {
+Result<bool> AdPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

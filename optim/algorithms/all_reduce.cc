@@ -30,7 +30,7 @@ Status AllReduceSgd::gradient_ready(std::span<const float> gradient, Exchange& o
   return *post ? Status() : step();
 }
 
-Result<bool> AllReduceSgd::exchange_done(Exchange& out) {
+Result<bool> AllReduceSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   auto more = mean_.exchange_done(out);
   if (!more.ok() || *more) {
     return more;

@@ -41,7 +41,7 @@ Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out
   return {};
 }
 
-Result<bool> ApmSqueeze::exchange_done(Exchange& out) {
+Result<bool> ApmSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   auto more = mean_.exchange_done(work_, out);
   if (more && !*more) {
     if (Status status = step(); !status) {

@@ -108,7 +108,8 @@ Status Beer::gradient_ready(std::span<const float> gradient, Exchange& out, bool
   return {};
 }
 
-Status Beer::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status Beer::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                           std::span<const std::byte> frame) {
   const auto edge = mail_.accept(from, frame);
   if (!edge) {
     return edge.status();
@@ -119,7 +120,7 @@ Status Beer::frame_arrived(Rank from, std::span<const std::byte> frame) {
   return {};
 }
 
-Result<bool> Beer::exchange_done(Exchange& /*out*/) {
+Result<bool> Beer::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

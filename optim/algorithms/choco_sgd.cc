@@ -65,7 +65,8 @@ Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, 
   return {};
 }
 
-Status ChocoSgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status ChocoSgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                               std::span<const std::byte> frame) {
   if (!copies_) {
     return mail_.accept(from, frame).status();
   }
@@ -78,7 +79,7 @@ Status ChocoSgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
                                                                   arrival->replica->model));
 }
 
-Result<bool> ChocoSgd::exchange_done(Exchange& /*out*/) {
+Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

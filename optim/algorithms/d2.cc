@@ -42,11 +42,11 @@ Status D2::gradient_ready(std::span<const float> gradient, Exchange& out, bool* 
   return {};
 }
 
-Status D2::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status D2::frame_arrived(const ExchangeTag& /*tag*/, Rank from, std::span<const std::byte> frame) {
   return mail_.accept(from, frame).status();
 }
 
-Result<bool> D2::exchange_done(Exchange& /*out*/) {
+Result<bool> D2::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

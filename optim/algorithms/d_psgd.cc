@@ -21,11 +21,12 @@ bool DPsgd::begin_round(Exchange& out) {
   return true;
 }
 
-Status DPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status DPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                            std::span<const std::byte> frame) {
   return mail_.accept(from, frame).status();
 }
 
-Result<bool> DPsgd::exchange_done(Exchange& /*out*/) {
+Result<bool> DPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

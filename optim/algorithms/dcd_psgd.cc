@@ -54,7 +54,8 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   return {};
 }
 
-Status DcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status DcdPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                              std::span<const std::byte> frame) {
   const auto arrival = replicas_.open(from, frame);
   if (!arrival || arrival->replica == nullptr) {
     return arrival.status();
@@ -64,7 +65,7 @@ Status DcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
                                                                    arrival->replica->model));
 }
 
-Result<bool> DcdPsgd::exchange_done(Exchange& /*out*/) {
+Result<bool> DcdPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

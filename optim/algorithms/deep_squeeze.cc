@@ -44,11 +44,12 @@ Status DeepSqueeze::gradient_ready(std::span<const float> gradient, Exchange& ou
   return {};
 }
 
-Status DeepSqueeze::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status DeepSqueeze::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                                  std::span<const std::byte> frame) {
   return mail_.accept(from, frame).status();
 }
 
-Result<bool> DeepSqueeze::exchange_done(Exchange& /*out*/) {
+Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

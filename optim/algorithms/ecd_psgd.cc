@@ -78,7 +78,8 @@ Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encodin
   return {};
 }
 
-Status EcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status EcdPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                              std::span<const std::byte> frame) {
   const auto arrival = estimates_.open(from, frame);
   if (!arrival || arrival->replica == nullptr) {
     return arrival.status();
@@ -88,7 +89,7 @@ Status EcdPsgd::frame_arrived(Rank from, std::span<const std::byte> frame) {
       *arrival, advance_estimate(mail_.round(), arrival->update.encoding, arrival->replica->model));
 }
 
-Result<bool> EcdPsgd::exchange_done(Exchange& /*out*/) {
+Result<bool> EcdPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

@@ -51,7 +51,8 @@ Status Ef21::gradient_ready(std::span<const float> gradient, Exchange& out, bool
   return {};
 }
 
-Status Ef21::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status Ef21::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                           std::span<const std::byte> frame) {
   return mail_.accept(from, frame).status();
 }
 
@@ -75,7 +76,7 @@ Status Ef21::sum_differences() {
   return {};
 }
 
-Result<bool> Ef21::exchange_done(Exchange& /*out*/) {
+Result<bool> Ef21::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

@@ -88,7 +88,8 @@ bool GossipAdam::begin_round(Exchange& out) {
   return true;
 }
 
-Status GossipAdam::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status GossipAdam::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                                 std::span<const std::byte> frame) {
   const auto edge = mail_.accept(from, frame);
   if (!edge) {
     return edge.status();
@@ -99,7 +100,7 @@ Status GossipAdam::frame_arrived(Rank from, std::span<const std::byte> frame) {
   return {};
 }
 
-Result<bool> GossipAdam::exchange_done(Exchange& /*out*/) {
+Result<bool> GossipAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

@@ -37,7 +37,7 @@ LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
       synced_(node_.x().begin(), node_.x().end()),
       moved_(node_.dimension()),
       work_(node_.dimension()),
-      inner_(info.build(inner_part(std::move(setup), synced_))) {}
+      inner_(build_exchanging(info, inner_part(std::move(setup), synced_))) {}
 
 bool LocalSteps::accepts_gradient() const {
   return node_.in_round() && !handed_over_ && (!at_exchange() || inner_->accepts_gradient());
@@ -56,7 +56,7 @@ bool LocalSteps::begin_round(Exchange& out) {
   }
   begun_ = true;
   const bool post = inner_->begin_round(out);
-  under_way_ = under_way_ || post;
+  under_way_ += post ? 1U : 0U;
   return post;
 }
 
@@ -80,7 +80,7 @@ Status LocalSteps::gradient_ready(std::span<const float> gradient, Exchange& out
   if (Status status = inner_->gradient_ready(work_, out, post); !status) {
     return placed(status);
   }
-  under_way_ = under_way_ || *post;
+  under_way_ += *post ? 1U : 0U;
   handed_over_ = true;
   take_synced();
   return {};
@@ -108,17 +108,28 @@ void LocalSteps::take_synced() {
   node_.finish_round();
 }
 
-Status LocalSteps::frame_arrived(Rank from, std::span<const std::byte> frame) {
-  Status status = inner_->frame_arrived(from, frame);
-  return status.ok() ? status : placed(status);
-}
-
-Result<bool> LocalSteps::exchange_done(Exchange& out) {
-  auto more = inner_->exchange_done(out);
+Result<bool> LocalSteps::next_exchange(Exchange& out) {
+  auto more = inner_->next_exchange(out);
   if (!more.ok()) {
     return placed(more.status());
   }
-  under_way_ = *more;
+  under_way_ += *more ? 1U : 0U;
+  take_synced();
+  return more;
+}
+
+Status LocalSteps::frame_arrived(const ExchangeTag& tag, Rank from,
+                                 std::span<const std::byte> frame) {
+  Status status = inner_->frame_arrived(tag, from, frame);
+  return status.ok() ? status : placed(status);
+}
+
+Result<bool> LocalSteps::exchange_done(const ExchangeTag& tag, Exchange& out) {
+  auto more = inner_->exchange_done(tag, out);
+  if (!more.ok()) {
+    return placed(more.status());
+  }
+  under_way_ -= *more ? 0U : 1U;
   take_synced();
   return more;
 }
@@ -156,7 +167,7 @@ Status LocalSteps::load(ByteReader& in) {
   }
   begun_ = false;
   handed_over_ = false;
-  under_way_ = false;
+  under_way_ = 0;
   return {};
 }
 

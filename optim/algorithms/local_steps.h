@@ -33,6 +33,7 @@
 // Bytes a round: those of the inner algorithm, divided by H.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -53,12 +54,14 @@ class LocalSteps final : public Algorithm {
   Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !handed_over_; }
   bool accepts_gradient() const override;
-  bool idle() const override { return !node_.in_round() && !under_way_; }
+  bool idle() const override { return !node_.in_round() && under_way_ == 0; }
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(Exchange& out) override;
+  Result<bool> next_exchange(Exchange& out) override;
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override { return inner_->counters(); }
   void save(ByteBuffer& out) const override;
@@ -83,9 +86,9 @@ class LocalSteps final : public Algorithm {
   std::vector<float> moved_;   // Δ_i
   std::vector<float> work_;
   std::unique_ptr<Algorithm> inner_;
-  bool begun_ = false;        // the inner round
-  bool handed_over_ = false;  // Δ_i, and the new s_i is not there yet
-  bool under_way_ = false;    // an exchange
+  bool begun_ = false;         // the inner round
+  bool handed_over_ = false;   // Δ_i, and the new s_i is not there yet
+  std::size_t under_way_ = 0;  // exchanges
 };
 
 }  // namespace sotto

@@ -57,7 +57,8 @@ bool Moniqua::begin_round(Exchange& out) {
   return true;
 }
 
-Status Moniqua::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status Moniqua::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                              std::span<const std::byte> frame) {
   const auto edge = mail_.accept(from, frame);
   if (!edge) {
     return edge.status();
@@ -66,7 +67,7 @@ Status Moniqua::frame_arrived(Rank from, std::span<const std::byte> frame) {
   return status.ok() ? status : mail_.refuse(*edge, status);
 }
 
-Result<bool> Moniqua::exchange_done(Exchange& /*out*/) {
+Result<bool> Moniqua::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

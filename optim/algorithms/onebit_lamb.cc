@@ -50,7 +50,7 @@ Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out
   return {};
 }
 
-Result<bool> OneBitLamb::exchange_done(Exchange& out) {
+Result<bool> OneBitLamb::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   auto more = mean_.exchange_done(work_, out);
   if (!more || *more) {
     return more;

@@ -118,7 +118,8 @@ void PowerGossip::post_step(Exchange& out) {
                   parcels_, out);
 }
 
-Status PowerGossip::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status PowerGossip::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                                  std::span<const std::byte> frame) {
   const auto edge = mail_.accept(from, frame);
   if (!edge) {
     return edge.status();
@@ -154,7 +155,7 @@ Result<std::span<const float>> PowerGossip::read(std::size_t edge) {
   return std::span<const float>(theirs);
 }
 
-Result<bool> PowerGossip::exchange_done(Exchange& out) {
+Result<bool> PowerGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

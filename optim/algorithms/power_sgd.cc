@@ -136,7 +136,7 @@ Result<bool> PowerSgd::proceed(Exchange& out) {
   return false;
 }
 
-Result<bool> PowerSgd::exchange_done(Exchange& out) {
+Result<bool> PowerSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   const auto more = mean_.exchange_done(out);
   return !more.ok() || *more ? more : proceed(out);
 }

@@ -133,7 +133,8 @@ Status PushSum::check_mass(double mass) const {
   return {};
 }
 
-Status PushSum::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status PushSum::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                              std::span<const std::byte> frame) {
   const auto edge = mail_.accept(from, frame);
   if (!edge) {
     return edge.status();
@@ -159,7 +160,7 @@ Status PushSum::frame_arrived(Rank from, std::span<const std::byte> frame) {
   return {};
 }
 
-Result<bool> PushSum::exchange_done(Exchange& /*out*/) {
+Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

@@ -45,7 +45,8 @@ Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& o
   return {};
 }
 
-Status RobustGossip::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status RobustGossip::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                                   std::span<const std::byte> frame) {
   return mail_.accept(from, frame).status();
 }
 
@@ -62,7 +63,7 @@ void RobustGossip::open_mail() {
   }
 }
 
-Result<bool> RobustGossip::exchange_done(Exchange& /*out*/) {
+Result<bool> RobustGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

@@ -75,7 +75,7 @@ Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& ou
   return status;
 }
 
-Result<bool> ZeroOneAdam::exchange_done(Exchange& out) {
+Result<bool> ZeroOneAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   auto more = mean_.exchange_done(updates_variance() ? gradient_ : work_, out);
   if (!more || *more) {
     return more;

@@ -65,10 +65,11 @@ class ZeroOneAdam final : public Algorithm {
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+  Status frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                       std::span<const std::byte> frame) override {
     return mean_.frame_arrived(from, frame);
   }
-  Result<bool> exchange_done(Exchange& out) override;
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;

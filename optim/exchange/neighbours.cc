@@ -38,7 +38,7 @@ Peers graph_peers(const LocalNode& node, const Mailbox& mail) {
 }
 
 ExchangePlan graph_plan(const LocalNode& node) {
-  return {.tag = {.round = node.round(), .phase = 0, .bucket = 0},
+  return {.tag = {.round = node.round(), .phase = 0, .bucket = node.bucket()},
           .compressor = node.compressor().wire_id(),
           .to = node.out_edges(),
           .from = node.in_edges(),

@@ -106,11 +106,12 @@ Status ByzantineNode::gradient_ready(std::span<const float> gradient, Exchange& 
   return {};
 }
 
-Status ByzantineNode::frame_arrived(Rank from, std::span<const std::byte> frame) {
+Status ByzantineNode::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
+                                    std::span<const std::byte> frame) {
   return mail_.accept(from, frame).status();
 }
 
-Result<bool> ByzantineNode::exchange_done(Exchange& /*out*/) {
+Result<bool> ByzantineNode::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }

@@ -10,11 +10,13 @@ namespace sotto {
 Courier::Courier(Network& network, std::size_t nodes, const Options& options)
     : network_(network), options_(options), boxes_(nodes) {}
 
-void Courier::connect(Rank node, std::span<const Rank> to) {
+void Courier::connect(Rank node, std::span<const Rank> to, std::size_t ahead) {
   for (const Rank peer : to) {
     const ConnectionId line = network_.connect(node, peer);
     check(line == lines_.size(), "lines are numbered as connections");
-    lines_.push_back({.edge = {.from = node, .to = peer}, .parcels = {}});
+    lines_.push_back({.edge = {.from = node, .to = peer},
+                      .parcels = {},
+                      .ahead = static_cast<std::uint32_t>(ahead)});
     boxes_[index(node)].out.push_back(line);
     boxes_[index(peer)].in.push_back(line);
   }
@@ -77,21 +79,66 @@ Rank Courier::lost_peer(Rank node, const Exchange& exchange) const {
   return -1;
 }
 
-void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* released) {
+Courier::Open* Courier::find(Rank node, const ExchangeTag& tag) {
+  for (Open& open : boxes_[index(node)].open) {
+    if (open.used && open.exchange.tag == tag) {
+      return &open;
+    }
+  }
+  return nullptr;
+}
+
+const Courier::Open* Courier::complete(Rank node) const {
+  const Open* first = nullptr;
+  for (const Open& open : boxes_[index(node)].open) {
+    if (open.complete() && (first == nullptr || open.number < first->number)) {
+      first = &open;
+    }
+  }
+  return first;
+}
+
+void Courier::close(Rank node, const Open& exchange) {
   Box& box = boxes_[index(node)];
-  check(box.exchange == nullptr, "one exchange at a time");
-  box.exchange = &exchange;
-  box.sizes.assign(exchange.receives.size(), kMissing);
-  box.elements = 0;
-  box.awaited = exchange.receives.size();
-  box.unsent = 0;
-  for (std::size_t i = 0; i < exchange.sends.size(); ++i) {
-    const Send& send = exchange.sends[i];
+  box.open[static_cast<std::size_t>(&exchange - box.open.data())].used = false;
+  --box.used;
+}
+
+void Courier::close(Rank node) {
+  Box& box = boxes_[index(node)];
+  for (Open& open : box.open) {
+    open.used = false;
+  }
+  box.used = 0;
+}
+
+void Courier::post(Rank node, Exchange& exchange, std::vector<Rank>* released) {
+  Box& box = boxes_[index(node)];
+  auto free = std::find_if(box.open.begin(), box.open.end(), [](const Open& o) { return !o.used; });
+  if (free == box.open.end()) {
+    free = box.open.insert(free, Open());
+  }
+  Open& open = *free;
+  open.used = true;
+  ++box.used;
+  open.number = ++posted_;
+  // Field by field: to load a tag that was just written so whole would wait for it.
+  open.exchange.tag.round = exchange.tag.round;
+  open.exchange.tag.phase = exchange.tag.phase;
+  open.exchange.tag.bucket = exchange.tag.bucket;
+  open.exchange.sends.swap(exchange.sends);
+  open.exchange.receives.swap(exchange.receives);
+  open.sizes.assign(open.exchange.receives.size(), kMissing);
+  open.elements = 0;
+  open.awaited = open.exchange.receives.size();
+  open.unsent = open.exchange.sends.size();
+  for (std::size_t i = 0; i < open.exchange.sends.size(); ++i) {
+    const Send& send = open.exchange.sends[i];
     const auto* at = line_to(node, send.to, i);
     check(at != nullptr, "an algorithm sends only to its peers");
     Line& line = lines_[*at];
     Parcel& parcel = line.parcels.emplace_back();
-    parcel.tag = exchange.tag;
+    parcel.tag = open.exchange.tag;
     parcel.bytes = static_cast<std::uint32_t>(send.frame.size());
     parcel.elements = static_cast<std::uint32_t>(announced_elements(send.frame));
     if (options_.payload) {
@@ -101,14 +148,20 @@ void Courier::post(Rank node, const Exchange& exchange, std::vector<Rank>* relea
       }
       parcel.frame.assign(send.frame.begin(), send.frame.end());
     }
-    ++box.unsent;
     launch(*at);
   }
-  for (std::size_t i = 0; i < exchange.receives.size(); ++i) {
-    const Receive& receive = exchange.receives[i];
+  for (std::size_t i = 0; i < open.exchange.receives.size(); ++i) {
+    const Receive& receive = open.exchange.receives[i];
     const auto* at = line_from(node, receive.from, i);
     check(at != nullptr, "an algorithm hears only its peers");
-    if (take(lines_[*at]) && hand_over(lines_[*at])) {
+    Line& line = lines_[*at];
+    if (line.landed == 0) {
+      continue;
+    }
+    const auto parcel =
+        std::find_if(line.parcels.begin(), line.parcels.end(),
+                     [&](const Parcel& p) { return p.delivered && p.tag == open.exchange.tag; });
+    if (parcel != line.parcels.end() && take(line, parcel, open) && hand_over(line)) {
       released->push_back(receive.from);
     }
   }
@@ -151,58 +204,57 @@ Courier::Effects Courier::deliver(const Arrival& arrival) {
   check(parcel != line.parcels.end(), "what is delivered was sent");
   parcel->delivered = true;
   ++line.landed;
-  const bool delivered = take(line);
-  const bool receiver_done = delivered && complete(line.edge.to);
+  Open* const open = find(line.edge.to, parcel->tag);
+  const bool delivered = open != nullptr && take(line, parcel, *open);
+  const bool receiver_done = delivered && open->complete();
   return {.delivered = delivered, .receiver_done = receiver_done, .sender_done = hand_over(line)};
 }
 
-bool Courier::take(Line& line) {
-  Box& box = boxes_[index(line.edge.to)];
-  if (box.exchange == nullptr || line.landed == 0) {
-    return false;
-  }
-  const auto& receives = box.exchange->receives;
+bool Courier::take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange) {
+  const auto& receives = exchange.exchange.receives;
   const auto receive = std::lower_bound(receives.begin(), receives.end(), line.edge.from,
                                         [](const Receive& r, Rank rank) { return r.from < rank; });
   if (receive == receives.end() || receive->from != line.edge.from) {
     return false;
   }
-  std::uint32_t& size = box.sizes[static_cast<std::size_t>(receive - receives.begin())];
-  const auto parcel = std::find_if(line.parcels.begin(), line.parcels.end(), [&](const Parcel& p) {
-    return p.delivered && p.tag == box.exchange->tag;
-  });
-  if (size != kMissing || parcel == line.parcels.end()) {
+  std::uint32_t& size = exchange.sizes[static_cast<std::size_t>(receive - receives.begin())];
+  if (size != kMissing) {
     return false;
   }
   check(parcel->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
   size = parcel->bytes;
-  box.elements += parcel->elements;
-  --box.awaited;
+  exchange.elements += parcel->elements;
+  --exchange.awaited;
   if (options_.payload) {
     std::copy(parcel->frame.begin(), parcel->frame.end(), receive->buffer.begin());
     spare_.push_back(std::move(parcel->frame));
   }
   if (!parcel->handed_over) {
-    parcel->handed_over = true;
-    --boxes_[index(line.edge.from)].unsent;
+    forget(line, *parcel);
   }
   line.parcels.erase(parcel);
   --line.landed;
   return true;
 }
 
+void Courier::forget(const Line& line, Parcel& parcel) {
+  parcel.handed_over = true;
+  // A sender that has ended has no exchange any more.
+  if (Open* const open = find(line.edge.from, parcel.tag)) {
+    --open->unsent;
+  }
+}
+
 bool Courier::hand_over(Line& line) {
-  Box& sender = boxes_[index(line.edge.from)];
-  for (std::size_t i = 0; i < std::min(kAhead, line.parcels.size()); ++i) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(line.ahead, line.parcels.size()); ++i) {
     Parcel& parcel = line.parcels[i];
     if (!parcel.handed_over &&
         (parcel.delivered ||
          (parcel.launched && parcel.bytes <= options_.transport.send_buffer_bytes))) {
-      parcel.handed_over = true;
-      --sender.unsent;
+      forget(line, parcel);
     }
   }
-  return complete(line.edge.from);
+  return complete(line.edge.from) != nullptr;
 }
 
 void Courier::abort(Rank node) {
@@ -219,13 +271,11 @@ bool Courier::lose_sender(ConnectionId id) {
   Line& line = lines_[id];
   line.sender_gone = true;
   anyone_gone_ = true;
-  const Box& box = boxes_[index(line.edge.to)];
-  if (box.exchange == nullptr) {
-    return false;
-  }
-  for (std::size_t i = 0; i < box.sizes.size(); ++i) {
-    if (box.exchange->receives[i].from == line.edge.from && box.sizes[i] == kMissing) {
-      return true;
+  for (const Open& open : boxes_[index(line.edge.to)].open) {
+    for (std::size_t i = 0; open.used && i < open.sizes.size(); ++i) {
+      if (open.exchange.receives[i].from == line.edge.from && open.sizes[i] == kMissing) {
+        return true;
+      }
     }
   }
   return false;
@@ -235,7 +285,7 @@ bool Courier::lose_receiver(ConnectionId id) {
   Line& line = lines_[id];
   line.receiver_gone = true;
   anyone_gone_ = true;
-  return boxes_[index(line.edge.from)].exchange != nullptr &&
+  return boxes_[index(line.edge.from)].used > 0 &&
          std::any_of(line.parcels.begin(), line.parcels.end(),
                      [](const Parcel& parcel) { return !parcel.handed_over; });
 }
@@ -253,9 +303,11 @@ std::vector<EdgeReport> Courier::edges() const {
 std::vector<Rank> Courier::awaited(Rank node) const {
   const Box& box = boxes_[index(node)];
   std::vector<Rank> peers;
-  for (std::size_t i = 0; box.exchange != nullptr && i < box.sizes.size(); ++i) {
-    if (box.sizes[i] == kMissing) {
-      peers.push_back(box.exchange->receives[i].from);
+  for (const Open& open : box.open) {
+    for (std::size_t i = 0; open.used && i < open.sizes.size(); ++i) {
+      if (open.sizes[i] == kMissing) {
+        peers.push_back(open.exchange.receives[i].from);
+      }
     }
   }
   for (const ConnectionId line : box.out) {

@@ -1,5 +1,5 @@
 // The transport of the simulator: carries exchanges as messages, with the contract of
-// comm/transport.h. Frames are matched by tag; a sender may run two frames ahead of a peer.
+// comm/transport.h. Frames are matched by tag; a sender may run some frames ahead of a peer.
 //
 // Knows nodes by rank and reports what happened to them; decides nothing about them. One thread at
 // a time. Frames are copied when they are posted, unless they carry no payload (timing only).
@@ -18,6 +18,8 @@ namespace sotto {
 
 class Courier {
  public:
+  static constexpr std::uint32_t kMissing = ~std::uint32_t{0};
+
   struct Options {
     TransportModel transport;
     bool payload = true;
@@ -25,35 +27,47 @@ class Courier {
   /// What became of a node's exchange by a delivery.
   struct Effects {
     bool delivered = false;      ///< to a node whose exchange asked for it; its exchange has heard
-    bool receiver_done = false;  ///< the exchange of the receiver is complete
-    bool sender_done = false;    ///< that of the sender is
+    bool receiver_done = false;  ///< an exchange of the receiver is complete
+    bool sender_done = false;    ///< one of the sender is
   };
 
   Courier(Network& network, std::size_t nodes, const Options& options);
 
-  /// Opens the connections of `node` to its peers, sorted.
-  void connect(Rank node, std::span<const Rank> to);
+  /// An exchange of a node that is under way.
+  struct Open {
+    bool used = false;
+    std::uint64_t number = 0;  ///< of those that were posted
+    Exchange exchange;
+    std::vector<std::uint32_t> sizes;  ///< bytes that came for receives[i]; kMissing: not there
+    double elements = 0;               ///< that what is there encodes
+    std::size_t awaited = 0;
+    std::size_t unsent = 0;
+    bool complete() const { return used && awaited == 0 && unsent == 0; }
+  };
+
+  /// Opens the connections of `node` to its peers, sorted, on each of which it may be `ahead`
+  /// frames ahead.
+  void connect(Rank node, std::span<const Rank> to, std::size_t ahead);
   /// Once all are connected.
   void connected();
 
   /// Why an exchange cannot be posted: a peer that is known to be gone; −1 when none is.
   Rank lost_peer(Rank node, const Exchange& exchange) const;
-  /// Takes an exchange, which stays the node's and in place until it is complete. Senders that a
-  /// frame taken from them lets go on are appended to `released`.
-  void post(Rank node, const Exchange& exchange, std::vector<Rank>* released);
+  /// Takes an exchange, in place of which it leaves an old one. Senders that a frame taken from
+  /// them lets go on are appended to `released`.
+  void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
   /// The sender on a line knows of one more receive that is posted (transport.on_demand).
   void demand(ConnectionId line) { ++lines_[line].demanded; }
   /// Puts those frames of a line on their way that may go.
   void launch(ConnectionId line);
-  bool complete(Rank node) const {
-    const Box& box = boxes_[index(node)];
-    return box.exchange != nullptr && box.awaited == 0 && box.unsent == 0;
-  }
-  /// The exchange is over: the bytes that came for receives[i].
-  std::span<const std::uint32_t> received(Rank node) const { return boxes_[index(node)].sizes; }
-  /// And the parameters that they encode, in all.
-  double received_elements(Rank node) const { return boxes_[index(node)].elements; }
-  void close(Rank node) { boxes_[index(node)].exchange = nullptr; }
+  /// The first that was posted of those of a node's exchanges that are complete; null: none is.
+  const Open* complete(Rank node) const;
+  /// Exchanges of a node that are posted and not closed.
+  std::size_t open(Rank node) const { return boxes_[index(node)].used; }
+  /// Ends an exchange that is complete.
+  void close(Rank node, const Open& exchange);
+  /// Ends all of a node's.
+  void close(Rank node);
 
   Effects deliver(const Arrival& arrival);
 
@@ -92,30 +106,30 @@ class Courier {
     std::vector<Parcel> parcels;  ///< posted and not taken, in order
     std::uint32_t demanded = 0;   ///< receives that no frame has left for, as the sender knows
     std::uint32_t landed = 0;     ///< of the parcels, those that are delivered
+    std::uint32_t ahead = 0;      ///< so many parcels the receiver keeps
     bool sender_gone = false;
     bool receiver_gone = false;
   };
   struct Box {
     std::vector<ConnectionId> out;  ///< sorted by receiver
     std::vector<ConnectionId> in;   ///< sorted by sender
-    const Exchange* exchange = nullptr;
-    std::vector<std::uint32_t> sizes;  ///< by receive; kMissing: not there
-    double elements = 0;               ///< of those that are there
-    std::size_t awaited = 0;
-    std::size_t unsent = 0;
+    std::vector<Open> open;         ///< those not used are there for the next
+    std::size_t used = 0;
     std::size_t under_way = 0;
   };
-  static constexpr std::uint32_t kMissing = ~std::uint32_t{0};
-  static constexpr std::size_t kAhead = 2;
 
   static std::size_t index(Rank node) { return static_cast<std::size_t>(node); }
   /// Null where there is none. `place` is where the line stands among the node's if the exchange is
   /// with all peers: most are.
   const ConnectionId* line_to(Rank node, Rank peer, std::size_t place = 0) const;
   const ConnectionId* line_from(Rank node, Rank peer, std::size_t place = 0) const;
-  /// Gives a delivered parcel to the receive that awaits it. True when there is one.
-  bool take(Line& line);
-  /// Counts what the sender may now forget; true when its exchange is complete by that.
+  /// The exchange of `node` under a tag; null: none.
+  Open* find(Rank node, const ExchangeTag& tag);
+  /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
+  bool take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange);
+  /// A parcel has left its sender's hands.
+  void forget(const Line& line, Parcel& parcel);
+  /// Counts what the sender may now forget; true when an exchange of its is complete by that.
   bool hand_over(Line& line);
 
   Network& network_;
@@ -123,6 +137,7 @@ class Courier {
   std::vector<Line> lines_;  ///< by ConnectionId
   std::vector<Box> boxes_;
   std::vector<std::vector<std::byte>> spare_;
+  std::uint64_t posted_ = 0;
   bool anyone_gone_ = false;
 };
 

@@ -99,7 +99,8 @@ void Simulator::Engine::validate(const Platform& platform) const {
 void Simulator::Engine::connect() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
-    courier_.connect(rank, nodes_[i].algorithm->peers().to);
+    const Peers peers = nodes_[i].algorithm->peers();
+    courier_.connect(rank, peers.to, 2 * peers.frames_a_round);
     schedule(rank, node_starts, spec(rank).start);
   }
   courier_.connected();
@@ -176,9 +177,13 @@ void Simulator::Engine::handle_node(const Event& event) {
       }
       break;
     case coded:
-    case posted:
-      post(rank);
+    case posted: {
+      const Codec how = std::exchange(node.codec, Codec::idle);
+      if (post(rank, node.exchange)) {
+        start_exchanges(rank, false, how);
+      }
       break;
+    }
     case carried:
       carried_exchange(rank);
       break;
@@ -208,7 +213,7 @@ void Simulator::Engine::advance(Rank rank) {
 
 bool Simulator::Engine::step(Rank rank) {
   Node& node = at(rank);
-  if (node.carrier == Carrier::encoding || node.suspended) {
+  if (node.codec == Codec::encoding || node.suspended) {
     return false;
   }
   const Algorithm& algorithm = *node.algorithm;
@@ -218,22 +223,22 @@ bool Simulator::Engine::step(Rank rank) {
         node.stage = Stage::draining;
         return true;
       }
-      return may_go_on(node, algorithm.parameters_ready()) && begin_round(rank);
+      return may_go_on(rank, algorithm.parameters_ready()) && begin_round(rank);
     case Stage::before_gradient:
-      if (may_go_on(node, true)) {
+      if (may_go_on(rank, true)) {
         start_gradient(rank);
       }
       return false;
     case Stage::gradient_taken:
-      return may_go_on(node, algorithm.accepts_gradient()) && take_gradient(rank);
+      return may_go_on(rank, algorithm.accepts_gradient()) && take_gradient(rank);
     case Stage::stepping:
-      if (!may_go_on(node, algorithm.parameters_ready())) {
+      if (!may_go_on(rank, algorithm.parameters_ready())) {
         return false;
       }
       finish_round(rank);
       return true;
     case Stage::draining:
-      if (node.carrier == Carrier::idle) {
+      if (quiet(rank)) {
         end(rank, {});
       }
       return false;
@@ -245,10 +250,8 @@ bool Simulator::Engine::step(Rank rank) {
 bool Simulator::Engine::begin_round(Rank rank) {
   Node& node = at(rank);
   node.stage = Stage::before_gradient;
-  if (node.algorithm->begin_round(scratch_)) {
-    start_exchange(rank);
-  }
-  return true;
+  const bool due = node.algorithm->begin_round(scratch_);
+  return start_exchanges(rank, due, Codec::encoding);
 }
 
 void Simulator::Engine::start_gradient(Rank rank) {
@@ -269,10 +272,7 @@ bool Simulator::Engine::take_gradient(Rank rank) {
     end(rank, std::move(status));
     return false;
   }
-  if (due) {
-    start_exchange(rank);
-  }
-  return true;
+  return start_exchanges(rank, due, Codec::encoding);
 }
 
 void Simulator::Engine::finish_round(Rank rank) {
@@ -286,25 +286,42 @@ void Simulator::Engine::finish_round(Rank rank) {
   count_round(round, true);
 }
 
-void Simulator::Engine::start_exchange(Rank rank) {
+bool Simulator::Engine::start_exchanges(Rank rank, bool due, Codec how) {
   Node& node = at(rank);
-  check(node.carrier == Carrier::idle, "an algorithm has one exchange under way at a time");
-  adopt_exchange(node);
-  if (const SimTime time = encode_time(rank); time > 0) {
-    account(rank);
-    node.carrier = Carrier::encoding;
-    schedule(rank, coded, time);
-  } else {
-    post(rank);
+  for (;; due = false) {
+    if (!due) {
+      // What it is at goes on with this.
+      const Result<bool> more =
+          node.codec == Codec::idle ? node.algorithm->next_exchange(scratch_) : false;
+      if (!more) {
+        end(rank, more.status());
+        return false;
+      }
+      if (!*more) {
+        complete_all(rank);
+        return true;
+      }
+    }
+    check(node.codec == Codec::idle, "an algorithm does one thing at a time");
+    if (const SimTime time = encode_time(rank, scratch_); time > 0) {
+      account(rank);
+      std::swap(node.exchange, scratch_);
+      node.codec = how;
+      schedule(rank, how == Codec::encoding ? coded : posted, time);
+      complete_all(rank);
+      return true;
+    }
+    if (!post(rank, scratch_)) {
+      return false;
+    }
   }
 }
 
-SimTime Simulator::Engine::encode_time(Rank rank) const {
+SimTime Simulator::Engine::encode_time(Rank rank, const Exchange& exchange) const {
   const CodecCost& cost = spec(rank).codec;
   if (cost.encode_s_per_byte == 0) {
     return from_seconds(cost.seconds_per_exchange);
   }
-  const Exchange& exchange = nodes_[static_cast<std::size_t>(rank)].exchange;
   double elements = 0;
   const std::byte* last = nullptr;
   for (const Send& send : exchange.sends) {
@@ -327,7 +344,7 @@ void Simulator::Engine::book(Rank rank) {
   if (!node.suspended) {
     if (node.stage == Stage::computing) {
       phase = Phase::compute;
-    } else if (node.carrier != Carrier::idle && node.carrier != Carrier::posted) {
+    } else if (node.codec != Codec::idle) {
       phase = Phase::codec;
     } else if (courier_.under_way(rank) > 0) {
       phase = Phase::wire;

@@ -58,12 +58,11 @@ class Simulator::Engine {
     draining,
     ended,
   };
-  /// What beside it carries exchanges does; one exchange is under way at a time.
-  enum class Carrier : std::uint8_t {
+  /// What the algorithm of a node is at; exchanges that are posted are under way beside it.
+  enum class Codec : std::uint8_t {
     idle,
-    encoding,        ///< the node's thread encodes for it
-    encoding_aside,  ///< it does so itself
-    posted,
+    encoding,        ///< for the node's thread, which waits
+    encoding_aside,  ///< beside it
     decoding,
   };
   /// How the peers of a node that ends learn of it.
@@ -80,7 +79,7 @@ class Simulator::Engine {
   struct Node {
     std::unique_ptr<Algorithm> algorithm;
     Stage stage = Stage::absent;
-    Carrier carrier = Carrier::idle;
+    Codec codec = Codec::idle;
     bool deadline_due = false;
     bool leaving = false;
     bool suspended = false;
@@ -89,7 +88,7 @@ class Simulator::Engine {
     std::array<SimTime, kTimers> due = never();
     SimTime heard = 0;
     SimTime accounted = 0;
-    Exchange exchange;
+    Exchange exchange;  ///< that is being encoded
     std::vector<float> gradient;
     NodeReport report;
   };
@@ -119,25 +118,23 @@ class Simulator::Engine {
   void start_gradient(Rank rank);
   bool take_gradient(Rank rank);
   void finish_round(Rank rank);
-  bool may_go_on(const Node& node, bool ready) const {
-    return ready && (options_.overlap || node.carrier == Carrier::idle);
+  /// No exchange is under way.
+  bool quiet(Rank rank) const {
+    return nodes_[static_cast<std::size_t>(rank)].codec == Codec::idle && courier_.open(rank) == 0;
   }
-  /// Encodes and posts scratch_; the node's thread waits for the encoding.
-  void start_exchange(Rank rank);
+  bool may_go_on(Rank rank, bool ready) const { return ready && (options_.overlap || quiet(rank)); }
 
   // The exchange.
-  /// scratch_ becomes the node's, field by field: to load a tag that was just written so whole
-  /// would wait for it.
-  void adopt_exchange(Node& node) {
-    node.exchange.tag.round = scratch_.tag.round;
-    node.exchange.tag.phase = scratch_.tag.phase;
-    node.exchange.tag.bucket = scratch_.tag.bucket;
-    node.exchange.sends.swap(scratch_.sends);
-    node.exchange.receives.swap(scratch_.receives);
-  }
-  SimTime encode_time(Rank rank) const;
-  void post(Rank rank);
+  /// Encodes and posts scratch_, if it is `due`, and then all that the algorithm wants carried
+  /// beside it. `how` is who waits for the encoding. False when the node has ended by that.
+  bool start_exchanges(Rank rank, bool due, Codec how);
+  SimTime encode_time(Rank rank, const Exchange& exchange) const;
+  /// False when the node has ended by that.
+  bool post(Rank rank, Exchange& exchange);
+  /// Begins to decode the node's first complete exchange, if it can.
   void complete(Rank rank);
+  /// The same, and for the senders that posts of the node have released.
+  void complete_all(Rank rank);
   void carried_exchange(Rank rank);
   void check_deadline(Rank rank);
 
@@ -181,6 +178,7 @@ class Simulator::Engine {
   bool stopped_ = false;
   Exchange scratch_;
   std::vector<Rank> released_;
+  std::vector<Rank> asked_;
   Round floor_ = 0;  ///< the fewest rounds that a node that is there has finished
   /// Nodes that are there, by the rounds that they have finished, from floor_ on.
   std::deque<std::size_t> at_round_;

@@ -11,23 +11,27 @@
 
 namespace sotto {
 
-void Simulator::Engine::post(Rank rank) {
+bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   Node& node = at(rank);
-  if (const Rank lost = courier_.lost_peer(rank, node.exchange); lost >= 0) {
+  if (const Rank lost = courier_.lost_peer(rank, exchange); lost >= 0) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", lost)});
-    return;
+    return false;
   }
   account(rank);
-  node.carrier = Carrier::posted;
-  for (const Send& send : node.exchange.sends) {
+  for (const Send& send : exchange.sends) {
     account(send.to);
     record(TraceEntry::Kind::sent, rank, send.to, send.frame.size());
   }
-  released_.clear();
-  courier_.post(rank, node.exchange, &released_);
   if (options_.transport.on_demand) {
-    for (const Receive& receive : node.exchange.receives) {
-      const ConnectionId line = courier_.line(receive.from, rank);
+    asked_.clear();
+    for (const Receive& receive : exchange.receives) {
+      asked_.push_back(receive.from);
+    }
+  }
+  courier_.post(rank, exchange, &released_);
+  if (options_.transport.on_demand) {
+    for (const Rank from : asked_) {
+      const ConnectionId line = courier_.line(from, rank);
       network_.word_back(line);
       queue_.push(
           {.time = later(now(), network_.latency_back(line)), .subject = line, .kind = awaited});
@@ -38,53 +42,55 @@ void Simulator::Engine::post(Rank rank) {
     node.deadline_due = true;
     schedule(rank, deadline, options_.timeout);
   }
+  return true;
+}
+
+void Simulator::Engine::complete_all(Rank rank) {
   complete(rank);
   for (const Rank sender : released_) {
     complete(sender);
   }
+  released_.clear();
 }
 
 void Simulator::Engine::complete(Rank rank) {
   Node& node = at(rank);
-  if (node.stage == Stage::ended || node.carrier != Carrier::posted || !courier_.complete(rank)) {
+  if (node.stage == Stage::ended || node.codec != Codec::idle) {
     return;
   }
-  const double bytes = sizeof(float) * courier_.received_elements(rank);
+  const Courier::Open* const exchange = courier_.complete(rank);
+  if (exchange == nullptr) {
+    return;
+  }
+  const double bytes = sizeof(float) * exchange->elements;
   const SimTime time = from_seconds(bytes * spec(rank).codec.decode_s_per_byte);
   account(rank);
-  node.carrier = Carrier::decoding;
+  node.codec = Codec::decoding;
   schedule(rank, carried, time);
 }
 
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
   Algorithm& algorithm = *node.algorithm;
-  node.carrier = Carrier::idle;
-  const auto sizes = courier_.received(rank);
-  const auto& receives = node.exchange.receives;
+  node.codec = Codec::idle;
+  const Courier::Open& done = *courier_.complete(rank);
+  const ExchangeTag tag = done.exchange.tag;
+  const auto& receives = done.exchange.receives;
   for (std::size_t i = 0; i < receives.size(); ++i) {
-    Status status = algorithm.frame_arrived(receives[i].from, receives[i].buffer.first(sizes[i]));
+    Status status =
+        algorithm.frame_arrived(tag, receives[i].from, receives[i].buffer.first(done.sizes[i]));
     if (!status) {
       end(rank, std::move(status));
       return;
     }
   }
-  courier_.close(rank);
-  const auto more = algorithm.exchange_done(scratch_);
+  courier_.close(rank, done);
+  const auto more = algorithm.exchange_done(tag, scratch_);
   if (!more) {
     end(rank, more.status());
     return;
   }
-  if (!*more) {
-    return;
-  }
-  adopt_exchange(node);
-  if (const SimTime time = encode_time(rank); time > 0) {
-    node.carrier = Carrier::encoding_aside;
-    schedule(rank, posted, time);
-  } else {
-    post(rank);
-  }
+  start_exchanges(rank, *more, Codec::encoding_aside);
 }
 
 void Simulator::Engine::handle_arrival(const Arrival& arrival) {
@@ -131,8 +137,11 @@ void Simulator::Engine::launch(ConnectionId line) {
 void Simulator::Engine::check_deadline(Rank rank) {
   Node& node = at(rank);
   node.deadline_due = false;
-  if (node.carrier != Carrier::posted) {
+  if (courier_.open(rank) == 0) {
     return;
+  }
+  if (node.codec != Codec::idle) {
+    node.heard = now();  // it does not wait
   }
   const SimTime due = later(node.heard, options_.timeout);
   if (due <= now()) {

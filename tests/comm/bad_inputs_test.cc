@@ -50,7 +50,7 @@ struct Hearing {
 
   Ledger ledger;
   std::vector<std::byte> room;
-  Inbox inbox{1, kMaxFrame};
+  Inbox inbox{1, kMaxFrame, 2};
 };
 
 }  // namespace

@@ -1,5 +1,9 @@
 // What every transport must do, run for each that this build has.
+#include <set>
+#include <thread>
+
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "nodes.h"
 
@@ -275,6 +279,76 @@ TEST_CASE("a peer that told its part and left without taking ours is lost, and n
         REQUIRE_MESSAGE(next.ok(), next.status().message());
       }
       CHECK(next->needed);
+    });
+  }
+}
+
+TEST_CASE("an interruption ends a poll, also one that comes later, and nothing else") {
+  for (const auto& name : conforming_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(2);
+    const auto store = make_memory_store();
+    spawn(2, [&](Rank rank) {
+      auto transport = connect(name, options_for(graph, rank, store, 100));
+      transport->interrupt();
+      transport->interrupt();
+      const auto early = transport->poll(generous());
+      REQUIRE_MESSAGE(early.ok(), early.status().message());
+      CHECK(early->kind == TransportEvent::Kind::interrupted);
+      // Two of them are one.
+      const auto none = transport->poll(Deadline::after(std::chrono::seconds(0)));
+      CHECK(none.status().fault() == Fault::deadline);
+
+      std::thread bell([&] { transport->interrupt(); });
+      const auto waiting = transport->poll(generous());
+      bell.join();
+      REQUIRE_MESSAGE(waiting.ok(), waiting.status().message());
+      CHECK(waiting->kind == TransportEvent::Kind::interrupted);
+      REQUIRE(store->set(fmt::format("rung-{}", rank), {}).ok());
+      REQUIRE(store->get(fmt::format("rung-{}", 1 - rank), generous()).ok());
+      swap_frames(*transport, graph, rank, {.round = 0}, 100);
+    });
+  }
+}
+
+TEST_CASE("a sender runs as many frames ahead as the options say, and no further") {
+  for (const auto& name : conforming_transports()) {
+    CAPTURE(name);
+    if (name == "gloo") {
+      continue;  // where a frame leaves only when its receive is posted
+    }
+    const Graph graph = chain(2);
+    const auto store = make_memory_store();
+    constexpr std::uint32_t kAhead = 5;
+    spawn(2, [&](Rank rank) {
+      auto options = options_for(graph, rank, store, 100);
+      options.frames_ahead = kAhead;
+      auto transport = connect(name, options);
+      std::vector<Swap> swaps;
+      swaps.reserve(kAhead + 1);
+      for (std::uint32_t bucket = 0; bucket <= kAhead; ++bucket) {
+        swaps.emplace_back(graph, rank, ExchangeTag{.round = 0, .bucket = bucket}, 100);
+      }
+      if (rank == 1) {
+        REQUIRE(store->get("ahead", generous()).ok());
+      }
+      for (const Swap& swap : swaps) {
+        REQUIRE(transport->post(swap.exchange).ok());
+      }
+      std::set<std::uint32_t> done;
+      while (done.size() <= kAhead) {
+        if (rank == 0 && done.size() == kAhead) {
+          // What is left waits for its receive.
+          const auto early = transport->poll(Deadline::after(std::chrono::seconds(0)));
+          CHECK(early.status().fault() == Fault::deadline);
+          REQUIRE(store->set("ahead", {}).ok());
+        }
+        const auto event = transport->poll(generous());
+        REQUIRE_MESSAGE(event.ok(), event.status().message());
+        if (event->kind == TransportEvent::Kind::exchange_done) {
+          CHECK(done.insert(event->tag.bucket).second);
+        }
+      }
     });
   }
 }

@@ -105,23 +105,24 @@ class Disturbed final : public sotto::test::Decorator {
   Disturbed(std::unique_ptr<sotto::Algorithm> inner, ByteReader& in)
       : Decorator(std::move(inner)), in_(in) {}
 
-  sotto::Status frame_arrived(sotto::Rank from, std::span<const std::byte> frame) override {
+  sotto::Status frame_arrived(const sotto::ExchangeTag& tag, sotto::Rank from,
+                              std::span<const std::byte> frame) override {
     const Bytes right = copy(frame);  // whose memory the algorithm may write to
     const Bytes bad = changed(right, in_);
     const auto before = counters().bad_frames;
-    sotto::Status status = inner().frame_arrived(from, bad);
+    sotto::Status status = inner().frame_arrived(tag, from, bad);
     if (status.ok()) {
       right_[from] = right;
       return status;
     }
     check_fault(status);
     check(counters().bad_frames == before + 1, "a frame that is refused is counted");
-    return inner().frame_arrived(from, right);
+    return inner().frame_arrived(tag, from, right);
   }
 
-  sotto::Result<bool> exchange_done(sotto::Exchange& out) override {
+  sotto::Result<bool> exchange_done(const sotto::ExchangeTag& tag, sotto::Exchange& out) override {
     while (true) {
-      auto done = inner().exchange_done(out);
+      auto done = inner().exchange_done(tag, out);
       if (done.ok()) {
         right_.clear();
         return done;
@@ -136,7 +137,7 @@ class Disturbed final : public sotto::test::Decorator {
       }
       const auto [from, frame] = *culprit;
       right_.erase(culprit);
-      check(inner().frame_arrived(from, frame).ok(),
+      check(inner().frame_arrived(tag, from, frame).ok(),
             "after a payload that does not decode the right frame is still due");
     }
   }

@@ -39,7 +39,7 @@ std::span<const std::byte> view(const zmq::message_t& message) {
 /// Node 0, which hears node 1 in rounds that follow each other.
 class Hearing {
  public:
-  Hearing() : ledger_(options()), inbox_(1, kMaxFrame) { post(); }
+  Hearing() : ledger_(options()), inbox_(1, kMaxFrame, 2) { post(); }
 
   /// False when the peer broke a rule.
   bool hear(const wire::Chunk& chunk) {

@@ -119,8 +119,9 @@ class Race {
 
   void finish(std::size_t rank, std::size_t from, std::span<const std::byte> frame) {
     Algorithm& node = cluster_.driver.node(rank);
-    REQUIRE(node.frame_arrived(static_cast<Rank>(from), frame).ok());
-    const auto more = node.exchange_done(runners_[rank].exchange);
+    const ExchangeTag tag = runners_[rank].exchange.tag;
+    REQUIRE(node.frame_arrived(tag, static_cast<Rank>(from), frame).ok());
+    const auto more = node.exchange_done(tag, runners_[rank].exchange);
     REQUIRE(more.ok());
     runners_[rank].posted = *more;
     ++runners_[rank].done;

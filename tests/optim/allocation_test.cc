@@ -51,13 +51,14 @@ class Watched final : public Decorator {
     const Window window;
     return inner().gradient_ready(gradient, out, post);
   }
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override {
     const Window window;
-    return inner().frame_arrived(from, frame);
+    return inner().frame_arrived(tag, from, frame);
   }
-  Result<bool> exchange_done(Exchange& out) override {
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
     const Window window;
-    return inner().exchange_done(out);
+    return inner().exchange_done(tag, out);
   }
 
  private:

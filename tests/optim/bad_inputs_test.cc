@@ -36,15 +36,16 @@ class LiedTo final : public Decorator {
  public:
   LiedTo(std::unique_ptr<Algorithm> inner, Lie lie) : Decorator(std::move(inner)), lie_(lie) {}
 
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override {
     const Bytes right(frame.begin(), frame.end());  // `frame` is overwritten
     const auto view = parse_frame(right);
     REQUIRE(view.ok());
     const auto before = counters().bad_frames;
-    const Status status = inner().frame_arrived(from, lie_.tell(view->header, view->payload));
+    const Status status = inner().frame_arrived(tag, from, lie_.tell(view->header, view->payload));
     CHECK_MESSAGE(status.fault() == lie_.fault, status.message());
     CHECK(counters().bad_frames == before + 1);
-    return inner().frame_arrived(from, right);
+    return inner().frame_arrived(tag, from, right);
   }
 
  private:
@@ -121,13 +122,14 @@ TEST_CASE("bad input: positive weights whose sum overflows are a fault, and neve
   class Huge final : public Decorator {
    public:
     using Decorator::Decorator;
-    Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+    Status frame_arrived(const ExchangeTag& tag, Rank from,
+                         std::span<const std::byte> frame) override {
       ByteBuffer payload;
       payload.write(1.0);
       payload.write(4.0);
       payload.write_span(std::span<const float>(
           std::array<float, 8>{3e38F, 3e38F, 3e38F, 3e38F, 3e38F, 3e38F, 3e38F, 3e38F}));
-      return inner().frame_arrived(from, sealed(parse_frame(frame)->header, payload.bytes()));
+      return inner().frame_arrived(tag, from, sealed(parse_frame(frame)->header, payload.bytes()));
     }
   };
   const ClusterOptions options{.algorithm = "pushsum",

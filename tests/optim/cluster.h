@@ -30,6 +30,7 @@ struct ClusterOptions {
   std::size_t dimension = 64;
   StepRuleOptions step = {};
   Round communication_interval = 1;
+  std::uint32_t buckets = 1;
   std::optional<StepRuleOptions> outer_step = {};
   std::optional<double> consensus_stepsize = {};
   std::optional<Round> extrapolation_clock = {};
@@ -87,6 +88,7 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   const bool local_steps = options.communication_interval > 1 || options.outer_step;
   setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info));
   setup.communication_interval = options.communication_interval;
+  setup.buckets = options.buckets;
   if (local_steps) {
     setup.outer_step_rule = make_step_rule(outer(options, info));
   }

@@ -23,10 +23,14 @@ class Decorator : public Algorithm {
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
     return inner_->gradient_ready(gradient, out, post);
   }
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
-    return inner_->frame_arrived(from, frame);
+  Result<bool> next_exchange(Exchange& out) override { return inner_->next_exchange(out); }
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override {
+    return inner_->frame_arrived(tag, from, frame);
   }
-  Result<bool> exchange_done(Exchange& out) override { return inner_->exchange_done(out); }
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+    return inner_->exchange_done(tag, out);
+  }
   AlgorithmCounters counters() const override { return inner_->counters(); }
   void save(ByteBuffer& out) const override { inner_->save(out); }
   Status load(ByteReader& in) override { return inner_->load(in); }

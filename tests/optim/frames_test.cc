@@ -45,19 +45,21 @@ class Disturbed final : public Decorator {
  public:
   using Decorator::Decorator;
 
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override {
+    tag_ = tag;
     const Bytes right(frame.begin(), frame.end());
     expect_foreign(from, right);
     expect_damaged(from, right);
-    REQUIRE(inner().frame_arrived(from, right).ok());
+    REQUIRE(inner().frame_arrived(tag, from, right).ok());
     expect_refused(Fault::unexpected, from, right, "here already");
     last_from_ = from;
     last_frame_ = right;
     return {};
   }
 
-  Result<bool> exchange_done(Exchange& out) override {
-    auto more = inner().exchange_done(out);
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+    auto more = inner().exchange_done(tag, out);
     if (more.ok() && !*more) {
       expect_refused(Fault::unexpected, last_from_, last_frame_, "no exchange is under way");
     }
@@ -69,7 +71,7 @@ class Disturbed final : public Decorator {
  private:
   void expect_refused(Fault fault, Rank from, std::span<const std::byte> frame,
                       std::string_view why) {
-    const Status status = inner().frame_arrived(from, frame);
+    const Status status = inner().frame_arrived(tag_, from, frame);
     CAPTURE(status.message());
     CAPTURE(why);
     CHECK(status.fault() == fault);
@@ -118,6 +120,7 @@ class Disturbed final : public Decorator {
     expect_refused(Fault::malformed, from, Bytes(1U << 20U), "fit");
   }
 
+  ExchangeTag tag_;
   Rank last_from_ = 0;
   Bytes last_frame_;
   std::uint64_t expected_bad_ = 0;
@@ -130,28 +133,29 @@ class Poisoned final : public Decorator {
   Poisoned(std::unique_ptr<Algorithm> inner, std::function<void(Bytes&)> poison)
       : Decorator(std::move(inner)), poison_(std::move(poison)) {}
 
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override {
     Bytes right(frame.begin(), frame.end());
     const Bytes bad = resealed(frame, [this](FrameHeader&, Bytes& payload) { poison_(payload); });
-    if (const Status status = inner().frame_arrived(from, bad); !status) {
+    if (const Status status = inner().frame_arrived(tag, from, bad); !status) {
       CHECK(names(status, from));
-      return inner().frame_arrived(from, right);
+      return inner().frame_arrived(tag, from, right);
     }
     held_.emplace_back(from, std::move(right));
     return {};
   }
 
-  Result<bool> exchange_done(Exchange& out) override {
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
     for (const auto& [from, right] : held_) {
-      const auto refused = inner().exchange_done(out);
+      const auto refused = inner().exchange_done(tag, out);
       REQUIRE_FALSE(refused.ok());
       CAPTURE(refused.status().message());
       CHECK(names(refused.status(), from));
-      const Status status = inner().frame_arrived(from, right);
+      const Status status = inner().frame_arrived(tag, from, right);
       REQUIRE(status.ok());
     }
     held_.clear();
-    return inner().exchange_done(out);
+    return inner().exchange_done(tag, out);
   }
 
  private:
@@ -243,7 +247,7 @@ TEST_CASE("an exchange is not done while frames are missing, and says whose") {
       REQUIRE(node.gradient_ready(gradient, exchange, &post).ok());
     }
     REQUIRE(post);
-    const auto done = node.exchange_done(exchange);
+    const auto done = node.exchange_done(exchange.tag, exchange);
     CHECK(done.status().fault() == Fault::unexpected);
     std::string expected = "frames from ";
     for (const Receive& receive : exchange.receives) {

@@ -170,11 +170,11 @@ TEST_CASE("a frame with a negative variance is refused") {
   const float negative = -1;
   std::memcpy(forged.data() + forged.size() - sizeof(float), &negative, sizeof(float));
   seal_frame((*parsed).header, forged);
-  REQUIRE(node->frame_arrived(1, forged).ok());
-  const auto done = node->exchange_done(mine);
+  REQUIRE(node->frame_arrived(mine.tag, 1, forged).ok());
+  const auto done = node->exchange_done(mine.tag, mine);
   CHECK_FALSE(done.ok());
   CHECK(done.status().message().find("negative variance") != std::string::npos);
   // The right frame still does.
-  REQUIRE(node->frame_arrived(1, frame).ok());
-  CHECK(node->exchange_done(mine).ok());
+  REQUIRE(node->frame_arrived(mine.tag, 1, frame).ok());
+  CHECK(node->exchange_done(mine.tag, mine).ok());
 }

@@ -28,7 +28,7 @@ Status lone_round(Algorithm& node, std::span<const float> gradient) {
   bool more = node.accepts_gradient() ? false : node.begin_round(exchange);
   const auto finish = [&]() -> Status {
     while (more) {
-      const auto result = node.exchange_done(exchange);
+      const auto result = node.exchange_done(exchange.tag, exchange);
       if (!result) {
         return result.status();
       }

@@ -275,7 +275,8 @@ TEST_CASE(
   class Forged final : public Decorator {
    public:
     using Decorator::Decorator;
-    Status frame_arrived(Rank from, std::span<const std::byte> frame) override {
+    Status frame_arrived(const ExchangeTag& tag, Rank from,
+                         std::span<const std::byte> frame) override {
       const std::vector<std::byte> right(frame.begin(), frame.end());  // `frame` is overwritten
       constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
       constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -305,13 +306,13 @@ TEST_CASE(
         payload.write(forged.share);
         payload.write(forged.mass);
         seal_frame(parse_frame(right)->header, bad);
-        const Status status = inner().frame_arrived(from, bad);
+        const Status status = inner().frame_arrived(tag, from, bad);
         CAPTURE(status.message());
         CHECK(status.fault() == forged.fault);
         CHECK(status.message().find("frame from node " + std::to_string(from)) !=
               std::string::npos);
       }
-      return inner().frame_arrived(from, right);
+      return inner().frame_arrived(tag, from, right);
     }
   };
   const ClusterOptions options{.algorithm = "pushsum", .nodes = 5};

@@ -22,10 +22,12 @@ struct Job {
   std::string compressor = {};
   std::string topology = "ring";
   int nodes = 6;
+  std::size_t dimension = kJobDimension;
+  std::uint32_t buckets = 1;
   std::vector<std::vector<float>> x = {};
 
   std::vector<std::unique_ptr<Algorithm>> make() {
-    x.assign(static_cast<std::size_t>(nodes), std::vector<float>(kJobDimension, 1));
+    x.assign(static_cast<std::size_t>(nodes), std::vector<float>(dimension, 1));
     const std::shared_ptr<const Topology> graph = make_topology(topology, nodes);
     std::vector<std::unique_ptr<Algorithm>> algorithms;
     for (Rank rank = 0; rank < nodes; ++rank) {
@@ -40,6 +42,7 @@ struct Job {
       setup.step_rule = make_step_rule(step);
       setup.compressor = compressor.empty() ? nullptr : make_compressor(compressor);
       setup.seed = 5;
+      setup.buckets = buckets;
       if (algorithm_info(algorithm).freezing == Freezing::given) {
         setup.freeze_step = 10;
       }

@@ -19,12 +19,15 @@ namespace {
 
 constexpr int kNodes = 4;
 constexpr std::size_t kDimension = 150;
+/// Of models that are cut, into four buckets, the last of them short.
+constexpr std::size_t kCutDimension = 3 * 4096 + 100;
 constexpr Round kRounds = 50;
 
 struct Pairing {
   std::string algorithm;
   std::string compressor;
   std::string topology = "ring";
+  std::uint32_t buckets = 1;
 };
 
 ClusterOptions cluster_options(const Pairing& pairing) {
@@ -33,7 +36,8 @@ ClusterOptions cluster_options(const Pairing& pairing) {
   options.compressor = pairing.compressor;
   options.topology = pairing.topology;
   options.nodes = kNodes;
-  options.dimension = kDimension;
+  options.dimension = pairing.buckets > 1 ? kCutDimension : kDimension;
+  options.buckets = pairing.buckets;
   options.step.learning_rate = 0.02;
   options.step.momentum = 0.5;
   return options;
@@ -63,15 +67,31 @@ std::vector<Pairing> admissible() {
   return pairings;
 }
 
+/// Every algorithm that takes buckets, in some.
+std::vector<Pairing> cut() {
+  std::vector<Pairing> pairings;
+  for (const AlgorithmInfo& algorithm : algorithms()) {
+    if (algorithm.separable) {
+      pairings.push_back(
+          {std::string(algorithm.name), std::string(algorithm.default_compressor), "ring", 4});
+    }
+  }
+  return pairings;
+}
+
 void check_transport(const std::string& transport) {
-  const Quadratic task(kNodes, kDimension, 3, 0.1);
-  const auto pairings = admissible();
+  auto pairings = admissible();
   REQUIRE(pairings.size() >= algorithms().size());
+  const auto in_buckets = cut();
+  REQUIRE(in_buckets.size() >= 6);
+  pairings.insert(pairings.end(), in_buckets.begin(), in_buckets.end());
   for (const Pairing& pairing : pairings) {
     CAPTURE(pairing.algorithm);
     CAPTURE(pairing.compressor);
     CAPTURE(pairing.topology);
+    CAPTURE(pairing.buckets);
     Cluster cluster(cluster_options(pairing));
+    const Quadratic task(kNodes, cluster.x.front().size(), 3, 0.1);
     auto x = cluster.x;
     REQUIRE(cluster.driver.run(kRounds, task).ok());
 
@@ -80,6 +100,7 @@ void check_transport(const std::string& transport) {
     options.compressor = pairing.compressor;
     options.topology = pairing.topology;
     options.step_rule = cluster_options(pairing).step;
+    options.buckets = pairing.buckets;
     choose(options, algorithm_info(pairing.algorithm));
     options.transport = transport;
     const auto statuses = play(kNodes, [&](Rank rank) {

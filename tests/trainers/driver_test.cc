@@ -45,14 +45,15 @@ class TwoPhases final : public Algorithm {
     *post = busy_ = true;
     return {};
   }
-  Status frame_arrived(Rank /*from*/, std::span<const std::byte> frame) override {
+  Status frame_arrived(const ExchangeTag& /*tag*/, Rank /*from*/,
+                       std::span<const std::byte> frame) override {
     if (frame.size() == 1) {
       return {Fault::malformed, "too short"};
     }
     x_ += static_cast<float>(frame.size());
     return {};
   }
-  Result<bool> exchange_done(Exchange& out) override {
+  Result<bool> exchange_done(const ExchangeTag& /*tag*/, Exchange& out) override {
     if (phase_ == 0) {
       fill(1, out);
       return true;
@@ -89,26 +90,37 @@ TransportEvent lost(Rank peer, bool needed) {
   return {TransportEvent::Kind::peer_lost, {}, peer, 0, "connection reset", needed};
 }
 
-/// Plays back events; when there are none left it waits out every deadline.
+/// Plays back events, under the tag that was posted last; when there are none left it waits out
+/// every deadline.
 class Script final : public Transport {
  public:
   explicit Script(std::deque<TransportEvent> events) : events_(std::move(events)) {}
   std::string_view name() const override { return "script"; }
-  Status post(const Exchange& /*exchange*/) override { return {}; }
+  Status post(const Exchange& exchange) override {
+    tag_ = exchange.tag;
+    return {};
+  }
+  void interrupt() override { interrupted_ = true; }
   Result<TransportEvent> poll(Deadline deadline) override {
     if (events_.empty()) {
       while (!deadline.expired()) {
+        if (interrupted_.exchange(false)) {
+          return TransportEvent{TransportEvent::Kind::interrupted, {}, -1, 0, {}};
+        }
         std::this_thread::yield();
       }
       return Status(Fault::deadline, "round 0: rank 7 awaited");
     }
     TransportEvent event = events_.front();
+    event.tag = tag_;
     events_.pop_front();
     return event;
   }
 
  private:
   std::deque<TransportEvent> events_;
+  ExchangeTag tag_;
+  std::atomic<bool> interrupted_{false};
 };
 
 struct Rig {

@@ -1,0 +1,225 @@
+#include <sotto/optim/algorithms/bucketed.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace sotto {
+namespace {
+
+/// Buckets begin at multiples of it, so that the chunks of compressors are cut as in the whole.
+constexpr std::size_t kGrain = 4096;
+/// A bucket's vectors stay in the second cache, and its frames are longer than a few packets.
+constexpr std::size_t kBucketElements = std::size_t{1} << 18U;
+constexpr std::size_t kMostByDefault = 64;
+
+std::size_t bucket_length(std::size_t elements, std::uint32_t buckets) {
+  const std::size_t even = (elements + buckets - 1) / buckets;
+  return (even + kGrain - 1) / kGrain * kGrain;
+}
+
+/// What the whole needs of `setup`, whose step rule is taken out of it.
+AlgorithmSetup whole_part(AlgorithmSetup& setup) {
+  AlgorithmSetup whole;
+  whole.rank = setup.rank;
+  whole.nodes = setup.nodes;
+  whole.parameters = setup.parameters;
+  whole.layout = setup.layout;
+  whole.step_rule = std::move(setup.step_rule);
+  whole.compressor = setup.compressor->clone();  // names itself in checkpoints
+  whole.ops = setup.ops;
+  return whole;
+}
+
+AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
+                           std::span<float> parameters) {
+  AlgorithmSetup part;
+  part.rank = setup.rank;
+  part.nodes = setup.nodes;
+  part.parameters = parameters;
+  part.layout = complete_layout({}, parameters.size());
+  part.topology = setup.topology;
+  part.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
+  part.compressor = setup.compressor->clone();
+  part.compressor->use(setup.compressor->used());
+  part.consensus_stepsize = setup.consensus_stepsize;
+  part.extrapolation_clock = setup.extrapolation_clock;
+  part.seed = setup.seed;
+  part.run_id = setup.run_id;
+  part.bucket = number;
+  part.allow_contract_violation = setup.allow_contract_violation;
+  part.ops = setup.ops;
+  return part;
+}
+
+}  // namespace
+
+std::uint32_t default_buckets(std::size_t elements) {
+  return static_cast<std::uint32_t>(
+      std::clamp(elements / kBucketElements, std::size_t{1}, kMostByDefault));
+}
+
+Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
+    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, whole_part(setup)),
+      direction_(node_.dimension()) {
+  const std::size_t length = bucket_length(node_.dimension(), setup.buckets);
+  const std::size_t count = (node_.dimension() + length - 1) / length;
+  buckets_.reserve(count);
+  directions_.reserve(count);
+  for (std::size_t first = 0; first < node_.dimension(); first += length) {
+    const std::size_t elements = std::min(length, node_.dimension() - first);
+    const auto number = static_cast<std::uint32_t>(buckets_.size());
+    buckets_.push_back(info.build(bucket_part(setup, number, node_.x().subspan(first, elements))));
+    directions_.push_back(std::span(direction_).subspan(first, elements));
+  }
+  begun_ = stepped_ = buckets_.size();
+}
+
+Peers Bucketed::peers() const {
+  Peers peers = buckets_.front()->peers();  // the longest is the first
+  peers.frames_a_round *= buckets_.size();
+  return peers;
+}
+
+bool Bucketed::parameters_ready() const {
+  return !stepping() && std::all_of(buckets_.begin(), buckets_.end(),
+                                    [](const auto& bucket) { return bucket->parameters_ready(); });
+}
+
+bool Bucketed::accepts_gradient() const {
+  return node_.in_round() && begun_ == buckets_.size() && !stepping() &&
+         buckets_.front()->accepts_gradient();
+}
+
+bool Bucketed::idle() const {
+  return !node_.in_round() && std::all_of(buckets_.begin(), buckets_.end(),
+                                          [](const auto& bucket) { return bucket->idle(); });
+}
+
+bool Bucketed::begin_round(Exchange& out) {
+  node_.begin_round();
+  begun_ = 0;
+  return begin_buckets(out);
+}
+
+bool Bucketed::begin_buckets(Exchange& out) {
+  while (begun_ < buckets_.size()) {
+    if (buckets_[begun_++]->begin_round(out)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Status Bucketed::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+  check(accepts_gradient(), "buckets take one gradient a round");
+  *post = false;
+  // 1. d_i
+  if (Status status = node_.direction(gradient, direction_); !status) {
+    return status;
+  }
+  // An overflow is found here, before a bucket has stepped.
+  if (Status status = node_.require_finite(direction_, "direction"); !status) {
+    return status;
+  }
+  stepped_ = 0;
+  return {};
+}
+
+Result<bool> Bucketed::next_exchange(Exchange& out) {
+  if (begin_buckets(out)) {
+    return true;
+  }
+  // 2. A takes d_i[b], in the order of the buckets
+  while (stepping() && buckets_[stepped_]->accepts_gradient()) {
+    bool post = false;
+    const std::size_t b = stepped_++;
+    if (Status status = buckets_[b]->gradient_ready(directions_[b], out, &post); !status) {
+      return placed(b, status);
+    }
+    if (post) {
+      finish_if_done();
+      return true;
+    }
+  }
+  finish_if_done();
+  return false;
+}
+
+void Bucketed::finish_if_done() {
+  const bool done = node_.in_round() && !stepping() && begun_ == buckets_.size() &&
+                    std::all_of(buckets_.begin(), buckets_.end(), [&](const auto& bucket) {
+                      return bucket->round() > node_.round();
+                    });
+  if (done) {
+    node_.finish_round();
+  }
+}
+
+Algorithm& Bucketed::at(const ExchangeTag& tag) {
+  check(tag.bucket < buckets_.size(), "an exchange is of a bucket that there is");
+  return *buckets_[tag.bucket];
+}
+
+Status Bucketed::placed(std::size_t bucket, const Status& status) const {
+  return status.with_context(fmt::format("bucket {} of {}", bucket, buckets_.size()));
+}
+
+Status Bucketed::frame_arrived(const ExchangeTag& tag, Rank from,
+                               std::span<const std::byte> frame) {
+  Status status = at(tag).frame_arrived(tag, from, frame);
+  return status.ok() ? status : placed(tag.bucket, status);
+}
+
+Result<bool> Bucketed::exchange_done(const ExchangeTag& tag, Exchange& out) {
+  auto more = at(tag).exchange_done(tag, out);
+  if (!more.ok()) {
+    return placed(tag.bucket, more.status());
+  }
+  finish_if_done();
+  return more;
+}
+
+AlgorithmCounters Bucketed::counters() const {
+  AlgorithmCounters sum;
+  for (const auto& bucket : buckets_) {
+    const AlgorithmCounters part = bucket->counters();
+    sum.saturated += part.saturated;
+    sum.bad_frames += part.bad_frames;
+    sum.drifted += part.drifted;
+  }
+  return sum;
+}
+
+void Bucketed::save(ByteBuffer& out) const {
+  node_.save(out);
+  out.write(static_cast<std::uint32_t>(buckets_.size()));
+  for (const auto& bucket : buckets_) {
+    bucket->save(out);
+  }
+}
+
+Status Bucketed::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
+  const auto count = in.read<std::uint32_t>();
+  if (in.failed() || count != buckets_.size()) {
+    return {Fault::malformed, fmt::format("checkpoint of a model in {} buckets where {} are due",
+                                          count, buckets_.size())};
+  }
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    if (Status status = buckets_[b]->load(in); !status) {
+      return placed(b, status);
+    }
+    if (buckets_[b]->round() != node_.round()) {
+      return placed(b, {Fault::malformed, fmt::format("checkpoint of round {} where {} is due",
+                                                      buckets_[b]->round(), node_.round())});
+    }
+  }
+  begun_ = stepped_ = buckets_.size();
+  return {};
+}
+
+}  // namespace sotto

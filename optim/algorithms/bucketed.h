@@ -1,0 +1,83 @@
+// Buckets: an algorithm that treats every parameter alike, cut into pieces whose exchanges overlap.
+//
+// Each bucket of the parameters has an algorithm of its own, with its own frames. While one bucket
+// is on the wire the next is encoded, and the one before is decoded; and each is short enough to
+// stay in the cache from the first pass of its round to the last. Nodes cut alike.
+//
+// Rule, for an inner algorithm A that turns its gradient into a direction at once (dpsgd, dcd, ecd,
+// choco, deepsqueeze, pushsum), at node i:
+//   1. d_i, the step rule's direction for the whole gradient at x_i
+//   2. for each bucket b: A takes d_i[b] for its gradient, with the step rule sgd of rate 1
+// With one bucket that is A itself. The compressor sees buckets: norms and k are those of a bucket,
+//   as they are those of a tensor in other systems.
+// A round's step of bucket b needs the exchange of b alone: the first buckets of a round may be
+//   under way while the last ones of the round before still are.
+//
+// Assumes what A assumes, and a compressor to which pieces are as good as the whole
+//   (Compressor::divisible).
+// Memory: 1 float a parameter (d_i), and the step rule's, besides A's.
+// Bytes a round: those of A, and a header for each further bucket and frame.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/local_node.h>
+#include <sotto/optim/registry.h>
+
+namespace sotto {
+
+/// How many buckets a model of `elements` parameters is cut into by default: so many that the wire
+/// is rarely idle while a node encodes, and so few that headers and system calls cost nothing.
+std::uint32_t default_buckets(std::size_t elements);
+
+class Bucketed final : public Algorithm {
+ public:
+  /// Use make_algorithm (registry.h), which validates `setup`.
+  Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup);
+
+  std::string_view name() const override { return node_.name(); }
+  Peers peers() const override;
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override;
+  bool accepts_gradient() const override;
+  bool idle() const override;
+
+  bool begin_round(Exchange& out) override;
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Result<bool> next_exchange(Exchange& out) override;
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override;
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+
+  AlgorithmCounters counters() const override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+  /// The pieces, in order.
+  std::size_t buckets() const { return buckets_.size(); }
+  const Algorithm& bucket(std::size_t number) const { return *buckets_[number]; }
+
+ private:
+  Algorithm& at(const ExchangeTag& tag);
+  /// Some bucket has not taken its direction yet.
+  bool stepping() const { return stepped_ < buckets_.size(); }
+  /// Begins the round of further buckets, until one wants an exchange.
+  bool begin_buckets(Exchange& out);
+  /// Ends the round once all buckets have.
+  void finish_if_done();
+  /// A fault of a bucket, with its number.
+  Status placed(std::size_t bucket, const Status& status) const;
+
+  LocalNode node_;  // x_i and the step rule
+  std::vector<float> direction_;
+  std::vector<std::unique_ptr<Algorithm>> buckets_;
+  std::vector<std::span<const float>> directions_;  // of direction_, by bucket
+  std::size_t begun_;                               // of this round
+  std::size_t stepped_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,300 @@
+// An algorithm cut into buckets.
+#include <sotto/optim/algorithms/bucketed.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/frame.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr std::size_t kNodes = 4;
+constexpr std::size_t kGrain = 4096;
+/// Three buckets, the last of them short.
+constexpr std::size_t kDimension = 2 * kGrain + 37;
+
+ClusterOptions options_for(std::string_view algorithm, std::uint32_t buckets) {
+  return {.algorithm = std::string(algorithm),
+          .nodes = kNodes,
+          .dimension = kDimension,
+          .step = {.learning_rate = 0.05, .momentum = 0.9, .clip_norm = 20},
+          .buckets = buckets};
+}
+
+std::vector<std::string> separable() {
+  std::vector<std::string> names;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (info.separable) {
+      names.emplace_back(info.name);
+    }
+  }
+  return names;
+}
+
+Status run(Cluster& cluster, Round rounds) {
+  return cluster.driver.run(rounds, Quadratic(kNodes, kDimension, 3, 0.1));
+}
+
+/// One node of a pair on D-PSGD's or another's exchange, by hand.
+struct Lone {
+  explicit Lone(const std::string& algorithm)
+      : options(options_for(algorithm, 3)),
+        x(kDimension, 1),
+        node(make_algorithm(algorithm, setup())) {}
+
+  AlgorithmSetup setup() {
+    options.nodes = 2;
+    AlgorithmSetup made = node_setup(options, 0, x, cluster_topology(options));
+    made.compressor = make_compressor("none");
+    return made;
+  }
+  /// `out`, if it is posted, and all that can go beside it.
+  std::vector<Exchange> take(bool posted, Exchange out) const {
+    std::vector<Exchange> all;
+    for (;;) {
+      if (posted) {
+        all.push_back(out);
+      }
+      const auto more = node->next_exchange(out);
+      REQUIRE(more.ok());
+      if (!*more) {
+        return all;
+      }
+      posted = true;
+    }
+  }
+  /// The peer's frames are as this node's own, but for the sender.
+  void finish(const Exchange& exchange, std::vector<Exchange>* further) {
+    std::vector<std::byte> frame(exchange.sends.at(0).frame.begin(),
+                                 exchange.sends.at(0).frame.end());
+    auto header = parse_frame(frame)->header;
+    header.sender = 1;
+    const auto sealed = seal_frame(header, frame);
+    REQUIRE(node->frame_arrived(exchange.tag, 1, sealed).ok());
+    Exchange out;
+    const auto more = node->exchange_done(exchange.tag, out);
+    REQUIRE(more.ok());
+    *further = take(*more, out);
+  }
+
+  ClusterOptions options;
+  std::vector<float> x;
+  std::unique_ptr<Algorithm> node;
+};
+
+}  // namespace
+
+TEST_CASE("where a compressor goes element by element, buckets change no bit") {
+  for (const std::string& name : separable()) {
+    // What rounds to the nearest needs no random numbers, which differ by bucket.
+    for (const std::string compressor : {"none", "fp16"}) {
+      auto whole = options_for(name, 1);
+      whole.compressor = compressor;
+      whole.allow_contract_violation = true;
+      Cluster reference(whole);
+      REQUIRE(run(reference, 15).ok());
+      for (const std::uint32_t buckets : {2U, 3U, 1000U}) {
+        for (const Delivery delivery : {Delivery::eager, Delivery::late}) {
+          CAPTURE(name);
+          CAPTURE(compressor);
+          CAPTURE(buckets);
+          auto options = whole;
+          options.buckets = buckets;
+          options.delivery = delivery;
+          Cluster cut(options);
+          REQUIRE(run(cut, 15).ok());
+          for (std::size_t rank = 0; rank < kNodes; ++rank) {
+            CHECK(same_bits(cut.x[rank], reference.x[rank]));
+            CHECK(cut.driver.node(rank).round() == 15);
+            CHECK(cut.driver.node(rank).idle());
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("buckets with every default compressor: any order of delivery, and they converge") {
+  for (const std::string& name : separable()) {
+    CAPTURE(name);
+    auto options = options_for(name, 3);
+    options.step = {.learning_rate = 0.1};
+    Cluster eager(options);
+    options.delivery = Delivery::late;
+    Cluster late(options);
+    const Quadratic task(kNodes, kDimension, 3);
+    const double before = task.excess(eager.mean());
+    REQUIRE(eager.driver.run(150, task).ok());
+    REQUIRE(late.driver.run(150, task).ok());
+    CHECK(eager.x == late.x);
+    CHECK(task.excess(eager.mean()) < 0.05 * before);
+    CHECK(eager.node<Bucketed>(0).buckets() == 3);
+  }
+}
+
+TEST_CASE("buckets within local steps are the same as without, too") {
+  for (const std::string& name : separable()) {
+    CAPTURE(name);
+    auto options = options_for(name, 1);
+    options.compressor = "none";
+    options.communication_interval = 3;
+    Cluster whole(options);
+    options.buckets = 3;
+    options.delivery = Delivery::late;
+    Cluster cut(options);
+    REQUIRE(run(whole, 14).ok());
+    REQUIRE(run(cut, 14).ok());
+    CHECK(cut.x == whole.x);
+  }
+}
+
+TEST_CASE("further buckets are posted while the first is under way, and each ends by itself") {
+  Lone pair("dcd");
+  Algorithm& node = *pair.node;
+  CHECK(node.peers().frames_a_round == 3);
+  Exchange out;
+  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  const std::vector<float> gradient(kDimension, 0.5F);
+  bool post = false;
+  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
+  auto first = pair.take(post, out);
+  REQUIRE(first.size() == 3);
+  for (std::uint32_t b = 0; b < 3; ++b) {
+    CHECK(first[b].tag == ExchangeTag{0, 0, b});
+    CHECK(parse_frame(first[b].sends.at(0).frame)->header.bucket == b);
+  }
+  // DCD's model is there before anything has arrived.
+  CHECK(node.parameters_ready());
+  CHECK(node.round() == 1);
+
+  // Only the first bucket's exchange is done: the next gradient is taken, and that bucket goes.
+  std::vector<Exchange> further;
+  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  CHECK_FALSE(node.accepts_gradient());
+  pair.finish(first[0], &further);
+  CHECK(further.empty());
+  REQUIRE(node.accepts_gradient());
+  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
+  auto second = pair.take(post, out);
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].tag == ExchangeTag{1, 0, 0});
+  CHECK_FALSE(node.parameters_ready());
+  CHECK_FALSE(node.accepts_gradient());
+
+  // Out of order: the third alone moves nothing, since buckets step in order.
+  pair.finish(first[2], &further);
+  CHECK(further.empty());
+  pair.finish(first[1], &further);
+  REQUIRE(further.size() == 2);
+  CHECK(further[0].tag == ExchangeTag{1, 0, 1});
+  CHECK(further[1].tag == ExchangeTag{1, 0, 2});
+  CHECK(node.parameters_ready());
+  CHECK(node.round() == 2);
+  CHECK_FALSE(node.idle());
+}
+
+TEST_CASE("a gradient that is not finite changes no bucket, and another may be given") {
+  Lone pair("dcd");
+  Algorithm& node = *pair.node;
+  Exchange out;
+  node.begin_round(out);
+  std::vector<float> gradient(kDimension, 0.5F);
+  gradient.back() = std::numeric_limits<float>::quiet_NaN();
+  const auto before = pair.x;
+  bool post = true;
+  const Status refused = node.gradient_ready(gradient, out, &post);
+  CHECK(refused.fault() == Fault::non_finite);
+  CHECK_MESSAGE(refused.message().find(std::to_string(kDimension - 1)) != std::string::npos,
+                refused.message());
+  CHECK_FALSE(post);
+  CHECK(pair.x == before);
+  gradient.back() = 0.5F;
+  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
+  CHECK(pair.take(post, out).size() == 3);
+}
+
+TEST_CASE("a frame of one bucket is refused as that of another, which is named") {
+  Lone pair("dcd");
+  Algorithm& node = *pair.node;
+  Exchange out;
+  node.begin_round(out);
+  bool post = false;
+  REQUIRE(node.gradient_ready(std::vector<float>(kDimension, 0.5F), out, &post).ok());
+  const auto posted = pair.take(post, out);
+  std::vector<std::byte> frame(posted[0].sends.at(0).frame.begin(),
+                               posted[0].sends.at(0).frame.end());
+  auto header = parse_frame(frame)->header;
+  header.sender = 1;
+  const Status status = node.frame_arrived(posted[1].tag, 1, seal_frame(header, frame));
+  CHECK(status.fault() == Fault::unexpected);
+  CHECK_MESSAGE(status.message().find("bucket 1 of 3") != std::string::npos, status.message());
+  CHECK(node.counters().bad_frames == 1);
+}
+
+TEST_CASE("buckets go into a checkpoint, which other numbers of buckets do not take") {
+  for (const std::string& name : separable()) {
+    CAPTURE(name);
+    const auto options = options_for(name, 3);
+    Cluster straight(options);
+    REQUIRE(run(straight, 12).ok());
+    Cluster first(options);
+    REQUIRE(run(first, 5).ok());
+    Cluster second(options);
+    for (std::size_t rank = 0; rank < kNodes; ++rank) {
+      ByteBuffer saved;
+      first.driver.node(rank).save(saved);
+      second.x[rank].assign(first.x[rank].begin(), first.x[rank].end());
+      ByteReader in(saved.bytes());
+      const Status loaded = second.driver.node(rank).load(in);
+      CHECK_MESSAGE(loaded.ok(), loaded.message());
+
+      auto other = options_for(name, 2);
+      std::vector<float> x = first.x[rank];
+      auto wrong = make_algorithm(name, node_setup(other, rank, x, cluster_topology(other)));
+      ByteReader again(saved.bytes());
+      CHECK(wrong->load(again).fault() == Fault::malformed);
+    }
+    const Quadratic task(kNodes, kDimension, 3, 0.1);
+    REQUIRE(second.driver.run(7, task).ok());
+    CHECK(second.x == straight.x);
+  }
+}
+
+TEST_CASE("buckets are refused where the model is taken as a whole") {
+  const auto refusal = [](const ClusterOptions& options) -> std::string {
+    try {
+      const Cluster cluster(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refusal(options_for("dcd", 0)).find("buckets: '0'") != std::string::npos);
+  CHECK(refusal(options_for("dcd", kMostBuckets + 1)).find("1 to 4096") != std::string::npos);
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (!info.separable) {
+      CAPTURE(info.name);
+      CHECK(refusal(options_for(info.name, 2)).find("works on the model as a whole") !=
+            std::string::npos);
+    }
+  }
+  auto lowrank = options_for("choco", 2);
+  lowrank.compressor = "lowrank:2";
+  CHECK(refusal(lowrank).find("each as a whole") != std::string::npos);
+}
+
+TEST_CASE("the default number of buckets grows with the model, and is bounded") {
+  CHECK(default_buckets(1) == 1);
+  CHECK(default_buckets((1U << 19U) - 1) == 1);
+  CHECK(default_buckets(1U << 20U) == 4);
+  CHECK(default_buckets(std::size_t{1} << 32U) == 64);
+}
