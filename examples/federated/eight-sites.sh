@@ -2,7 +2,7 @@
 # Eight sites along one-sided trust, as real people gave it, on real images that are split among
 # them; beside it the same model trained centrally on all images.
 #   SOTTO_DATA=FOLDER examples/federated/eight-sites.sh      with FOLDER/trust and FOLDER/mnist
-#   ROUNDS=600 PARTITION=iid|label|dirichlet:0.3 COMPRESSOR=none MODEL=mlp:64 LR=0.1
+#   ROUNDS=600 PARTITION=iid|label|dirichlet:0.3 COMPRESSOR=none MODEL=mlp:64 LR=0.1 SCHEDULE=cosine
 set -euo pipefail
 : "${SOTTO_DATA:?set it to the folder with trust/ and mnist/}"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,6 +11,7 @@ source "$here/sites.sh"
 rounds=${ROUNDS:-600}
 model=${MODEL:-mlp:64}
 lr=${LR:-0.1}
+schedule=${SCHEDULE:-cosine}
 task="mnist:$(cd "$SOTTO_DATA/mnist" && pwd)"
 edges=$("$here/cut-trust.sh" "$SOTTO_DATA/trust/soc-sign-bitcoinalpha.csv" 8)
 trusts() { grep -qx "$1,$2" <<<"$edges"; }
@@ -30,6 +31,7 @@ part = \"${number[$name]}/8\"
 partition = \"${PARTITION:-iid}\"
 model = \"$model\"
 lr = $lr
+schedule = \"$schedule\"
 rounds = $rounds
 eval-every = $rounds
 algorithm = \"pushsum\"
@@ -40,7 +42,7 @@ for name in "${sites[@]}"; do start_site "$name"; done
 for name in "${sites[@]}"; do finish_site "$name"; done
 
 "$sotto" train --task "$task" --model "$model" --nodes 1 --algorithm dpsgd --topology complete \
-  --batch 256 --lr "$lr" --rounds "$rounds" --eval-every 0 --json "$work/central.json" --quiet
+  --batch 256 --lr "$lr" --schedule "$schedule" --rounds "$rounds" --eval-every 0 --json "$work/central.json" --quiet
 central=$(final "$work/central.json" accuracy)
 printf '%-12s %s\n' site accuracy
 worst=1
