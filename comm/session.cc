@@ -1,5 +1,6 @@
 #include <sotto/comm/session.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/comm/run_keys.h>
 
+#include "internal/backoff.h"
 #include "internal/start_number.h"
 
 namespace sotto {
@@ -22,9 +24,11 @@ namespace {
 
 /// Under the mark: all have come.
 constexpr const char* kGo = "go";
-/// How long a look at a key that is not there yet may wait for it.
-constexpr std::chrono::milliseconds kLook{20};
-/// Between two rounds of looks.
+/// How long a look at a key that is not there yet may wait for it: longer each time, lest many
+/// nodes that wait ask for more than the store can answer.
+constexpr std::chrono::milliseconds kShortestLook{20};
+constexpr std::chrono::milliseconds kLongestLook{320};
+/// Between two rounds of looks, which need not wait where an old value stands.
 constexpr std::chrono::milliseconds kPause{2};
 constexpr std::size_t kMostLeft = std::size_t{1} << 20U;
 
@@ -61,7 +65,7 @@ class StoreSession final : public Session {
   Status join();
   Status show(std::uint64_t mark, std::uint64_t number);
   Result<Number> look(std::string_view key, std::chrono::milliseconds patience);
-  Result<bool> there(const std::string& key);
+  Result<bool> there(const std::string& key, std::chrono::milliseconds patience);
   void clear_last_session();
   void keep_list(std::string_view key, bool there);
 
@@ -126,8 +130,8 @@ Result<StoreSession::Number> StoreSession::look(std::string_view key,
   return session_mark(*value);
 }
 
-Result<bool> StoreSession::there(const std::string& key) {
-  const auto value = store_->get(key, Deadline::after({}));
+Result<bool> StoreSession::there(const std::string& key, std::chrono::milliseconds patience) {
+  const auto value = store_->get(key, Deadline::after(patience));
   if (!value.ok() && value.status().fault() != Fault::deadline) {
     return value.status();
   }
@@ -143,7 +147,9 @@ Status StoreSession::receive_all() {
     return status;
   }
   std::map<Rank, std::uint64_t> numbers;
+  internal::Backoff pause(deadline);
   while (true) {
+    const std::size_t there = numbers.size();
     if (Status status = echo_numbers(numbers); !status.ok()) {
       return status;
     }
@@ -155,7 +161,9 @@ Status StoreSession::receive_all() {
     if (deadline.expired()) {
       break;
     }
-    std::this_thread::sleep_for(kPause);
+    const bool news = numbers.size() > there;
+    pause = news ? internal::Backoff(deadline) : pause;
+    (void)pause.wait();
   }
   std::vector<Rank> absent;
   for (Rank peer = 1; peer < nodes_; ++peer) {
@@ -197,8 +205,12 @@ Status StoreSession::join() {
   const std::uint64_t number = internal::draw_start_number(rank_);
   auto deadline = Deadline::after(patience_);
   bool known = false;
+  auto longest = kShortestLook;
   do {
-    const auto mark = look(kSessionKey, kLook);
+    const auto patience =
+        std::min(longest, std::chrono::ceil<std::chrono::milliseconds>(deadline.left()));
+    longest = std::min(2 * longest, kLongestLook);
+    const auto mark = look(kSessionKey, patience);
     if (!mark.ok()) {
       return mark.status();
     }
@@ -209,18 +221,19 @@ Status StoreSession::join() {
       }
     }
     if (mark_ != 0 && !known) {
-      const auto echo = look(seen(rank_), kLook);
+      const auto echo = look(seen(rank_), patience);
       if (!echo.ok()) {
         return echo.status();
       }
       if (*echo == number) {
         known = true;
         deadline = Deadline::after(2 * patience_);
+        longest = kShortestLook;
       }
     }
     if (known) {
-      const auto go = there(here(kGo));
-      const auto over = there(here(kGivenUpKey));
+      const auto go = there(here(kGo), patience);
+      const auto over = there(here(kGivenUpKey), {});
       if (!go.ok() || !over.ok()) {
         return go.ok() ? over.status() : go.status();
       }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -288,74 +287,30 @@ Status run_processes(int nodes, const NodeMain& node_main, const std::atomic<boo
 
 namespace {
 
-/// What read(2) returns for one byte.
-ssize_t read_byte(int fd) {
-  char byte = 0;
-  ssize_t got = 0;
-  while ((got = ::read(fd, &byte, 1)) < 0 && errno == EINTR) {
+std::string make_private_directory() {
+  const char* parent = std::getenv("TMPDIR");
+  auto path =
+      fmt::format("{}/sotto-XXXXXX", parent == nullptr || *parent == '\0' ? "/tmp" : parent);
+  if (::mkdtemp(path.data()) == nullptr) {
+    throw Error(fmt::format("TMPDIR: no directory {} can be made: {}", path, std::strerror(errno)));
   }
-  return got;
-}
-
-/// The life of a directory's keeper. It removes the directory once nobody holds the line's other
-/// end any more, unless it is told before that this is done. No signal ends it, and it keeps
-/// nothing else of its parent's open.
-[[noreturn]] void keep_directory(const std::string& path, int line) {
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  ::setsid();
-  constexpr int kFirst = STDERR_FILENO + 1;
-  const int kept = ::fcntl(line, F_DUPFD, kFirst);
-  const int quiet = ::open("/dev/null", O_RDWR);
-  for (int standard = 0; standard < kFirst; ++standard) {
-    ::dup2(quiet, standard);
-  }
-  ::dup2(kept, kFirst);
-  ::close_range(kFirst + 1, ~0U, 0);
-  if (read_byte(kFirst) == 0) {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  ::_exit(0);
+  return path;
 }
 
 }  // namespace
 
-PrivateDirectory::PrivateDirectory() {
-  const char* parent = std::getenv("TMPDIR");
-  path_ = fmt::format("{}/sotto-XXXXXX", parent == nullptr || *parent == '\0' ? "/tmp" : parent);
-  if (::mkdtemp(path_.data()) == nullptr) {
-    throw Error(
-        fmt::format("TMPDIR: no directory {} can be made: {}", path_, std::strerror(errno)));
-  }
-  int ends[2] = {-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return;  // then nobody looks after it when we are killed
-  }
-  // A child of a child, so that the caller's children are its own.
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::fork() == 0) {
-      keep_directory(path_, ends[1]);
-    }
-    ::_exit(0);
-  }
-  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  ::close(ends[1]);
-  line_ = ends[0];
-}
+// Should no process be given, nobody looks after the directory when we are killed.
+PrivateDirectory::PrivateDirectory()
+    : path_(make_private_directory()), keeper_([this](int line) {
+        if (read_byte(line) == 0) {
+          std::error_code ignored;
+          std::filesystem::remove_all(path_, ignored);
+        }
+      }) {}
 
 PrivateDirectory::~PrivateDirectory() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
-  if (line_ >= 0) {
-    const char done = 0;
-    (void)::send(line_, &done, 1, MSG_NOSIGNAL);
-    (void)read_byte(line_);  // until it is gone
-    ::close(line_);
-  }
 }
 
 }  // namespace sotto

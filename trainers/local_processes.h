@@ -11,6 +11,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/comm/keeper_process.h>
 
 namespace sotto {
 
@@ -40,7 +41,7 @@ class PrivateDirectory {
 
  private:
   std::string path_;
-  int line_ = -1;  ///< to the process that looks after the directory
+  KeeperProcess keeper_;
 };
 
 }  // namespace sotto

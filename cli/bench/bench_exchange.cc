@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/local_store.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
 #include <sotto/comm/transport.h>
@@ -207,11 +208,11 @@ Result<Json> run_as_threads(const ProbeJob& job, const Request& request) {
 
 Result<Json> run_as_processes(const ProbeJob& job, const Request& request) {
   const PrivateDirectory meeting_place;
+  const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
   catch_stop_signals();
   const auto node_main = [&](Rank rank) -> Status {
-    const auto found =
-        take_part(job, rank, request, make_store("file:" + meeting_place.path() + "/store", rank));
+    const auto found = take_part(job, rank, request, store.open());
     if (!found.ok() || rank != 0) {
       return found.status();
     }

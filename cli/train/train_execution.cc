@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/comm/local_store.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/comm/transport.h>
 #include <sotto/trainers/local_processes.h>
@@ -63,6 +64,7 @@ Status write_result(const std::string& path, const Json& result) {
 
 Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
   const PrivateDirectory meeting_place;
+  const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
   catch_stop_signals(stop_notice());
   // Nodes that have nothing to save end at once, by the signal.
@@ -74,7 +76,7 @@ Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
     }
     RunOptions run = plan.run;
     run.optimizer.rank = rank;
-    run.optimizer.rendezvous = "file:" + meeting_place.path() + "/store";
+    run.optimizer.store = store.open();
     const auto result = run_one(plan, run, report, saves ? stop_requested() : never);
     return result.ok() && rank == 0 ? write_result(result_path, *result) : result.status();
   };

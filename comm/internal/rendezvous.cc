@@ -1,11 +1,11 @@
 #include "rendezvous.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 #include <string>
-#include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,22 +17,20 @@
 namespace sotto::internal {
 namespace {
 
-/// How long a look at a key that is not there yet may wait for it before the next is looked at.
-constexpr std::chrono::milliseconds kLook{20};
-/// Between two rounds of looks.
-constexpr std::chrono::milliseconds kPause{1};
+/// How long a wait for one peer may keep us from looking at the next: longer each time round, as a
+/// peer that is late will not be there at once.
+constexpr std::chrono::milliseconds kShortestLook{20};
+constexpr std::chrono::milliseconds kLongestLook{500};
 
 /// What one node tells another.
 struct Card {
   std::uint64_t number = 0;  ///< of the writer's start
-  std::uint64_t named = 0;   ///< of the reader's start, as the writer saw it; 0 before it did
   std::vector<std::byte> address;
 };
 
 std::vector<std::byte> pack(const Card& card) {
   ByteBuffer out;
   out.write(card.number);
-  out.write(card.named);
   out.append(card.address);
   return std::move(out).take();
 }
@@ -41,7 +39,6 @@ std::optional<Card> unpack(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   Card card;
   card.number = in.read<std::uint64_t>();
-  card.named = in.read<std::uint64_t>();
   const auto address = in.take(in.remaining());
   card.address.assign(address.begin(), address.end());
   return in.failed() ? std::nullopt : std::optional(std::move(card));
@@ -52,72 +49,126 @@ class Meeting {
   Meeting(const TransportOptions& options, std::string_view kind, const Addresses& mine)
       : options_(options), kind_(kind), number_(draw_start_number(options.rank)) {
     for (const auto& [peer, address] : mine) {
-      cards_[peer] = {number_, 0, address};
-      awaited_.insert(peer);
+      awaited_[peer] = 0;
     }
   }
 
-  Status publish_all() {
-    for (const Rank peer : awaited_) {
-      if (auto published = publish(peer); !published) {
-        return published;
+  Status publish_all(const Addresses& mine) {
+    for (const auto& [peer, address] : mine) {
+      if (auto set = store().set(card_key(options_.rank, peer), pack({number_, address})); !set) {
+        return set;
       }
     }
     return {};
   }
-  /// Looks at the cards of all who have not come yet.
-  Status look() {
-    const auto peers = awaited_;
-    for (const Rank peer : peers) {
-      if (auto looked = look_at(peer); !looked) {
-        return looked;
-      }
-    }
-    return {};
-  }
-  const std::set<Rank>& awaited() const { return awaited_; }
+  /// Looks whether the peers have come who had not. The first to be looked at is waited for.
+  Status look(Deadline deadline);
+  std::vector<Rank> awaited() const;
+  bool done() const { return awaited_.empty(); }
   Addresses take() && { return std::move(theirs_); }
 
  private:
-  std::string key(Rank from, Rank to) const {
+  Store& store() const { return *options_.store; }
+  std::string card_key(Rank from, Rank to) const {
     return fmt::format("{:016x}/{}/{}-{}", options_.run_id, kind_, from, to);
   }
-  Status publish(Rank peer) {
-    return options_.store->set(key(options_.rank, peer), pack(cards_[peer]));
+  std::string echo_key(std::uint64_t number, Rank from, Rank to) const {
+    return fmt::format("{:016x}/{}/{:016x}/{}-{}", options_.run_id, kind_, number, from, to);
   }
-  Status look_at(Rank peer);
+  /// The peer's card, once it is there, with its number echoed.
+  Result<std::optional<Card>> read_card(Rank peer, Deadline deadline);
+  /// True when the peer has echoed our number.
+  Result<bool> echoed_by(Rank peer, Deadline deadline);
 
   const TransportOptions& options_;
   const std::string kind_;
   const std::uint64_t number_;
-  std::map<Rank, Card> cards_;  ///< what we tell
-  std::set<Rank> awaited_;
+  std::map<Rank, std::uint64_t> awaited_;  ///< and the number of theirs that we echoed; 0: none
+  std::chrono::milliseconds look_ = kShortestLook;
   Addresses theirs_;
 };
 
-Status Meeting::look_at(Rank peer) {
-  Store& store = *options_.store;
-  const auto value = store.get(key(peer, options_.rank), Deadline::after(kLook));
+Result<std::optional<Card>> Meeting::read_card(Rank peer, Deadline deadline) {
+  const auto value = store().get(card_key(peer, options_.rank), deadline);
   if (!value) {
-    return value.status().fault() == Fault::deadline ? Status() : value.status();
+    return value.status().fault() == Fault::deadline ? Result<std::optional<Card>>(std::nullopt)
+                                                     : value.status();
   }
   auto card = unpack(*value);
-  if (!card) {
-    return {};  // not one of ours; its writer may still come
+  std::uint64_t& echoed = awaited_[peer];
+  if (!card || card->number == echoed) {
+    return card;  // without one it is not ours; its writer may still come
   }
-  if (cards_[peer].named != card->number) {
-    cards_[peer].named = card->number;
-    if (auto named = publish(peer); !named) {
-      return named;
+  if (echoed != 0) {
+    // Of an earlier start, which will not look for it.
+    if (auto removed = store().remove(echo_key(echoed, options_.rank, peer)); !removed) {
+      return removed;
     }
   }
-  if (card->named != number_) {
-    return {};
+  echoed = card->number;
+  if (auto set = store().set(echo_key(echoed, options_.rank, peer), {}); !set) {
+    return set;
   }
-  // The peer has named us, so this card is the last that it writes, and nobody else reads it.
-  awaited_.erase(peer);
-  theirs_[peer] = std::move(card->address);
-  return store.remove(key(peer, options_.rank));
+  return card;
+}
+
+Result<bool> Meeting::echoed_by(Rank peer, Deadline deadline) {
+  const auto echo = store().get(echo_key(number_, peer, options_.rank), deadline);
+  return echo.ok() || echo.status().fault() == Fault::deadline ? Result<bool>(echo.ok())
+                                                               : echo.status();
+}
+
+Status Meeting::look(Deadline deadline) {
+  bool waited = false;
+  const auto patience = [&] {
+    return Deadline::after(waited ? Deadline::Clock::duration::zero()
+                                  : std::min<Deadline::Clock::duration>(look_, deadline.left()));
+  };
+  // All cards first: then no neighbour waits for our echo while we wait for another.
+  for (const Rank peer : awaited()) {
+    const auto card = read_card(peer, patience());
+    if (!card) {
+      return card.status();
+    }
+    waited = waited || !*card;
+  }
+  for (const Rank peer : awaited()) {
+    const auto echoed = echoed_by(peer, patience());
+    if (!echoed) {
+      return echoed.status();
+    }
+    waited = waited || !*echoed;
+    if (!*echoed) {
+      continue;
+    }
+    // The card that is there now is the last that this peer writes, and nobody else reads it.
+    auto card = read_card(peer, Deadline::after({}));
+    if (!card) {
+      return card.status();
+    }
+    if (!*card) {
+      continue;
+    }
+    theirs_[peer] = std::move((*card)->address);
+    awaited_.erase(peer);
+    for (const std::string& key :
+         {card_key(peer, options_.rank), echo_key(number_, peer, options_.rank)}) {
+      if (auto removed = store().remove(key); !removed) {
+        return removed;
+      }
+    }
+  }
+  look_ = waited ? std::min(2 * look_, kLongestLook) : look_;
+  return {};
+}
+
+std::vector<Rank> Meeting::awaited() const {
+  std::vector<Rank> peers;
+  peers.reserve(awaited_.size());
+  for (const auto& [peer, echoed] : awaited_) {
+    peers.push_back(peer);
+  }
+  return peers;
 }
 
 }  // namespace
@@ -125,14 +176,13 @@ Status Meeting::look_at(Rank peer) {
 Result<Addresses> meet(const TransportOptions& options, std::string_view kind,
                        const Addresses& mine, Deadline deadline) {
   Meeting meeting(options, kind, mine);
-  auto status = meeting.publish_all();
-  while (status.ok() && !meeting.awaited().empty()) {
+  auto status = meeting.publish_all(mine);
+  while (status.ok() && !meeting.done()) {
     if (deadline.expired()) {
       return Status(Fault::deadline, fmt::format("rank {} did not come in time",
                                                  fmt::join(meeting.awaited(), ", ")));
     }
-    status = meeting.look();
-    std::this_thread::sleep_for(kPause);
+    status = meeting.look(deadline);
   }
   if (!status) {
     return status.with_context("meeting the neighbours");

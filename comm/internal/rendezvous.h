@@ -1,8 +1,10 @@
 // How two nodes learn each other's addresses through a store, and that the addresses are of now.
 //
 // A store may outlive a run that crashed, and the addresses in it with it. So each node draws a
-// number when it starts, publishes it with its address, and names the peer's number back as soon as
-// it sees one. Whoever is named by its own number knows that the peer is there now.
+// number when it starts, publishes it with its address, and echoes the peer's number as soon as it
+// sees one, under a key that the number is part of. Whoever's number is echoed knows that the peer
+// is there now, and that so is the peer's address: it was published before. Every wait is for a key
+// that is not there yet, so that a neighbour costs the store some seven requests and no polling.
 //
 // Thread safety: one call a node at a time. Ownership: none kept.
 #pragma once

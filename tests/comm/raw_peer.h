@@ -177,8 +177,8 @@ inline std::string listening_address(Store& store, std::uint64_t run_id, Rank ra
   const auto key = fmt::format("{:016x}/zmq/{}-{}", run_id, rank, peer);
   const auto card = store.get(key, Deadline::after(std::chrono::seconds(60)));
   REQUIRE(card.ok());
-  REQUIRE(card->size() > 16);
-  return {reinterpret_cast<const char*>(card->data()) + 16, card->size() - 16};
+  REQUIRE(card->size() > 8);
+  return {reinterpret_cast<const char*>(card->data()) + 8, card->size() - 8};
 }
 
 }  // namespace sotto::test

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <sotto/base/error.h>
+#include <sotto/comm/local_store.h>
 
 #include "free_port.h"
 #include "nodes.h"
@@ -220,6 +221,30 @@ TEST_CASE("a file store that cannot be written says so") {
   fs::remove_all(directory.path / "gone");
   CHECK(store->set("key", bytes_of("value")).fault() == Fault::io);
   CHECK(store->get("key", soon()).status().fault() == Fault::deadline);
+}
+
+TEST_CASE("the store of a local job keeps the contract") {
+  const LocalStore store;
+  const auto first = store.open();
+  const auto second = store.open();
+  check_everything(*first, *second);
+}
+
+TEST_CASE("the store of a local job outlives a process that was killed in the middle of a wait") {
+  const LocalStore store;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto mine = store.open();
+    (void)mine->set("waits", {});
+    (void)mine->get("never", generous());
+    ::_exit(0);
+  }
+  const auto ours = store.open();
+  REQUIRE(ours->get("waits", generous()).ok());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  CHECK(ours->set("never", bytes_of("late")).ok());
+  CHECK(ours->get("never", generous()).value() == bytes_of("late"));
 }
 
 TEST_CASE("the tcp store keeps the contract") {
