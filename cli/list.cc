@@ -63,7 +63,7 @@ Section list_algorithms() {
          {"most_nodes", info.most_nodes == std::numeric_limits<int>::max() ? Json(nullptr)
                                                                            : Json(info.most_nodes)},
          {"bytes_per_round", info.bytes},
-         {"memory_per_parameter", info.memory},
+         {"memory_per_parameter", state_formula(info.memory)},
          {"default_compressor", info.default_compressor},
          {"wire_id", info.wire_id}});
   }

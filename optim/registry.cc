@@ -76,7 +76,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .most_nodes = RingMean::most_nodes(1),
                   .bytes = "2 (n−1)/n · 4d",
-                  .memory = "2",
+                  .memory = {.floats = 2},
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::allreduce),
                   .build = build<AllReduceSgd>},
@@ -92,7 +92,7 @@ constexpr std::array kAlgorithms = {
                   .family = "lowrank",
                   .most_nodes = RingMean::most_nodes(2),
                   .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",
-                  .memory = "4",
+                  .memory = {.floats = 4},
                   .default_compressor = "lowrank:2",
                   .wire_id = wire_id(AlgorithmId::powersgd),
                   .build = build<PowerSgd>},
@@ -107,7 +107,7 @@ constexpr std::array kAlgorithms = {
                   .overlaps = true,
                   .separable = true,
                   .bytes = "degree · 4d",
-                  .memory = "2",
+                  .memory = {.floats = 2},
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::dpsgd),
                   .build = build<DPsgd>},
@@ -124,7 +124,7 @@ constexpr std::array kAlgorithms = {
                   .separable = true,
                   .bounded_by_spectrum = true,
                   .bytes = "degree · |C|; 4d along a new edge",
-                  .memory = "2 + degree",
+                  .memory = {.floats = 2, .per_neighbour = 1},
                   .default_compressor = "quant:8",
                   .wire_id = wire_id(AlgorithmId::dcd),
                   .build = build<DcdPsgd>},
@@ -142,7 +142,7 @@ constexpr std::array kAlgorithms = {
                   .separable = true,
                   .extrapolation_clock = true,
                   .bytes = "degree · |C|; 4d along a new edge",
-                  .memory = "3 + degree",
+                  .memory = {.floats = 3, .per_neighbour = 1},
                   .default_compressor = "grid:8:0.05",
                   .wire_id = wire_id(AlgorithmId::ecd),
                   .build = build<EcdPsgd>},
@@ -159,7 +159,7 @@ constexpr std::array kAlgorithms = {
                   .consensus_stepsize = true,
                   .consensus_stepsize_cap = 0.5,
                   .bytes = "degree · |C|",
-                  .memory = "3",
+                  .memory = {.floats = 3},
                   .default_compressor = "sign",
                   .wire_id = wire_id(AlgorithmId::deepsqueeze),
                   .build = build<DeepSqueeze>},
@@ -176,7 +176,7 @@ constexpr std::array kAlgorithms = {
                   .separable = true,
                   .consensus_stepsize = true,
                   .bytes = "degree · |C|; 4d along a new edge",
-                  .memory = "4, or 4 + degree where the graph changes",
+                  .memory = {.floats = 4, .per_changing_neighbour = 1},
                   .default_compressor = "topk:0.1",
                   .wire_id = wire_id(AlgorithmId::choco),
                   .build = build<ChocoSgd>},
@@ -194,7 +194,7 @@ constexpr std::array kAlgorithms = {
                   .family = "lowrank",
                   .bytes = "degree · 4f, f = Σ K (rows + columns) / 2 over the matrices, times "
                            "their steps, and all other elements",
-                  .memory = "2 + 3 K (degree + 1) / shorter side",
+                  .memory = {.floats = 2, .of_matrices = "3 K (degree + 1) / shorter side"},
                   .default_compressor = "lowrank:1",
                   .wire_id = wire_id(AlgorithmId::powergossip),
                   .build = build<PowerGossip>},
@@ -209,7 +209,7 @@ constexpr std::array kAlgorithms = {
                   .separable = true,
                   .consensus_stepsize = true,
                   .bytes = "out-degree · (|C| + 16)",
-                  .memory = "4",
+                  .memory = {.floats = 4},
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::pushsum),
                   .build = build<PushSum>},
@@ -222,7 +222,7 @@ constexpr std::array kAlgorithms = {
                   .graph = GraphNeed::symmetric,
                   .eigenvalues_above = -1.0 / 3,
                   .bytes = "degree · 4d",
-                  .memory = "4",
+                  .memory = {.floats = 4},
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::d2),
                   .build = build<D2>},
@@ -239,7 +239,7 @@ constexpr std::array kAlgorithms = {
         .consensus_stepsize = true,
         .consensus_stepsize_cap = 0.5,
         .bytes = "degree · 2 |C|",
-        .memory = "7",
+        .memory = {.floats = 7},
         .default_compressor = "topk:0.1",
         .wire_id = wire_id(AlgorithmId::beer),
         .build = build<Beer>},
@@ -255,7 +255,7 @@ constexpr std::array kAlgorithms = {
         .step_rule = "adam",
         .freezing = Freezing::given,
         .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
-        .memory = "3 + 2/n",
+        .memory = {.floats = 3, .per_nth = 3},
         .default_compressor = "sign",
         .wire_id = wire_id(AlgorithmId::apmsqueeze),
         .build = build_squeeze<AlgorithmId::apmsqueeze>},
@@ -270,7 +270,7 @@ constexpr std::array kAlgorithms = {
                   .step_rule = "adam",
                   .freezing = Freezing::automatic,
                   .bytes = "2 (n−1)/n · |C|; 4d for |C| before the freeze",
-                  .memory = "3 + 2/n",
+                  .memory = {.floats = 3, .per_nth = 3},
                   .default_compressor = "sign",
                   .wire_id = wire_id(AlgorithmId::onebit_adam),
                   .build = build_squeeze<AlgorithmId::onebit_adam>},
@@ -289,7 +289,7 @@ constexpr std::array kAlgorithms = {
                   .freezing = Freezing::optional,
                   .local_step_limit = true,
                   .bytes = "2 (n−1)/n · |C|; 4d for |C| in rounds of variance, 0 in local steps",
-                  .memory = "5 + 2/n",
+                  .memory = {.floats = 5, .per_nth = 3},
                   .default_compressor = "sign",
                   .wire_id = wire_id(AlgorithmId::zero_one_adam),
                   .build = build<ZeroOneAdam>},
@@ -305,7 +305,7 @@ constexpr std::array kAlgorithms = {
                   .step_rule = "lamb",
                   .freezing = Freezing::given,
                   .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
-                  .memory = "4 + 2/n",
+                  .memory = {.floats = 4, .per_nth = 3},
                   .default_compressor = "sign",
                   .wire_id = wire_id(AlgorithmId::onebit_lamb),
                   .build = build<OneBitLamb>},
@@ -324,7 +324,7 @@ constexpr std::array kAlgorithms = {
         .step_rule = "adam",
         .freezing = Freezing::given,
         .bytes = "degree · |C|; degree · 8d before the freeze",
-        .memory = "5",
+        .memory = {.floats = 5},
         .default_compressor = "sign",
         .wire_id = wire_id(AlgorithmId::gossip_adam),
         .build = build<GossipAdam>},
@@ -338,7 +338,7 @@ constexpr std::array kAlgorithms = {
                   .graph = GraphNeed::any,
                   .time_varying = true,
                   .bytes = "(n−1) · |C|",
-                  .memory = "4",
+                  .memory = {.floats = 4},
                   .default_compressor = "topk:0.1",
                   .wire_id = wire_id(AlgorithmId::ef21),
                   .build = build<Ef21>},
@@ -356,7 +356,7 @@ constexpr std::array kAlgorithms = {
                   .overlaps = true,
                   .family = "grid",
                   .bytes = "degree · (B d/8 + 13)",
-                  .memory = "2",
+                  .memory = {.floats = 2},
                   .default_compressor = "grid:8:0.01",
                   .wire_id = wire_id(AlgorithmId::moniqua),
                   .build = build<Moniqua>},
@@ -372,7 +372,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .overlaps = true,
                   .bytes = "2 · 4d on average",
-                  .memory = "2",
+                  .memory = {.floats = 2},
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::adpsgd),
                   .build = build<AdPsgd>},
@@ -387,7 +387,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .aggregation = true,
                   .bytes = "degree · 4d",
-                  .memory = "3 + degree",
+                  .memory = {.floats = 3, .per_neighbour = 1},
                   .default_compressor = "none",
                   .wire_id = wire_id(AlgorithmId::robust),
                   .build = build_robust},
@@ -433,6 +433,32 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
     return std::make_unique<PrivateGradient>(std::move(algorithm), *privacy, rank);
   }
   return algorithm;
+}
+
+double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph) {
+  return memory.floats + memory.per_nth / nodes +
+         degree * (memory.per_neighbour + (changing_graph ? memory.per_changing_neighbour : 0));
+}
+
+std::string state_formula(const StateMemory& memory) {
+  const auto times = [](double factor, std::string_view what) {
+    return factor == 1 ? std::string(what) : fmt::format("{} {}", factor, what);
+  };
+  std::string text = fmt::format("{}", memory.floats);
+  if (memory.per_neighbour > 0) {
+    text += " + " + times(memory.per_neighbour, "degree");
+  }
+  if (memory.per_nth > 0) {
+    text += fmt::format(" + {}/n", memory.per_nth);
+  }
+  if (!memory.of_matrices.empty()) {
+    text += fmt::format(" + {}", memory.of_matrices);
+  }
+  if (memory.per_changing_neighbour > 0) {
+    text += fmt::format(", or {} + {} where the graph changes", text,
+                        times(memory.per_changing_neighbour, "degree"));
+  }
+  return text;
 }
 
 std::string_view graph_need_name(GraphNeed need) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <sotto/compress/compressor.h>
@@ -25,6 +26,16 @@ enum class Freezing {
   given,      ///< by AlgorithmSetup::freeze_step, which it needs
   automatic,  ///< by itself, unless freeze_step says it
   optional,   ///< by freeze_step; without it, it does not
+};
+
+/// Floats of state per parameter that a node keeps, besides the model, those of the step rule and
+/// the frames: what the header of the algorithm says, and a test measures.
+struct StateMemory {
+  double floats = 0;
+  double per_neighbour = 0;           ///< times the degree of a round
+  double per_changing_neighbour = 0;  ///< the same, on graphs that change
+  double per_nth = 0;                 ///< divided by the number of nodes
+  std::string_view of_matrices = {};  ///< what comes on top and depends on their shapes
 };
 
 /// One algorithm, as `sotto list` shows it.
@@ -54,9 +65,7 @@ struct AlgorithmInfo {
   int most_nodes = std::numeric_limits<int>::max();
   /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
   std::string_view bytes;
-  /// Floats of state per parameter, besides the model and the step rule's, as a function of the
-  /// degree.
-  std::string_view memory;
+  StateMemory memory;
   std::string_view default_compressor;
   std::uint16_t wire_id = 0;
   /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
@@ -81,5 +90,10 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
                                           std::vector<std::string>* warnings = nullptr);
 
 std::string_view graph_need_name(GraphNeed need);
+
+/// The floats for a node of so many neighbours a round among `nodes`; of_matrices is left out.
+double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph);
+/// The same as a formula: "2 + degree".
+std::string state_formula(const StateMemory& memory);
 
 }  // namespace sotto

@@ -22,7 +22,7 @@
 //
 // Assumes a contraction C, the step rule lamb, and nothing of W: the graph is ignored. All nodes
 //   start from the same x, and stay equal to the bit.
-// Memory: 3 floats a parameter (v', work, direction), besides LAMB's 2 and the 1 + 2/n of the mean.
+// Memory: 3 floats a parameter (v', work, direction), besides LAMB's 2 and the 1 + 3/n of the mean.
 // Bytes a round: those of a mean, 8 d (n − 1)/n of values before T_w, with `sign` a 32nd
 // thereafter. Overlap: none, the step needs the gradients.
 #pragma once

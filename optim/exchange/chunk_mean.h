@@ -12,7 +12,8 @@
 //
 // A building block of the algorithms, not for users. One thread at a time; allocates only in the
 // constructor.
-// Memory: 1 float a parameter (δ_i), 2/n (δ̄, a), and frames with room for full precision.
+// Memory: 1 float a parameter (δ_i), 3/n (δ̄, a, the own chunk's encoding), and frames; all
+//   of them with room for full precision.
 // Bytes of a mean: 2 (n − 1) frames of a chunk each: 2 (n − 1)/n |C(v)| + 128 (n − 1).
 #pragma once
 
