@@ -109,10 +109,11 @@ class FrameWatch final : public Decorator {
     (void)note(*post, out);
     return status;
   }
-  Result<bool> exchange_done(Exchange& out) override {
-    auto more = inner().exchange_done(out);
-    (void)note(more.ok() && *more, out);
-    return more;
+  Result<bool> next_exchange(Exchange& out) override {
+    return note(inner().next_exchange(out), out);
+  }
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+    return note(inner().exchange_done(tag, out), out);
   }
   /// Of all these buffers, as they were allocated, and of the longest frame's where none of that
   /// length was sent: a model is handed over to a new neighbour, or to one that lost it.
@@ -125,6 +126,10 @@ class FrameWatch final : public Decorator {
   }
 
  private:
+  Result<bool> note(Result<bool> posted, const Exchange& out) {
+    (void)note(posted.ok() && *posted, out);
+    return posted;
+  }
   bool note(bool posted, const Exchange& out) {
     if (posted) {
       for (const Send& send : out.sends) {
