@@ -76,6 +76,12 @@ endforeach()
 
 if(SOTTO_BUILD_BENCH)
   find_package(benchmark QUIET)
+  # Debian's pkg-config file says all that FindMPI would compile programs to find out.
+  pkg_check_modules(OMPI QUIET IMPORTED_TARGET ompi-c)
+endif()
+set(SOTTO_HAVE_MPI OFF)
+if(OMPI_FOUND)
+  set(SOTTO_HAVE_MPI ON)
 endif()
 
 # The simulator's oracle, for tests and benchmarks only.

@@ -22,4 +22,6 @@ endif()
 if(SOTTO_BUILD_BENCH)
   sotto_report("Google Benchmark" benchmark_FOUND "micro-benchmarks in bench/"
                "no micro-benchmarks (libbenchmark-dev)")
+  sotto_report("Open MPI" SOTTO_HAVE_MPI "a contender of `netlab race`"
+               "no contender of `netlab race` (libopenmpi-dev openmpi-bin)")
 endif()

@@ -60,7 +60,7 @@ std::string contents_of(const FileDescriptor& file) {
 
 }  // namespace
 
-Child::Child(const NetworkNamespace& where, const std::vector<std::string>& words,
+Child::Child(const NetworkNamespace* where, const std::vector<std::string>& words,
              const std::map<std::string, std::string>& variables)
     : output_(memory_file("output")), errors_(memory_file("errors")) {
   // Between fork and exec only system calls are safe: other threads may hold locks.
@@ -72,7 +72,7 @@ Child::Child(const NetworkNamespace& where, const std::vector<std::string>& word
   pid_ = ::fork();
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() == parent && ::setns(where.fd(), CLONE_NEWNET) == 0 &&
+    if (::getppid() == parent && (where == nullptr || ::setns(where->fd(), CLONE_NEWNET) == 0) &&
         ::dup2(output_.get(), STDOUT_FILENO) >= 0 && ::dup2(errors_.get(), STDERR_FILENO) >= 0) {
       ::execve(arguments[0], arguments.data(), environment.data());
     }

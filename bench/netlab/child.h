@@ -1,5 +1,5 @@
-// A program that runs on a host of the emulated network. It dies with the thread that started it,
-// whatever happens to that. One thread at a time.
+// A program that runs on a host of the emulated network, or on this one. It dies with the thread
+// that started it, whatever happens to that. One thread at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -17,10 +17,10 @@ namespace sotto::netlab {
 
 class Child {
  public:
-  /// Starts `words` (a path and its arguments) with the environment changed by `variables`: an
-  /// empty value takes one away. What it prints goes into memory. Throws Error when it cannot
-  /// start.
-  Child(const NetworkNamespace& where, const std::vector<std::string>& words,
+  /// Starts `words` (a path and its arguments) on the host `where` (null: this one) with the
+  /// environment changed by `variables`: an empty value takes one away. What it prints goes into
+  /// memory. Throws Error when it cannot start.
+  Child(const NetworkNamespace* where, const std::vector<std::string>& words,
         const std::map<std::string, std::string>& variables);
   /// Kills it, if it still runs.
   ~Child();

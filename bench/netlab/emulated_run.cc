@@ -138,7 +138,7 @@ class Job {
       if (!nodes_[i] && seconds(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
         const auto host = static_cast<Host>(i);
         nodes_[i] = std::make_unique<Child>(
-            lab_.at(host), words_of(scenario_, run_, host),
+            &lab_.at(host), words_of(scenario_, run_, host),
             std::map<std::string, std::string>{{"RANK", fmt::to_string(i)},
                                                {"WORLD_SIZE", fmt::to_string(nodes_.size())},
                                                {"MASTER_ADDR", free_address(0)},

@@ -40,7 +40,7 @@ std::vector<NetworkNamespace> make_namespaces(const LabOptions& options) {
   std::vector<NetworkNamespace> made;
   made.reserve(static_cast<std::size_t>(options.hosts));
   for (Host host = 0; host < options.hosts; ++host) {
-    made.emplace_back(host, options.large_pieces);
+    made.emplace_back(host, options.large_pieces, options.free_net);
   }
   return made;
 }

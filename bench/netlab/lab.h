@@ -19,6 +19,7 @@ struct LabOptions {
   /// Pieces of TCP streams pass whole (NetworkNamespace): for fast links without loss only, where a
   /// piece of 64 kB takes next to no time.
   bool large_pieces = false;
+  bool free_net = true;    ///< each host has a second address, past all links
   std::uint64_t seed = 0;  ///< of jitter and loss
 };
 

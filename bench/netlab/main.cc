@@ -1,4 +1,5 @@
-// The program `netlab`: the real `sotto train` on an emulated network, against the simulator.
+// The program `netlab`: the real `sotto train` on an emulated network, against the simulator and
+// against other programs.
 #include <sched.h>
 
 #include <cstdio>
@@ -45,9 +46,10 @@ int main(int argc, char** argv) {
   program.footer(
       "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");
   const std::vector<sotto::cli::Command> commands = {
-      add_run_command(program, SOTTO_PROGRAM), add_calibrate_command(program, SOTTO_PROGRAM),
+      add_run_command(program, SOTTO_PROGRAM),     add_calibrate_command(program, SOTTO_PROGRAM),
       add_heldout_command(program, SOTTO_PROGRAM), add_loss_command(program, SOTTO_PROGRAM),
-      add_links_command(program, SOTTO_PROGRAM)};
+      add_links_command(program, SOTTO_PROGRAM),   add_race_command(program, SOTTO_PROGRAM),
+      add_finish_command(program, SOTTO_PROGRAM)};
   try {
     program.parse(argc, argv);
     hurry();

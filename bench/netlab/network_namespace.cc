@@ -75,14 +75,16 @@ FileDescriptor open_device(bool large_pieces) {
   return device;
 }
 
-void set_up_addresses(Host host) {
+void set_up_addresses(Host host, bool free_net) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   require(socket.get() >= 0, "a socket");
   const auto number = static_cast<std::uint32_t>(host) + 1;
   set_address(socket.get(), SIOCSIFADDR, kDevice, kShapedNet + number);
   set_address(socket.get(), SIOCSIFNETMASK, kDevice, kNetmask);
-  set_address(socket.get(), SIOCSIFADDR, kAlias, kFreeNet + number);
-  set_address(socket.get(), SIOCSIFNETMASK, kAlias, kNetmask);
+  if (free_net) {
+    set_address(socket.get(), SIOCSIFADDR, kAlias, kFreeNet + number);
+    set_address(socket.get(), SIOCSIFNETMASK, kAlias, kNetmask);
+  }
   ifreq request = request_for(kDevice);
   request.ifr_qlen = kDeviceQueue;
   require(::ioctl(socket.get(), SIOCSIFTXQLEN, &request) == 0, "setting a queue's length");
@@ -133,14 +135,14 @@ void in_thread(const std::function<void()>& work) {
 
 }  // namespace
 
-NetworkNamespace::NetworkNamespace(Host host, bool large_pieces) {
+NetworkNamespace::NetworkNamespace(Host host, bool large_pieces, bool free_net) {
   in_thread([&] {
     require(::unshare(CLONE_NEWNET) == 0, "making a network namespace");
     namespace_ = FileDescriptor(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     require(namespace_.get() >= 0, "/proc/thread-self/ns/net");
     settle_tcp();
     device_ = open_device(large_pieces);
-    set_up_addresses(host);
+    set_up_addresses(host, free_net);
   });
 }
 

@@ -17,8 +17,9 @@ namespace sotto::netlab {
 class NetworkNamespace {
  public:
   /// With `large_pieces` the kernel hands over pieces of a TCP stream as large as it likes;
-  /// otherwise packets as they would be on a wire. Throws Error saying what this machine lacks.
-  NetworkNamespace(Host host, bool large_pieces);
+  /// otherwise packets as they would be on a wire. Without `free_net` it has no address past the
+  /// links. Throws Error saying what this machine lacks.
+  NetworkNamespace(Host host, bool large_pieces, bool free_net = true);
 
   /// To setns into.
   int fd() const { return namespace_.get(); }

@@ -155,9 +155,10 @@ void check_emulable(const cli::Scenario& scenario) {
   }
 }
 
-std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario) {
+std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario, bool free_net) {
   auto lab = std::make_unique<Lab>(LabOptions{.hosts = scenario.nodes,
                                               .large_pieces = wants_large_pieces(scenario),
+                                              .free_net = free_net,
                                               .seed = scenario.task.common.seed});
   for (Host from = 0; from < scenario.nodes; ++from) {
     const cli::HostSpec& host = scenario.hosts[static_cast<std::size_t>(from)];

@@ -18,8 +18,8 @@ using Edges = std::vector<std::pair<Host, Host>>;
 /// Throws Error for what cannot be emulated.
 void check_emulable(const cli::Scenario& scenario);
 
-/// The scenario's network as it is at time 0.
-std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario);
+/// The scenario's network as it is at time 0, with or without a second one past its links.
+std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario, bool free_net = true);
 
 /// One link as plain TCP found it.
 struct LinkCheck {

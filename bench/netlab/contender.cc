@@ -1,0 +1,106 @@
+#include "contender.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto::netlab {
+namespace {
+
+using enum Runner;
+
+constexpr std::array kRacers = {
+    Contender{"sotto allreduce gloo", sotto, "allreduce", "gloo", Standard::own, 1},
+    Contender{"sotto dpsgd gloo", sotto, "dpsgd ring", "gloo", Standard::none, 1},
+    Contender{"sotto dcd quant:8 gloo", sotto, "dcd quant:8 ring", "gloo", Standard::none, 0.28},
+    Contender{"sotto dcd quant:4 gloo", sotto, "dcd quant:4 ring", "gloo", Standard::none, 0.14},
+    Contender{"sotto choco sign gloo", sotto, "choco sign ring", "gloo", Standard::none, 0.05},
+    Contender{"sotto allreduce zmq", sotto, "allreduce", "zmq", Standard::own, 1},
+    Contender{"sotto dpsgd zmq", sotto, "dpsgd ring", "zmq", Standard::none, 1},
+    Contender{"sotto dcd quant:8 zmq", sotto, "dcd quant:8 ring", "zmq", Standard::none, 0.28},
+    Contender{"sotto dcd quant:4 zmq", sotto, "dcd quant:4 ring", "zmq", Standard::none, 0.14},
+    Contender{"sotto choco sign zmq", sotto, "choco sign ring", "zmq", Standard::none, 0.05},
+    Contender{"gloo ring", gloo_peer, "ring", "", Standard::gloo, 1},
+    Contender{"gloo bcube", gloo_peer, "bcube", "", Standard::gloo, 1},
+    Contender{"gloo halving-doubling", gloo_peer, "halving-doubling", "", Standard::gloo, 1},
+    Contender{"gloo sharded", gloo_peer, "sharded", "", Standard::gloo, 1},
+    Contender{"gloo hierarchical", gloo_peer, "hierarchical", "", Standard::gloo, 2},
+    Contender{"gloo ring unfused", gloo_peer, "ring --unfused", "", Standard::none, 10},
+    Contender{"gloo halving-doubling unfused", gloo_peer, "halving-doubling --unfused", "",
+              Standard::none, 10},
+    Contender{"gloo ring fp16", gloo_peer, "ring --half", "", Standard::none, 0.6},
+    Contender{"gloo bcube fp16", gloo_peer, "bcube --half", "", Standard::none, 0.6},
+    Contender{"gloo halving-doubling fp16", gloo_peer, "halving-doubling --half", "",
+              Standard::none, 0.6},
+    Contender{"gloo sharded fp16", gloo_peer, "sharded --half", "", Standard::none, 0.6},
+    Contender{"gloo hierarchical fp16", gloo_peer, "hierarchical --half", "", Standard::none, 1},
+    Contender{"mpi allreduce", mpi_peer, "--neighbour-bits=0", "", Standard::others, 1},
+    Contender{"mpi neighbours 32 bit", mpi_peer, "--neighbour-bits=32", "", Standard::none, 1},
+    Contender{"mpi neighbours 8 bit", mpi_peer, "--neighbour-bits=8", "", Standard::none, 0.28},
+    Contender{"mpi neighbours 4 bit", mpi_peer, "--neighbour-bits=4", "", Standard::none, 0.14},
+    Contender{"mpi neighbours 1 bit", mpi_peer, "--neighbour-bits=1", "", Standard::none, 0.05},
+    Contender{"ddp", ddp_peer, "none", "", Standard::others, 1},
+    Contender{"ddp fp16", ddp_peer, "fp16", "", Standard::ddp_hook, 0.6},
+    Contender{"ddp powersgd:1", ddp_peer, "powersgd:1", "", Standard::ddp_hook, 0.2},
+    Contender{"ddp powersgd:2", ddp_peer, "powersgd:2", "", Standard::ddp_hook, 0.2},
+};
+
+constexpr std::array kTrainees = {
+    Contender{"sotto allreduce", sotto, "allreduce", "gloo", Standard::own},
+    Contender{"sotto dcd quant:8", sotto, "dcd quant:8 ring", "gloo", Standard::none},
+    Contender{"sotto dcd quant:4", sotto, "dcd quant:4 ring", "gloo", Standard::none},
+    Contender{"sotto choco sign", sotto, "choco sign ring", "gloo", Standard::none},
+    Contender{"gloo ring", gloo_trainer, "ring", "", Standard::gloo},
+    Contender{"gloo halving-doubling", gloo_trainer, "halving-doubling", "", Standard::gloo},
+    Contender{"gloo halving-doubling fp16", gloo_trainer, "halving-doubling --half", "",
+              Standard::none},
+    Contender{"ddp", ddp_peer, "none", "", Standard::others},
+    Contender{"ddp fp16", ddp_peer, "fp16", "", Standard::ddp_hook},
+    Contender{"ddp powersgd:1", ddp_peer, "powersgd:1", "", Standard::ddp_hook},
+    Contender{"ddp powersgd:2", ddp_peer, "powersgd:2", "", Standard::ddp_hook},
+};
+
+constexpr int kMostTimes = 20;  ///< as many rounds as were asked for
+
+}  // namespace
+
+std::span<const Contender> racers() { return kRacers; }
+std::span<const Contender> trainees() { return kTrainees; }
+
+std::vector<Contender> choose(std::span<const Contender> all,
+                              const std::vector<std::string>& names) {
+  const auto called = [&](std::string_view name) {
+    return std::ranges::any_of(all, [&](const Contender& one) { return one.name == name; });
+  };
+  for (const std::string& name : names) {
+    if (std::ranges::none_of(
+            all, [&](const Contender& one) { return one.name.find(name) != std::string::npos; })) {
+      std::vector<std::string_view> known;
+      known.reserve(all.size());
+      std::ranges::transform(all, std::back_inserter(known), &Contender::name);
+      refuse("only", name, fmt::format("known are {}", fmt::join(known, ", ")));
+    }
+  }
+  std::vector<Contender> chosen;
+  for (const Contender& one : all) {
+    const bool wanted = std::ranges::any_of(names, [&](const std::string& name) {
+      return called(name) ? one.name == name : one.name.find(name) != std::string::npos;
+    });
+    if (names.empty() || wanted) {
+      chosen.push_back(one);
+    }
+  }
+  return chosen;
+}
+
+int rounds_of(const Contender& contender, int rounds) {
+  const double times = std::min<double>(kMostTimes, 1 / contender.share);
+  return std::max(1, static_cast<int>(std::lround(rounds * times)));
+}
+
+}  // namespace sotto::netlab

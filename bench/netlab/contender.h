@@ -1,0 +1,53 @@
+// Who takes part in a race: one table, in which a contender is one entry. Pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto::netlab {
+
+/// What runs on the hosts (contender_words.h knows how).
+enum class Runner {
+  sotto,         ///< `sotto train`
+  gloo_peer,     ///< bench/peers/gloo_collectives.cc
+  gloo_trainer,  ///< bench/peers/gloo_train.cc
+  mpi_peer,      ///< bench/peers/mpi_peer.cc under mpirun
+  ddp_peer,      ///< bench/peers/ddp_peer.py
+};
+
+/// What a ratio may be taken against.
+enum class Standard {
+  none,
+  gloo,      ///< full-precision all-reduce by Gloo's own collectives
+  others,    ///< full-precision all-reduce by another program
+  own,       ///< by sotto itself
+  ddp_hook,  ///< DistributedDataParallel with a communication hook
+};
+
+struct Contender {
+  std::string_view name;
+  Runner runner = Runner::sotto;
+  std::string_view words;      ///< for the runner; of sotto as of `sotto compare --run`
+  std::string_view transport;  ///< of sotto only
+  Standard standard = Standard::none;
+  /// About how long a round takes, where a full-precision all-reduce takes 1: only so that all run
+  /// for about as long.
+  double share = 1;
+};
+
+/// Those of `netlab race`.
+std::span<const Contender> racers();
+/// Those of `netlab finish`, which train.
+std::span<const Contender> trainees();
+
+/// Those of `all` whose name is in `names` or contains one that is nobody's name; all for no names.
+/// Throws Error for a name that fits none.
+std::vector<Contender> choose(std::span<const Contender> all,
+                              const std::vector<std::string>& names);
+
+/// How many rounds a contender takes where a full-precision all-reduce takes `rounds`.
+int rounds_of(const Contender& contender, int rounds);
+
+}  // namespace sotto::netlab

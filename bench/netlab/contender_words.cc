@@ -1,0 +1,237 @@
+#include "contender_words.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "program_output.h"
+#include "train/run_words.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr std::size_t kFeatures = 784;
+constexpr std::size_t kClasses = 10;
+/// An MPI job has one process that starts the others.
+constexpr const char* kMpirun = "/usr/bin/mpirun";
+constexpr const char* kUnshare = "/usr/bin/unshare";
+
+std::string built(const std::string& name) { return SOTTO_PEERS_BUILD "/" + name; }
+std::string source(const std::string& name) { return SOTTO_PEERS_SOURCE "/" + name; }
+
+bool runs(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
+
+std::optional<std::string> missing_torch(const std::string& python) {
+  constexpr std::chrono::seconds kPatience{60};
+  if (!runs(python)) {
+    return fmt::format("no Python is at {}; --python names another", python);
+  }
+  const auto said =
+      cli::program_output({python, "-c", "import torch.distributed"}, Deadline::after(kPatience));
+  return said.ok() ? std::nullopt
+                   : std::optional(fmt::format("{} has no PyTorch (python3-torch)", python));
+}
+
+std::vector<std::string> split(std::string_view words) {
+  std::vector<std::string> all;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    all.emplace_back(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return all;
+}
+
+using Words = std::vector<std::string>;
+
+void append(Words& words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
+/// What all call alike.
+Words length_words(const JobRequest& request) {
+  return {fmt::format("--rounds={}", request.rounds),
+          fmt::format("--timeout={:g}", request.timeout_s)};
+}
+
+/// What all that train call alike.
+Words lesson_words(const Lesson& lesson, std::uint64_t seed) {
+  return {fmt::format("--batch={}", lesson.batch), fmt::format("--lr={:g}", lesson.lr),
+          fmt::format("--eval-every={}", lesson.eval_every), fmt::format("--seed={}", seed)};
+}
+
+/// What `sotto train` and gloo_trainer call alike.
+Words task_words(const Lesson& lesson, int hidden) {
+  return {"--task=mnist:" + lesson.mnist, fmt::format("--model=mlp:{}", hidden)};
+}
+
+Words sotto_words(const Contender& contender, const JobRequest& request, const Course& course,
+                  const std::string& folder, Host host) {
+  Words words = cli::train_words(contender.words, {});
+  append(words, length_words(request));
+  if (const auto& lesson = request.lesson) {
+    append(words, task_words(*lesson, request.hidden));
+    append(words, lesson_words(*lesson, request.seed));
+  } else {  // a gradient that costs next to nothing, of data made in no time
+    append(words, {"--task=digits,train=256,test=8", fmt::format("--model=mlp:{}", request.hidden),
+                   "--batch=1", "--eval-every=0", fmt::format("--seed={}", request.seed)});
+  }
+  append(words,
+         {fmt::format("--transport={}", contender.transport), "--bind=" + course.address(host),
+          "--insecure", "--rendezvous=file:" + folder, "--quiet"});
+  if (host == 0) {
+    words.emplace_back("--json=-");
+  }
+  return words;
+}
+
+/// How all peers that are started one by one hear where they stand.
+Words place_words(const Course& course, const std::string& folder, Host host) {
+  return {fmt::format("--rank={}", host), fmt::format("--size={}", course.hosts()),
+          "--store=" + folder};
+}
+
+Words gloo_words(const Contender& contender, const JobRequest& request, const Course& course,
+                 const std::string& folder, Host host) {
+  Words words = place_words(course, folder, host);
+  words.push_back("--address=" + course.address(host));
+  append(words, length_words(request));
+  if (const auto& lesson = request.lesson) {
+    append(words, task_words(*lesson, request.hidden));
+    append(words, lesson_words(*lesson, request.seed));
+  } else {
+    words.push_back(fmt::format("--elements={}", elements_of(request.hidden)));
+  }
+  words.emplace_back("--collective");
+  append(words, split(contender.words));
+  return words;
+}
+
+Words ddp_words(const Contender& contender, const JobRequest& request, const Course& course,
+                const std::string& folder, Host host) {
+  Words words = place_words(course, folder, host);
+  append(words, length_words(request));
+  append(words,
+         {fmt::format("--hook={}", contender.words), fmt::format("--hidden={}", request.hidden)});
+  if (const auto& lesson = request.lesson) {
+    words.push_back("--mnist=" + lesson->mnist);
+    append(words, lesson_words(*lesson, request.seed));
+  }
+  return words;
+}
+
+/// mpirun's daemons run on the hosts as if they were machines; all die with the first process of a
+/// process namespace, however that ends.
+Process mpi_process(const Contender& contender, const JobRequest& request, const Course& course,
+                    const std::string& folder) {
+  Words words = {kUnshare,
+                 "--pid",
+                 "--fork",
+                 "--kill-child=KILL",
+                 kMpirun,
+                 "--allow-run-as-root",
+                 "--oversubscribe",
+                 "--mca",
+                 "mpi_yield_when_idle",
+                 "1",
+                 "--bind-to",
+                 "none",
+                 "--mca",
+                 "pml",
+                 "ob1",
+                 "--mca",
+                 "btl",
+                 "tcp,self"};
+  if (course.emulated()) {
+    std::string hosts;
+    for (Host host = 0; host < course.hosts(); ++host) {
+      const std::string name = shaped_address(host);
+      hosts += (host == 0 ? "" : ",") + name;
+      std::filesystem::create_symlink(
+          fmt::format("/proc/{}/fd/{}", ::getpid(), course.at(host)->fd()), folder + "/" + name);
+    }
+    append(words, {"--host", hosts, "--mca", "plm_rsh_agent", source("mpi_agent.sh") + " " + folder,
+                   "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include",
+                   "10.77.0.0/24", "--mca", "btl_tcp_if_include", "10.77.0.0/24"});
+  } else {
+    append(words, {"-n", fmt::to_string(course.hosts()), "--mca", "btl_tcp_if_include", "lo",
+                   "--mca", "oob_tcp_if_include", "lo"});
+  }
+  append(words, {built("mpi_peer"), fmt::format("--elements={}", elements_of(request.hidden))});
+  append(words, length_words(request));
+  append(words, split(contender.words));
+  return {.words = words, .variables = {{"TMPDIR", folder}}};
+}
+
+}  // namespace
+
+std::size_t elements_of(int hidden) {
+  const auto units = static_cast<std::size_t>(hidden);
+  return (kFeatures + 1) * units + (units + 1) * kClasses;
+}
+
+int hidden_for(std::size_t elements) {
+  constexpr std::size_t kPerUnit = kFeatures + 1 + kClasses;
+  const std::size_t units =
+      (std::max(elements, kClasses + kPerUnit) - kClasses + kPerUnit - 1) / kPerUnit;
+  return static_cast<int>(units);
+}
+
+std::optional<std::string> Runners::missing(Runner runner) const {
+  switch (runner) {
+    case Runner::sotto:
+      return runs(sotto) ? std::nullopt : std::optional("no `sotto` is at " + sotto);
+    case Runner::gloo_peer:
+    case Runner::gloo_trainer:
+      return runs(built("gloo_peer")) ? std::nullopt
+                                      : std::optional<std::string>("built without libgloo-dev");
+    case Runner::mpi_peer:
+      if (!runs(built("mpi_peer"))) {
+        return "built without libopenmpi-dev";
+      }
+      return runs(kMpirun) ? std::nullopt
+                           : std::optional<std::string>("no mpirun is here (openmpi-bin)");
+    case Runner::ddp_peer:
+      return missing_torch(python);
+  }
+  return std::nullopt;
+}
+
+std::vector<Process> processes_of(const Contender& contender, const JobRequest& request,
+                                  const Course& course, const Runners& runners,
+                                  const std::string& folder) {
+  if (contender.runner == Runner::mpi_peer) {
+    return {mpi_process(contender, request, course, folder)};
+  }
+  std::vector<Process> all;
+  for (Host host = 0; host < course.hosts(); ++host) {
+    Process process = {.host = host, .words = {}, .variables = {}};
+    switch (contender.runner) {
+      case Runner::sotto:
+        process.words = {runners.sotto, "train"};
+        append(process.words, sotto_words(contender, request, course, folder, host));
+        process.variables = {{"RANK", fmt::to_string(host)},
+                             {"WORLD_SIZE", fmt::to_string(course.hosts())}};
+        break;
+      case Runner::ddp_peer:
+        process.words = {runners.python, source("ddp_peer.py")};
+        append(process.words, ddp_words(contender, request, course, folder, host));
+        process.variables = {{"GLOO_SOCKET_IFNAME", course.device()}, {"OMP_NUM_THREADS", "1"}};
+        break;
+      default:
+        process.words = {
+            built(contender.runner == Runner::gloo_trainer ? "gloo_trainer" : "gloo_peer")};
+        append(process.words, gloo_words(contender, request, course, folder, host));
+    }
+    all.push_back(std::move(process));
+  }
+  return all;
+}
+
+}  // namespace sotto::netlab

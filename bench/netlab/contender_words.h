@@ -1,0 +1,53 @@
+// What is started on which host so that a contender runs, and whether it can be here. One thread at
+// a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "contender.h"
+#include "race_course.h"
+#include "race_job.h"
+
+namespace sotto::netlab {
+
+/// Paths of what is run.
+struct Runners {
+  std::string sotto;
+  std::string python = "/usr/bin/python3";
+
+  /// Why a contender's program cannot run here, with the package that it needs; nothing when it
+  /// can. Looks once for each program.
+  std::optional<std::string> missing(Runner runner) const;
+};
+
+/// What training is the same for all that train.
+struct Lesson {
+  std::string mnist;  ///< folder of IDX files
+  int batch = 32;     ///< of a node
+  double lr = 0.3;
+  std::uint64_t eval_every = 10;
+};
+
+/// A job: the model is `mlp:hidden` on images of 28 × 28, and peers that do not train average as
+/// many values.
+struct JobRequest {
+  int hidden = 0;
+  int rounds = 0;
+  std::uint64_t seed = 0;
+  double timeout_s = 60;         ///< of any wait of the programs
+  std::optional<Lesson> lesson;  ///< without one only communication is measured
+};
+
+/// Parameters of `mlp:hidden`.
+std::size_t elements_of(int hidden);
+/// The smallest such model that has `elements` or more.
+int hidden_for(std::size_t elements);
+
+/// `folder` is empty, and the job's to meet in.
+std::vector<Process> processes_of(const Contender& contender, const JobRequest& request,
+                                  const Course& course, const Runners& runners,
+                                  const std::string& folder);
+
+}  // namespace sotto::netlab

@@ -1,0 +1,153 @@
+// `netlab finish`: how long training takes until it is as good as is asked for, of sotto and of
+// others, on one network in one run.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "lab_commands.h"
+#include "option_group.h"
+#include "race_heat.h"
+#include "signals.h"
+#include "units.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --json finish.json\n"
+    "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --accuracy 0.9 --only sotto --only ddp\n"
+    "All train the same model from the same kind of start on the same examples, dealt out evenly, "
+    "with the same batch and learning rate. The clock stands still during evaluations.";
+
+const std::vector<Standard> kAllreduce = {Standard::gloo, Standard::others, Standard::own};
+const std::vector<Standard> kHooks = {Standard::ddp_hook};
+
+struct FinishRequest {
+  HeatRequest heat;
+  Lesson lesson;
+  double accuracy = 0.93;
+  int hidden = 64;
+  int rounds = 250;
+};
+
+/// What a contender's last run was like.
+using Finishes = std::map<std::string_view, Finish>;
+
+JobRequest job_of(const FinishRequest& request) {
+  return {.hidden = request.hidden,
+          .rounds = request.rounds,
+          .seed = request.heat.lab.common.seed,
+          .lesson = request.lesson};
+}
+
+void show(const std::vector<Standing>& standings, const Finishes& finishes,
+          const cli::Output& output) {
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(standings.size());
+  for (const Standing& one : standings) {
+    const Spread spread = one.spread();
+    const auto found = finishes.find(one.contender.name);
+    const bool ran = found != finishes.end();
+    const bool reached = ran && found->second.round.has_value();
+    rows.push_back({std::string(one.contender.name),
+                    std::isfinite(spread.median) ? cli::duration_text(spread.median) : "–",
+                    spread_text(spread), reached ? fmt::to_string(*found->second.round) : "–",
+                    ran ? cli::percent(found->second.best) : "–",
+                    ran ? cli::duration_text(found->second.round_s) : "–",
+                    ratio_text(speedups(one, standings, kAllreduce)),
+                    ratio_text(speedups(one, standings, kHooks)), one.failure});
+  }
+  output.table({"contender", "time", "range", "rounds", "best accuracy", "a round",
+                "all-reduce's best", "PyTorch hooks' best", ""},
+               rows);
+}
+
+cli::Json json_of(const std::vector<Standing>& standings, const Finishes& finishes) {
+  cli::Json all = cli::Json::array();
+  for (const Standing& one : standings) {
+    const auto found = finishes.find(one.contender.name);
+    const bool ran = found != finishes.end();
+    const auto ratio = [&](const std::vector<Standard>& standards) {
+      return spread_json(spread_of(speedups(one, standings, standards)));
+    };
+    all.push_back(
+        {{"name", one.contender.name},
+         {"time_s", spread_json(one.spread())},
+         {"rounds", ran && found->second.round ? cli::Json(*found->second.round) : cli::Json()},
+         {"best_accuracy", ran ? cli::Json(found->second.best) : cli::Json()},
+         {"round_s", ran ? cli::Json(found->second.round_s) : cli::Json()},
+         {"ratio_to_allreduce", ratio(kAllreduce)},
+         {"ratio_to_hooks", ratio(kHooks)},
+         {"failure", one.failure.empty() ? cli::Json() : cli::Json(one.failure)}});
+  }
+  return all;
+}
+
+int run(const FinishRequest& request) {
+  const cli::Output output(request.heat.lab.common);
+  cli::catch_stop_signals();
+  if (request.rounds < 1 || request.hidden < 1 || request.lesson.eval_every < 1) {
+    throw Error("--rounds, --hidden and --eval-every: at least 1 is needed");
+  }
+  const Meeting meeting(request.heat, choose(trainees(), request.heat.only));
+  const cli::Json links = meeting.links();
+  output.line(meeting.course().text());
+  std::vector<Standing> standings = meeting.line_up();
+  Finishes finishes;
+  const auto ask = [&](const Contender& /*all alike*/) { return job_of(request); };
+  const auto take = [&](Standing& one, const JobEnd& end) -> Result<std::optional<double>> {
+    const auto finish = finish_from(end.output, request.accuracy);
+    if (!finish.ok()) {
+      return finish.status();
+    }
+    finishes[one.contender.name] = *finish;
+    return finish->seconds;
+  };
+  for (std::uint64_t repeat = 1; repeat <= request.heat.repeats; ++repeat) {
+    meeting.heat(standings, ask, take, fmt::format("repeat {}/{}", repeat, request.heat.repeats));
+  }
+  if (cli::stop_requested()) {
+    return cli::kFailed;
+  }
+  output.line(fmt::format("\nuntil {} of the test examples are right, {} parameters",
+                          cli::percent(request.accuracy), elements_of(request.hidden)));
+  show(standings, finishes, output);
+  output.json({{"sotto", SOTTO_VERSION},
+               {"network", meeting.course().json()},
+               {"links", links},
+               {"accuracy", request.accuracy},
+               {"dimension", elements_of(request.hidden)},
+               {"batch", request.lesson.batch},
+               {"lr", request.lesson.lr},
+               {"repeats", request.heat.repeats},
+               {"contenders", json_of(standings, finishes)}});
+  return cli::kDone;
+}
+
+}  // namespace
+
+cli::Command add_finish_command(CLI::App& netlab, const std::string& program) {
+  auto request = std::make_shared<FinishRequest>();
+  request->heat.lab.program = program;
+  CLI::App* command = netlab.add_subcommand(
+      "finish", "The time until a model is good enough, beside Gloo's collectives and PyTorch");
+  cli::OptionGroup group(*command, "What is trained");
+  group.option("--mnist", request->lesson.mnist, "DIR", "A folder of MNIST's IDX files").required();
+  group.option("--accuracy", request->accuracy, "FRACTION", "Of the test examples, to be reached");
+  group.option("--hidden", request->hidden, "N", "Hidden units of the perceptron");
+  group.option("--batch", request->lesson.batch, "N", "Examples a round and node");
+  group.option("--lr", request->lesson.lr, "GAMMA", "Learning rate");
+  group.option("--rounds", request->rounds, "N", "Rounds of every contender");
+  group.count("--eval-every", request->lesson.eval_every, "N", "Rounds between evaluations");
+  add_heat_options(*command, request->heat, "'sotto', 'gloo ring', 'ddp', …");
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::netlab

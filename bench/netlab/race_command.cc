@@ -1,0 +1,204 @@
+// `netlab race`: how long a round takes, of sotto and of others, on one network in one run.
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "lab_commands.h"
+#include "option_group.h"
+#include "race_heat.h"
+#include "race_plot.h"
+#include "result_file.h"
+#include "signals.h"
+#include "units.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  netlab race --json race.json --plot race.svg\n"
+    "  netlab race --elements 1000000 --elements 10000000 --rounds 4 --repeats 5\n"
+    "  netlab race --only 'choco sign' --only 'gloo ring' --repeats 5\n"
+    "  netlab race --loopback --hosts 2 --only sotto --only gloo\n"
+    "A ratio is how many times as fast a contender is as the fastest full-precision all-reduce of "
+    "the same repeat: of Gloo's own collectives, or of all programs but sotto. What cannot run or "
+    "fails is a row that says why.";
+
+const std::vector<Standard> kGloo = {Standard::gloo};
+const std::vector<Standard> kAllPeers = {Standard::gloo, Standard::others};
+
+struct RaceRequest {
+  HeatRequest heat;
+  std::vector<std::uint64_t> elements = {1'000'000};
+  int rounds = 10;
+  std::string plot;
+};
+
+/// All repeats with one model.
+struct Race {
+  int hidden = 0;
+  std::vector<Standing> standings;
+};
+
+Race run_size(const RaceRequest& request, const Meeting& meeting, std::uint64_t elements) {
+  Race race = {.hidden = hidden_for(elements), .standings = meeting.line_up()};
+  const auto ask = [&](const Contender& contender) {
+    return JobRequest{.hidden = race.hidden,
+                      .rounds = rounds_of(contender, request.rounds),
+                      .seed = request.heat.lab.common.seed,
+                      .lesson = std::nullopt};
+  };
+  const auto take = [&](Standing& one, const JobEnd& end) -> Result<std::optional<double>> {
+    const auto lap = lap_from(one.contender.runner, end.output);
+    if (!lap.ok()) {
+      return lap.status();
+    }
+    one.bytes = lap->bytes;
+    if (meeting.course().emulated()) {
+      one.wire = static_cast<double>(end.carried) / meeting.course().hosts() /
+                 rounds_of(one.contender, request.rounds);
+    }
+    return std::optional(lap->round_s);
+  };
+  for (std::uint64_t repeat = 1; repeat <= request.heat.repeats; ++repeat) {
+    meeting.heat(race.standings, ask, take,
+                 fmt::format("{} elements, repeat {}/{}", elements_of(race.hidden), repeat,
+                             request.heat.repeats));
+  }
+  return race;
+}
+
+std::string amount_or_none(const std::optional<double>& bytes) {
+  return bytes ? cli::amount(*bytes) : "–";
+}
+
+cli::Json number_or_null(const std::optional<double>& value) {
+  return value ? cli::Json(*value) : cli::Json();
+}
+
+void show(const Race& race, const cli::Output& output) {
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(race.standings.size());
+  for (const Standing& one : race.standings) {
+    const Spread spread = one.spread();
+    rows.push_back({std::string(one.contender.name),
+                    std::isfinite(spread.median) ? cli::duration_text(spread.median) : "–",
+                    spread_text(spread), amount_or_none(one.bytes), amount_or_none(one.wire),
+                    ratio_text(speedups(one, race.standings, kGloo)),
+                    ratio_text(speedups(one, race.standings, kAllPeers)), one.failure});
+  }
+  output.line(fmt::format("\n{} elements", elements_of(race.hidden)));
+  output.table({"contender", "a round", "range", "frames/node", "wire/node", "Gloo's best",
+                "all peers' best", ""},
+               rows);
+  for (const auto& [who, standards] :
+       {std::pair{"Gloo's best", kGloo}, std::pair{"all peers' best", kAllPeers}}) {
+    const Standing* best = best_of(race.standings, standards);
+    output.line(fmt::format("{} full-precision all-reduce: {}", who,
+                            best != nullptr ? best->contender.name : "none ran"));
+  }
+}
+
+cli::Json json_of(const Race& race) {
+  cli::Json contenders = cli::Json::array();
+  for (const Standing& one : race.standings) {
+    const auto ratio = [&](const std::vector<Standard>& standards) {
+      return spread_json(spread_of(speedups(one, race.standings, standards)));
+    };
+    contenders.push_back({{"name", one.contender.name},
+                          {"round_s", spread_json(one.spread())},
+                          {"bytes_per_node", number_or_null(one.bytes)},
+                          {"wire_bytes_per_node", number_or_null(one.wire)},
+                          {"ratio_to_gloo", ratio(kGloo)},
+                          {"ratio_to_all", ratio(kAllPeers)},
+                          {"failure", one.failure.empty() ? cli::Json() : cli::Json(one.failure)}});
+  }
+  const auto name_of = [&](const std::vector<Standard>& standards) {
+    const Standing* best = best_of(race.standings, standards);
+    return best != nullptr ? cli::Json(best->contender.name) : cli::Json();
+  };
+  return {{"elements", elements_of(race.hidden)},
+          {"best_of_gloo", name_of(kGloo)},
+          {"best_of_all", name_of(kAllPeers)},
+          {"contenders", contenders}};
+}
+
+/// Bars of the ratio to Gloo's best, a group a contender and one a size.
+std::string plot_of(const std::vector<Race>& races, const std::string& where) {
+  BarPlot plot = {.title = "times as fast as Gloo's best full-precision all-reduce: " + where};
+  for (const Race& race : races) {
+    plot.series.push_back(fmt::format("{} elements", elements_of(race.hidden)));
+  }
+  for (std::size_t i = 0; i < races.front().standings.size(); ++i) {
+    BarGroup group = {.name = std::string(races.front().standings[i].contender.name), .bars = {}};
+    for (const Race& race : races) {
+      group.bars.push_back(spread_of(speedups(race.standings[i], race.standings, kGloo)));
+    }
+    plot.groups.push_back(std::move(group));
+  }
+  return draw_bars(plot);
+}
+
+int run(const RaceRequest& request) {
+  const cli::Output output(request.heat.lab.common);
+  cli::check_writable("--plot", request.plot);
+  cli::catch_stop_signals();
+  if (request.rounds < 1) {
+    refuse("rounds", fmt::to_string(request.rounds), "at least one is needed");
+  }
+  const Meeting meeting(request.heat, choose(racers(), request.heat.only));
+  const cli::Json links = meeting.links();
+  output.line(meeting.course().text());
+  std::vector<Race> races;
+  cli::Json sizes = cli::Json::array();
+  races.reserve(request.elements.size());
+  for (const std::uint64_t elements : request.elements) {
+    races.push_back(run_size(request, meeting, elements));
+    if (cli::stop_requested()) {
+      return cli::kFailed;
+    }
+    show(races.back(), output);
+    sizes.push_back(json_of(races.back()));
+  }
+  if (!request.plot.empty()) {
+    cli::write_result_file("--plot", request.plot, plot_of(races, meeting.course().text()));
+  }
+  output.json({{"sotto", SOTTO_VERSION},
+               {"network", meeting.course().json()},
+               {"links", links},
+               {"rounds", request.rounds},
+               {"repeats", request.heat.repeats},
+               {"sizes", sizes}});
+  return cli::kDone;
+}
+
+}  // namespace
+
+cli::Command add_race_command(CLI::App& netlab, const std::string& program) {
+  auto request = std::make_shared<RaceRequest>();
+  request->heat.lab.program = program;
+  CLI::App* command = netlab.add_subcommand(
+      "race", "The time of a round, beside Gloo's collectives, Open MPI and PyTorch");
+  cli::OptionGroup group(*command, "What is raced");
+  command
+      ->add_option("--elements", request->elements,
+                   "Length of the model, or the next one that a perceptron has; may be repeated")
+      ->type_name("D")
+      ->group("What is raced")
+      ->check(cli::whole_number(200'000'000))
+      ->expected(1)
+      ->take_all()
+      ->capture_default_str();
+  group.option("--rounds", request->rounds, "N",
+               "Rounds of a full-precision all-reduce; faster contenders take more, up to 20 times "
+               "as many");
+  group.option("--plot", request->plot, "FILE.svg", "Draw the ratios as bars");
+  add_heat_options(*command, request->heat, "'gloo ring', 'sotto', 'fp16', …");
+  command->footer(kExamples);
+  return {command, [request] { return run(*request); }};
+}
+
+}  // namespace sotto::netlab

@@ -1,0 +1,75 @@
+#include "race_course.h"
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/deadline.h>
+
+#include "quantity.h"
+#include "scenario_text.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{5};
+constexpr std::chrono::seconds kLongestSettling{5};
+constexpr double kBytesPerMbit = 125'000;
+
+}  // namespace
+
+Course::Course(const CourseShape& shape) : shape_(shape) {
+  if (shape.hosts < 2 || shape.hosts > kMostHosts) {
+    refuse("hosts", fmt::to_string(shape.hosts), fmt::format("expected 2 … {}", kMostHosts));
+  }
+  if (shape.loopback) {
+    return;
+  }
+  const MadeScenario made = {.title = "race",
+                             .words = "allreduce",
+                             .nodes = shape.hosts,
+                             .mbit_per_s = cli::parse_bandwidth(shape.bandwidth) / kBytesPerMbit,
+                             .latency_ms = 1000 * to_seconds(cli::parse_duration(shape.latency))};
+  scenario_ = scenario_from(made.text());
+  check_emulable(*scenario_);
+  // Programs meet through files. Open MPI cannot tell two addresses of a device apart.
+  lab_ = make_lab(*scenario_, false);
+}
+
+const NetworkNamespace* Course::at(Host host) const { return lab_ ? &lab_->at(host) : nullptr; }
+
+std::string Course::address(Host host) const {
+  return lab_ ? shaped_address(host) : std::string("127.0.0.1");
+}
+
+std::string Course::device() const { return lab_ ? "link" : "lo"; }
+
+std::uint64_t Course::carried() const { return lab_ ? lab_->carried() : 0; }
+
+void Course::settle() const {
+  const Deadline deadline = Deadline::after(kLongestSettling);
+  while (lab_ && !lab_->idle() && !deadline.expired()) {
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+std::vector<LinkCheck> Course::check() const {
+  return lab_ ? check_links(*lab_, *scenario_, {{0, 1}}) : std::vector<LinkCheck>{};
+}
+
+std::string Course::text() const {
+  return lab_ ? fmt::format("{} hosts, {} up and down, {} one way", shape_.hosts, shape_.bandwidth,
+                            shape_.latency)
+              : fmt::format("{} processes on loopback, without shaping", shape_.hosts);
+}
+
+cli::Json Course::json() const {
+  return {{"hosts", shape_.hosts},
+          {"loopback", shape_.loopback},
+          {"bandwidth", lab_ ? cli::Json(shape_.bandwidth) : cli::Json()},
+          {"latency", lab_ ? cli::Json(shape_.latency) : cli::Json()}};
+}
+
+}  // namespace sotto::netlab

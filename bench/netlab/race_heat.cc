@@ -1,0 +1,111 @@
+#include "race_heat.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "option_group.h"
+#include "signals.h"
+#include "units.h"
+
+namespace sotto::netlab {
+
+void add_heat_options(CLI::App& command, HeatRequest& request, const std::string& rivals) {
+  cli::OptionGroup group(command, "Where, and who");
+  group.option("--hosts", request.course.hosts, "N", "Number of nodes");
+  group.option("--bandwidth", request.course.bandwidth, "RATE", "Of each host, up and down");
+  group.option("--latency", request.course.latency, "TIME",
+               "One way; a round trip takes twice that");
+  group.flag("--loopback", request.course.loopback,
+             "On this machine's loopback without shaping; needs no root");
+  group.list("--only", request.only, "NAME",
+             "Only contenders of this name, or whose name contains it; may be repeated: " + rivals);
+  group.option("--python", request.python, "PATH", "The Python that has PyTorch");
+  group.count("--repeats", request.repeats, "N", "How often each runs, in turns with the others");
+  group.option("--patience", request.patience_s, "SECONDS", "After which a run has failed");
+  add_lab_options(command, request.lab);
+  command.remove_option(command.get_option("--transport"));
+}
+
+Meeting::Meeting(const HeatRequest& request, std::vector<Contender> contenders)
+    : request_(request),
+      contenders_(std::move(contenders)),
+      runners_{.sotto = request.lab.program, .python = request.python},
+      course_(request.course) {
+  if (request.repeats < 1) {
+    refuse("repeats", "0", "at least one is needed");
+  }
+}
+
+void Meeting::say(const std::string& what) const {
+  if (!request_.lab.common.quiet) {
+    fmt::print(stderr, "netlab: {}\n", what);
+  }
+}
+
+cli::Json Meeting::links() const {
+  cli::Json all = cli::Json::array();
+  for (const LinkCheck& check : course_.check()) {
+    if (!check.good()) {
+      say("warning: the emulated link is off: " + check.wrong);
+    }
+    all.push_back({{"round_trip_s", check.round_trip_s},
+                   {"bytes_per_s", check.bytes_per_s},
+                   {"expected_round_trip_s", check.expected_round_trip_s},
+                   {"expected_bytes_per_s", check.expected_bytes_per_s},
+                   {"good", check.good()}});
+  }
+  return all;
+}
+
+std::vector<Standing> Meeting::line_up() const {
+  std::map<Runner, std::optional<std::string>> looked;
+  std::vector<Standing> standings;
+  standings.reserve(contenders_.size());
+  for (const Contender& contender : contenders_) {
+    if (!looked.contains(contender.runner)) {
+      looked[contender.runner] = runners_.missing(contender.runner);
+    }
+    const auto& missing = looked[contender.runner];
+    standings.push_back({.contender = contender,
+                         .seconds = {},
+                         .bytes = {},
+                         .wire = {},
+                         .failure = missing ? "SKIPPED: " + *missing : ""});
+  }
+  return standings;
+}
+
+void Meeting::heat(std::vector<Standing>& standings, const Ask& ask, const Take& take,
+                   const std::string& title) const {
+  for (Standing& one : standings) {
+    if (cli::stop_requested()) {
+      return;
+    }
+    if (!one.failure.empty()) {
+      continue;
+    }
+    const std::string folder = folder_.path() + "/job";
+    std::filesystem::create_directory(folder);
+    const auto end =
+        run_job(course_, processes_of(one.contender, ask(one.contender), course_, runners_, folder),
+                request_.patience_s, cli::stop_requested());
+    std::filesystem::remove_all(folder);
+    const auto seconds = end.ok() ? take(one, *end) : Result<std::optional<double>>(end.status());
+    if (!seconds.ok()) {
+      one.failure = seconds.status().message();
+    }
+    one.seconds.push_back(seconds.ok() ? *seconds : std::nullopt);
+    say(fmt::format("{}: {}: {}", title, one.contender.name,
+                    !seconds.ok() ? "failed: " + one.failure
+                    : *seconds    ? cli::duration_text(**seconds)
+                                  : "not reached"));
+  }
+}
+
+}  // namespace sotto::netlab

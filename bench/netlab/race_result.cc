@@ -1,0 +1,176 @@
+#include "race_result.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "race_job.h"
+#include "statistics.h"
+#include "units.h"
+
+namespace sotto::netlab {
+namespace {
+
+Status malformed(const std::string& what) {
+  return {Fault::malformed, fmt::format("it printed no result: {}", what)};
+}
+
+Result<cli::Json> last_json(const std::string& output) {
+  const std::string line = output.starts_with("{") ? output : last_line(output);
+  cli::Json json = cli::Json::parse(line, nullptr, false);
+  if (!json.is_object()) {
+    return malformed(line.empty() ? "nothing at all" : line.substr(0, 200));
+  }
+  return json;
+}
+
+/// Times are positive and finite, whoever measured them.
+Result<double> time_of(const cli::Json& json, const char* name) {
+  if (!json.contains(name) || !json.at(name).is_number()) {
+    return malformed(fmt::format("'{}' is no number", name));
+  }
+  const double value = json.at(name);
+  if (!(value > 0) || !std::isfinite(value)) {
+    return malformed(fmt::format("'{}' is {}", name, value));
+  }
+  return value;
+}
+
+Result<Lap> sotto_lap(const cli::Json& json) {
+  if (!json.contains("time") || !json.contains("bytes_sent_per_node")) {
+    return malformed("'time' or 'bytes_sent_per_node' is missing");
+  }
+  const auto seconds = time_of(json.at("time"), "slowest_s");
+  const auto rounds = time_of(json, "rounds");
+  if (!seconds.ok() || !rounds.ok()) {
+    return (seconds.ok() ? rounds : seconds).status();
+  }
+  const auto sent = json.at("bytes_sent_per_node").get<std::vector<double>>();
+  const double total = std::accumulate(sent.begin(), sent.end(), 0.0);
+  return Lap{.round_s = *seconds / *rounds,
+             .bytes = total / static_cast<double>(sent.size()) / *rounds,
+             .wire = std::nullopt};
+}
+
+Result<Lap> peer_lap(const cli::Json& json) {
+  const auto seconds = time_of(json, "round_s");
+  if (!seconds.ok()) {
+    return seconds.status();
+  }
+  Lap lap = {.round_s = *seconds, .bytes = std::nullopt, .wire = std::nullopt};
+  if (json.contains("bytes_per_round") && json.at("bytes_per_round").is_number()) {
+    lap.bytes = json.at("bytes_per_round").get<double>();
+  }
+  return lap;
+}
+
+bool among(Standard standard, const std::vector<Standard>& standards) {
+  return std::ranges::find(standards, standard) != standards.end();
+}
+
+}  // namespace
+
+Result<Lap> lap_from(Runner runner, const std::string& output) {
+  const auto json = last_json(output);
+  if (!json.ok()) {
+    return json.status();
+  }
+  return runner == Runner::sotto ? sotto_lap(*json) : peer_lap(*json);
+}
+
+Result<Finish> finish_from(const std::string& output, double accuracy) {
+  const auto json = last_json(output);
+  if (!json.ok()) {
+    return json.status();
+  }
+  if (!json->contains("history") || !json->at("history").is_array() ||
+      json->at("history").empty()) {
+    return malformed("'history' is missing or empty");
+  }
+  Finish finish;
+  for (const cli::Json& point : json->at("history")) {
+    const auto seconds = time_of(point, "time_s");
+    const auto round = time_of(point, "round");
+    if (!seconds.ok() || !round.ok()) {
+      return (seconds.ok() ? round : seconds).status();
+    }
+    const double found = point.contains("accuracy") && point.at("accuracy").is_number()
+                             ? point.at("accuracy").get<double>()
+                             : std::numeric_limits<double>::quiet_NaN();
+    if (found >= accuracy && !finish.seconds) {
+      finish.seconds = *seconds;
+      finish.round = static_cast<std::uint64_t>(*round);
+    }
+    finish.best = std::max(finish.best, found);
+    finish.round_s = *seconds / *round;
+  }
+  return finish;
+}
+
+Spread spread_of(const std::vector<double>& values) {
+  return {.median = quantile(values, 0.5), .low = quantile(values, 0), .high = quantile(values, 1)};
+}
+
+cli::Json spread_json(const Spread& spread) {
+  if (!std::isfinite(spread.median)) {
+    return {};
+  }
+  return {{"median", spread.median}, {"min", spread.low}, {"max", spread.high}};
+}
+
+Spread Standing::spread() const {
+  std::vector<double> found;
+  for (const auto& value : seconds) {
+    if (value) {
+      found.push_back(*value);
+    }
+  }
+  return spread_of(found);
+}
+
+std::vector<double> speedups(const Standing& one, const std::vector<Standing>& all,
+                             const std::vector<Standard>& standards) {
+  std::vector<double> ratios;
+  ratios.reserve(one.seconds.size());
+  for (std::size_t repeat = 0; repeat < one.seconds.size(); ++repeat) {
+    double fastest = std::numeric_limits<double>::infinity();
+    for (const Standing& other : all) {
+      if (among(other.contender.standard, standards) && repeat < other.seconds.size() &&
+          other.seconds[repeat]) {
+        fastest = std::min(fastest, *other.seconds[repeat]);
+      }
+    }
+    if (std::isfinite(fastest) && one.seconds[repeat]) {
+      ratios.push_back(fastest / *one.seconds[repeat]);
+    }
+  }
+  return ratios;
+}
+
+const Standing* best_of(const std::vector<Standing>& all, const std::vector<Standard>& standards) {
+  const Standing* best = nullptr;
+  for (const Standing& one : all) {
+    const double median = one.spread().median;
+    if (among(one.contender.standard, standards) && std::isfinite(median) &&
+        (best == nullptr || median < best->spread().median)) {
+      best = &one;
+    }
+  }
+  return best;
+}
+
+std::string spread_text(const Spread& spread) {
+  return std::isfinite(spread.median) ? fmt::format("{} … {}", cli::duration_text(spread.low),
+                                                    cli::duration_text(spread.high))
+                                      : "–";
+}
+
+std::string ratio_text(const std::vector<double>& ratios) {
+  const double median = spread_of(ratios).median;
+  return std::isfinite(median) ? fmt::format("{:.2f} ×", median) : "–";
+}
+
+}  // namespace sotto::netlab

@@ -1,0 +1,70 @@
+// What contenders print, and what many races come to. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/status.h>
+
+#include "contender.h"
+#include "output.h"
+
+namespace sotto::netlab {
+
+/// One run of a contender.
+struct Lap {
+  double round_s = 0;           ///< mean over the run
+  std::optional<double> bytes;  ///< that a node sends in a round, by the program's own count
+  std::optional<double> wire;   ///< the same on the wire, headers and acknowledgements with it
+};
+
+/// From the last line that the first process printed. A fault says what is wrong with it.
+Result<Lap> lap_from(Runner runner, const std::string& output);
+
+/// When training first reached the accuracy.
+struct Finish {
+  std::optional<double> seconds;       ///< nothing: never
+  std::optional<std::uint64_t> round;  ///< after which it was seen
+  double best = 0;                     ///< the highest accuracy of all
+  double round_s = 0;                  ///< mean over the run
+};
+
+/// The same of training; all print their history alike.
+Result<Finish> finish_from(const std::string& output, double accuracy);
+
+/// Median and range; all NaN for no values.
+struct Spread {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+};
+Spread spread_of(const std::vector<double>& values);
+cli::Json spread_json(const Spread& spread);
+
+/// How a contender did in every repeat that it finished.
+struct Standing {
+  Contender contender;
+  std::vector<std::optional<double>> seconds;  ///< by repeat; nothing: it was not done
+  std::optional<double> bytes;                 ///< of the last one
+  std::optional<double> wire;
+  std::string failure;  ///< why it has not finished one; empty: it has all
+
+  Spread spread() const;
+};
+
+/// For each repeat the time of the fastest of those with one of `standards`, over a contender's:
+/// how many times as fast it is. Empty where there is nothing to compare.
+std::vector<double> speedups(const Standing& one, const std::vector<Standing>& all,
+                             const std::vector<Standard>& standards);
+
+/// Who is the fastest of those by its median; null for none.
+const Standing* best_of(const std::vector<Standing>& all, const std::vector<Standard>& standards);
+
+/// "1.234 s, 1.2 … 1.3" as people read it, and "–" for none.
+std::string spread_text(const Spread& spread);
+/// "23.1 ×"
+std::string ratio_text(const std::vector<double>& ratios);
+
+}  // namespace sotto::netlab

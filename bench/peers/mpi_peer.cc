@@ -1,0 +1,171 @@
+// The program `mpi_peer`: one process of a job that averages a vector through MPI_Allreduce, or
+// swaps buffers of a given size with its two neighbours on a ring through MPI_Neighbor_alltoallv.
+// Rank 0 prints "warm" when the measured rounds begin, and JSON at the end.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+/// For who reads "warm", before more goes over the wire; less than any TCP takes for idle.
+constexpr std::chrono::milliseconds kMarkTime{50};
+
+struct Request {
+  std::size_t elements = 1'000'000;
+  double bits = 0;
+  int warm_up = 2;
+  int rounds = 10;
+  unsigned timeout_s = 600;
+};
+
+void add_options(CLI::App& program, Request& request) {
+  program.add_option("--elements", request.elements, "Length of the vector");
+  program.add_option("--neighbour-bits", request.bits,
+                     "Swap so many bits an element with each neighbour; 0: all-reduce of floats");
+  program.add_option("--warm-up", request.warm_up, "Rounds before those that are measured");
+  program.add_option("--rounds", request.rounds, "Rounds that are measured");
+  program.add_option("--timeout", request.timeout_s,
+                     "Seconds after which a process whose round is not over ends itself");
+}
+
+/// MPI ends all processes when a call fails: that is what MPI_COMM_WORLD's handler does.
+class Mpi {
+ public:
+  Mpi() {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+  }
+  ~Mpi() { MPI_Finalize(); }
+  Mpi(const Mpi&) = delete;
+  Mpi& operator=(const Mpi&) = delete;
+
+  int rank = 0;
+  int size = 1;
+};
+
+/// In place; all start from rank + 1.
+std::function<void()> allreduce(const Mpi& mpi, std::vector<float>& x) {
+  std::ranges::fill(x, static_cast<float>(mpi.rank + 1));
+  return [&] {
+    MPI_Allreduce(MPI_IN_PLACE, x.data(), static_cast<int>(x.size()), MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
+    const float share = 1.0F / static_cast<float>(mpi.size);
+    for (float& value : x) {
+      value *= share;
+    }
+  };
+}
+
+/// Both buffers have a part a neighbour.
+std::function<void()> swap_with_neighbours(const Mpi& mpi, int bytes, std::vector<char>& out,
+                                           std::vector<char>& in) {
+  const std::array<int, 2> around = {(mpi.rank + mpi.size - 1) % mpi.size,
+                                     (mpi.rank + 1) % mpi.size};
+  MPI_Comm ring = MPI_COMM_NULL;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, around.data(), MPI_UNWEIGHTED, 2, around.data(),
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+  out.assign(2 * static_cast<std::size_t>(bytes), static_cast<char>(mpi.rank));
+  in.resize(out.size());
+  return [&out, &in, ring, bytes] {
+    const std::array<int, 2> counts = {bytes, bytes};
+    const std::array<int, 2> places = {0, bytes};
+    MPI_Neighbor_alltoallv(out.data(), counts.data(), places.data(), MPI_CHAR, in.data(),
+                           counts.data(), places.data(), MPI_CHAR, ring);
+  };
+}
+
+std::vector<double> measured(const Mpi& mpi, const Request& request,
+                             const std::function<void()>& round, double& total) {
+  for (int i = 0; i < request.warm_up; ++i) {
+    ::alarm(request.timeout_s);  // MPI's calls have no deadline of their own
+    round();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (mpi.rank == 0) {
+    fmt::print("warm\n");
+    std::fflush(stdout);
+  }
+  std::this_thread::sleep_for(kMarkTime);
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::vector<double> laps;
+  const double begin = MPI_Wtime();
+  double before = begin;
+  for (int i = 0; i < request.rounds; ++i) {
+    ::alarm(request.timeout_s);
+    round();
+    const double now = MPI_Wtime();
+    laps.push_back(now - before);
+    before = now;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  total = MPI_Wtime() - begin;
+  std::ranges::sort(laps);
+  return laps;
+}
+
+void require(bool right, const char* what) {
+  if (!right) {
+    fmt::print(stderr, "mpi_peer: {}\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+
+void race(const Request& request) {
+  ::alarm(request.timeout_s);
+  const Mpi mpi;
+  double total = 0;
+  std::vector<double> laps;
+  nlohmann::ordered_json bytes;
+  if (request.bits > 0) {
+    const auto part =
+        static_cast<int>(std::ceil(request.bits * static_cast<double>(request.elements) / 8));
+    require(mpi.size > 2, "a ring needs three processes");
+    std::vector<char> out;
+    std::vector<char> in;
+    laps = measured(mpi, request, swap_with_neighbours(mpi, part, out, in), total);
+    require(in.front() == static_cast<char>((mpi.rank + mpi.size - 1) % mpi.size) &&
+                in.back() == static_cast<char>((mpi.rank + 1) % mpi.size),
+            "the neighbours' buffers did not come");
+    bytes = 2.0 * part;
+  } else {
+    std::vector<float> x(request.elements);
+    laps = measured(mpi, request, allreduce(mpi, x), total);
+    const float expected = static_cast<float>(mpi.size + 1) / 2;
+    require(std::abs(x.front() - expected) <= 0.01F * expected, "the average is wrong");
+  }
+  if (mpi.rank == 0) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"rounds", request.rounds},
+                                              {"round_s", total / request.rounds},
+                                              {"median_s", laps[laps.size() / 2]},
+                                              {"min_s", laps.front()},
+                                              {"max_s", laps.back()},
+                                              {"bytes_per_round", bytes}}
+                           .dump());
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App program("One process of a job that averages, or swaps with neighbours, through MPI",
+                   "mpi_peer");
+  Request request;
+  add_options(program, request);
+  CLI11_PARSE(program, argc, argv);
+  race(request);
+  return 0;
+}

@@ -1,0 +1,221 @@
+// Who races, what they print, and what many races come to; and a race that is short, on loopback.
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "bench/netlab/contender_words.h"
+#include "bench/netlab/race_plot.h"
+#include "bench/netlab/race_result.h"
+#include "support/skip.h"
+#include "train/run_words.h"
+
+#include <sotto/trainers/local_processes.h>
+
+using namespace sotto;
+using namespace sotto::netlab;
+
+namespace {
+
+Standing standing(Standard standard, std::vector<std::optional<double>> seconds) {
+  Contender contender = racers().front();
+  contender.standard = standard;
+  return {.contender = contender,
+          .seconds = std::move(seconds),
+          .bytes = {},
+          .wire = {},
+          .failure = {}};
+}
+
+const Contender& named(std::span<const Contender> all, std::string_view name) {
+  for (const Contender& one : all) {
+    if (one.name == name) {
+      return one;
+    }
+  }
+  FAIL("no contender is called " << name);
+  return all.front();
+}
+
+JobRequest brief() { return {.hidden = 4, .rounds = 3, .lesson = std::nullopt}; }
+
+}  // namespace
+
+TEST_CASE("every contender has a name of its own, words that sotto takes, and something to beat") {
+  for (const auto table : {racers(), trainees()}) {
+    std::set<std::string_view> names;
+    bool full = false;
+    bool hook = false;
+    for (const Contender& one : table) {
+      CAPTURE(one.name);
+      CHECK(names.insert(one.name).second);
+      CHECK(one.share > 0);
+      CHECK((one.runner == Runner::sotto) == !one.transport.empty());
+      if (one.runner == Runner::sotto) {
+        CHECK_NOTHROW(cli::train_words(one.words, {}));
+      }
+      full = full || one.standard == Standard::gloo;
+      hook = hook || one.standard == Standard::ddp_hook;
+    }
+    CHECK(full);
+    CHECK(hook);
+  }
+}
+
+TEST_CASE("contenders are chosen by name, or by a part of it that is nobody's name") {
+  const auto chosen = [](const std::vector<std::string>& names) {
+    return choose(racers(), names).size();
+  };
+  CHECK(chosen({}) == racers().size());
+  CHECK(chosen({"gloo ring"}) == 1);
+  CHECK(chosen({"ddp"}) == 1);
+  CHECK(chosen({"powersgd"}) == 2);
+  CHECK(chosen({"powersgd", "ddp powersgd:1"}) == 2);
+  CHECK_THROWS_WITH(choose(racers(), {"nccl"}), doctest::Contains("only: 'nccl' is refused"));
+}
+
+TEST_CASE("who needs less time takes more rounds, within bounds") {
+  Contender one = racers().front();
+  one.share = 1;
+  CHECK(rounds_of(one, 10) == 10);
+  one.share = 0.05;
+  CHECK(rounds_of(one, 10) == 200);
+  one.share = 0.001;
+  CHECK(rounds_of(one, 10) == 200);
+  one.share = 5;
+  CHECK(rounds_of(one, 2) == 1);
+}
+
+TEST_CASE("a model is as long as was asked for, or a hidden unit longer") {
+  for (const std::size_t elements : {std::size_t{1}, std::size_t{805}, std::size_t{806},
+                                     std::size_t{1'000'000}, std::size_t{10'000'000}}) {
+    CAPTURE(elements);
+    const std::size_t found = elements_of(hidden_for(elements));
+    CHECK(found >= elements);
+    CHECK((found < elements + 795 || found == 805));
+  }
+  CHECK(elements_of(64) == 50'890);
+}
+
+TEST_CASE("what sotto prints is read: the slowest node's time, and the mean of what nodes sent") {
+  const auto lap = lap_from(Runner::sotto,
+                            "{\n  \"rounds\": 4,\n  \"bytes_sent_per_node\": [80, 160],\n"
+                            "  \"time\": {\"wall_s\": 1, \"slowest_s\": 2}\n}\n");
+  REQUIRE(lap.ok());
+  CHECK(lap->round_s == 0.5);
+  CHECK(lap->bytes == 30);
+}
+
+TEST_CASE("what peers print is read from the last line, and what is no result is told") {
+  const auto lap =
+      lap_from(Runner::gloo_peer, "warm\n{\"round_s\": 0.25, \"bytes_per_round\": 700}\n");
+  REQUIRE(lap.ok());
+  CHECK(lap->round_s == 0.25);
+  CHECK(lap->bytes == 700);
+  const auto without = lap_from(Runner::mpi_peer, "{\"round_s\":1,\"bytes_per_round\":null}");
+  REQUIRE(without.ok());
+  CHECK_FALSE(without->bytes.has_value());
+  for (const char* text : {"", "warm\n", "[1]", "{\"round_s\": 0}", "{\"round_s\": -1}",
+                           "{\"round_s\": \"1\"}", "{\"rounds\": 3", "{}"}) {
+    CAPTURE(text);
+    const auto wrong = lap_from(Runner::ddp_peer, text);
+    REQUIRE_FALSE(wrong.ok());
+    CHECK(wrong.status().message().find("it printed no result") != std::string::npos);
+  }
+  CHECK_FALSE(lap_from(Runner::sotto, "{\"rounds\": 3}").ok());
+}
+
+TEST_CASE("a target is reached at the first evaluation that is as good, or never") {
+  const std::string output =
+      "{\"history\": [{\"round\": 10, \"time_s\": 1.0, \"accuracy\": 0.5},"
+      "{\"round\": 20, \"time_s\": 2.5, \"accuracy\": 0.93},"
+      "{\"round\": 30, \"time_s\": 3.0, \"accuracy\": 0.91}]}";
+  const auto found = finish_from(output, 0.9);
+  REQUIRE(found.ok());
+  CHECK(found->seconds == 2.5);
+  CHECK(found->round == 20);
+  CHECK(found->best == 0.93);
+  CHECK(found->round_s == doctest::Approx(0.1));
+  const auto never = finish_from(output, 0.94);
+  REQUIRE(never.ok());
+  CHECK_FALSE(never->seconds.has_value());
+  CHECK_FALSE(finish_from("{\"history\": []}", 0.9).ok());
+  CHECK_FALSE(finish_from("{\"history\": [{\"round\": 1}]}", 0.9).ok());
+}
+
+TEST_CASE("a ratio is to the fastest full-precision all-reduce of the same repeat") {
+  const std::vector<Standing> all = {standing(Standard::gloo, {2.0, 8.0, std::nullopt}),
+                                     standing(Standard::gloo, {4.0, 6.0, 3.0}),
+                                     standing(Standard::others, {1.0, 9.0, 9.0}),
+                                     standing(Standard::none, {0.5, std::nullopt, 1.0})};
+  CHECK(speedups(all[3], all, {Standard::gloo}) == std::vector<double>{4, 3});
+  CHECK(speedups(all[3], all, {Standard::gloo, Standard::others}) == std::vector<double>{2, 3});
+  CHECK(speedups(all[3], all, {Standard::own}).empty());
+  CHECK(best_of(all, {Standard::gloo}) == &all[1]);
+  CHECK(best_of(all, {Standard::own}) == nullptr);
+  CHECK(all[0].spread().median == 5);
+  CHECK(all[0].spread().high == 8);
+  CHECK(std::isnan(standing(Standard::none, {}).spread().median));
+}
+
+TEST_CASE("bars are drawn for what there is, and none for what failed") {
+  const BarPlot plot = {
+      .title = "a < b",
+      .series = {"1000 elements"},
+      .groups = {{"fast", {{.median = 8, .low = 7, .high = 9}}}, {"failed", {spread_of({})}}}};
+  const std::string svg = draw_bars(plot);
+  CHECK(svg.find("a &lt; b") != std::string::npos);
+  CHECK(svg.find(">8</text>") != std::string::npos);
+  CHECK(svg.find("nan") == std::string::npos);
+}
+
+TEST_CASE("sotto and Gloo's ring finish a short race on loopback") {
+  const PrivateDirectory folder;
+  const Course course({.hosts = 2, .loopback = true});
+  const Runners runners = {.sotto = SOTTO_PROGRAM};
+  const std::atomic<bool> stop{false};
+  bool any = false;
+  for (const char* name : {"sotto choco sign gloo", "gloo ring"}) {
+    const Contender& contender = named(racers(), name);
+    CAPTURE(name);
+    if (runners.missing(contender.runner)) {
+      continue;
+    }
+    const std::string where = folder.path() + "/" + name;
+    std::filesystem::create_directory(where);
+    const auto end =
+        run_job(course, processes_of(contender, brief(), course, runners, where), 60, stop);
+    CAPTURE(end.status().message());
+    REQUIRE(end.ok());
+    const auto lap = lap_from(contender.runner, end->output);
+    REQUIRE(lap.ok());
+    CHECK(lap->round_s > 0);
+    CHECK(lap->bytes.value_or(0) > 0);
+    any = true;
+  }
+  if (!any) {
+    SOTTO_SKIP("neither program is built with Gloo");
+  }
+}
+
+TEST_CASE("a contender that fails is told with its own words, and no deadline is waited for") {
+  const Course course({.hosts = 2, .loopback = true});
+  const std::atomic<bool> stop{false};
+  const auto failed =
+      run_job(course,
+              {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}},
+               {.host = 1, .words = {"/bin/sh", "-c", "echo why >&2; exit 3"}, .variables = {}}},
+              60, stop);
+  REQUIRE_FALSE(failed.ok());
+  CHECK(failed.status().message() == "process 1 ended with status 3: why");
+  const auto late =
+      run_job(course, {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}}}, 0.05, stop);
+  REQUIRE_FALSE(late.ok());
+  CHECK(late.status().message() == "it was not over after 0.05 s");
+  const std::atomic<bool> stopped{true};
+  CHECK_FALSE(
+      run_job(course, {{.host = 0, .words = {"/bin/sleep", "60"}, .variables = {}}}, 60, stopped)
+          .ok());
+}
