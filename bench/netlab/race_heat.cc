@@ -96,6 +96,9 @@ void Meeting::heat(std::vector<Standing>& standings, const Ask& ask, const Take&
         run_job(course_, processes_of(one.contender, ask(one.contender), course_, runners_, folder),
                 request_.patience_s, cli::stop_requested());
     std::filesystem::remove_all(folder);
+    if (cli::stop_requested()) {
+      return;
+    }
     const auto seconds = end.ok() ? take(one, *end) : Result<std::optional<double>>(end.status());
     if (!seconds.ok()) {
       one.failure = seconds.status().message();
