@@ -151,7 +151,9 @@ double private_bytes(const Settings& settings, const std::string& algorithm,
   for (const std::string& word : {std::string("--algorithm"), algorithm, std::string("--model"),
                                   fmt::format("mlp:{}", hidden), std::string("--batch"),
                                   std::string("1"), std::string("--rounds"), std::string(kEndless),
-                                  std::string("--eval-every"), std::string("5")}) {
+                                  std::string("--eval-every"), std::string("5"),
+                                  // What is stated is that of a model in one piece.
+                                  std::string("--buckets"), std::string("1")}) {
     words.push_back(word);
   }
   RunningJob job(words);

@@ -200,6 +200,22 @@ constexpr std::array kPlayed = {
     Played{.algorithm = "adpsgd", .pattern = Pattern::pairings},
 };
 
+/// Counts the frame to one peer of `out`, if that is posted, and of all that can go beside it.
+void add_frames(Algorithm& algorithm, bool posted, Exchange& out, RehearsalShape& shape) {
+  for (;;) {
+    if (posted && !out.sends.empty()) {
+      shape.frame_bytes += out.sends.front().frame.size();
+      shape.elements += announced_elements(out.sends.front().frame);
+    }
+    const auto more = algorithm.next_exchange(out);
+    check(more.ok(), "a fresh algorithm takes a gradient of order 1");
+    if (!*more) {
+      return;
+    }
+    posted = true;
+  }
+}
+
 }  // namespace
 
 std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
@@ -207,25 +223,24 @@ std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topolo
   const auto known = std::find_if(kPlayed.begin(), kPlayed.end(), [&](const Played& played) {
     return played.algorithm == algorithm.name();
   });
-  const bool cut = algorithm.peers().frames_a_round > 1;
-  if (known == kPlayed.end() || cut || (known->fixed_graph && topology.period() > 1)) {
+  if (known == kPlayed.end() || (known->fixed_graph && topology.period() > 1)) {
     return {};
   }
   RehearsalShape shape{.pattern = known->pattern, .seed = seed};
   Exchange out;
-  bool due = algorithm.begin_round(out);
-  if (!due) {
+  add_frames(algorithm, algorithm.begin_round(out), out, shape);
+  if (shape.frame_bytes == 0) {
     std::vector<float> gradient(algorithm.parameters().size());
     noise(0, 0, algorithm.parameters(), gradient);
+    bool due = false;
     const Status status = algorithm.gradient_ready(gradient, out, &due);
     check(status.ok(), "a fresh algorithm takes a gradient of order 1");
+    add_frames(algorithm, due, out, shape);
     shape.timing = algorithm.parameters_ready() ? Timing::after_gradient : Timing::blocking;
   }
-  if (!due || out.sends.empty()) {
+  if (shape.frame_bytes == 0) {
     return {};
   }
-  shape.frame_bytes = out.sends.front().frame.size();
-  shape.elements = announced_elements(out.sends.front().frame);
   if (shape.pattern == Pattern::ring) {
     const auto nodes = static_cast<std::size_t>(topology.nodes());
     const std::size_t elements = algorithm.parameters().size();

@@ -28,6 +28,7 @@ struct Job {
   std::string topology = "ring";
   std::size_t dimension = kDimension;
   Round interval = 1;
+  std::uint32_t buckets = 1;
 };
 
 NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph) {
@@ -51,6 +52,7 @@ NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph
       setup.freeze_step = 10;
     }
     setup.seed = kSeed;
+    setup.buckets = job.buckets;
     setup.allow_contract_violation = true;
     return make_algorithm(job.algorithm, std::move(setup));
   };
@@ -178,4 +180,40 @@ TEST_CASE("twenty thousand nodes take part") {
   // A round is as long as its longer half: two frames out of each node take 20 ms, a gradient 100.
   CHECK(report.end == 300'000'000);
   CHECK(report.nodes[7].status.ok());
+}
+
+TEST_CASE("a rehearsal of buckets sends as many bytes as they, and takes as long on the wire") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (!info.separable) {
+      continue;
+    }
+    CAPTURE(info.name);
+    // The length of top-k's encodings depends on the data.
+    const Job job{.algorithm = std::string(info.name),
+                  .compressor = info.default_compressor.starts_with("topk") ? "sign" : "",
+                  .dimension = 2 * 4096 + 7,
+                  .buckets = 3};
+    SimulatorOptions options;
+    options.rounds = 20;
+    options.nodes[0].compute.seconds = 0.01;
+    const Platform platform = make_star(kNodes, 1e6, 1'000'000);
+    const std::shared_ptr<const Topology> graph = make_topology(job.topology, kNodes);
+    const NodeFactory make = factory(job, graph);
+    const std::vector<float> start(job.dimension, 1);
+    std::vector<std::vector<float>> x(kNodes, start);
+    std::vector<std::unique_ptr<Algorithm>> nodes;
+    for (Rank rank = 0; rank < kNodes; ++rank) {
+      nodes.push_back(make(rank, x[static_cast<std::size_t>(rank)]));
+    }
+    const auto real = Simulator(platform, options, std::move(nodes), gradient).run();
+    RehearsalJob rehearsal = rehearse(make, graph, start, {.light = true, .seed = kSeed});
+    REQUIRE(rehearsal.stand_ins());
+    const auto played = Simulator(platform, options, std::move(rehearsal.nodes), {}).run();
+    REQUIRE(played.edges.size() == real.edges.size());
+    for (std::size_t i = 0; i < real.edges.size(); ++i) {
+      CHECK(played.edges[i].bytes == real.edges[i].bytes);
+      CHECK(3 * played.edges[i].frames == real.edges[i].frames);
+    }
+    CHECK(to_seconds(played.end) == doctest::Approx(to_seconds(real.end)).epsilon(0.05));
+  }
 }
