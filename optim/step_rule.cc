@@ -47,7 +47,9 @@ class Sgd final : public StepRule {
         ops_.copy(velocity_, d);  // d = γ v
       }
     }
-    ops_.scale(static_cast<float>(rate_.at(round)), d);
+    if (const auto rate = static_cast<float>(rate_.at(round)); rate != 1) {
+      ops_.scale(rate, d);
+    }
     return {};
   }
 

@@ -7,6 +7,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace sotto::HWY_NAMESPACE {
 
+void fill(float value, float* y, size_t count) {
+  const F32 d;
+  const VecF values = hn::Set(d, value);
+  for_each_register(count, [=](auto access, size_t i) HWY_ATTR { access.store(values, d, y + i); });
+}
+
+void copy(const float* x, float* y, size_t count) {
+  const F32 d;
+  for_each_register(count, [=](auto access, size_t i)
+                               HWY_ATTR { access.store(access.load(d, x + i), d, y + i); });
+}
+
 void scale(float a, float* y, size_t count) {
   const F32 d;
   const VecF factor = hn::Set(d, a);
@@ -69,26 +81,27 @@ void adam(const float* g, float beta1, float beta2, float step, float root_scale
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <algorithm>
-
 #include <sotto/base/check.h>
 
 #include "host_ops.h"
 
 namespace sotto {
 
+HWY_EXPORT(fill);
+HWY_EXPORT(copy);
 HWY_EXPORT(scale);
 HWY_EXPORT(axpy);
 HWY_EXPORT(axpby);
 HWY_EXPORT(subtract);
 HWY_EXPORT(adam);
 
-// The standard library's fill and copy run at memory speed already.
-void HostOps::fill(float value, std::span<float> y) const { std::ranges::fill(y, value); }
+void HostOps::fill(float value, std::span<float> y) const {
+  HWY_DYNAMIC_DISPATCH(fill)(value, y.data(), y.size());
+}
 
 void HostOps::copy(std::span<const float> x, std::span<float> y) const {
   check(x.size() == y.size(), "copy: lengths differ");
-  std::ranges::copy(x, y.begin());
+  HWY_DYNAMIC_DISPATCH(copy)(x.data(), y.data(), y.size());
 }
 
 void HostOps::scale(float a, std::span<float> y) const {
