@@ -9,6 +9,18 @@
 
 namespace sotto {
 
+AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
+  AlgorithmSetup part;
+  part.rank = setup.rank;
+  part.nodes = setup.nodes;
+  part.parameters = setup.parameters;
+  part.layout = setup.layout;
+  part.step_rule = std::move(setup.step_rule);
+  part.compressor = setup.compressor->clone();  // names itself in checkpoints
+  part.ops = setup.ops;
+  return part;
+}
+
 LocalNode::LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup)
     : id_(id), name_(name), setup_(std::move(setup)) {
   setup_.step_rule->resize(setup_.layout);

@@ -20,6 +20,10 @@
 
 namespace sotto {
 
+/// What a node that steps by itself and exchanges through other algorithms needs of `setup`, whose
+/// step rule is taken out of it.
+AlgorithmSetup stepping_part(AlgorithmSetup& setup);
+
 class LocalNode {
  public:
   /// `setup` is one that make_algorithm has approved; sizes the step rule.

@@ -19,19 +19,6 @@ std::size_t bucket_length(std::size_t elements, std::uint32_t buckets) {
   return (even + kGrain - 1) / kGrain * kGrain;
 }
 
-/// What the whole needs of `setup`, whose step rule is taken out of it.
-AlgorithmSetup whole_part(AlgorithmSetup& setup) {
-  AlgorithmSetup whole;
-  whole.rank = setup.rank;
-  whole.nodes = setup.nodes;
-  whole.parameters = setup.parameters;
-  whole.layout = setup.layout;
-  whole.step_rule = std::move(setup.step_rule);
-  whole.compressor = setup.compressor->clone();  // names itself in checkpoints
-  whole.ops = setup.ops;
-  return whole;
-}
-
 AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
                            std::span<float> parameters) {
   AlgorithmSetup part;
@@ -61,7 +48,7 @@ std::uint32_t default_buckets(std::size_t elements) {
 }
 
 Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, whole_part(setup)),
+    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
       direction_(node_.dimension()) {
   const std::size_t length = bucket_length(node_.dimension(), setup.buckets);
   const std::size_t count = (node_.dimension() + length - 1) / length;

@@ -9,19 +9,6 @@
 namespace sotto {
 namespace {
 
-/// What the local rounds need of `setup`, whose local rule is taken out of it.
-AlgorithmSetup local_part(AlgorithmSetup& setup) {
-  AlgorithmSetup local;
-  local.rank = setup.rank;
-  local.nodes = setup.nodes;
-  local.parameters = setup.parameters;
-  local.layout = setup.layout;
-  local.step_rule = std::move(setup.step_rule);
-  local.compressor = setup.compressor->clone();  // names itself in checkpoints
-  local.ops = setup.ops;
-  return local;
-}
-
 AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
   setup.parameters = synced;
   setup.step_rule = std::move(setup.outer_step_rule);
@@ -32,7 +19,7 @@ AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
 }  // namespace
 
 LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, local_part(setup)),
+    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
       interval_(setup.communication_interval),
       synced_(node_.x().begin(), node_.x().end()),
       moved_(node_.dimension()),

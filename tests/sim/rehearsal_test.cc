@@ -72,6 +72,17 @@ SimulatorOptions options_for(Round rounds) {
   return options;
 }
 
+/// The job itself.
+SimulationReport run(const NodeFactory& make, const std::vector<float>& start,
+                     const Platform& platform, const SimulatorOptions& options) {
+  std::vector<std::vector<float>> x(kNodes, start);
+  std::vector<std::unique_ptr<Algorithm>> nodes;
+  for (Rank rank = 0; rank < kNodes; ++rank) {
+    nodes.push_back(make(rank, x[static_cast<std::size_t>(rank)]));
+  }
+  return Simulator(platform, options, std::move(nodes), gradient).run();
+}
+
 /// Of the run, and of its rehearsal: what must be equal.
 void compare(const Job& job, bool light, bool stand_ins) {
   CAPTURE(job.algorithm);
@@ -82,12 +93,7 @@ void compare(const Job& job, bool light, bool stand_ins) {
   const std::shared_ptr<const Topology> graph = make_topology(job.topology, kNodes);
   const NodeFactory make = factory(job, graph);
   const std::vector<float> start(job.dimension, 1);
-  std::vector<std::vector<float>> x(kNodes, start);
-  std::vector<std::unique_ptr<Algorithm>> nodes;
-  for (Rank rank = 0; rank < kNodes; ++rank) {
-    nodes.push_back(make(rank, x[static_cast<std::size_t>(rank)]));
-  }
-  const auto real = Simulator(platform, options, std::move(nodes), gradient).run();
+  const auto real = run(make, start, platform, options);
   RehearsalJob rehearsal = rehearse(make, graph, start, {.light = light, .seed = kSeed});
   CHECK(rehearsal.stand_ins() == stand_ins);
   const auto timed =
@@ -200,12 +206,7 @@ TEST_CASE("a rehearsal of buckets sends as many bytes as they, and takes as long
     const std::shared_ptr<const Topology> graph = make_topology(job.topology, kNodes);
     const NodeFactory make = factory(job, graph);
     const std::vector<float> start(job.dimension, 1);
-    std::vector<std::vector<float>> x(kNodes, start);
-    std::vector<std::unique_ptr<Algorithm>> nodes;
-    for (Rank rank = 0; rank < kNodes; ++rank) {
-      nodes.push_back(make(rank, x[static_cast<std::size_t>(rank)]));
-    }
-    const auto real = Simulator(platform, options, std::move(nodes), gradient).run();
+    const auto real = run(make, start, platform, options);
     RehearsalJob rehearsal = rehearse(make, graph, start, {.light = true, .seed = kSeed});
     REQUIRE(rehearsal.stand_ins());
     const auto played = Simulator(platform, options, std::move(rehearsal.nodes), {}).run();
