@@ -47,7 +47,8 @@ struct RehearsalShape {
 /// exchange; discard it afterwards. Empty for one that no stand-in plays exactly: that exchanges
 /// more than once a round, or frames of several sizes, or with others than all its neighbours. The
 /// frames of a model's buckets go as one: bytes are the same, and times but for what codecs overlap
-/// with the wire. An algorithm with local steps must not be given: it looks like the one within. `seed` is the job's.
+/// with the wire. An algorithm with local steps must not be given: it looks like the one within.
+/// `seed` is the job's.
 std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
                                               std::uint64_t seed = 0);
 
