@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 namespace sotto::cli {
 namespace {
@@ -27,14 +28,6 @@ constexpr std::array<Unit, 8> kRates = {{{"bit/s", 0.125},
                                          {"MB/s", 1e6},
                                          {"GB/s", 1e9}}};
 constexpr double kLongest = 100.0 * 366 * 24 * 3600e9;
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
 
 /// The number in front, and what follows it without blanks. NaN when there is none.
 std::pair<double, std::string_view> split(std::string_view text) {

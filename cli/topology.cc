@@ -25,7 +25,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTopologyExamples =
     "Examples:\n"
     "  sotto topology ring --nodes 8\n"
     "  sotto topology torus:4x8 --svg torus.svg\n"
@@ -45,7 +45,7 @@ constexpr const char* kDefaultCompressors[] = {"quant:8",  "quant:6",   "quant:4
                                                "quant:1",  "randk:0.5", "randk:0.1", "sign",
                                                "topk:0.1", "topk:0.01"};
 
-struct Request {
+struct TopologyRequest {
   CommonOptions common;
   std::string spec;
   std::optional<int> nodes;
@@ -66,7 +66,7 @@ struct Candidate {
   bool within(double limit) const { return unbiased && measured < limit; }
 };
 
-std::shared_ptr<const Topology> build(const Request& request) {
+std::shared_ptr<const Topology> build(const TopologyRequest& request) {
   const std::string& spec = request.spec;
   if (spec.empty()) {
     refuse("topology", "", "name a graph, e.g. `sotto topology ring --nodes 8`");
@@ -82,7 +82,7 @@ std::shared_ptr<const Topology> build(const Request& request) {
   return make_topology(spec, request.nodes.value_or(otherwise), options);
 }
 
-std::vector<Candidate> measure(const Request& request) {
+std::vector<Candidate> measure(const TopologyRequest& request) {
   std::vector<std::string> specs = request.compressors;
   if (specs.empty()) {
     specs.assign(std::begin(kDefaultCompressors), std::end(kDefaultCompressors));
@@ -226,7 +226,7 @@ void add_mixing(const Topology& topology, Round round, Json& result) {
   result["weights"] = std::move(weights);
 }
 
-Json to_json(const Request& request, const Topology& topology, const Spectrum& figures,
+Json to_json(const TopologyRequest& request, const Topology& topology, const Spectrum& figures,
              const std::vector<Candidate>& candidates) {
   const GraphProperties graph = properties(topology);
   Json result = {
@@ -263,7 +263,7 @@ Json to_json(const Request& request, const Topology& topology, const Spectrum& f
   return result;
 }
 
-int run(const Request& request) {
+int run(const TopologyRequest& request) {
   check_writable("--svg", request.svg);
   const Output output(request.common);
   const auto topology = build(request);
@@ -292,7 +292,7 @@ int run(const Request& request) {
 }  // namespace
 
 Command add_topology_command(CLI::App& program) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<TopologyRequest>();
   CLI::App* command = program.add_subcommand(
       "topology", "Inspects a graph: degrees, weights, spectral gap, what DCD may compress with");
   OptionGroup graph(*command, "The graph");
@@ -308,7 +308,7 @@ Command add_topology_command(CLI::App& program) {
              "Set DCD's limit against this compressor; may be given repeatedly");
   graph.option("--svg", request->svg, "FILE", "Draw the graph into FILE");
   add_common_options(*command, request->common);
-  command->footer(kExamples);
+  command->footer(kTopologyExamples);
   return {command, [request] { return run(*request); }};
 }
 

@@ -11,6 +11,7 @@ option(SOTTO_WITH_HIGHWAY "SIMD kernels through Google Highway" ON)
 option(SOTTO_WITH_GLOO "The Gloo transport" ON)
 option(SOTTO_WITH_ZMQ "The ZeroMQ transport and the TCP rendezvous" ON)
 option(SOTTO_WITH_REDIS "Rendezvous through a Redis server" ON)
+option(SOTTO_UNITY "Compile sources in batches (set by the presets but dev, which finds what one does not include)" OFF)
 option(SOTTO_WERROR "Treat warnings as errors (set by the presets)" OFF)
 set(SOTTO_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined")
 

@@ -16,6 +16,7 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 #include "internal/host_port.h"
 
@@ -53,13 +54,6 @@ std::string read_bounded(const std::string& path) {
     refuse("peers", path, fmt::format("it has more than {} bytes", kMostBytes));
   }
   return text;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  return first == std::string_view::npos
-             ? std::string_view()
-             : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
 std::vector<std::string_view> cells_of(std::string_view line) {

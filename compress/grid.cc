@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kHeaderBytes = sizeof(std::uint8_t) + sizeof(float);
+constexpr std::size_t kGridHeaderBytes = sizeof(std::uint8_t) + sizeof(float);
 
 class GridCompressor final : public Compressor {
  public:
@@ -24,7 +24,7 @@ class GridCompressor final : public Compressor {
   std::string spec() const override { return fmt::format("grid:{}:{}", grid_.bits, grid_.step); }
   std::uint16_t wire_id() const override { return kGridWireId; }
   std::size_t max_bytes(std::size_t elements) const override {
-    return kHeaderBytes + packed_bytes(elements, grid_.bits);
+    return kGridHeaderBytes + packed_bytes(elements, grid_.bits);
   }
   Contract contract(std::size_t /*elements*/) const override {
     return {.unbiased = true, .absolute_per_element = static_cast<double>(grid_.step) / 2};

@@ -10,7 +10,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kBytes = sizeof(std::uint16_t);
+constexpr std::size_t kHalfBytes = sizeof(std::uint16_t);
 
 /// What sets the two formats apart.
 struct Format {
@@ -48,7 +48,7 @@ class HalfCompressor final : public Compressor {
 
   std::string spec() const override { return std::string(format_.name); }
   std::uint16_t wire_id() const override { return format_.wire_id; }
-  std::size_t max_bytes(std::size_t elements) const override { return elements * kBytes; }
+  std::size_t max_bytes(std::size_t elements) const override { return elements * kHalfBytes; }
   Contract contract(std::size_t /*elements*/) const override {
     Contract contract =
         internal::contraction_contract(1 - format_.relative_error * format_.relative_error);
@@ -85,7 +85,7 @@ std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
                                                        const internal::Origin& origin,
                                                        std::span<std::byte> out) {
   const auto bits_of = [&](std::size_t first, std::size_t count) {
-    return out.subspan(first * kBytes, count * kBytes);
+    return out.subspan(first * kHalfBytes, count * kHalfBytes);
   };
   const auto encode_share = [&](std::size_t begin, std::size_t end) -> std::optional<std::size_t> {
     auto feedback = origin.feedback(begin, end);
@@ -110,7 +110,7 @@ Status HalfCompressor::decode_add(std::span<const std::byte> bytes, float scale,
     return status;
   }
   const auto bits_of = [&](std::size_t begin, std::size_t end) {
-    return bytes.subspan(begin * kBytes, (end - begin) * kBytes);
+    return bytes.subspan(begin * kHalfBytes, (end - begin) * kHalfBytes);
   };
   const auto shares = internal::Shares::of_elements(workers(), y.size());
   const auto bad = shares.sum([&](std::size_t begin, std::size_t end) {

@@ -18,7 +18,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kHeaderBytes = sizeof(std::uint16_t);
+constexpr std::size_t kLowRankHeaderBytes = sizeof(std::uint16_t);
 /// Entries of an orthonormal P are at most 1, up to rounding.
 constexpr float kLargestP = 2;
 
@@ -101,7 +101,7 @@ std::size_t LowRankCompressor::max_bytes(std::size_t elements) const {
   for_each_piece(elements, [&](const FactorPiece& piece) {
     floats += piece.matrix ? (piece.matrix->rows + piece.matrix->columns) * rank_ : piece.size;
   });
-  return kHeaderBytes + floats * sizeof(float);
+  return kLowRankHeaderBytes + floats * sizeof(float);
 }
 
 Contract LowRankCompressor::contract(std::size_t elements) const {
@@ -230,7 +230,7 @@ Status LowRankCompressor::decode_add(std::span<const std::byte> bytes, float sca
   if (const auto rank = reader.read<std::uint16_t>(); rank != rank_) {
     return internal::malformed(fmt::format("lowrank: rank {} where {} is due", rank, rank_));
   }
-  values_.resize((bytes.size() - kHeaderBytes) / sizeof(float));
+  values_.resize((bytes.size() - kLowRankHeaderBytes) / sizeof(float));
   reader.read_into(std::span(values_));
   Status judged;
   std::size_t at = 0;

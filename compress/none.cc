@@ -12,7 +12,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kBytes = sizeof(float);
+constexpr std::size_t kFloatBytes = sizeof(float);
 
 class NoneCompressor final : public Compressor {
  public:
@@ -29,7 +29,7 @@ class NoneCompressor final : public Compressor {
     internal::Shares::of_elements(workers(), x.size())
         .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
           std::ranges::copy(std::as_bytes(x.subspan(begin, end - begin)),
-                            out.subspan(begin * kBytes).begin());
+                            out.subspan(begin * kFloatBytes).begin());
         });
     return x.size_bytes();
   }
@@ -38,7 +38,7 @@ class NoneCompressor final : public Compressor {
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
     const auto take = [&](std::size_t first, std::span<float> run, const Soon& /*soon*/) {
-      std::ranges::copy(std::as_bytes(run), out.subspan(first * kBytes).begin());
+      std::ranges::copy(std::as_bytes(run), out.subspan(first * kFloatBytes).begin());
       ops_.fill(0, run);
     };
     const bool done = internal::Shares::of_elements(workers(), v.size())
@@ -55,7 +55,7 @@ class NoneCompressor final : public Compressor {
       return status;
     }
     const auto part = [&](std::size_t begin, std::size_t end) {
-      return bytes.subspan(begin * kBytes, (end - begin) * kBytes);
+      return bytes.subspan(begin * kFloatBytes, (end - begin) * kFloatBytes);
     };
     const auto shares = internal::Shares::of_elements(workers(), y.size());
     const bool sound = shares.all([&](std::size_t begin, std::size_t end) {

@@ -24,7 +24,7 @@ namespace {
 
 using internal::Chunks;
 
-constexpr std::size_t kHeaderBytes = 2 * sizeof(std::uint8_t) + 2 * sizeof(std::uint32_t);
+constexpr std::size_t kOutlierHeaderBytes = 2 * sizeof(std::uint8_t) + 2 * sizeof(std::uint32_t);
 
 /// 1 / step must be finite.
 constexpr float kSmallestStep = 0x1p-126F;
@@ -113,7 +113,7 @@ std::size_t OutlierCompressor::max_bytes(std::size_t elements) const {
   const Chunks chunks = cut(elements);
   const std::size_t most = most_outliers(elements);
   const int p = internal::rice_parameter(most, elements);
-  return kHeaderBytes + chunks.count() * sizeof(float) + chunks.total_code_bytes() +
+  return kOutlierHeaderBytes + chunks.count() * sizeof(float) + chunks.total_code_bytes() +
          most * sizeof(float) + (internal::rice_bits_bound(most, elements, p) + 7) / 8;
 }
 

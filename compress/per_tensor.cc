@@ -11,6 +11,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 #include <sotto/compress/registry.h>
 
 #include "internal/contracts.h"
@@ -215,10 +216,10 @@ Status PerTensorCompressor::load(ByteReader& in) {
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> pieces;
   for (std::size_t end = text.find(';'); end != std::string_view::npos; end = text.find(';')) {
-    pieces.push_back(internal::trimmed(text.substr(0, end)));
+    pieces.push_back(trimmed(text.substr(0, end)));
     text.remove_prefix(end + 1);
   }
-  pieces.push_back(internal::trimmed(text));
+  pieces.push_back(trimmed(text));
   return pieces;
 }
 

@@ -19,11 +19,11 @@ namespace {
 
 using internal::Chunks;
 
-constexpr std::size_t kHeaderBytes = sizeof(std::uint8_t) + sizeof(std::uint32_t);
+constexpr std::size_t kQuantHeaderBytes = sizeof(std::uint8_t) + sizeof(std::uint32_t);
 constexpr std::size_t kScaleBytes = 2 * sizeof(float);
 
 /// 1 / step must be finite.
-constexpr float kSmallestStep = 0x1p-126F;
+constexpr float kSmallestFitted = 0x1p-126F;
 /// The widest grid: so far below float32's largest value that no grid point rounds beyond it.
 constexpr float kWidest = 0x1.fffffp127F;
 
@@ -46,7 +46,7 @@ Grid fit(MinMax span, const QuantOptions& options) {
     return grid;
   }
   const auto steps = static_cast<float>(grid.max_code());
-  grid.step = std::max((span.max - span.min) / steps, kSmallestStep);
+  grid.step = std::max((span.max - span.min) / steps, kSmallestFitted);
   if (options.rounding == Rounding::nearest) {
     const float zero_point = std::min(std::floor(-span.min / grid.step + 0.5F), steps);
     grid.origin = 0.0F - zero_point * grid.step;
@@ -78,7 +78,7 @@ class QuantCompressor final : public Compressor {
   std::uint16_t wire_id() const override { return kQuantWireId; }
   std::size_t max_bytes(std::size_t elements) const override {
     const Chunks chunks = cut(elements);
-    return kHeaderBytes + chunks.count() * kScaleBytes + chunks.total_code_bytes();
+    return kQuantHeaderBytes + chunks.count() * kScaleBytes + chunks.total_code_bytes();
   }
   Contract contract(std::size_t elements) const override;
   std::unique_ptr<Compressor> clone() const override {
@@ -130,7 +130,7 @@ Contract QuantCompressor::contract(std::size_t elements) const {
   Contract contract =
       stochastic() ? internal::unbiased_contract(n / (2 * steps * steps))
                    : internal::contraction_contract((steps * steps - 1) / (steps * steps + n - 1));
-  contract.floor_per_element = static_cast<double>(kSmallestStep) / 2;
+  contract.floor_per_element = static_cast<double>(kSmallestFitted) / 2;
   return contract;
 }
 

@@ -19,7 +19,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
+constexpr std::size_t kRandkHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 
 /// Elements that are fetched from all over the vector before the first of them is needed.
 constexpr std::size_t kBatch = 64;
@@ -56,7 +56,7 @@ class RandkCompressor final : public Compressor {
   }
   std::uint16_t wire_id() const override { return kRandkWireId; }
   std::size_t max_bytes(std::size_t elements) const override {
-    return kHeaderBytes + kept(elements) * sizeof(float);
+    return kRandkHeaderBytes + kept(elements) * sizeof(float);
   }
   Contract contract(std::size_t elements) const override;
   std::unique_ptr<Compressor> clone() const override {

@@ -19,7 +19,7 @@ namespace {
 
 using internal::Chunks;
 
-constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t);
+constexpr std::size_t kSignHeaderBytes = sizeof(std::uint32_t);
 
 /// Σ|x| where float32 sums overflow.
 double wide_sum_abs(std::span<const float> x) {
@@ -52,7 +52,7 @@ class SignCompressor final : public Compressor {
   std::uint16_t wire_id() const override { return kSignWireId; }
   std::size_t max_bytes(std::size_t elements) const override {
     const Chunks chunks = cut(elements);
-    return kHeaderBytes + chunks.count() * sizeof(float) + chunks.total_code_bytes();
+    return kSignHeaderBytes + chunks.count() * sizeof(float) + chunks.total_code_bytes();
   }
   Contract contract(std::size_t elements) const override;
   std::unique_ptr<Compressor> clone() const override { return make_sign(options_, ops_); }

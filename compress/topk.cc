@@ -22,7 +22,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::size_t kHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint8_t);
+constexpr std::size_t kTopkHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint8_t);
 /// Elements that are looked through at a time: 64 KiB.
 constexpr std::size_t kPiece = 16384;
 /// Of k: how many elements are above the bound, and how many may be the next time. With error
@@ -41,7 +41,8 @@ class TopkCompressor final : public Compressor {
   std::size_t max_bytes(std::size_t elements) const override {
     const std::size_t k = kept(elements);
     const int p = internal::rice_parameter(k, elements);
-    return kHeaderBytes + k * sizeof(float) + (internal::rice_bits_bound(k, elements, p) + 7) / 8;
+    return kTopkHeaderBytes + k * sizeof(float) +
+           (internal::rice_bits_bound(k, elements, p) + 7) / 8;
   }
   Contract contract(std::size_t elements) const override {
     return internal::contraction_contract(

@@ -12,7 +12,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view kForms =
+constexpr std::string_view kShapes =
     "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, with an optional "
     ",warmup=ROUNDS";
 
@@ -29,7 +29,7 @@ T parse_number(std::string_view text, std::string_view spec, std::string_view wh
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty()) {
-    refuse("schedule", spec, fmt::format("'{}' is no {}; give {}", text, what, kForms));
+    refuse("schedule", spec, fmt::format("'{}' is no {}; give {}", text, what, kShapes));
   }
   return value;
 }
@@ -115,15 +115,15 @@ Schedule parse_schedule(std::string_view spec, Round total) {
     schedule.shape = Schedule::Shape::inverse_sqrt;
     schedule.every = parse_period(next_part(arguments, ':'), spec);
   } else if (name != "constant") {
-    refuse("schedule", spec, fmt::format("the shapes are {}", kForms));
+    refuse("schedule", spec, fmt::format("the shapes are {}", kShapes));
   }
   if (!arguments.empty()) {
-    refuse("schedule", spec, fmt::format("'{}' is left over; give {}", arguments, kForms));
+    refuse("schedule", spec, fmt::format("'{}' is left over; give {}", arguments, kShapes));
   }
   if (!options.empty()) {
     constexpr std::string_view kWarmup = "warmup=";
     if (!options.starts_with(kWarmup)) {
-      refuse("schedule", spec, fmt::format("'{}' is no option; give {}", options, kForms));
+      refuse("schedule", spec, fmt::format("'{}' is no option; give {}", options, kShapes));
     }
     schedule.warmup = parse_number<Round>(options.substr(kWarmup.size()), spec, "number of rounds");
   }

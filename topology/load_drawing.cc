@@ -15,7 +15,7 @@ namespace {
 using internal::Layout;
 using internal::Point;
 
-constexpr double kPadding = 8;
+constexpr double kMargin = 8;
 constexpr std::size_t kMostArrows = 400;  ///< beyond, heads would hide what they point at
 
 struct Colour {
@@ -49,7 +49,7 @@ class LoadDrawing {
   std::string draw() const {
     std::string svg = fmt::format(
         "<svg class='load' viewBox='0 0 {:.0f} {:.0f}' role='img' aria-label='graph with load'>\n",
-        layout_.width + 2 * kPadding, layout_.height + 2 * kPadding);
+        layout_.width + 2 * kMargin, layout_.height + 2 * kMargin);
     for (const EdgeLoad& edge : edges_) {
       svg += fmt::format(
           "<g><title>{}</title>{}</g>\n", internal::escaped(edge.tooltip),
@@ -64,19 +64,19 @@ class LoadDrawing {
  private:
   std::string draw_one_node(Rank node) const {
     if (nodes_.empty()) {
-      return draw_node(layout_, {kPadding, kPadding}, node, fmt::format("node {}", node),
+      return draw_node(layout_, {kMargin, kMargin}, node, fmt::format("node {}", node),
                        {"class='node'", "class='rank'"});
     }
     const NodeLoad& load = nodes_[static_cast<std::size_t>(node)];
     const std::string look = fmt::format("class='node' style='fill:{}'", load_colour(load.load));
-    return draw_node(layout_, {kPadding, kPadding}, node,
+    return draw_node(layout_, {kMargin, kMargin}, node,
                      fmt::format("node {}: {}", node, load.tooltip),
                      {look, "class='rank' style='fill:#fff'"});
   }
 
   Point node_at(Rank node) const {
     const Point at = layout_.nodes[static_cast<std::size_t>(node)];
-    return {kPadding + at.x, kPadding + at.y};
+    return {kMargin + at.x, kMargin + at.y};
   }
 
   double width(const EdgeLoad& edge) const {

@@ -10,19 +10,10 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 namespace sotto {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
 
 /// Whether a decimal number that no float holds is too small for one, not too large.
 bool is_tiny(std::string_view text) {

@@ -10,7 +10,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCalibrateExamples =
     "Examples:\n"
     "  netlab calibrate\n"
     "  netlab calibrate --transport gloo --json calibration.json\n"
@@ -38,7 +38,7 @@ cli::Command add_calibrate_command(CLI::App& netlab, const std::string& program)
   CLI::App* command = netlab.add_subcommand(
       "calibrate", "Measures between two nodes what predictions are made with");
   add_lab_options(*command, *request);
-  command->footer(kExamples);
+  command->footer(kCalibrateExamples);
   return {command, [request] { return run(*request); }};
 }
 

@@ -18,7 +18,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kFinishExamples =
     "Examples:\n"
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --json finish.json\n"
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --accuracy 0.9 --only sotto --only ddp\n"
@@ -146,7 +146,7 @@ cli::Command add_finish_command(CLI::App& netlab, const std::string& program) {
   group.option("--rounds", request->rounds, "N", "Rounds of every contender");
   group.count("--eval-every", request->lesson.eval_every, "N", "Rounds between evaluations");
   add_heat_options(*command, request->heat, "'sotto', 'gloo ring', 'ddp', …");
-  command->footer(kExamples);
+  command->footer(kFinishExamples);
   return {command, [request] { return run(*request); }};
 }
 

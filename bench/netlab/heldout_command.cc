@@ -17,7 +17,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kHeldoutExamples =
     "Examples:\n"
     "  netlab heldout\n"
     "  netlab heldout --runs 12 --json heldout.json\n"
@@ -191,7 +191,7 @@ cli::Command add_heldout_command(CLI::App& netlab, const std::string& program) {
   group.count("--first", request->first, "K", "The number of the first", kCells);
   add_lab_options(*command, request->lab);
   command->remove_option(command->get_option("--transport"));
-  command->footer(kExamples);
+  command->footer(kHeldoutExamples);
   return {command, [request] { return run(*request); }};
 }
 

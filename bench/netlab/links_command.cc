@@ -17,19 +17,19 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLinksExamples =
     "Examples:\n"
     "  netlab links\n"
     "  netlab links --transport gloo --json links.json\n"
     "Eight nodes, each with a connection of its own to its two neighbours, and a model of 1.09 MB. "
     "Times are of a round.";
 
-constexpr int kNodes = 8;
+constexpr int kLinksNodes = 8;
 constexpr double kModelBytes = 1.09e6;
 constexpr const char* kModel = "mlp:343";  // 272,695 parameters
-constexpr double kRunSeconds = 6;
-constexpr std::uint64_t kFewestRounds = 3;
-constexpr std::uint64_t kMostRounds = 60;
+constexpr double kLinksRunSeconds = 6;
+constexpr std::uint64_t kLinksFewestRounds = 3;
+constexpr std::uint64_t kLinksMostRounds = 60;
 /// For the loss: all links alike, no time.
 constexpr std::uint64_t kLossRounds = 200;
 /// Losses that differ by less are called equal.
@@ -55,7 +55,7 @@ double formula(const Link& link, Method method) {
   const double alpha = link.latency_ms / 1000;
   switch (method) {
     case allreduce:
-      return 2 * (kNodes - 1) * (alpha + kModelBytes / kNodes * second_per_byte);
+      return 2 * (kLinksNodes - 1) * (alpha + kModelBytes / kLinksNodes * second_per_byte);
     case dpsgd:
       return alpha + 2 * kModelBytes * second_per_byte;
     default:
@@ -74,7 +74,7 @@ using AllTimes = std::array<std::array<Times, kMethods>, kLinks.size()>;
 MadeScenario made_for(const Link& link, Method method, std::uint64_t rounds) {
   return {.title = link.name(),
           .words = kWords[method],
-          .nodes = kNodes,
+          .nodes = kLinksNodes,
           .mbit_per_s = link.mbit_per_s,
           .latency_ms = link.latency_ms,
           .gradient = "1 ms",
@@ -124,8 +124,8 @@ Result<std::array<double, kMethods>> losses() {
 }
 
 std::uint64_t rounds_for(const Link& link, Method method) {
-  const auto rounds = static_cast<std::uint64_t>(kRunSeconds / formula(link, method));
-  return std::clamp(rounds, kFewestRounds, kMostRounds);
+  const auto rounds = static_cast<std::uint64_t>(kLinksRunSeconds / formula(link, method));
+  return std::clamp(rounds, kLinksFewestRounds, kLinksMostRounds);
 }
 
 class Contest {
@@ -260,7 +260,7 @@ cli::Command add_links_command(CLI::App& netlab, const std::string& program) {
   CLI::App* command = netlab.add_subcommand(
       "links", "The three links of the published claim: by formula, predicted and measured");
   add_lab_options(*command, *request);
-  command->footer(kExamples);
+  command->footer(kLinksExamples);
   return {command, [request] { return run(*request); }};
 }
 

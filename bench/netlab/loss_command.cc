@@ -22,7 +22,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kLossExamples =
     "Examples:\n"
     "  netlab loss\n"
     "  netlab loss --seeds 10 --json loss.json\n"
@@ -31,28 +31,28 @@ constexpr const char* kExamples =
     "MB; four nodes on a ring, 10 Mbit/s, Gloo and ZeroMQ by turns.";
 
 constexpr std::array<double, 3> kLosses = {0.001, 0.005, 0.02};
-constexpr std::array<double, 3> kLatencies_ms = {10, 50, 150};
+constexpr std::array<double, 3> kLossLatencies_ms = {10, 50, 150};
 constexpr std::array<const char*, 2> kModels = {"mlp:32", "mlp:512"};
-constexpr std::array<const char*, 2> kTransports = {"gloo", "zmq"};
-constexpr std::size_t kCells = kLosses.size() * kLatencies_ms.size() * kModels.size();
+constexpr std::array<const char*, 2> kLossTransports = {"gloo", "zmq"};
+constexpr std::size_t kLossCells = kLosses.size() * kLossLatencies_ms.size() * kModels.size();
 /// Seeds of which a prediction is the mean.
 constexpr std::uint64_t kPredictions = 30;
 /// A run has as many rounds as are predicted to take so long, within these.
-constexpr double kRunSeconds = 5;
-constexpr std::uint64_t kFewestRounds = 5;
-constexpr std::uint64_t kMostRounds = 60;
+constexpr double kLossRunSeconds = 5;
+constexpr std::uint64_t kLossFewestRounds = 5;
+constexpr std::uint64_t kLossMostRounds = 60;
 
 struct LossRequest {
   LabRequest lab;
   std::uint64_t seeds = 4;
-  std::uint64_t cells = kCells;
+  std::uint64_t cells = kLossCells;
   std::uint64_t first = 0;
 };
 
-MadeScenario cell(std::size_t number) {
+MadeScenario loss_cell(std::size_t number) {
   const double loss = kLosses[number % kLosses.size()];
-  const double latency = kLatencies_ms[number / kLosses.size() % kLatencies_ms.size()];
-  const char* model = kModels[number / kLosses.size() / kLatencies_ms.size()];
+  const double latency = kLossLatencies_ms[number / kLosses.size() % kLossLatencies_ms.size()];
+  const char* model = kModels[number / kLosses.size() / kLossLatencies_ms.size()];
   return {.title = fmt::format("{:g} % loss, {:g} ms, {}", 100 * loss, 2 * latency, model),
           .words = "dpsgd ring",
           .nodes = 4,
@@ -60,7 +60,7 @@ MadeScenario cell(std::size_t number) {
           .latency_ms = latency,
           .loss = loss,
           .model = model,
-          .rounds = kFewestRounds};
+          .rounds = kLossFewestRounds};
 }
 
 double mean(const std::vector<double>& values) {
@@ -86,11 +86,11 @@ class LossStudy {
   /// With the seeds after `from`. False when a run could not be done or did something else than was
   /// predicted.
   bool add(std::size_t number, std::uint64_t from, std::uint64_t seeds) {
-    MadeScenario made = cell(number);
-    const std::string transport = kTransports[number % kTransports.size()];
-    const double brief = mean(predicted(made, transport)) / kFewestRounds;
-    made.rounds = std::clamp(static_cast<std::uint64_t>(std::llround(kRunSeconds / brief)),
-                             kFewestRounds, kMostRounds);
+    MadeScenario made = loss_cell(number);
+    const std::string transport = kLossTransports[number % kLossTransports.size()];
+    const double brief = mean(predicted(made, transport)) / kLossFewestRounds;
+    made.rounds = std::clamp(static_cast<std::uint64_t>(std::llround(kLossRunSeconds / brief)),
+                             kLossFewestRounds, kLossMostRounds);
     const auto expected = predicted(made, transport);
     std::vector<double> measured;
     for (made.seed = from + 1; made.seed <= from + seeds; ++made.seed) {
@@ -155,13 +155,13 @@ int run(const LossRequest& request) {
   const cli::Output output(request.lab.common);
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
-  const auto calibration = calibrate({kTransports.begin(), kTransports.end()}, laboratory);
+  const auto calibration = calibrate({kLossTransports.begin(), kLossTransports.end()}, laboratory);
   if (!calibration.ok()) {
     return failed("calibration failed: " + calibration.status().message());
   }
   LossStudy study(*calibration, laboratory);
   bool complete = true;
-  const std::uint64_t end = std::min<std::uint64_t>(request.first + request.cells, kCells);
+  const std::uint64_t end = std::min<std::uint64_t>(request.first + request.cells, kLossCells);
   for (std::uint64_t number = request.first; number < end && !cli::stop_requested(); ++number) {
     complete = study.add(number, request.lab.common.seed, request.seeds) && complete;
   }
@@ -184,11 +184,12 @@ cli::Command add_loss_command(CLI::App& netlab, const std::string& program) {
       "loss", "Predicts runs over links that lose packets, and holds them to real ones");
   cli::OptionGroup group(*command, "Which runs");
   group.count("--seeds", request->seeds, "N", "Runs of each cell", 1000);
-  group.count("--cells", request->cells, "N", "How many cells", kCells);
-  group.count("--first", request->first, "K", "The number of the first cell, from 0", kCells - 1);
+  group.count("--cells", request->cells, "N", "How many cells", kLossCells);
+  group.count("--first", request->first, "K", "The number of the first cell, from 0",
+              kLossCells - 1);
   add_lab_options(*command, request->lab);
   command->remove_option(command->get_option("--transport"));
-  command->footer(kExamples);
+  command->footer(kLossExamples);
   return {command, [request] { return run(*request); }};
 }
 

@@ -17,7 +17,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRaceExamples =
     "Examples:\n"
     "  netlab race --json race.json --plot race.svg\n"
     "  netlab race --elements 1000000 --elements 10000000 --rounds 4 --repeats 5\n"
@@ -197,7 +197,7 @@ cli::Command add_race_command(CLI::App& netlab, const std::string& program) {
                "as many");
   group.option("--plot", request->plot, "FILE.svg", "Draw the ratios as bars");
   add_heat_options(*command, request->heat, "'gloo ring', 'sotto', 'fp16', …");
-  command->footer(kExamples);
+  command->footer(kRaceExamples);
   return {command, [request] { return run(*request); }};
 }
 

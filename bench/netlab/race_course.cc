@@ -14,7 +14,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{5};
+constexpr std::chrono::milliseconds kCourseLook{5};
 constexpr std::chrono::seconds kLongestSettling{5};
 constexpr double kBytesPerMbit = 125'000;
 
@@ -51,7 +51,7 @@ std::uint64_t Course::carried() const { return lab_ ? lab_->carried() : 0; }
 void Course::settle() const {
   const Deadline deadline = Deadline::after(kLongestSettling);
   while (lab_ && !lab_->idle() && !deadline.expired()) {
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kCourseLook);
   }
 }
 

@@ -15,7 +15,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{2};
+constexpr std::chrono::milliseconds kJobLook{2};
 /// The one that failed first may say why later than those that failed because of it.
 constexpr std::chrono::milliseconds kGrace{500};
 
@@ -97,7 +97,7 @@ Result<JobEnd> run_job(const Course& course, const std::vector<Process>& process
     if (deadline.expired()) {
       return Status(Fault::deadline, fmt::format("it was not over after {:g} s", patience_s));
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kJobLook);
     job.look_for_mark();
   }
   if (job.any_failed()) {

@@ -13,7 +13,7 @@
 namespace sotto::netlab {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kRunExamples =
     "Examples:\n"
     "  netlab run examples/scenarios/ocean.toml\n"
     "  netlab run scenario.toml --transport zmq --json result.json";
@@ -78,7 +78,7 @@ cli::Command add_run_command(CLI::App& netlab, const std::string& program) {
   group.option("SCENARIO", request->scenario, "FILE.toml", "As for `sotto simulate`").required();
   add_lab_options(*command, request->lab);
   cli::default_to_scenario_seed(*command);
-  command->footer(kExamples);
+  command->footer(kRunExamples);
   return {command, [command, request] { return run(*request, *command); }};
 }
 

@@ -11,7 +11,7 @@ namespace sotto::netlab {
 namespace {
 
 /// Between two looks whether anybody still wants to know.
-constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kGunLook{200};
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void StartingGun::listen(const std::string& host, int port) {
     const std::shared_ptr<Store> store = make_tcp_store(host, port, false, true);
     const auto await = [&](std::string_view key) -> Result<std::vector<std::byte>> {
       while (!stopping_) {
-        if (auto value = store->get(key, Deadline::after(kLook)); value.ok()) {
+        if (auto value = store->get(key, Deadline::after(kGunLook)); value.ok()) {
           return value;
         }
       }

@@ -23,7 +23,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchCodecExamples =
     "Examples:\n"
     "  sotto bench codec\n"
     "  sotto bench codec --threads 2\n"
@@ -34,7 +34,7 @@ constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1"};
 constexpr std::size_t kMaxElements = std::size_t{1} << 30;
 constexpr std::uint64_t kMostRepeats = 1'000'000;
 
-struct Request {
+struct BenchCodecRequest {
   CommonOptions common;
   std::vector<std::string> compressors;
   std::size_t elements = std::size_t{1} << 24;
@@ -85,7 +85,7 @@ double copy_bandwidth(std::span<const float> from, std::span<float> to, int repe
 
 /// Both operations of one compressor.
 std::vector<Row> measure(const std::string& spec, std::span<const float> x, std::span<float> y,
-                         const Request& request, const Crew& crew) {
+                         const BenchCodecRequest& request, const Crew& crew) {
   const std::uint64_t seed = request.common.seed;
   const CodecTiming alone = time_codec(spec, x, y, seed, request.repeats, nullptr, crew.clock);
   const CodecTiming timing = crew.workers == nullptr ? alone
@@ -100,7 +100,7 @@ std::vector<Row> measure(const std::string& spec, std::span<const float> x, std:
           {timing.spec, "decode_mix", decode_gbs, alone.decode_mix_s / timing.decode_mix_s}};
 }
 
-std::vector<std::string> chosen(const Request& request) {
+std::vector<std::string> chosen(const BenchCodecRequest& request) {
   if (!request.compressors.empty()) {
     return request.compressors;
   }
@@ -135,7 +135,7 @@ void print(const std::vector<Row>& rows, double limit, int threads, const Output
   output.table(head, cells);
 }
 
-int run(const Request& request) {
+int run(const BenchCodecRequest& request) {
   if (request.elements == 0 || request.elements > kMaxElements) {
     refuse("--elements", fmt::to_string(request.elements), "it must be 1 to 2^30");
   }
@@ -182,7 +182,7 @@ int run(const Request& request) {
 }  // namespace
 
 Command add_bench_codec_command(CLI::App& bench) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<BenchCodecRequest>();
   CLI::App* command =
       bench.add_subcommand("codec", "Compressors against the memory's copy bandwidth");
   OptionGroup group(*command, "What is measured");
@@ -194,7 +194,7 @@ Command add_bench_codec_command(CLI::App& bench) {
               std::numeric_limits<int>::max());
   group.count("--repeats", request->repeats, "N", "The fastest of so many counts", kMostRepeats);
   add_common_options(*command, request->common);
-  command->footer(kExamples);
+  command->footer(kBenchCodecExamples);
   return {command, [request] { return run(*request); }};
 }
 

@@ -39,7 +39,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchExchangeExamples =
     "Examples:\n"
     "  sotto bench exchange --nodes 4 --transport gloo         processes of this machine\n"
     "  mpirun -np 4 sotto bench exchange --transport zmq --bind eth0 --insecure --scenario "
@@ -51,7 +51,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 28U;
 /// How long the nodes of a local job may take to notice that one of them died.
 constexpr std::chrono::milliseconds kGrace{1'000};
 
-struct Request {
+struct BenchExchangeRequest {
   CommonOptions common;
   std::optional<int> nodes;
   std::string transport;
@@ -75,7 +75,7 @@ struct ProbeJob {
   ProbeOptions probe;
 };
 
-const TransportInfo& chosen_transport(const Request& request, bool launched) {
+const TransportInfo& chosen_transport(const BenchExchangeRequest& request, bool launched) {
   const auto all = transports();
   refuse_mistyped("--transport", request.transport, names_of(all));
   const auto fits = [&](const TransportInfo& info) {
@@ -103,7 +103,7 @@ std::vector<std::pair<Rank, Rank>> edges_of(const std::string& topology, int nod
   return edges;
 }
 
-ProbeJob settle(const Request& request) {
+ProbeJob settle(const BenchExchangeRequest& request) {
   ProbeJob job;
   job.launched = request.local ? std::nullopt : read_launcher();
   if (job.launched && request.nodes && *request.nodes != job.launched->nodes) {
@@ -141,8 +141,8 @@ ProbeJob settle(const Request& request) {
 }
 
 Result<MeasuredNetwork> measure(const ProbeJob& job, const ProbeOptions& probe_options,
-                                const Request& request, const std::shared_ptr<Store>& store,
-                                Store& session) {
+                                const BenchExchangeRequest& request,
+                                const std::shared_ptr<Store>& store, Store& session) {
   TransportOptions options;
   options.rank = probe_options.rank;
   options.nodes = probe_options.nodes;
@@ -167,7 +167,8 @@ Result<MeasuredNetwork> measure(const ProbeJob& job, const ProbeOptions& probe_o
 }
 
 /// One node's part, from meeting to parting.
-Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank, const Request& request,
+Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
+                                  const BenchExchangeRequest& request,
                                   const std::shared_ptr<Store>& store) {
   ProbeOptions options = job.probe;
   options.rank = rank;
@@ -183,7 +184,7 @@ Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank, const Request&
   return found;
 }
 
-Result<Json> run_as_threads(const ProbeJob& job, const Request& request) {
+Result<Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
   const auto store = make_memory_store();
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
   Json result;
@@ -206,7 +207,7 @@ Result<Json> run_as_threads(const ProbeJob& job, const Request& request) {
   return fault.ok() ? Result<Json>(std::move(result)) : fault;
 }
 
-Result<Json> run_as_processes(const ProbeJob& job, const Request& request) {
+Result<Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& request) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
@@ -231,7 +232,7 @@ Result<Json> run_as_processes(const ProbeJob& job, const Request& request) {
   return Json::parse(file);
 }
 
-Result<Json> run_launched(const ProbeJob& job, const Request& request) {
+Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& request) {
   const std::string where =
       request.rendezvous.empty() ? job.launched->rendezvous : request.rendezvous;
   if (where.empty()) {
@@ -272,7 +273,7 @@ void show(const Json& result, const Output& output) {
       "and down: all edges of a node at once");
 }
 
-int run(Request request) {
+int run(BenchExchangeRequest request) {
   const ProbeJob job = settle(request);
   try {
     (void)parse_compute_time(request.gradient);
@@ -315,7 +316,7 @@ int run(Request request) {
 }  // namespace
 
 Command add_bench_exchange_command(CLI::App& bench) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<BenchExchangeRequest>();
   CLI::App* command =
       bench.add_subcommand("exchange", "Bandwidth and latency between nodes, edge by edge");
   OptionGroup what(*command, "What is measured");
@@ -337,7 +338,7 @@ Command add_bench_exchange_command(CLI::App& bench) {
   job.flag("--local", request->local, "Run all nodes here, whatever launchers' variables say");
   job.option("--timeout", request->timeout_s, "S", "How long a node may be silent");
   add_common_options(*command, request->common);
-  command->footer(kExamples);
+  command->footer(kBenchExchangeExamples);
   return {command, [request] { return run(*request); }};
 }
 

@@ -23,7 +23,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kBenchSimExamples =
     "Examples:\n"
     "  sotto bench sim\n"
     "  sotto bench sim --nodes 1024 --seconds 5 --json -\n"
@@ -33,7 +33,7 @@ constexpr const char* kExamples =
 constexpr int kMostNodes = 1'000'000;
 constexpr const char* kPlayer = "sotto-simgrid-ring";
 
-struct Request {
+struct BenchSimRequest {
   CommonOptions common;
   std::string job = "exchange";
   std::vector<int> nodes;
@@ -49,14 +49,14 @@ std::string rate(double messages_per_s) {
 }
 
 /// What one exchange gave.
-struct Row {
+struct SimRow {
   int nodes = 0;
   bool contention = false;
   double sotto = 0;
   std::optional<double> simgrid = std::nullopt;
 };
 
-Result<Row> measure(int nodes, bool contention, double seconds, const std::string& player) {
+Result<SimRow> measure(int nodes, bool contention, double seconds, const std::string& player) {
   std::vector<RingGame> games = {[&](int rounds) { return play_sotto(nodes, contention, rounds); }};
   if (!player.empty()) {
     games.emplace_back([&](int rounds) { return play_simgrid(player, nodes, contention, rounds); });
@@ -65,17 +65,17 @@ Result<Row> measure(int nodes, bool contention, double seconds, const std::strin
   if (!found.ok()) {
     return found.status();
   }
-  Row row = {.nodes = nodes, .contention = contention, .sotto = found->front()};
+  SimRow row = {.nodes = nodes, .contention = contention, .sotto = found->front()};
   if (!player.empty()) {
     row.simgrid = found->back();
   }
   return row;
 }
 
-void show(const std::vector<Row>& rows, const Output& output) {
+void show(const std::vector<SimRow>& rows, const Output& output) {
   std::vector<std::vector<std::string>> cells;
   cells.reserve(rows.size());
-  for (const Row& row : rows) {
+  for (const SimRow& row : rows) {
     cells.push_back({fmt::to_string(row.nodes), row.contention ? "yes" : "no",
                      row.simgrid ? rate(*row.simgrid) : "–", rate(row.sotto),
                      row.simgrid ? fmt::format("{:.3g}", row.sotto / *row.simgrid) : "–"});
@@ -83,9 +83,9 @@ void show(const std::vector<Row>& rows, const Output& output) {
   output.table({"nodes", "contention", "SimGrid", "sotto", "sotto ÷ SimGrid"}, cells);
 }
 
-Json results_of(const std::vector<Row>& rows) {
+Json results_of(const std::vector<SimRow>& rows) {
   Json results = Json::array();
-  for (const Row& row : rows) {
+  for (const SimRow& row : rows) {
     const auto entry = [&](const char* engine, double messages_per_s) {
       return Json{{"engine", engine},
                   {"nodes", row.nodes},
@@ -103,7 +103,7 @@ Json results_of(const std::vector<Row>& rows) {
   return results;
 }
 
-int run_exchange(const Request& request, const Output& output) {
+int run_exchange(const BenchSimRequest& request, const Output& output) {
   catch_stop_signals();
   const std::string player = program_beside(kPlayer);
   if (player.empty()) {
@@ -114,7 +114,7 @@ int run_exchange(const Request& request, const Output& output) {
                     kPlayer));
   }
   output.line("messages a second of processor time: a ring of 100 kB messages on a star of hosts");
-  std::vector<Row> rows;
+  std::vector<SimRow> rows;
   for (const bool contention : {false, true}) {
     for (const int nodes :
          request.nodes.empty() ? std::vector<int>{64, 1024, 4096} : request.nodes) {
@@ -131,7 +131,7 @@ int run_exchange(const Request& request, const Output& output) {
   return kDone;
 }
 
-int run_job(const Request& request, const Output& output) {
+int run_job(const BenchSimRequest& request, const Output& output) {
   const bool train = request.job == "train";
   Json results = Json::array();
   std::vector<std::vector<std::string>> cells;
@@ -155,7 +155,7 @@ int run_job(const Request& request, const Output& output) {
   return kDone;
 }
 
-int run(const Request& request) {
+int run_bench(const BenchSimRequest& request) {
   for (const int nodes : request.nodes) {
     if (nodes < 3 || nodes > kMostNodes) {
       refuse("--nodes", fmt::to_string(nodes), fmt::format("it must be 3 to {}", kMostNodes));
@@ -180,7 +180,7 @@ int run(const Request& request) {
 }  // namespace
 
 Command add_bench_sim_command(CLI::App& bench) {
-  auto request = std::make_shared<Request>();
+  auto request = std::make_shared<BenchSimRequest>();
   CLI::App* command =
       bench.add_subcommand("sim", "The simulator beside SimGrid, and how large a job it takes");
   OptionGroup group(*command, "What is measured");
@@ -197,8 +197,8 @@ Command add_bench_sim_command(CLI::App& bench) {
   group.count("--rounds", request->rounds, "N", "Of jobs: 100, with timing only 50");
   group.count("--threads", request->threads, "N", "Of jobs: threads that take gradients", 1024);
   add_common_options(*command, request->common);
-  command->footer(kExamples);
-  return {command, [request] { return run(*request); }};
+  command->footer(kBenchSimExamples);
+  return {command, [request] { return run_bench(*request); }};
 }
 
 }  // namespace sotto::cli

@@ -9,12 +9,12 @@
 namespace sotto::cli {
 namespace {
 
-std::string rate_text(double bytes_per_s) {
+std::string exact_rate_text(double bytes_per_s) {
   return fmt::format("{:.0f} B/s", std::max(bytes_per_s, 1.0));
 }
 
 std::string link_text(double bytes_per_s, double latency_s) {
-  return fmt::format("{{ bandwidth = \"{}\", latency = \"{} ns\" }}", rate_text(bytes_per_s),
+  return fmt::format("{{ bandwidth = \"{}\", latency = \"{} ns\" }}", exact_rate_text(bytes_per_s),
                      std::llround(1e9 * latency_s));
 }
 
@@ -73,10 +73,10 @@ std::string scenario_text(const MeasuredNetwork& network, std::string_view trans
     const MeasuredHost& host = network.hosts[node];
     text += fmt::format("  {{ nodes = \"{}\"", node);
     if (host.up_bytes_per_s > 0) {
-      text += fmt::format(", up = \"{}\"", rate_text(host.up_bytes_per_s));
+      text += fmt::format(", up = \"{}\"", exact_rate_text(host.up_bytes_per_s));
     }
     if (host.down_bytes_per_s > 0) {
-      text += fmt::format(", down = \"{}\"", rate_text(host.down_bytes_per_s));
+      text += fmt::format(", down = \"{}\"", exact_rate_text(host.down_bytes_per_s));
     }
     text += " },\n";
   }

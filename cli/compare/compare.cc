@@ -29,7 +29,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCompareExamples =
     "Examples:\n"
     "  sotto compare --run allreduce --run \"dcd quant:8 ring\" --run \"choco topk:0.05 ring\"\n"
     "  sotto compare --transport gloo --epochs 10 --html report.html \\\n"
@@ -47,15 +47,15 @@ struct CompareOptions {
 };
 
 /// A run, and its settings for each seed.
-struct PlannedRun {
+struct ComparedRun {
   std::vector<TrainOptions> settings;
   RepeatedRun run;
 };
 
 /// Runs must not overwrite each other's files.
-void check_files_apart(const std::vector<PlannedRun>& runs) {
+void check_files_apart(const std::vector<ComparedRun>& runs) {
   std::vector<TrainOptions> all;
-  for (const PlannedRun& run : runs) {
+  for (const ComparedRun& run : runs) {
     all.insert(all.end(), run.settings.begin(), run.settings.end());
   }
   std::set<std::string> paths;
@@ -82,7 +82,7 @@ std::vector<TrainOptions> settings_of(const std::string& words, const CompareOpt
 }
 
 /// Plans a run; its warnings go behind `warnings`. Throws Error with the run's words.
-void rehearse(PlannedRun& planned, std::vector<std::string>& warnings) {
+void rehearse(ComparedRun& planned, std::vector<std::string>& warnings) {
   auto& [settings, run] = planned;
   try {
     const TrainPlan plan = make_train_plan(settings.front());
@@ -98,7 +98,7 @@ void rehearse(PlannedRun& planned, std::vector<std::string>& warnings) {
 /// Plans every run before the first one starts, so that a wrong one costs nothing. The plans hold
 /// the data and are made again when it is their turn. Refusals come all at once, and warnings only
 /// where there are none.
-std::vector<PlannedRun> check_runs(const CompareOptions& options) {
+std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   if (options.seeds == 0) {
     refuse("--seeds", "0", "each run needs one at least");
   }
@@ -106,7 +106,7 @@ std::vector<PlannedRun> check_runs(const CompareOptions& options) {
     throw Error(
         "--run: none is given; give one or more, e.g. --run allreduce --run \"dcd quant:8\"");
   }
-  std::vector<PlannedRun> runs;
+  std::vector<ComparedRun> runs;
   std::vector<std::string> warnings;
   std::vector<std::string> refusals;
   const auto gather = [&refusals](const auto& check) {
@@ -123,7 +123,7 @@ std::vector<PlannedRun> check_runs(const CompareOptions& options) {
     });
   }
   gather([&] { check_files_apart(runs); });
-  for (PlannedRun& planned : runs) {
+  for (ComparedRun& planned : runs) {
     gather([&] { rehearse(planned, warnings); });
   }
   if (!refusals.empty()) {
@@ -152,7 +152,7 @@ Result<Json> run_one(const TrainOptions& settings, bool quiet) {
 
 /// Runs with one seed after the other; Ctrl-C interrupts the one that is under way, and keeps the
 /// others from running.
-void run_seeds(PlannedRun& planned, bool quiet) {
+void run_seeds(ComparedRun& planned, bool quiet) {
   RepeatedRun& run = planned.run;
   for (const TrainOptions& settings : planned.settings) {
     const std::uint64_t seed = settings.common.seed;
@@ -172,10 +172,10 @@ void run_seeds(PlannedRun& planned, bool quiet) {
 }
 
 /// One run after the other. One that fails keeps none from running, Ctrl-C all that are left.
-std::vector<RepeatedRun> run_all(std::vector<PlannedRun> planned, const Output& output,
+std::vector<RepeatedRun> run_all(std::vector<ComparedRun> planned, const Output& output,
                                  bool quiet) {
   std::vector<RepeatedRun> runs;
-  for (PlannedRun& next : planned) {
+  for (ComparedRun& next : planned) {
     if (stop_requested()) {
       for (const TrainOptions& settings : next.settings) {
         next.run.failures.push_back({settings.common.seed, kNotRun});
@@ -259,7 +259,7 @@ Command add_compare_command(CLI::App& program) {
       "the same");
   group.option("--html", options->html, "FILE.html", "Write a self-contained page with curves");
   add_train_options(*command, options->shared);
-  command->footer(kExamples);
+  command->footer(kCompareExamples);
   return {command, [command, options] {
             refuse_own(*command);
             return run(*options);

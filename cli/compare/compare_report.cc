@@ -57,10 +57,6 @@ std::vector<std::string> failed_row(const RepeatedRun& run, std::size_t columns)
   return row;
 }
 
-void add_note(ComparisonTable& table, const std::string& note) {
-  table.note += (table.note.empty() ? "" : "; ") + note;
-}
-
 Json at_equal(const Json& result, const Level& level) {
   const auto at = level.of(result);
   if (!at) {
@@ -110,15 +106,14 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
                           fmt::format("{:.2f} s", spread_of(run, wall_time).mean)});
   }
   if (!runs.empty() && runs.front().several()) {
-    add_note(table, fmt::format("means over {} seeds, the lowest and the highest in brackets",
-                                runs.front().seeds));
+    table.add_note(fmt::format("means over {} seeds, the lowest and the highest in brackets",
+                               runs.front().seeds));
   }
   if (partial) {
-    add_note(table, "– (k of n): with the other seeds the loss is not a finite number");
+    table.add_note("– (k of n): with the other seeds the loss is not a finite number");
   }
   if (marked) {
-    add_note(
-        table,
+    table.add_note(
         "!: the loss ended above its first evaluation: it diverged or overfitted; lower its lr");
   }
   return table;

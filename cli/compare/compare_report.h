@@ -15,6 +15,8 @@ struct ComparisonTable {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;
   std::string note;  ///< a line below it; empty: none
+
+  void add_note(const std::string& one) { note += (note.empty() ? "" : "; ") + one; }
 };
 
 /// The runs as they ended; and those that failed.

@@ -29,7 +29,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kFaultsExamples =
     "Examples:\n"
     "  sotto faults examples/faults/soak.toml --seeds 100\n"
     "  sotto faults examples/faults/soak.toml --seed 17 --trace trace.txt\n"
@@ -313,7 +313,7 @@ Command add_faults_command(CLI::App& program) {
   group.option("--keep", options->keep, "FOLDER",
                "With --real: keep the sites' files and logs there");
   add_common_options(*command, options->common);
-  command->footer(kExamples);
+  command->footer(kFaultsExamples);
   return {command, [options] { return run(*options); }};
 }
 

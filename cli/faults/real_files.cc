@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Examples of a site, and steps between evaluations, of which there are none on the way.
-constexpr int kExamples = 100;
+constexpr int kRealFilesExamples = 100;
 constexpr std::uint64_t kSeldom = 1'000'000'000;
 
 void write_text(const std::string& path, const std::string& text) {
@@ -37,7 +37,7 @@ std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) 
       "[training]\ntask = \"digits,train={},test={}\"\nmodel = \"softmax\"\npart = \"{}/{}\"\n"
       "algorithm = \"{}\"\ncommunication-interval = {}\nlr = 0.05\nseed = {}\neval-every = {}\n"
       "gradient-time = \"{} ns\"\n",
-      kExamples * plan.sites, kExamples, site + 1, plan.sites,
+      kRealFilesExamples * plan.sites, kRealFilesExamples, site + 1, plan.sites,
       push_sum            ? "pushsum"
       : plan.rule.empty() ? "choco"
                           : "robust",

@@ -28,7 +28,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kPlanExamples =
     "Examples:\n"
     "  sotto plan examples/scenarios/ocean.toml\n"
     "  sotto plan examples/scenarios/ocean.toml --compressor quant:8 --compressor sign --codec "
@@ -109,35 +109,31 @@ Json to_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
           {"refused", refused}};
 }
 
-void add_note(ComparisonTable& table, const std::string& note) {
-  table.note += (table.note.empty() ? "" : "; ") + note;
-}
-
 /// What is to be known of the runs in the table.
 void add_notes(ComparisonTable& table, const PlanSearch& search,
                const std::vector<PlannedRun>& runs) {
   if (search.goal() == Goal::epoch) {
-    add_note(table,
-             "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
-             "[target]");
+    table.add_note(
+        "ranked by the time for a pass over the data, whatever the loss: the scenario has no "
+        "[target]");
   }
   if (const auto& attack = search.scenario().attack) {
-    add_note(table, fmt::format("{}: only robust runs are considered, which send all bits",
-                                attack_text(*attack)));
+    table.add_note(fmt::format("{}: only robust runs are considered, which send all bits",
+                               attack_text(*attack)));
   }
   if (search.goal() == Goal::target && search.by_worst()) {
-    add_note(table, "ranked by when the worst node's own model reaches the target");
+    table.add_note("ranked by when the worst node's own model reaches the target");
   }
   for (const PlannedGraph& graph : search.graphs()) {
     if (graph.label != graph.spec &&
         std::any_of(runs.begin(), runs.end(),
                     [&](const PlannedRun& run) { return run.candidate.graph == graph.spec; })) {
-      add_note(table, fmt::format("{}: {}", graph.label, graph.spec));
+      table.add_note(fmt::format("{}: {}", graph.label, graph.spec));
     }
   }
   const Scenario& scenario = search.scenario();
   if (!(scenario.events.empty() && scenario.partitions.empty() && scenario.changes.empty())) {
-    add_note(table, "predictions are for the network of time 0, simulations for its events too");
+    table.add_note("predictions are for the network of time 0, simulations for its events too");
   }
 }
 
@@ -189,7 +185,7 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
   }
   if (!options.report.empty()) {
     for (const std::string& line : verdict.lines) {
-      add_note(table, line);
+      table.add_note(line);
     }
     write_result_file(
         "--report", options.report,
@@ -269,7 +265,7 @@ Command add_plan_command(CLI::App& program) {
                "Write a self-contained page: curves, graphs, timelines");
   add_common_options(*command, options->common);
   default_to_scenario_seed(*command);
-  command->footer(kExamples);
+  command->footer(kPlanExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }
 

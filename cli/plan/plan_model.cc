@@ -21,7 +21,7 @@ constexpr Round kLeastRounds = 3;
 /// Added to a round trip: after so long without sending, Linux halves a window.
 constexpr double kTimeOutFloor_s = 0.2;
 
-std::size_t index(Rank rank) { return static_cast<std::size_t>(rank); }
+std::size_t slot(Rank rank) { return static_cast<std::size_t>(rank); }
 
 /// A frame and its way.
 struct RoutedFrame {
@@ -147,8 +147,8 @@ class Clocks {
     Rank last = -1;
     for (const RoutedFrame& one : exchange) {
       const PlannedFrame& frame = one.frame;
-      const CodecCost& codec = pace_.nodes[index(frame.from)].codec;
-      clocks[index(frame.from)] +=
+      const CodecCost& codec = pace_.nodes[slot(frame.from)].codec;
+      clocks[slot(frame.from)] +=
           (frame.from == last ? 0 : codec.seconds_per_exchange) +
           (frame.encoded ? vector_bytes(frame) * codec.encode_s_per_byte : 0);
       last = frame.from;
@@ -165,17 +165,17 @@ class Clocks {
       const std::vector<double> arrivals = serve(exchange, clocks);
       for (std::size_t k = 0; k < exchange.size(); ++k) {
         const PlannedFrame& frame = exchange[k].frame;
-        double& receiver = clocks[index(frame.to)];
+        double& receiver = clocks[slot(frame.to)];
         receiver = std::max(receiver, arrivals[k]);
         // Handed over once fewer than two are under way to that peer.
         Connection& connection = connections_[{frame.from, frame.to}];
-        double& sender = clocks[index(frame.from)];
+        double& sender = clocks[slot(frame.from)];
         sender = std::max(sender, frame.bytes > buffer ? arrivals[k] : connection.before_last);
         connection.before_last = std::exchange(connection.last, arrivals[k]);
       }
       for (const RoutedFrame& one : exchange) {
-        clocks[index(one.frame.to)] +=
-            vector_bytes(one.frame) * pace_.nodes[index(one.frame.to)].codec.decode_s_per_byte;
+        clocks[slot(one.frame.to)] +=
+            vector_bytes(one.frame) * pace_.nodes[slot(one.frame.to)].codec.decode_s_per_byte;
       }
     }
   }
@@ -187,8 +187,8 @@ class Clocks {
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto post_of = [&](std::size_t k) {
       const auto& [frame, links, latency, jitter, bound] = exchange[k];
-      const double post = posted[index(frame.from)];
-      return pace_.transport.on_demand ? std::max(post, posted[index(frame.to)] + latency) : post;
+      const double post = posted[slot(frame.from)];
+      return pace_.transport.on_demand ? std::max(post, posted[slot(frame.to)] + latency) : post;
     };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return post_of(a) < post_of(b); });

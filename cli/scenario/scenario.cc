@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 #include <sotto/sim/link_presets.h>
 
 #include "compute_spec.h"
@@ -23,12 +24,6 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostNodes = 1'000'000;
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(' ');
-  return first == std::string::npos ? ""
-                                    : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
 
 SimTime parse_latency(const std::string& text) {
   const SimTime latency = parse_duration(text);
@@ -293,7 +288,7 @@ std::vector<Rank> Names::ranks(const std::string& text) const {
   std::set<Rank> found;
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t comma = std::min(text.find(',', from), text.size());
-    const std::string one = trimmed(text.substr(from, comma - from));
+    const std::string one(trimmed(std::string_view(text).substr(from, comma - from)));
     const auto group = groups.find(one);
     const auto some = group == groups.end() ? parse_ranks(one, nodes) : group->second;
     found.insert(some.begin(), some.end());

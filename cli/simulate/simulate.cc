@@ -30,7 +30,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kSimulateExamples =
     "Examples:\n"
     "  sotto simulate examples/scenarios/ocean.toml\n"
     "  sotto simulate examples/scenarios/ocean.toml --report report.html --json result.json\n"
@@ -282,7 +282,7 @@ Command add_simulate_command(CLI::App& program) {
                "Begin the trace at this virtual time, e.g. 10s");
   add_common_options(*command, options->common);
   default_to_scenario_seed(*command);
-  command->footer(kExamples);
+  command->footer(kSimulateExamples);
   return {command, [command, options] { return run(*options, *command); }};
 }
 

@@ -16,7 +16,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kCheckpointInspectExamples =
     "Examples:\n"
     "  sotto checkpoint inspect saved/node-0.round-100.checkpoint\n"
     "  sotto checkpoint inspect state/state.a --json -\n"
@@ -104,7 +104,7 @@ Command add_inspect_command(CLI::App& checkpoint) {
       "inspect", "Tells what a checkpoint, or a site's state, holds and whether it is whole");
   command->add_option("FILE", options->file, "The file")->required();
   add_common_options(*command, options->common);
-  command->footer(kExamples);
+  command->footer(kCheckpointInspectExamples);
   return {command, [options] { return run(*options); }};
 }
 

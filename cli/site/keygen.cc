@@ -16,7 +16,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kKeygenExamples =
     "Examples:\n"
     "  sotto keygen hospital      makes hospital.key, which stays here, and hospital.pub, which "
     "the\n"
@@ -72,7 +72,7 @@ Command add_keygen_command(CLI::App& program) {
                    "NAME.pub and to standard output")
       ->capture_default_str();
   add_common_options(*command, options->common);
-  command->footer(kExamples);
+  command->footer(kKeygenExamples);
   return {command, [options] { return run(*options); }};
 }
 

@@ -30,7 +30,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kNodeExamples =
     "Examples:\n"
     "  sotto keygen hospital\n"
     "  sotto node site.toml\n"
@@ -182,7 +182,7 @@ Command add_node_command(CLI::App& program) {
       ->type_name("FORMAT")
       ->capture_default_str();
   add_common_options(*command, options->common);
-  command->footer(kExamples);
+  command->footer(kNodeExamples);
   return {command, [options] { return run(*options); }};
 }
 

@@ -16,7 +16,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kStatusExamples =
     "Examples:\n"
     "  sotto status site.toml\n"
     "  sotto status site.toml --json -\n"
@@ -56,7 +56,7 @@ Command add_status_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("status", "Shows how a federated site here stands");
   command->add_option("SITE.toml", options->site, "The site's file")->required();
   add_common_options(*command, options->common);
-  command->footer(kExamples);
+  command->footer(kStatusExamples);
   return {command, [options] { return run(*options); }};
 }
 

@@ -21,7 +21,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr const char* kExamples =
+constexpr const char* kTrainExamples =
     "Examples:\n"
     "  sotto train\n"
     "  sotto train --algorithm choco --compressor topk:0.01 --nodes 16 --topology torus:4x4\n"
@@ -93,7 +93,7 @@ Command add_train_command(CLI::App& program) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = program.add_subcommand("train", "Trains a model on N nodes");
   add_train_options(*command, *options);
-  command->footer(kExamples);
+  command->footer(kTrainExamples);
   return {command, [options] { return run(*options); }};
 }
 

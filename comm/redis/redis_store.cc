@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-using Connection = std::unique_ptr<redisContext, decltype(&::redisFree)>;
+using RedisConnection = std::unique_ptr<redisContext, decltype(&::redisFree)>;
 
 struct FreeReply {
   void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
@@ -25,7 +25,7 @@ struct FreeReply {
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 /// How long a set or a remove waits for the server, which may start after its clients.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kRedisPatience{30};
 
 /// A look at a key takes a round trip, however soon the wait for the key ends.
 constexpr int kRoundTripMs = 1000;
@@ -52,7 +52,7 @@ class RedisStore final : public Store {
   const int port_;
   const std::string prefix_;
   std::mutex mutex_;
-  Connection connection_{nullptr, &::redisFree};
+  RedisConnection connection_{nullptr, &::redisFree};
 };
 
 /// One command over the one connection, which is made if it is not there.
@@ -105,7 +105,7 @@ Status RedisStore::set(std::string_view key, std::span<const std::byte> value) {
     return fits;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
-  return ask({"SET", prefix_ + std::string(key), bytes}, Deadline::after(kPatience)).status();
+  return ask({"SET", prefix_ + std::string(key), bytes}, Deadline::after(kRedisPatience)).status();
 }
 
 Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline deadline) {
@@ -131,7 +131,7 @@ Status RedisStore::remove(std::string_view key) {
   if (auto fits = internal::check_store_key(key); !fits) {
     return fits;
   }
-  return ask({"DEL", prefix_ + std::string(key)}, Deadline::after(kPatience)).status();
+  return ask({"DEL", prefix_ + std::string(key)}, Deadline::after(kRedisPatience)).status();
 }
 
 }  // namespace

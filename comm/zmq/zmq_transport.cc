@@ -40,7 +40,7 @@ constexpr auto kSettle = std::chrono::milliseconds(200);
 constexpr auto kListLook = std::chrono::milliseconds(200);
 constexpr const char* kRevoked = "the list of peers does not trust it any more";
 /// Connections of strangers, and of peers that try again, beside those of the neighbours.
-constexpr std::size_t kSpareConnections = 64;
+constexpr std::size_t kSpareChannels = 64;
 
 struct Peer {
   Peer(zmq::context_t& context, Rank rank, const std::string& endpoint, zmq::message_t hello,
@@ -60,7 +60,7 @@ struct Peer {
 /// A context with room for a listener, and a socket with its monitor for each neighbour.
 zmq::context_t make_context(std::size_t neighbours) {
   zmq::context_t context;
-  const auto sockets = static_cast<int>(3 * neighbours + kSpareConnections);
+  const auto sockets = static_cast<int>(3 * neighbours + kSpareChannels);
   context.set(zmq::ctxopt::max_sockets, std::max(sockets, context.get(zmq::ctxopt::max_sockets)));
   return context;
 }
@@ -75,7 +75,7 @@ class ZmqTransport final : public Transport {
                         ? std::make_unique<Gatekeeper>(context_, admit_listed(*options.security))
                         : nullptr),
         listener_(context_, address.endpoint(options.security ? own_port(options) : "*"),
-                  {zmq_wire::kMaxMessageBytes, kSpareConnections + 2 * neighbours(options).size()},
+                  {zmq_wire::kMaxMessageBytes, kSpareChannels + 2 * neighbours(options).size()},
                   options.security ? &options.security->own : nullptr) {}
   ~ZmqTransport() override;
   ZmqTransport(const ZmqTransport&) = delete;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 namespace sotto::internal {
 namespace {
@@ -72,14 +73,6 @@ bool fits_glob(std::string_view glob, std::string_view text) {
     }
   }
   return glob.find_first_not_of('*', g) == std::string_view::npos;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 }  // namespace sotto::internal

@@ -32,7 +32,4 @@ class TensorRule {
 /// Whether the whole of `text` fits `glob`: * for any characters, ? for one.
 bool fits_glob(std::string_view glob, std::string_view text);
 
-/// `text` without spaces at its ends.
-std::string_view trimmed(std::string_view text);
-
 }  // namespace sotto::internal

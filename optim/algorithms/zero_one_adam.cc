@@ -13,7 +13,7 @@
 namespace sotto {
 namespace {
 
-constexpr Round kNever = std::numeric_limits<Round>::max();
+constexpr Round kNoRound = std::numeric_limits<Round>::max();
 constexpr Round kDefaultLimit = 16;
 
 /// 2^exponent, as far as it fits.
@@ -23,8 +23,8 @@ Round doubled(Round exponent) { return Round{1} << std::min<Round>(exponent, 62)
 Round following_variance(Round round, Round index, std::optional<Round> freeze_step) {
   constexpr Round kKappa = 16;
   const Round interval = doubled(index / kKappa);
-  const Round end = freeze_step.value_or(kNever);
-  return round < end && interval < end - round ? round + interval : kNever;
+  const Round end = freeze_step.value_or(kNoRound);
+  return round < end && interval < end - round ? round + interval : kNoRound;
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ AlgorithmCounters ZeroOneAdam::counters() const {
 
 void ZeroOneAdam::save(ByteBuffer& out) const {
   node_.save(out);
-  out.write(node_.freeze_step().value_or(kNever));
+  out.write(node_.freeze_step().value_or(kNoRound));
   out.write(rates_);
   out.write(since_exchange_);
   out.write(next_variance_);
@@ -172,7 +172,7 @@ Status ZeroOneAdam::load(ByteReader& in) {
   if (in.failed() || !std::isfinite(rates_) || rates_ < 0) {
     return {Fault::malformed, "checkpoint without the state of the schedule of exchanges"};
   }
-  if (freeze_step != node_.freeze_step().value_or(kNever)) {
+  if (freeze_step != node_.freeze_step().value_or(kNoRound)) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
   if (Status status = read_floats(in, "common model", common_); !status) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kPairingBucket = 1U << 23U;  // random graphs draw from the low ones
 
-bool has(std::span<const Edge> edges, Rank peer) {
+bool leads_to(std::span<const Edge> edges, Rank peer) {
   const auto at = std::lower_bound(edges.begin(), edges.end(), peer,
                                    [](const Edge& edge, Rank rank) { return edge.peer < rank; });
   return at != edges.end() && at->peer == peer;
@@ -30,7 +30,7 @@ Pairings::Pairings(const Topology& topology, Rank node, std::uint64_t seed)
 Pairing Pairings::draw(Rank initiator, Round round) const {
   const auto in = topology_.in_edges(initiator, round);
   const auto out = topology_.out_edges(initiator, round);
-  const auto mutual = [out](const Edge& edge) { return has(out, edge.peer); };
+  const auto mutual = [out](const Edge& edge) { return leads_to(out, edge.peer); };
   RandomStream stream({.seed = seed_,
                        .rank = initiator,
                        .round = round,

@@ -12,7 +12,7 @@ namespace {
 
 /// Below this, float32 loses what is shared.
 constexpr double kLeast = 0x1p-64;
-constexpr std::size_t kHeaderBytes = 2 * sizeof(double);
+constexpr std::size_t kPushSumHeaderBytes = 2 * sizeof(double);
 
 struct Header {
   double share = 0;
@@ -40,7 +40,7 @@ PushSumMixing::PushSumMixing(MixingSetup setup)
 }
 
 std::size_t PushSumMixing::max_payload() const {
-  return kHeaderBytes + setup_.compressor->max_bytes(x_.size());
+  return kPushSumHeaderBytes + setup_.compressor->max_bytes(x_.size());
 }
 
 void PushSumMixing::begin() {
@@ -100,8 +100,9 @@ Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<
   ByteWriter header(payload);
   header.write(share);
   header.write(mass);
-  payload.resize(kHeaderBytes + setup_.compressor->encode_residual(
-                                    v_, key, std::span(payload).subspan(kHeaderBytes)));
+  payload.resize(
+      kPushSumHeaderBytes +
+      setup_.compressor->encode_residual(v_, key, std::span(payload).subspan(kPushSumHeaderBytes)));
 
   // What is given away need not be a float32 value: its two halves make the own loss what the
   // others gain.
@@ -109,7 +110,7 @@ Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<
   const auto low = static_cast<float>(gives - static_cast<double>(high));
   ops.fill(0, next_);
   for (const float part : {high, low}) {
-    const auto encoding = std::span<const std::byte>(payload).subspan(kHeaderBytes);
+    const auto encoding = std::span<const std::byte>(payload).subspan(kPushSumHeaderBytes);
     if (Status status = setup_.compressor->decode_add(encoding, -part, next_); !status) {
       return status.with_context("own encoding");
     }
@@ -129,7 +130,7 @@ Status PushSumMixing::offer(const RandomKey& key, std::size_t degree, std::span<
 }
 
 Status PushSumMixing::check_payload(std::span<const std::byte> payload) const {
-  if (payload.size() < kHeaderBytes || payload.size() > max_payload()) {
+  if (payload.size() < kPushSumHeaderBytes || payload.size() > max_payload()) {
     return {Fault::malformed, fmt::format("a share of {} bytes", payload.size())};
   }
   const Header header = read_header(payload);
@@ -153,7 +154,7 @@ Result<double> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std:
                                                 header.mass, mass_, setup_.mass_cap));
   }
   setup_.ops->copy(pull_, next_);
-  if (Status status = setup_.compressor->decode_add(payload.subspan(kHeaderBytes),
+  if (Status status = setup_.compressor->decode_add(payload.subspan(kPushSumHeaderBytes),
                                                     static_cast<float>(header.share), next_);
       !status) {
     return status;

@@ -7,7 +7,7 @@
 namespace sotto {
 namespace {
 
-void require(bool fits, std::string_view field, double value, std::string_view remedy) {
+void require_privacy(bool fits, std::string_view field, double value, std::string_view remedy) {
   if (!fits) {
     refuse(field, fmt::to_string(value), remedy);
   }
@@ -29,20 +29,22 @@ PrivacyUnit parse_privacy_unit(std::string_view name) {
 }
 
 void check_privacy(const PrivacyOptions& o) {
-  require(o.clip_norm > 0 && o.clip_norm <= 1e30, "clip_norm", o.clip_norm,
-          "noise hides a bounded influence only: it must be positive, e.g. 1");
-  require(o.noise_multiplier >= 1e-3 && o.noise_multiplier <= 1e6, "noise_multiplier",
-          o.noise_multiplier, "it must be 0.001 to 1000000; 0.5 to 5 are usual");
-  require(o.delta > 0 && o.delta < 1, "privacy_delta", o.delta,
-          "it must lie between 0 and 1, and well below 1 / examples");
-  require(!o.epsilon || (*o.epsilon > 0 && *o.epsilon <= 1000), "privacy_epsilon",
-          o.epsilon.value_or(0), "it must be above 0 and at most 1000; 1 to 8 are usual");
+  require_privacy(o.clip_norm > 0 && o.clip_norm <= 1e30, "clip_norm", o.clip_norm,
+                  "noise hides a bounded influence only: it must be positive, e.g. 1");
+  require_privacy(o.noise_multiplier >= 1e-3 && o.noise_multiplier <= 1e6, "noise_multiplier",
+                  o.noise_multiplier, "it must be 0.001 to 1000000; 0.5 to 5 are usual");
+  require_privacy(o.delta > 0 && o.delta < 1, "privacy_delta", o.delta,
+                  "it must lie between 0 and 1, and well below 1 / examples");
+  require_privacy(!o.epsilon || (*o.epsilon > 0 && *o.epsilon <= 1000), "privacy_epsilon",
+                  o.epsilon.value_or(0), "it must be above 0 and at most 1000; 1 to 8 are usual");
   const bool samples = o.unit == PrivacyUnit::example;
-  require(samples ? o.sampling_rate > 0 && o.sampling_rate <= 1 : o.sampling_rate == 1,
-          "sampling_rate", o.sampling_rate,
-          samples ? "it is a probability above 0" : "a whole update is not sampled: it must be 1");
-  require(samples ? o.batch > 0 && o.batch <= kMaxPrivateBatch : o.batch == 1, "batch", o.batch,
-          samples ? "it must be above 0 and at most 4096" : "a whole update is one: it must be 1");
+  require_privacy(
+      samples ? o.sampling_rate > 0 && o.sampling_rate <= 1 : o.sampling_rate == 1, "sampling_rate",
+      o.sampling_rate,
+      samples ? "it is a probability above 0" : "a whole update is not sampled: it must be 1");
+  require_privacy(
+      samples ? o.batch > 0 && o.batch <= kMaxPrivateBatch : o.batch == 1, "batch", o.batch,
+      samples ? "it must be above 0 and at most 4096" : "a whole update is one: it must be 1");
   if (allowed_steps(o) == 0) {
     refuse("privacy_epsilon", fmt::to_string(*o.epsilon),
            fmt::format("one step alone costs {:.4g}; take a larger noise multiplier or epsilon",

@@ -12,9 +12,9 @@ namespace sotto::internal {
 namespace {
 
 /// The part while it grows.
-class Part {
+class CutPart {
  public:
-  explicit Part(const FileGraph& graph) : nodes_(static_cast<std::size_t>(graph.nodes)) {
+  explicit CutPart(const FileGraph& graph) : nodes_(static_cast<std::size_t>(graph.nodes)) {
     for (const Arc& arc : graph.arcs) {
       node(arc.from).tells.push_back(arc.to);
       node(arc.to).hears.push_back(arc.from);
@@ -140,7 +140,7 @@ void require_no_weights(const FileGraph& graph, std::string_view option, std::st
 
 FileGraph strong_part(const FileGraph& graph, int nodes, std::string_view source) {
   require_no_weights(graph, "cut", source);
-  Part part(graph);
+  CutPart part(graph);
   while (part.members().size() < static_cast<std::size_t>(nodes)) {
     if (!part.grow(static_cast<std::size_t>(nodes) - part.members().size())) {
       refuse(

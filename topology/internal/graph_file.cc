@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 #include "families.h"
 
@@ -18,15 +19,6 @@ namespace {
 
 constexpr double kSumTolerance = 1e-6;
 constexpr std::size_t kShownCharacters = 40;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
 
 /// A damaged field, fit for a terminal.
 std::string shown(std::string_view text) {

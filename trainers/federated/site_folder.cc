@@ -30,11 +30,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> kSections = {"settings", "site", "run"};
-constexpr FileKind kKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'I', 'T', 'E'},
-                            .version = 1,
-                            .noun = "site's state",
-                            .sections = kSections};
+constexpr std::array<std::string_view, 3> kSiteSections = {"settings", "site", "run"};
+constexpr FileKind kSiteKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'I', 'T', 'E'},
+                                .version = 1,
+                                .noun = "site's state",
+                                .sections = kSiteSections};
 constexpr std::array<const char*, 2> kStates = {"state.a", "state.b"};
 constexpr std::string_view kRunFormat = "site run 1";
 constexpr std::size_t kMaxLifeBytes = 16;
@@ -49,18 +49,18 @@ std::uint32_t clock_life() {
 
 }  // namespace
 
-const FileKind& site_state_kind() { return kKind; }
+const FileKind& site_state_kind() { return kSiteKind; }
 
 std::vector<std::byte> encode_site_state(const SiteStateFile& state) {
   return encode_sections(
-      kKind, {.first = state.life,
-              .second = state.number,
-              .round = state.round,
-              .sections = {std::as_bytes(std::span(state.settings)), state.site, state.run}});
+      kSiteKind, {.first = state.life,
+                  .second = state.number,
+                  .round = state.round,
+                  .sections = {std::as_bytes(std::span(state.settings)), state.site, state.run}});
 }
 
 Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes) {
-  const auto file = decode_sections(kKind, bytes);
+  const auto file = decode_sections(kSiteKind, bytes);
   if (!file.ok()) {
     return file.status();
   }

@@ -22,7 +22,7 @@ namespace sotto {
 namespace {
 
 /// The rows of one table that belong to one set.
-struct Part {
+struct CsvPart {
   const Table* table = nullptr;
   std::vector<std::uint32_t> rows;
 };
@@ -44,7 +44,7 @@ std::size_t label_column(const Table& table) {
 }
 
 /// Shift and factor that give a column mean 0 and deviation 1; a constant one is only shifted.
-FeatureScaling scaling_of(const Part& part, std::size_t column) {
+FeatureScaling scaling_of(const CsvPart& part, std::size_t column) {
   const auto count = static_cast<double>(part.rows.size());
   double sum = 0;
   double least = part.table->at(part.rows.front(), column);
@@ -67,9 +67,9 @@ FeatureScaling scaling_of(const Part& part, std::size_t column) {
   return scaling;
 }
 
-std::vector<double> labels_of(std::span<const Part> parts, std::size_t column) {
+std::vector<double> labels_of(std::span<const CsvPart> parts, std::size_t column) {
   std::vector<double> labels;
-  for (const Part& part : parts) {
+  for (const CsvPart& part : parts) {
     for (const std::uint32_t row : part.rows) {
       labels.push_back(part.table->at(row, column));
     }
@@ -89,10 +89,10 @@ float scaled(const Table& table, std::size_t row, std::size_t column,
 }
 
 /// The columns but the label, scaled, of all parts one after another.
-std::vector<float> features_of(std::span<const Part> parts,
+std::vector<float> features_of(std::span<const CsvPart> parts,
                                std::span<const FeatureScaling> scalings, std::size_t label) {
   std::vector<float> values;
-  for (const Part& part : parts) {
+  for (const CsvPart& part : parts) {
     for (const std::uint32_t row : part.rows) {
       for (std::size_t column = 0; column < scalings.size(); ++column) {
         if (column != label) {
@@ -116,8 +116,8 @@ DataNames names_of(const Table& table, std::size_t label, std::span<const double
   return {.columns = std::move(features), .classes = class_names(classes)};
 }
 
-std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Part& train,
-                                            std::span<const Part> test) {
+std::shared_ptr<const Dataset> make_dataset(const std::string& name, const CsvPart& train,
+                                            std::span<const CsvPart> test) {
   const Table& table = *train.table;
   if (table.columns.size() < 2) {
     refuse_file(table.path, "line 1", "at least one feature and a label are expected");
@@ -142,8 +142,8 @@ std::shared_ptr<const Dataset> make_dataset(const std::string& name, const Part&
       std::nullopt, std::nullopt, names_of(table, label, distinct), without(scalings, label));
 }
 
-Part whole(const Table& table) {
-  Part part{.table = &table, .rows = std::vector<std::uint32_t>(table.rows())};
+CsvPart whole(const Table& table) {
+  CsvPart part{.table = &table, .rows = std::vector<std::uint32_t>(table.rows())};
   std::iota(part.rows.begin(), part.rows.end(), 0U);
   return part;
 }
@@ -153,7 +153,7 @@ Part whole(const Table& table) {
 std::shared_ptr<const Dataset> load_csv(const std::filesystem::path& file) {
   const Table table = read_table(file);
   Split split = split_rows(file, table.rows());
-  const Part test{.table = &table, .rows = std::move(split.test)};
+  const CsvPart test{.table = &table, .rows = std::move(split.test)};
   return make_dataset(file.string(), {.table = &table, .rows = std::move(split.train)}, {&test, 1});
 }
 
@@ -168,7 +168,7 @@ std::shared_ptr<const Dataset> load_occupancy(const std::filesystem::path& direc
       refuse_file(table.path, "line 1", "the columns of datatraining.txt are expected");
     }
   }
-  const std::array<Part, 2> test = {whole(tables[0]), whole(tables[1])};
+  const std::array<CsvPart, 2> test = {whole(tables[0]), whole(tables[1])};
   return make_dataset(directory.string(), whole(train), test);
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
 #include <sotto/trainers/loaders.h>
 
 #include "file.h"

@@ -15,7 +15,7 @@
 namespace sotto {
 namespace {
 
-constexpr int kClasses = 10;
+constexpr int kDigits = 10;
 constexpr std::string_view kExpected =
     "expected are train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte "
     "and t10k-labels-idx1-ubyte, or all four, each as it is or with .gz";
@@ -70,11 +70,11 @@ Images read_pair(const Pair& files) {
                             files.images.string(), images.extents[0]));
   }
   const auto bad = std::find_if(labels.values.begin(), labels.values.end(),
-                                [](std::uint8_t label) { return label >= kClasses; });
+                                [](std::uint8_t label) { return label >= kDigits; });
   if (bad != labels.values.end()) {
     const auto index = static_cast<std::size_t>(bad - labels.values.begin());
     refuse_file(files.labels, fmt::format("byte {}", idx_header_bytes(1) + index),
-                fmt::format("a label from 0 to {} is expected; found {}", kClasses - 1, *bad));
+                fmt::format("a label from 0 to {} is expected; found {}", kDigits - 1, *bad));
   }
   return {.height = images.extents[1],
           .width = images.extents[2],
@@ -114,7 +114,7 @@ std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory
     split = first.count() * 4 / 5;
     test = slice(first, split, first.count());
   }
-  return std::make_shared<const Dataset>(directory.string(), kClasses, slice(first, 0, split),
+  return std::make_shared<const Dataset>(directory.string(), kDigits, slice(first, 0, split),
                                          std::move(test), shape);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 #include "file.h"
 #include "text_lines.h"

@@ -17,7 +17,7 @@
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 27;
+constexpr std::uint64_t kMaxTextBytes = std::uint64_t{1} << 27;
 constexpr std::size_t kMaxContext = 256;
 constexpr std::size_t kTestPlaces = 4096;
 
@@ -29,7 +29,7 @@ struct Symbols {
 };
 
 Symbols read_symbols(const std::filesystem::path& file) {
-  const std::string content = read_file(file, kMaxBytes);
+  const std::string content = read_file(file, kMaxTextBytes);
   std::array<bool, 256> occurs{};
   for (const char c : content) {
     occurs[static_cast<unsigned char>(c)] = true;

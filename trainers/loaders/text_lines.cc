@@ -8,25 +8,17 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+#include <sotto/base/text.h>
+
 #include "file.h"
 
 namespace sotto {
 namespace {
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 29;
-
-/// What of a damaged field goes into a message.
-std::string_view excerpt(std::string_view text) { return text.substr(0, 40); }
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
 
 }  // namespace
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  return begin == std::string_view::npos
-             ? std::string_view{}
-             : text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
 
 bool parse_number(std::string_view text, double& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) {
@@ -37,7 +29,7 @@ bool parse_number(std::string_view text, double& value) {
 }
 
 TextLines::TextLines(const std::filesystem::path& path)
-    : path_(path), content_(read_file(path, kMaxBytes)), rest_(content_) {
+    : path_(path), content_(read_file(path, kMaxTableBytes)), rest_(content_) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (rest_.starts_with(kByteOrderMark)) {
     rest_.remove_prefix(kByteOrderMark.size());

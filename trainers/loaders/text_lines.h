@@ -36,9 +36,6 @@ class TextLines {
   std::size_t number_ = 0;
 };
 
-/// Without blanks and tabs at both ends.
-std::string_view trimmed(std::string_view text);
-
 /// The number that `text` is, in full; false if it is none.
 bool parse_number(std::string_view text, double& value);
 
