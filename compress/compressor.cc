@@ -1,5 +1,6 @@
 #include <sotto/compress/compressor.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -56,6 +57,18 @@ std::string Contract::describe() const {
   return delta > 0 ? fmt::format("contraction, δ ≥ {:.2g}", delta) : "no contract";
 }
 
+Status Compressor::decode_sum(std::span<const Term> terms, std::span<float> scratch,
+                              const Visitor& visit, std::size_t& refused) const {
+  std::ranges::fill(scratch, 0.0F);
+  for (refused = 0; refused < terms.size(); ++refused) {
+    if (Status status = decode_add(terms[refused].bytes, terms[refused].scale, scratch); !status) {
+      return status;
+    }
+  }
+  visit(0, scratch);
+  return {};
+}
+
 std::size_t Compressor::encode_residual(std::span<float> v, const RandomKey& key,
                                         std::span<std::byte> out) {
   return *encode_prepared({[](std::size_t, std::span<float>) { return true; }}, v, key, out);
@@ -68,6 +81,9 @@ std::optional<std::size_t> Compressor::encode_prepared(const Prepare& prepare, s
     return std::nullopt;
   }
   const std::size_t used = encode(v, key, out);
+  if (!prepare.residual) {
+    return used;
+  }
   const Status status = decode_add(out.first(used), -1.0F, v);
   check(status.ok(), "an encoding of finite values decodes");
   return used;

@@ -95,6 +95,23 @@ class Compressor {
   virtual Status decode_add(std::span<const std::byte> bytes, float scale,
                             std::span<float> y) const = 0;
 
+  /// One of the encodings of a sum.
+  struct Term {
+    std::span<const std::byte> bytes;
+    float scale = 1;
+  };
+  /// Takes sum[first … first + sum.size()). Give a std::ref: copies may allocate.
+  using Visitor = std::function<void(std::size_t first, std::span<const float> sum)>;
+
+  /// Shows Σ_k scale_k C_k, added up from 0 in the order of the terms, to `visit`, in pieces that
+  /// cover it: bit for bit decode_add of each term onto zeros. Where the format is one of chunks,
+  /// all terms are read together and a piece is visited while it is in the cache; where there are
+  /// workers, visits come from several threads. `scratch` is as long as the vector.
+  /// All terms are judged as by decode_add before the first visit; on a fault, terms[refused] is
+  /// the one to blame.
+  virtual Status decode_sum(std::span<const Term> terms, std::span<float> scratch,
+                            const Visitor& visit, std::size_t& refused) const;
+
   /// How v becomes what is to be encoded.
   struct Prepare {
     /// Makes v[first … first + piece.size()), shortly before it is encoded; pieces cover v. They
@@ -103,6 +120,8 @@ class Compressor {
     std::function<bool(std::size_t first, std::span<float> piece)> make;
     /// What `make` reads beside v, element for element: it is fetched ahead.
     std::array<std::span<const float>, 2> reads{};
+    /// False: nobody needs the residual, and what is left in v is unspecified.
+    bool residual = true;
   };
 
   /// Encodes v, as `prepare` makes it, and leaves the residual v − C(v) in v: one step of error

@@ -6,6 +6,7 @@
 
 #include <sotto/base/error.h>
 
+#include "internal/chunked.h"
 #include "internal/chunks.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
@@ -17,9 +18,9 @@ namespace {
 
 constexpr std::size_t kGridHeaderBytes = sizeof(std::uint8_t) + sizeof(float);
 
-class GridCompressor final : public Compressor {
+class GridCompressor final : public internal::ChunkedCompressor {
  public:
-  GridCompressor(const Grid& grid, const Ops& ops) : grid_(grid), ops_(ops) {}
+  GridCompressor(const Grid& grid, const Ops& ops) : ChunkedCompressor(ops), grid_(grid) {}
 
   std::string spec() const override { return fmt::format("grid:{}:{}", grid_.bits, grid_.step); }
   std::uint16_t wire_id() const override { return kGridWireId; }
@@ -44,17 +45,18 @@ class GridCompressor final : public Compressor {
                                              std::span<std::byte> out) override {
     return encode_pieces(v, {&prepare, v}, key, out);
   }
-  Status decode_add(std::span<const std::byte> bytes, float scale,
-                    std::span<float> y) const override;
 
  private:
+  Status verify(std::span<const std::byte> bytes, std::size_t elements) const override;
+  void add(std::span<const std::byte> bytes, std::size_t elements, std::size_t first, float scale,
+           std::span<float> y) const override;
+  std::size_t chunk_length(std::size_t elements) const override { return elements; }
   /// Pieces that stay in the cache between looking at their range and quantizing them.
   internal::Chunks cut(std::size_t elements) const { return {elements, 2048, grid_.bits}; }
   std::optional<std::size_t> encode_pieces(std::span<const float> x, const internal::Origin& origin,
                                            const RandomKey& key, std::span<std::byte> out);
 
   Grid grid_;
-  const Ops& ops_;
   std::size_t saturated_ = 0;
 };
 
@@ -99,9 +101,8 @@ std::optional<std::size_t> GridCompressor::encode_pieces(std::span<const float> 
   return saturated ? std::optional(writer.position()) : std::nullopt;
 }
 
-Status GridCompressor::decode_add(std::span<const std::byte> bytes, float scale,
-                                  std::span<float> y) const {
-  if (auto status = internal::check_length("grid", bytes.size(), max_bytes(y.size())); !status) {
+Status GridCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
+  if (auto status = internal::check_length("grid", bytes.size(), max_bytes(elements)); !status) {
     return status;
   }
   ByteReader reader(bytes);
@@ -112,19 +113,16 @@ Status GridCompressor::decode_add(std::span<const std::byte> bytes, float scale,
                                            bits, step, grid_.bits, grid_.step));
   }
   const auto codes = reader.take(reader.remaining());
-  if (!internal::padding_is_zero(codes, y.size(), grid_.bits)) {
+  if (!internal::padding_is_zero(codes, elements, grid_.bits)) {
     return internal::malformed("grid: padding is not zero");
   }
-  const internal::Chunks pieces = cut(y.size());
-  internal::Shares(workers(), pieces.count(), y.size())
-      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-        const std::size_t first = pieces.end(begin);
-        const std::size_t count = pieces.end(end) - first;
-        ops_.unpack_axpy(
-            scale, codes.subspan(packed_bytes(first, grid_.bits), packed_bytes(count, grid_.bits)),
-            grid_, y.subspan(first, count));
-      });
   return {};
+}
+
+void GridCompressor::add(std::span<const std::byte> bytes, std::size_t /*elements*/,
+                         std::size_t first, float scale, std::span<float> y) const {
+  const auto codes = bytes.subspan(kGridHeaderBytes + packed_bytes(first, grid_.bits));
+  ops_.unpack_axpy(scale, codes.first(packed_bytes(y.size(), grid_.bits)), grid_, y);
 }
 
 }  // namespace

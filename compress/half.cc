@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "internal/chunked.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
@@ -42,9 +43,9 @@ constexpr Format kBf16{.name = "bf16",
                        .non_finite = &Ops::bf16_non_finite,
                        .axpy = &Ops::bf16_axpy};
 
-class HalfCompressor final : public Compressor {
+class HalfCompressor final : public internal::ChunkedCompressor {
  public:
-  HalfCompressor(const Format& format, const Ops& ops) : format_(format), ops_(ops) {}
+  HalfCompressor(const Format& format, const Ops& ops) : ChunkedCompressor(ops), format_(format) {}
 
   std::string spec() const override { return std::string(format_.name); }
   std::uint16_t wire_id() const override { return format_.wire_id; }
@@ -69,15 +70,16 @@ class HalfCompressor final : public Compressor {
                                              std::span<std::byte> out) override {
     return encode_runs(v, {&prepare, v}, out);
   }
-  Status decode_add(std::span<const std::byte> bytes, float scale,
-                    std::span<float> y) const override;
 
  private:
+  Status verify(std::span<const std::byte> bytes, std::size_t elements) const override;
+  void add(std::span<const std::byte> bytes, std::size_t elements, std::size_t first, float scale,
+           std::span<float> y) const override;
+  std::size_t chunk_length(std::size_t elements) const override { return elements; }
   std::optional<std::size_t> encode_runs(std::span<const float> x, const internal::Origin& origin,
                                          std::span<std::byte> out);
 
   const Format& format_;
-  const Ops& ops_;
   std::size_t saturated_ = 0;
 };
 
@@ -103,27 +105,27 @@ std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
   return saturated ? std::optional(max_bytes(x.size())) : std::nullopt;
 }
 
-Status HalfCompressor::decode_add(std::span<const std::byte> bytes, float scale,
-                                  std::span<float> y) const {
-  if (auto status = internal::check_length(format_.name, bytes.size(), max_bytes(y.size()));
+Status HalfCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
+  if (auto status = internal::check_length(format_.name, bytes.size(), max_bytes(elements));
       !status) {
     return status;
   }
-  const auto bits_of = [&](std::size_t begin, std::size_t end) {
-    return bytes.subspan(begin * kHalfBytes, (end - begin) * kHalfBytes);
-  };
-  const auto shares = internal::Shares::of_elements(workers(), y.size());
-  const auto bad = shares.sum([&](std::size_t begin, std::size_t end) {
-    return std::optional((ops_.*format_.non_finite)(bits_of(begin, end)).count);
-  });
+  const auto bad = internal::Shares::of_elements(workers(), elements)
+                       .sum([&](std::size_t begin, std::size_t end) {
+                         const auto part =
+                             bytes.subspan(begin * kHalfBytes, (end - begin) * kHalfBytes);
+                         return std::optional((ops_.*format_.non_finite)(part).count);
+                       });
   if (*bad > 0) {
     return internal::non_finite(
-        fmt::format("{}: {} of {} elements are not finite", format_.name, *bad, y.size()));
+        fmt::format("{}: {} of {} elements are not finite", format_.name, *bad, elements));
   }
-  shares.each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-    (ops_.*format_.axpy)(scale, bits_of(begin, end), y.subspan(begin, end - begin));
-  });
   return {};
+}
+
+void HalfCompressor::add(std::span<const std::byte> bytes, std::size_t /*elements*/,
+                         std::size_t first, float scale, std::span<float> y) const {
+  (ops_.*format_.axpy)(scale, bytes.subspan(first * kHalfBytes, y.size() * kHalfBytes), y);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "internal/chunked.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
@@ -14,9 +15,9 @@ namespace {
 
 constexpr std::size_t kFloatBytes = sizeof(float);
 
-class NoneCompressor final : public Compressor {
+class NoneCompressor final : public internal::ChunkedCompressor {
  public:
-  explicit NoneCompressor(const Ops& ops) : ops_(ops) {}
+  explicit NoneCompressor(const Ops& ops) : ChunkedCompressor(ops) {}
 
   std::string spec() const override { return "none"; }
   std::uint16_t wire_id() const override { return kNoneWireId; }
@@ -49,31 +50,29 @@ class NoneCompressor final : public Compressor {
     return done ? std::optional(v.size_bytes()) : std::nullopt;
   }
 
-  Status decode_add(std::span<const std::byte> bytes, float scale,
-                    std::span<float> y) const override {
-    if (auto status = internal::check_length("none", bytes.size(), max_bytes(y.size())); !status) {
+ private:
+  Status verify(std::span<const std::byte> bytes, std::size_t elements) const override {
+    if (auto status = internal::check_length("none", bytes.size(), max_bytes(elements)); !status) {
       return status;
     }
-    const auto part = [&](std::size_t begin, std::size_t end) {
-      return bytes.subspan(begin * kFloatBytes, (end - begin) * kFloatBytes);
-    };
-    const auto shares = internal::Shares::of_elements(workers(), y.size());
-    const bool sound = shares.all([&](std::size_t begin, std::size_t end) {
-      return ops_.fp32_non_finite(part(begin, end)).count == 0;
-    });
+    const bool sound = internal::Shares::of_elements(workers(), elements)
+                           .all([&](std::size_t begin, std::size_t end) {
+                             const auto part =
+                                 bytes.subspan(begin * kFloatBytes, (end - begin) * kFloatBytes);
+                             return ops_.fp32_non_finite(part).count == 0;
+                           });
     if (!sound) {
       const NonFinite bad = ops_.fp32_non_finite(bytes);
       return internal::non_finite(fmt::format("none: {} of {} elements are not finite, first at {}",
-                                              bad.count, y.size(), bad.first));
+                                              bad.count, elements, bad.first));
     }
-    shares.each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-      ops_.fp32_axpy(scale, part(begin, end), y.subspan(begin, end - begin));
-    });
     return {};
   }
-
- private:
-  const Ops& ops_;
+  void add(std::span<const std::byte> bytes, std::size_t /*elements*/, std::size_t first,
+           float scale, std::span<float> y) const override {
+    ops_.fp32_axpy(scale, bytes.subspan(first * kFloatBytes, y.size() * kFloatBytes), y);
+  }
+  std::size_t chunk_length(std::size_t elements) const override { return elements; }
 };
 
 }  // namespace

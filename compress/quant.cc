@@ -7,6 +7,7 @@
 
 #include <sotto/base/error.h>
 
+#include "internal/chunked.h"
 #include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
@@ -67,9 +68,10 @@ Status check_grid(const Grid& grid, std::size_t chunk) {
   return {};
 }
 
-class QuantCompressor final : public Compressor {
+class QuantCompressor final : public internal::ChunkedCompressor {
  public:
-  QuantCompressor(const QuantOptions& options, const Ops& ops) : options_(options), ops_(ops) {}
+  QuantCompressor(const QuantOptions& options, const Ops& ops)
+      : ChunkedCompressor(ops), options_(options) {}
 
   std::string spec() const override {
     return fmt::format("quant:{},chunk={},rounding={}", options_.bits, options_.chunk,
@@ -94,11 +96,13 @@ class QuantCompressor final : public Compressor {
                                              std::span<std::byte> out) override {
     return encode_chunks(v, {&prepare, v}, key, out);
   }
-  Status decode_add(std::span<const std::byte> bytes, float scale,
-                    std::span<float> y) const override;
   std::size_t saturated() const override { return saturated_; }
 
  private:
+  Status verify(std::span<const std::byte> bytes, std::size_t elements) const override;
+  void add(std::span<const std::byte> bytes, std::size_t elements, std::size_t first, float scale,
+           std::span<float> y) const override;
+  std::size_t chunk_length(std::size_t elements) const override { return cut(elements).longest(); }
   bool stochastic() const { return options_.rounding == Rounding::stochastic; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, options_.bits}; }
   /// What is encoded, and where to.
@@ -120,7 +124,6 @@ class QuantCompressor final : public Compressor {
   }
 
   QuantOptions options_;
-  const Ops& ops_;
   std::size_t saturated_ = 0;
 };
 
@@ -189,12 +192,11 @@ std::optional<std::size_t> QuantCompressor::encode_share(const Job& job, std::si
   return saturated;
 }
 
-Status QuantCompressor::decode_add(std::span<const std::byte> bytes, float scale,
-                                   std::span<float> y) const {
-  if (auto status = internal::check_length("quant", bytes.size(), max_bytes(y.size())); !status) {
+Status QuantCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
+  if (auto status = internal::check_length("quant", bytes.size(), max_bytes(elements)); !status) {
     return status;
   }
-  const Chunks chunks = cut(y.size());
+  const Chunks chunks = cut(elements);
   ByteReader reader(bytes);
   const auto bits = reader.read<std::uint8_t>();
   const auto chunk = reader.read<std::uint32_t>();
@@ -213,14 +215,19 @@ Status QuantCompressor::decode_add(std::span<const std::byte> bytes, float scale
       return internal::malformed(fmt::format("quant: padding of chunk {} is not zero", i));
     }
   }
-  internal::Shares(workers(), chunks.count(), y.size())
-      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-          ops_.unpack_axpy(scale, codes.subspan(chunks.code_offset(i), chunks.code_bytes(i)),
-                           grid_at(scales, i), y.subspan(chunks.first(i), chunks.size(i)));
-        }
-      });
   return {};
+}
+
+void QuantCompressor::add(std::span<const std::byte> bytes, std::size_t elements, std::size_t first,
+                          float scale, std::span<float> y) const {
+  const Chunks chunks = cut(elements);
+  const auto scales = bytes.subspan(kQuantHeaderBytes);
+  const auto codes = scales.subspan(chunks.count() * kScaleBytes);
+  chunks.each_part(first, y.size(), [&](std::size_t i, std::size_t from, std::size_t size) {
+    ops_.unpack_axpy(scale,
+                     codes.subspan(chunks.code_offset(i, from), packed_bytes(size, options_.bits)),
+                     grid_at(scales, i), y.subspan(from - first, size));
+  });
 }
 
 }  // namespace

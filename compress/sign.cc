@@ -8,6 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/kernels/norm.h>
 
+#include "internal/chunked.h"
 #include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
@@ -42,9 +43,10 @@ float root_mean_square(std::span<const float> x, const Ops& ops) {
   return static_cast<float>(std::sqrt(squared_norm(x, ops) / static_cast<double>(x.size())));
 }
 
-class SignCompressor final : public Compressor {
+class SignCompressor final : public internal::ChunkedCompressor {
  public:
-  SignCompressor(const SignOptions& options, const Ops& ops) : options_(options), ops_(ops) {}
+  SignCompressor(const SignOptions& options, const Ops& ops)
+      : ChunkedCompressor(ops), options_(options) {}
 
   std::string spec() const override {
     return fmt::format("sign,chunk={},scale={}", options_.chunk, by_mean() ? "mean" : "l2");
@@ -66,10 +68,12 @@ class SignCompressor final : public Compressor {
                                              std::span<std::byte> out) override {
     return encode_chunks(v, {&prepare, v}, out);
   }
-  Status decode_add(std::span<const std::byte> bytes, float scale,
-                    std::span<float> y) const override;
 
  private:
+  Status verify(std::span<const std::byte> bytes, std::size_t elements) const override;
+  void add(std::span<const std::byte> bytes, std::size_t elements, std::size_t first, float scale,
+           std::span<float> y) const override;
+  std::size_t chunk_length(std::size_t elements) const override { return cut(elements).longest(); }
   bool by_mean() const { return options_.scale == SignScale::mean; }
   Chunks cut(std::size_t elements) const { return {elements, options_.chunk, 1}; }
   /// What is encoded, and where to.
@@ -85,7 +89,6 @@ class SignCompressor final : public Compressor {
   bool encode_share(const Job& job, std::size_t begin, std::size_t end) const;
 
   SignOptions options_;
-  const Ops& ops_;
 };
 
 Contract SignCompressor::contract(std::size_t elements) const {
@@ -143,12 +146,11 @@ bool SignCompressor::encode_share(const Job& job, std::size_t begin, std::size_t
   return true;
 }
 
-Status SignCompressor::decode_add(std::span<const std::byte> bytes, float scale,
-                                  std::span<float> y) const {
-  if (auto status = internal::check_length("sign", bytes.size(), max_bytes(y.size())); !status) {
+Status SignCompressor::verify(std::span<const std::byte> bytes, std::size_t elements) const {
+  if (auto status = internal::check_length("sign", bytes.size(), max_bytes(elements)); !status) {
     return status;
   }
-  const Chunks chunks = cut(y.size());
+  const Chunks chunks = cut(elements);
   ByteReader reader(bytes);
   const auto chunk = reader.read<std::uint32_t>();
   if (chunk != options_.chunk) {
@@ -170,15 +172,19 @@ Status SignCompressor::decode_add(std::span<const std::byte> bytes, float scale,
       return internal::malformed(fmt::format("sign: padding of chunk {} is not zero", i));
     }
   }
-  internal::Shares(workers(), chunks.count(), y.size())
-      .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-          ops_.sign_axpy(scale * internal::load<float>(scales, i),
-                         signs.subspan(chunks.code_offset(i), chunks.code_bytes(i)),
-                         y.subspan(chunks.first(i), chunks.size(i)));
-        }
-      });
   return {};
+}
+
+void SignCompressor::add(std::span<const std::byte> bytes, std::size_t elements, std::size_t first,
+                         float scale, std::span<float> y) const {
+  const Chunks chunks = cut(elements);
+  const auto scales = bytes.subspan(kSignHeaderBytes);
+  const auto signs = scales.subspan(chunks.count() * sizeof(float));
+  chunks.each_part(first, y.size(), [&](std::size_t i, std::size_t from, std::size_t size) {
+    ops_.sign_axpy(scale * internal::load<float>(scales, i),
+                   signs.subspan(chunks.code_offset(i, from), packed_bytes(size, 1)),
+                   y.subspan(from - first, size));
+  });
 }
 
 }  // namespace

@@ -89,6 +89,10 @@ struct AlgorithmSetup {
   /// algorithms that can be cut (AlgorithmInfo::separable).
   std::uint32_t buckets = 1;
   std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
+  /// Of a bucket: gradients come as directions, finite, and stay until the round has ended.
+  bool given_direction = false;
+  /// Of a bucket: a vector at least as long as the parameters, which all buckets use in turn.
+  std::shared_ptr<std::vector<float>> scratch = {};
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
   bool allow_contract_violation = false;
   const Ops* ops = &host_ops();

@@ -49,10 +49,25 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
 
 Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
   check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
+  if (setup_.given_direction) {
+    ops().copy(gradient, d);
+    return {};
+  }
   if (Status status = require_finite(gradient, "gradient"); !status) {
     return status;
   }
   return here(setup_.step_rule->direction(round_, x(), gradient, d));
+}
+
+Result<std::span<const float>> LocalNode::direction_in(std::span<const float> gradient,
+                                                       std::span<float> room) {
+  if (setup_.given_direction) {
+    return gradient;
+  }
+  if (Status status = direction(gradient, room); !status) {
+    return status;
+  }
+  return std::span<const float>(room);
 }
 
 Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
@@ -66,6 +81,13 @@ Status LocalNode::step_from(std::span<const float> from, std::span<const float> 
   }
   ops().copy(scratch, x());
   return {};
+}
+
+std::span<float> LocalNode::scratch() {
+  if (setup_.scratch == nullptr) {
+    setup_.scratch = std::make_shared<std::vector<float>>(dimension());
+  }
+  return std::span(*setup_.scratch).first(dimension());
 }
 
 RandomKey LocalNode::rounding_key(std::uint32_t part) const {
@@ -90,6 +112,24 @@ std::span<const std::byte> LocalNode::encode_residual(std::span<float> v, std::s
   return out.first(bytes);
 }
 
+Result<std::span<const std::byte>> LocalNode::encode_made(const Compressor::Prepare& prepare,
+                                                          std::span<float> v,
+                                                          std::span<std::byte> out,
+                                                          std::string_view what) {
+  const auto make = [&](std::size_t first, std::span<float> piece) {
+    return prepare.make(first, piece) && ops().count_non_finite(piece).count == 0;
+  };
+  const auto bytes = setup_.compressor->encode_prepared(
+      {.make = std::ref(make), .reads = prepare.reads, .residual = prepare.residual}, v,
+      rounding_key(0), out);
+  if (!bytes) {
+    prepare.make(0, v);  // for the count and the place
+    return require_finite(v, what);
+  }
+  saturated_ += compressor().saturated();
+  return std::span<const std::byte>(out.first(*bytes));
+}
+
 Result<std::span<const std::byte>> LocalNode::encode_compensated(std::span<const float> x,
                                                                  std::span<const float> error,
                                                                  std::span<float> v,
@@ -97,16 +137,9 @@ Result<std::span<const std::byte>> LocalNode::encode_compensated(std::span<const
   const auto compensate = [&](std::size_t first, std::span<float> piece) {
     ops().copy(x.subspan(first, piece.size()), piece);
     ops().axpy(1, error.subspan(first, piece.size()), piece);
-    return ops().count_non_finite(piece).count == 0;
+    return true;
   };
-  const auto bytes = setup_.compressor->encode_prepared({std::ref(compensate), {x, error}}, v,
-                                                        rounding_key(0), out);
-  if (!bytes) {
-    compensate(0, v);  // for the count and the place
-    return require_finite(v, "compensated model");
-  }
-  saturated_ += compressor().saturated();
-  return std::span<const std::byte>(out.first(*bytes));
+  return encode_made({std::ref(compensate), {x, error}}, v, out, "compensated model");
 }
 
 Status LocalNode::decode_own(std::span<const std::byte> encoding, float scale,

@@ -70,6 +70,10 @@ class LocalNode {
   /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing;
   /// the rule's own faults are those of StepRule::direction.
   Status direction(std::span<const float> gradient, std::span<float> d);
+  /// The same where the caller only reads d: in `room`, or where it stands when it was given
+  /// (AlgorithmSetup::given_direction).
+  Result<std::span<const float>> direction_in(std::span<const float> gradient,
+                                              std::span<float> room);
   /// x_i ← from − d, the step of an algorithm that mixes before its gradient comes. `scratch` is as
   /// long as x_i. On a fault x_i is untouched.
   Status step_from(std::span<const float> from, std::span<const float> gradient,
@@ -90,6 +94,11 @@ class LocalNode {
   /// The same for C(v), leaving the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t part = 0);
+  /// The same for C(v), v as `prepare` makes it, whose pieces do not depend on what v was.
+  /// Fault::non_finite naming `what` unless v is finite; only v is changed.
+  Result<std::span<const std::byte>> encode_made(const Compressor::Prepare& prepare,
+                                                 std::span<float> v, std::span<std::byte> out,
+                                                 std::string_view what);
   /// Error feedback: v ← x + error; encodes C(v), and leaves v − C(v), the next error, in v.
   /// Fault::non_finite unless v is finite; x and error are not changed.
   Result<std::span<const std::byte>> encode_compensated(std::span<const float> x,
@@ -99,6 +108,9 @@ class LocalNode {
   /// y ← y + scale × C, from an encoding of this node's own. It can fail only when what was encoded
   /// is near the end of float32's range; y is then untouched.
   Status decode_own(std::span<const std::byte> encoding, float scale, std::span<float> y) const;
+  /// A vector as long as x_i, for the time of a call: the buckets of a model share it. Allocates it
+  /// when first asked, which a constructor must do.
+  std::span<float> scratch();
   /// Elements that the compressor clamped so far.
   std::uint64_t saturated() const { return saturated_; }
 

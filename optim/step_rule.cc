@@ -1,5 +1,6 @@
 #include <sotto/optim/step_rule.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -35,20 +36,13 @@ class Sgd final : public StepRule {
 
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override {
-    clip_.take(gradient, d);
-    if (weight_decay_ != 0) {
-      ops_.axpy(weight_decay_, x, d);  // g ← g + λ x
-    }
-    if (momentum_ != 0) {
-      ops_.axpby(1, d, momentum_, velocity_);  // v ← μ v + g
-      if (nesterov_) {
-        ops_.axpy(momentum_, velocity_, d);  // d = γ (g + μ v)
-      } else {
-        ops_.copy(velocity_, d);  // d = γ v
-      }
-    }
-    if (const auto rate = static_cast<float>(rate_.at(round)); rate != 1) {
-      ops_.scale(rate, d);
+    const float clip = clip_.factor(gradient);
+    const auto rate = static_cast<float>(rate_.at(round));
+    // Piece by piece, so that the memory is read and written once.
+    for (std::size_t first = 0; first < d.size(); first += kPiece) {
+      const std::size_t count = std::min(kPiece, d.size() - first);
+      ops_.copy(gradient.subspan(first, count), d.subspan(first, count));
+      step(clip, rate, x.subspan(first, count), first, d.subspan(first, count));
     }
     return {};
   }
@@ -68,6 +62,31 @@ class Sgd final : public StepRule {
   }
 
  private:
+  static constexpr std::size_t kPiece = 4096;
+
+  /// d ← the direction of the gradient d, all from element `first` of the model on.
+  void step(float clip, float rate, std::span<const float> x, std::size_t first,
+            std::span<float> d) {
+    if (clip != 1) {
+      ops_.scale(clip, d);
+    }
+    if (weight_decay_ != 0) {
+      ops_.axpy(weight_decay_, x, d);  // g ← g + λ x
+    }
+    if (momentum_ != 0) {
+      const auto velocity = std::span(velocity_).subspan(first, d.size());
+      ops_.axpby(1, d, momentum_, velocity);  // v ← μ v + g
+      if (nesterov_) {
+        ops_.axpy(momentum_, velocity, d);  // d = γ (g + μ v)
+      } else {
+        ops_.copy(velocity, d);  // d = γ v
+      }
+    }
+    if (rate != 1) {
+      ops_.scale(rate, d);
+    }
+  }
+
   const Ops& ops_;
   LearningRate rate_;
   GradientClip clip_;

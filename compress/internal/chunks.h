@@ -34,6 +34,22 @@ class Chunks {
   /// Each chunk's codes start on a byte of their own, so that any length can be cut.
   std::size_t code_bytes(std::size_t index) const { return packed_bytes(size(index), bits_); }
   std::size_t code_offset(std::size_t index) const { return index * packed_bytes(length_, bits_); }
+  /// Calls visit(index, from, size) for the parts of the elements first … first + count − 1, each
+  /// of which lies in one chunk.
+  template <typename Visit>
+  void each_part(std::size_t first, std::size_t count, const Visit& visit) const {
+    for (const std::size_t end = first + count; first < end;) {
+      const std::size_t index = first / length_;
+      const std::size_t size = std::min(end, this->end(index + 1)) - first;
+      visit(index, first, size);
+      first += size;
+    }
+  }
+  /// Where the codes of element `from` of chunk `index` stand, a multiple of kPackGroup after its
+  /// first.
+  std::size_t code_offset(std::size_t index, std::size_t from) const {
+    return code_offset(index) + packed_bytes(from - first(index), bits_);
+  }
   std::size_t total_code_bytes() const {
     return elements_ / length_ * packed_bytes(length_, bits_) +
            packed_bytes(elements_ % length_, bits_);

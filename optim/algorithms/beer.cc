@@ -41,8 +41,8 @@ Beer::Beer(AlgorithmSetup setup)
       mail_(node_, max_in_degree(node_),
             kLengthBytes + 2 * node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
-      model_(node_.dimension()),
-      gradient_(node_.dimension()),
+      model_(node_),
+      gradient_(node_),
       shift_(node_.dimension()),
       tracked_(node_.dimension()),
       next_(node_.dimension()) {}

@@ -20,7 +20,8 @@ std::size_t bucket_length(std::size_t elements, std::uint32_t buckets) {
 }
 
 AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
-                           std::span<float> parameters) {
+                           std::span<float> parameters,
+                           const std::shared_ptr<std::vector<float>>& scratch) {
   AlgorithmSetup part;
   part.rank = setup.rank;
   part.nodes = setup.nodes;
@@ -35,6 +36,8 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.seed = setup.seed;
   part.run_id = setup.run_id;
   part.bucket = number;
+  part.given_direction = true;
+  part.scratch = scratch;
   part.allow_contract_violation = setup.allow_contract_violation;
   part.ops = setup.ops;
   return part;
@@ -52,12 +55,14 @@ Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
       direction_(node_.dimension()) {
   const std::size_t length = bucket_length(node_.dimension(), setup.buckets);
   const std::size_t count = (node_.dimension() + length - 1) / length;
+  const auto scratch = std::make_shared<std::vector<float>>(std::min(length, node_.dimension()));
   buckets_.reserve(count);
   directions_.reserve(count);
   for (std::size_t first = 0; first < node_.dimension(); first += length) {
     const std::size_t elements = std::min(length, node_.dimension() - first);
     const auto number = static_cast<std::uint32_t>(buckets_.size());
-    buckets_.push_back(info.build(bucket_part(setup, number, node_.x().subspan(first, elements))));
+    buckets_.push_back(
+        info.build(bucket_part(setup, number, node_.x().subspan(first, elements), scratch)));
     directions_.push_back(std::span(direction_).subspan(first, elements));
   }
   begun_ = stepped_ = buckets_.size();

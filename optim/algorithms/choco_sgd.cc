@@ -1,5 +1,7 @@
 #include <sotto/optim/algorithms/choco_sgd.h>
 
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include <sotto/optim/exchange/neighbours.h>
@@ -14,9 +16,9 @@ ChocoSgd::ChocoSgd(AlgorithmSetup setup)
                 : Mailbox(node_, max_in_degree(node_),
                           node_.compressor().max_bytes(node_.dimension()))),
       eta_(node_.consensus_stepsize()),
-      public_(node_.dimension()),
-      half_(node_.dimension()),
-      scratch_(node_.dimension()) {
+      public_(node_),
+      next_(node_.dimension()),
+      scratch_(node_.scratch()) {
   if (node_.topology().time_varying()) {
     copies_.emplace(node_, mail_, public_.copy, /*lead=*/0);
   }
@@ -32,32 +34,45 @@ bool ChocoSgd::begin_round(Exchange& /*out*/) {
 Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "CHOCO-SGD takes one gradient a round");
   *post = false;
-  if (Status status = node_.direction(gradient, half_); !status) {
-    return status;
+  const auto d = node_.direction_in(gradient, next_);
+  if (!d) {
+    return d.status();
   }
-  const Ops& ops = node_.ops();
+  direction_ = *d;
+  const auto x = node_.x();
+  const std::span<float> copy = public_.copy;
 
   // 1. x_i^½ = x_i − γ g_i
-  ops.subtract(node_.x(), half_, half_);
-
   // 2. send q_i = C(x_i^½ − x̂_i)
-  ops.subtract(half_, public_.copy, scratch_);
-  if (Status status = node_.require_finite(scratch_, "difference to the public copy"); !status) {
-    return status;
-  }
+  const auto difference = [&](std::size_t first, std::span<float> v) {
+    node_.ops().subtract(x.subspan(first, v.size()), direction_.subspan(first, v.size()), v);
+    node_.ops().subtract(v, copy.subspan(first, v.size()), v);
+    return true;
+  };
+  const Compressor::Prepare prepare{
+      .make = std::ref(difference), .reads = {x, copy}, .residual = false};
+  constexpr std::string_view kWhat = "difference to the public copy";
   Update update;
   if (copies_) {
-    update = copies_->encode(public_.copy, scratch_);
+    auto encoded = copies_->encode(copy, prepare, scratch_, kWhat);
+    if (!encoded) {
+      return encoded.status();
+    }
+    update = *encoded;
   } else {
-    update.encoding = node_.encode(scratch_, mail_.outgoing());
+    auto encoded = node_.encode_made(prepare, scratch_, mail_.outgoing(), kWhat);
+    if (!encoded) {
+      return encoded.status();
+    }
+    update.encoding = *encoded;
   }
 
   // 3. x̂_i ← x̂_i + q_i
-  if (Status status = node_.decode_own(update.encoding, 1, public_.copy); !status) {
+  if (Status status = node_.decode_own(update.encoding, 1, copy); !status) {
     return status;
   }
   if (copies_) {
-    copies_->post(update, public_.copy, out);
+    copies_->post(update, copy, out);
   } else {
     mail_.post(graph_plan(node_), update.encoding.size(), out);
   }
@@ -85,23 +100,29 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
   }
   if (copies_) {
     sum_pull();
+    step(0, public_.pull);
   } else {
     // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
-    if (Status status = PublicCopy::sum_changes(node_, mail_, scratch_); !status) {
+    const auto then = [this](std::size_t first, std::span<const float> pull) { step(first, pull); };
+    if (Status status = public_.take_changes(node_, mail_, scratch_, then); !status) {
       return status;
     }
-    node_.ops().axpy(1, scratch_, public_.pull);
   }
-
-  // 4. x_i ← x_i^½ + η p_i
-  node_.ops().axpy(eta_, public_.pull, half_);
   mail_.close();
-  if (Status status = node_.require_finite(half_, "updated model"); !status) {
+  if (Status status = node_.require_finite(next_, "updated model"); !status) {
     return status;
   }
-  node_.ops().copy(half_, node_.x());
+  node_.ops().copy(next_, node_.x());
   node_.finish_round();
   return false;
+}
+
+void ChocoSgd::step(std::size_t first, std::span<const float> pull) {
+  const auto next = std::span(next_).subspan(first, pull.size());
+  // 4. x_i ← x_i^½ + η p_i
+  node_.ops().subtract(node_.x().subspan(first, pull.size()),
+                       direction_.subspan(first, pull.size()), next);
+  node_.ops().axpy(eta_, pull, next);
 }
 
 void ChocoSgd::sum_pull() {

@@ -1,5 +1,6 @@
 #include <sotto/optim/algorithms/dcd_psgd.h>
 
+#include <functional>
 #include <utility>
 
 #include <sotto/optim/exchange/neighbours.h>
@@ -10,7 +11,7 @@ DcdPsgd::DcdPsgd(AlgorithmSetup setup)
     : node_(AlgorithmId::dcd, "dcd", std::move(setup)),
       mail_(ReplicaExchange::make_mailbox(node_)),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
-      z_(node_.dimension()),
+      z_(node_.scratch()),
       direction_(node_.dimension()) {}
 
 Peers DcdPsgd::peers() const { return graph_peers(node_, mail_); }
@@ -23,26 +24,33 @@ bool DcdPsgd::begin_round(Exchange& /*out*/) {
 Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "DCD-PSGD takes a gradient after the exchange of the round before");
   *post = false;
-  if (Status status = node_.direction(gradient, direction_); !status) {
-    return status;
+  const auto d = node_.direction_in(gradient, direction_);
+  if (!d) {
+    return d.status();
   }
-  const Ops& ops = node_.ops();
   const auto x = node_.x();
 
   // 1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i
-  ops.copy(x, z_);
-  ops.scale(node_.self_weight(), z_);
-  for (const Replica& neighbour : replicas()) {
-    ops.axpy(neighbour.weight, ReplicaExchange::value(neighbour, x), z_);
-  }
-  ops.axpy(-1, direction_, z_);
-
   // 2. z_i = x_i^½ − x_i; send C(z_i)
-  ops.subtract(z_, x, z_);
-  if (Status status = node_.require_finite(z_, "difference of the models"); !status) {
-    return status;
+  const auto movement = [&](std::size_t first, std::span<float> z) {
+    const Ops& ops = node_.ops();
+    const auto piece = [&](std::span<const float> of) { return of.subspan(first, z.size()); };
+    ops.copy(piece(x), z);
+    ops.scale(node_.self_weight(), z);
+    for (const Replica& neighbour : replicas()) {
+      ops.axpy(neighbour.weight, piece(ReplicaExchange::value(neighbour, x)), z);
+    }
+    ops.axpy(-1, piece(*d), z);
+    ops.subtract(z, piece(x), z);
+    return true;
+  };
+  const auto encoded =
+      replicas_.encode(x, {.make = std::ref(movement), .reads = {x, *d}, .residual = false}, z_,
+                       "difference of the models");
+  if (!encoded) {
+    return encoded.status();
   }
-  const Update update = replicas_.encode(x, z_);
+  const Update& update = *encoded;
 
   // 3. x_i ← x_i + C(z_i)
   if (Status status = node_.decode_own(update.encoding, 1, x); !status) {

@@ -67,8 +67,8 @@ class DcdPsgd final : public Algorithm {
   LocalNode node_;
   Mailbox mail_;
   ReplicaExchange replicas_;
-  std::vector<float> z_;
-  std::vector<float> direction_;
+  std::span<float> z_;
+  std::vector<float> direction_;  // γ g_i unless it was given
 };
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #include <sotto/optim/algorithms/gossip_adam.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <sotto/compress/none.h>
@@ -52,7 +53,7 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       eta_(node_.consensus_stepsize()),
       freeze_step_(node_.freeze_step().value_or(0)),
       agreement_(spreading_time(node_.topology())),
-      public_(node_.dimension()),
+      public_(node_),
       half_(node_.dimension()),
       scratch_(node_.dimension()),
       scratch2_(node_.dimension()) {}
@@ -209,12 +210,13 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
 Status GossipAdam::squeeze() {
   const Ops& ops = node_.ops();
   // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
-  if (Status status = PublicCopy::sum_changes(node_, mail_, scratch_); !status) {
+  // x_i ← x_i^½ + η p_i
+  const auto step = [&](std::size_t first, std::span<const float> pull) {
+    ops.axpy(eta_, pull, std::span(half_).subspan(first, pull.size()));
+  };
+  if (Status status = public_.take_changes(node_, mail_, scratch_, std::ref(step)); !status) {
     return status;
   }
-  ops.axpy(1, scratch_, public_.pull);
-  // x_i ← x_i^½ + η p_i
-  ops.axpy(eta_, public_.pull, half_);
   mail_.close();
   if (Status status = node_.require_finite(half_, "updated model"); !status) {
     return status;

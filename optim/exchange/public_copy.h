@@ -25,12 +25,17 @@ namespace sotto {
 
 struct PublicCopy {
   /// 0, as is what pulls at it.
-  explicit PublicCopy(std::size_t dimension) : copy(dimension), pull(dimension) {}
+  explicit PublicCopy(const LocalNode& node);
 
   /// change ← Σ_j (W_ij − 1[i = j]) q_j, over the frames of the exchange under way and the one
   /// sent: what p_i gains, since rows of W sum to 1. Faults as decode_neighbours.
   static Status sum_changes(const LocalNode& node, Mailbox& mail, std::span<float> change,
                             EncodingIn encoding_in = whole_payload);
+
+  /// pull ← pull + that change, shown to `then` piece by piece, while a piece is in the cache. The
+  /// compressor's encodings are the whole payloads. A payload that is refused changes nothing.
+  Status take_changes(const LocalNode& node, Mailbox& mail, std::span<float> scratch,
+                      const Compressor::Visitor& then);
 
   void save(ByteBuffer& out) const;
   /// `what` the copy is of, for the messages of faults.
@@ -38,6 +43,9 @@ struct PublicCopy {
 
   std::vector<float> copy;  ///< x̂_i
   std::vector<float> pull;  ///< p_i
+
+ private:
+  std::vector<Compressor::Term> terms_;  ///< of the exchange under way
 };
 
 }  // namespace sotto

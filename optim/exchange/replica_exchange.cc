@@ -87,7 +87,9 @@ void ReplicaExchange::hold(std::span<const Edge> edges) {
   held_ = edges.size();
 }
 
-Update ReplicaExchange::encode(std::span<const float> vector, std::span<const float> change) {
+Result<Update> ReplicaExchange::encode(std::span<const float> vector,
+                                       const Compressor::Prepare& prepare, std::span<float> change,
+                                       std::string_view what) {
   const Round next = node_.round() + lead_;
   asking_.clear();
   for (const Replica& replica : held()) {
@@ -107,7 +109,11 @@ Update ReplicaExchange::encode(std::span<const float> vector, std::span<const fl
   update.version = version_.before(node_.round(), vector);
   const auto payload = mail_.outgoing(kUpdate);
   const std::size_t prefix = write_prefix(update.version, payload);
-  update.encoding = node_.encode(change, payload.subspan(prefix));
+  const auto encoding = node_.encode_made(prepare, change, payload.subspan(prefix), what);
+  if (!encoding) {
+    return encoding.status();
+  }
+  update.encoding = *encoding;
   update.payload_bytes = prefix + update.encoding.size();
   return update;
 }

@@ -62,8 +62,10 @@ class ReplicaExchange {
     return replica.good() ? std::span<const float>(replica.model) : own;
   }
 
-  /// Encodes C(change) of this node's `vector` into the next frame.
-  Update encode(std::span<const float> vector, std::span<const float> change);
+  /// Encodes C(change) of this node's `vector` into the next frame; `prepare` makes `change`, named
+  /// `what` in the fault that is returned unless it is finite (LocalNode::encode_made).
+  Result<Update> encode(std::span<const float> vector, const Compressor::Prepare& prepare,
+                        std::span<float> change, std::string_view what);
   /// Posts that frame; `vector` is now with C(change) applied. Turns to the graph of the exchange,
   /// so the round must have been mixed if lead is 1.
   void post(const Update& update, std::span<const float> vector, Exchange& out);

@@ -1,20 +1,25 @@
 #include <sotto/optim/step_rules/gradient_clip.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <sotto/kernels/norm.h>
 
 namespace sotto {
 
-void GradientClip::take(std::span<const float> gradient, std::span<float> out) const {
+float GradientClip::factor(std::span<const float> gradient) const {
   constexpr double kGuard = 1e-6;
-  ops_->copy(gradient, out);
   if (std::isinf(max_norm_)) {
-    return;
+    return 1;
   }
-  const double factor = max_norm_ / (norm(gradient, *ops_) + kGuard);
-  if (factor < 1) {
-    ops_->scale(static_cast<float>(factor), out);
+  return static_cast<float>(std::min(1.0, max_norm_ / (norm(gradient, *ops_) + kGuard)));
+}
+
+void GradientClip::take(std::span<const float> gradient, std::span<float> out) const {
+  const float factor = this->factor(gradient);
+  ops_->copy(gradient, out);
+  if (factor != 1) {
+    ops_->scale(factor, out);
   }
 }
 

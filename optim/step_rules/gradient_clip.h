@@ -19,6 +19,8 @@ class GradientClip {
   /// `max_norm` is positive; infinity: gradients pass as they are.
   GradientClip(double max_norm, const Ops& ops) : ops_(&ops), max_norm_(max_norm) {}
 
+  /// min(1, MAX / (‖g‖₂ + 1e-6))
+  float factor(std::span<const float> gradient) const;
   /// out ← g, clipped. Both have one length and may be the same span.
   void take(std::span<const float> gradient, std::span<float> out) const;
 

@@ -66,6 +66,48 @@ TEST_CASE("decode_add is decoding, scaling and adding, bit for bit") {
   }
 }
 
+TEST_CASE(
+    "decode_sum is decode_add of each term onto zeros, bit for bit, in pieces that cover it") {
+  for (const std::string& spec : all_specs()) {
+    CAPTURE(spec);
+    const auto compressor = make_compressor(spec);
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{1000},
+                                std::size_t{4096}, std::size_t{9001}, std::size_t{40000}}) {
+      CAPTURE(n);
+      std::vector<std::vector<std::byte>> encodings;
+      std::vector<Compressor::Term> terms;
+      std::vector<float> expected(n, 0.0F);
+      for (const float scale : {1.0F, -0.625F, 1.0F / 3.0F}) {
+        encodings.push_back(encoded(*compressor, gaussian(n), key_of(encodings.size())));
+        REQUIRE(compressor->decode_add(encodings.back(), scale, expected).ok());
+        terms.push_back({.bytes = {}, .scale = scale});
+      }
+      for (std::size_t k = 0; k < terms.size(); ++k) {
+        terms[k].bytes = encodings[k];
+      }
+      std::vector<float> scratch(n, std::numeric_limits<float>::quiet_NaN());
+      std::vector<float> sum(n, std::numeric_limits<float>::quiet_NaN());
+      std::size_t visited = 0;
+      const auto visit = [&](std::size_t first, std::span<const float> piece) {
+        CHECK(first == visited);
+        visited += piece.size();
+        std::ranges::copy(piece, sum.begin() + static_cast<std::ptrdiff_t>(first));
+      };
+      std::size_t refused = 0;
+      REQUIRE(compressor->decode_sum(terms, scratch, visit, refused).ok());
+      CHECK(visited == n);
+      CHECK(same_bits(sum, expected));
+
+      encodings[1].push_back(std::byte{1});
+      terms[1].bytes = encodings[1];
+      visited = 0;
+      CHECK_FALSE(compressor->decode_sum(terms, scratch, visit, refused).ok());
+      CHECK(refused == 1);
+      CHECK(visited == 0);
+    }
+  }
+}
+
 TEST_CASE("encode_residual is encode followed by subtracting what was sent, bit for bit") {
   for_each_case([](Compressor& compressor, const std::vector<float>& x) {
     const auto bytes = encoded(compressor, x, key_of(3));

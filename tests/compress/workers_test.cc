@@ -20,6 +20,7 @@ struct Outcome {
   std::vector<std::byte> with_feedback;
   std::vector<float> residual;
   std::vector<float> mixed;
+  std::vector<float> summed;
   std::size_t saturated = 0;
 
   bool operator==(const Outcome& other) const = default;
@@ -45,6 +46,15 @@ Outcome outcome_of(const std::string& spec, const std::vector<float>& x, int thr
                                                              key_of(round), result.with_feedback));
     result.saturated += compressor->saturated();
     REQUIRE(compressor->decode_add(result.with_feedback, 0.3F, result.mixed).ok());
+    result.summed.resize(x.size());
+    const auto visit = [&](std::size_t first, std::span<const float> piece) {
+      std::ranges::copy(piece, result.summed.begin() + static_cast<std::ptrdiff_t>(first));
+    };
+    const std::array<Compressor::Term, 2> terms = {
+        {{result.plain, 0.3F}, {result.with_feedback, 0.7F}}};
+    std::vector<float> scratch(x.size());
+    std::size_t refused = 0;
+    REQUIRE(compressor->decode_sum(terms, scratch, visit, refused).ok());
   }
   return result;
 }
