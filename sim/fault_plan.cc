@@ -16,7 +16,7 @@ namespace {
 
 using enum FaultKind;
 
-constexpr std::array<FaultKindInfo, 14> kKinds = {{
+constexpr std::array<FaultKindInfo, 14> kFaultKinds = {{
     {.kind = kill,
      .name = "kill",
      .summary = "SIGKILL; started again after a while",
@@ -165,13 +165,15 @@ class Draw {
 
 }  // namespace
 
-std::span<const FaultKindInfo> fault_kinds() { return kKinds; }
+std::span<const FaultKindInfo> fault_kinds() { return kFaultKinds; }
 
-const FaultKindInfo& fault_kind(FaultKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+const FaultKindInfo& fault_kind(FaultKind kind) {
+  return kFaultKinds[static_cast<std::size_t>(kind)];
+}
 
 FaultKind parse_fault_kind(std::string_view name) {
   std::string names;
-  for (const FaultKindInfo& info : kKinds) {
+  for (const FaultKindInfo& info : kFaultKinds) {
     if (info.name == name) {
       return info.kind;
     }

@@ -296,7 +296,7 @@ TEST_CASE("spawn and kill at random: descriptors and memory stay flat") {
   const auto memory = resident_bytes();
   lives(16);
   expect_descriptors(descriptors + 4);  // an attempt to reach a site that is not there
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef SOTTO_SANITIZED
   CHECK(resident_bytes() < memory + (std::size_t{16} << 20));
 #else
   (void)memory;

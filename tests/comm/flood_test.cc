@@ -121,7 +121,7 @@ TEST_CASE("1,000 raw TCP connections with garbage: two nodes with keys go on, in
   };
   MESSAGE("rounds a second without and with the garbage: ", kRounds / seconds(0), ", ",
           kRounds / seconds(1), "; memory grew by ", most - std::min(before, most), " bytes");
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef SOTTO_SANITIZED
   CHECK(most - std::min(before, most) < (std::size_t{64} << 20));
 #endif
 }

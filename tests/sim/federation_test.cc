@@ -262,7 +262,7 @@ TEST_CASE("faults: spawn and kill at random: memory stays flat") {
 }
 
 TEST_CASE("faults: 3,200 seeds of random faults") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SOTTO_SANITIZED
   constexpr std::uint64_t kPart = 10;  // a tenth of them where all is ten times slower
 #else
   constexpr std::uint64_t kPart = 1;

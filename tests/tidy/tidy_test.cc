@@ -214,3 +214,22 @@ TEST_CASE("links between the documents lead somewhere") {
     }
   }
 }
+
+TEST_CASE("the README's first sh block runs the demonstration and its second one the tests") {
+  // CI runs the second.
+  std::vector<std::vector<std::string>> blocks;
+  bool inside = false;
+  for (const std::string& line : read_lines(kRoot / "README.md")) {
+    if (line == "```sh") {
+      blocks.emplace_back();
+      inside = true;
+    } else if (line == "```") {
+      inside = false;
+    } else if (inside) {
+      blocks.back().push_back(line);
+    }
+  }
+  REQUIRE(blocks.size() >= 2);
+  CHECK(blocks[0] == std::vector<std::string>{"scripts/demo"});
+  CHECK(blocks[1] == std::vector<std::string>{"scripts/test"});
+}
