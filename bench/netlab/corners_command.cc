@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
@@ -38,7 +40,6 @@ constexpr const char* kCornersExamples =
 constexpr int kCornersNodes = 8;
 constexpr const char* kCornersModel = "mlp:343";  // 272,695 parameters
 constexpr double kEpochRounds = 100;
-constexpr double kCornersSeconds = 3;
 constexpr double kCornersFewest = 3;
 constexpr double kCornersMost = 60;
 /// Simulated rounds, from which all others follow: the first has connections to open.
@@ -109,8 +110,13 @@ MadeScenario made_at(const Place& place, std::size_t method, std::uint64_t round
 
 class Survey {
  public:
-  Survey(std::string transport, const Calibration& calibration, const Laboratory& laboratory)
-      : transport_(std::move(transport)), calibration_(calibration), laboratory_(laboratory) {}
+  /// Measured runs take as many rounds as are predicted to take `seconds`, within bounds.
+  Survey(std::string transport, double seconds, const Calibration& calibration,
+         const Laboratory& laboratory)
+      : transport_(std::move(transport)),
+        seconds_(seconds),
+        calibration_(calibration),
+        laboratory_(laboratory) {}
 
   /// A fault names the place where it stopped; what was found until then stays.
   Status run() {
@@ -161,7 +167,7 @@ class Survey {
   /// The prediction is then that of the same rounds.
   Status measure(const Place& place, std::size_t method, Times& times) {
     const double rounds =
-        std::clamp(std::floor(kCornersSeconds / times.predicted), kCornersFewest, kCornersMost);
+        std::clamp(std::floor(seconds_ / times.predicted), kCornersFewest, kCornersMost);
     const MadeScenario made = made_at(place, method, static_cast<std::uint64_t>(rounds));
     const Comparison found =
         compare(calibrated(scenario_from(made.text()), calibration_, transport_), made.words,
@@ -174,6 +180,7 @@ class Survey {
   }
 
   std::string transport_;
+  double seconds_;
   const Calibration& calibration_;
   const Laboratory& laboratory_;
   Field field_;
@@ -260,12 +267,16 @@ cli::Json json_of(const Survey& survey) {
 
 struct CornersRequest {
   LabRequest lab;
+  double seconds = 3;
   std::string page;
 };
 
 int run_corners(const CornersRequest& request) {
   const cli::Output output(request.lab.common);
   cli::check_writable("--page", request.page);
+  if (!(request.seconds > 0 && request.seconds <= 600)) {
+    refuse("seconds", fmt::format("{}", request.seconds), "above 0, and 600 at most, would do");
+  }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
   const auto calibration = calibrate(request.lab.transports(), laboratory);
@@ -275,7 +286,7 @@ int run_corners(const CornersRequest& request) {
   std::vector<Survey> surveys;
   cli::Json transports = cli::Json::array();
   for (const std::string& transport : request.lab.transports()) {
-    Survey& survey = surveys.emplace_back(transport, *calibration, laboratory);
+    Survey& survey = surveys.emplace_back(transport, request.seconds, *calibration, laboratory);
     if (Status status = survey.run(); !status) {
       return failed(fmt::format("{}: {}", transport, status.message()));
     }
@@ -300,7 +311,9 @@ cli::Command add_corners_command(CLI::App& netlab, const std::string& program) {
   CLI::App* command = netlab.add_subcommand(
       "corners", "Time of an epoch against bandwidth and latency: predicted and measured");
   add_lab_options(*command, request->lab);
-  cli::OptionGroup group(*command, "What comes out");
+  cli::OptionGroup group(*command, "What is measured, and what comes out");
+  group.option("--seconds", request->seconds, "S",
+               "Rounds of a measured run: as many as are predicted to take so long, 3 to 60");
   group.option("--page", request->page, "FILE.html", "Draw the four plots as a page");
   command->footer(kCornersExamples);
   return {command, [request] { return run_corners(*request); }};
