@@ -25,8 +25,8 @@
 // Assumes W symmetric, doubly stochastic and connected (over its period), and a contraction C. The
 //   papers' proofs are for a W that stays.
 //   Consensus step 0 < η ≤ 1, by default min(1, α^(−2/3) − 1), α measured on Gaussian vectors.
-// Memory: 4 floats a parameter (x̂_i, p_i, the next x_i, scratch) whatever the degree, besides those
-//   of the step rule and the frames; where the graph changes, the degree more.
+// Memory: 4 floats a parameter (x̂_i, p_i, the next x_i, scratch) whatever the degree, besides
+//   those of the step rule and the frames; where the graph changes, the degree more.
 // Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour; where the graph changes, 8 more, for a
 //   version, and 4 d + 72 to a new neighbour.
 // Overlap: none, the next model needs the neighbours' bytes.
