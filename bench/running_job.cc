@@ -19,6 +19,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/elapsed.h>
+
 namespace sotto::bench {
 namespace {
 
@@ -95,7 +97,7 @@ double RunningJob::wait_for_lines(int lines, Deadline deadline) {
                                            said_, errors()));
     }
   }
-  return std::chrono::duration<double>(Deadline::Clock::now() - start_).count();
+  return seconds_since(start_);
 }
 
 std::string RunningJob::errors() const {

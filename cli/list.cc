@@ -56,6 +56,7 @@ Section list_algorithms() {
          {"time_varying", info.time_varying},
          {"hands_replicas_over", info.replicas},
          {"overlaps", info.overlaps},
+         {"delayed_gradient", info.delayable},
          {"consensus_stepsize", info.consensus_stepsize},
          {"extrapolation_clock", info.extrapolation_clock},
          {"step_rule", info.step_rule},

@@ -68,12 +68,20 @@ std::string stroke(std::size_t index) {
 std::string draw_line(const Curve& curve, const Axis& x, const Axis& y, std::size_t index) {
   std::string points;
   std::string dots;
+  const auto dot = [&](double at_x, double at_y, double radius) {
+    if (x.takes(at_x) && y.takes(at_y)) {
+      dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" fill="{}"/>)", x.pixel(at_x),
+                          y.pixel(at_y), radius, curve_colour(index));
+    }
+  };
   for (std::size_t i = 0; i < curve.x.size(); ++i) {
     points += point(curve.x[i], curve.y[i], x, y);
-    if (curve.x.size() <= kMostDots && x.takes(curve.x[i]) && y.takes(curve.y[i])) {
-      dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="2.2" fill="{}"/>)",
-                          x.pixel(curve.x[i]), y.pixel(curve.y[i]), curve_colour(index));
+    if (!curve.dots && curve.x.size() <= kMostDots) {
+      dot(curve.x[i], curve.y[i], 2.2);
     }
+  }
+  for (const PlotDot& one : curve.dots.value_or(std::vector<PlotDot>{})) {
+    dot(one.x, one.y, 3.4);
   }
   return fmt::format(R"(<polyline class="curve" {} points="{}"><title>{}</title></polyline>)",
                      stroke(index), points, escape_markup(curve.name)) +
@@ -211,6 +219,9 @@ std::string draw_plot(const std::vector<Curve>& curves, const PlotOptions& optio
     include_points(curve.x, curve.y, x, y);
     include_points(curve.x, curve.low, x, y);
     include_points(curve.x, curve.high, x, y);
+    for (const PlotDot& dot : curve.dots.value_or(std::vector<PlotDot>{})) {
+      include_points({dot.x}, {dot.y}, x, y);
+    }
   }
   if (options.target && y.takes(*options.target)) {
     y.include(*options.target);

@@ -9,6 +9,11 @@
 
 namespace sotto::cli {
 
+struct PlotDot {
+  double x = 0;
+  double y = 0;
+};
+
 struct Curve {
   std::string name;
   std::vector<double> x;
@@ -16,6 +21,8 @@ struct Curve {
   /// A band around the line, as long as y; empty: none.
   std::vector<double> low = {};
   std::vector<double> high = {};
+  /// Points of their own beside the line, in place of those that it joins.
+  std::optional<std::vector<PlotDot>> dots = std::nullopt;
 };
 
 /// A moment or a span on the x axis at which something happened.

@@ -131,6 +131,7 @@ constexpr auto kNames = std::to_array<Name>({
     {"local_step_limit", "--local-step-limit"},
     {"codec_threads", "--codec-threads"},
     {"buckets", "--buckets"},
+    {"delayed_gradient", "--delayed-gradient"},
     {"rule", "--rule"},
     {"byzantine", "--byzantine"},
     {"attack", "--attack"},

@@ -121,6 +121,28 @@ void admit_local_steps(AlgorithmSetup& setup) {
   }
 }
 
+void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  if (!setup.delayed_gradient) {
+    return;
+  }
+  if (info.overlaps) {
+    refuse(
+        "delayed_gradient", "true",
+        fmt::format("the exchanges of {} hide behind gradients that are not delayed; leave it out",
+                    info.name));
+  }
+  if (!info.delayable) {
+    refuse("delayed_gradient", "true",
+           fmt::format("{} is not known to work with gradients of the round before; use choco, "
+                       "deepsqueeze, pushsum or allreduce, or leave it out",
+                       info.name));
+  }
+  if (setup.outer_step_rule != nullptr) {
+    refuse("delayed_gradient", "true",
+           "local steps go on from their own model at once; leave one of the two out");
+  }
+}
+
 void admit_step_rule(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   const bool local_steps = setup.outer_step_rule != nullptr;
   const StepRule& rule = local_steps ? *setup.outer_step_rule : *setup.step_rule;
@@ -378,6 +400,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_basics(info, setup);
   setup.layout = complete_layout(std::move(setup.layout), setup.parameters.size());
   admit_local_steps(setup);
+  admit_delay(info, setup);
   admit_step_rule(info, setup);
   admit_local_steps(info, setup);
   if (setup.compressor == nullptr) {

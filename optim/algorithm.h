@@ -66,6 +66,9 @@ struct AlgorithmSetup {
   /// What an exchange makes of the movement of the H rounds; by default it is taken as it is. When
   /// given, step_rule makes the local steps, also with H = 1.
   std::unique_ptr<StepRule> outer_step_rule;
+  /// Take each gradient at the model of the round before, so that the exchange hides behind it
+  /// (delayed_gradient.h); for algorithms that allow it (AlgorithmInfo::delayable).
+  bool delayed_gradient = false;
   /// Clip the gradient and add noise to it before the algorithm sees it (private_gradient.h).
   std::optional<PrivacyOptions> privacy;
   std::unique_ptr<Compressor> compressor;

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/philox.h>
@@ -70,10 +71,14 @@ class LocalNode {
   /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing;
   /// the rule's own faults are those of StepRule::direction.
   Status direction(std::span<const float> gradient, std::span<float> d);
-  /// The same where the caller only reads d: in `room`, or where it stands when it was given
-  /// (AlgorithmSetup::given_direction).
+  /// The same where the caller only reads d: in `room`, which is direction_room(), or where it
+  /// stands when it was given (AlgorithmSetup::given_direction).
   Result<std::span<const float>> direction_in(std::span<const float> gradient,
                                               std::span<float> room);
+  /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
+  std::vector<float> direction_room() const {
+    return std::vector<float>(setup_.given_direction ? 0 : dimension());
+  }
   /// x_i ← from − d, the step of an algorithm that mixes before its gradient comes. `scratch` is as
   /// long as x_i. On a fault x_i is untouched.
   Status step_from(std::span<const float> from, std::span<const float> gradient,

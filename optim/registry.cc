@@ -22,6 +22,7 @@
 #include <sotto/optim/algorithms/d_psgd.h>
 #include <sotto/optim/algorithms/dcd_psgd.h>
 #include <sotto/optim/algorithms/deep_squeeze.h>
+#include <sotto/optim/algorithms/delayed_gradient.h>
 #include <sotto/optim/algorithms/ecd_psgd.h>
 #include <sotto/optim/algorithms/ef21.h>
 #include <sotto/optim/algorithms/gossip_adam.h>
@@ -74,6 +75,7 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::exact,
                   .graph = GraphNeed::any,
                   .time_varying = true,
+                  .delayable = true,
                   .most_nodes = RingMean::most_nodes(1),
                   .bytes = "2 (n−1)/n · 4d",
                   .memory = {.floats = 2},
@@ -155,6 +157,7 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::contraction,
                   .graph = GraphNeed::doubly_stochastic,
                   .time_varying = true,
+                  .delayable = true,
                   .separable = true,
                   .consensus_stepsize = true,
                   .consensus_stepsize_cap = 0.5,
@@ -173,6 +176,7 @@ constexpr std::array kAlgorithms = {
                   .graph = GraphNeed::symmetric,
                   .time_varying = true,
                   .replicas = true,
+                  .delayable = true,
                   .separable = true,
                   .consensus_stepsize = true,
                   .bytes = "degree · |C|; 4d along a new edge",
@@ -206,6 +210,7 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::contraction,
                   .graph = GraphNeed::column_stochastic,
                   .time_varying = true,
+                  .delayable = true,
                   .separable = true,
                   .consensus_stepsize = true,
                   .bytes = "out-degree · (|C| + 16)",
@@ -402,6 +407,17 @@ std::vector<std::string_view> names() {
   return all;
 }
 
+/// The algorithm with what decides when it takes gradients.
+std::unique_ptr<Algorithm> build_stepping(const AlgorithmInfo& info, AlgorithmSetup setup) {
+  if (setup.outer_step_rule != nullptr) {
+    return std::make_unique<LocalSteps>(info, std::move(setup));
+  }
+  if (setup.delayed_gradient) {
+    return std::make_unique<DelayedGradient>(info, std::move(setup));
+  }
+  return build_exchanging(info, std::move(setup));
+}
+
 }  // namespace
 
 std::span<const AlgorithmInfo> algorithms() { return kAlgorithms; }
@@ -426,9 +442,7 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
   admit(info, setup, warnings);
   const auto privacy = setup.privacy;
   const Rank rank = setup.rank;
-  auto algorithm = setup.outer_step_rule != nullptr
-                       ? std::make_unique<LocalSteps>(info, std::move(setup))
-                       : build_exchanging(info, std::move(setup));
+  auto algorithm = build_stepping(info, std::move(setup));
   if (privacy) {
     return std::make_unique<PrivateGradient>(std::move(algorithm), *privacy, rank);
   }

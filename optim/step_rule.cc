@@ -9,6 +9,7 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/adam.h>
+#include <sotto/optim/step_rules/finite_direction.h>
 #include <sotto/optim/step_rules/gradient_clip.h>
 #include <sotto/optim/step_rules/lamb.h>
 #include <sotto/optim/step_rules/lars.h>
@@ -39,12 +40,15 @@ class Sgd final : public StepRule {
     const float clip = clip_.factor(gradient);
     const auto rate = static_cast<float>(rate_.at(round));
     // Piece by piece, so that the memory is read and written once.
+    bool finite = true;
     for (std::size_t first = 0; first < d.size(); first += kPiece) {
       const std::size_t count = std::min(kPiece, d.size() - first);
-      ops_.copy(gradient.subspan(first, count), d.subspan(first, count));
-      step(clip, rate, x.subspan(first, count), first, d.subspan(first, count));
+      const auto piece = d.subspan(first, count);
+      ops_.copy(gradient.subspan(first, count), piece);
+      step(clip, rate, x.subspan(first, count), first, piece);
+      finite = finite && ops_.count_non_finite(piece).count == 0;
     }
-    return {};
+    return finite ? Status() : finite_direction(d, ops_);
   }
 
   void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }

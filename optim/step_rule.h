@@ -56,8 +56,8 @@ class StepRule {
   /// first direction.
   virtual void resize(const ParameterLayout& layout) = 0;
   /// Writes d for `round` given x and g; all three have the layout's dimension, and g and d may be
-  /// one span. Fault::non_finite when a moment overflows; the rule has then taken the gradient in,
-  /// and must be discarded.
+  /// one span. Fault::non_finite when d or a moment overflows; the rule has then taken the gradient
+  /// in, and must be discarded.
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.

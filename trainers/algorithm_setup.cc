@@ -108,6 +108,7 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   if (options.outer_step_rule) {
     setup.outer_step_rule = make_outer_rule(*options.outer_step_rule);
   }
+  setup.delayed_gradient = options.delayed_gradient;
   setup.privacy = options.privacy;
   setup.compressor = std::move(compressor);
   setup.consensus_stepsize = options.consensus_stepsize;

@@ -5,14 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/elapsed.h>
+
 namespace sotto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Adds the life of the object to `total`.
 class Timed {

@@ -168,6 +168,7 @@ std::string Optimizer::agreement() const {
       {"rule", options_.rule.empty() ? "none" : options_.rule},
       {"byzantine", fmt::format("{}", fmt::join(options_.byzantine, ","))},
       {"attack", options_.attack.empty() ? "none" : options_.attack},
+      {"delayed-gradient", options_.delayed_gradient ? "true" : "false"},
       {"buckets", fmt::to_string(options_.buckets.value_or(1))},
       {"seed", fmt::format("{}", options_.seed)},
   };

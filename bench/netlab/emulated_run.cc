@@ -51,7 +51,6 @@ std::vector<std::string> words_of(const cli::Scenario& scenario, const ProgramRu
 
 double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
 
-/// How long node 0 trained, its last exchange included.
 /// Until the last node has ended, as the simulator counts: with losses they end apart.
 double training_s(const cli::Json& result) { return result.at("time").at("slowest_s"); }
 

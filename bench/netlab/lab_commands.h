@@ -35,6 +35,8 @@ cli::Command add_calibrate_command(CLI::App& netlab, const std::string& program)
 cli::Command add_heldout_command(CLI::App& netlab, const std::string& program);
 cli::Command add_loss_command(CLI::App& netlab, const std::string& program);
 cli::Command add_links_command(CLI::App& netlab, const std::string& program);
+cli::Command add_corners_command(CLI::App& netlab, const std::string& program);
+cli::Command add_overhead_command(CLI::App& netlab, const std::string& program);
 cli::Command add_race_command(CLI::App& netlab, const std::string& program);
 cli::Command add_finish_command(CLI::App& netlab, const std::string& program);
 

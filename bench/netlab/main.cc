@@ -46,9 +46,10 @@ int main(int argc, char** argv) {
   program.footer(
       "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");
   const std::vector<sotto::cli::Command> commands = {
-      add_run_command(program, SOTTO_PROGRAM),     add_calibrate_command(program, SOTTO_PROGRAM),
-      add_heldout_command(program, SOTTO_PROGRAM), add_loss_command(program, SOTTO_PROGRAM),
-      add_links_command(program, SOTTO_PROGRAM),   add_race_command(program, SOTTO_PROGRAM),
+      add_run_command(program, SOTTO_PROGRAM),      add_calibrate_command(program, SOTTO_PROGRAM),
+      add_heldout_command(program, SOTTO_PROGRAM),  add_loss_command(program, SOTTO_PROGRAM),
+      add_links_command(program, SOTTO_PROGRAM),    add_corners_command(program, SOTTO_PROGRAM),
+      add_overhead_command(program, SOTTO_PROGRAM), add_race_command(program, SOTTO_PROGRAM),
       add_finish_command(program, SOTTO_PROGRAM)};
   try {
     program.parse(argc, argv);

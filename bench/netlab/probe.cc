@@ -17,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/elapsed.h>
+
 #include "signals.h"
 
 namespace sotto::netlab {
@@ -24,10 +26,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kPiece = 1U << 16U;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void set_patience(int socket, double seconds) {
   timeval patience = {};

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/elapsed.h>
 #include <sotto/base/exchange.h>
 #include <sotto/base/frame.h>
 
@@ -33,10 +34,6 @@ struct Question {
 /// it says little, and what is left of it is noise.
 double moving_s(double seconds, double round_trip_s) {
   return std::max(seconds - round_trip_s, seconds / 2);
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 class Prober {

@@ -39,6 +39,7 @@ struct TrainOptions {
   std::string byzantine;
   std::string attack;
   bool allow_contract_violation = false;
+  bool delayed_gradient = false;
 
   std::string step_rule;
   std::optional<double> lr;

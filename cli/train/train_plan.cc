@@ -190,6 +190,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan,
   made.nodes = nodes;
   made.bind = made.security ? made.bind : o.bind;
   made.insecure = o.insecure;
+  made.delayed_gradient = o.delayed_gradient;
   made.overlap = parse_switch("--overlap", o.overlap);
   made.codec_threads = o.codec_threads;
   made.buckets = o.buckets;
@@ -348,6 +349,7 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"outer_nesterov", o.outer_nesterov},
           {"rounds", run.rounds},
           {"eval_every", run.eval_every},
+          {"delayed_gradient", used.delayed_gradient},
           {"overlap", used.overlap ? "on" : "off"},
           {"codec_threads", used.codec_threads},
           {"buckets", optional(used.buckets)},

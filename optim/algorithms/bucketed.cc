@@ -107,12 +107,8 @@ bool Bucketed::begin_buckets(Exchange& out) {
 Status Bucketed::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
   check(accepts_gradient(), "buckets take one gradient a round");
   *post = false;
-  // 1. d_i
+  // 1. d_i; an overflow is found here, before a bucket has stepped
   if (Status status = node_.direction(gradient, direction_); !status) {
-    return status;
-  }
-  // An overflow is found here, before a bucket has stepped.
-  if (Status status = node_.require_finite(direction_, "direction"); !status) {
     return status;
   }
   stepped_ = 0;

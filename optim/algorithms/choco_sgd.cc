@@ -1,5 +1,6 @@
 #include <sotto/optim/algorithms/choco_sgd.h>
 
+#include <atomic>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,7 @@ ChocoSgd::ChocoSgd(AlgorithmSetup setup)
                           node_.compressor().max_bytes(node_.dimension()))),
       eta_(node_.consensus_stepsize()),
       public_(node_),
-      next_(node_.dimension()),
+      own_direction_(node_.direction_room()),
       scratch_(node_.scratch()) {
   if (node_.topology().time_varying()) {
     copies_.emplace(node_, mail_, public_.copy, /*lead=*/0);
@@ -34,7 +35,7 @@ bool ChocoSgd::begin_round(Exchange& /*out*/) {
 Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "CHOCO-SGD takes one gradient a round");
   *post = false;
-  const auto d = node_.direction_in(gradient, next_);
+  const auto d = node_.direction_in(gradient, own_direction_);
   if (!d) {
     return d.status();
   }
@@ -98,31 +99,33 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }
+  std::atomic<bool> finite = true;
+  const auto step = [&](std::size_t first, std::span<const float> pull) {
+    if (!this->step(first, pull)) {
+      finite = false;
+    }
+  };
   if (copies_) {
     sum_pull();
     step(0, public_.pull);
-  } else {
-    // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
-    const auto then = [this](std::size_t first, std::span<const float> pull) { step(first, pull); };
-    if (Status status = public_.take_changes(node_, mail_, scratch_, then); !status) {
-      return status;
-    }
-  }
-  mail_.close();
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
+  } else if (Status status = public_.take_changes(node_, mail_, scratch_, std::cref(step));
+             !status) {  // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
     return status;
   }
-  node_.ops().copy(next_, node_.x());
+  mail_.close();
+  if (!finite) {
+    return node_.require_finite(node_.x(), "updated model");
+  }
   node_.finish_round();
   return false;
 }
 
-void ChocoSgd::step(std::size_t first, std::span<const float> pull) {
-  const auto next = std::span(next_).subspan(first, pull.size());
+bool ChocoSgd::step(std::size_t first, std::span<const float> pull) {
+  const auto x = node_.x().subspan(first, pull.size());
   // 4. x_i ← x_i^½ + η p_i
-  node_.ops().subtract(node_.x().subspan(first, pull.size()),
-                       direction_.subspan(first, pull.size()), next);
-  node_.ops().axpy(eta_, pull, next);
+  node_.ops().subtract(x, direction_.subspan(first, pull.size()), x);
+  node_.ops().axpy(eta_, pull, x);
+  return node_.ops().count_non_finite(x).count == 0;
 }
 
 void ChocoSgd::sum_pull() {

@@ -25,11 +25,12 @@
 // Assumes W symmetric, doubly stochastic and connected (over its period), and a contraction C. The
 //   papers' proofs are for a W that stays.
 //   Consensus step 0 < η ≤ 1, by default min(1, α^(−2/3) − 1), α measured on Gaussian vectors.
-// Memory: 4 floats a parameter (x̂_i, p_i, the next x_i, scratch) whatever the degree, besides
-//   those of the step rule and the frames; where the graph changes, the degree more.
+// Memory: 4 floats a parameter (x̂_i, p_i, γ g_i, scratch) whatever the degree, besides those of
+//   the step rule and the frames; where the graph changes, the degree more.
 // Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour; where the graph changes, 8 more, for a
 //   version, and 4 d + 72 to a new neighbour.
-// Overlap: none, the next model needs the neighbours' bytes.
+// Overlap: the next model needs the neighbours' bytes; with a gradient that is one round old
+//   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 
 #include <optional>
@@ -77,15 +78,15 @@ class ChocoSgd final : public Algorithm {
  private:
   /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
   void sum_pull();
-  /// next ← x_i − γ g_i + η p_i, from element `first` on.
-  void step(std::size_t first, std::span<const float> pull);
+  /// x_i ← x_i − γ g_i + η p_i, from element `first` on; false: it overflows.
+  bool step(std::size_t first, std::span<const float> pull);
 
   LocalNode node_;
   Mailbox mail_;
   std::optional<ReplicaExchange> copies_;  // of a graph that changes
   float eta_;
   PublicCopy public_;                 // x̂_i, p_i
-  std::vector<float> next_;           // γ g_i unless it was given, then the next x_i
+  std::vector<float> own_direction_;  // empty where γ g_i is given
   std::span<const float> direction_;  // γ g_i of the round under way
   std::span<float> scratch_;
 };

@@ -12,7 +12,7 @@ DcdPsgd::DcdPsgd(AlgorithmSetup setup)
       mail_(ReplicaExchange::make_mailbox(node_)),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.scratch()),
-      direction_(node_.dimension()) {}
+      direction_(node_.direction_room()) {}
 
 Peers DcdPsgd::peers() const { return graph_peers(node_, mail_); }
 

@@ -31,7 +31,8 @@
 // Memory: 4 floats a parameter (x, δ, v, x^½), besides those of the step rule and the frames; a
 //   further frame for each further share among a node's out-edges.
 // Bytes a round: |C(v)| + 80 to each out-neighbour, 16 of them the share and ω.
-// Overlap: none, the next model needs the neighbours' bytes.
+// Overlap: the next model needs the neighbours' bytes; with a gradient that is one round old
+//   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 
 #include <vector>

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/step_rules/finite_direction.h>
 
 namespace sotto {
 
@@ -47,7 +48,8 @@ Status Adam::direction(Round round, std::span<const float> x, std::span<const fl
   if (decoupled_ && weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(gamma * weight_decay_), x, d);  // d ← d + γ λ x
   }
-  return require_finite_variance();
+  const Status status = require_finite_variance();
+  return status.ok() ? finite_direction(d, ops_) : status;
 }
 
 Status Adam::require_finite_variance() const {

@@ -2,6 +2,7 @@
 
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/step_rules/finite_direction.h>
 #include <sotto/optim/step_rules/trust_ratio.h>
 
 namespace sotto {
@@ -48,7 +49,7 @@ Status Lamb::direction(Round round, std::span<const float> x, std::span<const fl
     }
     ops_.scale(step_factor(gamma, ratios_[i]), step);
   }
-  return {};
+  return finite_direction(d, ops_);
 }
 
 void Lamb::decay(const ParameterBlock& block, std::span<const float> x, std::span<float> u) const {

@@ -2,6 +2,7 @@
 
 #include <sotto/kernels/norm.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/optim/step_rules/finite_direction.h>
 #include <sotto/optim/step_rules/trust_ratio.h>
 
 namespace sotto {
@@ -40,7 +41,7 @@ Status Lars::direction(Round round, std::span<const float> x, std::span<const fl
     ops_.axpby(1, d, momentum_, velocity_);  // v ← μ v + γ r (g + λ x)
     ops_.copy(velocity_, d);
   }
-  return {};
+  return finite_direction(d, ops_);
 }
 
 void Lars::save(ByteBuffer& out) const {

@@ -95,11 +95,16 @@ TEST_CASE("a table goes to standard output unless it is wanted quiet") {
 TEST_CASE("a run gives the same models over every transport, whether or not it overlaps") {
   const auto result = [](const std::string& algorithm, const std::string& transport,
                          const char* overlap) {
-    return run(small_train({"--rounds", "6", "--algorithm", algorithm, "--transport", transport,
+    const std::string_view name = algorithm;
+    const bool delayed = name.starts_with("delayed ");
+    return run(small_train({"--rounds", "6", "--algorithm",
+                            std::string(delayed ? name.substr(8) : name), "--transport", transport,
+                            delayed ? "--delayed-gradient=true" : "--delayed-gradient=false",
                             "--overlap", overlap, "--json", "-"}))
         .json();
   };
-  for (const std::string algorithm : {"allreduce", "dpsgd", "dcd", "deepsqueeze", "choco"}) {
+  for (const std::string algorithm : {"allreduce", "dpsgd", "dcd", "deepsqueeze", "choco",
+                                      "delayed allreduce", "delayed choco", "delayed pushsum"}) {
     CAPTURE(algorithm);
     const auto inproc = result(algorithm, "inproc", "on");
     for (const std::string transport : {"inproc", "gloo", "zmq"}) {

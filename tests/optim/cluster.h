@@ -31,6 +31,7 @@ struct ClusterOptions {
   StepRuleOptions step = {};
   Round communication_interval = 1;
   std::uint32_t buckets = 1;
+  bool delayed_gradient = false;
   std::optional<StepRuleOptions> outer_step = {};
   std::optional<double> consensus_stepsize = {};
   std::optional<Round> extrapolation_clock = {};
@@ -89,6 +90,7 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info));
   setup.communication_interval = options.communication_interval;
   setup.buckets = options.buckets;
+  setup.delayed_gradient = options.delayed_gradient;
   if (local_steps) {
     setup.outer_step_rule = make_step_rule(outer(options, info));
   }

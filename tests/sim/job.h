@@ -24,6 +24,7 @@ struct Job {
   int nodes = 6;
   std::size_t dimension = kJobDimension;
   std::uint32_t buckets = 1;
+  bool delayed_gradient = false;
   std::vector<std::vector<float>> x = {};
 
   std::vector<std::unique_ptr<Algorithm>> make() {
@@ -43,6 +44,7 @@ struct Job {
       setup.compressor = compressor.empty() ? nullptr : make_compressor(compressor);
       setup.seed = 5;
       setup.buckets = buckets;
+      setup.delayed_gradient = delayed_gradient;
       if (algorithm_info(algorithm).freezing == Freezing::given) {
         setup.freeze_step = 10;
       }

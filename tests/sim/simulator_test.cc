@@ -174,8 +174,10 @@ TEST_CASE("buckets: encoding, wire and decoding of one round overlap") {
 
 TEST_CASE("exchanges hide behind gradients exactly where the algorithm allows it") {
   // 10 ms of gradient; a frame of D-PSGD takes 304 bytes / 60,800 bytes/s = 5 ms a neighbour.
-  const auto time_of = [](const char* algorithm, bool overlap, double seconds) {
+  const auto time_of = [](const char* algorithm, bool overlap, double seconds,
+                          bool delayed = false) {
     Job job{.algorithm = algorithm, .nodes = 4};
+    job.delayed_gradient = delayed;
     SimulatorOptions options;
     options.rounds = 100;
     options.nodes[0].compute.seconds = seconds;
@@ -189,6 +191,13 @@ TEST_CASE("exchanges hide behind gradients exactly where the algorithm allows it
   CHECK(time_of("dcd", true, 0.02) < 100 * 20 * kMs + 11 * kMs);
   CHECK(time_of("dcd", false, 0.02) > 100 * 20 * kMs + 50 * kMs);
   CHECK(time_of("allreduce", true, 0.02) == time_of("allreduce", false, 0.02));
+  // With gradients that are a round old the others hide theirs as DCD does.
+  for (const char* algorithm : {"allreduce", "choco", "deepsqueeze", "pushsum"}) {
+    CAPTURE(algorithm);
+    CHECK(time_of(algorithm, true, 0.1, true) < 100 * 100 * kMs + 31 * kMs);
+    CHECK(time_of(algorithm, true, 0.1, false) > 100 * 100 * kMs + 200 * kMs);
+    CHECK(time_of(algorithm, true, 0, true) <= time_of(algorithm, true, 0, false));
+  }
 }
 
 TEST_CASE("the topology changes the time, slower links never help, coding costs") {

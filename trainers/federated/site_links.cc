@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sotto/base/elapsed.h>
 #include <sotto/base/error.h>
 #include <sotto/trainers/settings.h>
 
@@ -307,8 +308,7 @@ std::vector<SitePeerReport> SiteLinks::reports() const {
     report.connected = link.open;
     report.offences = peer.offences;
     if (link.advanced) {
-      report.round_age_s =
-          std::chrono::duration<double>(Deadline::Clock::now() - *link.advanced).count();
+      report.round_age_s = seconds_since(*link.advanced);
     }
     const auto line = std::ranges::find(lines_, link.rank, &TrustedPeer::rank);
     if (link.rank >= 0 && line != lines_.end()) {

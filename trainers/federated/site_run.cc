@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/base/elapsed.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/comm/channels.h>
 #include <sotto/trainers/federated/helper_thread.h>
@@ -35,10 +36,6 @@ constexpr auto kReportEvery = 250ms;
 constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
-
-double waited_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class SiteRun {
  public:
@@ -277,7 +274,7 @@ Status SiteRun::take_steps() {
     if (Status status = site_->step(**gradient); !status.ok()) {
       return status;
     }
-    time_.compute_s += waited_since(start);
+    time_.compute_s += seconds_since(start);
     if (Status status = pump(0ms); !status.ok() || stop_) {
       return status;
     }
@@ -313,7 +310,7 @@ Status SiteRun::save() {
                                  .site = std::move(site).take(),
                                  .run = encode_site_run(gradients_.steps())});
   saved_ = site_->state().incarnation;
-  save_s_ += waited_since(start);
+  save_s_ += seconds_since(start);
   return status;
 }
 
@@ -327,7 +324,7 @@ Status SiteRun::wait_for_peers() {
   while (status.ok() && !stop_ && !site_->complete() && Clock::now() - start < options_.patience) {
     status = pump(std::min<Clock::duration>(kSlice, options_.patience));
   }
-  time_.wait_s += waited_since(start);
+  time_.wait_s += seconds_since(start);
   return status;
 }
 
@@ -404,7 +401,7 @@ Result<SiteResult> SiteRun::run() {
        fmt::format("{} {}{}", over() ? "its rounds are over," : "was told to stop at round",
                    site_->round(), history_.text()),
        history_.with_figures({}));
-  time_.wall_s = waited_since(began_);
+  time_.wall_s = seconds_since(began_);
   SiteResult result;
   result.report = present();
   result.stopped = !over();
@@ -429,7 +426,7 @@ Status SiteRun::evaluate() {
   }
   HistoryPoint point;
   point.round = site_->round();
-  point.time_s = waited_since(began_);
+  point.time_s = seconds_since(began_);
   point.loss = found.loss;
   point.accuracy = found.accuracy;
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());

@@ -3,12 +3,14 @@
 
 #include <chrono>
 
+#include <sotto/base/elapsed.h>
+
 namespace sotto::internal {
 
 class Stopwatch {
  public:
   /// Seconds while it ran, on top of `before`.
-  double seconds() const { return running_ ? before_ + since(start_) : before_; }
+  double seconds() const { return running_ ? before_ + seconds_since(start_) : before_; }
   void set(double before) { before_ = before; }
   void go() {
     start_ = Clock::now();
@@ -21,9 +23,6 @@ class Stopwatch {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static double since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
 
   Clock::time_point start_;
   double before_ = 0;

@@ -1,0 +1,12 @@
+// Seconds by the clock that never goes back. Thread-safe.
+#pragma once
+
+#include <chrono>
+
+namespace sotto {
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace sotto

@@ -1,0 +1,331 @@
+// `netlab corners`: the time of an epoch against bandwidth and against latency, at both ends of the
+// other, for the methods between which such links decide (Tang et al. 2018, arXiv:1803.06443;
+// arXiv:1907.07346): by the simulator as lines, by the real program as dots.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "calibration.h"
+#include "lab_commands.h"
+#include "option_group.h"
+#include "output.h"
+#include "page.h"
+#include "plot.h"
+#include "result_file.h"
+#include "scenario_text.h"
+#include "signals.h"
+#include "simulate/simulated_run.h"
+#include "units.h"
+
+namespace sotto::netlab {
+namespace {
+
+constexpr const char* kCornersExamples =
+    "Examples:\n"
+    "  netlab corners --page corners.html --json corners.json\n"
+    "  netlab corners --transport zmq --page corners.html\n"
+    "Eight nodes, each with a connection of its own, and a model of 1.09 MB. An epoch is 100 "
+    "rounds: 25,600 examples in batches of 32. About 15 minutes.";
+
+constexpr int kCornersNodes = 8;
+constexpr const char* kCornersModel = "mlp:343";  // 272,695 parameters
+constexpr double kEpochRounds = 100;
+constexpr double kCornersFewest = 3;
+constexpr double kCornersMost = 60;
+/// Simulated rounds, from which all others follow: the first has connections to open.
+constexpr std::uint64_t kSimulatedRounds = 6;
+
+struct Method {
+  const char* name;
+  const char* words;
+};
+constexpr std::array kMethods = {
+    Method{"all-reduce, 32 bit", "allreduce"},
+    // Rounding without error feedback: what it costs in accuracy is not asked here.
+    Method{"all-reduce, 8 bit", "allreduce quant:8 allow-contract-violation=true"},
+    Method{"D-PSGD, 32 bit", "dpsgd ring"}, Method{"DCD-PSGD, 8 bit", "dcd quant:8 ring"},
+    Method{"DeepSqueeze, 8 bit", "deepsqueeze quant:8 ring"},
+    Method{"1-bit Adam", "onebit-adam sign freeze-step=1"}};
+
+struct Place {
+  double mbit_per_s = 0;
+  double latency_ms = 0;
+
+  auto operator<=>(const Place&) const = default;
+  std::string name() const { return fmt::format("{:g} Mbit/s, {:g} ms", mbit_per_s, latency_ms); }
+};
+
+// The simulator's points; the program runs at those in the second lists.
+constexpr std::array<double, 8> kBandwidths = {5, 10, 25, 50, 100, 250, 500, 1000};
+constexpr std::array<double, 4> kMeasuredBandwidths = {5, 25, 100, 1000};
+constexpr std::array<double, 7> kLatencies = {0.1, 0.5, 1, 5, 10, 25, 50};
+constexpr std::array<double, 4> kMeasuredLatencies = {0.1, 1, 10, 50};
+
+/// One of the four plots: a line of places, of which some are measured.
+struct Edge {
+  std::string title;
+  bool over_latency = false;
+  double fixed = 0;  ///< the other of the two
+
+  Place at(double value) const { return over_latency ? Place{fixed, value} : Place{value, fixed}; }
+  std::vector<double> values() const {
+    return over_latency ? std::vector<double>(kLatencies.begin(), kLatencies.end())
+                        : std::vector<double>(kBandwidths.begin(), kBandwidths.end());
+  }
+  bool measured(double value) const {
+    const auto has = [value](const auto& list) {
+      return std::ranges::find(list, value) != list.end();
+    };
+    return over_latency ? has(kMeasuredLatencies) : has(kMeasuredBandwidths);
+  }
+};
+
+const std::array<Edge, 4>& edges() {
+  static const std::array<Edge, 4> kEdges = {
+      Edge{"at 0.1 ms, low latency", false, 0.1}, Edge{"at 50 ms, high latency", false, 50},
+      Edge{"at 1 Gbit/s, high bandwidth", true, 1000}, Edge{"at 5 Mbit/s, low bandwidth", true, 5}};
+  return kEdges;
+}
+
+struct Times {
+  double predicted = 0;            ///< seconds a round
+  std::optional<double> measured;  ///< nothing: not measured there
+};
+/// By place, then by method.
+using Field = std::map<Place, std::array<Times, kMethods.size()>>;
+
+MadeScenario made_at(const Place& place, std::size_t method, std::uint64_t rounds) {
+  return {.title = place.name(),
+          .words = kMethods[method].words,
+          .nodes = kCornersNodes,
+          .mbit_per_s = place.mbit_per_s,
+          .latency_ms = place.latency_ms,
+          .gradient = "1 ms",
+          .model = kCornersModel,
+          .batch = 32,
+          .rounds = rounds};
+}
+
+class Survey {
+ public:
+  /// Measured runs take as many rounds as are predicted to take `seconds`, within bounds.
+  Survey(std::string transport, double seconds, const Calibration& calibration,
+         const Laboratory& laboratory)
+      : transport_(std::move(transport)),
+        seconds_(seconds),
+        calibration_(calibration),
+        laboratory_(laboratory) {}
+
+  /// A fault names the place where it stopped; what was found until then stays.
+  Status run() {
+    for (const Edge& edge : edges()) {
+      for (const double value : edge.values()) {
+        for (std::size_t method = 0; method < kMethods.size(); ++method) {
+          if (Status status = look(edge.at(value), method, edge.measured(value)); !status) {
+            return status.with_context(
+                fmt::format("{}, {}", edge.at(value).name(), kMethods[method].name));
+          }
+        }
+      }
+    }
+    return {};
+  }
+
+  const std::string& transport() const { return transport_; }
+  const Field& field() const { return field_; }
+  /// The largest error of a prediction.
+  double worst() const {
+    double worst = 0;
+    for (const auto& [place, times] : field_) {
+      for (const Times& one : times) {
+        worst = one.measured ? std::max(worst, std::abs(one.predicted / *one.measured - 1)) : worst;
+      }
+    }
+    return worst;
+  }
+
+ private:
+  Status look(const Place& place, std::size_t method, bool measured) {
+    Times& times = field_[place][method];
+    if (*laboratory_.stop) {
+      return {Fault::unexpected, "interrupted"};
+    }
+    if (times.predicted == 0) {
+      const MadeScenario made = made_at(place, method, kSimulatedRounds);
+      const auto run = cli::simulate_run(
+          calibrated(scenario_from(made.text()), calibration_, transport_), made.words, {});
+      if (!run.ok()) {
+        return run.status();
+      }
+      times.predicted = run->result.at("virtual_s").get<double>() / kSimulatedRounds;
+    }
+    return measured && !times.measured ? measure(place, method, times) : Status();
+  }
+
+  /// The prediction is then that of the same rounds.
+  Status measure(const Place& place, std::size_t method, Times& times) {
+    const double rounds =
+        std::clamp(std::floor(seconds_ / times.predicted), kCornersFewest, kCornersMost);
+    const MadeScenario made = made_at(place, method, static_cast<std::uint64_t>(rounds));
+    const Comparison found =
+        compare(calibrated(scenario_from(made.text()), calibration_, transport_), made.words,
+                transport_, laboratory_);
+    if (!found.ok()) {
+      return {Fault::unexpected, found.failure};
+    }
+    times = {found.predicted_s / rounds, found.measured_s / rounds};
+    return {};
+  }
+
+  std::string transport_;
+  double seconds_;
+  const Calibration& calibration_;
+  const Laboratory& laboratory_;
+  Field field_;
+};
+
+void show(const Survey& survey, const cli::Output& output) {
+  output.line(fmt::format("\nan epoch of {:g} rounds over {}: predicted / measured", kEpochRounds,
+                          survey.transport()));
+  std::vector<std::string> titles = {"link"};
+  std::ranges::transform(kMethods, std::back_inserter(titles), &Method::name);
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [place, times] : survey.field()) {
+    if (!times.front().measured) {
+      continue;
+    }
+    std::vector<std::string> row = {place.name()};
+    for (const Times& one : times) {
+      row.push_back(fmt::format("{} / {}", cli::duration_text(kEpochRounds * one.predicted),
+                                cli::duration_text(kEpochRounds * one.measured.value_or(0))));
+    }
+    rows.push_back(row);
+  }
+  output.table(titles, rows);
+  output.line(fmt::format("largest error of a prediction: {:.1f} %", 100 * survey.worst()));
+}
+
+std::string draw(const Survey& survey, const Edge& edge) {
+  std::vector<cli::Curve> curves;
+  for (std::size_t method = 0; method < kMethods.size(); ++method) {
+    cli::Curve& curve = curves.emplace_back(cli::Curve{kMethods[method].name, {}, {}});
+    curve.dots.emplace();
+    for (const double value : edge.values()) {
+      const Times& times = survey.field().at(edge.at(value))[method];
+      curve.x.push_back(value);
+      curve.y.push_back(kEpochRounds * times.predicted);
+      if (times.measured) {
+        curve.dots->push_back({value, kEpochRounds * *times.measured});
+      }
+    }
+  }
+  return cli::draw_plot(curves, {.title = edge.title,
+                                 .x_label = edge.over_latency ? "latency, ms" : "bandwidth, Mbit/s",
+                                 .y_label = "seconds an epoch",
+                                 .log_x = true,
+                                 .log_y = true});
+}
+
+std::string page_of(const std::vector<Survey>& surveys) {
+  std::string html = cli::open_page("Time of an epoch on fast and slow links");
+  html += fmt::format(
+      "<p class=\"sub\">{} nodes, a model of 1.09 MB, {:g} rounds an epoch. Lines: the simulator. "
+      "Dots: the real program on the emulated network.</p>\n<p>",
+      kCornersNodes, kEpochRounds);
+  for (std::size_t method = 0; method < kMethods.size(); ++method) {
+    html += fmt::format("{} {}&emsp;", cli::curve_key(method),
+                        cli::escape_markup(kMethods[method].name));
+  }
+  html += "</p>\n";
+  for (const Survey& survey : surveys) {
+    html += fmt::format("<h2>over {}</h2>\n<div class=\"plots\">\n",
+                        cli::escape_markup(survey.transport()));
+    for (const Edge& edge : edges()) {
+      html += draw(survey, edge);
+    }
+    html += "</div>\n";
+  }
+  return html + cli::close_page();
+}
+
+cli::Json json_of(const Survey& survey) {
+  cli::Json rows = cli::Json::array();
+  for (const auto& [place, times] : survey.field()) {
+    for (std::size_t method = 0; method < kMethods.size(); ++method) {
+      const Times& one = times[method];
+      rows.push_back({{"mbit_per_s", place.mbit_per_s},
+                      {"latency_ms", place.latency_ms},
+                      {"method", kMethods[method].name},
+                      {"run", kMethods[method].words},
+                      {"predicted_round_s", one.predicted},
+                      {"measured_round_s", one.measured ? cli::Json(*one.measured) : cli::Json()}});
+    }
+  }
+  return {{"transport", survey.transport()}, {"times", rows}, {"worst_error", survey.worst()}};
+}
+
+struct CornersRequest {
+  LabRequest lab;
+  double seconds = 3;
+  std::string page;
+};
+
+int run_corners(const CornersRequest& request) {
+  const cli::Output output(request.lab.common);
+  cli::check_writable("--page", request.page);
+  if (!(request.seconds > 0 && request.seconds <= 600)) {
+    refuse("seconds", fmt::format("{}", request.seconds), "above 0, and 600 at most, would do");
+  }
+  cli::catch_stop_signals();
+  const Laboratory laboratory = request.lab.laboratory();
+  const auto calibration = calibrate(request.lab.transports(), laboratory);
+  if (!calibration.ok()) {
+    return failed(calibration.status().message());
+  }
+  std::vector<Survey> surveys;
+  cli::Json transports = cli::Json::array();
+  for (const std::string& transport : request.lab.transports()) {
+    Survey& survey = surveys.emplace_back(transport, request.seconds, *calibration, laboratory);
+    if (Status status = survey.run(); !status) {
+      return failed(fmt::format("{}: {}", transport, status.message()));
+    }
+    show(survey, output);
+    transports.push_back(json_of(survey));
+  }
+  if (!request.page.empty()) {
+    cli::write_result_file("--page", request.page, page_of(surveys));
+  }
+  output.json({{"sotto", SOTTO_VERSION},
+               {"calibration", calibration_json(*calibration)},
+               {"epoch_rounds", kEpochRounds},
+               {"transports", transports}});
+  return cli::kDone;
+}
+
+}  // namespace
+
+cli::Command add_corners_command(CLI::App& netlab, const std::string& program) {
+  auto request = std::make_shared<CornersRequest>();
+  request->lab.program = program;
+  CLI::App* command = netlab.add_subcommand(
+      "corners", "Time of an epoch against bandwidth and latency: predicted and measured");
+  add_lab_options(*command, request->lab);
+  cli::OptionGroup group(*command, "What is measured, and what comes out");
+  group.option("--seconds", request->seconds, "S",
+               "Rounds of a measured run: as many as are predicted to take so long, 3 to 60");
+  group.option("--page", request->page, "FILE.html", "Draw the four plots as a page");
+  command->footer(kCornersExamples);
+  return {command, [request] { return run_corners(*request); }};
+}
+
+}  // namespace sotto::netlab

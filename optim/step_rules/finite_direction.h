@@ -1,0 +1,14 @@
+// What every step rule promises of the direction that it writes.
+#pragma once
+
+#include <span>
+
+#include <sotto/base/status.h>
+#include <sotto/kernels/ops.h>
+
+namespace sotto {
+
+/// Fault::non_finite, with the count and the first place, unless all of d is finite.
+Status finite_direction(std::span<const float> d, const Ops& ops);
+
+}  // namespace sotto

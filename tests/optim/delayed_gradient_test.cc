@@ -1,0 +1,214 @@
+// Gradients that are one round old: the algorithm inside does what it always does, with others.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/algorithms/delayed_gradient.h>
+
+#include "optim/cluster.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr std::size_t kNodes = 5;
+
+std::vector<std::string_view> delayable() {
+  std::vector<std::string_view> names;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (info.delayable) {
+      names.push_back(info.name);
+    }
+  }
+  return names;
+}
+
+/// What `options` are refused for; empty when they are taken.
+std::string refusal(const ClusterOptions& options) {
+  std::vector<float> x(options.dimension);
+  try {
+    make_algorithm(options.algorithm, node_setup(options, 0, x, cluster_topology(options)));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// `of`, each time at the parameters of the call before.
+GradientFunction a_round_old(const Quadratic& of) {
+  auto before = std::make_shared<std::vector<std::vector<float>>>(kNodes);
+  return [of, before](Rank rank, Round round, std::span<const float> x, std::span<float> g) {
+    std::vector<float>& old = (*before)[static_cast<std::size_t>(rank)];
+    if (old.empty()) {
+      old.assign(x.begin(), x.end());
+    }
+    of(rank, round, old, g);
+    old.assign(x.begin(), x.end());
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a delay of a round is the algorithm itself with gradients of the round before") {
+  constexpr Round kRounds = 30;
+  for (const std::string_view name : delayable()) {
+    for (const std::uint32_t buckets : {1U, 3U}) {
+      if (buckets > 1 && !algorithm_info(name).separable) {
+        continue;
+      }
+      for (const Delivery delivery : {Delivery::eager, Delivery::late}) {
+        CAPTURE(name);
+        CAPTURE(buckets);
+        ClusterOptions options{.algorithm = std::string(name),
+                               .nodes = kNodes,
+                               .dimension = buckets == 1 ? 33U : 3U * 4096,
+                               .step = {.learning_rate = 0.05, .momentum = 0.5},
+                               .buckets = buckets,
+                               .delivery = delivery};
+        const Quadratic task(kNodes, options.dimension, 3, 0.2);
+        const GradientFunction old = a_round_old(task);
+        Cluster plain(options);
+        REQUIRE(plain.driver.run(kRounds - 1, old).ok());
+        const auto before = plain.x;
+        REQUIRE(plain.driver.run(1, old).ok());
+
+        options.delayed_gradient = true;
+        Cluster delayed(options);
+        const Status status = delayed.driver.run(kRounds, task);
+        CAPTURE(status.message());
+        REQUIRE(status.ok());
+        for (std::size_t rank = 0; rank < kNodes; ++rank) {
+          const auto& node = delayed.node<DelayedGradient>(rank);
+          CHECK(node.round() == kRounds);
+          CHECK(same_bits(node.inner().parameters(), plain.x[rank]));
+          CHECK(same_bits(node.parameters(), before[rank]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("with a delay the mean model is SGD with gradients of the round before, whatever C is") {
+  constexpr double kRate = 0.3;
+  for (const std::string_view name : {"choco", "deepsqueeze"}) {
+    CAPTURE(name);
+    const ClusterOptions options{.algorithm = std::string(name),
+                                 .compressor = "topk:0.1",
+                                 .nodes = kNodes,
+                                 .dimension = 40,
+                                 .step = {.learning_rate = kRate},
+                                 .delayed_gradient = true};
+    // Gradients are linear with the same h for all nodes: the mean of gradients is the mean's.
+    const Quadratic task(kNodes, options.dimension, 7);
+    Cluster cluster(options);
+    std::vector<double> old = cluster.mean();
+    std::vector<double> now = old;
+    for (Round round = 0; round < 60; ++round) {
+      REQUIRE(cluster.driver.run(1, task).ok());
+      std::vector<double> step = old;
+      task.descend(kRate, step);  // old − γ ∇f(old)
+      std::vector<double> next(now.size());
+      for (std::size_t k = 0; k < next.size(); ++k) {
+        next[k] = now[k] + step[k] - old[k];
+      }
+      old = now;
+      now = next;
+      const std::vector<double> mean = cluster.mean();  // of z, a round behind
+      for (std::size_t k = 0; k < mean.size(); ++k) {
+        CHECK(mean[k] == doctest::Approx(old[k]).epsilon(1e-4));
+      }
+    }
+  }
+}
+
+TEST_CASE("a delay halves the learning rates that are stable") {
+  // x_{t+1} = x_t − γ h x_{t−1} ends where γ h < 1, x_{t+1} = (1 − γ h) x_t where γ h < 2.
+  const auto end = [](double rate, bool delayed) {
+    Cluster cluster({.algorithm = "allreduce",
+                     .nodes = 2,
+                     .dimension = 1,
+                     .step = {.learning_rate = rate},
+                     .delayed_gradient = delayed});
+    const auto bowl = [](Rank, Round, std::span<const float> x, std::span<float> g) {
+      g[0] = x[0];
+    };
+    REQUIRE(cluster.driver.run(200, bowl).ok());
+    return std::abs(cluster.x[0][0]);
+  };
+  CHECK(end(0.95, true) < 0.1F);
+  CHECK(end(1.05, true) > 10);
+  CHECK(end(1.05, false) < 0.1F);
+}
+
+TEST_CASE("a delayed run, saved in mid-run and loaded, continues to the bit") {
+  for (const std::string_view name : delayable()) {
+    CAPTURE(name);
+    const ClusterOptions options{.algorithm = std::string(name),
+                                 .nodes = kNodes,
+                                 .dimension = 33,
+                                 .step = {.learning_rate = 0.02, .momentum = 0.9},
+                                 .delayed_gradient = true};
+    const Quadratic task(kNodes, options.dimension, 3, 0.2);
+    Cluster whole(options);
+    REQUIRE(whole.driver.run(50, task).ok());
+    Cluster first(options);
+    REQUIRE(first.driver.run(31, task).ok());
+    Cluster second(options);
+    second.x = first.x;
+    for (std::size_t rank = 0; rank < kNodes; ++rank) {
+      ByteBuffer bytes;
+      first.driver.node(rank).save(bytes);
+      ByteReader in(bytes.bytes());
+      REQUIRE(second.driver.node(rank).load(in).ok());
+      CHECK(in.finished());
+      CHECK(second.driver.node(rank).round() == 31);
+      ByteReader cut(bytes.bytes().first(bytes.bytes().size() - 1));
+      CHECK_FALSE(Cluster(options).driver.node(rank).load(cut).ok());
+    }
+    REQUIRE(second.driver.run(19, task).ok());
+    CHECK(second.x == whole.x);
+  }
+}
+
+TEST_CASE("with a delay, a gradient that is not finite changes nothing, and another may be given") {
+  for (const std::string_view name : delayable()) {
+    CAPTURE(name);
+    ClusterOptions options{.algorithm = std::string(name), .nodes = 2, .dimension = 8};
+    options.delayed_gradient = true;
+    Cluster cluster(options);
+    const Quadratic task(2, options.dimension, 3);
+    REQUIRE(cluster.driver.run(3, task).ok());
+    const auto before = cluster.x;
+    Algorithm& node = cluster.driver.node(0);
+    Exchange out;
+    bool post = node.begin_round(out);
+    std::vector<float> gradient(options.dimension, NAN);
+    CHECK(node.gradient_ready(gradient, out, &post).fault() == Fault::non_finite);
+    CHECK(cluster.x == before);
+    CHECK(node.round() == 3);
+    gradient.assign(options.dimension, 1);
+    CHECK(node.gradient_ready(gradient, out, &post).ok());
+    CHECK(node.round() == 4);
+  }
+}
+
+TEST_CASE("a delay is refused where there is nothing to hide, or theory forbids it") {
+  const auto refused = [](ClusterOptions options) {
+    options.delayed_gradient = true;
+    return refusal(options);
+  };
+  const auto says = [](const std::string& text, std::string_view what) {
+    return text.find("delayed_gradient: 'true' is refused: ") == 0 &&
+           text.find(what) != std::string::npos;
+  };
+  CHECK(says(refused({.algorithm = "dcd"}), "dcd hide behind gradients that are not delayed"));
+  CHECK(says(refused({.algorithm = "d2"}), "use choco, deepsqueeze, pushsum or allreduce"));
+  CHECK(says(refused({.algorithm = "choco", .communication_interval = 4}), "local steps"));
+  CHECK(refused({.algorithm = "choco"}).empty());
+}
