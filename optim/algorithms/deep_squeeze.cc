@@ -1,5 +1,7 @@
 #include <sotto/optim/algorithms/deep_squeeze.h>
 
+#include <atomic>
+#include <functional>
 #include <utility>
 
 #include <sotto/optim/exchange/neighbours.h>
@@ -11,6 +13,7 @@ DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
     : node_(AlgorithmId::deepsqueeze, "deepsqueeze", std::move(setup)),
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
+      sum_(node_),
       error_(node_.dimension()),
       v_(node_.dimension()),
       half_(node_.dimension()) {}
@@ -53,23 +56,25 @@ Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }
-  const Ops& ops = node_.ops();
-
   // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
-  ops.fill(0, v_);
-  if (Status status = node_.decode_own(mail_.sent(), node_.self_weight() - 1, v_); !status) {
+  std::atomic<bool> finite = true;
+  const auto step = [&](std::size_t first, std::span<const float> change) {
+    const Ops& ops = node_.ops();
+    const auto x = node_.x().subspan(first, change.size());
+    ops.copy(std::span(half_).subspan(first, change.size()), x);
+    ops.axpy(eta_, change, x);
+    if (ops.count_non_finite(x).count > 0) {
+      finite = false;
+    }
+  };
+  sum_.take_gossip(node_, mail_);
+  if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
     return status;
   }
-  if (Status status = decode_neighbours(node_, mail_, v_); !status) {
-    return status;
-  }
-  ops.scale(eta_, v_);
-  ops.axpy(1, half_, v_);
-  if (Status status = node_.require_finite(v_, "updated model"); !status) {
-    return status;
-  }
-  ops.copy(v_, node_.x());
   mail_.close();
+  if (!finite) {
+    return node_.require_finite(node_.x(), "updated model");
+  }
   node_.finish_round();
   return false;
 }

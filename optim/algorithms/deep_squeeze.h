@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/frame_sum.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/local_node.h>
 
@@ -57,8 +58,9 @@ class DeepSqueeze final : public Algorithm {
   LocalNode node_;
   Mailbox mail_;
   float eta_;
+  FrameSum sum_;
   std::vector<float> error_;  // δ_i
-  std::vector<float> v_;      // v_i, then the terms of step 3
+  std::vector<float> v_;      // v_i, then scratch
   std::vector<float> half_;   // x_i^½
 };
 

@@ -1,7 +1,9 @@
 #include <sotto/optim/algorithms/push_sum.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -49,6 +51,7 @@ PushSum::PushSum(AlgorithmSetup setup)
       mail_(node_, max_in_degree(node_),
             PushHeader::kBytes + node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
+      sum_(node_),
       x_(node_.x().begin(), node_.x().end()),
       error_(node_.dimension()),
       v_(node_.dimension()),
@@ -164,54 +167,63 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }
-  const Ops& ops = node_.ops();
   const double gives = given();
 
-  // 3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)). What is given away need not be a float32 value:
-  // its two halves make the own loss what the others gain.
-  const auto own = mail_.sent().subspan(PushHeader::kBytes);
-  const auto high = static_cast<float>(gives);
-  const auto low = static_cast<float>(gives - static_cast<double>(high));
-  ops.fill(0, v_);
-  for (const float part : {high, low}) {
-    if (part == 0) {
-      continue;
-    }
-    if (Status status = node_.decode_own(own, -part, v_); !status) {
-      return status;
-    }
-  }
   // ω_i ← ω_i + η (Σ_j P_ij ω_j − ω_i)
   double mass = (1 - gives) * mass_;
   for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
-    const auto encoding = mail_.payload(edge).subspan(PushHeader::kBytes);
-    const PushHeader& header = heard_[edge];
-    const Status decoded =
-        node_.compressor().decode_add(encoding, static_cast<float>(header.share), v_);
-    if (!decoded) {
-      return mail_.refuse(edge, decoded);
+    mass += heard_[edge].share * heard_[edge].mass;
+  }
+  const Status weighed = check_mass(mass);
+
+  // 3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)),  z_i = x_i / ω_i
+  std::atomic<bool> finite = true;
+  const auto step = [&](std::size_t first, std::span<const float> change) {
+    if (!weighed) {
+      return;
     }
-    mass += header.share * header.mass;
+    const Ops& ops = node_.ops();
+    const auto x = std::span(x_).subspan(first, change.size());
+    const auto z = node_.x().subspan(first, change.size());
+    ops.axpy(1, change, x);
+    ops.copy(x, z);
+    ops.scale(static_cast<float>(1 / mass), z);
+    if (ops.count_non_finite(x).count + ops.count_non_finite(z).count > 0) {
+      finite = false;
+    }
+  };
+  sum_changes(gives);
+  if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
+    return status;
   }
   mail_.close();
-  if (Status status = check_mass(mass); !status) {
-    return node_.fault(status.fault(), "after mixing, " + status.message());
+  if (!weighed) {
+    return node_.fault(weighed.fault(), "after mixing, " + weighed.message());
   }
-
-  // z_i = x_i / ω_i
-  ops.axpy(1, x_, v_);
-  ops.copy(v_, half_);
-  ops.scale(static_cast<float>(1 / mass), half_);
-  for (const auto& next : {std::span<const float>(v_), std::span<const float>(half_)}) {
-    if (Status status = node_.require_finite(next, "updated model"); !status) {
-      return status;
-    }
+  if (!finite) {
+    const Status status = node_.require_finite(x_, "updated model");
+    return status.ok() ? node_.require_finite(node_.x(), "updated model") : status;
   }
-  std::swap(x_, v_);
   mass_ = mass;
-  ops.copy(half_, node_.x());
   node_.finish_round();
   return false;
+}
+
+/// η (Σ_j P_ij C(v_j) − C(v_i)). What is given away need not be a float32 value: its two halves
+/// make the own loss what the others gain.
+void PushSum::sum_changes(double gives) {
+  const auto high = static_cast<float>(gives);
+  const auto low = static_cast<float>(gives - static_cast<double>(high));
+  sum_.clear();
+  for (const float part : {high, low}) {
+    if (part != 0) {
+      sum_.add_own(mail_.sent().subspan(PushHeader::kBytes), -part);
+    }
+  }
+  for (std::size_t edge = 0; edge < mail_.from().size(); ++edge) {
+    sum_.add_next(mail_.payload(edge).subspan(PushHeader::kBytes),
+                  static_cast<float>(heard_[edge].share));
+  }
 }
 
 AlgorithmCounters PushSum::counters() const {

@@ -38,6 +38,7 @@
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/frame_sum.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/local_node.h>
 
@@ -88,15 +89,17 @@ class PushSum final : public Algorithm {
   /// frame.
   void state_shares(Exchange& out);
   Status check_mass(double mass) const;
+  void sum_changes(double gives);
 
   LocalNode node_;
   Mailbox mail_;
   float eta_;
+  FrameSum sum_;
   double mass_ = 1;                               // ω_i
   std::vector<float> x_;                          // x_i; x_i^½ while an exchange is under way
   std::vector<float> error_;                      // δ_i
-  std::vector<float> v_;                          // v_i, then the next x_i
-  std::vector<float> half_;                       // x_i^½, then the next z_i
+  std::vector<float> v_;                          // v_i, then scratch
+  std::vector<float> half_;                       // γ ∇f_i, then x_i^½
   std::vector<PushHeader> heard_;                 // by in-edge
   std::vector<std::vector<std::byte>> reframed_;  // frames with further shares
 };

@@ -8,9 +8,8 @@
 
 namespace sotto {
 
-PublicCopy::PublicCopy(const LocalNode& node) : copy(node.dimension()), pull(node.dimension()) {
-  terms_.reserve(1 + max_in_degree(node));
-}
+PublicCopy::PublicCopy(const LocalNode& node)
+    : copy(node.dimension()), pull(node.dimension()), changes_(node) {}
 
 Status PublicCopy::sum_changes(const LocalNode& node, Mailbox& mail, std::span<float> change,
                                EncodingIn encoding_in) {
@@ -21,23 +20,13 @@ Status PublicCopy::sum_changes(const LocalNode& node, Mailbox& mail, std::span<f
 
 Status PublicCopy::take_changes(const LocalNode& node, Mailbox& mail, std::span<float> scratch,
                                 const Compressor::Visitor& then) {
-  terms_.clear();
-  terms_.push_back({mail.sent(), node.self_weight() - 1});
-  for (std::size_t edge = 0; edge < mail.from().size(); ++edge) {
-    terms_.push_back({mail.payload(edge), mail.from()[edge].weight});
-  }
+  changes_.take_gossip(node, mail);
   const auto take = [&](std::size_t first, std::span<const float> change) {
     const auto piece = std::span(pull).subspan(first, change.size());
     node.ops().axpy(1, change, piece);
     then(first, piece);
   };
-  std::size_t refused = 0;
-  const Status status = node.compressor().decode_sum(terms_, scratch, std::ref(take), refused);
-  if (status.ok()) {
-    return {};
-  }
-  return refused == 0 ? node.here(status.with_context("own encoding"))
-                      : mail.refuse(refused - 1, status);
+  return changes_.show(node, mail, scratch, std::ref(take));
 }
 
 void PublicCopy::save(ByteBuffer& out) const {

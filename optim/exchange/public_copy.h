@@ -17,6 +17,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
+#include <sotto/optim/exchange/frame_sum.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/local_node.h>
@@ -45,7 +46,7 @@ struct PublicCopy {
   std::vector<float> pull;  ///< p_i
 
  private:
-  std::vector<Compressor::Term> terms_;  ///< of the exchange under way
+  FrameSum changes_;  ///< of the exchange under way
 };
 
 }  // namespace sotto
