@@ -134,7 +134,7 @@ void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (!info.delayable) {
     refuse("delayed_gradient", "true",
            fmt::format("{} is not known to work with gradients of the round before; use choco, "
-                       "deepsqueeze, pushsum or allreduce, or leave it out",
+                       "deepsqueeze or pushsum, or leave it out",
                        info.name));
   }
   if (setup.outer_step_rule != nullptr) {

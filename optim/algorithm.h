@@ -159,7 +159,7 @@ class Algorithm {
   /// An exchange that is under way is complete. Returns true when `out` is to be posted next. A
   /// payload that does not decode is a fault that names its sender and changes nothing: the
   /// exchange stays open for a right frame. Fault::non_finite, an overflow of this node's own, is
-  /// final: the algorithm must be discarded.
+  /// final: the algorithm must be discarded, and parameters() may hold what overflowed.
   virtual Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) = 0;
 
   virtual AlgorithmCounters counters() const = 0;

@@ -75,7 +75,6 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::exact,
                   .graph = GraphNeed::any,
                   .time_varying = true,
-                  .delayable = true,
                   .most_nodes = RingMean::most_nodes(1),
                   .bytes = "2 (n−1)/n · 4d",
                   .memory = {.floats = 2},

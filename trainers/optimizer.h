@@ -67,8 +67,8 @@ struct OptimizerOptions {
   std::vector<Rank> byzantine;
   std::string attack;
   /// Take each gradient at the model of the round before (delayed_gradient.h), so that choco,
-  /// deepsqueeze, pushsum and allreduce talk to the others meanwhile. The parameters are then a
-  /// round behind, after the last step too.
+  /// deepsqueeze and pushsum talk to the neighbours meanwhile. The parameters are then a round
+  /// behind, after the last step too.
   bool delayed_gradient = false;
   /// Pieces that the model is cut into, whose exchanges overlap (bucketed.h); by default what fits
   /// its length, and 1 where algorithm or compressor need it whole.

@@ -42,7 +42,8 @@ constexpr const char* kCornersModel = "mlp:343";  // 272,695 parameters
 constexpr double kEpochRounds = 100;
 constexpr double kCornersFewest = 3;
 constexpr double kCornersMost = 60;
-/// Simulated rounds, from which all others follow: the first has connections to open.
+/// Of two simulated runs the second is as much longer as all further rounds are: the first rounds
+/// have connections to open, and Adam's variance to gather.
 constexpr std::uint64_t kSimulatedRounds = 6;
 
 struct Method {
@@ -97,8 +98,9 @@ const std::array<Edge, 4>& edges() {
   return kEdges;
 }
 
+/// Of an epoch, in seconds.
 struct Times {
-  double predicted = 0;            ///< seconds a round
+  double predicted = 0;            ///< 0: not simulated
   std::optional<double> measured;  ///< nothing: not measured there
 };
 /// By place, then by method.
@@ -126,7 +128,7 @@ class Survey {
         calibration_(calibration),
         laboratory_(laboratory) {}
 
-  /// A fault names the place where it stopped; what was found until then stays.
+  /// A fault names the place where it stopped; what was found until then is shown.
   Status run() {
     for (const Edge& edge : edges()) {
       for (const double value : edge.values()) {
@@ -161,21 +163,29 @@ class Survey {
       return {Fault::unexpected, "interrupted"};
     }
     if (times.predicted == 0) {
-      const MadeScenario made = made_at(place, method, kSimulatedRounds);
-      const auto run = cli::simulate_run(
-          calibrated(scenario_from(made.text()), calibration_, transport_), made.words, {});
-      if (!run.ok()) {
-        return run.status();
+      const auto few = predict(place, method, kSimulatedRounds);
+      const auto twice = predict(place, method, 2 * kSimulatedRounds);
+      if (!few.ok() || !twice.ok()) {
+        return few.ok() ? twice.status() : few.status();
       }
-      times.predicted = run->result.at("virtual_s").get<double>() / kSimulatedRounds;
+      const double round = (*twice - *few) / kSimulatedRounds;
+      times.predicted = *few + (kEpochRounds - kSimulatedRounds) * round;
     }
     return measured && !times.measured ? measure(place, method, times) : Status();
   }
 
-  /// The prediction is then that of the same rounds.
+  /// Seconds that so many rounds take.
+  Result<double> predict(const Place& place, std::size_t method, std::uint64_t rounds) const {
+    const MadeScenario made = made_at(place, method, rounds);
+    const auto run = cli::simulate_run(
+        calibrated(scenario_from(made.text()), calibration_, transport_), made.words, {});
+    return run.ok() ? Result<double>(run->result.at("virtual_s").get<double>()) : run.status();
+  }
+
+  /// As much longer or shorter than predicted as some of the rounds are.
   Status measure(const Place& place, std::size_t method, Times& times) {
-    const double rounds =
-        std::clamp(std::floor(seconds_ / times.predicted), kCornersFewest, kCornersMost);
+    const double rounds = std::clamp(std::floor(seconds_ * kEpochRounds / times.predicted),
+                                     kCornersFewest, kCornersMost);
     const MadeScenario made = made_at(place, method, static_cast<std::uint64_t>(rounds));
     const Comparison found =
         compare(calibrated(scenario_from(made.text()), calibration_, transport_), made.words,
@@ -183,7 +193,7 @@ class Survey {
     if (!found.ok()) {
       return {Fault::unexpected, found.failure};
     }
-    times = {found.predicted_s / rounds, found.measured_s / rounds};
+    times.measured = times.predicted * found.measured_s / found.predicted_s;
     return {};
   }
 
@@ -206,8 +216,9 @@ void show(const Survey& survey, const cli::Output& output) {
     }
     std::vector<std::string> row = {place.name()};
     for (const Times& one : times) {
-      row.push_back(fmt::format("{} / {}", cli::duration_text(kEpochRounds * one.predicted),
-                                cli::duration_text(kEpochRounds * one.measured.value_or(0))));
+      row.push_back(one.measured ? fmt::format("{} / {}", cli::duration_text(one.predicted),
+                                               cli::duration_text(*one.measured))
+                                 : "–");
     }
     rows.push_back(row);
   }
@@ -221,11 +232,15 @@ std::string draw(const Survey& survey, const Edge& edge) {
     cli::Curve& curve = curves.emplace_back(cli::Curve{kMethods[method].name, {}, {}});
     curve.dots.emplace();
     for (const double value : edge.values()) {
-      const Times& times = survey.field().at(edge.at(value))[method];
+      const auto found = survey.field().find(edge.at(value));
+      if (found == survey.field().end() || found->second[method].predicted == 0) {
+        continue;  // the survey ended before
+      }
+      const Times& times = found->second[method];
       curve.x.push_back(value);
-      curve.y.push_back(kEpochRounds * times.predicted);
+      curve.y.push_back(times.predicted);
       if (times.measured) {
-        curve.dots->push_back({value, kEpochRounds * *times.measured});
+        curve.dots->push_back({value, *times.measured});
       }
     }
   }
@@ -267,8 +282,8 @@ cli::Json json_of(const Survey& survey) {
                       {"latency_ms", place.latency_ms},
                       {"method", kMethods[method].name},
                       {"run", kMethods[method].words},
-                      {"predicted_round_s", one.predicted},
-                      {"measured_round_s", one.measured ? cli::Json(*one.measured) : cli::Json()}});
+                      {"predicted_epoch_s", one.predicted},
+                      {"measured_epoch_s", one.measured ? cli::Json(*one.measured) : cli::Json()}});
     }
   }
   return {{"transport", survey.transport()}, {"times", rows}, {"worst_error", survey.worst()}};
@@ -294,13 +309,17 @@ int run_corners(const CornersRequest& request) {
   }
   std::vector<Survey> surveys;
   cli::Json transports = cli::Json::array();
+  std::string fault;
   for (const std::string& transport : request.lab.transports()) {
     Survey& survey = surveys.emplace_back(transport, request.seconds, *calibration, laboratory);
     if (Status status = survey.run(); !status) {
-      return failed(fmt::format("{}: {}", transport, status.message()));
+      fault = fmt::format("{}: {}", transport, status.message());
     }
     show(survey, output);
     transports.push_back(json_of(survey));
+    if (!fault.empty()) {
+      break;
+    }
   }
   if (!request.page.empty()) {
     cli::write_result_file("--page", request.page, page_of(surveys));
@@ -308,8 +327,9 @@ int run_corners(const CornersRequest& request) {
   output.json({{"sotto", SOTTO_VERSION},
                {"calibration", calibration_json(*calibration)},
                {"epoch_rounds", kEpochRounds},
-               {"transports", transports}});
-  return cli::kDone;
+               {"transports", transports},
+               {"fault", fault.empty() ? cli::Json() : cli::Json(fault)}});
+  return fault.empty() ? cli::kDone : failed(fault);
 }
 
 }  // namespace

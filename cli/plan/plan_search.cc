@@ -100,10 +100,11 @@ void PlanSearch::check_own_runs() const {
 }
 
 /// Longer intervals than 1, sorted, with those of the scenario's own runs; none where the task says
-/// how often nodes talk, and where only the pace counts, which knows nothing of what they cost.
+/// how often nodes talk or delays gradients, and where only the pace counts, which knows nothing of
+/// what they cost.
 std::vector<Round> PlanSearch::intervals() const {
   if (goal_ == Goal::epoch || scenario_.task.communication_interval != 1 ||
-      !scenario_.task.outer_step_rule.empty()) {
+      !scenario_.task.outer_step_rule.empty() || scenario_.task.delayed_gradient) {
     return {};
   }
   std::set<Round> all(kIntervals.begin(), kIntervals.end());

@@ -79,8 +79,8 @@ void add_algorithm_options(CLI::App& command, TrainOptions& o) {
   group.flag("--allow-contract-violation", o.allow_contract_violation,
              "Run a compressor or graph for which the algorithm's theory does not hold");
   group.flag("--delayed-gradient", o.delayed_gradient,
-             "choco, deepsqueeze, pushsum, allreduce: take each gradient at the model of the round "
-             "before, so that they too talk to the others during it");
+             "choco, deepsqueeze, pushsum: take each gradient at the model of the round before, so "
+             "that they too talk to the neighbours during it");
   group.option("--overlap", o.overlap, "on|off", "on: talk to the neighbours during the gradient");
   group.count(
       "--buckets", o.buckets, "N",

@@ -242,6 +242,10 @@ void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) 
     plan.warnings.push_back(
         fmt::format("--batch does nothing here: {} has exact gradients", data.spec));
   }
+  if (o.delayed_gradient && !plan.run.optimizer.overlap) {
+    plan.warnings.push_back(
+        "--delayed-gradient hides nothing with --overlap off, and still delays");
+  }
   if (o.bind != TrainOptions().bind && !transport_info(plan.run.optimizer.transport).processes) {
     plan.warnings.push_back(
         fmt::format("--bind does nothing here: {} listens nowhere", plan.run.optimizer.transport));

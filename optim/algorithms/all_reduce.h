@@ -10,8 +10,7 @@
 //   the first half compresses the partial sum at every hop; the nodes still stay equal.
 // Memory: 2 floats a parameter (sum, direction), besides those of the step rule and the frames.
 // Bytes a round: 2 (n − 1) frames of ⌈d/n⌉ or ⌊d/n⌋ elements: 8 d (n − 1)/n + 128 (n − 1).
-// Overlap: the sum needs the gradient; it hides behind the next one where that is a round old
-//   (delayed_gradient.h).
+// Overlap: none, the sum needs the gradient.
 #pragma once
 
 #include <vector>

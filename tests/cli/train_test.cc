@@ -104,7 +104,7 @@ TEST_CASE("a run gives the same models over every transport, whether or not it o
         .json();
   };
   for (const std::string algorithm : {"allreduce", "dpsgd", "dcd", "deepsqueeze", "choco",
-                                      "delayed allreduce", "delayed choco", "delayed pushsum"}) {
+                                      "delayed deepsqueeze", "delayed choco", "delayed pushsum"}) {
     CAPTURE(algorithm);
     const auto inproc = result(algorithm, "inproc", "on");
     for (const std::string transport : {"inproc", "gloo", "zmq"}) {

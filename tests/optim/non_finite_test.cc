@@ -121,6 +121,27 @@ TEST_CASE("an update that overflows is noticed before it is sent or kept") {
   }
 }
 
+TEST_CASE("a model that overflows as it takes in its neighbours' is noticed") {
+  // Steps of ±3e38 are finite, and so is what is sent; how far the nodes are apart is not.
+  for (const std::string algorithm : {"choco", "deepsqueeze", "pushsum"}) {
+    CAPTURE(algorithm);
+    Cluster cluster({.algorithm = algorithm,
+                     .compressor = "none",
+                     .nodes = 4,
+                     .dimension = 8,
+                     .step = {.learning_rate = 1},
+                     .initial_scale = 0});
+    const auto apart = [](Rank rank, Round, std::span<const float>, std::span<float> g) {
+      std::fill(g.begin(), g.end(), rank % 2 == 0 ? 3e38F : -3e38F);
+    };
+    const Status status = cluster.driver.run(1, apart);
+    CAPTURE(status.message());
+    CHECK(status.fault() == Fault::non_finite);
+    CHECK(status.message().find("the updated model has 8 elements of 8 that are not finite") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a second moment that overflows is noticed, which would make all later steps zero") {
   for (const AlgorithmInfo& info : algorithms()) {
     CAPTURE(info.name);
