@@ -185,7 +185,10 @@ class Reader {
   PublicKey key_of(std::string_view text) const {
     const auto key = PublicKey::parse(text);
     if (!key) {
-      refuse_cell(kKey, text, "a public key has 40 characters, as `sotto keygen` prints them");
+      // Not repeated: it may be a secret that was pasted into the wrong file.
+      refuse_line(fmt::format(
+          "{}: its {} characters are no public key, which has 40, as `sotto keygen` prints them",
+          kColumns[kKey], text.size()));
     }
     if (!key->sound()) {
       refuse_cell(kKey, text, "anybody can pose as this key; `sotto keygen` makes a sound one");
@@ -224,12 +227,30 @@ std::vector<TrustedPeer> parse_peers_file(const std::string& path, std::string_v
   return Reader(path, numbers).read(text);
 }
 
+namespace {
+
+void check_names_stay(const std::string& path, const std::vector<TrustedPeer>& before,
+                      const std::vector<TrustedPeer>& now) {
+  for (const TrustedPeer& peer : now) {
+    const auto same = std::ranges::find(before, peer.key, &TrustedPeer::key);
+    if (same != before.end() && same->name != peer.name) {
+      throw Error(
+          fmt::format("{}: the key of '{}' is called '{}' now; states and streams go by the name, "
+                      "which a site keeps as long as it runs",
+                      path, same->name, peer.name));
+    }
+  }
+}
+
+}  // namespace
+
 PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report,
-                       PeerNumbers numbers)
+                       PeerNumbers numbers, Judge judge)
     : path_(std::move(path)),
       peers_(std::move(peers)),
       report_(std::move(report)),
-      numbers_(numbers) {
+      numbers_(numbers),
+      judge_(std::move(judge)) {
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -263,6 +284,12 @@ void PeersWatch::look() {
       return;
     }
     peers = parse_peers_file(path_, found, numbers_);
+    if (numbers_ == PeerNumbers::of_names) {
+      check_names_stay(path_, peers_->peers(), peers);
+    }
+    if (judge_) {
+      judge_(peers);
+    }
     peers_->update_allow_list(peers);
   } catch (const Error& error) {
     trouble = error.what();

@@ -50,9 +50,13 @@ class PeersWatch {
  public:
   /// Called from a thread of the watch, with a line for the operator.
   using Report = std::function<void(const std::string&)>;
+  /// Throws Error for peers that shall not be put in force.
+  using Judge = std::function<void(const std::vector<TrustedPeer>&)>;
 
+  /// Lists by name are not taken where they call a key otherwise than before: a site goes by its
+  /// name.
   PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Report report,
-             PeerNumbers numbers = PeerNumbers::ranks);
+             PeerNumbers numbers = PeerNumbers::ranks, Judge judge = {});
   ~PeersWatch();
   PeersWatch(const PeersWatch&) = delete;
   PeersWatch& operator=(const PeersWatch&) = delete;
@@ -65,6 +69,7 @@ class PeersWatch {
   const std::shared_ptr<AllowList> peers_;
   const Report report_;
   const PeerNumbers numbers_;
+  const Judge judge_;
   std::string seen_;  ///< what the last look found
   bool first_ = true;
   std::mutex mutex_;

@@ -45,6 +45,7 @@ struct NodeOptions {
   CommonOptions common;
   std::string site;
   std::string log = "text";
+  bool seed_given = false;  ///< else the site's file says it
 };
 
 Json result_json(const SiteResult& result, const Json& config) {
@@ -108,7 +109,11 @@ class Exit {
 };
 
 int run_node(const NodeOptions& options, EventLog& log) {
-  const SiteConfig config = read_site_config(options.site);
+  SiteConfig config = read_site_config(options.site);
+  if (options.seed_given) {
+    config.training.common.seed = options.common.seed;
+  }
+  check_result_file(config, "--json", options.common.json);
   const Output output(options.common);
   const SitePlan plan = make_site_plan(config);
   for (const std::string& warning : plan.warnings) {
@@ -130,7 +135,8 @@ int run_node(const NodeOptions& options, EventLog& log) {
       [&](const std::string& line) {
         log.write({SiteEvent::Level::warning, "peers-file", line});
       },
-      PeerNumbers::of_names);
+      PeerNumbers::of_names,
+      [&](const auto& lines) { check_list(config, plan.run.security.own.public_key, lines); });
   std::optional<Exit> exit;
   exit.emplace(log, !options.common.json.empty() || !config.training.dump_parameters.empty());
   const auto result = [&] {
@@ -183,7 +189,10 @@ Command add_node_command(CLI::App& program) {
       ->capture_default_str();
   add_common_options(*command, options->common);
   command->footer(kNodeExamples);
-  return {command, [options] { return run(*options); }};
+  return {command, [options, command] {
+            options->seed_given = command->count("--seed") > 0;
+            return run(*options);
+          }};
 }
 
 }  // namespace sotto::cli

@@ -53,25 +53,11 @@ const Way& way_of(std::string_view algorithm) {
 SiteOptions read_identity(const SiteConfig& config) {
   const KeyPair keys = read_key_file(config.key);
   auto lines = read_peers_file(config.peers, PeerNumbers::of_names);
-  const auto own = std::ranges::find(lines, keys.public_key, &TrustedPeer::key);
-  if (own == lines.end()) {
-    refuse("peers", config.peers,
-           fmt::format("no line has this site's key, {}; the list names the site itself too",
-                       keys.public_key.text()));
-  }
-  if (own->name != config.name) {
-    refuse("name", config.name,
-           fmt::format("{} calls the site with this key '{}'", config.peers, own->name));
-  }
-  if (lines.size() < 2) {
+  check_list(config, keys.public_key, lines);
+  if (lines.size() < 2) {  // later it may: whoever was listed is revoked then
     refuse("peers", config.peers, "it names nobody but this site");
   }
-  for (const TrustedPeer& line : lines) {
-    if (line.address.empty() && (line.rank != own->rank || config.listen.empty())) {
-      refuse("peers", config.peers, fmt::format("the line of {} has no address", line.name));
-    }
-  }
-  const Rank rank = own->rank;
+  const Rank rank = std::ranges::find(lines, keys.public_key, &TrustedPeer::key)->rank;
   return {.security = {keys, std::make_shared<AllowList>(std::move(lines))}, .rank = rank};
 }
 
@@ -217,7 +203,52 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
   return json;
 }
 
+/// The file itself where there is one, and where it would be.
+std::filesystem::path place_of(const std::string& path) {
+  std::error_code error;
+  auto place = std::filesystem::weakly_canonical(path, error);
+  return error ? std::filesystem::path(path).lexically_normal() : place;
+}
+
 }  // namespace
+
+void check_list(const SiteConfig& config, const PublicKey& key,
+                const std::vector<TrustedPeer>& lines) {
+  const auto own = std::ranges::find(lines, key, &TrustedPeer::key);
+  if (own == lines.end()) {
+    refuse("peers", config.peers,
+           fmt::format("no line has this site's key, {}; the list names the site itself too",
+                       key.text()));
+  }
+  if (own->name != config.name) {
+    refuse("name", config.name,
+           fmt::format("{} calls the site with this key '{}'", config.peers, own->name));
+  }
+  for (const TrustedPeer& line : lines) {
+    if (line.address.empty() && (line.rank != own->rank || config.listen.empty())) {
+      refuse("peers", config.peers, fmt::format("the line of {} has no address", line.name));
+    }
+  }
+}
+
+void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path) {
+  if (path.empty() || path == "-") {
+    return;
+  }
+  const auto place = place_of(path);
+  for (const auto& [what, own] : {std::pair{"site's file", &config.file},
+                                  {"key", &config.key},
+                                  {"list of peers", &config.peers}}) {
+    if (place == place_of(*own)) {
+      refuse(option, path, fmt::format("that is this site's {}, which would be lost", what));
+    }
+  }
+  const auto inside = place.lexically_relative(place_of(config.state));
+  if (!inside.empty() && *inside.begin() != "..") {
+    refuse(option, path, "it lies in the folder of this site's state, which would be damaged");
+  }
+  check_writable(option, path);
+}
 
 SitePlan make_site_plan(const SiteConfig& config) {
   const TrainOptions& o = config.training;
@@ -226,8 +257,8 @@ SitePlan make_site_plan(const SiteConfig& config) {
     SiteOptions& run = plan.run;
     check_guarded(config, plan.warnings);
     check_options(o);
-    check_writable("dump-parameters", o.dump_parameters);
-    check_writable("export", config.export_file);
+    check_result_file(config, "dump-parameters", o.dump_parameters);
+    check_result_file(config, "export", config.export_file);
     take_exchange(o, run);
     const TaskFactory tasks = make_tasks(config);
     plan.task = tasks.make(config.part.number - 1);

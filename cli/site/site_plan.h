@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <sotto/comm/security.h>
 #include <sotto/trainers/federated/site_options.h>
 #include <sotto/trainers/task_registry.h>
 
@@ -21,6 +23,14 @@ struct SitePlan {
   Json config;               ///< all settings as used
   std::vector<std::string> warnings;
 };
+
+/// Throws Error for a list that is none for the site with this key.
+void check_list(const SiteConfig& config, const PublicKey& key,
+                const std::vector<TrustedPeer>& lines);
+
+/// Throws Error where `path`, the value of `option`, cannot be written, or is a file that the site
+/// itself needs.
+void check_result_file(const SiteConfig& config, std::string_view option, const std::string& path);
 
 /// Throws Error.
 SitePlan make_site_plan(const SiteConfig& config);

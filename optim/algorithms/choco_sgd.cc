@@ -1,6 +1,5 @@
 #include <sotto/optim/algorithms/choco_sgd.h>
 
-#include <atomic>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -99,11 +98,8 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }
-  std::atomic<bool> finite = true;
-  const auto step = [&](std::size_t first, std::span<const float> pull) {
-    if (!this->step(first, pull)) {
-      finite = false;
-    }
+  const auto step = [this](std::size_t first, std::span<const float> pull) {
+    this->step(first, pull);
   };
   if (copies_) {
     sum_pull();
@@ -113,19 +109,18 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
     return status;
   }
   mail_.close();
-  if (!finite) {
-    return node_.require_finite(node_.x(), "updated model");
+  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+    return status;
   }
   node_.finish_round();
   return false;
 }
 
-bool ChocoSgd::step(std::size_t first, std::span<const float> pull) {
+void ChocoSgd::step(std::size_t first, std::span<const float> pull) {
   const auto x = node_.x().subspan(first, pull.size());
   // 4. x_i ← x_i^½ + η p_i
   node_.ops().subtract(x, direction_.subspan(first, pull.size()), x);
   node_.ops().axpy(eta_, pull, x);
-  return node_.ops().count_non_finite(x).count == 0;
 }
 
 void ChocoSgd::sum_pull() {

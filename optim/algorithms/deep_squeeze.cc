@@ -1,6 +1,5 @@
 #include <sotto/optim/algorithms/deep_squeeze.h>
 
-#include <atomic>
 #include <functional>
 #include <utility>
 
@@ -57,23 +56,19 @@ Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*
     return status;
   }
   // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
-  std::atomic<bool> finite = true;
   const auto step = [&](std::size_t first, std::span<const float> change) {
     const Ops& ops = node_.ops();
     const auto x = node_.x().subspan(first, change.size());
     ops.copy(std::span(half_).subspan(first, change.size()), x);
     ops.axpy(eta_, change, x);
-    if (ops.count_non_finite(x).count > 0) {
-      finite = false;
-    }
   };
   sum_.take_gossip(node_, mail_);
   if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
     return status;
   }
   mail_.close();
-  if (!finite) {
-    return node_.require_finite(node_.x(), "updated model");
+  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+    return status;
   }
   node_.finish_round();
   return false;

@@ -13,8 +13,8 @@
 //   follows SGD without compression; that SGD is one with delayed gradients, which is stable for
 //   smaller learning rates only: on a quadratic of curvature h for γ h < 1 instead of 2.
 //
-// Assumes what A assumes, that A does not use a gradient for where it was taken, as gradient tracking
-//   and D² do, and that it takes its direction when it takes the gradient, not later.
+// Assumes what A assumes, that A does not use a gradient for where it was taken, as gradient
+//   tracking and D² do, and that it takes its direction when it takes the gradient, not later.
 // Memory: 1 float a parameter (x_t), besides A's.
 // Bytes a round: A's.
 // Overlap: the exchange of round t hides behind the gradient of round t + 1.

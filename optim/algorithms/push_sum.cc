@@ -1,7 +1,6 @@
 #include <sotto/optim/algorithms/push_sum.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -177,7 +176,6 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
   const Status weighed = check_mass(mass);
 
   // 3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)),  z_i = x_i / ω_i
-  std::atomic<bool> finite = true;
   const auto step = [&](std::size_t first, std::span<const float> change) {
     if (!weighed) {
       return;
@@ -188,9 +186,6 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
     ops.axpy(1, change, x);
     ops.copy(x, z);
     ops.scale(static_cast<float>(1 / mass), z);
-    if (ops.count_non_finite(x).count + ops.count_non_finite(z).count > 0) {
-      finite = false;
-    }
   };
   sum_changes(gives);
   if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
@@ -200,9 +195,9 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
   if (!weighed) {
     return node_.fault(weighed.fault(), "after mixing, " + weighed.message());
   }
-  if (!finite) {
-    const Status status = node_.require_finite(x_, "updated model");
-    return status.ok() ? node_.require_finite(node_.x(), "updated model") : status;
+  // Where x_i is not finite, z_i is not.
+  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+    return status;
   }
   mass_ = mass;
   node_.finish_round();

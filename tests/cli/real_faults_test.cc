@@ -57,7 +57,7 @@ TEST_CASE("real sites that are killed, stopped and leave get on, and lose no mas
   const auto found =
       faults(scratch,
              kHead + at("kill", "0", "at = \"2 s\"\nmoment = \"before-commit\"\nfor = \"500 ms\"") +
-                 at("kill", "1", "round = 30\nmoment = \"before-release\"\nfor = \"500 ms\"") +
+                 at("kill", "1", "round = 20\nmoment = \"before-release\"\nfor = \"500 ms\"") +
                  at("stop", "2", "at = \"3 s\"\nfor = \"2500 ms\"") +
                  at("leave", "3", "at = \"2500 ms\"\nfor = \"1 s\"") +
                  at("partition", "0, 1", "peers = \"2, 3\"\nat = \"4 s\"\nfor = \"1 s\"") +

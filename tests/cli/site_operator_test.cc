@@ -316,6 +316,63 @@ TEST_CASE("who else can change a site's files: everybody is refused, a group war
   CHECK_MESSAGE(contains(ended.err, "all of its group can change it"), ended.err);
 }
 
+TEST_CASE("no result goes over what a site needs") {
+  const Sites sites({"a", "b"});
+  const auto refused = [&](const Arguments& more, const std::string& part) {
+    Arguments words = {"node", sites.file("a")};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto ended = run(words);
+    CHECK(ended.status == 2);
+    CHECK_MESSAGE(contains(ended.err, part), ended.err);
+  };
+  for (const std::string own : {"site.key", "peers.csv", "site.toml", "state/state.a", "state"}) {
+    CAPTURE(own);
+    const std::string why = own.starts_with("state") ? "it lies in the folder of this site's state"
+                                                     : "that is this site's ";
+    for (const char* option : {"export", "dump-parameters"}) {
+      sites.write("a", fmt::format("{} = \"{}\"", option, own));
+      refused({}, why);
+    }
+    sites.write("a");
+    refused({"--json", (sites.folder("a") / own).string()}, why);
+  }
+  CHECK(fs::file_size(sites.folder("a") / "site.key") > 40);
+}
+
+TEST_CASE("the state of another site is refused, and a seed on the command line counts") {
+  if (!can_run()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Sites sites({"a", "b"});
+  sites.write_all("rounds = 3");
+  for (const char* name : {"a", "b"}) {
+    sites.start(name, {"--seed", "7"});
+  }
+  for (const char* name : {"a", "b"}) {
+    const auto result = sites.finish(name);
+    CHECK(result.at("config").at("seed") == 7);
+  }
+  fs::remove_all(sites.folder("b") / "state");
+  fs::copy(sites.folder("a") / "state", sites.folder("b") / "state");
+  const auto refused = run({"node", sites.file("b"), "--seed", "7"});
+  CHECK(refused.status == 1);
+  CHECK_MESSAGE(contains(refused.err, "site is b here and a there"), refused.err);
+  const auto seen = run(
+      {"checkpoint", "inspect", (sites.folder("b") / "state" / "state.a").string(), "--json", "-"});
+  CHECK(seen.json().at("settings").at("site") == "a");
+}
+
+TEST_CASE("a secret in the list of peers is not repeated") {
+  const Sites sites({"a", "b"});
+  const auto list = sites.folder("a") / "peers.csv";
+  std::ofstream(list) << "name,key,address\nb,secret abcdefghijklmnopqrstuvwxyz0123456789ABCD,\n";
+  const auto refused = run({"node", sites.file("a")});
+  CHECK(refused.status == 2);
+  CHECK_MESSAGE(contains(refused.err, "peers.csv:2: key: its 47 characters are no public key"),
+                refused.err);
+  CHECK_FALSE(contains(refused.err, "abcdefgh"));
+}
+
 TEST_CASE("the exported model says the same elsewhere: docs/operations.md's example") {
   if (!can_run()) {
     SOTTO_SKIP("built without ZeroMQ");

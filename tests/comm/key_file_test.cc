@@ -262,6 +262,52 @@ TEST_CASE("a list that changes on disk is in force, and one that is wrong change
   CHECK(list->peers().size() == 1);
 }
 
+TEST_CASE("a list that calls a site otherwise, or that the caller refuses, is not taken") {
+  const TemporaryDirectory folder;
+  const fs::path path = folder.path / "peers.csv";
+  const std::string a = make_key_pair().public_key.text();
+  const std::string b = make_key_pair().public_key.text();
+  const auto put = [&](const std::string& first, const std::string& second) {
+    write(folder.path / "new", fmt::format("name,key\n{},{}\n{},{}\n", first, a, second, b));
+    fs::rename(folder.path / "new", path);
+  };
+  put("bank", "lab");
+  const auto list =
+      std::make_shared<AllowList>(read_peers_file(path.string(), PeerNumbers::of_names));
+  const auto heard = make_memory_store();
+  int reports = 0;
+  const PeersWatch watch(
+      path.string(), list,
+      [&](const std::string& text) {
+        REQUIRE(heard->set(fmt::format("{}", reports++), std::as_bytes(std::span(text))).ok());
+      },
+      PeerNumbers::of_names,
+      [](const std::vector<TrustedPeer>& peers) {
+        if (peers.size() != 2) {
+          throw Error("two are due");
+        }
+      });
+  const auto report = [&](int number) {
+    const auto text = heard->get(fmt::format("{}", number), generous());
+    REQUIRE(text.ok());
+    return std::string(reinterpret_cast<const char*>(text->data()), text->size());
+  };
+  while (list->version() == 0) {
+    std::this_thread::yield();  // the first look
+  }
+  put("bnk", "lab");
+  const auto renamed = report(0);
+  CHECK_MESSAGE(renamed.find("the key of 'bank' is called 'bnk' now") != std::string::npos,
+                renamed);
+  put("lab", "bank");
+  CHECK(report(1).find("is called 'lab' now") != std::string::npos);
+  write(folder.path / "new", fmt::format("name,key\nbank,{}\n", a));
+  fs::rename(folder.path / "new", path);
+  CHECK(report(2).find("two are due") != std::string::npos);
+  CHECK(list->peers().size() == 2);
+  CHECK(list->peers()[0].name != list->peers()[1].name);
+}
+
 TEST_CASE("lists of sites go by name: numbers stay when lines come and go") {
   const TemporaryDirectory folder;
   const fs::path path = folder.path / "peers.csv";

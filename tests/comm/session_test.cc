@@ -129,6 +129,35 @@ TEST_CASE("a node 0 that starts again takes over those who had come") {
   node_1.join();
 }
 
+TEST_CASE("a store that is late to answer is not taken for another run's") {
+  class LateStore final : public Store {
+   public:
+    explicit LateStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+    Status set(std::string_view key, std::span<const std::byte> value) override {
+      return store_->set(key, value);
+    }
+    Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override {
+      if (key == "session" && late_ > 0) {
+        --late_;
+        return Status(Fault::deadline, "'session' did not come in time");
+      }
+      return store_->get(key, deadline);
+    }
+    Status remove(std::string_view key) override { return store_->remove(key); }
+
+   private:
+    std::shared_ptr<Store> store_;
+    int late_ = 2;
+  };
+  const auto store = make_memory_store();
+  std::thread node_0([&] {
+    const Status status = make_session(std::make_shared<LateStore>(store), 0, 2, 1h)->enter();
+    CHECK_MESSAGE(status.ok(), status.message());
+  });
+  CHECK(make_session(store, 1, 2, 1h)->enter().ok());
+  node_0.join();
+}
+
 TEST_CASE("of two runs that meet in one store at a time the earlier one notices") {
   const auto store = make_memory_store();
   const auto first = make_session(store, 0, 2, 1h);

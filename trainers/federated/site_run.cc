@@ -37,6 +37,8 @@ constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
 
+constexpr const char* kSiteSetting = "site=";  // of its state
+
 class SiteRun {
  public:
   SiteRun(const SiteOptions& options, SiteFolder& folder, Task& task, const std::atomic<bool>& stop,
@@ -94,6 +96,8 @@ class SiteRun {
   }
   bool over() const { return options_.rounds > 0 && site_->round() >= options_.rounds; }
   SiteReport present() const;
+  /// Of its state: a folder may be taken for another site's by mistake.
+  std::string own_settings() const { return kSiteSetting + options_.name + '\n' + settings_; }
 
   const SiteOptions& options_;
   Task& task_;
@@ -144,7 +148,9 @@ Status SiteRun::load() {
   if (!(*found)->warning.empty()) {
     tell(Level::warning, "state-damaged", (*found)->warning);
   }
-  const std::string difference = first_difference(settings_, state.settings);
+  const bool named = state.settings.starts_with(kSiteSetting);
+  const std::string difference =
+      first_difference(named ? own_settings() : settings_, state.settings);
   if (!difference.empty()) {
     return {Fault::unexpected,
             fmt::format("the state in {} was kept under other settings: {}; give these, or start "
@@ -306,7 +312,7 @@ Status SiteRun::save() {
   site_->save(site);
   const Round round = site_->round();
   Status status = folder_.write({.round = round,
-                                 .settings = settings_,
+                                 .settings = own_settings(),
                                  .site = std::move(site).take(),
                                  .run = encode_site_run(gradients_.steps())});
   saved_ = site_->state().incarnation;
