@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr std::size_t kLongestName = 100;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors put it first
 constexpr std::chrono::milliseconds kPeriod{200};
 constexpr auto kColumns =
     std::to_array<std::string_view>({"rank", "name", "key", "address", "may_send", "send_to"});
@@ -74,6 +75,9 @@ class Reader {
 
   std::vector<TrustedPeer> read(std::string_view text) {
     std::string_view rest = text;
+    if (rest.starts_with(kByteOrderMark)) {
+      rest.remove_prefix(kByteOrderMark.size());
+    }
     for (line_ = 1; !rest.empty(); ++line_) {
       const auto whole = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), whole.size() + 1));
@@ -302,6 +306,7 @@ void PeersWatch::look() {
                               "trusted: {}",
                               path_, trouble));
   }
+  peers_->set_trouble(std::move(trouble));
   seen_ = std::move(found);
   first_ = false;
 }

@@ -106,6 +106,16 @@ void AllowList::update_allow_list(std::vector<TrustedPeer> peers) {
   ++version_;
 }
 
+void AllowList::set_trouble(std::string trouble) {
+  const std::lock_guard lock(mutex_);
+  trouble_ = std::move(trouble);
+}
+
+std::string AllowList::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
 std::vector<TrustedPeer> AllowList::peers() const {
   const std::lock_guard lock(mutex_);
   return peers_;

@@ -87,6 +87,9 @@ class AllowList {
   /// that are gone or changed, and new ones are admitted from their next attempt on. Throws Error
   /// as the constructor does, and the peers before stay in force.
   void update_allow_list(std::vector<TrustedPeer> peers);
+  /// Why the list that was to be put in force last was not; empty: it was.
+  void set_trouble(std::string trouble);
+  std::string trouble() const;
   /// Counts the updates.
   std::uint64_t version() const { return version_; }
 
@@ -99,6 +102,7 @@ class AllowList {
  private:
   mutable std::mutex mutex_;
   std::vector<TrustedPeer> peers_;
+  std::string trouble_;
   std::atomic<std::uint64_t> version_{0};
 };
 

@@ -1,11 +1,13 @@
 #include <sotto/trainers/section_file.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <xxhash.h>
 
 #include <sotto/base/bytes.h>
@@ -178,6 +180,11 @@ Result<SectionFile> decode_sections(const FileKind& kind, std::span<const std::b
 }
 
 Result<FileReport> inspect_file(const std::string& path, std::span<const FileKind* const> kinds) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) {
+    return Status(Fault::io,
+                  fmt::format("{}: there is no such file, or it is no regular one", path));
+  }
   std::ifstream in(path, std::ios::binary);
   const auto header = read_piece(in, kHeaderBytes);
   if (header.empty()) {
@@ -195,7 +202,12 @@ Result<FileReport> inspect_file(const std::string& path, std::span<const FileKin
     }
   }
   if (report.kind == nullptr) {
-    return Status(Fault::malformed, fmt::format("{}: it is no file of sotto's", path));
+    std::vector<std::string_view> nouns;
+    for (const FileKind* kind : kinds) {
+      nouns.push_back(kind->noun);
+    }
+    return Status(Fault::malformed,
+                  fmt::format("{}: it is no {} of sotto's", path, fmt::join(nouns, ", and no ")));
   }
   if (!status.ok()) {
     return status.with_context(path);

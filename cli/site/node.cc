@@ -52,6 +52,7 @@ Json result_json(const SiteResult& result, const Json& config) {
   Json json = site_json(result.report);
   json["config"] = config;
   json["stopped"] = result.stopped;
+  json["export_trouble"] = result.export_trouble;
   json["final"] = {{"loss", result.final.loss}, {"accuracy", result.final.accuracy}};
   json["history"] = Json::array();
   for (const HistoryPoint& point : result.history) {
@@ -79,6 +80,10 @@ class Exit {
           std::unique_lock lock(mutex_);
           while (!over_ && !stop_requested()) {
             change_.wait_for(lock, kLook);
+          }
+          if (!over_) {
+            log.write({SiteEvent::Level::info, "stopping",
+                       "was told to stop: ends what it is at, and saves"});
           }
           if (!change_.wait_for(lock, kLeaveWithin, [this] { return over_; })) {
             log.write({SiteEvent::Level::warning, "ended",
@@ -156,7 +161,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
                       parameter_row(result->parameters) + "\n");
   }
   output.json(result_json(*result, plan.config));
-  return kDone;
+  return result->export_trouble.empty() ? kDone : kFailed;
 }
 
 /// With a log in JSON, nothing else goes to standard error.

@@ -218,6 +218,7 @@ Json site_json(const SiteReport& report) {
           {"saved_at", report.saved_at},
           {"settings", report.settings},
           {"peers", peers},
+          {"peers_file_trouble", report.list_trouble},
           {"keys_refused", report.keys_refused},
           {"refused_keys", keys}};
 }
@@ -250,6 +251,8 @@ std::string site_metrics(const SiteReport& report, double now) {
                 static_cast<double>(report.privacy->steps));
   }
   add_peers(metrics, report);
+  metrics.one("peers_file_refused", "gauge", "1 while the file of peers is wrong and not in force",
+              report.list_trouble.empty() ? 0 : 1);
   metrics.one("keys_refused_total", "counter", "Connections with keys that were not let in",
               static_cast<double>(report.keys_refused));
   return std::move(metrics).take();
@@ -285,6 +288,9 @@ void print_site(const Output& output, const Json& status, double now) {
   output.line(fmt::format("state written {}, process started {}",
                           ago(status.at("saved_at").get<double>(), now),
                           ago(status.at("started_at").get<double>(), now)));
+  if (const auto trouble = status.at("peers_file_trouble").get<std::string>(); !trouble.empty()) {
+    output.line(fmt::format("THE FILE OF PEERS IS NOT IN FORCE: {}", trouble));
+  }
   std::vector<std::vector<std::string>> rows;
   for (const Json& peer : status.at("peers")) {
     std::string trouble = peer.at("trouble");

@@ -221,7 +221,7 @@ TEST_CASE("a folder has one process, and a damaged state is never a model") {
   (void)sites.finish("b");
   sites.write("b", "lr = 0.3");
   const auto changed = run({"node", sites.file("b")});
-  CHECK(changed.status == 1);
+  CHECK(changed.status == 2);
   CHECK_MESSAGE(contains(changed.err, "lr is 0.3 here and 0.1 there"), changed.err);
 }
 
@@ -448,7 +448,10 @@ TEST_CASE("inspect knows checkpoints of train, and what is no file of sotto's") 
   CHECK(contains(table.out, "optimizer"));
   const auto other = run({"checkpoint", "inspect", SOTTO_PROGRAM});
   CHECK(other.status == 1);
-  CHECK(contains(other.err, "no file of sotto's"));
+  CHECK(contains(other.err, "it is no checkpoint, and no site's state of sotto's"));
+  const auto pipe = scratch.path() / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(contains(run({"checkpoint", "inspect", pipe.string()}).err, "no regular one"));
   CHECK(run({"checkpoint", "inspect", saved + "/none"}).status == 1);
   CHECK(run({"checkpoint"}).status == 2);
 }

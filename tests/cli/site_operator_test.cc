@@ -232,7 +232,7 @@ TEST_CASE("with --log json every line is an object, figures are numbers, mistake
   CHECK(events(wrong.err)[0].at("level") == "error");
   sites.write("a", "lr = 0.3");
   const auto other = run({"node", sites.file("a"), "--log", "json"});
-  CHECK(other.status == 1);
+  CHECK(other.status == 2);  // starting it again would not help
   CHECK(events(other.err).back().at("event") == "failed");
 }
 
@@ -355,11 +355,71 @@ TEST_CASE("the state of another site is refused, and a seed on the command line 
   fs::remove_all(sites.folder("b") / "state");
   fs::copy(sites.folder("a") / "state", sites.folder("b") / "state");
   const auto refused = run({"node", sites.file("b"), "--seed", "7"});
-  CHECK(refused.status == 1);
+  CHECK(refused.status == 2);
   CHECK_MESSAGE(contains(refused.err, "site is b here and a there"), refused.err);
   const auto seen = run(
       {"checkpoint", "inspect", (sites.folder("b") / "state" / "state.a").string(), "--json", "-"});
   CHECK(seen.json().at("settings").at("site") == "a");
+}
+
+TEST_CASE("a wrong list shows in status and metrics; one that trusts nobody is warned of") {
+  if (!can_run()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Sites sites({"a", "b"});
+  const auto list = sites.folder("a") / "peers.csv";
+  const std::string right = read(list);
+  const auto put = [&](const std::string& text) {
+    std::ofstream(list.string() + ".new") << text;
+    fs::rename(list.string() + ".new", list);
+  };
+  sites.write("a", "", kAlone);
+  sites.start("a");
+  const auto trouble = [](const nlohmann::json& status) {
+    return status.at("peers_file_trouble").get<std::string>();
+  };
+  sites.await("a", [&](const auto& now) { return now.at("round") > 0 && trouble(now).empty(); });
+  put("name,kee\n");
+  const auto seen = sites.await("a", [&](const auto& now) { return !trouble(now).empty(); });
+  CHECK_MESSAGE(contains(trouble(seen), "peers.csv:1: 'kee' is no column"), trouble(seen));
+  CHECK(contains(sites.ask("a", "/metrics"), "sotto_peers_file_refused 1\n"));
+  CHECK(contains(run({"status", sites.file("a")}).out, "THE FILE OF PEERS IS NOT IN FORCE"));
+  // As some editors save it, and without trust in anybody.
+  const auto b = right.find("b,");
+  put("\xEF\xBB\xBF" + right.substr(0, b) + replaced(right.substr(b), "yes,yes", "no,no"));
+  sites.await("a", [&](const auto& now) { return trouble(now).empty(); });
+  await_log(sites, "a", "the site trains alone");
+  CHECK(contains(sites.ask("a", "/metrics"), "sotto_peers_file_refused 0\n"));
+  sites["a"].send(SIGTERM);
+  const Ended ended = sites["a"].wait();
+  CHECK(ended.status == 0);
+  CHECK_MESSAGE(contains(ended.err, "was told to stop: ends what it is at, and saves"), ended.err);
+}
+
+TEST_CASE("an export that fails in the end is told once, and is the site's status") {
+  if (!can_run()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Sites sites({"a", "b"});
+  const auto model = sites.folder("a") / "model";
+  sites.write("a", "eval-every = 1\nexport = \"model\"", kAlone);
+  sites.start("a");
+  sites.await("a", [&](const auto& now) { return now.at("round") > 0 && fs::exists(model); });
+  std::error_code code;
+  while (!fs::is_directory(model, code)) {  // the site puts its file there again and again
+    fs::remove(model, code);
+    fs::create_directory(model, code);
+  }
+  const auto from = sites.await("a", [](const auto&) { return true; }).at("round").get<int>();
+  sites.await_round("a", static_cast<std::uint64_t>(from) + 5);
+  sites["a"].send(SIGTERM);
+  const Ended ended = sites["a"].wait();
+  CHECK(ended.status == 128 + SIGTERM);  // that of a run that was stopped and has failed
+  const auto told = ended.err.find("is no regular file");
+  CHECK_MESSAGE(told != std::string::npos, ended.err);
+  CHECK_MESSAGE(ended.err.find("is no regular file", told + 1) == std::string::npos, ended.err);
+  std::ifstream result(sites.result("a"));
+  CHECK(nlohmann::json::parse(result).at("export_trouble") != "");
 }
 
 TEST_CASE("a secret in the list of peers is not repeated") {

@@ -77,6 +77,12 @@ void SiteLinks::read_list() {
     links_[place].rank = rank->second;
     places_[rank->second] = place;
   }
+  if (std::ranges::none_of(lines_, [this](const TrustedPeer& line) {
+        return line.rank != self_ && (line.may_send || line.send_to);
+      })) {
+    tell(Level::warning, "trusts-nobody",
+         "the list of peers allows nobody to send, and nobody is sent to: the site trains alone");
+  }
   for (const auto& [rank, place] : places_) {
     if (open_.contains(rank) && !links_[place].open) {
       channels_.close(rank, {});  // its channel is from before the site knew it: they meet anew

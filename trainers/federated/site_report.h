@@ -77,6 +77,7 @@ struct SiteReport {
   double saved_at = 0;    ///< seconds since 1970; 0: not yet
   double started_at = 0;  ///< the same
   std::vector<SitePeerReport> peers;
+  std::string list_trouble;  ///< why the list of peers as it is now is not in force; empty: it is
   std::uint64_t keys_refused = 0;            ///< connections with keys that were not let in
   std::vector<SiteRefusedKey> refused_keys;  ///< the latest of them
 };

@@ -13,6 +13,7 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/elapsed.h>
+#include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/comm/channels.h>
 #include <sotto/trainers/federated/helper_thread.h>
@@ -83,7 +84,7 @@ class SiteRun {
   Status meanwhile(const std::function<void()>& job);
   Status evaluate();
   /// The model for other programs, where it is wanted.
-  void export_model() const;
+  void export_model();
   void report(bool now);
   void tell(Level level, std::string_view kind, std::string text,
             std::vector<SiteFigure> figures = {}) const {
@@ -126,6 +127,7 @@ class SiteRun {
   std::uint64_t resets_ = 0;
   federated::Incarnation saved_ = 0;  // in the durable state
   bool told_of_budget_ = false;
+  std::string export_trouble_;  // of the last attempt
 };
 
 void SiteRun::make_site() {
@@ -152,10 +154,10 @@ Status SiteRun::load() {
   const std::string difference =
       first_difference(named ? own_settings() : settings_, state.settings);
   if (!difference.empty()) {
-    return {Fault::unexpected,
-            fmt::format("the state in {} was kept under other settings: {}; give these, or start "
-                        "anew with another folder",
-                        folder_.path(), difference)};
+    throw Error(
+        fmt::format("the state in {} was kept under other settings: {}; give these, or "
+                    "start anew with another folder",
+                    folder_.path(), difference));
   }
   ByteReader in(state.site);
   if (Status status = site_->load(in); !status.ok()) {
@@ -362,18 +364,14 @@ Status SiteRun::round() {
 }
 
 Status SiteRun::train() {
-  while (!stop_ && !over()) {
-    if (Status status = join(); !status.ok()) {
-      return status;
-    }
-    if (stop_) {
-      break;
-    }
-    if (Status status = round(); !status.ok()) {
-      return status;
+  Status status;
+  while (status.ok() && !stop_ && !over()) {
+    status = join();
+    if (status.ok() && !stop_) {
+      status = round();
     }
   }
-  return {};
+  return status;
 }
 
 Status SiteRun::end() {
@@ -383,10 +381,9 @@ Status SiteRun::end() {
   if (Status status = gradients_.settle(); !status.ok()) {
     return status;
   }
-  if (over()) {  // who is told to stop does not wait for one
-    if (Status status = evaluate(); !status.ok()) {
-      return status;
-    }
+  // Who is told to stop does not wait for an evaluation.
+  if (Status status = over() ? evaluate() : Status(); !status.ok()) {
+    return status;
   }
   export_model();
   phase_ = "done";
@@ -415,6 +412,7 @@ Result<SiteResult> SiteRun::run() {
   result.final = history_.last() == nullptr ? result.final : *history_.last();
   result.time = time_;
   result.save_s = save_s_;
+  result.export_trouble = export_trouble_;
   result.parameters.assign(site_->parameters().begin(), site_->parameters().end());
   result.parameters_sha256 = sha256_hex(std::as_bytes(std::span(result.parameters)));
   return result;
@@ -441,10 +439,10 @@ Status SiteRun::evaluate() {
   return {};
 }
 
-void SiteRun::export_model() const {
-  if (Status status =
-          write_site_model(options_, task_.layout(), site_->parameters(), site_->round());
-      !status.ok()) {
+void SiteRun::export_model() {
+  const Status status =
+      write_site_model(options_, task_.layout(), site_->parameters(), site_->round());
+  if (std::exchange(export_trouble_, status.message()) != status.message() && !status.ok()) {
     tell(Level::warning, "export-failed", status.message());
   }
 }
@@ -475,6 +473,7 @@ SiteReport SiteRun::present() const {
   report.started_at = started_at_;
   if (links_) {
     report.peers = links_->reports();
+    report.list_trouble = options_.security.peers->trouble();
     report.refused_keys = links_->refused_keys();
     report.keys_refused = links_->keys_refused();
   }

@@ -31,16 +31,17 @@ struct SiteResult {
   std::vector<HistoryPoint> history;  ///< of this process
   /// The last one of history; NaN: there was none.
   HistoryPoint final = {.loss = std::numeric_limits<double>::quiet_NaN()};
-  TimeSplit time;     ///< of this process
-  double save_s = 0;  ///< writing its state, of this process
+  TimeSplit time;              ///< of this process
+  double save_s = 0;           ///< writing its state, of this process
+  std::string export_trouble;  ///< why the model's last export failed; empty: it did not
   std::vector<float> parameters;
   std::string parameters_sha256;
 };
 
 /// Runs the site, whose `folder` has not been read yet. `board` gets a report now and then;
-/// `listener` is called from this thread. Throws Error for options that are refused. A fault says
-/// why it could not go on: the state could not be written or read, its address is taken, a gradient
-/// is not finite, or a newer process of it runs.
+/// `listener` is called from this thread. Throws Error for options that are refused, or that are
+/// not those of the folder's state. A fault says why it could not go on: the state could not be
+/// written or read, its address is taken, a gradient is not finite, or a newer process of it runs.
 Result<SiteResult> run_site(const SiteOptions& options, SiteFolder& folder, Task& task,
                             const std::atomic<bool>& stop, SiteBoard& board,
                             const SiteListener& listener);
