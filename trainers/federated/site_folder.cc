@@ -24,6 +24,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/settings.h>
 
 namespace sotto {
 namespace {
@@ -36,6 +37,7 @@ constexpr FileKind kSiteKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'I', 'T', 'E'
                                 .noun = "site's state",
                                 .sections = kSiteSections};
 constexpr std::array<const char*, 2> kStates = {"state.a", "state.b"};
+constexpr std::string_view kSiteSetting = "site=";
 constexpr std::string_view kRunFormat = "site run 1";
 constexpr std::size_t kMaxLifeBytes = 16;
 /// 2026-01-01, from which the numbers of starts count.
@@ -48,6 +50,16 @@ std::uint32_t clock_life() {
 }
 
 }  // namespace
+
+std::string state_settings(const std::string& site, const std::string& shared) {
+  return fmt::format("{}{}\n{}", kSiteSetting, site, shared);
+}
+
+std::string state_difference(const std::string& site, const std::string& shared,
+                             const std::string& of_state) {
+  const bool named = of_state.starts_with(kSiteSetting);
+  return first_difference(named ? state_settings(site, shared) : shared, of_state);
+}
 
 const FileKind& site_state_kind() { return kSiteKind; }
 

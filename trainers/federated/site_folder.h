@@ -33,10 +33,18 @@ struct SiteStateFile {
   std::uint32_t life = 0;    ///< that wrote it
   std::uint32_t number = 0;  ///< of the state in that life, from 1
   Round round = 0;
-  std::string settings;  ///< settings_text
+  std::string settings;  ///< state_settings
   std::vector<std::byte> site;
   std::vector<std::byte> run;
 };
+
+/// The settings of a state: those that sites share, behind the site's name, as a folder may be
+/// taken for another site's by mistake.
+std::string state_settings(const std::string& site, const std::string& shared);
+/// The first setting that is another one in a state, in words; empty: none is. States of before
+/// did not say the name.
+std::string state_difference(const std::string& site, const std::string& shared,
+                             const std::string& of_state);
 
 const FileKind& site_state_kind();
 std::vector<std::byte> encode_site_state(const SiteStateFile& state);

@@ -38,8 +38,6 @@ constexpr auto kTellEvery = 10s;
 /// A peer that owes a model gets this much longer than the patience for each of its bytes: 16 KB/s.
 constexpr double kSlowestBytesPerS = 16e3;
 
-constexpr const char* kSiteSetting = "site=";  // of its state
-
 class SiteRun {
  public:
   SiteRun(const SiteOptions& options, SiteFolder& folder, Task& task, const std::atomic<bool>& stop,
@@ -97,8 +95,6 @@ class SiteRun {
   }
   bool over() const { return options_.rounds > 0 && site_->round() >= options_.rounds; }
   SiteReport present() const;
-  /// Of its state: a folder may be taken for another site's by mistake.
-  std::string own_settings() const { return kSiteSetting + options_.name + '\n' + settings_; }
 
   const SiteOptions& options_;
   Task& task_;
@@ -150,10 +146,8 @@ Status SiteRun::load() {
   if (!(*found)->warning.empty()) {
     tell(Level::warning, "state-damaged", (*found)->warning);
   }
-  const bool named = state.settings.starts_with(kSiteSetting);
-  const std::string difference =
-      first_difference(named ? own_settings() : settings_, state.settings);
-  if (!difference.empty()) {
+  if (const auto difference = state_difference(options_.name, settings_, state.settings);
+      !difference.empty()) {
     throw Error(
         fmt::format("the state in {} was kept under other settings: {}; give these, or "
                     "start anew with another folder",
@@ -314,7 +308,7 @@ Status SiteRun::save() {
   site_->save(site);
   const Round round = site_->round();
   Status status = folder_.write({.round = round,
-                                 .settings = own_settings(),
+                                 .settings = state_settings(options_.name, settings_),
                                  .site = std::move(site).take(),
                                  .run = encode_site_run(gradients_.steps())});
   saved_ = site_->state().incarnation;
