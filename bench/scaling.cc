@@ -101,8 +101,8 @@ double real_bytes(const Study& settings, int nodes, const std::string& words) {
   shared.local = true;
   const cli::TrainPlan plan = cli::make_train_plan(cli::parse_run(words, shared));
   const cli::Output silent(shared.common);
-  cli::TrainReport report(silent, true, plan.run.rounds);
-  const auto result = cli::execute(plan, report);
+  cli::TrainReport report(silent, cli::Progress(), plan.run.rounds);
+  const auto result = cli::execute(plan, report, report);
   if (!result.ok()) {
     throw std::runtime_error(words + ": " + result.status().message());
   }

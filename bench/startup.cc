@@ -36,7 +36,7 @@ constexpr std::chrono::seconds kPatience{300};
 /// A job that trains until it is ended.
 constexpr const char* kEndless = "1000000000";
 
-struct Settings {
+struct Study {
   cli::CommonOptions common;
   std::vector<int> nodes = {8, 16, 32, 64};
   std::vector<std::string> transports = {"gloo", "zmq"};
@@ -105,8 +105,7 @@ void start_once(Started& kind, int nodes) {
   }
 }
 
-Json measure_start(const Settings& settings, int nodes,
-                   std::vector<std::vector<std::string>>& rows) {
+Json measure_start(const Study& settings, int nodes, std::vector<std::vector<std::string>>& rows) {
   std::vector<Started> kinds;
   for (const std::string& transport : settings.transports) {
     for (const std::string& topology : settings.topologies) {
@@ -145,7 +144,7 @@ Json measure_start(const Settings& settings, int nodes,
 
 /// Private bytes of a node of a job with this hidden layer: of each process the least that was
 /// seen, as evaluations come and go; of those the median.
-double private_bytes(const Settings& settings, const std::string& algorithm,
+double private_bytes(const Study& settings, const std::string& algorithm,
                      const std::string& transport, int hidden) {
   auto words = words_of(transport, "ring", settings.memory_nodes);
   for (const std::string& word : {std::string("--algorithm"), algorithm, std::string("--model"),
@@ -187,7 +186,7 @@ double frame_bytes(const std::string& algorithm, int nodes, int hidden) {
          static_cast<double>(make_algorithm(algorithm, std::move(setup))->peers().max_frame_bytes);
 }
 
-Json measure_memory(const Settings& settings, const std::string& algorithm,
+Json measure_memory(const Study& settings, const std::string& algorithm,
                     const std::string& transport, std::vector<std::vector<std::string>>& rows) {
   constexpr int kSmall = 500;
   constexpr int kLarge = 2500;
@@ -210,7 +209,7 @@ Json measure_memory(const Settings& settings, const std::string& algorithm,
           {"floats_stated", stated},        {"ratio", measured / stated}};
 }
 
-void run(const Settings& settings) {
+void run(const Study& settings) {
   const cli::Output output(settings.common);
   Json result = {{"starts", Json::array()}, {"memory", Json::array()}};
   std::vector<std::vector<std::string>> rows;
@@ -237,7 +236,7 @@ void run(const Settings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Settings settings;
+  Study settings;
   CLI::App app("Start-up of many local nodes: time, connections, memory");
   cli::add_common_options(app, settings.common);
   app.add_option("--nodes", settings.nodes, "Numbers of nodes")->delimiter(',');

@@ -15,6 +15,9 @@ sotto_report("ZeroMQ" SOTTO_HAVE_ZMQ "--transport zmq, tcp:// rendezvous"
              "no --transport zmq, no tcp:// rendezvous (libzmq3-dev cppzmq-dev)")
 sotto_report("hiredis" SOTTO_HAVE_REDIS "redis:// rendezvous"
              "no redis:// rendezvous (libhiredis-dev)")
+if(SOTTO_BUILD_PROGRAM)
+  sotto_report("ISA-L" SOTTO_HAVE_ISAL "sotto train --tensorboard" "no --tensorboard (libisal-dev)")
+endif()
 if(SOTTO_BUILD_TESTS OR SOTTO_BUILD_BENCH)
   sotto_report("SimGrid" SOTTO_HAVE_SIMGRID "the simulator is held to it"
                "the simulator is not held to it (libsimgrid-dev)")

@@ -77,6 +77,9 @@ class Compressor {
   /// Takes any piece of a vector as well as the whole; false where it goes by the tensors.
   virtual bool divisible() const { return true; }
 
+  /// This compressor, or the one within where it is a decorator (metered.h).
+  virtual const Compressor& undecorated() const { return *this; }
+
   /// Lets `workers` take shares of long vectors; null: no longer. What comes out is the same. May
   /// be used by several compressors.
   virtual void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }

@@ -128,7 +128,7 @@ void GridCompressor::add(std::span<const std::byte> bytes, std::size_t /*element
 }  // namespace
 
 std::optional<GridOptions> grid_options(const Compressor& compressor) {
-  const auto* grid = dynamic_cast<const GridCompressor*>(&compressor);
+  const auto* grid = dynamic_cast<const GridCompressor*>(&compressor.undecorated());
   return grid == nullptr ? std::nullopt : std::optional(grid->options());
 }
 

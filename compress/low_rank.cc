@@ -327,7 +327,7 @@ std::unique_ptr<Compressor> make_low_rank(const LowRankOptions& options,
 }
 
 std::optional<LowRankOptions> low_rank_options(const Compressor& compressor) {
-  const auto* low_rank = dynamic_cast<const LowRankCompressor*>(&compressor);
+  const auto* low_rank = dynamic_cast<const LowRankCompressor*>(&compressor.undecorated());
   return low_rank == nullptr ? std::nullopt : std::optional(low_rank->options());
 }
 

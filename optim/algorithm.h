@@ -121,6 +121,9 @@ struct AlgorithmCounters {
   std::uint64_t most_stale = 0;  ///< of a single gradient
   /// Neighbours' models that a robust rule gave no influence.
   std::uint64_t set_aside = 0;
+  /// Push-sum: ω_i, the mass that the node holds now. Between rounds the nodes' sum is their
+  /// number.
+  std::optional<double> mass = {};
 };
 
 class Algorithm {

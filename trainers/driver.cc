@@ -5,25 +5,20 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/elapsed.h>
-
 namespace sotto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Adds the life of the object to `total`.
-class Timed {
- public:
-  explicit Timed(double& total) : total_(total), start_(Clock::now()) {}
-  ~Timed() { total_ += seconds_since(start_); }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
+double seconds(Clock::duration length) { return std::chrono::duration<double>(length).count(); }
 
- private:
-  double& total_;
-  Clock::time_point start_;
-};
+std::uint64_t bytes_of(const Exchange& exchange) {
+  std::uint64_t bytes = 0;
+  for (const Send& send : exchange.sends) {
+    bytes += send.frame.size();
+  }
+  return bytes;
+}
 
 auto find_edge(std::vector<LinkTraffic>& traffic, Rank to) {
   const auto edge = std::lower_bound(traffic.begin(), traffic.end(), to,
@@ -33,8 +28,38 @@ auto find_edge(std::vector<LinkTraffic>& traffic, Rank to) {
 
 }  // namespace
 
+/// Adds the life of the object to the time in the algorithm, and tells the observer.
+class Driver::Timed {
+ public:
+  Timed(Driver& driver, RunPhase phase, Round round)
+      : driver_(driver), phase_(phase), round_(round), start_(Clock::now()) {}
+  ~Timed() {
+    const auto now = Clock::now();
+    driver_.times_.encode_s += seconds(now - start_);
+    if (shown_) {
+      driver_.tell(phase_, round_, start_, now);
+    }
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+  /// Nothing was done that an observer wants to see.
+  void hide() { shown_ = false; }
+
+ private:
+  Driver& driver_;
+  RunPhase phase_;
+  Round round_;
+  Time start_;
+  bool shown_ = true;
+};
+
 Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& options)
-    : algorithm_(algorithm), transport_(transport), options_(options) {
+    : algorithm_(algorithm),
+      transport_(transport),
+      options_(options),
+      observer_(options.observer != nullptr && options.observer->wants_phases() ? options.observer
+                                                                                : nullptr) {
   const Peers peers = algorithm.peers();
   for (const Rank peer : peers.to) {
     traffic_.push_back({options.rank, peer, 0, 0});
@@ -64,8 +89,11 @@ Status Driver::begin_round() {
   }
   bool post = false;
   {
-    const Timed timed(times_.encode_s);
+    Timed timed(*this, RunPhase::encode, algorithm_.round());
     post = algorithm_.begin_round(next_);
+    if (!post) {
+      timed.hide();
+    }
   }
   status_ = start_exchanges(post);
   carry_here(lock);
@@ -80,7 +108,7 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
   }
   bool post = false;
   {
-    const Timed timed(times_.encode_s);
+    const Timed timed(*this, RunPhase::encode, algorithm_.round());
     if (Status status = algorithm_.gradient_ready(gradient, next_, &post); !status.ok()) {
       return status;
     }
@@ -101,9 +129,10 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   }
   const auto start = Clock::now();
   const double encoded = times_.encode_s;
+  const Round round = algorithm_.round();
   progress_.wait(lock, [&] { return !status_.ok() || ready() || under_way_ == 0; });
   check(!status_.ok() || ready(), "an algorithm that waits has an exchange under way");
-  times_.wait_s += std::max(0.0, seconds_since(start) - (times_.encode_s - encoded));
+  count_wait(start, encoded, round);
   return status_;
 }
 
@@ -117,12 +146,13 @@ Status Driver::start_exchanges(bool post) {
         }
       }
     }
-    const Timed timed(times_.encode_s);
+    Timed timed(*this, RunPhase::encode, algorithm_.round());
     const auto more = algorithm_.next_exchange(next_);
     if (!more.ok()) {
       return more.status();
     }
     if (!*more) {
+      timed.hide();
       return {};
     }
     post = true;
@@ -159,10 +189,41 @@ void Driver::carry_here(Lock& lock) {
   }
   const auto start = Clock::now();
   const double encoded = times_.encode_s;
+  const Round round = algorithm_.round();
   lock.unlock();
   carry();
   lock.lock();
-  times_.wait_s += std::max(0.0, seconds_since(start) - (times_.encode_s - encoded));
+  count_wait(start, encoded, round);
+}
+
+void Driver::count_wait(Time start, double encoded, Round round) {
+  const auto now = Clock::now();
+  times_.wait_s += std::max(0.0, seconds(now - start) - (times_.encode_s - encoded));
+  tell(RunPhase::wait, round, start, now);
+}
+
+void Driver::tell(RunPhase phase, Round round, Time from, Time until) const {
+  if (observer_ != nullptr) {
+    observer_->phase({.node = options_.rank,
+                      .phase = phase,
+                      .carrier = std::this_thread::get_id() == carrier_.get_id(),
+                      .round = round,
+                      .from = from,
+                      .until = until});
+  }
+}
+
+void Driver::tell_wire(const Carried& carried) const {
+  if (observer_ != nullptr) {
+    observer_->phase({.node = options_.rank,
+                      .phase = RunPhase::wire,
+                      .carrier = carrier_.joinable(),
+                      .round = carried.exchange.tag.round,
+                      .from = carried.posted,
+                      .until = Clock::now(),
+                      .bytes = bytes_of(carried.exchange),
+                      .bucket = carried.exchange.tag.bucket});
+  }
 }
 
 void Driver::serve() {
@@ -224,6 +285,9 @@ Status Driver::post() {
     }
     Carried& next = posted_.back();
     next.arrived.clear();
+    if (observer_ != nullptr) {
+      next.posted = Clock::now();
+    }
     if (Status status = transport_.post(next.exchange); !status.ok()) {
       return named(status, next.exchange.tag.round);
     }
@@ -279,11 +343,12 @@ Status Driver::named(const Status& status, Round round) const {
 }
 
 Status Driver::deliver(Load::iterator done) {
+  tell_wire(*done);
   const Lock lock(mutex_);
   const Exchange& exchange = done->exchange;
   bool more = false;
   {
-    const Timed timed(times_.encode_s);
+    const Timed timed(*this, RunPhase::decode, exchange.tag.round);
     for (const Arrival& arrival : done->arrived) {
       const auto room = std::find_if(exchange.receives.begin(), exchange.receives.end(),
                                      [&](const Receive& r) { return r.from == arrival.from; });

@@ -24,6 +24,7 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/algorithm.h>
+#include <sotto/trainers/observer.h>
 
 namespace sotto {
 
@@ -47,6 +48,8 @@ struct DriverOptions {
   /// How long a peer may be silent before it counts as failed. It must cover the slowest node's
   /// gradient.
   std::chrono::milliseconds timeout{60'000};
+  /// Is told of phases, if it wants to be; null: nobody.
+  Observer* observer = nullptr;
 };
 
 class Driver {
@@ -75,6 +78,7 @@ class Driver {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  using Time = PhaseSpan::Time;
   struct Arrival {
     Rank from;
     std::size_t bytes;
@@ -83,6 +87,7 @@ class Driver {
   struct Carried {
     Exchange exchange;
     std::vector<Arrival> arrived;
+    Time posted{};  ///< where an observer is told
   };
   using Load = std::list<Carried>;
 
@@ -113,9 +118,17 @@ class Driver {
 
   void count_sends(const Exchange& exchange);
 
+  class Timed;
+  /// Tells the observer of a phase that ends now.
+  void tell(RunPhase phase, Round round, Time from, Time until) const;
+  void tell_wire(const Carried& carried) const;
+  /// Counts a wait since `start`, in which so much was encoded before it.
+  void count_wait(Time start, double encoded, Round round);
+
   Algorithm& algorithm_;
   Transport& transport_;
   const DriverOptions options_;
+  Observer* const observer_;  ///< null: nobody wants to know of phases
 
   mutable std::mutex mutex_;  ///< guards what follows, and every call of the algorithm
   std::condition_variable progress_;

@@ -61,6 +61,7 @@ class Pulse {
 struct Published {
   std::uint64_t bytes_sent = 0;
   std::vector<float> parameters;
+  std::vector<std::byte> note;
 };
 
 Result<Published> read_model(std::span<const std::byte> value, Rank rank, std::size_t dimension) {
@@ -69,6 +70,8 @@ Result<Published> read_model(std::span<const std::byte> value, Rank rank, std::s
   model.parameters.resize(dimension);
   model.bytes_sent = in.read<std::uint64_t>();
   in.read_into(std::span<float>(model.parameters));
+  const auto note = in.take(in.remaining());
+  model.note.assign(note.begin(), note.end());
   if (!in.finished()) {
     return Status(Fault::malformed, fmt::format("the model of node {} has another length", rank));
   }
@@ -156,10 +159,11 @@ Status Meetings::barrier(std::string_view name) {
 }
 
 Status Meetings::meet(Round round, std::span<const float> parameters, std::uint64_t bytes_sent,
-                      const Inspect& inspect, const Visit& visit) {
+                      const Inspect& inspect, const Visit& visit, std::span<const std::byte> note) {
   ByteBuffer value;
   value.write(bytes_sent);
   value.write_span(parameters);
+  value.append(note);
   const std::string done = fmt::format("model/{}/done", round);
   const std::string pulse = fmt::format("model/{}/pulse", round);
   if (Status status = store_.set(fmt::format("model/{}/{}", round, rank_), value.bytes());
@@ -212,6 +216,7 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
       sum.add(model->parameters);
     }
     bytes += static_cast<double>(model->bytes_sent);
+    result.notes.push_back(model->note);
   }
   result.bytes_per_node = bytes / nodes_;
   result.parameters = sum.mean();

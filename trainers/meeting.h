@@ -25,9 +25,10 @@ namespace sotto {
 
 /// Node 0's view of all models at one round.
 struct AveragedModel {
-  std::vector<float> parameters;  ///< x̄, summed in double in rank order
-  double consensus_distance = 0;  ///< (1/n) Σ‖x_i − x̄‖²
-  double bytes_per_node = 0;      ///< mean over nodes of what they had sent
+  std::vector<float> parameters;              ///< x̄, summed in double in rank order
+  double consensus_distance = 0;              ///< (1/n) Σ‖x_i − x̄‖²
+  double bytes_per_node = 0;                  ///< mean over nodes of what they had sent
+  std::vector<std::vector<std::byte>> notes;  ///< of all nodes, in rank order
 };
 
 class Meetings {
@@ -48,9 +49,10 @@ class Meetings {
   Status barrier(std::string_view name);
 
   /// Publishes this node's model. On node 0, calls `visit` for each and `inspect`; all nodes leave
-  /// when that is done. Every round is met at most once.
+  /// when that is done. Every round is met at most once. `note`: what else node 0 is to know.
   Status meet(Round round, std::span<const float> parameters, std::uint64_t bytes_sent,
-              const Inspect& inspect, const Visit& visit = nullptr);
+              const Inspect& inspect, const Visit& visit = nullptr,
+              std::span<const std::byte> note = {});
 
   /// Publishes `value`; node 0 gets all of them, in rank order, the others nothing.
   Result<std::vector<std::vector<std::byte>>> gather(std::string_view name,

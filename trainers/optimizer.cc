@@ -115,6 +115,10 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
   AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
+  if (options_.metered) {
+    meter_ = std::make_shared<CompressionMeter>();
+    setup.compressor = make_metered(std::move(setup.compressor), meter_);
+  }
   step_rule_ = setup.step_rule.get();
   setup.run_id = run_id_of(agreement());
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
@@ -259,7 +263,8 @@ Status Optimizer::connect() {
   }
   transport_ = std::move(*made);
   driver_ = std::make_unique<Driver>(
-      *algorithm_, *transport_, DriverOptions{options_.rank, options_.overlap, options_.timeout});
+      *algorithm_, *transport_,
+      DriverOptions{options_.rank, options_.overlap, options_.timeout, options_.observer});
   return {};
 }
 
@@ -406,6 +411,16 @@ DriverTimes Optimizer::times() const {
 
 AlgorithmCounters Optimizer::counters() const {
   return driver_ ? driver_->counters() : algorithm_->counters();
+}
+
+void Optimizer::measure_compression(Round first) {
+  if (meter_) {
+    meter_->measure_from(first / options_.communication_interval);  // an exchange's own number
+  }
+}
+
+std::optional<CompressionSample> Optimizer::compression() const {
+  return meter_ ? meter_->last() : std::nullopt;
 }
 
 }  // namespace sotto

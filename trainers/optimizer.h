@@ -23,6 +23,7 @@
 #include <sotto/comm/security.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
+#include <sotto/compress/metered.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/registry.h>
@@ -101,6 +102,10 @@ struct OptimizerOptions {
   std::chrono::milliseconds timeout{60'000};
   /// What else the nodes must agree on, e.g. model and data; compared when they meet.
   Settings job;
+  /// Is told of the phases of this node's communication, if it wants to be; null: nobody.
+  Observer* observer = nullptr;
+  /// Lets measure_compression measure: a second virtual call for each encoding.
+  bool metered = false;
 };
 
 class Optimizer {
@@ -159,6 +164,11 @@ class Optimizer {
   std::vector<LinkTraffic> traffic() const;
   DriverTimes times() const;
   AlgorithmCounters counters() const;
+  /// Measures, with options().metered, what compression leaves out in the first round from `first`
+  /// on that sends anything. After drain(), or before the first step.
+  void measure_compression(Round first);
+  /// What was measured last; after drain().
+  std::optional<CompressionSample> compression() const;
   /// Unset without options.privacy.
   std::optional<PrivacySpent> privacy() const;
   /// Where the nodes of this run meet, and no others.
@@ -179,6 +189,7 @@ class Optimizer {
   std::span<float> parameters_;
   ParameterLayout layout_;
   std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<CompressionMeter> meter_;  ///< null: none is wanted
   std::unique_ptr<Algorithm> algorithm_;
   StepRule* step_rule_ = nullptr;       ///< the algorithm's
   PrivateGradient* private_ = nullptr;  ///< the algorithm, when it is one

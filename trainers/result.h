@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/compress/metered.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/trainers/driver.h>
 
@@ -38,6 +39,23 @@ struct PrivacyReport {
   double epsilon = 0;
   double delta = 0;
   std::uint64_t steps_left = 0;  ///< before the budget is spent; kUnlimitedSteps without one
+};
+
+/// How one node stands; sums from its first round on.
+struct NodeStanding {
+  std::vector<LinkTraffic> traffic;  ///< to each peer
+  DriverTimes times;
+  double wall_s = 0;     ///< in training
+  double compute_s = 0;  ///< in gradients
+  AlgorithmCounters counters;
+  std::optional<CompressionSample> compression;  ///< measured last
+  std::optional<PrivacyReport> privacy;
+};
+
+/// An evaluation, as observers see it.
+struct RunEvaluation {
+  HistoryPoint point;
+  std::vector<NodeStanding> nodes;  ///< by rank; empty unless observers of all nodes want them
 };
 
 struct RunResult {

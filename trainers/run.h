@@ -1,7 +1,7 @@
 // A training run: a task, an optimizer, evaluations and checkpoints, as one node of a job or as all
 // nodes of a local one.
 //
-// Thread safety: a run belongs to its thread; hooks are called on node 0's thread.
+// Thread safety: a run belongs to its thread; observer.h says on which its observer is called.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <sotto/base/status.h>
+#include <sotto/trainers/observer.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/result.h>
 #include <sotto/trainers/task.h>
@@ -36,11 +37,9 @@ struct RunOptions {
   std::string dump_parameters;
 };
 
-/// What the caller wants to be told, and how it can stop the run. All may be empty.
+/// Who watches the run, and how the caller can stop it. Both may be null.
 struct RunHooks {
-  std::function<void(Round done)> round_done;
-  std::function<void(const HistoryPoint&)> evaluated;
-  std::function<void(const std::string&)> warning;
+  Observer* observer = nullptr;
   /// Once true, the run ends with a fault. With checkpoints, all nodes finish the round that the
   /// furthest has begun, and save it; a node's peers must be told within five seconds.
   const std::atomic<bool>* stop = nullptr;

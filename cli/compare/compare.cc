@@ -143,8 +143,8 @@ Result<Json> run_one(const TrainOptions& settings, bool quiet) {
   const Output nowhere(silent);
   try {
     const TrainPlan plan = make_train_plan(settings);
-    TrainReport report(nowhere, quiet, plan.run.rounds);
-    return execute(plan, report);
+    TrainReport report(nowhere, bar_alone(quiet), plan.run.rounds);
+    return execute(plan, report, report);
   } catch (const std::exception& error) {
     return Status(Fault::unexpected, with_option_names(error.what()));
   }

@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "site/monitor.h"
+#include "observe/monitor.h"
 
 namespace sotto::cli {
 namespace {

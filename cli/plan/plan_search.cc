@@ -44,7 +44,7 @@ constexpr std::uint64_t kLeast = 3;
 /// Besides the scenario's own runs a user sees this many of the best.
 constexpr std::size_t kShown = 6;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kEndless = std::numeric_limits<double>::infinity();
 
 bool any(const Candidate&) { return true; }
 bool plain(const Candidate& candidate) { return !candidate.compressed; }
@@ -151,10 +151,10 @@ double PlanSearch::promise(const Candidate& candidate) const {
 }
 
 double PlanSearch::best(const Admitted& admitted) const {
-  double least = kNever;
+  double least = kEndless;
   for (const PlannedRun& run : runs_) {
     if (admitted(run.candidate)) {
-      least = std::min(least, run.times.front().value_or(kNever));
+      least = std::min(least, run.times.front().value_or(kEndless));
     }
   }
   return least;
@@ -190,7 +190,7 @@ void PlanSearch::explore_by_pace() {
       const bool due = left > 0 && admitted(one) && one.words != "allreduce";
       left -= due ? 1 : 0;
       if (due && !simulated(one.words)) {
-        add_run(one, kNever);
+        add_run(one, kEndless);
       }
     }
   }
@@ -254,8 +254,8 @@ void PlanSearch::add_seeds() {
     const double least = best(kind);
     std::vector<PlannedRun*> near;
     for (PlannedRun& run : runs_) {
-      if (kind(run.candidate) && run.times.front().value_or(kNever) <= kNearBest * least &&
-          least < kNever) {
+      if (kind(run.candidate) && run.times.front().value_or(kEndless) <= kNearBest * least &&
+          least < kEndless) {
         near.push_back(&run);
       }
     }
@@ -282,7 +282,7 @@ std::vector<PlannedRun> PlanSearch::shown() {
   const auto rank_of = [&](std::size_t k) {
     const PlannedRun& run = runs_[k];
     return std::tuple(run.candidate.words != "allreduce", !run.candidate.own, run.times.size() < 2,
-                      time_of(run, goal_).value_or(kNever));
+                      time_of(run, goal_).value_or(kEndless));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return rank_of(a) < rank_of(b); });
@@ -308,7 +308,7 @@ std::vector<PlannedRun> PlanSearch::find() {
   say_codec();
   for (const Candidate& one : candidates_) {
     if (one.own || one.words == "allreduce") {
-      add_run(one, kNever);
+      add_run(one, kEndless);
     }
   }
   if (goal_ == Goal::epoch) {

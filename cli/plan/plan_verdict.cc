@@ -17,7 +17,7 @@ namespace {
 
 using Index = std::optional<std::size_t>;
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kUnreached = std::numeric_limits<double>::infinity();
 
 /// A node's model that is so far behind the average has not come together with it.
 constexpr double kApart = 0.1;
@@ -34,7 +34,7 @@ Index first_of(const std::vector<PlannedRun>& runs, Goal goal, const Admitted& a
   for (const PlannedRun& run : runs) {
     seeds = std::max(seeds, run.times.size());
   }
-  double least = kNever;
+  double least = kUnreached;
   std::vector<std::pair<std::size_t, double>> ranked;
   for (std::size_t k = 0; k < runs.size(); ++k) {
     const auto time = time_of(runs[k], goal);
@@ -45,7 +45,7 @@ Index first_of(const std::vector<PlannedRun>& runs, Goal goal, const Admitted& a
     }
   }
   Index best;
-  std::pair<double, double> fewest{kNever, kNever};  // bytes, then seconds
+  std::pair<double, double> fewest{kUnreached, kUnreached};  // bytes, then seconds
   for (const auto& [k, time] : ranked) {
     const std::pair cost(runs[k].candidate.bytes_per_round, time);
     if (time <= kAlike * least && cost < fewest) {
@@ -64,7 +64,7 @@ bool clearly_sooner(const PlannedRun& a, const PlannedRun& b, Goal goal) {
     return false;
   }
   for (std::size_t k = 0; k < std::min(a.times.size(), b.times.size()); ++k) {
-    if (!(a.times[k].value_or(kNever) < b.times[k].value_or(kNever))) {
+    if (!(a.times[k].value_or(kUnreached) < b.times[k].value_or(kUnreached))) {
       return false;
     }
   }
@@ -229,22 +229,23 @@ std::optional<double> time_to(const Scenario& scenario, const Json& history) {
   const auto lacking = [&](const Json& entry) {
     const Json& accuracy = entry.at("accuracy");
     const Json& loss = entry.at("loss");
-    double most = -kNever;
+    double most = -kUnreached;
     if (scenario.target_accuracy) {
-      most = accuracy.is_number() ? *scenario.target_accuracy - accuracy.get<double>() : kNever;
+      most = accuracy.is_number() ? *scenario.target_accuracy - accuracy.get<double>() : kUnreached;
     }
     if (scenario.target_loss) {
-      most = std::max(most, loss.is_number() ? loss.get<double>() - *scenario.target_loss : kNever);
+      most = std::max(most,
+                      loss.is_number() ? loss.get<double>() - *scenario.target_loss : kUnreached);
     }
     return most;
   };
-  double before = kNever;
+  double before = kUnreached;
   double time_before = 0;
   for (const Json& entry : history) {
     const double now = lacking(entry);
     const double time = entry.at("virtual_s").get<double>();
     if (now <= 0) {
-      const double share = before < kNever ? before / (before - now) : 1;
+      const double share = before < kUnreached ? before / (before - now) : 1;
       return time_before + share * (time - time_before);
     }
     before = now;
@@ -260,14 +261,14 @@ std::optional<double> time_of(const PlannedRun& run, Goal goal) {
   std::vector<double> times;
   times.reserve(run.times.size());
   for (const auto& time : run.times) {
-    times.push_back(time.value_or(kNever));
+    times.push_back(time.value_or(kUnreached));
   }
   if (times.empty()) {
     return std::nullopt;
   }
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), middle, times.end());
-  return *middle < kNever ? std::optional(*middle) : std::nullopt;
+  return *middle < kUnreached ? std::optional(*middle) : std::nullopt;
 }
 
 Verdict judge(const std::vector<PlannedRun>& runs, Goal goal, bool by_worst) {

@@ -80,8 +80,8 @@ class SimulatedJob {
   std::unique_ptr<Task> judge_;
   std::optional<Platform> platform_;
   std::optional<Simulator> simulator_;
-  RunHooks watched_;
-  std::vector<double> sent_;  ///< by node, so far
+  Observer* observer_ = nullptr;  ///< while it runs
+  std::vector<double> sent_;      ///< by node, so far
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
   Evaluation mean_;                      ///< of the averaged model, the last
@@ -199,8 +199,8 @@ SimulatorHooks SimulatedJob::hooks() {
     if (due(round + 1)) {
       evaluate(round + 1, time);
     }
-    if (watched_.round_done) {
-      watched_.round_done(round + 1);
+    if (observer_ != nullptr) {
+      observer_->round_done(round + 1);
     }
     return !ended_ && !stop_requested();
   };
@@ -325,7 +325,7 @@ SimulatedJob::Judgement SimulatedJob::judge_nodes(
 
 Result<SimulatedRun> SimulatedJob::run(TrainReport& report) {
   catch_stop_signals();
-  watched_ = report.hooks(stop_requested());
+  observer_ = &report;
   if (trace_ != nullptr) {
     trace_->begin_run(words_);
   }
@@ -401,7 +401,7 @@ Result<SimulatedRun> simulate_run(const Scenario& scenario, const std::string& w
   CommonOptions silent;
   silent.quiet = true;
   const Output nowhere(silent);
-  TrainReport report(nowhere, !request.progress, job.plan().run.rounds);
+  TrainReport report(nowhere, bar_alone(!request.progress), job.plan().run.rounds);
   return job.run(report);
 }
 

@@ -4,15 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "trace_event.h"
 #include "units.h"
 
 namespace sotto::cli {
 namespace {
 
 constexpr std::size_t kOfMessage = 4;
-
-/// Microseconds, to the nanosecond.
-std::string micros(SimTime time) { return fmt::format("{}.{:03}", time / 1000, time % 1000); }
 
 std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -47,8 +45,7 @@ bool TraceFile::take(SimTime time, std::size_t events) {
 }
 
 void TraceFile::write(const char* phase, Rank node, SimTime at, const std::string& fields) {
-  events_ += fmt::format(",\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},{}}}", phase,
-                         runs_.size(), node + 1, micros(at), fields);
+  events_ += ",\n" + trace_event(phase, {runs_.size(), node + 1, at}, fields);
 }
 
 void TraceFile::name_thread(Rank node) {
@@ -68,10 +65,8 @@ void TraceFile::add(const Stretch& stretch) {
     return;
   }
   name_thread(stretch.node);
-  write("X", stretch.node, stretch.from,
-        fmt::format(R"("dur":{},"cat":"phase","name":"{}","args":{{"round":{}}})",
-                    micros(stretch.until - stretch.from), phase_name(stretch.phase),
-                    stretch.round + 1));
+  append_phase_event({runs_.size(), stretch.node + 1, stretch.from}, stretch.until - stretch.from,
+                     phase_name(stretch.phase), stretch.round + 1, events_);
 }
 
 void TraceFile::add(const TraceEntry& entry) {
@@ -126,10 +121,9 @@ void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks, con
   }
   for (const ScenarioMark& mark : marks) {
     if (mark.at >= from_ && mark.at <= end) {
-      events_ += fmt::format(
-          ",\n{{\"ph\":\"i\",\"pid\":{},\"tid\":1,\"ts\":{},\"s\":\"p\",\"cat\":\"scenario\","
-          "\"name\":{}}}",
-          runs_.size(), micros(mark.at), quoted(mark.text));
+      events_ += ",\n" + trace_event("i", {runs_.size(), 1, mark.at},
+                                     fmt::format(R"("s":"p","cat":"scenario","name":{})",
+                                                 quoted(mark.text)));
     }
   }
 }

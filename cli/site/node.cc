@@ -19,7 +19,8 @@
 
 #include "commands.h"
 #include "event_log.h"
-#include "monitor.h"
+#include "observe/monitor.h"
+#include "observe/tensorboard.h"
 #include "output.h"
 #include "result_file.h"
 #include "signals.h"
@@ -45,6 +46,7 @@ struct NodeOptions {
   CommonOptions common;
   std::string site;
   std::string log = "text";
+  std::string tensorboard;
   bool seed_given = false;  ///< else the site's file says it
 };
 
@@ -120,7 +122,11 @@ int run_node(const NodeOptions& options, EventLog& log) {
   }
   check_result_file(config, "--json", options.common.json);
   const Output output(options.common);
-  const SitePlan plan = make_site_plan(config);
+  SitePlan plan = make_site_plan(config);
+  std::optional<TensorBoard> board_file;
+  if (!options.tensorboard.empty()) {
+    plan.run.observer = &board_file.emplace(options.tensorboard);
+  }
   for (const std::string& warning : plan.warnings) {
     log.write({SiteEvent::Level::warning, "setting", warning});
   }
@@ -133,7 +139,7 @@ int run_node(const NodeOptions& options, EventLog& log) {
   catch_stop_signals();
   std::optional<Monitor> monitor;
   if (config.monitor) {
-    monitor.emplace(*config.monitor, board);
+    monitor.emplace(*config.monitor, site_pages(board));
   }
   const PeersWatch watch(
       config.peers, plan.run.security.peers,
@@ -192,6 +198,8 @@ Command add_node_command(CLI::App& program) {
   command->add_option("--log", options->log, "text, or json: a line of JSON for each event")
       ->type_name("FORMAT")
       ->capture_default_str();
+  command->add_option("--tensorboard", options->tensorboard, "Write scalars for TensorBoard")
+      ->type_name("DIR");
   add_common_options(*command, options->common);
   command->footer(kNodeExamples);
   return {command, [options, command] {

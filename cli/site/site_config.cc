@@ -46,28 +46,6 @@ int parse_number(std::string_view text, int least, std::uint64_t most) {
   return static_cast<int>(value);
 }
 
-/// Only this host may ask a site how it stands.
-MonitorAddress parse_monitor(const std::string& text) {
-  const auto colon = text.rfind(':');
-  MonitorAddress address;
-  address.host = text.substr(0, colon);
-  if (address.host != "127.0.0.1" && address.host != "localhost" && address.host != "[::1]") {
-    throw Error(
-        fmt::format("'{}' is refused: it is 127.0.0.1:PORT, localhost:PORT or [::1]:PORT, as "
-                    "whoever reaches it can read how the site stands; from elsewhere go through a "
-                    "tunnel or a proxy that asks who it is",
-                    text));
-  }
-  if (colon == std::string::npos) {
-    throw Error(fmt::format("'{}' has no port", text));
-  }
-  address.port = parse_number(std::string_view(text).substr(colon + 1), 1, 65'535);
-  if (address.host == "[::1]") {
-    address.host = "::1";
-  }
-  return address;
-}
-
 DataPart parse_part(const std::string& text) {
   const auto slash = text.find('/');
   if (slash == std::string::npos) {
@@ -154,7 +132,7 @@ SiteConfig read_site_config(const std::string& path) {
     }
   }
   config.listen = in.text("listen").value_or("");
-  config.monitor = in.parsed("monitor", parse_monitor);
+  config.monitor = in.parsed("monitor", parse_monitor_address);
   in.require("training", "a table [training] with settings of `sotto train`");
   (void)in.table("training");
   read_training(*file.get_as<toml::table>("training"), path, config);

@@ -9,16 +9,11 @@
 
 #include <sotto/base/ids.h>
 
+#include "observe/monitor.h"
 #include "site_places.h"
 #include "train/train_options.h"
 
 namespace sotto::cli {
-
-/// Where the monitor listens: loopback only.
-struct MonitorAddress {
-  std::string host;
-  int port = 0;
-};
 
 /// This site's share of data that are split among sites, as in a demonstration.
 struct DataPart {

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/unix_time.h>
+
+#include "observe/metrics_text.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -61,66 +64,30 @@ Json refused_key_json(const SiteRefusedKey& key) {
           {"listed", key.listed}};
 }
 
-/// One metric: its help and type, then its samples.
-class Metrics {
- public:
-  void begin(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_ += fmt::format("# HELP sotto_{} {}\n# TYPE sotto_{} {}\n", name, help, name, type);
-  }
-  void sample(double value, std::string_view labels = {}) {
-    const std::string number = std::isnan(value)   ? "NaN"
-                               : std::isinf(value) ? (value > 0 ? "+Inf" : "-Inf")
-                                                   : fmt::format("{}", value);
-    text_ += labels.empty() ? fmt::format("sotto_{} {}\n", name_, number)
-                            : fmt::format("sotto_{}{{{}}} {}\n", name_, labels, number);
-  }
-  void one(std::string_view name, std::string_view type, std::string_view help, double value) {
-    begin(name, type, help);
-    sample(value);
-  }
-  std::string take() && { return std::move(text_); }
-
- private:
-  std::string text_;
-  std::string_view name_;
-};
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') {
-      safe += '\\';
-    }
-    safe += c == '\n' ? ' ' : c;
-  }
-  return safe;
-}
-
 template <typename Value>
-void add_by_peer(Metrics& metrics, const SiteReport& report, std::string_view name,
+void add_by_peer(MetricsText& metrics, const SiteReport& report, std::string_view name,
                  std::string_view type, std::string_view help, const Value& value) {
   metrics.begin(name, type, help);
   for (const SitePeerReport& peer : report.peers) {
-    metrics.sample(static_cast<double>(value(peer)),
-                   fmt::format("peer=\"{}\"", escaped(peer.site.name)));
+    metrics.sample(static_cast<double>(value(peer)), metric_label("peer", peer.site.name));
   }
 }
 
-void add_phase(Metrics& metrics, const SiteReport& report) {
+void add_phase(MetricsText& metrics, const SiteReport& report) {
   metrics.begin("phase", "gauge", "1 for what the site is at, 0 for all else");
   for (const std::string_view phase :
        {"starting", "joining", "training", "waiting", "relaying", "done"}) {
-    metrics.sample(report.phase == phase ? 1 : 0, fmt::format("phase=\"{}\"", phase));
+    metrics.sample(report.phase == phase ? 1 : 0, metric_label("phase", phase));
   }
 }
 
-void add_peers(Metrics& metrics, const SiteReport& report) {
+void add_peers(MetricsText& metrics, const SiteReport& report) {
   using Peer = const SitePeerReport&;
   metrics.begin("peer_state", "gauge", "1; how the peer stands, and why");
   for (const SitePeerReport& peer : report.peers) {
-    metrics.sample(1, fmt::format("peer=\"{}\",state=\"{}\",reason=\"{}\"", escaped(peer.site.name),
-                                  peer.standing.state, peer.standing.reason));
+    metrics.sample(1, fmt::format("{},{},{}", metric_label("peer", peer.site.name),
+                                  metric_label("state", peer.standing.state),
+                                  metric_label("reason", peer.standing.reason)));
   }
   add_by_peer(metrics, report, "peer_up", "gauge", "1 while the peer is in touch",
               [](Peer peer) { return peer.site.up ? 1 : 0; });
@@ -224,11 +191,12 @@ Json site_json(const SiteReport& report) {
 }
 
 std::string site_metrics(const SiteReport& report, double now) {
-  Metrics metrics;
+  MetricsText metrics("sotto_");
   metrics.begin("site_info", "gauge", "The site and its version");
-  metrics.sample(1, fmt::format("name=\"{}\",version=\"{}\"", escaped(report.name), SOTTO_VERSION));
+  metrics.sample(1, fmt::format("{},{}", metric_label("name", report.name),
+                                metric_label("version", SOTTO_VERSION)));
   add_phase(metrics, report);
-  metrics.one("round", "counter", "Rounds that are over", static_cast<double>(report.site.round));
+  metrics.one("round", "gauge", "Rounds that are over", static_cast<double>(report.site.round));
   metrics.one("training_loss", "gauge", "Loss of the last batch; NaN where it is private",
               report.training_loss);
   metrics.one("test_loss", "gauge", "Loss on the test set, at the last evaluation",
@@ -256,6 +224,14 @@ std::string site_metrics(const SiteReport& report, double now) {
   metrics.one("keys_refused_total", "counter", "Connections with keys that were not let in",
               static_cast<double>(report.keys_refused));
   return std::move(metrics).take();
+}
+
+std::vector<MonitorPage> site_pages(const SiteBoard& board) {
+  return {{"/metrics", kMetricsType, [&board] { return site_metrics(board.get(), unix_time()); }},
+          {"/status", "application/json", [&board] {
+             return site_json(board.get()).dump(2, ' ', false, Json::error_handler_t::replace) +
+                    "\n";
+           }}};
 }
 
 void print_site(const Output& output, const Json& status, double now) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <sotto/trainers/federated/site_report.h>
 
+#include "observe/monitor.h"
 #include "output.h"
 
 namespace sotto::cli {
@@ -13,6 +15,9 @@ Json site_json(const SiteReport& report);
 
 /// prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4; `now` in seconds since 1970.
 std::string site_metrics(const SiteReport& report, double now);
+
+/// What a site's monitor shows: /metrics and /status, of `board`, which must outlive it.
+std::vector<MonitorPage> site_pages(const SiteBoard& board);
 
 /// Prints what site_json made, as an operator reads it; `now` as above. Throws Json::exception for
 /// other JSON.

@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 
 #include "commands.h"
-#include "monitor.h"
+#include "observe/monitor.h"
 #include "output.h"
 #include "site_config.h"
 #include "site_words.h"

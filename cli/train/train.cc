@@ -11,9 +11,11 @@
 #include <sotto/trainers/checkpoint.h>
 
 #include "commands.h"
+#include "observe/progress.h"
 #include "output.h"
 #include "signals.h"
 #include "train_execution.h"
+#include "train_observers.h"
 #include "train_options.h"
 #include "train_plan.h"
 #include "train_report.h"
@@ -58,7 +60,7 @@ std::string interruption(const TrainPlan& plan) {
                : fmt::format("{}interrupted", who);
 }
 
-int run(const TrainOptions& options) {
+int run(const TrainOptions& options, const ObserveOptions& observe) {
   const TrainPlan plan = make_train_plan(options);
   CommonOptions common = options.common;
   if (!plan.reports()) {
@@ -66,13 +68,15 @@ int run(const TrainOptions& options) {
     common.json.clear();
   }
   const Output output(common);
-  TrainReport report(output, common.quiet, plan.run.rounds);
+  const Progress progress = choose_progress(observe.progress, common.quiet);
+  TrainReport report(output, progress, plan.run.rounds);
   if (!common.quiet) {
     for (const std::string& warning : plan.warnings) {
       fmt::print(stderr, "sotto: warning: {}\n", warning);
     }
   }
-  const Result<Json> result = execute(plan, report);
+  TrainObservers observers(observe, progress, plan, report);
+  const Result<Json> result = execute(plan, report, observers.all());
   if (result.ok()) {
     if (plan.reports()) {
       output.json(*result);
@@ -91,10 +95,12 @@ int run(const TrainOptions& options) {
 
 Command add_train_command(CLI::App& program) {
   auto options = std::make_shared<TrainOptions>();
+  auto observe = std::make_shared<ObserveOptions>();
   CLI::App* command = program.add_subcommand("train", "Trains a model on N nodes");
   add_train_options(*command, *options);
+  add_observe_options(*command, *observe);
   command->footer(kTrainExamples);
-  return {command, [options] { return run(*options); }};
+  return {command, [options, observe] { return run(*options, *observe); }};
 }
 
 }  // namespace sotto::cli

@@ -47,20 +47,20 @@ void give_freed_memory_back() {
 
 /// One node of a job, which has this process to itself.
 Result<Json> run_one(const TrainPlan& plan, const RunOptions& run, TrainReport& report,
-                     const std::atomic<bool>& stop) {
+                     const RunHooks& hooks) {
   give_freed_memory_back();
   const auto task = plan.task_of(run.optimizer.rank);
-  const auto result = run_node(run, *task, report.hooks(stop));
+  const auto result = run_node(run, *task, hooks);
   if (!result.ok()) {
     return result.status();
   }
   return run.optimizer.rank == 0 ? conclude(plan, report, *result) : Json();
 }
 
-Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report) {
+Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report, Observer& observer) {
   catch_stop_signals(stop_notice());
-  const auto result = run_threads(
-      plan.run, [&](Rank rank) { return plan.task_of(rank); }, report.hooks(stop_requested()));
+  const auto result = run_threads(plan.run, [&](Rank rank) { return plan.task_of(rank); },
+                                  {.observer = &observer, .stop = &stop_requested()});
   if (!result.ok()) {
     return result.status();
   }
@@ -74,7 +74,7 @@ Status write_result(const std::string& path, const Json& result) {
   return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", path));
 }
 
-Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
+Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report, Observer& observer) {
   const PrivateDirectory meeting_place;
   const LocalStore store;
   const std::string result_path = meeting_place.path() + "/result.json";
@@ -89,7 +89,8 @@ Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
     RunOptions run = plan.run;
     run.optimizer.rank = rank;
     run.optimizer.store = store.open();
-    const auto result = run_one(plan, run, report, saves ? stop_requested() : never);
+    const RunHooks hooks{.observer = &observer, .stop = saves ? &stop_requested() : &never};
+    const auto result = run_one(plan, run, report, hooks);
     return result.ok() && rank == 0 ? write_result(result_path, *result) : result.status();
   };
   // As long as nodes may wait for each other in the round under way.
@@ -103,9 +104,7 @@ Result<Json> run_as_processes(const TrainPlan& plan, TrainReport& report) {
   return Json::parse(file);
 }
 
-}  // namespace
-
-Result<Json> execute(const TrainPlan& plan, TrainReport& report) {
+Result<Json> run_as_planned(const TrainPlan& plan, TrainReport& report, Observer& observer) {
   if (plan.launched) {
     catch_stop_signals(stop_notice());
     std::optional<PeersWatch> watch;
@@ -113,13 +112,22 @@ Result<Json> execute(const TrainPlan& plan, TrainReport& report) {
       watch.emplace(plan.peers, plan.run.optimizer.security->peers,
                     [](const std::string& line) { fmt::print(stderr, "sotto: {}\n", line); });
     }
-    return run_one(plan, plan.run, report, stop_requested());
+    return run_one(plan, plan.run, report, {.observer = &observer, .stop = &stop_requested()});
   }
   const auto all = transports();
   const bool processes = std::any_of(all.begin(), all.end(), [&](const TransportInfo& info) {
     return info.name == plan.run.optimizer.transport && info.processes;
   });
-  return processes ? run_as_processes(plan, report) : run_as_threads(plan, report);
+  return processes ? run_as_processes(plan, report, observer)
+                   : run_as_threads(plan, report, observer);
+}
+
+}  // namespace
+
+Result<Json> execute(const TrainPlan& plan, TrainReport& report, Observer& observer) {
+  auto result = run_as_planned(plan, report, observer);
+  observer.ended(result.status());
+  return result;
 }
 
 }  // namespace sotto::cli

@@ -10,8 +10,9 @@
 
 namespace sotto::cli {
 
-/// Returns node 0's result as the JSON of `sotto train`; null on the other nodes of a launched job.
-/// Ctrl-C ends the run with a fault. Throws Error for a request that is refused only now.
-Result<Json> execute(const TrainPlan& plan, TrainReport& report);
+/// `observer` watches the run, and is told when it has ended; `report` says in the end what came
+/// out. Returns node 0's result as the JSON of `sotto train`; null on the other nodes of a launched
+/// job. Ctrl-C ends the run with a fault. Throws Error for a request that is refused only now.
+Result<Json> execute(const TrainPlan& plan, TrainReport& report, Observer& observer);
 
 }  // namespace sotto::cli

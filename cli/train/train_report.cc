@@ -1,18 +1,17 @@
 #include "train_report.h"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "observe/dashboard_frame.h"
 #include "units.h"
 
 namespace sotto::cli {
 namespace {
 
-constexpr int kBarWidth = 40;
+constexpr std::size_t kBarColumns = 42;
 
 Json point_json(const HistoryPoint& point) {
   return {{"round", point.round},
@@ -32,23 +31,17 @@ std::string privacy_line(const PrivacyReport& privacy) {
 
 }  // namespace
 
-TrainReport::TrainReport(const Output& output, bool quiet, Round rounds)
-    : output_(output), rounds_(rounds), bar_(!quiet && ::isatty(STDERR_FILENO) == 1) {}
+TrainReport::TrainReport(const Output& output, const Progress& progress, Round rounds)
+    : output_(output), progress_(progress), rounds_(rounds) {}
 
-RunHooks TrainReport::hooks(const std::atomic<bool>& stop) {
-  RunHooks hooks;
-  hooks.stop = &stop;
-  hooks.round_done = [this](Round done) { draw_bar(done); };
-  hooks.evaluated = [this](const HistoryPoint& point) { show(point); };
-  hooks.warning = [this](const std::string& text) {
-    clear_bar();
-    fmt::print(stderr, "sotto: warning: {}\n", text);
-  };
-  return hooks;
+void TrainReport::warning(const std::string& text) {
+  clear_bar();
+  fmt::print(stderr, "sotto: warning: {}\n", text);
 }
 
-void TrainReport::show(const HistoryPoint& point) {
-  if (!output_.talks()) {
+void TrainReport::evaluated(const RunEvaluation& evaluation) {
+  const HistoryPoint& point = evaluation.point;
+  if (!output_.talks() || !progress_.lines) {
     return;
   }
   clear_bar();
@@ -103,14 +96,12 @@ void TrainReport::summary(const RunResult& result) {
   }
 }
 
-void TrainReport::draw_bar(Round done) {
+void TrainReport::round_done(Round done) {
   const auto per_mille = static_cast<int>(1000 * done / rounds_);
-  if (!bar_ || per_mille == drawn_) {
+  if (!progress_.bar || per_mille == drawn_) {
     return;
   }
-  const int filled = kBarWidth * per_mille / 1000;
-  fmt::print(stderr, "\r[{:=<{}}{:<{}}] round {}/{}", "", filled, "", kBarWidth - filled, done,
-             rounds_);
+  fmt::print(stderr, "\r{} round {}/{}", progress_bar(done, rounds_, kBarColumns), done, rounds_);
   std::fflush(stderr);
   drawn_ = per_mille;
 }

@@ -1,36 +1,35 @@
 // How a training run is shown while it runs and in the end. One thread at a time.
 #pragma once
 
-#include <atomic>
 #include <cstdio>
+#include <string>
 
+#include <sotto/trainers/observer.h>
 #include <sotto/trainers/result.h>
-#include <sotto/trainers/run.h>
 
+#include "observe/progress.h"
 #include "output.h"
 
 namespace sotto::cli {
 
-/// Rows of the history as they come, and on a terminal a progress bar on standard error.
-class TrainReport {
+/// Rows of the history as they come, a progress bar on standard error, and warnings. As an
+/// observer.
+class TrainReport final : public Observer {
  public:
-  TrainReport(const Output& output, bool quiet, Round rounds);
-  ~TrainReport() { clear_bar(); }
-  TrainReport(const TrainReport&) = delete;
-  TrainReport& operator=(const TrainReport&) = delete;
+  TrainReport(const Output& output, const Progress& progress, Round rounds);
+  ~TrainReport() override { clear_bar(); }
 
-  /// Hooks that call this object, which must outlive them.
-  RunHooks hooks(const std::atomic<bool>& stop);
+  void round_done(Round done) override;
+  void evaluated(const RunEvaluation& evaluation) override;
+  void warning(const std::string& text) override;
   void summary(const RunResult& result);
 
  private:
-  void show(const HistoryPoint& point);
-  void draw_bar(Round done);
   void clear_bar();
 
   const Output& output_;
+  const Progress progress_;
   Round rounds_;
-  bool bar_;
   int drawn_ = -1;  ///< per mille shown by the bar, −1 when none stands
   bool titled_ = false;
 };

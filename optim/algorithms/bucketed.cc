@@ -176,6 +176,7 @@ AlgorithmCounters Bucketed::counters() const {
     sum.saturated += part.saturated;
     sum.bad_frames += part.bad_frames;
     sum.drifted += part.drifted;
+    sum.mass = part.mass;  // all have the same: it goes by graph and round
   }
   return sum;
 }

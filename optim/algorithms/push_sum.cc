@@ -222,7 +222,7 @@ void PushSum::sum_changes(double gives) {
 }
 
 AlgorithmCounters PushSum::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames(), .mass = mass_};
 }
 
 void PushSum::save(ByteBuffer& out) const {

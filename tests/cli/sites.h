@@ -19,7 +19,7 @@
 
 #include "cli/program.h"
 #include "comm/free_port.h"
-#include "site/monitor.h"
+#include "observe/monitor.h"
 
 namespace sotto::test {
 

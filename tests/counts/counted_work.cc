@@ -1,12 +1,18 @@
 #include "counted_work.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,12 +20,20 @@
 #include <sotto/base/check.h>
 #include <sotto/base/philox.h>
 #include <sotto/compress/error_feedback.h>
+#include <sotto/compress/metered.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/host/targets.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sim/lockstep.h>
 #include <sotto/topology/registry.h>
+
+#include "observe/event_record.h"
+#include "observe/json_lines.h"
+#include "observe/mllog.h"
+#include "observe/phase_trace.h"
+#include "observe/run_metrics.h"
+#include "observe/tensorboard.h"
 
 /// Kept whole and called by its name, so that callgrind finds where counting begins and ends.
 extern "C" [[gnu::noinline]] void sotto_counted(const std::function<void()>& work) {
@@ -36,11 +50,25 @@ constexpr int kNodes = 4;
 
 constexpr std::array kCodecs = {"sign", "quant:8", "quant:4", "quant:2", "fp16", "topk:0.01"};
 
+/// What is looked at in a round.
+enum class Meter { none, idle, measures };
+
 struct Round {
   const char* algorithm;
   const char* compressor;
+  Meter meter = Meter::none;
 };
-constexpr std::array kRounds = {Round{"dcd", "quant:8"}, Round{"choco", "sign"}};
+constexpr std::array kRounds = {Round{"dcd", "quant:8"}, Round{"choco", "sign"},
+                                Round{"dcd", "quant:8", Meter::idle},
+                                Round{"dcd", "quant:8", Meter::measures}};
+
+const char* name_of(Meter meter) {
+  return meter == Meter::none ? "" : meter == Meter::idle ? " metered" : " measured";
+}
+
+constexpr std::array<std::string_view, 3> kObserved = {"a phase, traced", "an exchange, traced",
+                                                       "an evaluation, told"};
+constexpr std::size_t kSpans = 1000;
 
 void report(std::size_t elements, std::string_view name) {
   fmt::print("{} {}\n", elements, name);
@@ -84,6 +112,7 @@ void count_round(const Round& round) {
   std::vector<std::vector<float>> models(kNodes, normal_values(2));
   const auto topology = std::shared_ptr<const Topology>(make_topology("ring", kNodes));
   LockstepDriver driver;
+  const auto meter = std::make_shared<CompressionMeter>();
   for (Rank rank = 0; rank < kNodes; ++rank) {
     AlgorithmSetup setup;
     setup.rank = rank;
@@ -92,14 +121,78 @@ void count_round(const Round& round) {
     setup.topology = topology;
     setup.step_rule = make_step_rule({.learning_rate = 0.01});
     setup.compressor = make_compressor(round.compressor, algorithm_info(round.algorithm).contract);
+    if (round.meter != Meter::none) {
+      setup.compressor = make_metered(std::move(setup.compressor), meter);
+    }
     driver.add(make_algorithm(round.algorithm, std::move(setup)));
   }
   const std::vector<float> gradient = normal_values(3);
   const auto give = [&](Rank, sotto::Round, std::span<const float>, std::span<float> out) {
     std::copy(gradient.begin(), gradient.end(), out.begin());
   };
-  count(kElements * kNodes, fmt::format("round {} {}", round.algorithm, round.compressor),
-        [&] { check(driver.run(1, give).ok(), "the round ends well"); });
+  count(kElements * kNodes,
+        fmt::format("round {} {}{}", round.algorithm, round.compressor, name_of(round.meter)), [&] {
+          if (round.meter == Meter::measures) {
+            meter->measure_from(0);
+          }
+          check(driver.run(1, give).ok(), "the round ends well");
+        });
+}
+
+/// A folder of this process, which goes with the object.
+struct Folder {
+  Folder() { std::filesystem::create_directory(path); }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("sotto-counted-{}", ::getpid());
+};
+
+RunEvaluation an_evaluation() {
+  RunEvaluation evaluation;
+  evaluation.point = {.round = 10, .time_s = 2, .loss = 0.5, .accuracy = 0.9};
+  for (Rank rank = 0; rank < kNodes; ++rank) {
+    NodeStanding node;
+    node.compression = CompressionSample{.signal = 4, .error = 1, .bound = 2};
+    node.traffic = {{rank, (rank + 1) % kNodes, 123'456, 10},
+                    {rank, (rank + 3) % kNodes, 123'456, 10}};
+    evaluation.nodes.push_back(std::move(node));
+  }
+  return evaluation;
+}
+
+/// What all observers do with a phase, and with an evaluation of kNodes nodes.
+void count_observers() {
+  const Folder folder;
+  cli::PhaseTrace trace(folder.path / "trace.json", {});
+  const auto now = PhaseSpan::Time::clock::now();
+  const auto trace_all = [&](RunPhase phase) {
+    for (std::size_t i = 0; i < kSpans; ++i) {
+      trace.phase({.node = 1, .phase = phase, .round = i, .from = now, .until = now});
+    }
+  };
+  count(kSpans, std::string(kObserved[0]), [&] { trace_all(RunPhase::encode); });
+  count(kSpans, std::string(kObserved[1]), [&] { trace_all(RunPhase::wire); });
+  cli::JsonLines lines(folder.path / "lines", false, {});
+  cli::Mllog mllog(folder.path / "mllog", false, {});
+  cli::RunMetrics metrics(cli::MonitorAddress{});
+  Observers all;
+  for (Observer* one : std::initializer_list<Observer*>{&lines, &mllog, &metrics}) {
+    all.add(one);
+  }
+  std::optional<cli::TensorBoard> board;
+  if (cli::has_event_records()) {
+    all.add(&board.emplace(folder.path / "board"));
+  }
+  const RunEvaluation evaluation = an_evaluation();
+  count(1, std::string(kObserved[2]), [&] {
+    all.evaluation_began(10);
+    all.evaluated(evaluation);
+  });
 }
 
 bool use_instruction_set() {
@@ -114,7 +207,9 @@ bool use_instruction_set() {
 
 }  // namespace
 
-int counted_lines() { return static_cast<int>(2 * kCodecs.size() + kRounds.size() + 1); }
+int counted_lines() {
+  return static_cast<int>(2 * kCodecs.size() + kRounds.size() + kObserved.size() + 1);
+}
 
 void do_counted_work() {
   if (!use_instruction_set()) {
@@ -127,6 +222,7 @@ void do_counted_work() {
   for (const Round& round : kRounds) {
     count_round(round);
   }
+  count_observers();
   fmt::print("{}\n", kAllDone);
   std::fflush(stdout);
 }

@@ -1,5 +1,5 @@
-// What the instruction counts are taken of: each codec's two operations, and rounds of whole
-// algorithms. One thread.
+// What the instruction counts are taken of: each codec's two operations, rounds of whole
+// algorithms, and what observers of a run do. One thread.
 #pragma once
 
 namespace sotto::counts {

@@ -114,9 +114,11 @@ void read_run(std::string_view /*name*/, std::span<const std::byte> input) {
     sotto::internal::write_run_state(*state, again);
     check(again.bytes().size() == bytes.size(), "a history that is read is what is written");
   }
-  sotto::RunResult result;
-  const std::array<Bytes, 1> summaries = {bytes};
-  (void)sotto::internal::add_summaries(summaries, result);
+  const std::array<Bytes, 1> standings = {bytes};
+  if (const auto nodes = sotto::internal::read_standings(standings); nodes.ok()) {
+    sotto::RunResult result;
+    sotto::internal::add_standings(*nodes, result);
+  }
 }
 
 void read_ledger(std::string_view /*name*/, std::span<const std::byte> input) {

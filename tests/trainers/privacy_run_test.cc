@@ -12,6 +12,7 @@
 
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"
+#include "trainers/watcher.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -65,11 +66,9 @@ std::uint64_t allowed() { return allowed_steps(budget(6)); }
 TEST_CASE("a run ends in good order after the last step that its budget covers") {
   REQUIRE(allowed() > 5);
   auto options = run_options(allowed() + 10);
-  std::string warned;
-  RunHooks hooks;
-  hooks.warning = [&](const std::string& text) { warned = text; };
-  const RunResult result = completed(options, hooks);
-  CHECK(contains(warned, "spent after round " + std::to_string(allowed())));
+  Watcher watcher;
+  const RunResult result = completed(options, {.observer = &watcher});
+  CHECK(contains(watcher.warned, "spent after round " + std::to_string(allowed())));
   CHECK(result.rounds == allowed());
   CHECK(result.history.back().round == allowed());
   REQUIRE(result.privacy.has_value());

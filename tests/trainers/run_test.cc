@@ -16,6 +16,7 @@
 
 #include "trainers/nodes.h"
 #include "trainers/scratch.h"
+#include "trainers/watcher.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -178,12 +179,10 @@ TEST_CASE("a resumed run passes over a damaged checkpoint that has one before it
   flip_a_bit((scratch.path() / "node-2.round-9.checkpoint").string());
   options.rounds = 20;
   options.resume = true;
-  std::string warned;
-  RunHooks hooks;
-  hooks.warning = [&](const std::string& text) { warned = text; };
-  CHECK(completed(options, hooks).parameters_sha256 == whole.parameters_sha256);
-  CHECK(contains(warned, "resuming from round 8"));
-  CHECK(contains(warned, "node-2.round-9.checkpoint"));
+  Watcher watcher;
+  CHECK(completed(options, {.observer = &watcher}).parameters_sha256 == whole.parameters_sha256);
+  CHECK(contains(watcher.warned, "resuming from round 8"));
+  CHECK(contains(watcher.warned, "node-2.round-9.checkpoint"));
   CHECK(CheckpointFolder(options.checkpoint, 2).rounds() == std::vector<Round>{20, 16});
 }
 
@@ -229,10 +228,9 @@ TEST_CASE("a stopped run ends everywhere and leaves its checkpoint") {
   options.checkpoint = scratch.path().string();
   options.checkpoint_every = 5;
   std::atomic<bool> stop{false};
-  RunHooks hooks;
-  hooks.stop = &stop;
-  hooks.round_done = [&](Round done) { stop = done >= 12; };
-  const auto result = run_threads(options, tasks(), hooks);
+  Watcher watcher;
+  watcher.after_round = [&](Round done) { stop = done >= 12; };
+  const auto result = run_threads(options, tasks(), {.observer = &watcher, .stop = &stop});
   CHECK(contains(result.status().message(), std::string(kStopped)));
   // All have saved the round at which they stopped, whatever was due.
   const auto last = [&](Rank rank) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,11 +11,17 @@
 
 namespace sotto {
 
-void SiteHistory::add(const HistoryPoint& point) {
+void SiteHistory::add(const HistoryPoint& point, double mass, Observer* observer) {
   if (points_.size() == kMost) {
     points_.erase(points_.begin());
   }
   points_.push_back(point);
+  if (observer != nullptr) {
+    RunEvaluation evaluation{.point = point, .nodes = {NodeStanding()}};
+    evaluation.point.consensus_distance = std::numeric_limits<double>::quiet_NaN();  // who knows
+    evaluation.nodes.front().counters.mass = mass;
+    observer->evaluated(evaluation);
+  }
 }
 
 std::string SiteHistory::text() const {

@@ -16,6 +16,7 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/trainers/dataset.h>
 #include <sotto/trainers/model_file.h>
+#include <sotto/trainers/observer.h>
 #include <sotto/trainers/settings.h>
 
 namespace sotto {
@@ -49,6 +50,8 @@ struct SiteOptions {
   std::chrono::milliseconds patience{30'000};  ///< in a round, for peers that are up and behind
   /// How long a site without state waits for others before it starts from the initial model.
   std::chrono::milliseconds found_after{30'000};
+  /// Is told of evaluations, with the site as the only node; null: nobody.
+  Observer* observer = nullptr;
   /// Noise before anything is sent; the ledger is kept in the folder. After the budget the site
   /// takes no step any more, and goes on to pass on what others make.
   std::optional<PrivacyOptions> privacy{};

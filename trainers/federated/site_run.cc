@@ -428,7 +428,7 @@ Status SiteRun::evaluate() {
   point.loss = found.loss;
   point.accuracy = found.accuracy;
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());
-  history_.add(point);
+  history_.add(point, site_->state().mass, options_.observer);
   export_model();
   return {};
 }

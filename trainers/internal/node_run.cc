@@ -45,14 +45,39 @@ std::optional<PrivacyReport> privacy_report(const Optimizer& optimizer) {
              : std::nullopt;
 }
 
-/// With the ledger of the node's privacy budget beside its checkpoints.
-OptimizerOptions with_ledger(const RunOptions& run) {
+/// With the ledger of the node's privacy budget beside its checkpoints, and what observers want.
+OptimizerOptions completed(const RunOptions& run, Observer* observer) {
   OptimizerOptions options = run.optimizer;
+  options.observer = observer;
+  options.metered = observer != nullptr && observer->wants_health();
   if (options.privacy && options.privacy->ledger.empty() && !run.checkpoint.empty()) {
     options.privacy->ledger = fmt::format("{}/node-{}.privacy", run.checkpoint, options.rank);
   }
   return options;
 }
+
+/// Tells an observer, if there is one, of its life as a phase.
+class Told {
+ public:
+  Told(Observer* observer, Rank node, RunPhase phase, Round round)
+      : observer_(observer), span_{.node = node, .phase = phase, .round = round} {
+    if (observer_ != nullptr) {
+      span_.from = std::chrono::steady_clock::now();
+    }
+  }
+  ~Told() {
+    if (observer_ != nullptr) {
+      span_.until = std::chrono::steady_clock::now();
+      observer_->phase(span_);
+    }
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+ private:
+  Observer* observer_;
+  PhaseSpan span_;
+};
 
 }  // namespace
 
@@ -63,7 +88,10 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       rank_(options.optimizer.rank),
       parameters_(initial_parameters(options, task)),
       gradient_(parameters_.size()),
-      optimizer_(with_ledger(options), parameters_, task.layout()),
+      phases_(hooks.observer != nullptr && hooks.observer->wants_phases() ? hooks.observer
+                                                                          : nullptr),
+      health_(hooks.observer != nullptr && hooks.observer->wants_health()),
+      optimizer_(completed(options, hooks.observer), parameters_, task.layout()),
       meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
                 optimizer_.options().timeout),
       end_(options.rounds) {
@@ -90,6 +118,14 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
 }
 
 Result<RunResult> NodeRun::run() {
+  auto result = run_to_end();
+  if (hooks_.observer != nullptr) {
+    hooks_.observer->node_ended(rank_);
+  }
+  return result;
+}
+
+Result<RunResult> NodeRun::run_to_end() {
   Status status = optimizer_.connect();
   if (status.ok() && options_.resume) {
     status = resume();
@@ -104,6 +140,9 @@ Result<RunResult> NodeRun::run() {
   if (status.ok() && folder_ && hooks_.stop != nullptr) {
     stop_.emplace(optimizer_.store(), rank_, optimizer_.options().nodes, *hooks_.stop);
   }
+  if (status.ok()) {
+    tell_start();
+  }
   wall_.go();
   if (status.ok() && optimizer_.round() == end_) {
     status = evaluate(true);  // the checkpoint was the end already
@@ -117,6 +156,41 @@ Result<RunResult> NodeRun::run() {
   }
   auto result = conclude();
   return result.ok() ? result : Result<RunResult>(explain(result.status()));
+}
+
+void NodeRun::tell_start() {
+  aim_meter();
+  if (Observer* observer = told()) {
+    observer->began({.nodes = optimizer_.options().nodes,
+                     .done = optimizer_.round(),
+                     .rounds = end_,
+                     .rounds_per_epoch = task_.rounds_per_epoch(),
+                     .dimension = parameters_.size()});
+  }
+}
+
+void NodeRun::aim_meter() {
+  if (!health_) {
+    return;
+  }
+  const Round done = optimizer_.round();
+  const Round every = options_.eval_every;
+  const Round next = every == 0 ? end_ : std::min(end_, (done / every + 1) * every);
+  const Round first = next - std::min(next, options_.optimizer.communication_interval);
+  if (!measured_ || first >= *measured_ + kMeasureEvery) {
+    optimizer_.measure_compression(first);
+    measured_ = first;
+  }
+}
+
+NodeStanding NodeRun::standing() const {
+  return {.traffic = optimizer_.traffic(),
+          .times = optimizer_.times(),
+          .wall_s = wall_.seconds(),
+          .compute_s = compute_.seconds(),
+          .counters = optimizer_.counters(),
+          .compression = optimizer_.compression(),
+          .privacy = privacy_report(optimizer_)};
 }
 
 Status NodeRun::explain(const Status& fault) {
@@ -159,19 +233,13 @@ Status NodeRun::one_round() {
   if (Status status = check_stop(); !status.ok()) {
     return status;
   }
-  if (Status status = optimizer_.begin_step(); !status.ok()) {
+  Status status = step();
+  if (!status.ok()) {
     return status;
   }
-  compute_.go();
-  task_.loss_and_gradient(optimizer_.round(), optimizer_.parameters(), gradient_);
-  compute_.pause();
-  if (Status status = optimizer_.step(gradient_); !status.ok()) {
-    return status;
+  if (Observer* observer = told()) {
+    observer->round_done(optimizer_.round());
   }
-  if (rank_ == 0 && hooks_.round_done) {
-    hooks_.round_done(optimizer_.round());
-  }
-  Status status;
   if (due(options_.eval_every)) {
     status = evaluate(optimizer_.round() == end_);
   }
@@ -181,36 +249,78 @@ Status NodeRun::one_round() {
   return status;
 }
 
+Status NodeRun::step() {
+  const Told whole(phases_, rank_, RunPhase::round, optimizer_.round());
+  if (Status status = optimizer_.begin_step(); !status.ok()) {
+    return status;
+  }
+  {
+    const Told gradient(phases_, rank_, RunPhase::gradient, optimizer_.round());
+    compute_.go();
+    task_.loss_and_gradient(optimizer_.round(), optimizer_.parameters(), gradient_);
+    compute_.pause();
+  }
+  return optimizer_.step(gradient_);
+}
+
 Status NodeRun::evaluate(bool last) {
+  const Told whole(phases_, rank_, RunPhase::evaluation, optimizer_.round() - 1);
   if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
   wall_.pause();
-  const auto inspect = [&](const AveragedModel& model) {
-    const Evaluation found = task_.evaluate(model.parameters);
-    HistoryPoint point;
-    point.round = optimizer_.round();
-    point.time_s = wall_.seconds();
-    point.loss = found.loss;
-    point.accuracy = found.accuracy;
-    point.consensus_distance = model.consensus_distance;
-    point.bytes_per_node = model.bytes_per_node;
-    if (history_.empty() || history_.back().round != point.round) {
-      history_.push_back(point);
-    }
-    if (hooks_.evaluated) {
-      hooks_.evaluated(point);
-    }
-  };
+  if (Observer* observer = told()) {
+    observer->evaluation_began(optimizer_.round());
+  }
+  Status unread;
+  const auto inspect = [&](const AveragedModel& model) { unread = take_average(model); };
   const auto visit = [&](Rank rank, std::span<const float> x) { take_row(rank, x); };
+  ByteBuffer note;
+  if (health_) {
+    write_standing(standing(), note);
+  }
   Status status =
       meetings_.meet(optimizer_.round(), optimizer_.parameters(), total_bytes(optimizer_.traffic()),
-                     inspect, last ? Meetings::Visit(visit) : nullptr);
+                     inspect, last ? Meetings::Visit(visit) : nullptr, note.bytes());
+  if (status.ok()) {
+    status = unread;
+    aim_meter();
+  }
   if (status.ok() && last && rank_ == 0 && !options_.dump_parameters.empty()) {
     status = write_durably(options_.dump_parameters, std::as_bytes(std::span(rows_)));
   }
   wall_.go();
   return status;
+}
+
+Status NodeRun::take_average(const AveragedModel& model) {
+  const Evaluation found = task_.evaluate(model.parameters);
+  HistoryPoint point;
+  point.round = optimizer_.round();
+  point.time_s = wall_.seconds();
+  point.loss = found.loss;
+  point.accuracy = found.accuracy;
+  point.consensus_distance = model.consensus_distance;
+  point.bytes_per_node = model.bytes_per_node;
+  if (history_.empty() || history_.back().round != point.round) {
+    history_.push_back(point);
+  }
+  Observer* observer = told();
+  if (observer == nullptr) {
+    return {};
+  }
+  RunEvaluation evaluation{.point = point, .nodes = {}};
+  const bool all_tell = std::all_of(model.notes.begin(), model.notes.end(),
+                                    [](const auto& note) { return !note.empty(); });
+  if (health_ && all_tell) {
+    auto nodes = read_standings(model.notes);
+    if (!nodes.ok()) {
+      return nodes.status();
+    }
+    evaluation.nodes = std::move(*nodes);
+  }
+  observer->evaluated(evaluation);
+  return {};
 }
 
 void NodeRun::take_row(Rank /*rank*/, std::span<const float> parameters) {
@@ -221,6 +331,7 @@ void NodeRun::take_row(Rank /*rank*/, std::span<const float> parameters) {
 }
 
 Status NodeRun::save() {
+  const Told whole(phases_, rank_, RunPhase::checkpoint, optimizer_.round() - 1);
   if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
@@ -243,8 +354,13 @@ Status NodeRun::save() {
 }
 
 Status NodeRun::resume() {
+  const auto warn = [this](const std::string& text) {
+    if (Observer* observer = told()) {
+      observer->warning(text);
+    }
+  };
   const auto round =
-      agree_on_round(*folder_, optimizer_.agreement(), options_.rounds, meetings_, hooks_.warning);
+      agree_on_round(*folder_, optimizer_.agreement(), options_.rounds, meetings_, warn);
   return round.ok() ? load(*round) : round.status();
 }
 
@@ -293,8 +409,8 @@ Status NodeRun::agree_on_end() {
   if (end_ < optimizer_.round()) {
     return {Fault::malformed, "the round at which the privacy budget is spent has passed"};
   }
-  if (end_ < options_.rounds && rank_ == 0 && hooks_.warning) {
-    hooks_.warning(
+  if (Observer* observer = told(); observer != nullptr && end_ < options_.rounds) {
+    observer->warning(
         fmt::format("the privacy budget is spent after round {}: the run ends there", end_));
   }
   return {};
@@ -302,9 +418,7 @@ Status NodeRun::agree_on_end() {
 
 Result<RunResult> NodeRun::conclude() {
   ByteBuffer mine;
-  write_summary({optimizer_.traffic(), optimizer_.times(), wall_.seconds(), compute_.seconds(),
-                 optimizer_.counters(), privacy_report(optimizer_)},
-                mine);
+  write_standing(standing(), mine);
   const auto all = meetings_.gather("summary", mine.bytes());
   if (!all.ok()) {
     return all.status();
@@ -322,9 +436,11 @@ Result<RunResult> NodeRun::conclude() {
   result.history = std::move(history_);
   result.final = result.history.back();
   result.parameters_sha256 = std::move(digests_);
-  if (Status status = add_summaries(*all, result); !status.ok()) {
-    return status;
+  const auto nodes = read_standings(*all);
+  if (!nodes.ok()) {
+    return nodes.status();
   }
+  add_standings(*nodes, result);
   return result;
 }
 

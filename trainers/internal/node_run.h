@@ -23,6 +23,15 @@ class NodeRun {
   Result<RunResult> run();
 
  private:
+  Result<RunResult> run_to_end();
+  /// Whom node 0 tells what happens; null: nobody.
+  Observer* told() const { return rank_ == 0 ? hooks_.observer : nullptr; }
+  void tell_start();
+  /// Chooses the round before the next evaluation whose compression is measured, if it is time.
+  void aim_meter();
+  NodeStanding standing() const;
+  Status step();
+  Status take_average(const AveragedModel& model);
   /// Tells the others why this node ends, or learns from them why it must.
   Status explain(const Status& fault);
   Status one_round();
@@ -45,11 +54,14 @@ class NodeRun {
   const Rank rank_;
   std::vector<float> parameters_;
   std::vector<float> gradient_;
+  Observer* const phases_;  ///< who wants to know of phases; null: nobody
+  const bool health_;       ///< an observer wants to know how the nodes stand
   Optimizer optimizer_;
   Meetings meetings_;
   std::optional<CheckpointFolder> folder_;
-  Round end_;        ///< rounds in all
-  Round saved_ = 0;  ///< round of the last checkpoint written or loaded
+  Round end_;                      ///< rounds in all
+  Round saved_ = 0;                ///< round of the last checkpoint written or loaded
+  std::optional<Round> measured_;  ///< round of the last measurement of the compression
 
   Stopwatch wall_;
   Stopwatch compute_;

@@ -34,8 +34,8 @@ std::size_t read_count(ByteReader& in, std::size_t item_bytes) {
   return count <= in.remaining() / item_bytes ? static_cast<std::size_t>(count) : 0;
 }
 
-Result<Summary> read_summary(ByteReader& in) {
-  Summary summary;
+Result<NodeStanding> read_standing(ByteReader& in) {
+  NodeStanding standing;
   const std::size_t edges = read_count(in, kEdgeBytes);
   for (std::size_t k = 0; k < edges; ++k) {
     LinkTraffic edge;
@@ -43,29 +43,38 @@ Result<Summary> read_summary(ByteReader& in) {
     edge.to = in.read<Rank>();
     edge.bytes = in.read<std::uint64_t>();
     edge.frames = in.read<std::uint64_t>();
-    summary.traffic.push_back(edge);
+    standing.traffic.push_back(edge);
   }
-  summary.times.encode_s = in.read<double>();
-  summary.times.wait_s = in.read<double>();
-  summary.wall_s = in.read<double>();
-  summary.compute_s = in.read<double>();
-  summary.counters.saturated = in.read<std::uint64_t>();
-  summary.counters.bad_frames = in.read<std::uint64_t>();
-  summary.counters.drifted = in.read<std::uint64_t>();
-  summary.counters.staleness = in.read<std::uint64_t>();
-  summary.counters.most_stale = in.read<std::uint64_t>();
-  summary.counters.set_aside = in.read<std::uint64_t>();
+  standing.times.encode_s = in.read<double>();
+  standing.times.wait_s = in.read<double>();
+  standing.wall_s = in.read<double>();
+  standing.compute_s = in.read<double>();
+  standing.counters.saturated = in.read<std::uint64_t>();
+  standing.counters.bad_frames = in.read<std::uint64_t>();
+  standing.counters.drifted = in.read<std::uint64_t>();
+  standing.counters.staleness = in.read<std::uint64_t>();
+  standing.counters.most_stale = in.read<std::uint64_t>();
+  standing.counters.set_aside = in.read<std::uint64_t>();
   if (in.read<std::uint8_t>() != 0) {
-    PrivacyReport& privacy = summary.privacy.emplace();
+    standing.counters.mass = in.read<double>();
+  }
+  if (in.read<std::uint8_t>() != 0) {
+    CompressionSample& sample = standing.compression.emplace();
+    sample.signal = in.read<double>();
+    sample.error = in.read<double>();
+    sample.bound = in.read<double>();
+  }
+  if (in.read<std::uint8_t>() != 0) {
+    PrivacyReport& privacy = standing.privacy.emplace();
     privacy.steps = in.read<std::uint64_t>();
     privacy.epsilon = in.read<double>();
     privacy.delta = in.read<double>();
     privacy.steps_left = in.read<std::uint64_t>();
   }
   if (!in.finished()) {
-    return Status(Fault::malformed, "a node's summary has another length");
+    return Status(Fault::malformed, "what a node tells of itself has another length");
   }
-  return summary;
+  return standing;
 }
 
 }  // namespace
@@ -93,59 +102,76 @@ Result<RunState> read_run_state(ByteReader& in) {
   return state;
 }
 
-void write_summary(const Summary& summary, ByteBuffer& out) {
-  out.write(std::uint64_t{summary.traffic.size()});
-  for (const LinkTraffic& edge : summary.traffic) {
+void write_standing(const NodeStanding& standing, ByteBuffer& out) {
+  out.write(std::uint64_t{standing.traffic.size()});
+  for (const LinkTraffic& edge : standing.traffic) {
     out.write(edge.from);
     out.write(edge.to);
     out.write(edge.bytes);
     out.write(edge.frames);
   }
-  out.write(summary.times.encode_s);
-  out.write(summary.times.wait_s);
-  out.write(summary.wall_s);
-  out.write(summary.compute_s);
-  out.write(summary.counters.saturated);
-  out.write(summary.counters.bad_frames);
-  out.write(summary.counters.drifted);
-  out.write(summary.counters.staleness);
-  out.write(summary.counters.most_stale);
-  out.write(summary.counters.set_aside);
-  out.write(static_cast<std::uint8_t>(summary.privacy.has_value()));
-  if (summary.privacy) {
-    out.write(summary.privacy->steps);
-    out.write(summary.privacy->epsilon);
-    out.write(summary.privacy->delta);
-    out.write(summary.privacy->steps_left);
+  out.write(standing.times.encode_s);
+  out.write(standing.times.wait_s);
+  out.write(standing.wall_s);
+  out.write(standing.compute_s);
+  out.write(standing.counters.saturated);
+  out.write(standing.counters.bad_frames);
+  out.write(standing.counters.drifted);
+  out.write(standing.counters.staleness);
+  out.write(standing.counters.most_stale);
+  out.write(standing.counters.set_aside);
+  out.write(static_cast<std::uint8_t>(standing.counters.mass.has_value()));
+  if (standing.counters.mass) {
+    out.write(*standing.counters.mass);
+  }
+  out.write(static_cast<std::uint8_t>(standing.compression.has_value()));
+  if (standing.compression) {
+    out.write(standing.compression->signal);
+    out.write(standing.compression->error);
+    out.write(standing.compression->bound);
+  }
+  out.write(static_cast<std::uint8_t>(standing.privacy.has_value()));
+  if (standing.privacy) {
+    out.write(standing.privacy->steps);
+    out.write(standing.privacy->epsilon);
+    out.write(standing.privacy->delta);
+    out.write(standing.privacy->steps_left);
   }
 }
 
-Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResult& result) {
-  const auto nodes = static_cast<double>(summaries.size());
-  for (const auto& bytes : summaries) {
+Result<std::vector<NodeStanding>> read_standings(std::span<const std::vector<std::byte>> all) {
+  std::vector<NodeStanding> standings;
+  for (const auto& bytes : all) {
     ByteReader in(bytes);
-    const auto summary = read_summary(in);
-    if (!summary.ok()) {
-      return summary.status();
+    auto standing = read_standing(in);
+    if (!standing.ok()) {
+      return standing.status();
     }
-    result.edges.insert(result.edges.end(), summary->traffic.begin(), summary->traffic.end());
-    result.time.wall_s += summary->wall_s / nodes;
-    result.time.compute_s += summary->compute_s / nodes;
-    result.time.encode_s += summary->times.encode_s / nodes;
-    result.time.wait_s += summary->times.wait_s / nodes;
-    result.time.slowest_s = std::max(result.time.slowest_s, summary->wall_s);
-    result.counters.saturated += summary->counters.saturated;
-    result.counters.bad_frames += summary->counters.bad_frames;
-    result.counters.drifted += summary->counters.drifted;
-    result.counters.staleness += summary->counters.staleness;
-    result.counters.set_aside += summary->counters.set_aside;
-    result.counters.most_stale = std::max(result.counters.most_stale, summary->counters.most_stale);
-    if (summary->privacy &&
-        (!result.privacy || summary->privacy->epsilon > result.privacy->epsilon)) {
-      result.privacy = summary->privacy;
+    standings.push_back(std::move(*standing));
+  }
+  return standings;
+}
+
+void add_standings(std::span<const NodeStanding> all, RunResult& result) {
+  const auto nodes = static_cast<double>(all.size());
+  for (const NodeStanding& standing : all) {
+    result.edges.insert(result.edges.end(), standing.traffic.begin(), standing.traffic.end());
+    result.time.wall_s += standing.wall_s / nodes;
+    result.time.compute_s += standing.compute_s / nodes;
+    result.time.encode_s += standing.times.encode_s / nodes;
+    result.time.wait_s += standing.times.wait_s / nodes;
+    result.time.slowest_s = std::max(result.time.slowest_s, standing.wall_s);
+    result.counters.saturated += standing.counters.saturated;
+    result.counters.bad_frames += standing.counters.bad_frames;
+    result.counters.drifted += standing.counters.drifted;
+    result.counters.staleness += standing.counters.staleness;
+    result.counters.set_aside += standing.counters.set_aside;
+    result.counters.most_stale = std::max(result.counters.most_stale, standing.counters.most_stale);
+    if (standing.privacy &&
+        (!result.privacy || standing.privacy->epsilon > result.privacy->epsilon)) {
+      result.privacy = standing.privacy;
     }
   }
-  return {};
 }
 
 }  // namespace sotto::internal

@@ -1,5 +1,5 @@
 // What a node's run keeps and hands over as bytes: its clocks and history in a checkpoint, and its
-// traffic and times for node 0's result. Pure functions; readers trust nothing.
+// standing for node 0. Pure functions; readers trust nothing.
 #pragma once
 
 #include <optional>
@@ -22,17 +22,10 @@ void write_run_state(const RunState& state, ByteBuffer& out);
 /// Fault::malformed unless `in` holds exactly one state.
 Result<RunState> read_run_state(ByteReader& in);
 
-struct Summary {
-  std::vector<LinkTraffic> traffic;
-  DriverTimes times;
-  double wall_s = 0;
-  double compute_s = 0;
-  AlgorithmCounters counters;
-  std::optional<PrivacyReport> privacy;
-};
-
-void write_summary(const Summary& summary, ByteBuffer& out);
-/// Fills edges, time, counters and privacy of `result` from all nodes' summaries, in rank order.
-Status add_summaries(std::span<const std::vector<std::byte>> summaries, RunResult& result);
+void write_standing(const NodeStanding& standing, ByteBuffer& out);
+/// All nodes' standings, in rank order; Fault::malformed unless each has exactly one.
+Result<std::vector<NodeStanding>> read_standings(std::span<const std::vector<std::byte>> all);
+/// Fills edges, time, counters and privacy of `result` from how all nodes stand in the end.
+void add_standings(std::span<const NodeStanding> all, RunResult& result);
 
 }  // namespace sotto::internal

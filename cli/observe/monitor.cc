@@ -2,8 +2,7 @@
 
 #include <httplib.h>
 
-#include <sotto/base/unix_time.h>
-
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -16,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "site_words.h"
+#include <sotto/base/error.h>
 
 namespace sotto::cli {
 namespace {
@@ -28,6 +27,7 @@ constexpr std::size_t kWaiting = 16;
 constexpr std::size_t kMaxRequest = 1024;
 constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
 constexpr auto kPatience = 1s;
+constexpr int kLargestPort = 65'535;
 
 /// A few threads, and a few jobs that wait for one. Where there are more, who brings one waits: so
 /// connections stay in the kernel's queue, which is short.
@@ -96,7 +96,30 @@ struct Monitor::Parts {
   std::thread thread;
 };
 
-Monitor::Monitor(const MonitorAddress& address, const SiteBoard& board)
+MonitorAddress parse_monitor_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  MonitorAddress address;
+  address.host = colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon);
+  if (address.host != "127.0.0.1" && address.host != "localhost" && address.host != "[::1]") {
+    throw Error(
+        fmt::format("'{}' is refused: it is 127.0.0.1:PORT, localhost:PORT or [::1]:PORT, as "
+                    "whoever reaches it can read what it shows; from elsewhere go through a "
+                    "tunnel or a proxy that asks who it is",
+                    text));
+  }
+  if (address.host == "[::1]") {
+    address.host = "::1";
+  }
+  const std::string_view port = std::string_view(text).substr(colon + 1);  // npos + 1: all
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (error != std::errc() || end != port.data() + port.size() || address.port < 1 ||
+      address.port > kLargestPort) {
+    throw Error(fmt::format("'{}' is no whole number from 1 to {}", port, kLargestPort));
+  }
+  return address;
+}
+
+Monitor::Monitor(const MonitorAddress& address, std::vector<MonitorPage> pages)
     : parts_(std::make_unique<Parts>()) {
   httplib::Server& server = parts_->server;
   server.new_task_queue = [] { return new BoundedPool; };
@@ -115,15 +138,11 @@ Monitor::Monitor(const MonitorAddress& address, const SiteBoard& board)
     response.status = request.method == "GET" ? 403 : 405;
     return httplib::Server::HandlerResponse::Handled;
   });
-  server.Get("/metrics", [&board](const httplib::Request&, httplib::Response& response) {
-    response.set_content(site_metrics(board.get(), unix_time()),
-                         "text/plain; version=0.0.4; charset=utf-8");
-  });
-  server.Get("/status", [&board](const httplib::Request&, httplib::Response& response) {
-    response.set_content(
-        site_json(board.get()).dump(2, ' ', false, Json::error_handler_t::replace) + "\n",
-        "application/json");
-  });
+  for (MonitorPage& page : pages) {
+    server.Get(page.path, [page](const httplib::Request&, httplib::Response& response) {
+      response.set_content(page.make(), page.type);
+    });
+  }
   server.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
     response.set_content("ok\n", "text/plain");
   });
@@ -153,7 +172,7 @@ std::string ask_monitor(const MonitorAddress& address, const std::string& path) 
   });
   if (!result || result->status != 200) {
     throw std::runtime_error(
-        fmt::format("no site answers at {}:{}; is it running?", address.host, address.port));
+        fmt::format("nothing answers at {}:{}; is it running?", address.host, address.port));
   }
   return answer;
 }

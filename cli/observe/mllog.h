@@ -1,0 +1,46 @@
+// A training run in MLPerf's log format: lines ":::MLLOG {…}" with the keys of its loggers
+// (github.com/mlcommons/logging), which compliance checkers and result tables read. As an observer.
+#pragma once
+
+#include <string>
+
+#include <sotto/trainers/observer.h>
+
+#include "growing_file.h"
+#include "output.h"
+
+namespace sotto::cli {
+
+/// What MLPerf's keys ask of a run's settings.
+struct MllogSettings {
+  std::string benchmark;  ///< submission_benchmark: the task
+  std::uint64_t seed = 0;
+  std::uint64_t global_batch_size = 0;
+  std::string optimizer;
+  double learning_rate = 0;
+};
+
+class Mllog final : public Observer {
+ public:
+  /// Throws Error when the file cannot be written.
+  Mllog(const std::string& path, bool keep, MllogSettings settings);
+
+  void began(const RunStart& start) override;
+  void evaluation_began(Round done) override;
+  void evaluated(const RunEvaluation& evaluation) override;
+  void ended(const Status& status) override;
+
+ private:
+  enum class Kind { point, start, stop };
+  void write(Kind kind, const char* key, const Json& value, Json metadata = Json::object());
+  void open_block();
+  void close_block(Round done);
+  Json epoch(Round done) const;
+
+  GrowingFile file_;
+  MllogSettings settings_;
+  RunStart start_;
+  Round block_from_ = 0;
+};
+
+}  // namespace sotto::cli

@@ -1,0 +1,50 @@
+// Who watches a run of `sotto train`, as its options say. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+#include <sotto/trainers/observer.h>
+
+#include "observe/progress.h"
+#include "train_plan.h"
+
+namespace sotto::cli {
+
+struct ObserveOptions {
+  std::string progress = "auto";
+  std::string log_json;
+  std::string tensorboard;
+  std::string mllog;
+  std::string trace;
+  std::string metrics;
+};
+
+/// `options` must live as long as the command.
+void add_observe_options(CLI::App& command, ObserveOptions& options);
+
+class TrainObservers {
+ public:
+  /// Makes the files. `report` is the first observer, and must outlive this object. Throws Error
+  /// for what cannot be made.
+  TrainObservers(const ObserveOptions& options, const Progress& progress, const TrainPlan& plan,
+                 Observer& report);
+
+  /// All of them.
+  Observer& all() { return all_; }
+
+ private:
+  template <typename T, typename... Arguments>
+  void make(Arguments&&... arguments) {
+    made_.push_back(std::make_unique<T>(std::forward<Arguments>(arguments)...));
+    all_.add(made_.back().get());
+  }
+
+  std::vector<std::unique_ptr<Observer>> made_;
+  Observers all_;
+};
+
+}  // namespace sotto::cli

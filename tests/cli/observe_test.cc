@@ -1,0 +1,423 @@
+// Files and pages that tell of a training run, read back as other programs read them.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "cli/program.h"
+#include "cli/sites.h"
+#include "comm/free_port.h"
+#include "observe/event_record.h"
+#include "observe/figures.h"
+#include "observe/metrics_text.h"
+#include "observe/monitor.h"
+#include "support/skip.h"
+
+using namespace sotto::test;
+using nlohmann::json;
+namespace cli = sotto::cli;
+
+namespace {
+
+std::string content(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<json> lines_of(const std::filesystem::path& path, std::string_view prefix = "") {
+  std::istringstream in(content(path));
+  std::vector<json> lines;
+  for (std::string line; std::getline(in, line);) {
+    REQUIRE(line.starts_with(prefix));
+    lines.push_back(json::parse(line.substr(prefix.size())));
+  }
+  return lines;
+}
+
+Ended shell(const std::string& words) { return Process({"/bin/sh", "-c", words}).wait(); }
+
+template <typename T>
+T number_at(const std::string& bytes, std::size_t at) {
+  T value{};
+  REQUIRE(at + sizeof value <= bytes.size());
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+/// The data of each record; frame and checksums are checked.
+std::vector<std::string> records_of(const std::string& file) {
+  std::vector<std::string> records;
+  for (std::size_t at = 0; at < file.size();) {
+    const auto length = number_at<std::uint64_t>(file, at);
+    CHECK(number_at<std::uint32_t>(file, at + 8) == cli::masked_crc32c(file.substr(at, 8)));
+    records.push_back(file.substr(at + 12, length));
+    REQUIRE(records.back().size() == length);
+    CHECK(number_at<std::uint32_t>(file, at + 12 + length) == cli::masked_crc32c(records.back()));
+    at += 12 + length + 4;
+  }
+  return records;
+}
+
+std::string event_file(const std::filesystem::path& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) {
+      return entry.path().string();
+    }
+  }
+  return {};
+}
+
+/// X events of each thread nest and come in the order of their ends; the names that there are.
+std::set<std::string> check_trace(const json& trace) {
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
+  std::map<std::uint64_t, int> open;
+  std::set<std::string> names;
+  for (const json& event : trace.at("traceEvents")) {
+    names.insert(event.at("name"));
+    const std::string phase = event.at("ph");
+    CHECK(event.at("ts").get<double>() >= 0);
+    if (phase == "X") {
+      const double from = event.at("ts");
+      threads[{event.at("pid"), event.at("tid")}].emplace_back(
+          from, from + event.at("dur").get<double>());
+    } else if (phase == "b" || phase == "e") {
+      open[event.at("id").get<std::uint64_t>()] += phase == "b" ? 1 : -1;
+    }
+  }
+  for (const auto& [id, count] : open) {
+    CHECK(count == 0);
+  }
+  constexpr double kRounding = 0.0015;  // microseconds, of two sums
+  for (const auto& [thread, spans] : threads) {
+    for (std::size_t k = 1; k < spans.size(); ++k) {
+      CHECK(spans[k - 1].second <= spans[k].second + kRounding);
+      const bool apart = spans[k - 1].second <= spans[k].first + kRounding;
+      const bool around = spans[k].first <= spans[k - 1].first + kRounding;
+      CHECK((apart || around));
+    }
+  }
+  return names;
+}
+
+/// promtool's opinion of a page; empty when it has none to give.
+std::string lint(const std::string& page, const Scratch& scratch) {
+  const auto path = (scratch.path() / "page").string();
+  std::ofstream(path) << page;
+  const Ended ended = shell("promtool check metrics < " + path + " 2>&1");
+  return ended.status == 0 ? ended.out : fmt::format("status {}: {}", ended.status, ended.out);
+}
+
+bool has_promtool() { return shell("command -v promtool").status == 0; }
+
+}  // namespace
+
+TEST_CASE("CRC32C and its mask have their known answers") {
+  if (!cli::has_event_records()) {
+    SOTTO_SKIP("this build has no ISA-L");
+  }
+  CHECK(cli::crc32c("123456789") == 0xE3069283U);
+  CHECK(cli::crc32c("") == 0);
+  CHECK(cli::crc32c(std::string(32, '\0')) == 0x8A9136AAU);  // RFC 3720, B.4
+  CHECK(cli::crc32c(std::string(32, '\xff')) == 0x62A8AB43U);
+  // The mask of LevelDB's and TFRecord's formats: rotate right by 15, add 0xa282ead8.
+  const std::uint32_t crc = 0xE3069283U;
+  CHECK(cli::masked_crc32c("123456789") == ((crc >> 15U | crc << 17U) + 0xa282ead8U));
+}
+
+TEST_CASE("an event record is the protocol buffer that its schema says") {
+  if (!cli::has_event_records()) {
+    SOTTO_SKIP("this build has no ISA-L");
+  }
+  const std::vector<cli::EventScalar> scalars = {{"a", 1.5F}};
+  const auto data = records_of(cli::scalars_record(2.0, 300, scalars)).at(0);
+  const std::string expected(
+      "\x09\x00\x00\x00\x00\x00\x00\x00\x40"  // 1: wall_time, double
+      "\x10\xac\x02"                          // 2: step, varint
+      "\x2a\x0a"                              // 5: summary
+      "\x0a\x08"                              // 1: value
+      "\x0a\x01"
+      "a"                      // 1: tag
+      "\x15\x00\x00\xc0\x3f",  // 2: simple_value, float
+      9 + 3 + 2 + 2 + 3 + 5);
+  CHECK(data == expected);
+  CHECK(contains(records_of(cli::version_record(2.0)).at(0), "brain.Event:2"));
+}
+
+TEST_CASE("TensorBoard reads what a run has written") {
+  if (!cli::has_event_records()) {
+    SOTTO_SKIP("this build has no ISA-L");
+  }
+  const Scratch scratch;
+  const auto folder = scratch.path() / "board";
+  const auto result = run(small_train({"--rounds", "6", "--eval-every", "3", "--json", "-",
+                                       "--tensorboard", folder.string()}))
+                          .json();
+  const std::string file = event_file(folder);
+  CHECK(records_of(content(file)).size() == 3);
+
+  const char* chosen = std::getenv("SOTTO_PYTHON");
+  const std::string python = chosen == nullptr ? "python3" : chosen;
+  if (shell(python + " -c 'import tensorboard' 2>&1").status != 0) {
+    SOTTO_SKIP("no Python with the package tensorboard (name one in SOTTO_PYTHON)");
+  }
+  const std::string script = (scratch.path() / "read.py").string();
+  std::ofstream(script) << R"(
+import json, sys
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.proto.event_pb2 import Event
+found = []
+for raw in RawEventFileLoader(sys.argv[1]).Load():
+    event = Event.FromString(raw)
+    if event.HasField("summary"):
+        found.append({"step": event.step,
+                      "values": {v.tag: v.simple_value for v in event.summary.value}})
+    else:
+        found.append({"version": event.file_version})
+print(json.dumps(found))
+)";
+  const auto read = shell(fmt::format("{} {} {}", python, script, file));
+  CAPTURE(read.err);
+  const json found = read.json();
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].at("version") == "brain.Event:2");
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(found[i + 1].at("step") == result.at("history")[i].at("round"));
+    CHECK(found[i + 1].at("values").at("quality/test_loss").get<double>() ==
+          doctest::Approx(result.at("history")[i].at("loss").get<double>()));
+  }
+}
+
+TEST_CASE("lines of JSON tell how a run began, stood and ended") {
+  const Scratch scratch;
+  for (const std::string transport : {"inproc", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const auto path = scratch.path() / transport;
+    const auto result = run(small_train({"--rounds", "6", "--eval-every", "3", "--algorithm",
+                                         "pushsum", "--compressor", "quant:4", "--transport",
+                                         transport, "--log-json", path.string(), "--json", "-"}))
+                            .json();
+    const auto lines = lines_of(path);
+    REQUIRE(lines.size() == 4);
+    CHECK(lines[0].at("event") == "began");
+    CHECK(lines[0].at("config") == result.at("config"));
+    CHECK(lines[3].at("event") == "ended");
+    CHECK(lines[3].at("ok") == true);
+    const json& last = lines[2];
+    CHECK(last.at("event") == "evaluation");
+    CHECK(last.at("round") == 6);
+    CHECK(last.at("test_loss") == result.at("final").at("loss"));
+    CHECK(last.at("consensus_distance") == result.at("final").at("consensus_distance"));
+    CHECK(last.at("privacy_epsilon").is_null());
+    CHECK(std::abs(last.at("mass_drift").get<double>()) < 1e-12);
+    CHECK(last.at("compression_contract_use").get<double>() > 0);
+    CHECK(last.at("compression_contract_use").get<double>() <= 1);
+    REQUIRE(last.at("nodes").size() == 4);
+    double sent = 0;
+    for (const json& link : last.at("nodes")[1].at("links")) {
+      sent += link.at("link_sent_bytes_total").get<double>();
+    }
+    CHECK(sent == result.at("bytes_sent_per_node")[1].get<double>());
+  }
+}
+
+TEST_CASE("a run that fails or is resumed tells so, and keeps the lines before") {
+  const Scratch scratch;
+  const auto path = (scratch.path() / "log").string();
+  const auto saved = (scratch.path() / "saved").string();
+  Arguments words = small_train({"--rounds", "4", "--checkpoint", saved, "--log-json", path});
+  CHECK(run(words).status == 0);
+  words[words.size() - 5] = "6";
+  words.push_back("--resume");
+  CHECK(run(words).status == 0);
+  const auto lines = lines_of(path);
+  CHECK(lines.size() > 4);
+  CHECK(lines.back().at("ok") == true);
+  CHECK(std::count_if(lines.begin(), lines.end(),
+                      [](const json& line) { return line.at("event") == "began"; }) == 2);
+
+  const auto wild = run(small_train({"--rounds", "50", "--lr", "3e38", "--log-json", path}));
+  CHECK(wild.status == 1);
+  CHECK(lines_of(path).back().at("ok") == false);
+  for (const char* option : {"--log-json", "--mllog", "--trace", "--tensorboard"}) {
+    const auto refused = run(small_train({option, "/proc/none/file"}));
+    CHECK(refused.status == 2);
+    CHECK(contains(refused.err, option));
+  }
+}
+
+TEST_CASE("MLPerf's lines have its keys in their order") {
+  const Scratch scratch;
+  const auto path = scratch.path() / "mllog";
+  run(small_train({"--rounds", "6", "--eval-every", "3", "--mllog", path.string()}));
+  const auto lines = lines_of(path, ":::MLLOG ");
+  std::vector<std::string> keys;
+  std::int64_t before = 0;
+  for (const json& line : lines) {
+    keys.push_back(line.at("key"));
+    CHECK(line.at("time_ms").get<std::int64_t>() >= before);
+    before = line.at("time_ms");
+    const std::string type = line.at("event_type");
+    const bool stops = keys.back().ends_with("_stop");
+    const bool starts = keys.back().ends_with("_start");
+    CHECK(type == (starts ? "INTERVAL_START" : stops ? "INTERVAL_END" : "POINT_IN_TIME"));
+    CHECK(line.at("metadata").contains("lineno"));
+  }
+  const std::vector<std::string> interval = {"block_start",   "block_stop", "eval_start",
+                                             "eval_accuracy", "eval_loss",  "eval_stop"};
+  std::vector<std::string> expected = {"init_start",
+                                       "submission_benchmark",
+                                       "submission_platform",
+                                       "seed",
+                                       "global_batch_size",
+                                       "opt_name",
+                                       "opt_base_learning_rate",
+                                       "init_stop",
+                                       "run_start"};
+  expected.insert(expected.end(), interval.begin(), interval.end());
+  expected.insert(expected.end(), interval.begin(), interval.end());
+  expected.emplace_back("run_stop");
+  CHECK(keys == expected);
+  CHECK(lines[4].at("value") == 4 * 32);
+  CHECK(lines.back().at("metadata").at("status") == "success");
+  CHECK(lines[lines.size() - 4].at("metadata").at("step_num") == 6);
+}
+
+TEST_CASE("a trace has every phase of every node, nested, over threads and processes") {
+  const Scratch scratch;
+  for (const std::string transport : {"inproc", "zmq"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const auto path = scratch.path() / (transport + ".json");
+    const auto ended =
+        run(small_train({"--rounds", "6", "--eval-every", "3", "--transport", transport, "--trace",
+                         path.string(), "--checkpoint", (scratch.path() / transport).string()}));
+    REQUIRE(ended.status == 0);
+    const json trace = json::parse(content(path));
+    CHECK(trace.at("otherData").at("config").at("algorithm") == "dcd");
+    const auto names = check_trace(trace);
+    for (const char* name : {"round", "gradient", "encode", "decode", "wait", "wire", "evaluation",
+                             "checkpoint", "process_name", "thread_name"}) {
+      CAPTURE(name);
+      CHECK((names.contains(name) || std::string(name) == "wait"));  // there may be none
+    }
+    int gradients = 0;
+    std::set<int> processes;
+    for (const json& event : trace.at("traceEvents")) {
+      gradients += event.at("name") == "gradient" ? 1 : 0;
+      processes.insert(event.at("pid").get<int>());
+    }
+    CHECK(gradients == 4 * 6);
+    CHECK(processes == std::set<int>{1, 2, 3, 4});
+  }
+}
+
+TEST_CASE("a trace is whole JSON while the run goes on, and after it was killed") {
+  const Scratch scratch;
+  const auto path = scratch.path() / "trace.json";
+  Process process(command(
+      small_train({"--rounds", "1000000", "--eval-every", "500", "--trace", path.string()})));
+  REQUIRE(process.wait_for(" 500 "));
+  REQUIRE(process.wait_for(" 1000 "));
+  // Held still: a write that is under way is over then.
+  process.send(SIGSTOP);
+  int status = 0;
+  REQUIRE(::waitpid(process.pid(), &status, WUNTRACED) == process.pid());
+  REQUIRE(WIFSTOPPED(status));
+  check_trace(json::parse(content(path)));
+  process.send(SIGKILL);
+  CHECK(process.wait().status == 128 + SIGKILL);
+  check_trace(json::parse(content(path)));
+}
+
+TEST_CASE("Prometheus takes what a run serves while it trains") {
+  const Scratch scratch;
+  const int port = free_port();
+  Process process(command(small_train({"--rounds", "1000000", "--eval-every", "50", "--algorithm",
+                                       "pushsum", "--metrics", std::to_string(port)})));
+  REQUIRE(process.wait_for(" 50 "));
+  REQUIRE(process.wait_for(" 100 "));
+  const std::string page = cli::ask_monitor({"127.0.0.1", port}, "/metrics");
+  CHECK(cli::ask_monitor({"127.0.0.1", port}, "/healthz") == "ok\n");
+  process.send(SIGINT);
+  CHECK(process.wait().status == 130);
+  for (const auto& figure : cli::run_figures()) {
+    CHECK(contains(page, fmt::format("\nsotto_train_{} ", figure.info.name)));
+  }
+  for (const auto& figure : cli::node_figures()) {
+    CHECK(contains(page, fmt::format("\nsotto_train_{}{{node=\"3\"}} ", figure.info.name)));
+  }
+  CHECK(contains(page, "sotto_train_link_sent_bytes_total{from=\"0\",to=\"1\"}"));
+  const auto refused = run(small_train({"--metrics", "0.0.0.0:9100"}));
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "--metrics"));
+  if (!has_promtool()) {
+    SOTTO_SKIP("no promtool (package prometheus)");
+  }
+  CHECK(lint(page, scratch) == "");
+}
+
+TEST_CASE("Prometheus takes what a site serves") {
+  if (!has_promtool()) {
+    SOTTO_SKIP("no promtool (package prometheus)");
+  }
+  const Scratch scratch;
+  Sites sites({"a", "b"});
+  sites.write_all("rounds = 0\neval-every = 20");
+  sites.start_all();
+  sites.await_round("a", 40);
+  CHECK(lint(sites.ask("a", "/metrics"), scratch) == "");
+}
+
+TEST_CASE("a site writes its evaluations for TensorBoard") {
+  if (!cli::has_event_records()) {
+    SOTTO_SKIP("this build has no ISA-L");
+  }
+  const Scratch scratch;
+  Sites sites({"a", "b"});
+  sites.write_all("rounds = 6\neval-every = 3");
+  sites.start("a", {"--tensorboard", scratch.path().string()});
+  sites.start("b");
+  const auto result = sites.finish("a");
+  sites.finish("b");
+  const auto records = records_of(content(event_file(scratch.path())));
+  CHECK(records.size() == 1 + result.at("history").size());
+  CHECK(contains(records.back(), "quality/test_loss"));
+  CHECK(contains(records.back(), "health/mass_drift"));
+  CHECK_FALSE(contains(records.back(), "consensus_distance"));
+}
+
+TEST_CASE("labels of metrics hold what Prometheus lets them hold") {
+  CHECK(cli::metric_label("peer", "a\"b\\c\nd") == "peer=\"a\\\"b\\\\c d\"");
+}
+
+TEST_CASE("every figure has a line in the manual") {
+  const std::string manual = content(std::filesystem::path(SOTTO_DOCS) / "observability.md");
+  const auto check_in = [&](std::string_view name) {
+    CHECK_MESSAGE(contains(manual, fmt::format("`{}`", name)), name);
+  };
+  for (const auto& figure : cli::run_figures()) {
+    check_in(figure.info.name);
+  }
+  for (const auto& figure : cli::node_figures()) {
+    check_in(figure.info.name);
+  }
+  for (const auto& figure : cli::link_figures()) {
+    check_in(figure.info.name);
+  }
+}

@@ -1,0 +1,111 @@
+// Who watches a training run: one interface for all that a run tells while it goes on.
+//
+// A run without an observer reads no clock and measures nothing for one.
+//
+// Thread safety: every call but phase comes from node 0's thread, one at a time; phase comes from
+// all threads of all nodes of the process, and must be quick: the node waits for it.
+// Ownership: observers outlive the runs that they watch.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+
+namespace sotto {
+
+struct RunEvaluation;
+
+/// What a node does. `wire` overlaps with all others, and with itself; of a thread's others each
+/// lies within another or beside it.
+enum class RunPhase : std::uint8_t {
+  round,       ///< a whole round: all but wire, evaluation and checkpoint lie within
+  gradient,    ///< the task
+  encode,      ///< the algorithm makes and compresses messages, and steps
+  decode,      ///< the algorithm decodes and mixes what has come
+  wait,        ///< for the neighbours; without overlap the work on their frames lies within
+  wire,        ///< an exchange, from when it is posted until all of it is sent and here
+  evaluation,  ///< the nodes meet; node 0 evaluates the averaged model
+  checkpoint,
+};
+std::string_view run_phase_name(RunPhase phase);
+
+/// A stretch of a phase.
+struct PhaseSpan {
+  using Time = std::chrono::steady_clock::time_point;
+
+  Rank node = 0;
+  RunPhase phase = RunPhase::round;
+  bool carrier = false;  ///< on the node's thread for communication
+  Round round = 0;       ///< counted from 0
+  Time from{};
+  Time until{};
+  std::uint64_t bytes = 0;   ///< wire: that this node sent
+  std::uint32_t bucket = 0;  ///< wire
+};
+
+/// What a run is about to do.
+struct RunStart {
+  int nodes = 0;
+  Round done = 0;    ///< rounds of an earlier process, from whose checkpoint it goes on
+  Round rounds = 0;  ///< in all
+  Round rounds_per_epoch = 1;
+  std::size_t dimension = 0;
+};
+
+class Observer {
+ public:
+  Observer() = default;
+  virtual ~Observer() = default;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+
+  /// Whether `phase` is to be called. Asked before the run.
+  virtual bool wants_phases() const { return false; }
+  /// Whether evaluations are to tell how each node stands (RunEvaluation::nodes): a few hundred
+  /// bytes a node more, and at most every kMeasureEvery rounds one whose compression is measured.
+  virtual bool wants_health() const { return false; }
+
+  virtual void began(const RunStart& /*start*/) {}
+  virtual void round_done(Round /*done*/) {}
+  virtual void evaluation_began(Round /*done*/) {}
+  virtual void evaluated(const RunEvaluation& /*evaluation*/) {}
+  virtual void warning(const std::string& /*text*/) {}
+  virtual void phase(const PhaseSpan& /*span*/) {}
+  /// A node of this process has ended; from its thread, as phase. Nothing of it follows.
+  virtual void node_ended(Rank /*node*/) {}
+  /// The run is over. The last call; for who started the run to make, not the run: with nodes in
+  /// processes of their own it comes in their parent.
+  virtual void ended(const Status& /*status*/) {}
+};
+
+/// Rounds between measurements of the compression, at least.
+inline constexpr Round kMeasureEvery = 64;
+
+/// Passes all on to several, in order.
+class Observers final : public Observer {
+ public:
+  /// `observer` must outlive this object; null adds nobody.
+  void add(Observer* observer);
+
+  bool wants_phases() const override;
+  bool wants_health() const override;
+  void began(const RunStart& start) override;
+  void round_done(Round done) override;
+  void evaluation_began(Round done) override;
+  void evaluated(const RunEvaluation& evaluation) override;
+  void warning(const std::string& text) override;
+  void phase(const PhaseSpan& span) override;
+  void node_ended(Rank node) override;
+  void ended(const Status& status) override;
+
+ private:
+  std::vector<Observer*> all_;
+  std::vector<Observer*> of_phases_;
+};
+
+}  // namespace sotto
