@@ -14,6 +14,8 @@
 
 #include <CLI/App.hpp>
 
+#include <sotto/trainers/optimizer_settings.h>
+
 namespace sotto::cli {
 
 inline constexpr int kDone = 0;
@@ -34,8 +36,7 @@ struct CommonOptions {
   std::string config;
 };
 
-/// Counts stay below this; 10^15 rounds outlast any run.
-inline constexpr std::uint64_t kMostRounds = 1'000'000'000'000'000;
+inline constexpr std::uint64_t kMostRounds = kMostCounted;
 
 /// For options that count: refuses signs, fractions and what does not fit, which conversions to
 /// unsigned numbers would wrap or cut.
@@ -52,9 +53,11 @@ void add_common_options(CLI::App& command, CommonOptions& options);
 void default_to_scenario_seed(CLI::App& command);
 
 Command add_compare_command(CLI::App& program);
+Command add_completion_command(CLI::App& program);
 Command add_keygen_command(CLI::App& program);
 Command add_faults_command(CLI::App& program);
 Command add_list_command(CLI::App& program);
+Command add_man_command(CLI::App& program);
 Command add_node_command(CLI::App& program);
 Command add_plan_command(CLI::App& program);
 Command add_simulate_command(CLI::App& program);

@@ -1,20 +1,13 @@
 // `sotto list`: what this build can do.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sotto/comm/transport.h>
-#include <sotto/compress/registry.h>
-#include <sotto/optim/registry.h>
-#include <sotto/optim/robust/aggregation.h>
 #include <sotto/sim/link_presets.h>
-#include <sotto/topology/registry.h>
-#include <sotto/trainers/model.h>
-#include <sotto/trainers/task_registry.h>
+#include <sotto/trainers/catalog.h>
 
 #include "commands.h"
 #include "option_group.h"
@@ -34,120 +27,33 @@ struct ListOptions {
 
 /// One kind of thing to choose from: the JSON key, the option that takes it, and an object an item.
 struct Section {
-  const char* key;
-  const char* option;
-  Json items;
+  std::string key;
+  std::string option;
   /// Fields shown to people, in order; the JSON holds all.
   std::vector<std::string> columns;
+  Json items = Json::array();
 };
 
-Section list_algorithms() {
-  Section section{
-      "algorithms", "--algorithm", Json::array(), {"name", "contract", "graph", "summary"}};
-  for (const AlgorithmInfo& info : algorithms()) {
-    section.items.push_back(
-        {{"name", info.name},
-         {"title", info.title},
-         {"paper", info.paper},
-         {"rule", info.rule},
-         {"summary", info.summary},
-         {"contract", contract_kind_name(info.contract)},
-         {"graph", graph_need_name(info.graph)},
-         {"time_varying", info.time_varying},
-         {"hands_replicas_over", info.replicas},
-         {"overlaps", info.overlaps},
-         {"delayed_gradient", info.delayable},
-         {"consensus_stepsize", info.consensus_stepsize},
-         {"extrapolation_clock", info.extrapolation_clock},
-         {"step_rule", info.step_rule},
-         {"compressor_family", info.family},
-         {"most_nodes", info.most_nodes == std::numeric_limits<int>::max() ? Json(nullptr)
-                                                                           : Json(info.most_nodes)},
-         {"bytes_per_round", info.bytes},
-         {"memory_per_parameter", state_formula(info.memory)},
-         {"default_compressor", info.default_compressor},
-         {"wire_id", info.wire_id}});
+/// What the library's catalog holds, in this order.
+std::vector<Section> catalog_sections() {
+  std::vector<Section> sections = {
+      {"algorithms", "--algorithm", {"name", "contract", "graph", "summary"}},
+      {"rules", "--rule, with --algorithm robust", {"synopsis", "summary"}},
+      {"compressors", "--compressor", {"synopsis", "contract", "summary"}},
+      {"topologies", "--topology", {"synopsis", "nodes", "summary"}},
+      {"transports", "--transport", {"name", "available", "encrypts", "summary"}},
+      {"tasks", "--task", {"synopsis", "default_model", "summary"}},
+      {"models", "--model", {"synopsis", "summary"}},
+  };
+  for (Section& section : sections) {
+    section.items = Json::parse(catalog_json(section.key));
   }
-  return section;
-}
-
-Section list_rules() {
-  Section section{
-      "rules", "--rule, with --algorithm robust", Json::array(), {"synopsis", "summary"}};
-  for (const AggregationInfo& info : aggregations()) {
-    section.items.push_back(
-        {{"name", info.name}, {"synopsis", info.synopsis}, {"summary", info.summary}});
-  }
-  return section;
-}
-
-Section list_compressors() {
-  Section section{
-      "compressors", "--compressor", Json::array(), {"synopsis", "contract", "summary"}};
-  for (const CompressorInfo& info : compressors()) {
-    section.items.push_back({{"name", info.name},
-                             {"synopsis", info.synopsis},
-                             {"summary", info.summary},
-                             {"contract", info.contract},
-                             {"example", info.example},
-                             {"wire_id", info.wire_id}});
-  }
-  return section;
-}
-
-Section list_topologies() {
-  Section section{"topologies", "--topology", Json::array(), {"synopsis", "nodes", "summary"}};
-  for (const TopologyInfo& info : topologies()) {
-    section.items.push_back({{"name", info.name},
-                             {"synopsis", info.synopsis},
-                             {"summary", info.summary},
-                             {"nodes", info.nodes},
-                             {"example", info.example},
-                             {"directed", info.directed},
-                             {"time_varying", info.time_varying}});
-  }
-  return section;
-}
-
-Section list_transports() {
-  Section section{
-      "transports", "--transport", Json::array(), {"name", "available", "encrypts", "summary"}};
-  for (const TransportInfo& info : transports()) {
-    section.items.push_back({{"name", info.name},
-                             {"summary", info.summary},
-                             {"available", info.available},
-                             {"processes", info.processes},
-                             {"encrypts", info.encrypts}});
-  }
-  return section;
-}
-
-Section list_tasks() {
-  Section section{"tasks", "--task", Json::array(), {"synopsis", "default_model", "summary"}};
-  for (const TaskInfo& info : tasks()) {
-    section.items.push_back({{"name", info.name},
-                             {"synopsis", info.synopsis},
-                             {"summary", info.summary},
-                             {"default_model", info.default_model}});
-  }
-  return section;
-}
-
-Section list_models() {
-  Section section{"models", "--model", Json::array(), {"synopsis", "summary"}};
-  for (const ModelInfo& info : models()) {
-    section.items.push_back({{"name", info.name},
-                             {"synopsis", info.synopsis},
-                             {"summary", info.summary},
-                             {"example", info.example}});
-  }
-  return section;
+  return sections;
 }
 
 Section list_links() {
   Section section{"links",
                   "link presets of scenarios",
-                  Json::array(),
                   {"name", "bandwidth", "latency", "jitter", "loss", "summary"}};
   for (const LinkPreset& preset : link_presets()) {
     section.items.push_back({{"name", preset.name},
@@ -196,10 +102,7 @@ void print(const Section& section, const Output& output) {
 
 /// The tensors of a task's model, as compressors by tensor select them.
 Section list_tensors(const TrainOptions& train) {
-  Section section{"tensors",
-                  "--compressor \"SPEC; TENSOR=SPEC\"",
-                  Json::array(),
-                  {"name", "shape", "elements"}};
+  Section section{"tensors", "--compressor \"SPEC; TENSOR=SPEC\"", {"name", "shape", "elements"}};
   const auto task = make_train_plan(train).task_of(0);
   for (const ParameterBlock& tensor : task->layout()) {
     section.items.push_back({{"name", tensor.name},
@@ -221,9 +124,9 @@ int run(const ListOptions& options) {
     return kDone;
   }
   Json all = {{"sotto", SOTTO_VERSION}};
-  for (const Section& section :
-       {list_algorithms(), list_rules(), list_compressors(), list_topologies(), list_transports(),
-        list_tasks(), list_models(), list_links()}) {
+  std::vector<Section> sections = catalog_sections();
+  sections.push_back(list_links());
+  for (const Section& section : sections) {
     all[section.key] = section.items;
     print(section, output);
   }

@@ -60,6 +60,8 @@ int main(int argc, char** argv) {
   commands.push_back(sotto::cli::add_bench_codec_command(*bench));
   commands.push_back(sotto::cli::add_bench_exchange_command(*bench));
   commands.push_back(sotto::cli::add_bench_sim_command(*bench));
+  commands.push_back(sotto::cli::add_completion_command(program));
+  commands.push_back(sotto::cli::add_man_command(program));
   try {
     program.parse(argc, argv);
     const int status = run_chosen(commands);

@@ -5,6 +5,9 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
+
+#include <sotto/trainers/optimizer_settings.h>
 
 #include "commands.h"
 
@@ -39,6 +42,26 @@ class OptionGroup {
 
   CLI::Option& flag(const std::string& name, bool& value, const std::string& help) {
     return *command_.add_flag(name, value, help)->group(title_);
+  }
+
+  /// A setting of the library's, under its name.
+  void add(const Setting& setting) {
+    const std::string name = "--" + std::string(setting.name);
+    const std::string type(setting.type);
+    const std::string help(setting.help);
+    std::visit(
+        [&](auto* value) {
+          using T = std::remove_pointer_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, bool>) {
+            flag(name, *value, help);
+          } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, double> ||
+                               std::is_same_v<T, std::optional<double>>) {
+            option(name, *value, type, help);
+          } else {
+            count(name, *value, type, help, setting.largest);
+          }
+        },
+        setting.value);
   }
 
   /// An option that may be given again and again, with one value each time.

@@ -1,4 +1,5 @@
-# Installation: the libraries and headers, a CMake package with components, and a pkg-config file.
+# Installation: the libraries and headers, a CMake package with components, pkg-config files, and a
+# Debian package of all of it.
 include(CMakePackageConfigHelpers)
 
 add_library(sotto INTERFACE)
@@ -43,3 +44,26 @@ file(RELATIVE_PATH SOTTO_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" SOTTO_PC_TO_PREFIX "${SOTTO_PC_TO_PREFIX}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/sotto.pc.in ${PROJECT_BINARY_DIR}/sotto.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sotto.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(SOTTO_BUILD_BINDINGS)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/sotto-c.pc.in ${PROJECT_BINARY_DIR}/sotto-c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/sotto-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# `cpack --config build/CPackConfig.cmake`: one package, as program, libraries and headers are of one
+# version and of no use to each other in different ones.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME sotto)
+set(CPACK_PACKAGE_CONTACT "the sotto authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, libfmt-dev, libsodium-dev, zlib1g-dev, libhwy-dev, \
+libzmq3-dev, libgloo-dev, libhiredis-dev")
+include(CPack)

@@ -48,7 +48,10 @@ function(sotto_add_library folder)
   add_library(sotto_${folder} ${sources})
   add_library(sotto::${folder} ALIAS sotto_${folder})
   sotto_compile_together(sotto_${folder})
-  set_target_properties(sotto_${folder} PROPERTIES EXPORT_NAME ${folder})
+  # The shared library of bindings/c is linked from these very objects. Nobody replaces a function
+  # of ours at run time, so that what is in one file may be inlined there as in a program.
+  set_target_properties(sotto_${folder} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(sotto_${folder} PRIVATE -fno-semantic-interposition)
   target_sources(sotto_${folder} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_BINARY_DIR}/include
                                         FILES ${headers})
   target_compile_features(sotto_${folder} PUBLIC cxx_std_20)

@@ -3,6 +3,7 @@ include(GNUInstallDirs)
 include(CMakeDependentOption)
 
 option(SOTTO_BUILD_PROGRAM "Build the `sotto` program" ${PROJECT_IS_TOP_LEVEL})
+option(SOTTO_BUILD_BINDINGS "Build the C library and the Python module" ${PROJECT_IS_TOP_LEVEL})
 option(SOTTO_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(SOTTO_BUILD_BENCH "Build the micro-benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(SOTTO_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})

@@ -20,34 +20,6 @@ std::size_t fewest_examples(const TaskFactory& tasks) {
   return examples.empty() ? 0 : *std::min_element(examples.begin(), examples.end());
 }
 
-}  // namespace
-
-bool wants_privacy(const TrainOptions& o) { return o.noise_multiplier || o.privacy_epsilon; }
-
-void check_privacy_options(const TrainOptions& o) {
-  if (wants_privacy(o)) {
-    if (!o.clip_norm) {
-      throw Error(
-          fmt::format("{}: noise hides only what is bounded: give --clip-norm C too, e.g. 1",
-                      o.noise_multiplier ? "--noise-multiplier" : "--privacy-epsilon"));
-    }
-    (void)unit_of(o);
-    return;
-  }
-  const auto idle = [](const char* option, bool given) {
-    if (given) {
-      throw Error(fmt::format(
-          "{}: nothing is hidden without --noise-multiplier SIGMA or --privacy-epsilon EPSILON",
-          option));
-    }
-  };
-  idle("--privacy-delta", o.privacy_delta.has_value());
-  idle("--privacy-unit", !o.privacy_unit.empty());
-  idle("--privacy-seed", o.privacy_seed.has_value());
-}
-
-namespace {
-
 /// Empty: from secrets of the system.
 std::optional<std::uint64_t> noise_seed(const TrainOptions& o) {
   return o.privacy_seed || !o.simulated ? o.privacy_seed : std::optional(o.common.seed);

@@ -14,12 +14,7 @@
 
 namespace sotto::cli {
 
-bool wants_privacy(const TrainOptions& options);
-
-/// Refuses (Error) settings that promise nothing, whatever the task.
-void check_privacy_options(const TrainOptions& options);
-
-/// What the tasks have to do for it. Requires options that check_privacy_options takes.
+/// What the tasks have to do for it. Requires options that check_settings takes.
 std::optional<ExampleClipping> example_clipping(const TrainOptions& options);
 
 /// The mechanism of every node, accounted for the node with the fewest examples. Chooses the noise

@@ -17,7 +17,6 @@
 #include <sotto/trainers/task_registry.h>
 
 #include "nearest.h"
-#include "privacy_plan.h"
 
 namespace sotto::cli {
 namespace {
@@ -87,60 +86,13 @@ void check_checkpoints(const TrainOptions& o) {
   }
 }
 
-void check_step_rule(const TrainOptions& o) {
-  const std::string rule = step_rule_name(o);
-  const auto belongs_to = [&](const char* option, bool given, std::string_view owners) {
-    if (given && owners.find(rule) == std::string_view::npos) {
-      throw Error(
-          fmt::format("{}: the step rule is {}, which has none; leave it out, or take "
-                      "--step-rule {}",
-                      option, rule, owners));
-    }
-  };
-  constexpr std::string_view kWithMoments = "adam, adamw or lamb";
-  belongs_to("--nesterov", o.nesterov, "sgd");
-  belongs_to("--beta1", o.beta1.has_value(), kWithMoments);
-  belongs_to("--beta2", o.beta2.has_value(), kWithMoments);
-  belongs_to("--epsilon", o.epsilon.has_value(), kWithMoments);
-  belongs_to("--bias-correction", o.bias_correction != TrainOptions().bias_correction,
-             "adam or adamw");
-  belongs_to("--trust-coefficient", o.trust_coefficient.has_value(), "lars");
-}
-
-void check_freeze_step(const TrainOptions& o) {
-  if (o.freeze_step == "auto" && algorithm_info(o.algorithm).freezing == Freezing::given) {
-    throw Error(
-        "--freeze-step: auto: only onebit-adam finds it by itself; give --freeze-step ROUNDS, "
-        "e.g. 15 % of the rounds");
-  }
-}
-
 }  // namespace
-
-bool has_local_steps(const TrainOptions& o) {
-  return o.communication_interval > 1 || !o.outer_step_rule.empty() || o.outer_lr ||
-         o.outer_momentum != 0 || o.outer_nesterov;
-}
-
-std::string needed_step_rule(std::string_view algorithm) {
-  const std::string_view needed = algorithm_info(algorithm).step_rule;
-  return std::string(needed.empty() ? "sgd" : needed);
-}
-
-std::string step_rule_name(const TrainOptions& options) {
-  if (!options.step_rule.empty()) {
-    return options.step_rule;
-  }
-  return has_local_steps(options) ? "sgd" : needed_step_rule(options.algorithm);
-}
 
 void check_options(const TrainOptions& options) {
   check_names(options);
   check_task_parameters(options.task);
   check_checkpoints(options);
-  check_step_rule(options);
-  check_freeze_step(options);
-  check_privacy_options(options);
+  check_settings(options);
 }
 
 }  // namespace sotto::cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -21,7 +20,6 @@
 #include "result_file.h"
 #include "scenario/compute_spec.h"
 #include "train_checks.h"
-#include "train_keys.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -43,18 +41,13 @@ const TransportInfo& transport_info(std::string_view name) {
   refuse("--transport", name, fmt::format("there are: {}", names));
 }
 
-std::string default_transport(bool launched, bool secured) {
-  for (const TransportInfo& info : transports()) {
-    if (info.available && info.processes == launched && (info.encrypts || !secured)) {
-      return std::string(info.name);
-    }
-  }
-  throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
-}
-
 /// Whether this process is one node of a job, as a launcher or the list of peers says.
 void find_place(const TrainOptions& o, TrainPlan& plan) {
   plan.launched = o.local ? std::nullopt : read_launcher();
+  if (o.local && !o.key.empty() && !o.peers.empty()) {
+    throw Error(
+        "--local: with --key and --peers this process is one of the nodes; leave one of them out");
+  }
   if (const auto secured = read_secured_node(o, plan.launched)) {
     plan.launched = secured->place;
     plan.peers = o.peers;
@@ -116,85 +109,20 @@ Round count_rounds(const TrainOptions& o, Round per_epoch) {
   return static_cast<Round>(rounds);
 }
 
-std::optional<Round> parse_freeze_step(std::string_view text) {
-  if (text == "auto") {
-    return std::nullopt;
-  }
-  Round rounds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    refuse("--freeze-step", text, "it is a number of rounds, or auto");
-  }
-  return rounds;
-}
-
-double default_learning_rate(std::string_view rule) {
-  if (rule == "lars") {
-    return 1;
-  }
-  return rule == "sgd" ? 0.1 : 0.001;
-}
-
-std::optional<StepRuleOptions> outer_step_rule_of(const TrainOptions& o) {
-  if (!has_local_steps(o)) {
-    return std::nullopt;
-  }
-  StepRuleOptions rule;
-  rule.rule = o.outer_step_rule.empty() ? needed_step_rule(o.algorithm) : o.outer_step_rule;
-  rule.learning_rate =
-      o.outer_lr.value_or(rule.rule == "sgd" ? 1 : default_learning_rate(rule.rule));
-  rule.momentum = o.outer_momentum;
-  rule.nesterov = o.outer_nesterov;
-  return rule;
-}
-
-bool parse_switch(std::string_view field, std::string_view value) {
-  if (value != "on" && value != "off") {
-    refuse(field, value, "it is on or off");
-  }
-  return value == "on";
-}
-
-std::chrono::milliseconds parse_timeout(double seconds) {
-  if (!(seconds >= 0.001 && seconds <= 1e6)) {
-    refuse("--timeout", fmt::to_string(seconds), "it must be 0.001 to 1000000 seconds");
-  }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-}
-
 OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan, int nodes,
                                    Round rounds) {
-  OptimizerOptions made = plan.run.optimizer;  // keys, and where to listen
-  made.algorithm = o.algorithm;
-  made.compressor = o.compressor;
-  made.topology = o.topology;
-  if (!o.weighting.empty()) {
-    made.weighting = parse_weighting(o.weighting);
+  OptimizerOptions made = options_of(o, rounds);
+  made.security = plan.run.optimizer.security;
+  if (made.security) {
+    made.bind = plan.run.optimizer.bind;
   }
-  made.lazy = o.lazy;
-  made.step_rule = step_rule_of(o, rounds);
-  made.communication_interval = o.communication_interval;
-  made.outer_step_rule = outer_step_rule_of(o);
-  made.consensus_stepsize = o.consensus_stepsize;
-  made.extrapolation_clock = o.extrapolation_clock;
-  made.freeze_step = parse_freeze_step(o.freeze_step);
-  made.local_step_limit = o.local_step_limit;
-  made.rule = o.rule;
   made.byzantine = plan.tasks->options().byzantine;
-  made.attack = o.attack;
   made.seed = o.common.seed;
-  made.allow_contract_violation = o.allow_contract_violation;
-  made.transport = o.transport.empty()
-                       ? default_transport(plan.launched.has_value(), made.security.has_value())
-                       : o.transport;
+  if (made.transport.empty()) {
+    made.transport = default_transport(plan.launched.has_value(), made.security.has_value());
+  }
   made.nodes = nodes;
-  made.bind = made.security ? made.bind : o.bind;
-  made.insecure = o.insecure;
-  made.delayed_gradient = o.delayed_gradient;
-  made.overlap = parse_switch("--overlap", o.overlap);
-  made.codec_threads = o.codec_threads;
-  made.buckets = o.buckets;
-  made.timeout = parse_timeout(o.timeout_s);
+  made.rendezvous.clear();
   const TaskOptions& task = plan.tasks->options();
   made.job = {{"task", plan.tasks->data().spec},
               {"model", task.model},
@@ -370,25 +298,6 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
 }
 
 }  // namespace
-
-StepRuleOptions step_rule_of(const TrainOptions& o, Round rounds) {
-  StepRuleOptions rule;
-  rule.rule = step_rule_name(o);
-  rule.learning_rate = o.lr.value_or(default_learning_rate(rule.rule));
-  rule.momentum = o.momentum;
-  rule.nesterov = o.nesterov;
-  rule.weight_decay = o.weight_decay;
-  rule.beta1 = o.beta1.value_or(rule.beta1);
-  rule.beta2 = o.beta2.value_or(rule.beta2);
-  rule.epsilon = o.epsilon.value_or(rule.epsilon);
-  rule.bias_correction = parse_bias_correction(o.bias_correction);
-  rule.trust_coefficient = o.trust_coefficient.value_or(rule.trust_coefficient);
-  if (!wants_privacy(o)) {
-    rule.clip_norm = o.clip_norm.value_or(rule.clip_norm);
-  }
-  rule.schedule = parse_schedule(o.schedule, rounds);
-  return rule;
-}
 
 std::unique_ptr<Task> TrainPlan::task_of(Rank rank) const {
   auto task = tasks->make(rank);

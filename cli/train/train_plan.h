@@ -32,9 +32,6 @@ struct TrainPlan {
   bool reports() const { return !launched || launched->rank == 0; }
 };
 
-/// The local step; a schedule's length is `steps`. Throws Error.
-StepRuleOptions step_rule_of(const TrainOptions& options, Round steps);
-
 /// Loads the data. Throws Error.
 TrainPlan make_train_plan(const TrainOptions& options);
 

@@ -31,6 +31,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"trainers", {"base", "kernels", "compress", "topology", "optim", "comm"}},
     {"sim", {"base", "kernels", "compress", "topology", "optim"}},
     {"cli", {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim"}},
+    {"bindings", {"base", "kernels", "compress", "topology", "optim", "comm", "trainers"}},
 };
 
 std::vector<std::string> read_lines(const fs::path& path) {
@@ -49,7 +50,7 @@ std::vector<fs::path> sources_in(const fs::path& folder) {
   }
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const auto extension = entry.path().extension();
-    if (extension == ".h" || extension == ".cc" || extension == ".cu") {
+    if (extension == ".h" || extension == ".cc" || extension == ".cu" || extension == ".c") {
       found.push_back(entry.path());
     }
   }

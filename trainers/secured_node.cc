@@ -1,5 +1,4 @@
-#include "train_keys.h"
-
+// What --key and --peers make of a node: its keys, and which node of which job this process is.
 #include <algorithm>
 #include <memory>
 
@@ -8,8 +7,9 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/trainers/optimizer_settings.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 /// Where node 0 serves the rendezvous when nobody says: the launchers' port.
@@ -43,8 +43,8 @@ std::string rendezvous_of(const std::vector<TrustedPeer>& lines) {
                            kRendezvousPort);
 }
 
-LaunchedNode place_of(const TrainOptions& options, const std::vector<TrustedPeer>& lines, Rank rank,
-                      const std::optional<LaunchedNode>& launched) {
+LaunchedNode secured_place(const OptimizerSettings& options, const std::vector<TrustedPeer>& lines,
+                           Rank rank, const std::optional<LaunchedNode>& launched) {
   LaunchedNode place;
   if (launched) {
     place = *launched;
@@ -73,7 +73,7 @@ LaunchedNode place_of(const TrainOptions& options, const std::vector<TrustedPeer
 
 }  // namespace
 
-std::optional<SecuredNode> read_secured_node(const TrainOptions& options,
+std::optional<SecuredNode> read_secured_node(const OptimizerSettings& options,
                                              const std::optional<LaunchedNode>& launched) {
   if (options.key.empty() && options.peers.empty()) {
     return std::nullopt;
@@ -83,18 +83,14 @@ std::optional<SecuredNode> read_secured_node(const TrainOptions& options,
                     ? "--peers: give this node's own key too (--key FILE); `sotto keygen` makes one"
                     : "--key: say too whom to trust (--peers FILE.csv)");
   }
-  if (options.local) {
-    throw Error(
-        "--local: with --key and --peers this process is one of the nodes; leave one of them out");
-  }
   const KeyPair keys = read_key_file(options.key);
   auto lines = read_peers_file(options.peers);
   const TrustedPeer own = own_line(lines, keys, options.peers);
-  const LaunchedNode place = place_of(options, lines, own.rank, launched);
-  const bool bind_given = options.bind != TrainOptions().bind;
+  const LaunchedNode place = secured_place(options, lines, own.rank, launched);
+  const bool bind_given = options.bind != OptimizerSettings().bind;
   return SecuredNode{{keys, std::make_shared<AllowList>(std::move(lines))},
                      place,
                      bind_given || own.address.empty() ? options.bind : host_of(own.address)};
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

@@ -1,0 +1,120 @@
+#include "guard.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include <fmt/format.h>
+
+namespace sotto::c {
+namespace {
+
+thread_local std::string last_error;
+
+/// Settings have no dashes in front where there is no command line.
+std::string without_dashes(std::string_view message) {
+  std::string plain;
+  for (std::size_t at = 0; at < message.size(); ++at) {
+    const bool starts = at == 0 || message[at - 1] == ' ' || message[at - 1] == '(';
+    const bool option = starts && message.substr(at).starts_with("--") && at + 2 < message.size() &&
+                        message[at + 2] >= 'a' && message[at + 2] <= 'z';
+    if (option) {
+      ++at;
+    } else {
+      plain += message[at];
+    }
+  }
+  return plain;
+}
+
+sotto_status status_of(Fault fault) {
+  switch (fault) {
+    case Fault::none:
+      return SOTTO_OK;
+    case Fault::malformed:
+      return SOTTO_MALFORMED;
+    case Fault::unexpected:
+      return SOTTO_UNEXPECTED;
+    case Fault::non_finite:
+      return SOTTO_NON_FINITE;
+    case Fault::peer_lost:
+      return SOTTO_PEER_LOST;
+    case Fault::deadline:
+      return SOTTO_DEADLINE;
+    case Fault::io:
+      return SOTTO_IO;
+    case Fault::budget:
+      return SOTTO_BUDGET;
+  }
+  return SOTTO_INTERNAL;
+}
+
+}  // namespace
+
+sotto_status fail(sotto_status status, std::string_view message) {
+  last_error = without_dashes(printable(message));
+  return status;
+}
+
+sotto_status outcome(const Status& status) {
+  return status.ok() ? SOTTO_OK : fail(status_of(status.fault()), status.message());
+}
+
+sotto_status caught() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const Error& error) {
+      return fail(SOTTO_REFUSED, error.what());
+    } catch (const std::bad_alloc&) {
+      last_error.clear();  // the message must not need memory
+      last_error = "no memory";
+      return SOTTO_NO_MEMORY;
+    } catch (const std::exception& error) {
+      return fail(SOTTO_INTERNAL, error.what());
+    } catch (...) {
+      return fail(SOTTO_INTERNAL, "an exception of unknown kind");
+    }
+  } catch (...) {
+    return SOTTO_NO_MEMORY;
+  }
+}
+
+void need(const void* pointer, std::string_view what) {
+  if (pointer == nullptr) {
+    throw Error(fmt::format("{}: a null pointer is refused", what));
+  }
+}
+
+sotto_status give(std::string_view text, char** out) {
+  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) {
+    throw std::bad_alloc();
+  }
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = '\0';
+  *out = copy;
+  return SOTTO_OK;
+}
+
+Turn::Turn(std::atomic_flag& busy, std::string_view what) : busy_(busy) {
+  if (busy_.test_and_set(std::memory_order_acquire)) {
+    throw Error(fmt::format("{}: another thread is inside a call; it takes one at a time", what));
+  }
+}
+
+}  // namespace sotto::c
+
+const char* sotto_version() { return SOTTO_VERSION; }
+
+const char* sotto_last_error() { return sotto::c::last_error.c_str(); }
+
+const char* sotto_status_name(sotto_status status) {
+  constexpr const char* kNames[] = {"ok",         "refused",   "malformed", "unexpected",
+                                    "non_finite", "peer_lost", "deadline",  "io",
+                                    "budget",     "too_small", "no_memory", "internal"};
+  return status >= SOTTO_OK && status <= SOTTO_INTERNAL ? kNames[status] : "unknown";
+}
+
+void sotto_free(char* text) { std::free(text); }

@@ -1,0 +1,62 @@
+// What every function of sotto.h goes through: exceptions become a status and a message of this
+// thread. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <sotto/base/error.h>
+#include <sotto/base/status.h>
+
+#include "sotto.h"
+
+namespace sotto::c {
+
+/// Keeps the message for sotto_last_error and returns `status`.
+sotto_status fail(sotto_status status, std::string_view message);
+/// The same of a fault; SOTTO_OK for none.
+sotto_status outcome(const Status& status);
+/// The exception that is being handled.
+sotto_status caught() noexcept;
+
+/// Runs `body`, which returns a sotto_status or throws.
+template <typename Body>
+sotto_status guarded(Body&& body) noexcept {
+  try {
+    return std::forward<Body>(body)();
+  } catch (...) {
+    return caught();
+  }
+}
+
+/// Throws Error unless `pointer` is there.
+void need(const void* pointer, std::string_view what);
+
+/// `count` elements at `data`, which may be null for none. Throws Error.
+template <typename T>
+std::span<T> span_at(T* data, std::size_t count, std::string_view what) {
+  if (count > 0) {
+    need(data, what);
+  }
+  return {data, count};
+}
+
+/// Gives a copy of `text` to the caller, who frees it.
+sotto_status give(std::string_view text, char** out);
+
+/// One thread at a time: throws Error while another one holds `busy`.
+class Turn {
+ public:
+  Turn(std::atomic_flag& busy, std::string_view what);
+  ~Turn() { busy_.clear(std::memory_order_release); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic_flag& busy_;
+};
+
+}  // namespace sotto::c

@@ -1,0 +1,231 @@
+// sotto_layout, sotto_store and sotto_optimizer.
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sotto/trainers/catalog.h>
+#include <sotto/trainers/optimizer.h>
+
+#include "guard.h"
+#include "handles.h"
+#include "settings.h"
+
+namespace sotto::c {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Text of the caller's may be no UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// The lines "name=value" of Optimizer::agreement.
+Json agreed_settings(std::string_view text) {
+  Json settings = Json::object();
+  while (!text.empty()) {
+    const auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const auto equals = line.find('=');
+    settings[std::string(line.substr(0, equals))] = line.substr(equals + 1);
+  }
+  return settings;
+}
+
+Json privacy_json(const std::optional<PrivacySpent>& spent) {
+  if (!spent) {
+    return nullptr;
+  }
+  return {{"steps", spent->steps},
+          {"steps_left", spent->left == kUnlimitedSteps ? Json() : Json(spent->left)},
+          {"epsilon", spent->epsilon},
+          {"delta", spent->delta}};
+}
+
+Json report_of(const Optimizer& optimizer, std::size_t dimension) {
+  const OptimizerOptions& used = optimizer.options();
+  Json traffic = Json::array();
+  for (const LinkTraffic& edge : optimizer.traffic()) {
+    traffic.push_back({{"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
+  }
+  const DriverTimes times = optimizer.times();
+  const AlgorithmCounters counters = optimizer.counters();
+  return {{"sotto", SOTTO_VERSION},
+          {"rank", used.rank},
+          {"nodes", used.nodes},
+          {"round", optimizer.round()},
+          {"dimension", dimension},
+          {"transport", used.transport},
+          {"settings", agreed_settings(optimizer.agreement())},
+          {"warnings", optimizer.warnings()},
+          {"traffic", traffic},
+          {"times", {{"encode_s", times.encode_s}, {"wait_s", times.wait_s}}},
+          {"counters",
+           {{"saturated", counters.saturated},
+            {"bad_frames", counters.bad_frames},
+            {"drifted", counters.drifted},
+            {"staleness", counters.staleness},
+            {"most_stale", counters.most_stale},
+            {"set_aside", counters.set_aside}}},
+          {"privacy", privacy_json(optimizer.privacy())}};
+}
+
+void check_unfinished(const sotto_optimizer& held) {
+  if (held.finished) {
+    throw Error("step: the run is finished; no step may follow");
+  }
+}
+
+/// Runs `body`, which returns a Status, in this thread's turn.
+template <typename Body>
+sotto_status with(sotto_optimizer* held, const Body& body) noexcept {
+  return guarded([&] {
+    need(held, "optimizer");
+    const Turn turn(held->busy, "optimizer");
+    return held->broken.ok() ? outcome(body()) : outcome(held->broken);
+  });
+}
+
+}  // namespace
+}  // namespace sotto::c
+
+using namespace sotto;     // NOLINT(google-build-using-namespace)
+using namespace sotto::c;  // NOLINT(google-build-using-namespace)
+
+sotto_status sotto_list(const char* kind, char** json) {
+  return guarded([&] {
+    need(kind, "kind");
+    need(json, "json");
+    if (kind == std::string_view("settings")) {
+      NodeSettings settings;
+      return give(settings_json(groups_of(settings)), json);
+    }
+    return give(catalog_json(kind), json);
+  });
+}
+
+sotto_status sotto_layout_create(sotto_layout** out) {
+  return guarded([&] {
+    need(out, "out");
+    *out = new sotto_layout();
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_layout_add(sotto_layout* layout, const char* name, size_t dimensions,
+                              const size_t* shape) {
+  return guarded([&] {
+    need(layout, "layout");
+    need(name, "name");
+    const auto sizes = span_at(shape, dimensions, "shape");
+    if (std::string_view(name).find('\n') != std::string_view::npos) {
+      refuse("name", excerpt(name), "it holds a line break");
+    }
+    append_block(layout->blocks, name, {sizes.begin(), sizes.end()});
+    return SOTTO_OK;
+  });
+}
+
+void sotto_layout_destroy(sotto_layout* layout) { delete layout; }
+
+sotto_status sotto_store_create(sotto_store** out) {
+  return guarded([&] {
+    need(out, "out");
+    *out = new sotto_store{make_memory_store()};
+    return SOTTO_OK;
+  });
+}
+
+void sotto_store_destroy(sotto_store* store) { delete store; }
+
+sotto_status sotto_optimizer_create(const char* const* settings, float* parameters, size_t count,
+                                    const sotto_layout* layout, sotto_store* store,
+                                    sotto_optimizer** out) {
+  return guarded([&] {
+    need(out, "out");
+    const auto model = span_at(parameters, count, "parameters");
+    if (model.empty() || model.size() > kMaxDimension) {
+      refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMaxDimension));
+    }
+    OptimizerOptions options =
+        node_options(read_settings(settings), store == nullptr ? nullptr : store->store);
+    *out = new sotto_optimizer(std::move(options), model,
+                               layout == nullptr ? ParameterLayout() : layout->blocks);
+    return SOTTO_OK;
+  });
+}
+
+void sotto_optimizer_destroy(sotto_optimizer* optimizer) { delete optimizer; }
+
+sotto_status sotto_optimizer_connect(sotto_optimizer* optimizer) {
+  return with(optimizer, [&] { return optimizer->optimizer.connect(); });
+}
+
+sotto_status sotto_optimizer_begin_step(sotto_optimizer* optimizer) {
+  return with(optimizer, [&] {
+    check_unfinished(*optimizer);
+    Status status = optimizer->optimizer.begin_step();
+    optimizer->begun = status.ok();
+    return status;
+  });
+}
+
+sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradient, size_t count) {
+  return with(optimizer, [&] {
+    check_unfinished(*optimizer);
+    const auto given = span_at(gradient, count, "gradient");
+    Status status = optimizer->optimizer.step(given);
+    // A gradient that is refused leaves the round open.
+    optimizer->begun = !status.ok();
+    return status;
+  });
+}
+
+sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate) {
+  return with(optimizer, [&] {
+    if (!(rate >= 0 && std::isfinite(rate))) {
+      refuse("rate", fmt::to_string(rate), "it must be finite and not negative");
+    }
+    optimizer->optimizer.set_learning_rate(rate);
+    return Status();
+  });
+}
+
+sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer) {
+  return with(optimizer, [&] { return optimizer->optimizer.drain(); });
+}
+
+sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer) {
+  return with(optimizer, [&] {
+    if (optimizer->finished) {
+      return Status();
+    }
+    // Whoever made no step has yet to meet the others, who wait for it here.
+    if (Status status = optimizer->optimizer.connect(); !status.ok()) {
+      return status;
+    }
+    Status status = optimizer->optimizer.finish();
+    optimizer->finished = status.ok();
+    return status;
+  });
+}
+
+sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round) {
+  return guarded([&] {
+    need(optimizer, "optimizer");
+    need(round, "round");
+    const Turn turn(optimizer->busy, "optimizer");
+    *round = optimizer->optimizer.round();
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json) {
+  return guarded([&] {
+    need(optimizer, "optimizer");
+    need(json, "json");
+    const Turn turn(optimizer->busy, "optimizer");
+    return give(text_of(report_of(optimizer->optimizer, optimizer->dimension)), json);
+  });
+}

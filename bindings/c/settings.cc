@@ -1,0 +1,160 @@
+#include "settings.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/privacy/privacy_options.h>
+
+#include "guard.h"
+
+namespace sotto::c {
+namespace {
+
+constexpr std::string_view kJob = "job.";
+
+SettingGroup own_settings(NodeSettings& o) {
+  return {"This node and this run",
+          {
+              {"rank", &o.rank, "R", "This node, from 0; needed with nodes",
+               std::numeric_limits<int>::max()},
+              {"seed", &o.seed, "S", "Seed of everything random, the same at all nodes",
+               ~std::uint64_t{0}},
+              {"rounds", &o.rounds, "R",
+               "Length of the run, for schedules and for noise chosen by privacy-epsilon"},
+              {"sampling-rate", &o.sampling_rate, "Q",
+               "With privacy-unit example: the rate of the Poisson sample"},
+              {"privacy-batch", &o.privacy_batch, "B",
+               "With privacy-unit example: what the sum over the sample is divided by"},
+              {"privacy-ledger", &o.privacy_ledger, "FILE",
+               "Keeps what is spent of the privacy budget"},
+          }};
+}
+
+std::string dashed(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+std::optional<PrivacyOptions> privacy_of(const NodeSettings& settings) {
+  const OptimizerSettings& o = settings.shared;
+  if (!wants_privacy(o)) {
+    return std::nullopt;
+  }
+  PrivacyOptions made;
+  made.unit = o.privacy_unit.empty() ? PrivacyUnit::example : parse_privacy_unit(o.privacy_unit);
+  made.clip_norm = o.clip_norm.value_or(0);
+  if (made.unit == PrivacyUnit::example && !(settings.sampling_rate && settings.privacy_batch)) {
+    throw Error(
+        "privacy-unit: example needs sampling-rate and privacy-batch, those of the Poisson sample "
+        "whose clipped gradients are added up; or take privacy-unit update");
+  }
+  made.sampling_rate = settings.sampling_rate.value_or(made.sampling_rate);
+  made.batch = settings.privacy_batch.value_or(made.batch);
+  made.epsilon = o.privacy_epsilon;
+  made.delta = o.privacy_delta.value_or(made.delta);
+  made.test_seed = o.privacy_seed;
+  made.ledger = settings.privacy_ledger;
+  if (!o.noise_multiplier && settings.rounds == 0) {
+    throw Error(
+        "privacy-epsilon: how much noise it takes depends on the number of rounds: give rounds, or "
+        "noise-multiplier");
+  }
+  made.noise_multiplier =
+      o.noise_multiplier
+          ? *o.noise_multiplier
+          : noise_multiplier_for(*made.epsilon, made.delta, made.sampling_rate, settings.rounds);
+  check_privacy(made);
+  return made;
+}
+
+/// Who this node is; the optimizer looks for a launcher when nobody says.
+void find_place(const NodeSettings& settings, OptimizerOptions& options) {
+  const auto launched = settings.shared.nodes ? std::nullopt : read_launcher();
+  if (const auto secured = read_secured_node(settings.shared, launched)) {
+    options.security = secured->security;
+    options.bind = secured->bind;
+    options.nodes = secured->place.nodes;
+    options.rank = secured->place.rank;
+    if (options.rendezvous.empty()) {
+      options.rendezvous = secured->place.rendezvous;
+    }
+    if (settings.rank && *settings.rank != options.rank) {
+      refuse("rank", fmt::to_string(*settings.rank),
+             fmt::format("{} makes this node {}", settings.shared.peers, options.rank));
+    }
+    return;
+  }
+  if (settings.shared.nodes && *settings.shared.nodes > 1 && !settings.rank) {
+    throw Error("rank: it is missing: with nodes, say which of them this is");
+  }
+  if (settings.rank && !settings.shared.nodes) {
+    throw Error("nodes: it is missing: with rank, say how many there are");
+  }
+  options.rank = settings.rank.value_or(0);
+}
+
+}  // namespace
+
+std::vector<SettingGroup> groups_of(NodeSettings& settings) {
+  std::vector<SettingGroup> groups = {own_settings(settings)};
+  for (SettingGroup& group : settings_of(settings.shared)) {
+    std::erase_if(group.settings, [](const Setting& setting) {
+      return setting.name == "byzantine" || setting.name == "attack";
+    });
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+NodeSettings read_settings(const char* const* settings) {
+  NodeSettings read;
+  const auto groups = groups_of(read);
+  for (; settings != nullptr && *settings != nullptr; settings += 2) {
+    const std::string name = dashed(settings[0]);
+    if (settings[1] == nullptr) {
+      throw Error(fmt::format("{}: its value is missing; names and values come in turn", name));
+    }
+    if (std::find(read.given.begin(), read.given.end(), name) != read.given.end()) {
+      throw Error(fmt::format("{}: it is given twice", name));
+    }
+    if (name.starts_with(kJob) && name.size() > kJob.size()) {
+      const std::string_view value = settings[1];
+      if ((name + settings[1]).find('\n') != std::string::npos) {
+        refuse(name, excerpt(value), "it holds a line break");
+      }
+      read.job.emplace_back(std::string_view(settings[0]).substr(kJob.size()), value);
+    } else if (!set(groups, name, settings[1])) {
+      throw Error(fmt::format("{}: there is no such setting; sotto_list(\"settings\") names them",
+                              excerpt(name)));
+    }
+    read.given.push_back(name);
+  }
+  return read;
+}
+
+OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store) {
+  check_settings(settings.shared);
+  if (settings.rounds == 0 && settings.shared.schedule.starts_with("cosine")) {
+    refuse("schedule", settings.shared.schedule, "it needs the length of the run: give rounds");
+  }
+  OptimizerOptions options = options_of(settings.shared, settings.rounds);
+  options.seed = settings.seed;
+  options.job = settings.job;
+  options.privacy = privacy_of(settings);
+  options.store = std::move(store);
+  find_place(settings, options);
+  if (options.nodes == 1 && !options.store && options.rendezvous.empty()) {
+    options.store = make_memory_store();  // alone, there is nobody to meet
+  }
+  if (options.transport.empty()) {
+    options.transport =
+        options.store ? "inproc" : default_transport(true, options.security.has_value());
+  }
+  return options;
+}
+
+}  // namespace sotto::c

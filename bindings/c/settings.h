@@ -1,0 +1,37 @@
+// Settings as C hands them over: pairs of texts. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/trainers/optimizer_settings.h>
+
+namespace sotto::c {
+
+/// What a node is told beside the settings that all programs share.
+struct NodeSettings {
+  OptimizerSettings shared;
+  std::optional<int> rank;
+  std::uint64_t seed = 0;
+  Round rounds = 0;
+  std::optional<double> sampling_rate;
+  std::optional<double> privacy_batch;
+  std::string privacy_ledger;
+  Settings job;
+  std::vector<std::string> given;  ///< names, with dashes
+};
+
+/// All of them by name, to be listed; those that are for tests of `sotto train` alone left out.
+std::vector<SettingGroup> groups_of(NodeSettings& settings);
+
+/// Reads names and values in turn up to a null pointer. Throws Error for a name that is none, given
+/// twice or without value, and for a value that cannot be read.
+NodeSettings read_settings(const char* const* settings);
+
+/// What they come to. Throws Error.
+OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store);
+
+}  // namespace sotto::c

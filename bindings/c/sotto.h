@@ -1,0 +1,218 @@
+// sotto from C, and from every language that calls C: libsotto.so, `pkg-config sotto-c`.
+//
+//   sotto_optimizer* optimizer = NULL;
+//   const char* settings[] = {"compressor", "quant:8", "lr", "0.05", NULL};
+//   if (sotto_optimizer_create(settings, parameters, count, NULL, NULL, &optimizer) != SOTTO_OK) {
+//     fprintf(stderr, "%s\n", sotto_last_error());
+//   }
+//   for each batch:  the gradient at `parameters`;  sotto_optimizer_step(optimizer, gradient,
+//   count); sotto_optimizer_finish(optimizer); sotto_optimizer_destroy(optimizer);
+//
+// Stability: names, arguments and numbers here keep their meaning as long as the library's
+// SOVERSION stays; settings are text, so that new ones need no new functions. Structures are never
+// exposed.
+//
+// Errors: what can fail returns a sotto_status; SOTTO_OK is 0. sotto_last_error() then says what is
+// wrong, where and what would do. No exception and no signal leaves the library. Where a call
+// fails, its outputs are as they were, unless said otherwise. A null pointer where an object is
+// needed gives SOTTO_REFUSED. A handle that has been destroyed must not be used again, nor
+// destroyed again.
+//
+// Threads: different objects may be used by different threads at one time. A sotto_optimizer and a
+// sotto_compressor take one thread at a time, whichever it is; a second one meanwhile gets
+// SOTTO_REFUSED and changes nothing. Stores, layouts that nobody adds to, and topologies may be
+// shared. Calls may block until a peer answers or its timeout is over, and call nobody back: hold
+// no lock that another node of the same process needs. Destroying is for one thread, when no other
+// is inside a call. After fork() the child must not use what the parent made.
+//
+// Text is UTF-8 that ends with a zero byte. Numbers in texts have the form of C's, whatever the
+// locale.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#error "sotto needs a POSIX system"
+#endif
+#define SOTTO_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ----- Errors
+
+typedef int sotto_status;
+enum {
+  SOTTO_OK = 0,
+  SOTTO_REFUSED = 1,     // a mistake in the request: a wrong setting, length or order of calls
+  SOTTO_MALFORMED = 2,   // bytes that break the format
+  SOTTO_UNEXPECTED = 3,  // well-formed, but of another run, or made under other settings
+  SOTTO_NON_FINITE = 4,  // a NaN or an infinity
+  SOTTO_PEER_LOST = 5,   // a peer closed, crashed or became unreachable
+  SOTTO_DEADLINE = 6,    // a wait ended without what it waited for
+  SOTTO_IO = 7,          // the operating system refused a read or write
+  SOTTO_BUDGET = 8,      // the privacy budget is spent
+  SOTTO_TOO_SMALL = 9,   // a buffer of the caller's is too small; the size needed is given
+  SOTTO_NO_MEMORY = 10,  // memory ran out
+  SOTTO_INTERNAL = 11    // none of these; please report it with the message
+};
+
+// The version of the library, "0.1.0".
+SOTTO_API const char* sotto_version(void);
+
+// What the last failed call of this thread had to say; "" when none has failed. Valid until the
+// next call of this thread.
+SOTTO_API const char* sotto_last_error(void);
+
+// "peer_lost" and the like; "unknown" for a number that is none of the above.
+SOTTO_API const char* sotto_status_name(sotto_status status);
+
+// Frees a text that the library returned; null is fine.
+SOTTO_API void sotto_free(char* text);
+
+// What there is to choose from, as a JSON array of objects, each with a "name": `kind` is
+// "algorithms", "rules", "compressors", "topologies", "transports" or "settings". Free it with
+// sotto_free.
+SOTTO_API sotto_status sotto_list(const char* kind, char** json);
+
+// ----- Settings
+//
+// Names and values in turn, and a null pointer at the end: {"algorithm", "choco", "lr", "0.05",
+// NULL}; a null pointer for the whole means that there are none. Names are those of the options of
+// `sotto train` and of sotto_list("settings"); dashes and underscores are one. Switches are "true"
+// or "false". In addition:
+//   rank              this node, from 0; needed with `nodes`
+//   seed              of everything random; 0 by default; the same at all nodes
+//   rounds            the length of the run, for schedules and for noise chosen by privacy-epsilon
+//   sampling-rate, privacy-batch   with privacy-unit "example": the Poisson sample
+//   (docs/privacy.md) privacy-ledger    a file that keeps what is spent of the budget job.NAME
+//   anything else that all nodes must agree on, e.g. {"job.model", "resnet18"}
+// Without `nodes`, the variables of a launcher (mpirun, srun, torchrun) or `key` and `peers` say
+// who this node is and where the others are.
+
+// ----- Tensors of a flat parameter vector
+
+typedef struct sotto_layout sotto_layout;
+
+SOTTO_API sotto_status sotto_layout_create(sotto_layout** out);
+// The next tensor, `dimensions` sizes in row-major order; 0 dimensions: a scalar.
+SOTTO_API sotto_status sotto_layout_add(sotto_layout* layout, const char* name, size_t dimensions,
+                                        const size_t* shape);
+// Null is fine here and in every other _destroy.
+SOTTO_API void sotto_layout_destroy(sotto_layout* layout);
+
+// ----- Where nodes of one process meet
+
+typedef struct sotto_store sotto_store;
+
+// For nodes that are threads (transport "inproc"). Serves one run at a time. May be destroyed while
+// optimizers still use it.
+SOTTO_API sotto_status sotto_store_create(sotto_store** out);
+SOTTO_API void sotto_store_destroy(sotto_store* store);
+
+// ----- The optimizer
+
+typedef struct sotto_optimizer sotto_optimizer;
+
+// One node. `parameters` (`count` floats, the model) stay the caller's and must neither move nor be
+// freed before the optimizer is destroyed; steps change them in place, and all nodes start from the
+// same values. Null layout: one tensor of all. Null store: the nodes meet as the settings say; with
+// a store the transport is by default "inproc". Talks to nobody yet.
+SOTTO_API sotto_status sotto_optimizer_create(const char* const* settings, float* parameters,
+                                              size_t count, const sotto_layout* layout,
+                                              sotto_store* store, sotto_optimizer** out);
+// Leaves without waiting for anybody; call sotto_optimizer_finish first when the run went well.
+SOTTO_API void sotto_optimizer_destroy(sotto_optimizer* optimizer);
+
+// Faults from here on end the run for this node, unless said otherwise: later calls return the
+// fault again.
+
+// Meets the other nodes, and compares settings and initial parameters. The first step does it when
+// the caller did not.
+SOTTO_API sotto_status sotto_optimizer_connect(sotto_optimizer* optimizer);
+// Optional: the gradient of the next step is about to be computed. Algorithms that send the model
+// itself (dpsgd) send it meanwhile.
+SOTTO_API sotto_status sotto_optimizer_begin_step(sotto_optimizer* optimizer);
+// One round: takes the gradient at the parameters, and moves them. `count` must be the
+// parameters'. SOTTO_NON_FINITE for a gradient with a NaN or an infinity changes nothing, and
+// another gradient may be given; likewise SOTTO_BUDGET, after which nothing leaves any more. The
+// gradient is read until the call returns.
+SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradient,
+                                            size_t count);
+// The base learning rate from the next step on.
+SOTTO_API sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate);
+// Waits until this node's exchanges are complete, e.g. for exact counts.
+SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
+// Drains, and waits until all nodes have come this far. No step may follow.
+SOTTO_API sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer);
+
+// Rounds done.
+SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round);
+// A JSON object: rank, nodes, round, dimension, the settings as used, warnings, traffic by peer,
+// times, counters, and what is spent of the privacy budget (else null). Counts are exact after
+// sotto_optimizer_drain. Free it with sotto_free.
+SOTTO_API sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json);
+
+// The whole state, parameters included, after draining: *size is what it takes. With a null buffer
+// nothing is written; with a capacity below *size the result is SOTTO_TOO_SMALL. Not between
+// begin_step and step.
+SOTTO_API sotto_status sotto_optimizer_save(sotto_optimizer* optimizer, void* buffer,
+                                            size_t capacity, size_t* size);
+// Takes back what save wrote under the same settings, checked as a whole: a damaged state, or one
+// of other settings, is refused before it changes anything; of what is wrong inside, the parameters
+// may keep traces and the optimizer must be destroyed. Before the first step; connects first. All
+// nodes load states of the same round.
+SOTTO_API sotto_status sotto_optimizer_load(sotto_optimizer* optimizer, const void* bytes,
+                                            size_t size);
+// The same with a file, which is replaced as a whole or not at all; `sotto checkpoint inspect`
+// reads it.
+SOTTO_API sotto_status sotto_optimizer_save_file(sotto_optimizer* optimizer, const char* path);
+SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, const char* path);
+
+// ----- Compressors alone
+
+typedef struct sotto_compressor sotto_compressor;
+
+// `spec` as for the setting "compressor", e.g. "quant:8" or "topk:0.01". Null layout: nothing is
+// known of the vectors' tensors.
+SOTTO_API sotto_status sotto_compressor_create(const char* spec, const sotto_layout* layout,
+                                               sotto_compressor** out);
+SOTTO_API void sotto_compressor_destroy(sotto_compressor* compressor);
+// The length of the longest encoding of `count` floats.
+SOTTO_API sotto_status sotto_compressor_max_bytes(sotto_compressor* compressor, size_t count,
+                                                  size_t* bytes);
+// Encodes `count` finite floats; *size is what was used of `capacity`, which must be max_bytes. The
+// bytes depend on the input, `seed` and `round` alone: change the round for independent rounding.
+SOTTO_API sotto_status sotto_compressor_encode(sotto_compressor* compressor, const float* x,
+                                               size_t count, uint64_t seed, uint64_t round,
+                                               void* out, size_t capacity, size_t* size);
+// y <- y + scale * C for a whole encoding of `count` floats. Bytes may come from anybody: what is
+// malformed is refused and leaves y as it was.
+SOTTO_API sotto_status sotto_compressor_decode_add(sotto_compressor* compressor, const void* bytes,
+                                                   size_t size, float scale, float* y,
+                                                   size_t count);
+// A JSON object for vectors of `count` floats: the whole specification, max_bytes and the contract.
+SOTTO_API sotto_status sotto_compressor_describe(sotto_compressor* compressor, size_t count,
+                                                 char** json);
+
+// ----- Topologies alone
+
+typedef struct sotto_topology sotto_topology;
+
+// From the settings topology, nodes, weighting, lazy and seed; others are refused. Without nodes:
+// as many as the specification itself says.
+SOTTO_API sotto_status sotto_topology_create(const char* const* settings, sotto_topology** out);
+SOTTO_API void sotto_topology_destroy(sotto_topology* topology);
+// The number of nodes, and of rounds after which the graph repeats (1: it does not change).
+SOTTO_API sotto_status sotto_topology_size(const sotto_topology* topology, size_t* nodes,
+                                           uint64_t* period);
+// W of one round, row-major, nodes * nodes floats: node i takes what node j says with weight
+// w[i * nodes + j]. `count` must be nodes * nodes.
+SOTTO_API sotto_status sotto_topology_weights(const sotto_topology* topology, uint64_t round,
+                                              float* w, size_t count);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif

@@ -1,0 +1,61 @@
+"""sotto: decentralized and compressed training over slow links.
+
+    import numpy, sotto
+
+    parameters = numpy.zeros(1000, dtype=numpy.float32)
+    with sotto.Optimizer(parameters, compressor="quant:8", lr=0.05) as optimizer:
+        for batch in batches:
+            optimizer.step(gradient_at(parameters, batch))  # in place of parameters -= lr * gradient
+
+Arrays are NumPy arrays or PyTorch tensors on the CPU, contiguous and of 32-bit floats. Nothing is
+copied: the parameters are changed where they lie.
+
+Settings are keyword arguments under the names of the options of `sotto train`, with underscores:
+`weight_decay=0.01`; `sotto.choices("settings")` lists them.
+
+Errors are sotto.Error and what is derived from it; the message says what is wrong and what would do.
+
+Threads: calls let go of the interpreter's lock, so that other threads run meanwhile, other nodes
+among them. An Optimizer or a Compressor takes one thread at a time, whichever it is; a second one
+meanwhile gets sotto.Refused. A call that waits for peers ends after the setting `timeout` at the
+latest; Ctrl-C is noticed when it returns.
+"""
+
+from ._arrays import floats
+from ._errors import (
+    BudgetSpent,
+    Deadline,
+    Error,
+    InputOutput,
+    Internal,
+    Malformed,
+    NonFinite,
+    PeerLost,
+    Refused,
+    Unexpected,
+)
+from ._library import choices, version
+from ._optimizer import Optimizer, Store
+from ._parts import Compressor, Topology
+
+__version__ = version()
+
+__all__ = [
+    "BudgetSpent",
+    "Compressor",
+    "Deadline",
+    "Error",
+    "InputOutput",
+    "Internal",
+    "Malformed",
+    "NonFinite",
+    "Optimizer",
+    "PeerLost",
+    "Refused",
+    "Store",
+    "Topology",
+    "Unexpected",
+    "choices",
+    "floats",
+    "version",
+]

@@ -1,0 +1,153 @@
+"""libsotto.so and its functions."""
+
+import ctypes
+import json
+import os
+import pathlib
+
+from ._errors import error_of
+
+_NAME = "libsotto.so.0"
+
+c_float_p = ctypes.c_void_p  # addresses of arrays are numbers
+_handle = ctypes.c_void_p
+_handle_p = ctypes.POINTER(ctypes.c_void_p)
+_size_p = ctypes.POINTER(ctypes.c_size_t)
+_uint64_p = ctypes.POINTER(ctypes.c_uint64)
+_texts = ctypes.POINTER(ctypes.c_char_p)
+# Texts that are to be freed; c_char_p would lose their address.
+_text_p = ctypes.POINTER(ctypes.c_void_p)
+
+_SIGNATURES = {
+    "sotto_list": [ctypes.c_char_p, _text_p],
+    "sotto_layout_create": [_handle_p],
+    "sotto_layout_add": [_handle, ctypes.c_char_p, ctypes.c_size_t, _size_p],
+    "sotto_store_create": [_handle_p],
+    "sotto_optimizer_create": [_texts, c_float_p, ctypes.c_size_t, _handle, _handle, _handle_p],
+    "sotto_optimizer_connect": [_handle],
+    "sotto_optimizer_begin_step": [_handle],
+    "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],
+    "sotto_optimizer_set_learning_rate": [_handle, ctypes.c_double],
+    "sotto_optimizer_drain": [_handle],
+    "sotto_optimizer_finish": [_handle],
+    "sotto_optimizer_round": [_handle, _uint64_p],
+    "sotto_optimizer_report": [_handle, _text_p],
+    "sotto_optimizer_save": [_handle, ctypes.c_void_p, ctypes.c_size_t, _size_p],
+    "sotto_optimizer_load": [_handle, ctypes.c_char_p, ctypes.c_size_t],
+    "sotto_optimizer_save_file": [_handle, ctypes.c_char_p],
+    "sotto_optimizer_load_file": [_handle, ctypes.c_char_p],
+    "sotto_compressor_create": [ctypes.c_char_p, _handle, _handle_p],
+    "sotto_compressor_max_bytes": [_handle, ctypes.c_size_t, _size_p],
+    "sotto_compressor_encode": [
+        _handle,
+        c_float_p,
+        ctypes.c_size_t,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        _size_p,
+    ],
+    "sotto_compressor_decode_add": [
+        _handle,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_float,
+        c_float_p,
+        ctypes.c_size_t,
+    ],
+    "sotto_compressor_describe": [_handle, ctypes.c_size_t, _text_p],
+    "sotto_topology_create": [_texts, _handle_p],
+    "sotto_topology_size": [_handle, _size_p, _uint64_p],
+    "sotto_topology_weights": [_handle, ctypes.c_uint64, c_float_p, ctypes.c_size_t],
+}
+
+
+def _candidates():
+    """Where the library may be: as told, beside this file, as installed, as the system says."""
+    told = os.environ.get("SOTTO_LIBRARY")
+    if told:
+        return [told]
+    here = pathlib.Path(__file__).resolve().parent
+    places = [here / _NAME]
+    try:
+        from ._place import LIBRARY  # written by the installation
+
+        places.append((here / LIBRARY).resolve())
+    except ImportError:
+        pass
+    return [str(place) for place in places if place.exists()] + [_NAME]
+
+
+def _load():
+    troubles = []
+    for path in _candidates():
+        try:
+            return ctypes.CDLL(path)
+        except OSError as trouble:
+            troubles.append(str(trouble))
+    raise ImportError(
+        f"{_NAME} cannot be loaded ({'; '.join(troubles)}): install libsotto, or name the file in "
+        "the variable SOTTO_LIBRARY"
+    )
+
+
+library = _load()
+for _name, _arguments in _SIGNATURES.items():
+    _function = getattr(library, _name)
+    _function.argtypes = _arguments
+    _function.restype = ctypes.c_int
+for _name in ("layout", "store", "optimizer", "compressor", "topology"):
+    _function = getattr(library, f"sotto_{_name}_destroy")
+    _function.argtypes = [_handle]
+    _function.restype = None
+library.sotto_free.argtypes = [ctypes.c_void_p]
+library.sotto_free.restype = None
+library.sotto_version.restype = ctypes.c_char_p
+library.sotto_last_error.restype = ctypes.c_char_p
+
+
+def call(name, *arguments):
+    """Calls sotto_NAME; raises what its status says."""
+    status = getattr(library, "sotto_" + name)(*arguments)
+    if status != 0:
+        raise error_of(status, library.sotto_last_error().decode("utf-8", "replace"))
+
+
+def call_for_json(name, *arguments):
+    """The same for a function whose last argument takes a JSON text."""
+    text = ctypes.c_void_p()
+    call(name, *arguments, ctypes.byref(text))
+    try:
+        return json.loads(ctypes.string_at(text).decode("utf-8", "replace"))
+    finally:
+        library.sotto_free(text)
+
+
+def setting_texts(settings):
+    """Keyword arguments as the library takes settings; None leaves one out."""
+    words = []
+    for name, value in settings.items():
+        if value is None:
+            continue
+        if name == "job":
+            words += [text for key, held in value.items() for text in ("job." + key, str(held))]
+            continue
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        words += [name, str(value)]
+    array = (ctypes.c_char_p * (len(words) + 1))()
+    for place, word in enumerate(words):
+        array[place] = word.encode()
+    return array
+
+
+def version():
+    """The library's version, "0.1.0"."""
+    return library.sotto_version().decode()
+
+
+def choices(kind):
+    """What there is to choose from, a list of dictionaries: `kind` is "algorithms", "rules",
+    "compressors", "topologies", "transports" or "settings"."""
+    return call_for_json("list", kind.encode())

@@ -1,0 +1,124 @@
+"""One node of a training run."""
+
+import ctypes
+import os
+
+from ._arrays import floats
+from ._handle import Handle, layout_handle
+from ._library import call, call_for_json, setting_texts
+
+
+class Store(Handle):
+    """Where nodes meet that are threads of this process (transport="inproc"); serves one run at a
+    time."""
+
+    def __init__(self):
+        super().__init__("store", "store_create")
+
+
+class Optimizer(Handle):
+    """One node: keeps `parameters` in step with the other nodes'.
+
+    `parameters` is changed in place and must not be resized or moved; all nodes start from the same
+    values. `layout` names its tensors for settings that tell them apart: [("layer1.weight", (64,
+    784)), …]. `store` joins threads of one process. `settings` are those of `sotto train`, and rank,
+    seed, rounds, sampling_rate, privacy_batch, privacy_ledger and job, a dictionary of what else all
+    nodes must agree on. Without `nodes`, the launcher's variables say who this node is.
+
+    As a context manager it finishes the run at the end of the block, or leaves at once when the
+    block raised.
+    """
+
+    def __init__(self, parameters, *, layout=None, store=None, **settings):
+        address, length = floats(parameters, "parameters", writable=True)
+        self._parameters = parameters  # which must stay where they are
+        self._store = store
+        with layout_handle(layout) as tensors:
+            super().__init__(
+                "optimizer",
+                "optimizer_create",
+                setting_texts(settings),
+                address,
+                length,
+                tensors,
+                None if store is None else store._handle,
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self.close()
+
+    def _do(self, name, *arguments):
+        with self._held() as handle:
+            call("optimizer_" + name, handle, *arguments)
+
+    @property
+    def parameters(self):
+        """The array that it was given: the model."""
+        return self._parameters
+
+    def connect(self):
+        """Meets the other nodes; the first step does it by itself."""
+        self._do("connect")
+
+    def begin_step(self):
+        """Optional: the gradient of the next step is about to be computed."""
+        self._do("begin_step")
+
+    def step(self, gradient):
+        """One round: takes the gradient at the parameters, and moves them. NonFinite changes
+        nothing, and another gradient may be given."""
+        address, length = floats(gradient, "gradient")
+        self._do("step", address, length)
+
+    def set_learning_rate(self, rate):
+        """The base learning rate from the next step on."""
+        self._do("set_learning_rate", rate)
+
+    def drain(self):
+        """Waits until this node's exchanges are complete."""
+        self._do("drain")
+
+    def finish(self):
+        """Drains, and waits until all nodes have come this far. No step may follow."""
+        self._do("finish")
+
+    @property
+    def round(self):
+        """Rounds done."""
+        done = ctypes.c_uint64()
+        self._do("round", ctypes.byref(done))
+        return done.value
+
+    def report(self):
+        """Settings as used, warnings, traffic by peer, times, counters, privacy: a dictionary.
+        Counts are exact after drain()."""
+        with self._held() as handle:
+            return call_for_json("optimizer_report", handle)
+
+    def save(self):
+        """The whole state, parameters included, as bytes."""
+        size = ctypes.c_size_t()
+        self._do("save", None, 0, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._do("save", buffer, size.value, ctypes.byref(size))
+        return buffer.raw[: size.value]
+
+    def load(self, state):
+        """Takes back what save returned under the same settings; before the first step."""
+        state = bytes(state)
+        self._do("load", state, len(state))
+
+    def save_file(self, path):
+        """The same into a file, which is replaced as a whole or not at all."""
+        self._do("save_file", os.fsencode(path))
+
+    def load_file(self, path):
+        """Takes back what save_file wrote."""
+        self._do("load_file", os.fsencode(path))

@@ -1,0 +1,80 @@
+"""sotto for PyTorch modules on the CPU.
+
+    optimizer = sotto.torch.DistributedOptimizer(module, compressor="quant:8", lr=0.05)
+    for inputs, targets in batches:
+        optimizer.zero_grad()
+        loss(module(inputs), targets).backward()
+        optimizer.step()
+    optimizer.finish()
+"""
+
+import torch
+
+from ._optimizer import Optimizer
+
+
+class DistributedOptimizer:
+    """Trains the parameters of `module` that need gradients; settings are those of
+    sotto.Optimizer, and lie in `optimizer`, the one that it holds.
+
+    The parameters and their gradients become views of two flat tensors, so that nothing is copied
+    at a step. Afterwards do not move the module or change its type. All nodes must start from the
+    same values: seed PyTorch alike, or load one state. Buffers such as the means of batch
+    normalization stay each node's own.
+    """
+
+    def __init__(self, module, *, store=None, **settings):
+        named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        for name, parameter in named:
+            if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
+                raise TypeError(
+                    f"{name}: it holds {parameter.dtype} on {parameter.device}; sotto takes "
+                    "torch.float32 on the CPU"
+                )
+        total = sum(parameter.numel() for _, parameter in named)
+        self._flat = torch.empty(total)
+        self._gradient = torch.zeros(total)
+        self._slots = []  # (name, parameter, its part of the model, of the gradient)
+        offset = 0
+        with torch.no_grad():
+            for name, parameter in named:
+                end = offset + parameter.numel()
+                values = self._flat[offset:end].view(parameter.shape)
+                values.copy_(parameter)
+                self._slots.append(
+                    (name, parameter, values, self._gradient[offset:end].view(parameter.shape))
+                )
+                offset = end
+        layout = [(name, tuple(parameter.shape)) for name, parameter in named]
+        # Nothing of the module is changed when the settings are refused.
+        self.optimizer = Optimizer(self._flat, layout=layout, store=store, **settings)
+        for _, parameter, values, gradient in self._slots:
+            parameter.data = values
+            parameter.grad = gradient
+
+    def zero_grad(self):
+        """Sets all gradients to zero, in place."""
+        self._gradient.zero_()
+        for _, parameter, _, gradient in self._slots:
+            parameter.grad = gradient
+
+    def step(self):
+        """One round with the gradients that backward() left; what has none counts as zero."""
+        with torch.no_grad():
+            for name, parameter, values, gradient in self._slots:
+                if parameter.data_ptr() != values.data_ptr():
+                    raise RuntimeError(f"{name}: the module was moved or changed its type")
+                if parameter.grad is None:
+                    gradient.zero_()
+                elif parameter.grad.data_ptr() != gradient.data_ptr():
+                    gradient.copy_(parameter.grad)  # made anew, e.g. after zero_grad of the module
+                parameter.grad = gradient
+        self.optimizer.step(self._gradient)
+
+    def finish(self):
+        """Waits until all nodes have come this far. No step may follow."""
+        self.optimizer.finish()
+
+    def close(self):
+        """Leaves the run; the module keeps its parameters."""
+        self.optimizer.close()

@@ -1,0 +1,82 @@
+// Nodes through the C library, for tests.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sotto.h>
+#include <nlohmann/json.hpp>
+
+namespace sotto::test {
+
+template <typename T, void (*destroy)(T*)>
+struct Destroy {
+  void operator()(T* held) const { destroy(held); }
+};
+using CStore = std::unique_ptr<sotto_store, Destroy<sotto_store, sotto_store_destroy>>;
+using CLayout = std::unique_ptr<sotto_layout, Destroy<sotto_layout, sotto_layout_destroy>>;
+using COptimizer =
+    std::unique_ptr<sotto_optimizer, Destroy<sotto_optimizer, sotto_optimizer_destroy>>;
+using CCompressor =
+    std::unique_ptr<sotto_compressor, Destroy<sotto_compressor, sotto_compressor_destroy>>;
+using CTopology = std::unique_ptr<sotto_topology, Destroy<sotto_topology, sotto_topology_destroy>>;
+
+using Words = std::vector<std::string>;
+
+/// `words` as the library takes settings; valid as long as they are.
+inline std::vector<const char*> as_settings(const Words& words) {
+  std::vector<const char*> settings;
+  for (const std::string& word : words) {
+    settings.push_back(word.c_str());
+  }
+  settings.push_back(nullptr);
+  return settings;
+}
+
+inline CStore c_store() {
+  sotto_store* store = nullptr;
+  REQUIRE(sotto_store_create(&store) == SOTTO_OK);
+  return CStore(store);
+}
+
+/// Null, with sotto_last_error, when it is refused.
+inline COptimizer c_optimizer(const Words& words, std::vector<float>& x,
+                              sotto_store* store = nullptr, const sotto_layout* layout = nullptr) {
+  sotto_optimizer* made = nullptr;
+  const auto settings = as_settings(words);
+  const sotto_status status =
+      sotto_optimizer_create(settings.data(), x.data(), x.size(), layout, store, &made);
+  CHECK((status == SOTTO_OK) == (made != nullptr));
+  return COptimizer(made);
+}
+
+/// Frees the text.
+inline nlohmann::json c_json(char* text) {
+  const std::unique_ptr<char, Destroy<char, sotto_free>> held(text);
+  return nlohmann::json::parse(text);
+}
+
+inline bool says(const std::string& what) {
+  const std::string error = sotto_last_error();
+  const bool found = error.find(what) != std::string::npos;
+  CHECK_MESSAGE(found, "'", error, "' does not say '", what, "'");
+  return found;
+}
+
+/// Runs `node` for every rank at once.
+inline void c_play(int nodes, const std::function<void(int)>& node) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < nodes; ++rank) {
+    threads.emplace_back([&node, rank] { node(rank); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+}  // namespace sotto::test

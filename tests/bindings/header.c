@@ -1,0 +1,50 @@
+/* sotto.h is C99, and every function can be linked from C. */
+#include <sotto.h>
+
+typedef void (*function)(void);
+
+int sotto_c_functions(void);
+
+int sotto_c_functions(void) {
+  const function all[] = {
+      (function)sotto_version,
+      (function)sotto_last_error,
+      (function)sotto_status_name,
+      (function)sotto_free,
+      (function)sotto_list,
+      (function)sotto_layout_create,
+      (function)sotto_layout_add,
+      (function)sotto_layout_destroy,
+      (function)sotto_store_create,
+      (function)sotto_store_destroy,
+      (function)sotto_optimizer_create,
+      (function)sotto_optimizer_destroy,
+      (function)sotto_optimizer_connect,
+      (function)sotto_optimizer_begin_step,
+      (function)sotto_optimizer_step,
+      (function)sotto_optimizer_set_learning_rate,
+      (function)sotto_optimizer_drain,
+      (function)sotto_optimizer_finish,
+      (function)sotto_optimizer_round,
+      (function)sotto_optimizer_report,
+      (function)sotto_optimizer_save,
+      (function)sotto_optimizer_load,
+      (function)sotto_optimizer_save_file,
+      (function)sotto_optimizer_load_file,
+      (function)sotto_compressor_create,
+      (function)sotto_compressor_destroy,
+      (function)sotto_compressor_max_bytes,
+      (function)sotto_compressor_encode,
+      (function)sotto_compressor_decode_add,
+      (function)sotto_compressor_describe,
+      (function)sotto_topology_create,
+      (function)sotto_topology_destroy,
+      (function)sotto_topology_size,
+      (function)sotto_topology_weights,
+  };
+  int count = 0;
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); ++i) {
+    count += all[i] != 0;
+  }
+  return count;
+}

@@ -1,0 +1,64 @@
+"""A problem whose gradients NumPy computes with the bits of the C++ task, and nodes that solve it."""
+
+import json
+import threading
+
+import numpy
+
+import sotto
+
+DIMENSION = 50
+
+
+def problem(nodes):
+    """f_i(x) = ½ Σ h (x − c)²; the file of `--task quadratic:FILE`."""
+    random = numpy.random.default_rng(3)
+    return {
+        "start": random.normal(size=DIMENSION).astype(numpy.float32).tolist(),
+        "nodes": [
+            {
+                "h": random.uniform(0.5, 1.5, DIMENSION).tolist(),
+                "c": random.normal(size=DIMENSION).tolist(),
+            }
+            for _ in range(nodes)
+        ],
+    }
+
+
+def start_of(given):
+    return numpy.array(given["start"], dtype=numpy.float32)
+
+
+def gradient_of(given, rank, x):
+    node = given["nodes"][rank]
+    away = x.astype(numpy.float64) - numpy.array(node["c"])
+    return (numpy.array(node["h"]) * away).astype(numpy.float32)
+
+
+def train(given, rank, rounds, x, **settings):
+    with sotto.Optimizer(x, nodes=len(given["nodes"]), rank=rank, **settings) as optimizer:
+        while optimizer.round < rounds:
+            optimizer.step(gradient_of(given, rank, x))
+
+
+def threads(count, node):
+    """Runs `node(rank)` for every rank at once; raises what one of them raised."""
+    troubles = []
+
+    def run(rank):
+        try:
+            node(rank)
+        except BaseException as trouble:  # pylint: disable=broad-except
+            troubles.append(trouble)
+
+    all_threads = [threading.Thread(target=run, args=(rank,)) for rank in range(count)]
+    for thread in all_threads:
+        thread.start()
+    for thread in all_threads:
+        thread.join()
+    if troubles:
+        raise troubles[0]
+
+
+def write_problem(given, path):
+    path.write_text(json.dumps(given))

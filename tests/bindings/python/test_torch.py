@@ -1,0 +1,101 @@
+"""The wrapper for PyTorch modules."""
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+
+import nodes
+import sotto
+import sotto.torch
+
+
+def module(seed=1):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+
+
+def batch(rank, round):
+    generator = torch.Generator().manual_seed(100 * rank + round)
+    inputs = torch.randn(16, 6, generator=generator)
+    return inputs, inputs.sum(dim=1, keepdim=True).sin()
+
+
+def loss_at(model, rank, round):
+    inputs, targets = batch(rank, round)
+    return torch.nn.functional.mse_loss(model(inputs), targets)
+
+
+def test_one_node_is_plain_sgd():
+    plain = module()
+    reference = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
+    model = module()
+    # In full precision: dcd sends, and therefore steps by, compressed differences even alone.
+    settings = {"algorithm": "allreduce", "lr": 0.1, "momentum": 0.9}
+    optimizer = sotto.torch.DistributedOptimizer(model, nodes=1, **settings)
+    for round in range(20):
+        for held, own in ((plain, reference), (model, optimizer)):
+            own.zero_grad()
+            loss_at(held, 0, round).backward()
+            own.step()
+    optimizer.finish()
+    for expected, got in zip(plain.parameters(), model.parameters()):
+        assert torch.allclose(expected, got, rtol=1e-5, atol=1e-6)
+
+
+def test_nodes_learn_together_and_gradients_may_be_made_anew():
+    store = sotto.Store()
+    models = [module() for _ in range(4)]
+    before = sum(loss_at(models[0], rank, 0).item() for rank in range(4))
+    wrapped = [
+        sotto.torch.DistributedOptimizer(
+            models[rank], nodes=4, rank=rank, store=store, compressor="quant:8", lr=0.1
+        )
+        for rank in range(4)
+    ]
+
+    def node(rank):
+        for round in range(60):
+            if rank % 2 == 0:
+                wrapped[rank].zero_grad()
+            else:
+                models[rank].zero_grad(set_to_none=True)
+            loss_at(models[rank], rank, round).backward()
+            wrapped[rank].step()
+        wrapped[rank].finish()
+
+    nodes.threads(4, node)
+    after = sum(loss_at(models[0], rank, 0).item() for rank in range(4))
+    assert after < 0.7 * before
+    flat = [torch.nn.utils.parameters_to_vector(m.parameters()).detach() for m in models]
+    assert max(torch.dist(flat[0], other).item() for other in flat) < 0.5
+
+
+def test_tensors_that_do_not_fit_are_refused():
+    with pytest.raises(TypeError, match="parameters: the tensor holds torch.float64"):
+        sotto.Optimizer(torch.zeros(4, dtype=torch.float64), nodes=1)
+    with pytest.raises(ValueError, match="parameters: the tensor is not contiguous"):
+        sotto.Optimizer(torch.zeros(4, 4).t()[:, :2], nodes=1)
+    with pytest.raises(TypeError, match="0.weight: it holds torch.float64"):
+        sotto.torch.DistributedOptimizer(module().double(), nodes=1)
+    model = module()
+    optimizer = sotto.torch.DistributedOptimizer(model, nodes=1)
+    model.double()
+    with pytest.raises(RuntimeError, match="0.weight: the module was moved"):
+        optimizer.step()
+
+
+def test_refused_settings_leave_the_module_as_it_was():
+    model = module()
+    first = next(model.parameters())
+    address = first.data_ptr()
+    with pytest.raises(sotto.Refused):
+        sotto.torch.DistributedOptimizer(model, nodes=1, colour="red")
+    assert first.data_ptr() == address and first.grad is None
+
+
+def test_a_tensor_is_changed_in_place():
+    x = torch.ones(8)
+    with sotto.Optimizer(x, nodes=1, lr=0.5) as optimizer:
+        optimizer.step(torch.ones(8))
+    assert numpy.array_equal(x.numpy(), numpy.full(8, 0.5, dtype=numpy.float32))

@@ -1,0 +1,175 @@
+#include <sotto/trainers/catalog.h>
+
+#include <limits>
+#include <variant>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <sotto/base/error.h>
+#include <sotto/comm/transport.h>
+#include <sotto/compress/registry.h>
+#include <sotto/optim/registry.h>
+#include <sotto/optim/robust/aggregation.h>
+#include <sotto/topology/registry.h>
+#include <sotto/trainers/model.h>
+#include <sotto/trainers/task_registry.h>
+
+namespace sotto {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json algorithm_items() {
+  Json items = Json::array();
+  for (const AlgorithmInfo& info : algorithms()) {
+    items.push_back(
+        {{"name", info.name},
+         {"title", info.title},
+         {"paper", info.paper},
+         {"rule", info.rule},
+         {"summary", info.summary},
+         {"contract", contract_kind_name(info.contract)},
+         {"graph", graph_need_name(info.graph)},
+         {"time_varying", info.time_varying},
+         {"hands_replicas_over", info.replicas},
+         {"overlaps", info.overlaps},
+         {"delayed_gradient", info.delayable},
+         {"consensus_stepsize", info.consensus_stepsize},
+         {"extrapolation_clock", info.extrapolation_clock},
+         {"step_rule", info.step_rule},
+         {"compressor_family", info.family},
+         {"most_nodes", info.most_nodes == std::numeric_limits<int>::max() ? Json(nullptr)
+                                                                           : Json(info.most_nodes)},
+         {"bytes_per_round", info.bytes},
+         {"memory_per_parameter", state_formula(info.memory)},
+         {"default_compressor", info.default_compressor},
+         {"wire_id", info.wire_id}});
+  }
+  return items;
+}
+
+Json rule_items() {
+  Json items = Json::array();
+  for (const AggregationInfo& info : aggregations()) {
+    items.push_back({{"name", info.name}, {"synopsis", info.synopsis}, {"summary", info.summary}});
+  }
+  return items;
+}
+
+Json compressor_items() {
+  Json items = Json::array();
+  for (const CompressorInfo& info : compressors()) {
+    items.push_back({{"name", info.name},
+                     {"synopsis", info.synopsis},
+                     {"summary", info.summary},
+                     {"contract", info.contract},
+                     {"example", info.example},
+                     {"wire_id", info.wire_id}});
+  }
+  return items;
+}
+
+Json topology_items() {
+  Json items = Json::array();
+  for (const TopologyInfo& info : topologies()) {
+    items.push_back({{"name", info.name},
+                     {"synopsis", info.synopsis},
+                     {"summary", info.summary},
+                     {"nodes", info.nodes},
+                     {"example", info.example},
+                     {"directed", info.directed},
+                     {"time_varying", info.time_varying}});
+  }
+  return items;
+}
+
+Json transport_items() {
+  Json items = Json::array();
+  for (const TransportInfo& info : transports()) {
+    items.push_back({{"name", info.name},
+                     {"summary", info.summary},
+                     {"available", info.available},
+                     {"processes", info.processes},
+                     {"encrypts", info.encrypts}});
+  }
+  return items;
+}
+
+Json task_items() {
+  Json items = Json::array();
+  for (const TaskInfo& info : tasks()) {
+    items.push_back({{"name", info.name},
+                     {"synopsis", info.synopsis},
+                     {"summary", info.summary},
+                     {"default_model", info.default_model}});
+  }
+  return items;
+}
+
+Json model_items() {
+  Json items = Json::array();
+  for (const ModelInfo& info : models()) {
+    items.push_back({{"name", info.name},
+                     {"synopsis", info.synopsis},
+                     {"summary", info.summary},
+                     {"example", info.example}});
+  }
+  return items;
+}
+
+/// null where it depends on other settings.
+Json default_of(const SettingValue& value) {
+  return std::visit(
+      [](const auto* held) {
+        if constexpr (requires { held->has_value(); }) {
+          return Json();
+        } else {
+          return Json(*held) == "" ? Json() : Json(*held);
+        }
+      },
+      value);
+}
+
+struct Kind {
+  std::string_view name;
+  Json (*items)();
+};
+
+constexpr Kind kKinds[] = {{"algorithms", algorithm_items},
+                           {"rules", rule_items},
+                           {"compressors", compressor_items},
+                           {"topologies", topology_items},
+                           {"transports", transport_items},
+                           {"tasks", task_items},
+                           {"models", model_items}};
+
+}  // namespace
+
+std::string catalog_json(std::string_view kind) {
+  std::string names;
+  for (const Kind& entry : kKinds) {
+    if (entry.name == kind) {
+      return entry.items().dump();
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+  }
+  refuse("kind", excerpt(kind), fmt::format("there are: {}", names));
+}
+
+std::string settings_json(std::span<const SettingGroup> groups) {
+  Json items = Json::array();
+  for (const SettingGroup& group : groups) {
+    for (const Setting& setting : group.settings) {
+      items.push_back(
+          {{"name", setting.name},
+           {"type", setting.type.empty() ? std::string_view("true|false") : setting.type},
+           {"default", default_of(setting.value)},
+           {"group", group.title},
+           {"help", setting.help}});
+    }
+  }
+  return items.dump();
+}
+
+}  // namespace sotto

@@ -1,0 +1,150 @@
+// The settings of an optimizer as people give them, by name: on a command line, in a file, from
+// another language. Unset where the default depends on others; what comes of them is
+// OptimizerOptions.
+//
+//   OptimizerSettings settings;
+//   set(settings_of(settings), "lr", "0.05");
+//   OptimizerOptions options = options_of(settings, rounds);
+//
+// Messages call a setting --NAME, as on a command line. Plain values and pure functions, which own
+// nothing; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/trainers/launcher.h>
+#include <sotto/trainers/optimizer.h>
+
+namespace sotto {
+
+/// What counts stays below this; 10^15 rounds outlast any run.
+inline constexpr std::uint64_t kMostCounted = 1'000'000'000'000'000;
+
+// In the order in which they are listed, not of their sizes.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
+struct OptimizerSettings {
+  std::optional<int> nodes;
+  std::string topology = "ring";
+  std::string weighting;
+  bool lazy = false;
+  std::string transport;
+  double timeout_s = 60;
+  std::string rendezvous;
+  std::string bind = "127.0.0.1";
+  bool insecure = false;
+  std::string key;
+  std::string peers;
+
+  std::string algorithm = "dcd";
+  std::string compressor;
+  std::optional<double> consensus_stepsize;
+  std::optional<Round> extrapolation_clock;
+  std::string freeze_step = "auto";
+  std::optional<Round> local_step_limit;
+  std::string rule;
+  std::string byzantine;
+  std::string attack;
+  bool allow_contract_violation = false;
+  bool delayed_gradient = false;
+  std::string overlap = "on";
+  std::optional<std::uint32_t> buckets;
+  int codec_threads = 1;
+
+  std::string step_rule;
+  std::optional<double> lr;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::optional<double> beta1;
+  std::optional<double> beta2;
+  std::optional<double> epsilon;
+  std::string bias_correction = "always";
+  std::optional<double> trust_coefficient;
+  std::optional<double> clip_norm;
+  std::string schedule = "constant";
+
+  Round communication_interval = 1;
+  std::string outer_step_rule;
+  std::optional<double> outer_lr;
+  double outer_momentum = 0;
+  bool outer_nesterov = false;
+
+  std::optional<double> noise_multiplier;
+  std::optional<double> privacy_epsilon;
+  std::optional<double> privacy_delta;
+  std::string privacy_unit;
+  std::optional<std::uint64_t> privacy_seed;
+};
+
+/// Where a setting is kept. Whole numbers count, others measure.
+using SettingValue =
+    std::variant<std::string*, bool*, int*, double*, Round*, std::optional<int>*,
+                 std::optional<std::uint32_t>*, std::optional<Round>*, std::optional<double>*>;
+
+/// One setting by name: what a help, a completion and a binding need to know of it.
+struct Setting {
+  std::string_view name;  ///< "weight-decay"
+  SettingValue value;
+  std::string_view type;  ///< "LAMBDA"
+  std::string_view help;
+  std::uint64_t largest = kMostCounted;  ///< of what counts
+};
+
+/// Settings under one title.
+struct SettingGroup {
+  std::string_view title;
+  std::vector<Setting> settings;
+};
+
+/// All of them; they point into `settings`, which must outlive them.
+std::vector<SettingGroup> settings_of(OptimizerSettings& settings);
+
+/// Sets what is called `name` (dashes and underscores are one) from its text; switches are true or
+/// false. False when none is called so. Throws Error for a value that is no number where one must
+/// be, or out of range.
+bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::string_view text);
+
+/// Whether nodes step by themselves between exchanges, or exchanges have a step rule of their own.
+bool has_local_steps(const OptimizerSettings& settings);
+
+/// Whether noise is to hide what the nodes compute.
+bool wants_privacy(const OptimizerSettings& settings);
+
+/// The step rule that is asked for, else the one that the algorithm is built on, else sgd. With
+/// local steps the algorithm has its own in the outer rule.
+std::string step_rule_name(const OptimizerSettings& settings);
+
+/// Throws Error for a setting that the others leave without effect, or that lacks another one.
+void check_settings(const OptimizerSettings& settings);
+
+/// The local step; a schedule's length is `steps`. Throws Error.
+StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);
+
+/// The transport when none is named. Throws Error when this build has none.
+std::string default_transport(bool launched, bool secured);
+
+/// What the settings come to, but for who this node is, whom it trusts, the seed, the liars and
+/// privacy: those are left as they are. `steps` is the length of the run, for schedules. Throws
+/// Error for what can be seen to be wrong without building anything.
+OptimizerOptions options_of(const OptimizerSettings& settings, Round steps);
+
+/// This process as a node with keys.
+struct SecuredNode {
+  Security security;
+  LaunchedNode place;
+  std::string bind;  ///< address to listen on
+};
+
+/// Reads the files of `key` and `peers`; none when neither is given. The rank is that of the line
+/// with this node's key; the job's size that of the launcher if there is one, of `nodes`, or of the
+/// list. Throws Error when they contradict each other.
+std::optional<SecuredNode> read_secured_node(const OptimizerSettings& settings,
+                                             const std::optional<LaunchedNode>& launched);
+
+}  // namespace sotto

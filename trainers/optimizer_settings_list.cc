@@ -1,0 +1,226 @@
+// The names of the settings, and what is read from their texts.
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/trainers/optimizer_settings.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::uint64_t kMostInt = std::numeric_limits<int>::max();
+
+SettingGroup network_settings(OptimizerSettings& o) {
+  return {
+      "Who takes part",
+      {
+          {"nodes", &o.nodes, "N", "Number of nodes; by default what the launcher says", kMostInt},
+          {"topology", &o.topology, "SPEC", "Who talks to whom; see `sotto list`"},
+          {"weighting", &o.weighting, "NAME",
+           "metropolis, uniform or shares; by default what fits the graph"},
+          {"lazy", &o.lazy, "", "Mix with (I + W) / 2"},
+          {"transport", &o.transport, "NAME",
+           "inproc (threads), gloo or zmq (processes); by default what fits how the nodes run"},
+          {"timeout", &o.timeout_s, "SECONDS",
+           "Seconds of silence after which a peer counts as failed"},
+          {"rendezvous", &o.rendezvous, "URL",
+           "Where the nodes of a launched job meet: tcp://HOST:PORT, file:DIR, "
+           "redis://HOST:PORT/PREFIX; by default from MASTER_ADDR and MASTER_PORT"},
+          {"bind", &o.bind, "ADDRESS", "Address to listen on"},
+          {"insecure", &o.insecure, "", "Allow listening beyond this host without encryption"},
+          {"key", &o.key, "FILE",
+           "This node's key (`sotto keygen`): everything between the nodes is encrypted, and only "
+           "listed peers are heard; zmq only"},
+          {"peers", &o.peers, "FILE.csv",
+           "The nodes with their public keys, this one among them, and whom it trusts; may change "
+           "during the run"},
+      }};
+}
+
+SettingGroup algorithm_settings(OptimizerSettings& o) {
+  return {
+      "Algorithm",
+      {
+          {"algorithm", &o.algorithm, "NAME", "See `sotto list`"},
+          {"compressor", &o.compressor, "SPEC", "See `sotto list`; by default the algorithm's own"},
+          {"consensus-stepsize", &o.consensus_stepsize, "ETA",
+           "How far to move to the neighbours (deepsqueeze, choco, beer); by default derived from "
+           "the compressor"},
+          {"extrapolation-clock", &o.extrapolation_clock, "T",
+           "ecd: where its clock t stops; a small T suits a fine grid"},
+          {"freeze-step", &o.freeze_step, "R|auto",
+           "Rounds of plain Adam before the variance is frozen; apmsqueeze, onebit-lamb and "
+           "onebit-adam-gossip need it, zeroone-adam takes it; auto: until it is stable "
+           "(onebit-adam), or never (zeroone-adam)"},
+          {"local-step-limit", &o.local_step_limit, "R",
+           "zeroone-adam: the most rounds between exchanges after the freeze; by default 16"},
+          {"rule", &o.rule, "SPEC",
+           "robust: how neighbours that may lie are taken in; clipped:auto by default, see `sotto "
+           "list`"},
+          {"byzantine", &o.byzantine, "RANKS",
+           "A test tool, with robust: these nodes lie, e.g. 0-2,7; the others share the data and "
+           "are averaged"},
+          {"attack", &o.attack, "SPEC",
+           "What they do: alie[:Z], ipm[:EPSILON], dissensus[:EPSILON], near-ipm, sign-flip, "
+           "noise[:SIGMA] or label-flip (docs/robust.md)"},
+          {"allow-contract-violation", &o.allow_contract_violation, "",
+           "Run a compressor or graph for which the algorithm's theory does not hold"},
+          {"delayed-gradient", &o.delayed_gradient, "",
+           "choco, deepsqueeze, pushsum: take each gradient at the model of the round before, so "
+           "that they too talk to the neighbours during it"},
+          {"overlap", &o.overlap, "on|off", "on: talk to the neighbours during the gradient"},
+          {"buckets", &o.buckets, "N",
+           "Cut the model into N pieces: while one is on the wire the next is encoded; by default "
+           "what fits its length",
+           kMostBuckets},
+          {"codec-threads", &o.codec_threads, "N",
+           "Threads with which each node encodes and decodes long models; results are the same",
+           kMostInt},
+      }};
+}
+
+SettingGroup step_settings(OptimizerSettings& o) {
+  return {
+      "Local step",
+      {
+          {"step-rule", &o.step_rule, "NAME",
+           "sgd, adam, adamw, lars or lamb; by default what the algorithm is built on, else sgd"},
+          {"lr", &o.lr, "GAMMA",
+           "Learning rate; by default 0.1 for sgd, 1 for lars, 0.001 for adam and lamb"},
+          {"momentum", &o.momentum, "MU", "sgd, lars: momentum"},
+          {"nesterov", &o.nesterov, "", "sgd: Nesterov's form of the momentum"},
+          {"weight-decay", &o.weight_decay, "LAMBDA", "Weight decay"},
+          {"beta1", &o.beta1, "BETA", "adam, lamb: decay of the mean; by default 0.9"},
+          {"beta2", &o.beta2, "BETA", "adam, lamb: decay of the variance; by default 0.999"},
+          {"epsilon", &o.epsilon, "EPSILON",
+           "adam, lamb: added to the root of the variance; by default 1e-8"},
+          {"bias-correction", &o.bias_correction, "WHEN",
+           "adam: divide the moments by 1 - beta^t: always; warmup, until the variance is frozen; "
+           "or never"},
+          {"trust-coefficient", &o.trust_coefficient, "ETA",
+           "lars: a tensor's step relative to its norm, before the learning rate; by default "
+           "0.001"},
+          {"clip-norm", &o.clip_norm, "MAX",
+           "Scale gradients down to this Euclidean norm, over all tensors; with "
+           "--noise-multiplier or --privacy-epsilon those of single examples, or what "
+           "--privacy-unit says"},
+          {"schedule", &o.schedule, "SPEC",
+           "constant, step:EVERY[:FACTOR], cosine[:FLOOR] or invsqrt:EVERY, each with "
+           ",warmup=ROUNDS if wanted"},
+      }};
+}
+
+SettingGroup local_step_settings(OptimizerSettings& o) {
+  return {
+      "Local steps between exchanges",
+      {
+          {"communication-interval", &o.communication_interval, "H",
+           "Rounds from one exchange to the next; between them each node steps by itself"},
+          {"outer-step-rule", &o.outer_step_rule, "NAME",
+           "What an exchange makes of the movement since the last one; by default what the "
+           "algorithm is built on, else sgd"},
+          {"outer-lr", &o.outer_lr, "GAMMA",
+           "Its learning rate; by default 1 for sgd (the movement as it is) and lars, 0.001 for "
+           "adam and lamb"},
+          {"outer-momentum", &o.outer_momentum, "MU",
+           "Its momentum; DiLoCo is allreduce with 0.9, --outer-nesterov and --outer-lr 0.7"},
+          {"outer-nesterov", &o.outer_nesterov, "", "Nesterov's form of that momentum"},
+      }};
+}
+
+SettingGroup privacy_settings(OptimizerSettings& o) {
+  return {
+      "Differential privacy (docs/privacy.md)",
+      {
+          {"noise-multiplier", &o.noise_multiplier, "SIGMA",
+           "Add normal noise of SIGMA times --clip-norm to what each node computes on its data, "
+           "before anything is sent"},
+          {"privacy-epsilon", &o.privacy_epsilon, "EPSILON",
+           "Stop before more is told; without --noise-multiplier the noise is chosen so that the "
+           "budget lasts for all rounds"},
+          {"privacy-delta", &o.privacy_delta, "DELTA",
+           "The probability that goes with EPSILON; by default 1e-5"},
+          {"privacy-unit", &o.privacy_unit, "UNIT",
+           "Whose presence is hidden: example, one training example (the default), or update, all "
+           "data of a node"},
+          {"privacy-seed", &o.privacy_seed, "S",
+           "Take noise and samples from this seed, which then hides nothing: for tests and "
+           "simulations",
+           std::numeric_limits<std::uint64_t>::max()},
+      }};
+}
+
+template <typename T>
+struct Held {
+  using Type = T;
+};
+template <typename T>
+struct Held<std::optional<T>> {
+  using Type = T;
+};
+
+template <typename T>
+T read_number(const Setting& setting, std::string_view text) {
+  T value{};
+  const std::string_view digits =
+      text.substr(std::is_floating_point_v<T> && text.starts_with('+') ? 1 : 0);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc() && end == digits.data() + digits.size()) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return value;
+    } else if (value >= 0 && static_cast<std::uint64_t>(value) <= setting.largest) {
+      return value;
+    }
+  }
+  refuse(fmt::format("--{}", setting.name), excerpt(text),
+         std::is_floating_point_v<T>
+             ? "it must be a number"
+             : fmt::format("it must be a whole number from 0 to {}", setting.largest));
+}
+
+bool read_switch(const Setting& setting, std::string_view text) {
+  if (text != "true" && text != "false") {
+    refuse(fmt::format("--{}", setting.name), excerpt(text), "it must be true or false");
+  }
+  return text == "true";
+}
+
+}  // namespace
+
+std::vector<SettingGroup> settings_of(OptimizerSettings& settings) {
+  return {network_settings(settings), algorithm_settings(settings), step_settings(settings),
+          local_step_settings(settings), privacy_settings(settings)};
+}
+
+bool set(const std::vector<SettingGroup>& groups, std::string_view name, std::string_view text) {
+  std::string dashed(name);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  for (const SettingGroup& group : groups) {
+    const auto found = std::find_if(group.settings.begin(), group.settings.end(),
+                                    [&](const Setting& s) { return s.name == dashed; });
+    if (found == group.settings.end()) {
+      continue;
+    }
+    std::visit(
+        [&](auto* value) {
+          using T = typename Held<std::remove_pointer_t<decltype(value)>>::Type;
+          if constexpr (std::is_same_v<T, std::string>) {
+            *value = text;
+          } else if constexpr (std::is_same_v<T, bool>) {
+            *value = read_switch(*found, text);
+          } else {
+            *value = read_number<T>(*found, text);
+          }
+        },
+        found->value);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace sotto
