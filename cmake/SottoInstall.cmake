@@ -17,6 +17,12 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/sottoConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/sottoConfig.cmake ${PROJECT_BINARY_DIR}/sottoConfigVersion.cmake
         DESTINATION ${package_dir})
 
+if(TARGET sotto_torch)
+  # Its targets apart, for hosts that have the package but not libtorch.
+  install(EXPORT sottoTorchTargets NAMESPACE sotto:: DESTINATION ${package_dir})
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/SottoFindTorch.cmake DESTINATION ${package_dir})
+endif()
+
 # pkg-config: a static library passes on what it needs, a shared one has it inside.
 set(requires fmt libsodium zlib)
 set(extra_libs -lpthread)

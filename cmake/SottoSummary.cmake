@@ -18,6 +18,8 @@ sotto_report("hiredis" SOTTO_HAVE_REDIS "redis:// rendezvous"
 if(SOTTO_BUILD_PROGRAM)
   sotto_report("ISA-L" SOTTO_HAVE_ISAL "sotto train --tensorboard" "no --tensorboard (libisal-dev)")
 endif()
+sotto_report("libtorch" SOTTO_HAVE_TORCH "sotto::torch, an optimizer for libtorch's models"
+             "no sotto::torch (libtorch-dev)")
 if(SOTTO_BUILD_TESTS OR SOTTO_BUILD_BENCH)
   sotto_report("SimGrid" SOTTO_HAVE_SIMGRID "the simulator is held to it"
                "the simulator is not held to it (libsimgrid-dev)")

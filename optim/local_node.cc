@@ -70,16 +70,34 @@ Result<std::span<const float>> LocalNode::direction_in(std::span<const float> gr
   return std::span<const float>(room);
 }
 
+Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
+  check(!setup_.given_direction, "the step rule makes the step");
+  if (Status status = require_finite(gradient, "gradient"); !status) {
+    return status;
+  }
+  if (Status status = here(setup_.step_rule->next_model(round_, x(), gradient, scratch)); !status) {
+    return status;
+  }
+  return take(scratch);
+}
+
 Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
                             std::span<float> scratch) {
+  if (nodes() == 1 && !setup_.given_direction) {
+    return step(gradient, scratch);
+  }
   if (Status status = direction(gradient, scratch); !status) {
     return status;
   }
   ops().subtract(from, scratch, scratch);
-  if (Status status = require_finite(scratch, "updated model"); !status) {
+  return take(scratch);
+}
+
+Status LocalNode::take(std::span<const float> next) {
+  if (Status status = require_finite(next, "updated model"); !status) {
     return status;
   }
-  ops().copy(scratch, x());
+  ops().copy(next, x());
   return {};
 }
 

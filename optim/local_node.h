@@ -79,8 +79,10 @@ class LocalNode {
   std::vector<float> direction_room() const {
     return std::vector<float>(setup_.given_direction ? 0 : dimension());
   }
-  /// x_i ← from − d, the step of an algorithm that mixes before its gradient comes. `scratch` is as
-  /// long as x_i. On a fault x_i is untouched.
+  /// x_i ← x_i − d, `scratch` is as long as x_i. On a fault x_i is untouched.
+  Status step(std::span<const float> gradient, std::span<float> scratch);
+  /// x_i ← from − d, the step of an algorithm that mixes before its gradient comes; `from` is x_i
+  /// where there is one node.
   Status step_from(std::span<const float> from, std::span<const float> gradient,
                    std::span<float> scratch);
 
@@ -129,6 +131,9 @@ class LocalNode {
   Status load(ByteReader& in);
 
  private:
+  /// x_i ← next, if that is finite.
+  Status take(std::span<const float> next);
+
   AlgorithmId id_;
   std::string_view name_;
   AlgorithmSetup setup_;

@@ -130,6 +130,15 @@ void validate(const StepRuleOptions& options) {
 
 }  // namespace
 
+Status StepRule::next_model(Round round, std::span<const float> x, std::span<const float> gradient,
+                            std::span<float> next) {
+  if (Status status = direction(round, x, gradient, next); !status) {
+    return status;
+  }
+  host_ops().subtract(x, next, next);
+  return {};
+}
+
 std::string_view bias_correction_name(BiasCorrection correction) {
   switch (correction) {
     case BiasCorrection::always:

@@ -4,6 +4,7 @@
 // its moments (their size is stated with each rule) and allocates only in `resize`.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -60,6 +61,10 @@ class StepRule {
   /// in, and must be discarded.
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
+  /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. A rule that
+  /// makes the next model at once, and d as a difference, spares itself two roundings here.
+  virtual Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
+                            std::span<float> next);
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
   virtual void set_learning_rate(double learning_rate) = 0;
 
@@ -67,6 +72,9 @@ class StepRule {
   virtual void save(ByteBuffer& out) const = 0;
   virtual Status load(ByteReader& in) = 0;
 };
+
+/// Makes the rule of one node, for rules that sotto does not know.
+using StepRuleFactory = std::function<std::unique_ptr<StepRule>()>;
 
 /// Throws Error for an unknown rule or a setting outside its range.
 std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options,

@@ -103,7 +103,12 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   setup.parameters = parameters;
   setup.layout = complete_layout(layout, parameters.size());
   setup.topology = std::move(topology);
-  setup.step_rule = make_step_rule(options.step_rule);
+  if (options.own_step_rule) {
+    setup.step_rule = options.own_step_rule();
+    options.step_rule.rule = setup.step_rule->name();
+  } else {
+    setup.step_rule = make_step_rule(options.step_rule);
+  }
   setup.communication_interval = options.communication_interval;
   if (options.outer_step_rule) {
     setup.outer_step_rule = make_outer_rule(*options.outer_step_rule);

@@ -336,7 +336,7 @@ Status Optimizer::finish() {
 }
 
 void Optimizer::save(ByteBuffer& out) const {
-  check(algorithm_->idle(), "Optimizer::save comes after drain");
+  check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
   out.write(std::uint64_t{parameters_.size()});
   out.write_span(std::span<const float>(parameters_));
   algorithm_->save(out);

@@ -52,6 +52,9 @@ struct OptimizerOptions {
   std::optional<Weighting> weighting;  ///< by default what fits the graph
   bool lazy = false;                   ///< mix with (I + W) / 2
   StepRuleOptions step_rule;
+  /// Makes this node's step rule in place of step_rule, whose name becomes that rule's. Its
+  /// settings are the caller's to compare (`job`).
+  StepRuleFactory own_step_rule;
   /// H: steps from one exchange to the next, made by each node alone (local_steps.h).
   Round communication_interval = 1;
   /// What an exchange makes of the movement of those steps; by default it is taken as it is.
@@ -148,7 +151,7 @@ class Optimizer {
   Round round() const { return round_; }
 
   /// State for a checkpoint: parameters, algorithm, traffic, times. Requires that drain() or
-  /// connect() was the last call.
+  /// connect() was the last call. Of a step that was only begun nothing is saved.
   void save(ByteBuffer& out) const;
   /// Takes back what save wrote under the same settings; before the first step. On a fault the
   /// optimizer must be discarded.

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <sotto/base/bytes.h>

@@ -8,7 +8,7 @@ AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
     : node_(AlgorithmId::allreduce, "allreduce", std::move(setup)),
       mean_(node_, node_.dimension(), RingCodec::compressor),
       sum_(node_.dimension()),
-      direction_(node_.dimension()) {}
+      next_(node_.dimension()) {}
 
 bool AllReduceSgd::begin_round(Exchange& /*out*/) {
   node_.begin_round();
@@ -42,14 +42,9 @@ Result<bool> AllReduceSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& o
 }
 
 Status AllReduceSgd::step() {
-  if (Status status = node_.direction(sum_, direction_); !status) {
+  if (Status status = node_.step(sum_, next_); !status) {
     return status;
   }
-  node_.ops().subtract(node_.x(), direction_, direction_);
-  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
-    return status;
-  }
-  node_.ops().copy(direction_, node_.x());
   node_.finish_round();
   return {};
 }

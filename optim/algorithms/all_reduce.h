@@ -53,7 +53,7 @@ class AllReduceSgd final : public Algorithm {
   LocalNode node_;
   RingMean mean_;
   std::vector<float> sum_;  ///< of the gradients, then their mean
-  std::vector<float> direction_;
+  std::vector<float> next_;
 };
 
 }  // namespace sotto

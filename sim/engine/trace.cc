@@ -2,6 +2,7 @@
 
 #include <span>
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace sotto {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace sotto {

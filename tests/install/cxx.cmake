@@ -4,9 +4,12 @@ include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 install_build()
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug)
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DUSES_TORCH=${USES_TORCH})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/uses_sotto)
+if(USES_TORCH)
+  run(${WORK}/build/uses_torch)
+endif()
 
 pkg_config(flags sotto)
 run(${CXX} -std=c++20 ${SOURCE}/main.cc -o ${WORK}/with_pkg_config ${flags}

@@ -122,6 +122,50 @@ TEST_CASE("a saved optimizer goes on bit for bit") {
   CHECK(x == whole);
 }
 
+TEST_CASE("a state that is saved once a step has begun is the one before that step") {
+  for (const char* algorithm : {"dpsgd", "dcd", "choco", "adpsgd", "allreduce"}) {
+    CAPTURE(algorithm);
+    const auto fresh = [&] {
+      auto options = options_for(kNodes, make_memory_store());
+      options.algorithm = algorithm;
+      return options;
+    };
+    const auto whole = trained(fresh(), 12);
+    std::vector<ByteBuffer> saved(kNodes);
+    for (const bool load : {false, true}) {
+      Models x = zeros();
+      const auto options = fresh();
+      const auto statuses = play(kNodes, [&](Rank rank) -> Status {
+        const auto r = static_cast<std::size_t>(rank);
+        auto mine = options;
+        mine.rank = rank;
+        Optimizer optimizer(mine, x[r]);
+        Status status = optimizer.connect();
+        if (load && status.ok()) {
+          ByteReader in(saved[r].bytes());
+          status = optimizer.load(in);
+        }
+        std::vector<float> gradient(kDimension);
+        while (status.ok() && optimizer.round() < 12) {
+          status = optimizer.begin_step();
+          if (!load && status.ok() && optimizer.round() == 5) {
+            status = optimizer.drain();
+            optimizer.save(saved[r]);
+          }
+          pull(rank, optimizer.round(), optimizer.parameters(), gradient);
+          status = status.ok() ? optimizer.step(gradient) : status;
+        }
+        return status.ok() ? optimizer.finish() : status;
+      });
+      for (const Status& status : statuses) {
+        CAPTURE(status.message());
+        CHECK(status.ok());
+      }
+      CHECK(x == whole);
+    }
+  }
+}
+
 TEST_CASE("a saved state that is cut short, or of another shape, is refused") {
   auto options = options_for(1, make_memory_store());
   std::vector<float> x(kDimension);

@@ -1,0 +1,221 @@
+#include <sotto/trainers/torch/distributed_optimizer.h>
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/serialize/archive.h>
+#include <torch/utils.h>
+
+#include <sotto/base/error.h>
+#include <sotto/trainers/meeting.h>
+
+#include "flat_parameters.h"
+#include "local_optimizer.h"
+
+namespace sotto::torch {
+namespace {
+
+constexpr const char* kStateKey = "sotto";
+constexpr const char* kRateKey = "sotto_learning_rate";
+
+/// Of the one group when the step rule is sotto's.
+class RateOptions final : public ::torch::optim::OptimizerCloneableOptions<RateOptions> {
+ public:
+  explicit RateOptions(double rate) : rate_(rate) {}
+  double get_lr() const override { return rate_; }
+  void set_lr(const double rate) override { rate_ = rate; }
+
+ private:
+  double rate_;
+};
+
+void require_ok(const Status& status) {
+  if (!status.ok()) {
+    throw RunFault(status);
+  }
+}
+
+std::vector<::torch::Tensor> parameters_in(const ParameterGroups& groups) {
+  std::vector<::torch::Tensor> all;
+  for (const auto& group : groups) {
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  }
+  return all;
+}
+
+std::unique_ptr<::torch::optim::OptimizerOptions> defaults_of(
+    const std::unique_ptr<::torch::optim::Optimizer>& local) {
+  if (local == nullptr) {
+    refuse("optimizer", "null", "give the torch optimizer that makes a node's steps");
+  }
+  if (dynamic_cast<const ::torch::optim::LBFGS*>(local.get()) != nullptr) {
+    refuse("optimizer", "LBFGS", "it evaluates the loss several times a step; use SGD or Adam");
+  }
+  return local->defaults().clone();
+}
+
+std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
+
+}  // namespace
+
+/// What a node consists of, in the order in which the parts use each other.
+struct DistributedOptimizer::Run {
+  Run(const std::vector<::torch::Tensor>& parameters, const NamedParameters& names)
+      : flat(parameters, names) {}
+
+  /// Builds this node's side on `flat`.
+  void make_node(OptimizerOptions options) {
+    options.job.emplace_back("frozen-parameters", flat.frozen_digest());
+    node = std::make_unique<sotto::Optimizer>(std::move(options), flat.values(), flat.layout());
+  }
+
+  FlatParameters flat;
+  std::unique_ptr<::torch::optim::Optimizer> local;  ///< null with a step rule of sotto's
+  LocalOptimizer* rule = nullptr;                    ///< the node's, around `local`
+  double rate = 0;                                   ///< as the step rule of sotto's has it
+  std::unique_ptr<sotto::Optimizer> node;
+  bool begun = false;  ///< a round
+};
+
+DistributedOptimizer::DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
+                                           OptimizerOptions options, const NamedParameters& names)
+    : Optimizer(ParameterGroups(), defaults_of(local)) {
+  run_ = std::make_unique<Run>(parameters_in(local->param_groups()), names);
+  run_->local = std::move(local);
+  options.job.emplace_back("torch-optimizer", optimizer_text(*run_->local));
+  options.own_step_rule = [this] {
+    check(run_->rule == nullptr, "a torch optimizer makes the steps of one node");
+    auto rule = std::make_unique<LocalOptimizer>(*run_->local, param_groups_, run_->flat);
+    run_->rule = rule.get();
+    return rule;
+  };
+  run_->make_node(std::move(options));
+  // A single node can skip as torch does; several would have to agree on what they skip.
+  run_->rule->skip_missing(run_->node->options().nodes == 1);
+}
+
+DistributedOptimizer::DistributedOptimizer(
+    std::unique_ptr<::torch::optim::OptimizerOptions> defaults,
+    std::vector<::torch::Tensor> parameters, OptimizerOptions options, const NamedParameters& names)
+    : Optimizer(std::move(parameters), std::move(defaults)) {
+  run_ = std::make_unique<Run>(param_groups_.front().params(), names);
+  run_->rate = options.step_rule.learning_rate;
+  run_->make_node(std::move(options));
+}
+
+DistributedOptimizer::DistributedOptimizer(const NamedParameters& parameters,
+                                           OptimizerOptions options)
+    : DistributedOptimizer(std::make_unique<RateOptions>(options.step_rule.learning_rate),
+                           parameters.values(), options, parameters) {}
+
+DistributedOptimizer::DistributedOptimizer(std::vector<::torch::Tensor> parameters,
+                                           OptimizerOptions options)
+    : DistributedOptimizer(std::make_unique<RateOptions>(options.step_rule.learning_rate),
+                           std::move(parameters), options, NamedParameters()) {}
+
+DistributedOptimizer::~DistributedOptimizer() = default;
+
+const sotto::Optimizer& DistributedOptimizer::node() const { return *run_->node; }
+
+void DistributedOptimizer::begin() {
+  run_->flat.require_unchanged();
+  if (run_->rule != nullptr) {
+    run_->rule->require_unchanged();
+  } else if (const double rate = param_groups_.front().options().get_lr(); rate != run_->rate) {
+    run_->node->set_learning_rate(rate);
+    run_->rate = rate;
+  }
+  run_->begun = true;
+  require_ok(run_->node->begin_step());
+}
+
+void DistributedOptimizer::zero_grad() {
+  Optimizer::zero_grad();
+  begin();
+}
+
+::torch::Tensor DistributedOptimizer::step(LossClosure closure) {
+  begin();
+  ::torch::Tensor loss;
+  if (closure) {
+    const ::torch::AutoGradMode with_gradients(true);
+    loss = closure();
+    run_->flat.require_unchanged();
+  }
+  run_->flat.gather_gradients();
+  require_ok(run_->node->step(run_->flat.gradient()));
+  run_->begun = false;
+  run_->flat.publish();
+  return loss;
+}
+
+void DistributedOptimizer::finish() { end(false); }
+
+void DistributedOptimizer::finish_with_mean() { end(true); }
+
+void DistributedOptimizer::end(bool take_mean) {
+  sotto::Optimizer& node = *run_->node;
+  require_ok(node.connect());
+  require_ok(node.drain());
+  const OptimizerOptions& options = node.options();
+  if (take_mean && options.nodes > 1) {
+    Meetings meetings(node.store(), options.rank, options.nodes, options.timeout);
+    meetings.leave_out(options.byzantine);
+    std::vector<float> mean;
+    require_ok(meetings.meet(node.round(), node.parameters(), 0,
+                             [&](const AveragedModel& all) { mean = all.parameters; }));
+    const auto told = meetings.broadcast("mean-model", bytes_of(mean));
+    require_ok(told.status());
+    require_ok(node.finish());
+    ByteReader in(*told);
+    if (!in.read_into(run_->flat.values()) || !in.finished()) {
+      throw RunFault({Fault::malformed, "the mean model has another number of parameters"});
+    }
+    run_->flat.publish();
+  } else {
+    require_ok(node.finish());
+  }
+}
+
+void DistributedOptimizer::save(::torch::serialize::OutputArchive& archive) const {
+  require_ok(run_->node->drain());
+  ByteBuffer state;
+  run_->node->save(state);
+  const auto bytes = state.bytes();
+  auto tensor = ::torch::empty({static_cast<std::int64_t>(bytes.size())}, ::torch::kByte);
+  std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(tensor.data_ptr()));
+  archive.write(kStateKey, tensor, /*is_buffer=*/true);
+  if (run_->rule == nullptr) {
+    archive.write(kRateKey, c10::IValue(run_->rate));
+  }
+}
+
+void DistributedOptimizer::load(::torch::serialize::InputArchive& archive) {
+  sotto::Optimizer& node = *run_->node;
+  if (node.round() != 0 || run_->begun) {
+    throw Error("load comes before the first step: make a new optimizer, and load into that");
+  }
+  ::torch::Tensor tensor;
+  if (!archive.try_read(kStateKey, tensor, /*is_buffer=*/true) ||
+      tensor.scalar_type() != ::torch::kByte) {
+    throw RunFault({Fault::malformed, "the archive holds no state of a DistributedOptimizer"});
+  }
+  tensor = tensor.contiguous();
+  ByteReader in(std::as_bytes(std::span(static_cast<const char*>(tensor.data_ptr()),
+                                        static_cast<std::size_t>(tensor.numel()))));
+  require_ok(node.connect());  // which compares initial parameters
+  run_->flat.attach();
+  require_ok(node.load(in));
+  if (!in.finished()) {
+    throw RunFault({Fault::malformed, "the saved state goes on where it should end"});
+  }
+  run_->flat.publish();
+  c10::IValue rate;
+  if (run_->rule == nullptr && archive.try_read(kRateKey, rate) && rate.isDouble()) {
+    param_groups_.front().options().set_lr(rate.toDouble());
+  }
+}
+
+}  // namespace sotto::torch

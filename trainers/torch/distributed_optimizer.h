@@ -1,0 +1,111 @@
+// A torch optimizer whose model is kept in step with those of other nodes (docs/torch.md).
+//
+//   torch::optim::SGD optimizer(model->parameters(), 0.1);                      // before
+//   sotto::torch::DistributedOptimizer optimizer(                               // after
+//       torch::optim::SGD(model->parameters(), 0.1), {.compressor = "quant:8"});
+//   for each batch:  optimizer.zero_grad(); … loss.backward(); optimizer.step();
+//   optimizer.finish();
+//
+// It is a torch::optim::Optimizer, for torch's schedulers and torch::save. What the torch optimizer
+// around which it is built would do in a step, x → x', is the step of the node: algorithms move by
+// d = x − x' where their papers write γ g, and those that average gradients (allreduce) show it the
+// average. Alone, with `allreduce` or `dpsgd`, the model gets the bits that the torch optimizer
+// gives.
+//
+// Thread safety: as torch's optimizers, one thread; between two calls a thread of its own may be
+// talking to the neighbours.
+// Ownership: it takes the torch optimizer, and moves the parameters into one flat vector, which
+// lives as long as they do. They may be read at any time, and changed by steps and load alone.
+// Errors: wrong settings and misuse throw sotto::Error; a fault of the run (a lost peer, a gradient
+// that is not finite) throws RunFault, since torch's step has no room for a Status.
+// Inside namespace sotto::torch, write ::torch for the library.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/optim/optimizer.h>
+#include <torch/ordered_dict.h>
+
+#include <sotto/base/status.h>
+#include <sotto/trainers/optimizer.h>
+
+namespace sotto::torch {
+
+/// What model->named_parameters() gives.
+using NamedParameters = ::torch::OrderedDict<std::string, ::torch::Tensor>;
+
+/// A fault of the run, as sotto::Optimizer returns it.
+class RunFault : public std::runtime_error {
+ public:
+  explicit RunFault(Status status) : runtime_error(status.message()), status_(std::move(status)) {}
+  const Status& status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+class DistributedOptimizer final : public ::torch::optim::Optimizer {
+ public:
+  /// Around a new torch optimizer (any that steps without evaluating the loss again; not LBFGS).
+  /// Its parameter groups, with their learning rates, become this one's; options.step_rule is not
+  /// used. `names` are for what goes by tensors' names, e.g. a compressor for biases. Throws Error
+  /// for a wrong setting, and for parameters that are not float32, half or bfloat16.
+  template <std::derived_from<::torch::optim::Optimizer> Local>
+  explicit DistributedOptimizer(Local local, OptimizerOptions options = {},
+                                const NamedParameters& names = NamedParameters())
+      : DistributedOptimizer(std::make_unique<Local>(std::move(local)), std::move(options), names) {
+  }
+  explicit DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
+                                OptimizerOptions options = {},
+                                const NamedParameters& names = NamedParameters());
+  /// With a step rule of sotto's, options.step_rule, which some algorithms are built on
+  /// (onebit-adam on adam). Its learning rate is that of the one parameter group.
+  DistributedOptimizer(const NamedParameters& parameters, OptimizerOptions options);
+  DistributedOptimizer(std::vector<::torch::Tensor> parameters, OptimizerOptions options);
+  /// Leaves without waiting for anybody; call finish() first when the run went well.
+  ~DistributedOptimizer() override;
+
+  /// Zeroes the gradients, and says that the next ones are about to be computed: algorithms that
+  /// send the model itself (dpsgd) do so meanwhile. The first call meets the other nodes.
+  void zero_grad();
+  /// One round: takes the parameters' gradients and moves the parameters. A parameter without one
+  /// counts as having the gradient 0; on a single node the torch optimizer skips it. After
+  /// Fault::non_finite nothing has changed, and the step may be taken again with another gradient.
+  /// With a closure, which is evaluated once, returns its loss.
+  ::torch::Tensor step(LossClosure closure = nullptr) override;
+
+  /// Waits until all nodes have come this far; no step may follow. The model stays this node's own,
+  /// which with all algorithms but the averaging ones differs a little from the others'.
+  void finish();
+  /// The same, and leaves every node with the mean of all models.
+  void finish_with_mean();
+
+  /// Model, state of the algorithm and of the torch optimizer with its options. The archive is one
+  /// node's, and all nodes save after the same step.
+  void save(::torch::serialize::OutputArchive& archive) const override;
+  /// Takes back what save wrote under the same settings, before the first step; also the model's
+  /// parameters. All nodes load, and meet first. Throws RunFault for an archive of something else,
+  /// after which it must be discarded.
+  void load(::torch::serialize::InputArchive& archive) override;
+
+  /// This node's side: rank, rounds, traffic, counters, warnings.
+  const sotto::Optimizer& node() const;
+
+ private:
+  struct Run;
+  DistributedOptimizer(std::unique_ptr<::torch::optim::OptimizerOptions> defaults,
+                       std::vector<::torch::Tensor> parameters, OptimizerOptions options,
+                       const NamedParameters& names);
+  /// Starts a round, unless one is started.
+  void begin();
+  void end(bool take_mean);
+
+  std::unique_ptr<Run> run_;
+};
+
+}  // namespace sotto::torch

@@ -1,0 +1,211 @@
+#include "flat_parameters.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/utils.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/base/error.h>
+
+namespace sotto::torch {
+namespace {
+
+std::string shape_text(at::IntArrayRef shape) { return fmt::format("{}", fmt::join(shape, "x")); }
+
+/// The names of `names`, and numbers for what it does not name.
+std::vector<std::string> names_of(const std::vector<::torch::Tensor>& parameters,
+                                  const NamedParameters& names) {
+  std::map<const at::TensorImpl*, std::string> known;
+  for (const auto& item : names) {
+    known.emplace(item.value().unsafeGetTensorImpl(), item.key());
+  }
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto found = known.find(parameters[i].unsafeGetTensorImpl());
+    all.push_back(found == known.end() ? fmt::to_string(i) : found->second);
+  }
+  return all;
+}
+
+void require_usable(const ::torch::Tensor& parameter, const std::string& name) {
+  const auto type = parameter.scalar_type();
+  if (type != ::torch::kFloat && type != ::torch::kHalf && type != ::torch::kBFloat16) {
+    refuse(fmt::format("parameter {}", name), c10::toString(type),
+           "sotto trains float32, and half precision with a float32 copy: convert the model with "
+           "model->to(torch::kFloat), or freeze this one (set_requires_grad(false))");
+  }
+  if (!parameter.is_leaf()) {
+    refuse(fmt::format("parameter {}", name), "not a leaf", "torch cannot optimize it either");
+  }
+  if (parameter.layout() != ::torch::kStrided) {
+    refuse(fmt::format("parameter {}", name), "not dense", "sotto trains dense parameters");
+  }
+  if (!parameter.device().is_cpu() && !parameter.device().is_cuda()) {
+    refuse(fmt::format("parameter {}", name), parameter.device().str(),
+           "sotto trains parameters of the CPU, and of CUDA through copies");
+  }
+}
+
+::torch::Tensor zeros(std::size_t length) {
+  return ::torch::zeros({static_cast<std::int64_t>(length)}, ::torch::kFloat);
+}
+
+}  // namespace
+
+::torch::Tensor piece_of(const ::torch::Tensor& owner, float* data, at::IntArrayRef shape) {
+  return ::torch::from_blob(
+      data, shape, [owner](void* /*data*/) {}, ::torch::kFloat);
+}
+
+FlatParameters::FlatParameters(const std::vector<::torch::Tensor>& parameters,
+                               const NamedParameters& names) {
+  const auto name = names_of(parameters, names);
+  std::set<const at::TensorImpl*> seen;
+  std::map<const void*, std::string> places;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const ::torch::Tensor& parameter = parameters[i];
+    if (!parameter.defined()) {
+      refuse(fmt::format("parameter {}", name[i]), "undefined", "leave it out");
+    }
+    const bool again = !seen.insert(parameter.unsafeGetTensorImpl()).second;
+    const bool first = parameter.numel() == 0 || parameter.device().is_meta() ||
+                       places.emplace(parameter.data_ptr(), name[i]).second;
+    if (again || !first) {
+      refuse(
+          fmt::format("parameter {}", name[i]), "given twice",
+          "what is shared by two layers is to be given once, or torch's optimizers step it twice");
+    }
+    if (!parameter.requires_grad()) {
+      frozen_.push_back(parameter);
+      continue;
+    }
+    require_usable(parameter, name[i]);
+    append_block(layout_, name[i], {parameter.sizes().begin(), parameter.sizes().end()});
+    parameters_.push_back(parameter);
+    staged_.push_back(!parameter.device().is_cpu() || parameter.scalar_type() != ::torch::kFloat);
+  }
+  if (parameters_.empty()) {
+    refuse("parameters", parameters.empty() ? "none given" : "all frozen",
+           "give those that are to be trained, e.g. model->parameters()");
+  }
+  has_gradient_.assign(parameters_.size(), 0);
+  values_ = zeros(dimension_of(layout_));
+  gradient_ = zeros(dimension_of(layout_));
+  const ::torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    piece_of(values_, layout_[i].of(values()).data(), parameters_[i].sizes()).copy_(parameters_[i]);
+  }
+  attach();
+}
+
+std::span<float> FlatParameters::values() const {
+  return {values_.data_ptr<float>(), dimension_of(layout_)};
+}
+
+std::span<const float> FlatParameters::gradient() const {
+  return {gradient_.data_ptr<float>(), dimension_of(layout_)};
+}
+
+std::string FlatParameters::frozen_digest() const {
+  Sha256 digest;
+  for (const ::torch::Tensor& parameter : frozen_) {
+    const auto dense = parameter.detach().to(::torch::kCPU).contiguous();
+    digest.update(
+        std::as_bytes(std::span(static_cast<const char*>(dense.data_ptr()), dense.nbytes())));
+  }
+  return digest.finish_hex().substr(0, 16);
+}
+
+void FlatParameters::require_unchanged() const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    require_unchanged(i);
+  }
+  for (const ::torch::Tensor& parameter : frozen_) {
+    if (parameter.requires_grad()) {
+      throw Error(fmt::format(
+          "a parameter of shape {} that was frozen when the optimizer was made requires a gradient "
+          "now: make a new optimizer where layers are unfrozen",
+          shape_text(parameter.sizes())));
+    }
+  }
+}
+
+void FlatParameters::require_unchanged(std::size_t index) const {
+  const ::torch::Tensor& parameter = parameters_[index];
+  const ParameterBlock& block = layout_[index];
+  const auto& shape = block.shape;
+  const std::vector<std::size_t> now(parameter.sizes().begin(), parameter.sizes().end());
+  if (now != shape) {
+    throw Error(fmt::format(
+        "parameter {} had the shape {} when the optimizer was made and has {} now: make a new "
+        "optimizer where shapes change",
+        block.name, fmt::join(shape, "x"), fmt::join(now, "x")));
+  }
+  const bool in_place =
+      parameter.scalar_type() == ::torch::kFloat && parameter.device().is_cpu() &&
+      parameter.is_contiguous() &&
+      (parameter.numel() == 0 || parameter.data_ptr<float>() == block.of(values()).data());
+  if (staged_[index] == 0 && !in_place) {
+    throw Error(fmt::format(
+        "the storage of parameter {} was replaced after the optimizer was made, so that steps do "
+        "not "
+        "reach it: load or convert the model before you make the optimizer, and load the model "
+        "before the optimizer's state",
+        block.name));
+  }
+}
+
+void FlatParameters::gather_gradients() {
+  const ::torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    ::torch::Tensor& gradient = parameters_[i].mutable_grad();
+    float* const data = gradient_.data_ptr<float>() + layout_[i].offset;
+    has_gradient_[i] = gradient.defined();
+    const ::torch::Tensor piece = piece_of(gradient_, data, parameters_[i].sizes());
+    if (!gradient.defined()) {
+      piece.zero_();
+      continue;
+    }
+    if (gradient.layout() != ::torch::kStrided) {
+      throw Error(fmt::format(
+          "the gradient of parameter {} is sparse, and sotto exchanges dense ones: leave out the "
+          "option sparse of the embedding",
+          name(i)));
+    }
+    const bool in_place = gradient.scalar_type() == ::torch::kFloat && gradient.is_contiguous() &&
+                          gradient.device().is_cpu() && gradient.data_ptr<float>() == data;
+    if (!in_place) {
+      piece.copy_(gradient);
+      if (staged_[i] == 0) {
+        gradient = piece;
+      }
+    }
+  }
+}
+
+void FlatParameters::attach() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (staged_[i] == 0) {
+      const std::vector<std::int64_t> shape(layout_[i].shape.begin(), layout_[i].shape.end());
+      parameters_[i].set_data(piece_of(values_, layout_[i].of(values()).data(), shape));
+    }
+  }
+}
+
+void FlatParameters::publish() const {
+  const ::torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (staged_[i] != 0) {
+      ::torch::Tensor parameter = parameters_[i];
+      parameter.copy_(piece_of(values_, layout_[i].of(values()).data(), parameter.sizes()));
+    } else {
+      parameters_[i].unsafeGetTensorImpl()->bump_version();
+    }
+  }
+}
+
+}  // namespace sotto::torch

@@ -1,0 +1,66 @@
+// Torch parameters as one flat vector of floats: what sotto's optimizer works on.
+//
+// A float32 parameter on the CPU is moved into the flat vector: its storage becomes a piece of it,
+// and so does that of its gradient. Any other (half precision, another device) is staged: the flat
+// vector holds its float32 master copy. Frozen parameters (requires_grad is false) are left out.
+//
+// Thread safety: one thread. Ownership: the flat vectors live as long as a parameter that lies in
+// them. Errors: what is wrong with a parameter throws Error naming it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <sotto/base/parameter_layout.h>
+#include <sotto/trainers/torch/distributed_optimizer.h>
+
+namespace sotto::torch {
+
+/// A float32 tensor of this shape with a storage of its own at `data`, which `owner` keeps alive.
+/// (It is no view in torch's sense: those can neither be detached in place nor saved alone.)
+::torch::Tensor piece_of(const ::torch::Tensor& owner, float* data, at::IntArrayRef shape);
+
+class FlatParameters {
+ public:
+  /// `names` are of parameters found in it; others are called by their number.
+  FlatParameters(const std::vector<::torch::Tensor>& parameters, const NamedParameters& names);
+
+  const ParameterLayout& layout() const { return layout_; }
+  /// Those in the flat vector, in its order.
+  const std::vector<::torch::Tensor>& parameters() const { return parameters_; }
+  std::span<float> values() const;
+  std::span<const float> gradient() const;
+  /// A digest of the frozen parameters' values, in the caller's order.
+  std::string frozen_digest() const;
+
+  /// Throws Error unless all parameters are as they were taken over: the same shapes, in the same
+  /// place, frozen ones still frozen.
+  void require_unchanged() const;
+  /// Collects the gradients; one that is missing counts as 0. Gradients of parameters that lie in
+  /// the flat vector are moved into the flat gradient.
+  void gather_gradients();
+  /// By parameter: whether the last gather found a gradient.
+  const std::vector<char>& has_gradient() const { return has_gradient_; }
+  /// Moves the parameters (back) into the flat vector, whose values they take.
+  void attach();
+  /// Hands the values to staged parameters, and tells autograd that all have changed.
+  void publish() const;
+
+ private:
+  std::string_view name(std::size_t index) const { return layout_[index].name; }
+  void require_unchanged(std::size_t index) const;
+
+  ParameterLayout layout_;
+  std::vector<::torch::Tensor> parameters_;
+  std::vector<::torch::Tensor> frozen_;
+  std::vector<char> staged_;
+  std::vector<char> has_gradient_;
+  ::torch::Tensor values_;
+  ::torch::Tensor gradient_;
+};
+
+}  // namespace sotto::torch

@@ -1,0 +1,239 @@
+#include "local_optimizer.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <typeinfo>
+#include <utility>
+
+#include <c10/util/Type.h>
+#include <c10/util/string_utils.h>
+#include <fmt/format.h>
+#include <torch/optim/adagrad.h>
+#include <torch/serialize/archive.h>
+
+#include <sotto/base/digest.h>
+#include <sotto/base/error.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/optim/state_io.h>
+#include <sotto/optim/step_rules/finite_direction.h>
+
+namespace sotto::torch {
+namespace {
+
+std::span<float> floats_of(const ::torch::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+std::string archive_bytes(::torch::serialize::OutputArchive& archive) {
+  std::ostringstream out;
+  archive.save_to(out);
+  return std::move(out).str();
+}
+
+::torch::serialize::InputArchive archive_of(std::span<const std::byte> bytes) {
+  ::torch::serialize::InputArchive archive;
+  archive.load_from(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return archive;
+}
+
+std::string kind_of(const ::torch::optim::Optimizer& optimizer) {
+  const auto& kind = typeid(optimizer);
+  return c10::demangle(kind.name());
+}
+
+/// Adagrad has its state from the start, others from their first step on.
+bool has_fresh_state(::torch::optim::Optimizer& optimizer) {
+  return std::ranges::all_of(optimizer.state(), [](const auto& entry) {
+    const auto* adagrad =
+        dynamic_cast<const ::torch::optim::AdagradParamState*>(entry.second.get());
+    return adagrad != nullptr && adagrad->step() == 0;
+  });
+}
+
+/// As torch calls a parameter's state.
+std::string state_key(const ::torch::Tensor& parameter) {
+  return c10::guts::to_string(parameter.unsafeGetTensorImpl());
+}
+
+/// The first line: torch's exceptions end with a stack of calls.
+std::string brief(const std::exception& exception) {
+  const std::string_view text = exception.what();
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+/// The caller's groups, with the optimizer's own tensors in them, in the optimizer while it lives.
+class LocalOptimizer::Lent {
+ public:
+  explicit Lent(const LocalOptimizer& rule) : rule_(rule) {
+    std::swap(rule.groups_, rule.optimizer_.param_groups());
+    for (std::size_t g = 0; g < rule.own_.size(); ++g) {
+      callers_.push_back(std::exchange(groups()[g].params(), rule.own_[g]));
+    }
+  }
+  ~Lent() {
+    for (std::size_t g = 0; g < callers_.size(); ++g) {
+      groups()[g].params() = std::move(callers_[g]);
+    }
+    std::swap(rule_.groups_, groups());
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+ private:
+  ParameterGroups& groups() const { return rule_.optimizer_.param_groups(); }
+
+  const LocalOptimizer& rule_;
+  std::vector<std::vector<::torch::Tensor>> callers_;
+};
+
+LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGroups& groups,
+                               const FlatParameters& flat)
+    : optimizer_(optimizer), groups_(groups), flat_(flat) {
+  if (!has_fresh_state(optimizer)) {
+    throw Error(
+        "the torch optimizer has taken steps already: hand it over new, and load() what was saved");
+  }
+  model_ = ::torch::zeros({static_cast<std::int64_t>(flat.values().size())}, ::torch::kFloat);
+  gradient_ = ::torch::zeros_like(model_);
+  std::map<const at::TensorImpl*, std::size_t> index;
+  for (std::size_t i = 0; i < flat.parameters().size(); ++i) {
+    const ::torch::Tensor& parameter = flat.parameters()[i];
+    const ParameterBlock& block = flat.layout()[i];
+    parameters_.push_back(piece_of(model_, block.of(floats_of(model_)).data(), parameter.sizes()));
+    gradients_.push_back(
+        piece_of(gradient_, block.of(floats_of(gradient_)).data(), parameter.sizes()));
+    index.emplace(parameter.unsafeGetTensorImpl(), i);
+  }
+  std::swap(groups_, optimizer_.param_groups());
+  // What state there is goes with the parameter; that of frozen ones is dropped.
+  auto state = std::exchange(optimizer.state(), {});
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (const auto found = state.find(state_key(flat.parameters()[i])); found != state.end()) {
+      optimizer.state()[state_key(parameters_[i])] = std::move(found->second);
+    }
+  }
+  for (const auto& group : groups_) {
+    auto& own = own_.emplace_back();
+    sizes_.push_back(group.params().size());
+    for (const ::torch::Tensor& parameter : group.params()) {
+      if (const auto found = index.find(parameter.unsafeGetTensorImpl()); found != index.end()) {
+        own.push_back(parameters_[found->second]);
+      }
+    }
+  }
+}
+
+void LocalOptimizer::resize(const ParameterLayout& layout) {
+  check(dimension_of(layout) == flat_.values().size(), "the layout is that of the flat parameters");
+}
+
+void LocalOptimizer::require_unchanged() const {
+  bool same = groups_.size() == sizes_.size();
+  for (std::size_t g = 0; same && g < sizes_.size(); ++g) {
+    same = groups_[g].params().size() == sizes_[g];
+  }
+  if (!same) {
+    throw Error("parameter groups were changed after the optimizer was made: make a new one");
+  }
+}
+
+Status LocalOptimizer::with_groups(const std::function<void()>& work) const {
+  try {
+    const Lent lent(*this);
+    work();
+  } catch (const std::exception& exception) {
+    return {Fault::unexpected, fmt::format("the torch optimizer: {}", brief(exception))};
+  }
+  return {};
+}
+
+Status LocalOptimizer::next_model(Round /*round*/, std::span<const float> x,
+                                  std::span<const float> gradient, std::span<float> next) {
+  host_ops().copy(gradient, floats_of(gradient_));
+  host_ops().copy(x, floats_of(model_));
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const bool missing = skip_ && flat_.has_gradient()[i] == 0;
+    parameters_[i].mutable_grad() = missing ? ::torch::Tensor() : gradients_[i];
+  }
+  if (Status status = with_groups([&] { optimizer_.step(); }); !status) {
+    return status;
+  }
+  host_ops().copy(floats_of(model_), next);
+  return {};
+}
+
+Status LocalOptimizer::direction(Round round, std::span<const float> x,
+                                 std::span<const float> gradient, std::span<float> d) {
+  if (Status status = next_model(round, x, gradient, d); !status) {
+    return status;
+  }
+  host_ops().subtract(x, d, d);
+  return finite_direction(d, host_ops());
+}
+
+void LocalOptimizer::set_learning_rate(double learning_rate) {
+  for (auto& group : groups_) {
+    group.options().set_lr(learning_rate);
+  }
+}
+
+void LocalOptimizer::save(ByteBuffer& out) const {
+  ::torch::serialize::OutputArchive archive;
+  const Status saved = with_groups([&] { optimizer_.save(archive); });
+  check(saved.ok(), "torch's optimizers can be saved");
+  const std::string bytes = archive_bytes(archive);
+  out.write_string(name());
+  out.write_string(kind_of(optimizer_));
+  out.write(std::uint64_t{bytes.size()});
+  out.append(std::as_bytes(std::span(bytes)));
+  // Torch saves the options of groups, and does not take them back.
+  for (const auto& group : groups_) {
+    ::torch::serialize::OutputArchive options;
+    group.options().serialize(options);
+    const std::string text = archive_bytes(options);
+    out.write(std::uint64_t{text.size()});
+    out.append(std::as_bytes(std::span(text)));
+  }
+}
+
+Status LocalOptimizer::load(ByteReader& in) {
+  if (Status status = expect_name(in, "step rule", name()); !status) {
+    return status;
+  }
+  if (Status status = expect_name(in, "torch optimizer", kind_of(optimizer_)); !status) {
+    return status;
+  }
+  std::vector<std::span<const std::byte>> parts;
+  for (std::size_t part = 0; part < 1 + groups_.size(); ++part) {
+    const auto size = in.read<std::uint64_t>();
+    parts.push_back(in.take(size));
+  }
+  if (in.failed()) {
+    return {Fault::malformed, "the torch optimizer's state ends too early"};
+  }
+  const Status status = with_groups([&] {
+    auto archive = archive_of(parts[0]);
+    optimizer_.load(archive);
+    for (std::size_t g = 0; g < optimizer_.param_groups().size(); ++g) {
+      auto options = archive_of(parts[1 + g]);
+      optimizer_.param_groups()[g].options().serialize(options);
+    }
+  });
+  return status.ok() ? status : Status(Fault::malformed, status.message());
+}
+
+std::string optimizer_text(const ::torch::optim::Optimizer& optimizer) {
+  ByteBuffer settings;
+  for (const auto& group : optimizer.param_groups()) {
+    ::torch::serialize::OutputArchive archive;
+    group.options().serialize(archive);
+    settings.write_string(archive_bytes(archive));
+    settings.write(std::uint64_t{group.params().size()});
+  }
+  return fmt::format("{} {}", kind_of(optimizer), sha256_hex(settings.bytes()).substr(0, 16));
+}
+
+}  // namespace sotto::torch

@@ -1,0 +1,72 @@
+// A torch optimizer as a step rule: it makes a node's own step, from the gradient that the
+// algorithm hands it to the next model.
+//
+// It works on tensors of its own, float32 copies of x and g, so that the model's parameters are not
+// touched before the algorithm has taken the step. Its parameter groups are the caller's (of the
+// DistributedOptimizer) and lent to it for the time of a step, so that there is one set of options.
+//
+// Thread safety: one thread at a time; an algorithm that averages gradients calls it on the
+// driver's thread, while the caller's waits. Memory: 2 floats a parameter, and the optimizer's
+// state.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <torch/optim/optimizer.h>
+
+#include <sotto/optim/step_rule.h>
+
+#include "flat_parameters.h"
+
+namespace sotto::torch {
+
+using ParameterGroups = std::vector<::torch::optim::OptimizerParamGroup>;
+
+class LocalOptimizer final : public StepRule {
+ public:
+  /// Takes the groups out of `optimizer` and puts them into `groups`. Both, and `flat`, must
+  /// outlive it.
+  LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGroups& groups,
+                 const FlatParameters& flat);
+
+  /// Whether the optimizer is shown missing gradients as missing; otherwise as 0, which is the
+  /// default.
+  void skip_missing(bool skip) { skip_ = skip; }
+  /// Throws Error when groups, or parameters in them, were added or removed.
+  void require_unchanged() const;
+
+  std::string_view name() const override { return "torch"; }
+  void resize(const ParameterLayout& layout) override;
+  Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
+                   std::span<float> d) override;
+  Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
+                    std::span<float> next) override;
+  void set_learning_rate(double learning_rate) override;
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+
+ private:
+  class Lent;
+  /// Runs `work`; what it throws becomes a fault.
+  Status with_groups(const std::function<void()>& work) const;
+
+  ::torch::optim::Optimizer& optimizer_;
+  ParameterGroups& groups_;
+  const FlatParameters& flat_;
+  bool skip_ = false;
+  ::torch::Tensor model_;
+  ::torch::Tensor gradient_;
+  std::vector<::torch::Tensor> gradients_;         // pieces of gradient_
+  std::vector<::torch::Tensor> parameters_;        // pieces of model_
+  std::vector<std::vector<::torch::Tensor>> own_;  // the same, by group
+  std::vector<std::size_t> sizes_;                 // of the caller's groups
+};
+
+/// Of an optimizer's kind and the options of its groups, which nodes compare: "SGD a1b2…".
+std::string optimizer_text(const ::torch::optim::Optimizer& optimizer);
+
+}  // namespace sotto::torch
