@@ -9,6 +9,9 @@ install(TARGETS sotto EXPORT sottoTargets)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sotto)
 install(EXPORT sottoTargets NAMESPACE sotto:: DESTINATION ${package_dir})
+if(SOTTO_HAVE_CUDA)
+  install(EXPORT sottoCudaTargets NAMESPACE sotto:: DESTINATION ${package_dir})
+endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sottoConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/sottoConfig.cmake
                               INSTALL_DESTINATION ${package_dir})

@@ -11,6 +11,7 @@
 #include "internal/chunks.h"
 #include "internal/contracts.h"
 #include "internal/feedback.h"
+#include "internal/fitted_grid.h"
 #include "internal/payload.h"
 #include "internal/saturation.h"
 #include "internal/shares.h"
@@ -23,49 +24,17 @@ using internal::Chunks;
 constexpr std::size_t kQuantHeaderBytes = sizeof(std::uint8_t) + sizeof(std::uint32_t);
 constexpr std::size_t kScaleBytes = 2 * sizeof(float);
 
-/// 1 / step must be finite.
-constexpr float kSmallestFitted = 0x1p-126F;
-/// The widest grid: so far below float32's largest value that no grid point rounds beyond it.
-constexpr float kWidest = 0x1.fffffp127F;
-
-/// `range`, cut down to what a grid can span. A single point needs no span.
-MinMax spannable(MinMax range) {
-  if (range.min == range.max) {
-    return range;
-  }
-  range = {std::max(range.min, -kWidest), std::min(range.max, kWidest)};
-  if (range.max - range.min > kWidest) {
-    range = {std::max(range.min, -kWidest / 2), std::min(range.max, kWidest / 2)};
-  }
-  return range;
-}
-
-/// A grid over the span, from its lower end or with a point on zero (quant.h).
-Grid fit(MinMax span, const QuantOptions& options) {
-  Grid grid{.origin = span.min, .step = 0, .bits = options.bits};
-  if (span.min == span.max) {
-    return grid;
-  }
-  const auto steps = static_cast<float>(grid.max_code());
-  grid.step = std::max((span.max - span.min) / steps, kSmallestFitted);
-  if (options.rounding == Rounding::nearest) {
-    const float zero_point = std::min(std::floor(-span.min / grid.step + 0.5F), steps);
-    grid.origin = 0.0F - zero_point * grid.step;
-  }
-  return grid;
-}
-
 /// Whether every value that the grid can name is finite.
 Status check_grid(const Grid& grid, std::size_t chunk) {
-  const float top = grid.origin + static_cast<float>(grid.max_code()) * grid.step;
-  if (!std::isfinite(grid.origin) || !std::isfinite(top)) {
-    return internal::non_finite(fmt::format("quant: chunk {} reaches from {} in steps of {}", chunk,
-                                            grid.origin, grid.step));
+  switch (internal::judge_grid(grid)) {
+    case Fault::non_finite:
+      return internal::non_finite(fmt::format("quant: chunk {} reaches from {} in steps of {}",
+                                              chunk, grid.origin, grid.step));
+    case Fault::malformed:
+      return internal::malformed(fmt::format("quant: chunk {} has step {}", chunk, grid.step));
+    default:
+      return {};
   }
-  if (grid.step < 0) {
-    return internal::malformed(fmt::format("quant: chunk {} has step {}", chunk, grid.step));
-  }
-  return {};
 }
 
 class QuantCompressor final : public internal::ChunkedCompressor {
@@ -133,7 +102,7 @@ Contract QuantCompressor::contract(std::size_t elements) const {
   Contract contract =
       stochastic() ? internal::unbiased_contract(n / (2 * steps * steps))
                    : internal::contraction_contract((steps * steps - 1) / (steps * steps + n - 1));
-  contract.floor_per_element = static_cast<double>(kSmallestFitted) / 2;
+  contract.floor_per_element = static_cast<double>(internal::kSmallestFitted) / 2;
   return contract;
 }
 
@@ -166,12 +135,9 @@ std::optional<std::size_t> QuantCompressor::encode_share(const Job& job, std::si
       return std::nullopt;
     }
     const auto chunk = job.x.subspan(from, chunks.size(i));
-    MinMax range = ops_.min_max(chunk);
-    if (!stochastic()) {
-      range = {std::min(range.min, 0.0F), std::max(range.max, 0.0F)};
-    }
-    const MinMax span = spannable(range);
-    const Grid grid = fit(span, options_);
+    const MinMax range = internal::range_to_fit(ops_.min_max(chunk), options_.rounding);
+    const MinMax span = internal::spannable(range);
+    const Grid grid = internal::fit_grid(span, options_.bits, options_.rounding);
     scales.write(grid.origin);
     scales.write(grid.step);
     saturated += internal::count_outside(chunk, range, span.min, span.max);

@@ -16,6 +16,7 @@
 
 #include "codec_timing.h"
 #include "commands.h"
+#include "device_timing.h"
 #include "nearest.h"
 #include "option_group.h"
 #include "output.h"
@@ -27,12 +28,15 @@ constexpr const char* kBenchCodecExamples =
     "Examples:\n"
     "  sotto bench codec\n"
     "  sotto bench codec --threads 2\n"
+    "  sotto bench codec --device cuda --elements 268435456\n"
     "  sotto bench codec --compressor quant:4 --compressor sign --elements 1048576 --json -";
 
 /// Beside the examples of the registry.
 constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1"};
 constexpr std::size_t kMaxElements = std::size_t{1} << 30;
 constexpr std::uint64_t kMostRepeats = 1'000'000;
+constexpr const char* kHost = "host";
+constexpr const char* kCuda = "cuda";
 
 struct BenchCodecRequest {
   CommonOptions common;
@@ -40,6 +44,7 @@ struct BenchCodecRequest {
   std::size_t elements = std::size_t{1} << 24;
   int repeats = 5;
   int threads = 1;
+  std::string device = kHost;
 };
 
 struct Row {
@@ -47,6 +52,13 @@ struct Row {
   const char* operation;
   double gbs;
   double speedup;  ///< over one thread
+};
+
+/// Of one run.
+struct CodecMeasurement {
+  std::string device;
+  double limit = 0;
+  std::vector<Row> rows{};
 };
 
 /// The threads that work, and the clock that goes with them.
@@ -83,21 +95,48 @@ double copy_bandwidth(std::span<const float> from, std::span<float> to, int repe
   return 2e-9 * static_cast<double>(bytes) / seconds;
 }
 
-/// Both operations of one compressor.
-std::vector<Row> measure(const std::string& spec, std::span<const float> x, std::span<float> y,
-                         const BenchCodecRequest& request, const Crew& crew) {
-  const std::uint64_t seed = request.common.seed;
-  const CodecTiming alone = time_codec(spec, x, y, seed, request.repeats, nullptr, crew.clock);
-  const CodecTiming timing = crew.workers == nullptr ? alone
-                                                     : time_codec(spec, x, y, seed, request.repeats,
-                                                                  crew.workers, crew.clock);
+/// Both operations of one compressor on `elements` elements, beside those of one thread.
+std::vector<Row> rows_of(const CodecTiming& timing, const CodecTiming& alone,
+                         std::size_t elements) {
   // What must move: value and error read, error and frame written; frame and y read, y written.
-  const auto vector = static_cast<double>(x.size_bytes());
+  const auto vector = static_cast<double>(elements * sizeof(float));
   const auto sent = static_cast<double>(timing.bytes);
   const double encode_gbs = 1e-9 * (3 * vector + sent) / timing.encode_s;
   const double decode_gbs = 1e-9 * (2 * vector + sent) / timing.decode_mix_s;
   return {{timing.spec, "encode", encode_gbs, alone.encode_s / timing.encode_s},
           {timing.spec, "decode_mix", decode_gbs, alone.decode_mix_s / timing.decode_mix_s}};
+}
+
+CodecMeasurement measure_host(const std::vector<std::string>& specs,
+                              const BenchCodecRequest& request) {
+  const auto x = normal_values(request.elements, request.common.seed);
+  FloatVector y(x.size(), 0.0F);
+  CodecMeasurement measured{.device = std::string(host_ops().name())};
+  const Crew crew(request.threads);
+  const auto time = [&](const std::string& spec, const std::shared_ptr<Workers>& workers) {
+    return time_codec(spec, x, y, request.common.seed, request.repeats, workers, crew.clock);
+  };
+  for (const std::string& spec : specs) {
+    // Measured again and again, so that a moment's load on the machine lowers no limit.
+    measured.limit = std::max(measured.limit, copy_bandwidth(x, y, request.repeats, crew));
+    const CodecTiming alone = time(spec, nullptr);
+    const CodecTiming timing = crew.workers == nullptr ? alone : time(spec, crew.workers);
+    const auto rows = rows_of(timing, alone, request.elements);
+    measured.rows.insert(measured.rows.end(), rows.begin(), rows.end());
+  }
+  return measured;
+}
+
+CodecMeasurement measure_device(const std::vector<std::string>& specs,
+                                const BenchCodecRequest& request) {
+  const DeviceTimings timings =
+      time_on_device(specs, request.elements, request.common.seed, request.repeats);
+  CodecMeasurement measured{.device = timings.device, .limit = timings.copy_bandwidth};
+  for (const CodecTiming& timing : timings.codecs) {
+    const auto rows = rows_of(timing, timing, request.elements);
+    measured.rows.insert(measured.rows.end(), rows.begin(), rows.end());
+  }
+  return measured;
 }
 
 std::vector<std::string> chosen(const BenchCodecRequest& request) {
@@ -106,7 +145,9 @@ std::vector<std::string> chosen(const BenchCodecRequest& request) {
   }
   std::vector<std::string> specs;
   for (const CompressorInfo& info : compressors()) {
-    specs.emplace_back(info.example);
+    if (request.device == kHost || has_device_codec(std::string(info.name))) {
+      specs.emplace_back(info.example);
+    }
   }
   for (const char* more : kMoreCompressors) {
     if (std::find(specs.begin(), specs.end(), more) == specs.end()) {
@@ -116,18 +157,22 @@ std::vector<std::string> chosen(const BenchCodecRequest& request) {
   return specs;
 }
 
-void print(const std::vector<Row>& rows, double limit, int threads, const Output& output) {
-  output.line(fmt::format("copying: {:.1f} GB/s, {} thread{}, {} kernels", limit, threads,
-                          threads == 1 ? "" : "s", host_ops().name()));
+void print(const CodecMeasurement& measured, const BenchCodecRequest& request,
+           const Output& output) {
+  const int threads = request.threads;
+  output.line(request.device == kHost
+                  ? fmt::format("copying: {:.1f} GB/s, {} thread{}, {} kernels", measured.limit,
+                                threads, threads == 1 ? "" : "s", measured.device)
+                  : fmt::format("copying: {:.1f} GB/s on {}", measured.limit, measured.device));
   std::vector<std::string> head = {"compressor", "operation", "GB/s", "of copying"};
   if (threads > 1) {
     head.emplace_back("of one thread");
   }
   std::vector<std::vector<std::string>> cells;
-  cells.reserve(rows.size());
-  for (const Row& row : rows) {
+  cells.reserve(measured.rows.size());
+  for (const Row& row : measured.rows) {
     cells.push_back({row.compressor, row.operation, fmt::format("{:.2f}", row.gbs),
-                     fmt::format("{:.0f} %", 100 * row.gbs / limit)});
+                     fmt::format("{:.0f} %", 100 * row.gbs / measured.limit)});
     if (threads > 1) {
       cells.back().push_back(fmt::format("{:.2f} x", row.speedup));
     }
@@ -135,7 +180,7 @@ void print(const std::vector<Row>& rows, double limit, int threads, const Output
   output.table(head, cells);
 }
 
-int run(const BenchCodecRequest& request) {
+void refuse_out_of_range(const BenchCodecRequest& request) {
   if (request.elements == 0 || request.elements > kMaxElements) {
     refuse("--elements", fmt::to_string(request.elements), "it must be 1 to 2^30");
   }
@@ -146,36 +191,37 @@ int run(const BenchCodecRequest& request) {
     refuse("--threads", fmt::to_string(request.threads),
            fmt::format("1 to {} would do", Workers::kMost));
   }
+  if (request.device != kHost && request.device != kCuda) {
+    refuse("--device", request.device, "host or cuda would do");
+  }
+  if (request.device == kCuda && request.threads > 1) {
+    refuse("--threads", fmt::to_string(request.threads), "a device takes no threads of the host");
+  }
+}
+
+int run(const BenchCodecRequest& request) {
+  refuse_out_of_range(request);
   const Output output(request.common);
   const auto specs = chosen(request);
   for (const std::string& spec : specs) {
     refuse_mistyped("--compressor", spec, names_of(compressors()));
     static_cast<void>(make_compressor(spec));  // refuse before measuring
   }
-  const auto x = normal_values(request.elements, request.common.seed);
-  FloatVector y(x.size(), 0.0F);
-  std::vector<Row> rows;
-  const Crew crew(request.threads);
-  double limit = 0;
-  for (const std::string& spec : specs) {
-    // Measured again and again, so that a moment's load on the machine lowers no limit.
-    limit = std::max(limit, copy_bandwidth(x, y, request.repeats, crew));
-    const auto measured = measure(spec, x, y, request, crew);
-    rows.insert(rows.end(), measured.begin(), measured.end());
-  }
-  print(rows, limit, request.threads, output);
+  const CodecMeasurement measured =
+      request.device == kHost ? measure_host(specs, request) : measure_device(specs, request);
+  print(measured, request, output);
   Json results = Json::array();
-  for (const Row& row : rows) {
+  for (const Row& row : measured.rows) {
     results.push_back({{"compressor", row.compressor},
                        {"operation", row.operation},
-                       {"device", host_ops().name()},
+                       {"device", measured.device},
                        {"threads", request.threads},
                        {"elements", request.elements},
                        {"gbs", row.gbs},
                        {"speedup", row.speedup},
-                       {"fraction_of_limit", row.gbs / limit}});
+                       {"fraction_of_limit", row.gbs / measured.limit}});
   }
-  output.json({{"copy_bandwidth_gbs", limit}, {"results", results}});
+  output.json({{"copy_bandwidth_gbs", measured.limit}, {"results", results}});
   return kDone;
 }
 
@@ -192,6 +238,8 @@ Command add_bench_codec_command(CLI::App& bench) {
   group.count("--threads", request->threads, "N",
               "Threads that share the work, 1 to 256; more than one are timed by elapsed time",
               std::numeric_limits<int>::max());
+  group.option("--device", request->device, "NAME",
+               "Where: host, or cuda for a GPU, on which long vectors tell more");
   group.count("--repeats", request->repeats, "N", "The fastest of so many counts", kMostRepeats);
   add_common_options(*command, request->common);
   command->footer(kBenchCodecExamples);

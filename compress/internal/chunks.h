@@ -1,5 +1,5 @@
 // How a vector is cut into chunks that share a scale, and where their packed codes stand.
-// A plain value; thread-safe.
+// A plain value; thread-safe. Constant expressions, so that GPU code has them too.
 #pragma once
 
 #include <algorithm>
@@ -17,23 +17,33 @@ inline constexpr std::uint64_t kMaxChunk = std::numeric_limits<std::uint32_t>::m
 class Chunks {
  public:
   /// `length` 0 puts the whole vector into one chunk.
-  Chunks(std::size_t elements, std::size_t length, int bits)
+  constexpr Chunks(std::size_t elements, std::size_t length, int bits)
       : elements_(elements),
         length_(length == 0 ? std::max<std::size_t>(elements, 1) : length),
         bits_(bits) {}
 
-  std::size_t count() const { return elements_ / length_ + (elements_ % length_ != 0 ? 1 : 0); }
+  constexpr std::size_t count() const {
+    return elements_ / length_ + (elements_ % length_ != 0 ? 1 : 0);
+  }
   /// Elements of the largest chunk.
-  std::size_t longest() const { return std::min(length_, elements_); }
+  constexpr std::size_t longest() const { return std::min(length_, elements_); }
   /// First element of chunk `index`.
-  std::size_t first(std::size_t index) const { return index * length_; }
+  constexpr std::size_t first(std::size_t index) const { return index * length_; }
   /// One past the last element of the chunks before `index`.
-  std::size_t end(std::size_t index) const { return std::min(index * length_, elements_); }
-  std::size_t size(std::size_t index) const { return std::min(length_, elements_ - first(index)); }
+  constexpr std::size_t end(std::size_t index) const {
+    return std::min(index * length_, elements_);
+  }
+  constexpr std::size_t size(std::size_t index) const {
+    return std::min(length_, elements_ - first(index));
+  }
 
   /// Each chunk's codes start on a byte of their own, so that any length can be cut.
-  std::size_t code_bytes(std::size_t index) const { return packed_bytes(size(index), bits_); }
-  std::size_t code_offset(std::size_t index) const { return index * packed_bytes(length_, bits_); }
+  constexpr std::size_t code_bytes(std::size_t index) const {
+    return packed_bytes(size(index), bits_);
+  }
+  constexpr std::size_t code_offset(std::size_t index) const {
+    return index * packed_bytes(length_, bits_);
+  }
   /// Calls visit(index, from, size) for the parts of the elements first … first + count − 1, each
   /// of which lies in one chunk.
   template <typename Visit>
@@ -47,10 +57,10 @@ class Chunks {
   }
   /// Where the codes of element `from` of chunk `index` stand, a multiple of kPackGroup after its
   /// first.
-  std::size_t code_offset(std::size_t index, std::size_t from) const {
+  constexpr std::size_t code_offset(std::size_t index, std::size_t from) const {
     return code_offset(index) + packed_bytes(from - first(index), bits_);
   }
-  std::size_t total_code_bytes() const {
+  constexpr std::size_t total_code_bytes() const {
     return elements_ / length_ * packed_bytes(length_, bits_) +
            packed_bytes(elements_ % length_, bits_);
   }

@@ -49,6 +49,22 @@ TEST_CASE("bench codec measures what is asked for and refuses what is none") {
   CHECK(run({"bench"}).status == 2);
 }
 
+TEST_CASE("bench codec measures a CUDA device, or says why it cannot") {
+  const std::vector<std::string> command = {"bench",        "codec", "--device",  "cuda",
+                                            "--elements",   "5000",  "--repeats", "1",
+                                            "--compressor", "sign",  "--json",    "-"};
+  const auto result = run(command);
+  if (result.status == 0) {
+    CHECK(result.json().at("results").size() == 2);
+  } else {
+    CHECK(result.status == 2);
+    CHECK(result.err.find("CUDA") != std::string::npos);
+  }
+  CHECK(run({"bench", "codec", "--device", "abacus"}).status == 2);
+  CHECK(run({"bench", "codec", "--device", "cuda", "--threads", "2"}).status == 2);
+  CHECK(run({"bench", "codec", "--device", "cuda", "--compressor", "topk:0.1"}).status == 2);
+}
+
 TEST_CASE("bench sim measures both engines on the same exchange") {
   const auto result =
       run({"bench", "sim", "--nodes", "3,8", "--seconds", "0.01", "--json", "-"}).json();

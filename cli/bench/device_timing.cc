@@ -1,0 +1,143 @@
+#include "device_timing.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <sotto/base/error.h>
+
+#ifdef SOTTO_HAVE_CUDA
+#include <functional>
+#include <limits>
+
+#include <sotto/base/check.h>
+#include <sotto/compress/cuda/codec.h>
+#include <sotto/kernels/cuda/memory.h>
+#include <sotto/kernels/cuda/ops.h>
+#endif
+
+namespace sotto::cli {
+namespace {
+
+constexpr std::array kDeviceFamilies = {"none", "fp16", "bf16", "quant", "grid", "sign"};
+
+#ifdef SOTTO_HAVE_CUDA
+
+/// Calls between two looks at the clock, so that what looking costs does not count.
+constexpr int kBatch = 10;
+
+double fastest_on_device(int repeats, const std::function<void()>& call) {
+  call();
+  double best = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < repeats; ++k) {
+    const double seconds = cuda::seconds_on_device([&] {
+      for (int turn = 0; turn < kBatch; ++turn) {
+        call();
+      }
+    });
+    best = std::min(best, seconds / kBatch);
+  }
+  return best;
+}
+
+/// The vectors of one run, on the device.
+class DeviceBench {
+ public:
+  DeviceBench(std::size_t elements, std::uint64_t seed, int repeats)
+      : x_(elements * sizeof(float)),
+        e_(elements * sizeof(float)),
+        outcome_(sizeof(cuda::Outcome)),
+        elements_(elements),
+        seed_(seed),
+        repeats_(repeats) {
+    const FloatVector values = normal_values(elements, seed);
+    cuda::copy_to_device(std::as_bytes(std::span(values)), x_.bytes());
+  }
+
+  /// The better of two ways to copy.
+  double copy_bandwidth() {
+    const double driver =
+        fastest_on_device(repeats_, [&] { cuda::copy_within(x_.bytes(), e_.bytes(), nullptr); });
+    const double kernel =
+        fastest_on_device(repeats_, [&] { cuda::copy(floats(x_), floats(e_), nullptr); });
+    return 2e-9 * static_cast<double>(x_.bytes().size()) / std::min(driver, kernel);
+  }
+
+  CodecTiming time(const std::string& spec) {
+    const cuda::Codec codec(spec);
+    const cuda::Memory frame(codec.bytes(elements_));
+    const cuda::Memory work(codec.workspace(elements_));
+    auto* outcome = outcome_.as<cuda::Outcome>(0, 1).data();
+    RandomKey key{.seed = seed_, .purpose = Purpose::quantize};
+    CodecTiming timing = {.spec = codec.spec(), .bytes = frame.bytes().size()};
+    cuda::fill(0, floats(e_), nullptr);
+    timing.encode_s = fastest_on_device(repeats_, [&] {
+      codec.encode_residual(floats(x_), floats(e_), key, frame.bytes(), work.bytes(), outcome,
+                            nullptr);
+      ++key.round;
+    });
+    cuda::fill(0, floats(e_), nullptr);
+    timing.decode_mix_s = fastest_on_device(repeats_, [&] {
+      check(codec.decode_add(frame.bytes(), 0.25F, floats(e_), outcome, nullptr).ok(),
+            "an own encoding has its length");
+    });
+    cuda::Outcome found;
+    cuda::copy_to_host(outcome_.bytes(), std::as_writable_bytes(std::span(&found, 1)));
+    check(found.status().ok(), "an own encoding decodes");
+    return timing;
+  }
+
+ private:
+  std::span<float> floats(const cuda::Memory& memory) const {
+    return memory.as<float>(0, elements_);
+  }
+
+  cuda::Memory x_;
+  cuda::Memory e_;
+  cuda::Memory outcome_;
+  std::size_t elements_;
+  std::uint64_t seed_;
+  int repeats_;
+};
+
+#endif
+
+}  // namespace
+
+bool has_device_codec(const std::string& family) {
+  return std::find(kDeviceFamilies.begin(), kDeviceFamilies.end(), family) != kDeviceFamilies.end();
+}
+
+#ifdef SOTTO_HAVE_CUDA
+
+DeviceTimings time_on_device(const std::vector<std::string>& specs, std::size_t elements,
+                             std::uint64_t seed, int repeats) {
+  for (const std::string& spec : specs) {
+    static_cast<void>(cuda::Codec(spec));  // refuse before measuring
+  }
+  if (const Status status = cuda::device_status(); !status) {
+    refuse("--device", "cuda", status.message());
+  }
+  DeviceBench bench(elements, seed, repeats);
+  DeviceTimings timings;
+  timings.device = cuda::device_name();
+  for (const std::string& spec : specs) {
+    timings.copy_bandwidth = std::max(timings.copy_bandwidth, bench.copy_bandwidth());
+    timings.codecs.push_back(bench.time(spec));
+  }
+  if (const Status status = cuda::synchronize(); !status) {
+    throw Error(status.message());
+  }
+  return timings;
+}
+
+#else
+
+DeviceTimings time_on_device(const std::vector<std::string>& /*specs*/, std::size_t /*elements*/,
+                             std::uint64_t /*seed*/, int /*repeats*/) {
+  refuse("--device", "cuda", "this sotto was built without CUDA; docs/gpu.md says how to");
+}
+
+#endif
+
+}  // namespace sotto::cli

@@ -1,0 +1,84 @@
+// What `sotto bench codec --device cuda` measures, without what the program needs beside it:
+//   gpu_bench ELEMENTS REPEATS JSON
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+
+#include "bench/device_timing.h"
+
+using namespace sotto;
+
+namespace {
+
+const std::vector<std::string> kSpecs = {"none",    "fp16",         "bf16",           "quant:8",
+                                         "quant:4", "quant:2",      "quant:1",        "grid:8:0.01",
+                                         "sign",    "sign,chunk=0", "quant:8,chunk=0"};
+
+template <typename T>
+T number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1) {
+    throw Error(fmt::format("{} is no number from 1 on", text));
+  }
+  return value;
+}
+
+void measure(std::size_t elements, int repeats, const std::string& path) {
+  const cli::DeviceTimings timings = cli::time_on_device(kSpecs, elements, 0, repeats);
+  fmt::print("{}, {} elements, copying: {:.0f} GB/s\n", timings.device, elements,
+             timings.copy_bandwidth);
+  fmt::print("{:<44} {:>10} {:>8} {:>10} {:>8}\n", "compressor", "encode", "of copy", "decode",
+             "of copy");
+  std::ofstream json(path);
+  json << fmt::format(
+      "{{\"device\": \"{}\", \"elements\": {}, \"copy_bandwidth_gbs\": {:.2f}, "
+      "\"results\": [",
+      timings.device, elements, timings.copy_bandwidth);
+  const char* separator = "";
+  for (const cli::CodecTiming& timing : timings.codecs) {
+    // What must move: docs/performance.md.
+    const auto vector = static_cast<double>(elements * sizeof(float));
+    const auto sent = static_cast<double>(timing.bytes);
+    const double encode = 1e-9 * (3 * vector + sent) / timing.encode_s;
+    const double decode = 1e-9 * (2 * vector + sent) / timing.decode_mix_s;
+    const double limit = timings.copy_bandwidth;
+    fmt::print("{:<44} {:>5.0f} GB/s {:>6.0f} % {:>5.0f} GB/s {:>6.0f} %\n", timing.spec, encode,
+               100 * encode / limit, decode, 100 * decode / limit);
+    json << fmt::format(
+        "{}\n  {{\"compressor\": \"{}\", \"encode_gbs\": {:.2f}, "
+        "\"encode_fraction\": {:.4f}, \"decode_mix_gbs\": {:.2f}, "
+        "\"decode_mix_fraction\": {:.4f}}}",
+        separator, timing.spec, encode, encode / limit, decode, decode / limit);
+    separator = ",";
+  }
+  json << "\n]}\n";
+  if (!json.flush()) {
+    throw Error(fmt::format("{} cannot be written", path));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() != 3) {
+    fmt::print(stderr, "usage: gpu_bench ELEMENTS REPEATS JSON\n");
+    return 2;
+  }
+  try {
+    measure(number<std::size_t>(arguments[0]), number<int>(arguments[1]), arguments[2]);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,42 @@
+# Looks into compiled GPU code: no kernel spills or uses local memory or a stack, and memory is
+# touched 16 bytes at a time.
+#   cmake -DCUOBJDUMP=… -DLIBRARY=… -P resources.cmake
+if(NOT CUOBJDUMP)
+  message("SKIPPED: cuobjdump was not found when this was built")
+  return()
+endif()
+
+function(dump out)
+  execute_process(COMMAND ${CUOBJDUMP} ${ARGN} ${LIBRARY} OUTPUT_VARIABLE text
+                  ERROR_VARIABLE error RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "cuobjdump ${ARGN} ${LIBRARY}: ${error}")
+  endif()
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
+dump(usage -res-usage)
+string(REGEX MATCHALL "REG:[0-9]+" kernels "${usage}")
+string(REGEX MATCHALL "(STACK|LOCAL):[1-9][0-9]*" beyond "${usage}")
+list(LENGTH kernels count)
+if(count EQUAL 0)
+  message(FATAL_ERROR "${LIBRARY} has no kernels")
+endif()
+if(beyond)
+  message(FATAL_ERROR "kernels use more than registers and shared memory: ${beyond}")
+endif()
+
+dump(code -sass)
+foreach(wanted IN ITEMS "LDG.E.128" "STG.E.128" "LDS.128" "STS.128")
+  string(FIND "${code}" "${wanted}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${LIBRARY} has no ${wanted}")
+  endif()
+endforeach()
+foreach(unwanted IN ITEMS "LDL" "STL")
+  string(REGEX MATCH "[^A-Z]${unwanted}[. ]" found "${code}")
+  if(found)
+    message(FATAL_ERROR "${LIBRARY} has ${unwanted}: local memory")
+  endif()
+endforeach()
+message(STATUS "${count} kernels, in registers and shared memory")
