@@ -171,9 +171,11 @@ T read_number(const Setting& setting, std::string_view text) {
       text.substr(std::is_floating_point_v<T> && text.starts_with('+') ? 1 : 0);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc() && end == digits.data() + digits.size()) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return value;
-    } else if (value >= 0 && static_cast<std::uint64_t>(value) <= setting.largest) {
+    bool in_range = true;
+    if constexpr (std::is_integral_v<T>) {
+      in_range = value >= 0 && static_cast<std::uint64_t>(value) <= setting.largest;
+    }
+    if (in_range) {
       return value;
     }
   }

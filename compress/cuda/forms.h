@@ -36,7 +36,7 @@ Layout<Format> layout_of(const ChosenForm& form, const Format& format, std::size
   const int bits = format.bits() == 0 ? 1 : static_cast<int>(format.bits());
   layout.chunks = internal::Chunks(elements, form.chunk, bits);
   const std::size_t longest = layout.chunks.longest();
-  const bool fits = longest <= 3 * kTile && longest > 0 &&
+  const bool fits = longest <= std::size_t{3} * kTile && longest > 0 &&
                     encode_room(format, static_cast<std::uint32_t>(longest)) <= kMostRoom;
   layout.tile = Format::kMeasured && fits ? static_cast<std::uint32_t>(longest) : kTile;
   layout.per_chunk =

@@ -11,6 +11,8 @@
 #include <sotto/kernels/host_device.h>
 #include <sotto/kernels/ops.h>
 
+// Places in a tile fit into 32 bits, whose products are half of the registers of 64.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 namespace sotto::cuda {
 
 /// The lowest bits of the 8 bytes of `octet`, that of the lowest byte lowest.
@@ -90,3 +92,4 @@ SOTTO_HOST_DEVICE void each_noise(const RandomKey& key, std::size_t first, std::
 }
 
 }  // namespace sotto::cuda
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)

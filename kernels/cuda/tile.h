@@ -13,6 +13,8 @@
 #include <sotto/kernels/cuda/coders.h>
 #include <sotto/kernels/cuda/packing.h>
 
+// Places in a tile fit into 32 bits, whose products are half of the registers of 64.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 namespace sotto::cuda {
 
 /// Elements of a tile where nothing else decides: whole reduction blocks, groups of noise and of
@@ -193,3 +195,4 @@ SOTTO_HOST_DEVICE void add_tile(const Block& block, const Coder& coder, float a,
 }
 
 }  // namespace sotto::cuda
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
