@@ -124,8 +124,10 @@ Json default_of(const SettingValue& value) {
       [](const auto* held) {
         if constexpr (requires { held->has_value(); }) {
           return Json();
+        } else if constexpr (requires { held->empty(); }) {
+          return held->empty() ? Json() : Json(*held);
         } else {
-          return Json(*held) == "" ? Json() : Json(*held);
+          return Json(*held);
         }
       },
       value);
