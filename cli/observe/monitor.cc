@@ -2,7 +2,6 @@
 
 #include <httplib.h>
 
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -27,7 +26,6 @@ constexpr std::size_t kWaiting = 16;
 constexpr std::size_t kMaxRequest = 1024;
 constexpr std::size_t kMaxAnswer = std::size_t{16} << 20;
 constexpr auto kPatience = 1s;
-constexpr int kLargestPort = 65'535;
 
 /// A few threads, and a few jobs that wait for one. Where there are more, who brings one waits: so
 /// connections stay in the kernel's queue, which is short.
@@ -95,29 +93,6 @@ struct Monitor::Parts {
   httplib::Server server;
   std::thread thread;
 };
-
-MonitorAddress parse_monitor_address(const std::string& text) {
-  const auto colon = text.rfind(':');
-  MonitorAddress address;
-  address.host = colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon);
-  if (address.host != "127.0.0.1" && address.host != "localhost" && address.host != "[::1]") {
-    throw Error(
-        fmt::format("'{}' is refused: it is 127.0.0.1:PORT, localhost:PORT or [::1]:PORT, as "
-                    "whoever reaches it can read what it shows; from elsewhere go through a "
-                    "tunnel or a proxy that asks who it is",
-                    text));
-  }
-  if (address.host == "[::1]") {
-    address.host = "::1";
-  }
-  const std::string_view port = std::string_view(text).substr(colon + 1);  // npos + 1: all
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc() || end != port.data() + port.size() || address.port < 1 ||
-      address.port > kLargestPort) {
-    throw Error(fmt::format("'{}' is no whole number from 1 to {}", port, kLargestPort));
-  }
-  return address;
-}
 
 Monitor::Monitor(const MonitorAddress& address, std::vector<MonitorPage> pages)
     : parts_(std::make_unique<Parts>()) {

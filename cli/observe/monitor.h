@@ -14,16 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "monitor_address.h"
+
 namespace sotto::cli {
-
-/// Where a monitor listens: loopback only.
-struct MonitorAddress {
-  std::string host;
-  int port = 0;
-};
-
-/// "127.0.0.1:9100", or "9100" alone, which is the same. Throws Error for what is not on this host.
-MonitorAddress parse_monitor_address(const std::string& text);
 
 /// A page, as it is when it is asked for.
 struct MonitorPage {

@@ -9,7 +9,7 @@
 
 #include <sotto/base/ids.h>
 
-#include "observe/monitor.h"
+#include "observe/monitor_address.h"
 #include "site_places.h"
 #include "train/train_options.h"
 
