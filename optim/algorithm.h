@@ -9,13 +9,15 @@
 //   gradient at parameters()         — meanwhile the exchange may be under way
 //   … until accepts_gradient()
 //   gradient_ready(g, out)           — may ask for an exchange
+//     or, where takes_parts(): gradient_part(first, g), as the parts of a gradient come; while
+//     others are still computed, the exchanges of these may be under way
 //   … until parameters_ready(), or idle() when it does not overlap, then the next round.
 // Whenever `out` holds an exchange, the driver posts it; when all its sends are flushed and all its
 // frames are there, it calls frame_arrived for each (in any order) and then exchange_done, which
 // may ask for a further exchange.
-//   after each of begin_round, gradient_ready and exchange_done: next_exchange(out), until it has
-//   none: further exchanges that can go beside those under way. A driver that carries one at a
-//   time asks when that is done.
+//   after each of begin_round, gradient_ready, gradient_part and exchange_done: next_exchange(out),
+//   until it has none: further exchanges that can go beside those under way. A driver that carries
+//   one at a time asks when that is done.
 // Exchanges that are under way at a time differ in the buckets of their tags (bucketed.h); an
 // algorithm without buckets has one under way at most.
 //
@@ -149,10 +151,18 @@ class Algorithm {
   /// Starts a round; requires parameters_ready(). Returns true when `out` is to be posted.
   virtual bool begin_round(Exchange& out) = 0;
   /// Takes the local gradient at parameters(). Fault::non_finite names node, round and element of a
-  /// NaN or an infinity; the state is then unchanged. An update that overflows is such a fault too,
-  /// noticed before it is sent: the model is then unchanged, but the step rule has taken the
-  /// gradient in. `*post` says whether `out` is to be posted.
+  /// NaN or an infinity; the state is then unchanged, and another gradient may be given. An update
+  /// that overflows is such a fault too, noticed before it is sent: the model is then unchanged,
+  /// but the step rule has taken the gradient in, and takes no other. `*post` says whether `out` is
+  /// to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
+  /// Whether a round's gradient may come in parts.
+  virtual bool takes_parts() const { return false; }
+  /// Takes the gradient of whole tensors that follow each other, from parameter `first` on. The
+  /// first part of a round requires accepts_gradient(); the round goes on when each parameter has
+  /// been in one part. Parameters that have not been in one yet stay as they are, for the gradients
+  /// to come; the others may have moved. Faults are those of gradient_ready.
+  virtual Status gradient_part(std::size_t first, std::span<const float> part);
   /// A further exchange that can start now; true when `out` is to be posted. A fault ends the run.
   virtual Result<bool> next_exchange(Exchange& /*out*/) { return false; }
   /// Takes a frame of an exchange under way. A frame that is not due, or that breaks a rule, gives

@@ -53,10 +53,42 @@ Status LocalNode::direction(std::span<const float> gradient, std::span<float> d)
     ops().copy(gradient, d);
     return {};
   }
+  if (Status status = enter_step_rule(gradient); !status) {
+    return status;
+  }
+  return leave_step_rule(setup_.step_rule->direction(round_, x(), gradient, d));
+}
+
+Status LocalNode::enter_step_rule(std::span<const float> gradient, bool begins) {
+  if (!overflow_.ok()) {
+    return overflow_;
+  }
   if (Status status = require_finite(gradient, "gradient"); !status) {
     return status;
   }
-  return here(setup_.step_rule->direction(round_, x(), gradient, d));
+  if (begins && stepped_ == round_) {
+    return fault(Fault::non_finite,
+                 "the update overflowed, and the step rule has taken its gradient in: it takes no "
+                 "other; go on from a checkpoint, with a lower learning rate");
+  }
+  stepped_ = round_;
+  return {};
+}
+
+Status LocalNode::leave_step_rule(const Status& status) {
+  return status.ok() ? status : overflow_ = here(status);
+}
+
+Status LocalNode::direction_part(bool begins, std::size_t first, std::span<const float> gradient,
+                                 std::span<float> d) {
+  if (Status status = enter_step_rule(gradient, begins); !status) {
+    return status.with_context(fmt::format("from parameter {} on", first));
+  }
+  if (begins) {
+    setup_.step_rule->begin_parts(round_);
+  }
+  return leave_step_rule(
+      setup_.step_rule->direction_part(first, x().subspan(first, d.size()), gradient, d));
 }
 
 Result<std::span<const float>> LocalNode::direction_in(std::span<const float> gradient,
@@ -72,11 +104,12 @@ Result<std::span<const float>> LocalNode::direction_in(std::span<const float> gr
 
 Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
   check(!setup_.given_direction, "the step rule makes the step");
-  if (Status status = require_finite(gradient, "gradient"); !status) {
+  if (Status status = enter_step_rule(gradient); !status) {
     return status;
   }
-  if (Status status = here(setup_.step_rule->next_model(round_, x(), gradient, scratch)); !status) {
-    return status;
+  const Status status = setup_.step_rule->next_model(round_, x(), gradient, scratch);
+  if (!status) {
+    return leave_step_rule(status);
   }
   return take(scratch);
 }
@@ -203,6 +236,7 @@ Status LocalNode::load(ByteReader& in) {
   }
   round_ = saved_round;
   in_round_ = false;
+  stepped_.reset();
   const Status status = setup_.step_rule->load(in);
   return status.ok() ? setup_.compressor->load(in) : status;
 }

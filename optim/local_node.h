@@ -68,10 +68,20 @@ class LocalNode {
 
   /// Fault::non_finite naming node, round, `what`, count and first element, unless all are finite.
   Status require_finite(std::span<const float> values, std::string_view what) const;
+  /// The step rule may take this gradient: it is finite, and the rule has taken none this round,
+  /// whose update then overflowed, which is final. Further parts of one (not `begins`) it may take.
+  /// For algorithms that call their rule themselves.
+  Status enter_step_rule(std::span<const float> gradient, bool begins = true);
   /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing;
-  /// the rule's own faults are those of StepRule::direction.
+  /// the rule's own faults are those of StepRule::direction, and final. Once a round: a second
+  /// gradient means that the update of the first overflowed, which is final as well.
   Status direction(std::span<const float> gradient, std::span<float> d);
-  /// The same where the caller only reads d: in `room`, which is direction_room(), or where it
+  /// Whether direction_part may be asked for.
+  bool separable() const { return setup_.step_rule->separable(); }
+  /// `direction` of whole tensors, from element `first` on; says whether it is the round's first.
+  Status direction_part(bool begins, std::size_t first, std::span<const float> gradient,
+                        std::span<float> d);
+  /// `direction` where the caller only reads d: in `room`, which is direction_room(), or where it
   /// stands when it was given (AlgorithmSetup::given_direction).
   Result<std::span<const float>> direction_in(std::span<const float> gradient,
                                               std::span<float> room);
@@ -131,6 +141,8 @@ class LocalNode {
   Status load(ByteReader& in);
 
  private:
+  /// What the rule said, which is final where it is a fault.
+  Status leave_step_rule(const Status& status);
   /// x_i ← next, if that is finite.
   Status take(std::span<const float> next);
 
@@ -139,6 +151,8 @@ class LocalNode {
   AlgorithmSetup setup_;
   Round round_ = 0;
   bool in_round_ = false;
+  std::optional<Round> stepped_;  ///< the round whose gradient the step rule took last
+  Status overflow_;               ///< of the step rule
   std::uint64_t saturated_ = 0;
 };
 

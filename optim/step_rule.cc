@@ -37,18 +37,14 @@ class Sgd final : public StepRule {
 
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override {
-    const float clip = clip_.factor(gradient);
-    const auto rate = static_cast<float>(rate_.at(round));
-    // Piece by piece, so that the memory is read and written once.
-    bool finite = true;
-    for (std::size_t first = 0; first < d.size(); first += kPiece) {
-      const std::size_t count = std::min(kPiece, d.size() - first);
-      const auto piece = d.subspan(first, count);
-      ops_.copy(gradient.subspan(first, count), piece);
-      step(clip, rate, x.subspan(first, count), first, piece);
-      finite = finite && ops_.count_non_finite(piece).count == 0;
-    }
-    return finite ? Status() : finite_direction(d, ops_);
+    begin_parts(round);
+    return direction_of(clip_.factor(gradient), 0, x, gradient, d);
+  }
+  bool separable() const override { return !clip_.clips(); }
+  void begin_parts(Round round) override { round_rate_ = static_cast<float>(rate_.at(round)); }
+  Status direction_part(std::size_t first, std::span<const float> x,
+                        std::span<const float> gradient, std::span<float> d) override {
+    return direction_of(1, first, x, gradient, d);
   }
 
   void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }
@@ -68,9 +64,23 @@ class Sgd final : public StepRule {
  private:
   static constexpr std::size_t kPiece = 4096;
 
-  /// d ← the direction of the gradient d, all from element `first` of the model on.
-  void step(float clip, float rate, std::span<const float> x, std::size_t first,
-            std::span<float> d) {
+  /// d ← the direction of the gradient, all from element `at` of the model on.
+  Status direction_of(float clip, std::size_t at, std::span<const float> x,
+                      std::span<const float> gradient, std::span<float> d) {
+    // Piece by piece, so that the memory is read and written once.
+    bool finite = true;
+    for (std::size_t first = 0; first < d.size(); first += kPiece) {
+      const std::size_t count = std::min(kPiece, d.size() - first);
+      const auto piece = d.subspan(first, count);
+      ops_.copy(gradient.subspan(first, count), piece);
+      step(clip, x.subspan(first, count), at + first, piece);
+      finite = finite && ops_.count_non_finite(piece).count == 0;
+    }
+    return finite ? Status() : finite_direction(d, ops_);
+  }
+
+  /// The same for d, which holds the gradient.
+  void step(float clip, std::span<const float> x, std::size_t first, std::span<float> d) {
     if (clip != 1) {
       ops_.scale(clip, d);
     }
@@ -86,8 +96,8 @@ class Sgd final : public StepRule {
         ops_.copy(velocity, d);  // d = γ v
       }
     }
-    if (rate != 1) {
-      ops_.scale(rate, d);
+    if (round_rate_ != 1) {
+      ops_.scale(round_rate_, d);
     }
   }
 
@@ -97,6 +107,7 @@ class Sgd final : public StepRule {
   float momentum_;
   bool nesterov_;
   float weight_decay_;
+  float round_rate_ = 0;  ///< γ of the round
   std::vector<float> velocity_;
 };
 
@@ -137,6 +148,11 @@ Status StepRule::next_model(Round round, std::span<const float> x, std::span<con
   }
   host_ops().subtract(x, next, next);
   return {};
+}
+
+Status StepRule::direction_part(std::size_t /*first*/, std::span<const float> /*x*/,
+                                std::span<const float> /*gradient*/, std::span<float> /*d*/) {
+  return {Fault::unexpected, "a step rule that takes the gradient whole makes no parts"};
 }
 
 std::string_view bias_correction_name(BiasCorrection correction) {

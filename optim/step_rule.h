@@ -65,6 +65,16 @@ class StepRule {
   /// makes the next model at once, and d as a difference, spares itself two roundings here.
   virtual Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                             std::span<float> next);
+  /// Whether an element's direction depends on its own tensor alone, so that `direction_part` may
+  /// be asked for one tensor after the other.
+  virtual bool separable() const { return false; }
+  /// Begins a round whose direction is asked for in parts, in place of `direction`. Requires
+  /// separable().
+  virtual void begin_parts(Round /*round*/) {}
+  /// `direction` of whole tensors that follow each other, from element `first` of the model on;
+  /// each once a round, in any order. Faults are those of `direction`.
+  virtual Status direction_part(std::size_t first, std::span<const float> x,
+                                std::span<const float> gradient, std::span<float> d);
   /// Changes the base learning rate γ, e.g. for a schedule of the caller's own.
   virtual void set_learning_rate(double learning_rate) = 0;
 

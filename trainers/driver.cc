@@ -118,6 +118,35 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
   return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
 }
 
+Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
+  Lock lock(mutex_);
+  const auto acceptable = [this] { return parts_ || algorithm_.accepts_gradient(); };
+  if (Status status = wait_until(lock, acceptable); !status.ok()) {
+    return status;
+  }
+  {
+    const Timed timed(*this, RunPhase::encode, algorithm_.round());
+    if (Status status = algorithm_.gradient_part(first, part); !status.ok()) {
+      return status;
+    }
+  }
+  parts_ = true;
+  if (carrier_.joinable()) {
+    status_ = start_exchanges(false);
+  }
+  return status_;
+}
+
+Status Driver::end_parts() {
+  Lock lock(mutex_);
+  parts_ = false;
+  if (status_.ok() && !carrier_.joinable()) {
+    status_ = start_exchanges(false);
+    carry_here(lock);
+  }
+  return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
+}
+
 Status Driver::drain() {
   Lock lock(mutex_);
   return wait_until(lock, [this] { return under_way_ == 0; });

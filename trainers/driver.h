@@ -68,6 +68,12 @@ class Driver {
   /// Hands over the gradient of the round and returns once the model of the next is there. Requires
   /// begin_round before it.
   Status gradient_ready(std::span<const float> gradient);
+  /// Hands over the gradient from parameter `first` on, while others are still computed, for an
+  /// algorithm that takes_parts(); end_parts, after the last one, returns once the model is there.
+  /// In between parameters may move that have been in a part. With overlap the exchanges of buckets
+  /// that are complete are under way from then on; without, from end_parts on.
+  Status gradient_part(std::size_t first, std::span<const float> part);
+  Status end_parts();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
 
@@ -133,6 +139,7 @@ class Driver {
   mutable std::mutex mutex_;  ///< guards what follows, and every call of the algorithm
   std::condition_variable progress_;
   Exchange next_;
+  bool parts_ = false;         ///< of this round's gradient were taken
   std::size_t under_way_ = 0;  ///< exchanges handed over and not delivered
   Status status_;
   std::vector<LinkTraffic> traffic_;

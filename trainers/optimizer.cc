@@ -281,18 +281,69 @@ Status Optimizer::step(std::span<const float> gradient) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("the parameters have {}", parameters_.size()));
   }
+  if (!parts_.empty()) {
+    throw Error("gradient: parts of it were given; end this step with step()");
+  }
   if (Status status = begin_step(); !status.ok()) {
     return status;
   }
   if (Status status = enter_step(); !status.ok()) {
     return named(status);
   }
-  Status status = driver_->gradient_ready(gradient);
+  return end_step(driver_->gradient_ready(gradient));
+}
+
+Status Optimizer::end_step(const Status& status) {
   if (status.ok()) {
     begun_ = false;
     ++round_;
   }
   return status;
+}
+
+Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
+  require_part(first, part.size());
+  if (Status status = begin_step(); !status.ok()) {
+    return status;
+  }
+  Status status = driver_->gradient_part(first, part);
+  if (status.ok() && !part.empty()) {
+    parts_.emplace(first, first + part.size());
+  }
+  return status;
+}
+
+void Optimizer::require_part(std::size_t first, std::size_t elements) const {
+  const auto refuse_part = [&](std::string_view why) {
+    refuse("gradient part", fmt::format("{} elements from {} on", elements, first), why);
+  };
+  if (!takes_parts()) {
+    refuse_part(
+        "this run takes gradients whole: parts need an algorithm with buckets (dpsgd, dcd, ecd, "
+        "choco, deepsqueeze or pushsum; --buckets), no clipping, and no lars or lamb");
+  }
+  if (first > parameters_.size() || elements > parameters_.size() - first) {
+    refuse_part(fmt::format("there are {} parameters", parameters_.size()));
+  }
+  const auto next = parts_.lower_bound(first);
+  const bool before = next != parts_.begin() && std::prev(next)->second > first;
+  if (before || (next != parts_.end() && next->first < first + elements)) {
+    refuse_part("some of them have been in another part of this step's gradient");
+  }
+}
+
+Status Optimizer::step() {
+  std::size_t given = 0;
+  for (const auto& [first, end] : parts_) {
+    given += end - first;
+  }
+  if (status_.ok() && given != parameters_.size()) {
+    refuse(
+        "gradient", fmt::format("{} elements", given),
+        fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
+  }
+  parts_.clear();
+  return end_step(driver_ ? driver_->end_parts() : status_);
 }
 
 Status Optimizer::drain() {
@@ -336,7 +387,7 @@ Status Optimizer::finish() {
 }
 
 void Optimizer::save(ByteBuffer& out) const {
-  check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
+  check(parts_.empty() && (begun_ || algorithm_->idle()), "Optimizer::save comes after drain");
   out.write(std::uint64_t{parameters_.size()});
   out.write_span(std::span<const float>(parameters_));
   algorithm_->save(out);

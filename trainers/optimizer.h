@@ -11,7 +11,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -134,10 +136,23 @@ class Optimizer {
   /// which send the model itself (dpsgd) can send it meanwhile.
   Status begin_step();
   /// One round: takes the gradient at parameters() and moves them. A gradient with a NaN or an
-  /// infinity gives Fault::non_finite and changes nothing; another one may then be given. One that
-  /// the privacy budget does not cover gives Fault::budget and nothing leaves. Throws Error when
-  /// its length is not the parameters'.
+  /// infinity gives Fault::non_finite and changes nothing; another one may then be given. A finite
+  /// one whose update overflows gives the same fault, and so does every step after it: step rules
+  /// have no way back. One that the privacy budget does not cover gives Fault::budget and nothing
+  /// leaves. Throws Error when its length is not the parameters'.
   Status step(std::span<const float> gradient);
+  /// Whether gradient_part may be used: with an algorithm in buckets, a step rule that goes tensor
+  /// by tensor (all but lars, lamb and clipping), and gradients as they are.
+  bool takes_parts() const { return algorithm_->takes_parts(); }
+  /// The gradient of one or more whole tensors, from parameter `first` on, as soon as a backward
+  /// pass has it: the exchanges of buckets that are complete begin. Each parameter is in one part;
+  /// step() follows. From then on these parameters may move, and must not be read for other
+  /// gradients; all others stay. Results and faults are those of step(gradient); a part that is
+  /// refused for a NaN or an infinity may be given again. Throws Error for a part that does not
+  /// fit, and without takes_parts().
+  Status gradient_part(std::size_t first, std::span<const float> part);
+  /// One round, after all parts of its gradient. Throws Error when some are missing.
+  Status step();
   /// Changes the base learning rate from the next step on, for a schedule of the caller's own.
   void set_learning_rate(double learning_rate);
   /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
@@ -179,6 +194,10 @@ class Optimizer {
 
  private:
   Status named(const Status& status) const;
+  /// Throws Error unless the gradient may come in parts, of which this one is new.
+  void require_part(std::size_t first, std::size_t elements) const;
+  /// Counts the round, if it went well.
+  Status end_step(const Status& status);
   /// Makes the ledger count the step to come, before it leaves.
   Status enter_step();
   TransportOptions transport_options() const;
@@ -203,6 +222,8 @@ class Optimizer {
   Status status_;
   Round round_ = 0;
   bool begun_ = false;
+  std::map<std::size_t, std::size_t>
+      parts_;  ///< of this round's gradient: where they begin and end
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Driver> driver_;  ///< uses what stands above
 };

@@ -65,7 +65,10 @@ Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
         info.build(bucket_part(setup, number, node_.x().subspan(first, elements), scratch)));
     directions_.push_back(std::span(direction_).subspan(first, elements));
   }
-  begun_ = stepped_ = buckets_.size();
+  begun_ = buckets_.size();
+  missing_.resize(buckets_.size());
+  whole_.reserve(buckets_.size());
+  await_directions();
 }
 
 Peers Bucketed::peers() const {
@@ -80,7 +83,7 @@ bool Bucketed::parameters_ready() const {
 }
 
 bool Bucketed::accepts_gradient() const {
-  return node_.in_round() && begun_ == buckets_.size() && !stepping() &&
+  return node_.in_round() && begun_ == buckets_.size() && given_ == 0 &&
          buckets_.front()->accepts_gradient();
 }
 
@@ -111,18 +114,54 @@ Status Bucketed::gradient_ready(std::span<const float> gradient, Exchange& /*out
   if (Status status = node_.direction(gradient, direction_); !status) {
     return status;
   }
-  stepped_ = 0;
+  give(0, direction_.size());
   return {};
+}
+
+Status Bucketed::gradient_part(std::size_t first, std::span<const float> part) {
+  check(given_ > 0 || accepts_gradient(), "buckets take one gradient a round");
+  check(first <= direction_.size() && part.size() <= direction_.size() - first,
+        "parts lie in the gradient");
+  if (part.empty()) {
+    return {};
+  }
+  const auto d = std::span(direction_).subspan(first, part.size());
+  if (Status status = node_.direction_part(given_ == 0, first, part, d); !status) {
+    return status;
+  }
+  give(first, part.size());
+  return {};
+}
+
+void Bucketed::give(std::size_t first, std::size_t elements) {
+  given_ += elements;
+  const std::size_t length = directions_.front().size();
+  for (const std::size_t end = first + elements; first < end;) {
+    const std::size_t b = first / length;
+    const std::size_t count = std::min(end, (b + 1) * length) - first;
+    check(missing_[b] >= count, "each parameter is in one part");
+    missing_[b] -= count;
+    if (missing_[b] == 0) {
+      whole_.push_back(b);
+    }
+    first += count;
+  }
+}
+
+void Bucketed::await_directions() {
+  given_ = stepped_ = 0;
+  whole_.clear();
+  std::ranges::transform(directions_, missing_.begin(), [](auto d) { return d.size(); });
 }
 
 Result<bool> Bucketed::next_exchange(Exchange& out) {
   if (begin_buckets(out)) {
     return true;
   }
-  // 2. A takes d_i[b], in the order of the buckets
-  while (stepping() && buckets_[stepped_]->accepts_gradient()) {
+  // 2. A takes d_i[b], in the order in which they came
+  while (stepped_ < whole_.size() && buckets_[whole_[stepped_]]->accepts_gradient()) {
     bool post = false;
-    const std::size_t b = stepped_++;
+    const std::size_t b = whole_[stepped_++];
     if (Status status = buckets_[b]->gradient_ready(directions_[b], out, &post); !status) {
       return placed(b, status);
     }
@@ -136,12 +175,13 @@ Result<bool> Bucketed::next_exchange(Exchange& out) {
 }
 
 void Bucketed::finish_if_done() {
-  const bool done = node_.in_round() && !stepping() && begun_ == buckets_.size() &&
+  const bool done = node_.in_round() && stepped_ == buckets_.size() &&
                     std::all_of(buckets_.begin(), buckets_.end(), [&](const auto& bucket) {
                       return bucket->round() > node_.round();
                     });
   if (done) {
     node_.finish_round();
+    await_directions();
   }
 }
 
@@ -207,7 +247,8 @@ Status Bucketed::load(ByteReader& in) {
                                                       buckets_[b]->round(), node_.round())});
     }
   }
-  begun_ = stepped_ = buckets_.size();
+  begun_ = buckets_.size();
+  await_directions();
   return {};
 }
 

@@ -13,6 +13,8 @@
 // A round's step of bucket b needs the exchange of b alone: the first buckets of a round may be
 //   under way while the last ones of the round before still are.
 //
+// A gradient may come in parts: 1. is done by part, and 2. for each bucket as soon as it is whole.
+//
 // Assumes what A assumes, and a compressor to which pieces are as good as the whole
 //   (Compressor::divisible).
 // Memory: 1 float a parameter (d_i), and the step rule's, besides A's.
@@ -48,6 +50,8 @@ class Bucketed final : public Algorithm {
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  bool takes_parts() const override { return node_.separable(); }
+  Status gradient_part(std::size_t first, std::span<const float> part) override;
   Result<bool> next_exchange(Exchange& out) override;
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override;
@@ -63,8 +67,12 @@ class Bucketed final : public Algorithm {
 
  private:
   Algorithm& at(const ExchangeTag& tag);
-  /// Some bucket has not taken its direction yet.
-  bool stepping() const { return stepped_ < buckets_.size(); }
+  /// Some bucket of the round has its direction, or a part of it, and has not taken it yet.
+  bool stepping() const { return given_ > 0 && stepped_ < buckets_.size(); }
+  /// Directions of `elements` from `first` on are there.
+  void give(std::size_t first, std::size_t elements);
+  /// None of the next round is there yet.
+  void await_directions();
   /// Begins the round of further buckets, until one wants an exchange.
   bool begin_buckets(Exchange& out);
   /// Ends the round once all buckets have.
@@ -76,8 +84,12 @@ class Bucketed final : public Algorithm {
   std::vector<float> direction_;
   std::vector<std::unique_ptr<Algorithm>> buckets_;
   std::vector<std::span<const float>> directions_;  // of direction_, by bucket
-  std::size_t begun_;                               // of this round
-  std::size_t stepped_;
+  // Of this round:
+  std::size_t begun_;                 // buckets
+  std::size_t given_ = 0;             // elements with their direction
+  std::vector<std::size_t> missing_;  // elements without, by bucket
+  std::vector<std::size_t> whole_;  // buckets with all their directions, as they came to have them
+  std::size_t stepped_ = 0;         // of them, those that have taken it
 };
 
 }  // namespace sotto

@@ -167,7 +167,7 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
   check(accepts_gradient(), "decentralized 1-bit Adam takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
   *post = false;
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
+  if (Status status = node_.enter_step_rule(gradient); !status) {
     return status;
   }
   const Ops& ops = node_.ops();

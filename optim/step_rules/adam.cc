@@ -31,29 +31,44 @@ void Adam::resize(const ParameterLayout& layout) {
 
 Status Adam::direction(Round round, std::span<const float> x, std::span<const float> gradient,
                        std::span<float> d) {
-  const double gamma = rate_.at(round);
+  begin_parts(round);
+  clip_.take(gradient, d);
+  return step(0, x, d);
+}
+
+void Adam::begin_parts(Round round) {
+  gamma_ = rate_.at(round);
   // β^t by a running product: the same bits on every platform, which pow() does not promise. It
   // is of the float β that the moments are weighted with, so that the correction is exact.
   beta1_power_ *= static_cast<double>(beta1_);
   beta2_power_ *= static_cast<double>(beta2_);
-  clip_.take(gradient, d);
+}
+
+Status Adam::direction_part(std::size_t first, std::span<const float> x,
+                            std::span<const float> gradient, std::span<float> d) {
+  ops_.copy(gradient, d);
+  return step(first, x, d);
+}
+
+Status Adam::step(std::size_t first, std::span<const float> x, std::span<float> d) {
   if (!decoupled_ && weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(weight_decay_), x, d);  // g ← g + λ x
   }
   const bool corrected = correction_ != BiasCorrection::never;
-  const double step = corrected ? gamma / (1 - beta1_power_) : gamma;
-  const double root_scale = corrected ? 1 / std::sqrt(1 - beta2_power_) : 1;
-  ops_.adam(d, beta1_, beta2_, static_cast<float>(step), static_cast<float>(root_scale), epsilon_,
-            first_, second_, d);
+  const double rate = corrected ? gamma_ / (1 - beta1_power_) : gamma_;
+  const double scale = corrected ? 1 / std::sqrt(1 - beta2_power_) : 1;
+  ops_.adam(d, beta1_, beta2_, static_cast<float>(rate), static_cast<float>(scale), epsilon_,
+            std::span(first_).subspan(first, d.size()), std::span(second_).subspan(first, d.size()),
+            d);
   if (decoupled_ && weight_decay_ != 0) {
-    ops_.axpy(static_cast<float>(gamma * weight_decay_), x, d);  // d ← d + γ λ x
+    ops_.axpy(static_cast<float>(gamma_ * weight_decay_), x, d);  // d ← d + γ λ x
   }
-  const Status status = require_finite_variance();
+  const Status status = require_finite_variance(first, d.size());
   return status.ok() ? finite_direction(d, ops_) : status;
 }
 
-Status Adam::require_finite_variance() const {
-  const NonFinite bad = ops_.count_non_finite(second_);
+Status Adam::require_finite_variance(std::size_t first, std::size_t count) const {
+  const NonFinite bad = ops_.count_non_finite(std::span(second_).subspan(first, count));
   if (bad.count == 0) {
     return {};
   }
@@ -61,7 +76,7 @@ Status Adam::require_finite_variance() const {
   return {Fault::non_finite,
           fmt::format("the second moment overflows in {} elements of {}, the first is number {}; "
                       "clip the gradients, or look at the data",
-                      bad.count, second_.size(), bad.first)};
+                      bad.count, count, first + bad.first)};
 }
 
 double Adam::variance_norm() const {
@@ -100,7 +115,7 @@ Status Adam::observe(std::span<const float> gradient) {
   for (std::size_t k = 0; k < second_.size(); ++k) {
     second_[k] = beta2_ * second_[k] + (1 - beta2_) * gradient[k] * gradient[k];
   }
-  return require_finite_variance();
+  return require_finite_variance(0, second_.size());
 }
 
 double Adam::next_rate(Round round) {

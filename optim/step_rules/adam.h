@@ -29,6 +29,10 @@ class Adam final : public StepRule {
   void resize(const ParameterLayout& layout) override;
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override;
+  bool separable() const override { return !clip_.clips(); }
+  void begin_parts(Round round) override;
+  Status direction_part(std::size_t first, std::span<const float> x,
+                        std::span<const float> gradient, std::span<float> d) override;
   void set_learning_rate(double learning_rate) override { rate_.set(learning_rate); }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
@@ -71,7 +75,10 @@ class Adam final : public StepRule {
  private:
   /// 1 / √(1 − β₂^s), or 1 where v̂ is v.
   float root_scale(double updates_power) const;
-  Status require_finite_variance() const;
+  /// d ← the direction of the gradient d, from element `first` of the model on.
+  Status step(std::size_t first, std::span<const float> x, std::span<float> d);
+  /// Of elements of v from `first` on.
+  Status require_finite_variance(std::size_t first, std::size_t count) const;
 
   const Ops& ops_;
   LearningRate rate_;
@@ -84,6 +91,7 @@ class Adam final : public StepRule {
   BiasCorrection correction_;
   double beta1_power_ = 1;  // β₁^t
   double beta2_power_ = 1;  // β₂^t
+  double gamma_ = 0;        // γ of the round
   std::vector<float> first_;
   std::vector<float> second_;
 };

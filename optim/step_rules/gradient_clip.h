@@ -8,6 +8,7 @@
 // A plain value without memory; one thread at a time.
 #pragma once
 
+#include <limits>
 #include <span>
 
 #include <sotto/kernels/ops.h>
@@ -19,6 +20,8 @@ class GradientClip {
   /// `max_norm` is positive; infinity: gradients pass as they are.
   GradientClip(double max_norm, const Ops& ops) : ops_(&ops), max_norm_(max_norm) {}
 
+  /// Whether any gradient is changed.
+  bool clips() const { return max_norm_ < std::numeric_limits<double>::infinity(); }
   /// min(1, MAX / (‖g‖₂ + 1e-6))
   float factor(std::span<const float> gradient) const;
   /// out ← g, clipped. Both have one length and may be the same span.

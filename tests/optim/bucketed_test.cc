@@ -1,8 +1,11 @@
 // An algorithm cut into buckets.
 #include <sotto/optim/algorithms/bucketed.h>
 
+#include <algorithm>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -46,10 +49,12 @@ Status run(Cluster& cluster, Round rounds) {
 
 /// One node of a pair on D-PSGD's or another's exchange, by hand.
 struct Lone {
-  explicit Lone(const std::string& algorithm)
-      : options(options_for(algorithm, 3)),
-        x(kDimension, 1),
-        node(make_algorithm(algorithm, setup())) {}
+  explicit Lone(const std::string& algorithm) : Lone(algorithm, options_for(algorithm, 3).step) {}
+  Lone(const std::string& algorithm, const StepRuleOptions& rule, std::uint32_t buckets = 3)
+      : options(options_for(algorithm, buckets)), x(kDimension, 1) {
+    options.step = rule;
+    node = make_algorithm(algorithm, setup());
+  }
 
   AlgorithmSetup setup() {
     options.nodes = 2;
@@ -89,6 +94,64 @@ struct Lone {
   ClusterOptions options;
   std::vector<float> x;
   std::unique_ptr<Algorithm> node;
+};
+
+/// Hands each gradient to the algorithm in parts, in one of several orders.
+class InParts final : public Algorithm {
+ public:
+  InParts(std::unique_ptr<Algorithm> inner, std::uint64_t order)
+      : inner_(std::move(inner)), order_(order) {
+    // Some lie in one bucket, some in several.
+    for (std::size_t first = 0, length = 1000; first < kDimension; length += 700) {
+      const std::size_t end = std::min(first + length, kDimension);
+      parts_.emplace_back(first, end);
+      first = end;
+    }
+  }
+
+  std::string_view name() const override { return inner_->name(); }
+  Peers peers() const override { return inner_->peers(); }
+  std::span<const float> parameters() const override { return inner_->parameters(); }
+  Round round() const override { return inner_->round(); }
+  bool parameters_ready() const override { return inner_->parameters_ready(); }
+  bool accepts_gradient() const override { return inner_->accepts_gradient(); }
+  bool idle() const override { return inner_->idle(); }
+  bool begin_round(Exchange& out) override { return inner_->begin_round(out); }
+  Status gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) override {
+    *post = false;
+    RandomStream stream({.seed = order_, .round = round(), .purpose = Purpose::test});
+    std::vector<std::pair<std::size_t, std::size_t>> parts = parts_;
+    if (order_ == 0) {
+      std::ranges::reverse(parts);
+    }
+    while (!parts.empty()) {
+      const auto pick =
+          parts.begin() + static_cast<std::ptrdiff_t>(order_ < 2 ? 0 : stream.below(parts.size()));
+      const auto [first, end] = *pick;
+      parts.erase(pick);
+      const auto part = gradient.subspan(first, end - first);
+      if (Status status = inner_->gradient_part(first, part); !status.ok()) {
+        return status;
+      }
+    }
+    return {};
+  }
+  Result<bool> next_exchange(Exchange& out) override { return inner_->next_exchange(out); }
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override {
+    return inner_->frame_arrived(tag, from, frame);
+  }
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+    return inner_->exchange_done(tag, out);
+  }
+  AlgorithmCounters counters() const override { return inner_->counters(); }
+  void save(ByteBuffer& out) const override { inner_->save(out); }
+  Status load(ByteReader& in) override { return inner_->load(in); }
+
+ private:
+  std::unique_ptr<Algorithm> inner_;
+  std::uint64_t order_;
+  std::vector<std::pair<std::size_t, std::size_t>> parts_;
 };
 
 }  // namespace
@@ -297,4 +360,108 @@ TEST_CASE("the default number of buckets grows with the model, and is bounded") 
   CHECK(default_buckets((1U << 19U) - 1) == 1);
   CHECK(default_buckets(1U << 20U) == 4);
   CHECK(default_buckets(std::size_t{1} << 32U) == 64);
+}
+
+TEST_CASE("a gradient in parts, in any order, leaves the bits of a whole one") {
+  const std::vector<StepRuleOptions> rules = {
+      {.learning_rate = 0.05, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
+      {.rule = "adam", .learning_rate = 0.01, .weight_decay = 0.1},
+      {.rule = "adamw", .learning_rate = 0.01, .weight_decay = 0.1}};
+  for (const std::string& name : separable()) {
+    for (const StepRuleOptions& rule : rules) {
+      auto options = options_for(name, 3);
+      options.step = rule;
+      Cluster whole(options);
+      REQUIRE(run(whole, 8).ok());
+      for (const std::uint64_t order : {0U, 1U, 2U, 3U}) {
+        CAPTURE(name);
+        CAPTURE(rule.rule);
+        CAPTURE(order);
+        options.delivery = order % 2 == 0 ? Delivery::eager : Delivery::late;
+        Cluster parts(options, [&](std::unique_ptr<Algorithm> inner) {
+          REQUIRE(inner->takes_parts());
+          return std::make_unique<InParts>(std::move(inner), order);
+        });
+        REQUIRE(run(parts, 8).ok());
+        CHECK(parts.x == whole.x);
+      }
+    }
+  }
+}
+
+TEST_CASE("a bucket goes as soon as its gradient is whole, and moves no other's parameters") {
+  Lone pair("choco", {.learning_rate = 0.05});
+  Algorithm& node = *pair.node;
+  REQUIRE(node.takes_parts());
+  Exchange out;
+  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  const auto before = pair.x;
+  const std::vector<float> gradient(kDimension, 0.5F);
+  const auto give = [&](std::size_t first, std::size_t end) {
+    REQUIRE(node.gradient_part(first, std::span(gradient).subspan(first, end - first)).ok());
+    return pair.take(false, out);
+  };
+  CHECK(give(kDimension - 30, kDimension).empty());
+  CHECK_FALSE(node.parameters_ready());
+  CHECK_FALSE(node.accepts_gradient());
+  const auto last = give(kGrain + 1, kDimension - 30);
+  REQUIRE(last.size() == 1);
+  CHECK(last[0].tag == ExchangeTag{0, 0, 2});
+  std::vector<Exchange> further;
+  pair.finish(last[0], &further);
+  CHECK(further.empty());
+  const auto moved = std::ranges::mismatch(pair.x, before).in1 - pair.x.begin();
+  CHECK(moved == 2 * static_cast<std::ptrdiff_t>(kGrain));
+  CHECK(node.round() == 0);
+  const auto rest = give(0, kGrain + 1);
+  REQUIRE(rest.size() == 2);
+  for (const Exchange& exchange : rest) {
+    pair.finish(exchange, &further);
+  }
+  CHECK(node.round() == 1);
+  CHECK(node.idle());
+}
+
+TEST_CASE("a part that is not finite changes nothing, and may be given again") {
+  const StepRuleOptions rule{.rule = "adam", .learning_rate = 0.01};
+  Lone refused("choco", rule);
+  Lone clean("choco", rule);
+  std::vector<float> gradient(kDimension, 0.5F);
+  const auto bad = std::vector<float>(10, std::numeric_limits<float>::infinity());
+  Exchange out;
+  for (Lone* pair : {&refused, &clean}) {
+    Algorithm& node = *pair->node;
+    REQUIRE(pair->take(node.begin_round(out), out).empty());
+    if (pair == &refused) {
+      const Status status = node.gradient_part(7, bad);
+      CHECK(status.fault() == Fault::non_finite);
+      CHECK_MESSAGE(status.message().find("parameter 7") != std::string::npos, status.message());
+      CHECK(node.accepts_gradient());
+    }
+    REQUIRE(node.gradient_part(0, {}).ok());
+    CHECK(node.accepts_gradient());
+    REQUIRE(node.gradient_part(0, std::span(gradient).first(20)).ok());
+    CHECK(node.gradient_part(20, bad).fault() == Fault::non_finite);
+    REQUIRE(node.gradient_part(20, std::span(gradient).subspan(20)).ok());
+    std::vector<Exchange> further;
+    for (const Exchange& exchange : pair->take(false, out)) {
+      pair->finish(exchange, &further);
+    }
+  }
+  CHECK(refused.x == clean.x);
+}
+
+TEST_CASE("what takes the gradient whole takes no parts") {
+  const auto takes = [](const StepRuleOptions& rule, std::uint32_t buckets) {
+    Lone pair("dcd", rule, buckets);
+    return pair.node->takes_parts();
+  };
+  CHECK(takes({}, 3));
+  CHECK_FALSE(takes({}, 1));
+  CHECK_FALSE(takes({.clip_norm = 1}, 3));
+  CHECK_FALSE(takes({.rule = "adam", .clip_norm = 1}, 3));
+  CHECK_FALSE(takes({.rule = "lars"}, 3));
+  CHECK_FALSE(takes({.rule = "lamb"}, 3));
+  Lone whole("dcd", {}, 1);
+  CHECK(whole.node->gradient_part(0, whole.x).fault() == Fault::unexpected);
 }
