@@ -120,6 +120,43 @@ TEST_CASE("an archive brings the options of the torch optimizer and the model's 
   CHECK(contains(message_of([&] { torch::load(fresh, saved); }), "before the first step"));
 }
 
+TEST_CASE("an archive brings the learning rate of sotto's step rule as a scheduler left it") {
+  Net net = make_net();
+  const auto batches = make_batches(1, 8);
+  auto options = job(1, "dpsgd");
+  options.step_rule.learning_rate = 0.1;
+  DistributedOptimizer optimizer(net->named_parameters(), options);
+  torch::optim::StepLR schedule(optimizer, 1, 0.5);
+  take_step(net, optimizer, batches[0]);
+  schedule.step();
+  schedule.step();  // the first one only counts
+  std::stringstream saved;
+  torch::save(optimizer, saved);
+
+  Net other = make_net();
+  options.store = sotto::make_memory_store();
+  DistributedOptimizer fresh(other->named_parameters(), options);
+  torch::load(fresh, saved);
+  CHECK(fresh.param_groups()[0].options().get_lr() == 0.05);
+  take_step(net, optimizer, batches[0]);
+  take_step(other, fresh, batches[0]);
+  CHECK(same_bits(net, other));
+}
+
+TEST_CASE("a group that is added later is refused, around a torch optimizer and without one") {
+  Net net = make_net();
+  Net more = make_net();
+  const auto add_to = [&](DistributedOptimizer& optimizer) {
+    optimizer.add_param_group(torch::optim::OptimizerParamGroup(more->parameters()));
+    return message_of([&] { optimizer.zero_grad(); });
+  };
+  DistributedOptimizer own(net->named_parameters(), job(1, "dpsgd"));
+  CHECK(contains(add_to(own), "parameter groups were changed"));
+  Net third = make_net();
+  DistributedOptimizer wrapped(torch::optim::SGD(third->parameters(), 0.1), job(1, "dpsgd"));
+  CHECK(contains(add_to(wrapped), "parameter groups were changed"));
+}
+
 TEST_CASE("an archive of something else is refused") {
   Net net = make_net();
   const auto load = [&](const std::string& bytes) {

@@ -1,6 +1,8 @@
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/meeting.h>
 
+#include "early_gradient.h"
 #include "flat_parameters.h"
 #include "local_optimizer.h"
 
@@ -56,6 +59,13 @@ std::unique_ptr<::torch::optim::OptimizerOptions> defaults_of(
   return local->defaults().clone();
 }
 
+std::vector<std::size_t> sizes_of(const ParameterGroups& groups) {
+  std::vector<std::size_t> sizes;
+  std::ranges::transform(groups, std::back_inserter(sizes),
+                         [](const auto& group) { return group.params().size(); });
+  return sizes;
+}
+
 std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
 
 }  // namespace
@@ -76,7 +86,9 @@ struct DistributedOptimizer::Run {
   LocalOptimizer* rule = nullptr;                    ///< the node's, around `local`
   double rate = 0;                                   ///< as the step rule of sotto's has it
   std::unique_ptr<sotto::Optimizer> node;
-  bool begun = false;  ///< a round
+  bool begun = false;                    ///< a round
+  std::vector<std::size_t> group_sizes;  ///< of the caller's groups
+  std::optional<EarlyGradient> early;    ///< once it was asked for
 };
 
 DistributedOptimizer::DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
@@ -94,6 +106,7 @@ DistributedOptimizer::DistributedOptimizer(std::unique_ptr<::torch::optim::Optim
   run_->make_node(std::move(options));
   // A single node can skip as torch does; several would have to agree on what they skip.
   run_->rule->skip_missing(run_->node->options().nodes == 1);
+  run_->group_sizes = sizes_of(param_groups_);
 }
 
 DistributedOptimizer::DistributedOptimizer(
@@ -103,6 +116,7 @@ DistributedOptimizer::DistributedOptimizer(
   run_ = std::make_unique<Run>(param_groups_.front().params(), names);
   run_->rate = options.step_rule.learning_rate;
   run_->make_node(std::move(options));
+  run_->group_sizes = sizes_of(param_groups_);
 }
 
 DistributedOptimizer::DistributedOptimizer(const NamedParameters& parameters,
@@ -121,19 +135,39 @@ const sotto::Optimizer& DistributedOptimizer::node() const { return *run_->node;
 
 void DistributedOptimizer::begin() {
   run_->flat.require_unchanged();
-  if (run_->rule != nullptr) {
-    run_->rule->require_unchanged();
-  } else if (const double rate = param_groups_.front().options().get_lr(); rate != run_->rate) {
-    run_->node->set_learning_rate(rate);
-    run_->rate = rate;
+  if (sizes_of(param_groups_) != run_->group_sizes) {
+    throw Error("parameter groups were changed after the optimizer was made: make a new one");
+  }
+  if (run_->rule == nullptr) {
+    const double rate = param_groups_.front().options().get_lr();
+    if (rate != run_->rate) {
+      run_->node->set_learning_rate(rate);
+      run_->rate = rate;
+    }
   }
   run_->begun = true;
   require_ok(run_->node->begin_step());
 }
 
 void DistributedOptimizer::zero_grad() {
+  if (run_->early) {
+    run_->early->require_none_given();
+  }
   Optimizer::zero_grad();
   begin();
+}
+
+bool DistributedOptimizer::start_in_backward() {
+  begin();
+  if (run_->node->options().nodes == 1 || !run_->node->takes_parts()) {
+    return false;
+  }
+  if (!run_->early) {
+    run_->early.emplace(run_->flat, *run_->node);
+  }
+  run_->early->require_none_given();
+  run_->early->start();
+  return true;
 }
 
 ::torch::Tensor DistributedOptimizer::step(LossClosure closure) {
@@ -144,8 +178,13 @@ void DistributedOptimizer::zero_grad() {
     loss = closure();
     run_->flat.require_unchanged();
   }
-  run_->flat.gather_gradients();
-  require_ok(run_->node->step(run_->flat.gradient()));
+  if (run_->early && run_->early->started()) {
+    run_->early->finish();
+    require_ok(run_->node->step());
+  } else {
+    run_->flat.gather_gradients();
+    require_ok(run_->node->step(run_->flat.gradient()));
+  }
   run_->begun = false;
   run_->flat.publish();
   return loss;
@@ -188,7 +227,7 @@ void DistributedOptimizer::save(::torch::serialize::OutputArchive& archive) cons
   std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(tensor.data_ptr()));
   archive.write(kStateKey, tensor, /*is_buffer=*/true);
   if (run_->rule == nullptr) {
-    archive.write(kRateKey, c10::IValue(run_->rate));
+    archive.write(kRateKey, c10::IValue(param_groups_.front().options().get_lr()));
   }
 }
 

@@ -73,10 +73,18 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// Zeroes the gradients, and says that the next ones are about to be computed: algorithms that
   /// send the model itself (dpsgd) do so meanwhile. The first call meets the other nodes.
   void zero_grad();
+  /// Says that the next backward pass gives the whole gradient of the step: as soon as a bucket's
+  /// layers have theirs, it is encoded and sent, while the pass goes on. Results are the same. The
+  /// pass must read no parameter once it has its gradient, as torch's layers do not, also where
+  /// they share one. False, and nothing is done, where the gradient is needed whole: on one node,
+  /// with algorithms without buckets (Optimizer::takes_parts), and around other optimizers than
+  /// torch's SGD, Adam, AdamW, RMSprop and Adagrad.
+  bool start_in_backward();
   /// One round: takes the parameters' gradients and moves the parameters. A parameter without one
   /// counts as having the gradient 0; on a single node the torch optimizer skips it. After
-  /// Fault::non_finite nothing has changed, and the step may be taken again with another gradient.
-  /// With a closure, which is evaluated once, returns its loss.
+  /// Fault::non_finite of a gradient nothing has changed, and the step may be taken again with
+  /// another one; of an update that overflows it is final. With a closure, which is evaluated once,
+  /// returns its loss.
   ::torch::Tensor step(LossClosure closure = nullptr) override;
 
   /// Waits until all nodes have come this far; no step may follow. The model stays this node's own,

@@ -160,31 +160,37 @@ void FlatParameters::require_unchanged(std::size_t index) const {
 }
 
 void FlatParameters::gather_gradients() {
-  const ::torch::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    ::torch::Tensor& gradient = parameters_[i].mutable_grad();
-    float* const data = gradient_.data_ptr<float>() + layout_[i].offset;
-    has_gradient_[i] = gradient.defined();
-    const ::torch::Tensor piece = piece_of(gradient_, data, parameters_[i].sizes());
-    if (!gradient.defined()) {
-      piece.zero_();
-      continue;
-    }
-    if (gradient.layout() != ::torch::kStrided) {
-      throw Error(fmt::format(
-          "the gradient of parameter {} is sparse, and sotto exchanges dense ones: leave out the "
-          "option sparse of the embedding",
-          name(i)));
-    }
-    const bool in_place = gradient.scalar_type() == ::torch::kFloat && gradient.is_contiguous() &&
-                          gradient.device().is_cpu() && gradient.data_ptr<float>() == data;
-    if (!in_place) {
-      piece.copy_(gradient);
-      if (staged_[i] == 0) {
-        gradient = piece;
-      }
+    gather_gradient(i);
+  }
+}
+
+std::span<const float> FlatParameters::gather_gradient(std::size_t index) {
+  const ::torch::NoGradGuard no_grad;
+  ::torch::Tensor& gradient = parameters_[index].mutable_grad();
+  float* const data = gradient_.data_ptr<float>() + layout_[index].offset;
+  has_gradient_[index] = gradient.defined();
+  const ::torch::Tensor piece = piece_of(gradient_, data, parameters_[index].sizes());
+  const std::span<const float> place = layout_[index].of(this->gradient());
+  if (!gradient.defined()) {
+    piece.zero_();
+    return place;
+  }
+  if (gradient.layout() != ::torch::kStrided) {
+    throw Error(fmt::format(
+        "the gradient of parameter {} is sparse, and sotto exchanges dense ones: leave out the "
+        "option sparse of the embedding",
+        name(index)));
+  }
+  const bool in_place = gradient.scalar_type() == ::torch::kFloat && gradient.is_contiguous() &&
+                        gradient.device().is_cpu() && gradient.data_ptr<float>() == data;
+  if (!in_place) {
+    piece.copy_(gradient);
+    if (staged_[index] == 0) {
+      gradient = piece;
     }
   }
+  return place;
 }
 
 void FlatParameters::attach() {

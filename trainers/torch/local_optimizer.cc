@@ -10,6 +10,10 @@
 #include <c10/util/string_utils.h>
 #include <fmt/format.h>
 #include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 #include <torch/serialize/archive.h>
 
 #include <sotto/base/digest.h>
@@ -56,6 +60,14 @@ std::string state_key(const ::torch::Tensor& parameter) {
   return c10::guts::to_string(parameter.unsafeGetTensorImpl());
 }
 
+/// Whether its step of a tensor depends on that tensor alone. Of others than torch's nobody knows.
+bool steps_by_tensor(const ::torch::optim::Optimizer& optimizer) {
+  using namespace ::torch::optim;
+  const auto& kind = typeid(optimizer);
+  return kind == typeid(SGD) || kind == typeid(Adam) || kind == typeid(AdamW) ||
+         kind == typeid(RMSprop) || kind == typeid(Adagrad);
+}
+
 /// The first line: torch's exceptions end with a stack of calls.
 std::string brief(const std::exception& exception) {
   const std::string_view text = exception.what();
@@ -64,13 +76,21 @@ std::string brief(const std::exception& exception) {
 
 }  // namespace
 
-/// The caller's groups, with the optimizer's own tensors in them, in the optimizer while it lives.
+/// The caller's groups, with some of the optimizer's own tensors in them, in the optimizer while it
+/// lives.
 class LocalOptimizer::Lent {
  public:
-  explicit Lent(const LocalOptimizer& rule) : rule_(rule) {
+  Lent(const LocalOptimizer& rule, const Tensors& tensors) : rule_(rule) {
     std::swap(rule.groups_, rule.optimizer_.param_groups());
     for (std::size_t g = 0; g < rule.own_.size(); ++g) {
-      callers_.push_back(std::exchange(groups()[g].params(), rule.own_[g]));
+      callers_.push_back(std::move(groups()[g].params()));
+      auto& own = groups()[g].params();
+      own.clear();
+      for (const std::size_t i : rule.own_[g]) {
+        if (i >= tensors.begin && i < tensors.end) {
+          own.push_back(rule.parameters_[i]);
+        }
+      }
     }
   }
   ~Lent() {
@@ -91,7 +111,7 @@ class LocalOptimizer::Lent {
 
 LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGroups& groups,
                                const FlatParameters& flat)
-    : optimizer_(optimizer), groups_(groups), flat_(flat) {
+    : optimizer_(optimizer), groups_(groups), flat_(flat), separable_(steps_by_tensor(optimizer)) {
   if (!has_fresh_state(optimizer)) {
     throw Error(
         "the torch optimizer has taken steps already: hand it over new, and load() what was saved");
@@ -117,10 +137,9 @@ LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGr
   }
   for (const auto& group : groups_) {
     auto& own = own_.emplace_back();
-    sizes_.push_back(group.params().size());
     for (const ::torch::Tensor& parameter : group.params()) {
       if (const auto found = index.find(parameter.unsafeGetTensorImpl()); found != index.end()) {
-        own.push_back(parameters_[found->second]);
+        own.push_back(found->second);
       }
     }
   }
@@ -130,19 +149,10 @@ void LocalOptimizer::resize(const ParameterLayout& layout) {
   check(dimension_of(layout) == flat_.values().size(), "the layout is that of the flat parameters");
 }
 
-void LocalOptimizer::require_unchanged() const {
-  bool same = groups_.size() == sizes_.size();
-  for (std::size_t g = 0; same && g < sizes_.size(); ++g) {
-    same = groups_[g].params().size() == sizes_[g];
-  }
-  if (!same) {
-    throw Error("parameter groups were changed after the optimizer was made: make a new one");
-  }
-}
-
-Status LocalOptimizer::with_groups(const std::function<void()>& work) const {
+Status LocalOptimizer::with_groups(const Tensors& tensors,
+                                   const std::function<void()>& work) const {
   try {
-    const Lent lent(*this);
+    const Lent lent(*this, tensors);
     work();
   } catch (const std::exception& exception) {
     return {Fault::unexpected, fmt::format("the torch optimizer: {}", brief(exception))};
@@ -150,27 +160,51 @@ Status LocalOptimizer::with_groups(const std::function<void()>& work) const {
   return {};
 }
 
-Status LocalOptimizer::next_model(Round /*round*/, std::span<const float> x,
-                                  std::span<const float> gradient, std::span<float> next) {
-  host_ops().copy(gradient, floats_of(gradient_));
-  host_ops().copy(x, floats_of(model_));
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+LocalOptimizer::Tensors LocalOptimizer::tensors_of(std::size_t first, std::size_t elements) const {
+  const auto& layout = flat_.layout();
+  const auto at = [&](std::size_t offset) {
+    const auto place = std::ranges::lower_bound(layout, offset, {}, &ParameterBlock::offset);
+    return static_cast<std::size_t>(place - layout.begin());
+  };
+  const Tensors tensors{at(first), at(first + elements)};
+  const bool begins = tensors.begin < layout.size() && layout[tensors.begin].offset == first;
+  check(begins && (tensors.end == layout.size() || layout[tensors.end].offset == first + elements),
+        "a part of a gradient is one of whole tensors");
+  return tensors;
+}
+
+Status LocalOptimizer::step(const Tensors& tensors, std::span<const float> x,
+                            std::span<const float> gradient) {
+  const std::size_t first = flat_.layout()[tensors.begin].offset;
+  host_ops().copy(gradient, floats_of(gradient_).subspan(first, gradient.size()));
+  host_ops().copy(x, floats_of(model_).subspan(first, x.size()));
+  for (std::size_t i = tensors.begin; i < tensors.end; ++i) {
     const bool missing = skip_ && flat_.has_gradient()[i] == 0;
     parameters_[i].mutable_grad() = missing ? ::torch::Tensor() : gradients_[i];
   }
-  if (Status status = with_groups([&] { optimizer_.step(); }); !status) {
+  return with_groups(tensors, [&] { optimizer_.step(); });
+}
+
+Status LocalOptimizer::next_model(Round /*round*/, std::span<const float> x,
+                                  std::span<const float> gradient, std::span<float> next) {
+  if (Status status = step(all(), x, gradient); !status) {
     return status;
   }
   host_ops().copy(floats_of(model_), next);
   return {};
 }
 
-Status LocalOptimizer::direction(Round round, std::span<const float> x,
+Status LocalOptimizer::direction(Round /*round*/, std::span<const float> x,
                                  std::span<const float> gradient, std::span<float> d) {
-  if (Status status = next_model(round, x, gradient, d); !status) {
+  return direction_part(0, x, gradient, d);
+}
+
+Status LocalOptimizer::direction_part(std::size_t first, std::span<const float> x,
+                                      std::span<const float> gradient, std::span<float> d) {
+  if (Status status = step(tensors_of(first, d.size()), x, gradient); !status) {
     return status;
   }
-  host_ops().subtract(x, d, d);
+  host_ops().subtract(x, floats_of(model_).subspan(first, d.size()), d);
   return finite_direction(d, host_ops());
 }
 
@@ -182,7 +216,7 @@ void LocalOptimizer::set_learning_rate(double learning_rate) {
 
 void LocalOptimizer::save(ByteBuffer& out) const {
   ::torch::serialize::OutputArchive archive;
-  const Status saved = with_groups([&] { optimizer_.save(archive); });
+  const Status saved = with_groups(all(), [&] { optimizer_.save(archive); });
   check(saved.ok(), "torch's optimizers can be saved");
   const std::string bytes = archive_bytes(archive);
   out.write_string(name());
@@ -214,7 +248,7 @@ Status LocalOptimizer::load(ByteReader& in) {
   if (in.failed()) {
     return {Fault::malformed, "the torch optimizer's state ends too early"};
   }
-  const Status status = with_groups([&] {
+  const Status status = with_groups(all(), [&] {
     auto archive = archive_of(parts[0]);
     optimizer_.load(archive);
     for (std::size_t g = 0; g < optimizer_.param_groups().size(); ++g) {

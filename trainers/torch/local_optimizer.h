@@ -36,8 +36,6 @@ class LocalOptimizer final : public StepRule {
   /// Whether the optimizer is shown missing gradients as missing; otherwise as 0, which is the
   /// default.
   void skip_missing(bool skip) { skip_ = skip; }
-  /// Throws Error when groups, or parameters in them, were added or removed.
-  void require_unchanged() const;
 
   std::string_view name() const override { return "torch"; }
   void resize(const ParameterLayout& layout) override;
@@ -45,25 +43,40 @@ class LocalOptimizer final : public StepRule {
                    std::span<float> d) override;
   Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                     std::span<float> next) override;
+  /// Torch's own optimizers step each tensor by itself.
+  bool separable() const override { return separable_; }
+  Status direction_part(std::size_t first, std::span<const float> x,
+                        std::span<const float> gradient, std::span<float> d) override;
   void set_learning_rate(double learning_rate) override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
  private:
   class Lent;
-  /// Runs `work`; what it throws becomes a fault.
-  Status with_groups(const std::function<void()>& work) const;
+  /// Tensors that follow each other in the flat vector: those of numbers begin … end − 1.
+  struct Tensors {
+    std::size_t begin;
+    std::size_t end;
+  };
+  Tensors all() const { return {0, parameters_.size()}; }
+  /// Those of so many elements from `first` on, which begin and end with them.
+  Tensors tensors_of(std::size_t first, std::size_t elements) const;
+  /// Runs `work` while the optimizer has its groups with these tensors; what it throws becomes a
+  /// fault.
+  Status with_groups(const Tensors& tensors, const std::function<void()>& work) const;
+  /// model_ ← the next model, for these tensors, whose x and g are given.
+  Status step(const Tensors& tensors, std::span<const float> x, std::span<const float> gradient);
 
   ::torch::optim::Optimizer& optimizer_;
   ParameterGroups& groups_;
   const FlatParameters& flat_;
+  bool separable_;
   bool skip_ = false;
   ::torch::Tensor model_;
   ::torch::Tensor gradient_;
-  std::vector<::torch::Tensor> gradients_;         // pieces of gradient_
-  std::vector<::torch::Tensor> parameters_;        // pieces of model_
-  std::vector<std::vector<::torch::Tensor>> own_;  // the same, by group
-  std::vector<std::size_t> sizes_;                 // of the caller's groups
+  std::vector<::torch::Tensor> gradients_;     // pieces of gradient_
+  std::vector<::torch::Tensor> parameters_;    // pieces of model_
+  std::vector<std::vector<std::size_t>> own_;  // their numbers, by group
 };
 
 /// Of an optimizer's kind and the options of its groups, which nodes compare: "SGD a1b2…".

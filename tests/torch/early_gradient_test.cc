@@ -1,0 +1,205 @@
+// Gradients that leave while the backward pass goes on.
+#include "torch/nets.h"
+
+#include <limits>
+
+using namespace torch_test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 70;  // three buckets of 4096 and more
+
+/// Its second layer is used twice, and its last one never.
+struct DeepImpl : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x) {
+    const auto hidden = torch::tanh(second->forward(torch::tanh(first->forward(x))));
+    return third->forward(torch::tanh(second->forward(hidden)));
+  }
+
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(6, kWidth));
+  torch::nn::Linear second = register_module("second", torch::nn::Linear(kWidth, kWidth));
+  torch::nn::Linear third = register_module("third", torch::nn::Linear(kWidth, 3));
+  torch::nn::Linear spare = register_module("spare", torch::nn::Linear(kWidth, kWidth));
+};
+TORCH_MODULE(Deep);
+
+Deep make_deep() {
+  torch::manual_seed(3);
+  return Deep();
+}
+
+sotto::OptimizerOptions early_job(int nodes, const std::string& algorithm) {
+  auto options = job(nodes, algorithm);
+  options.buckets = 3;
+  return options;
+}
+
+using Build = std::function<std::unique_ptr<DistributedOptimizer>(Deep&, sotto::OptimizerOptions)>;
+
+Build around(const Maker& make) {
+  return [make](Deep& net, const sotto::OptimizerOptions& options) {
+    return std::make_unique<DistributedOptimizer>(make(net->parameters()), options);
+  };
+}
+
+std::unique_ptr<DistributedOptimizer> with_own_adam(Deep& net, sotto::OptimizerOptions options) {
+  options.step_rule.rule = "adam";
+  options.step_rule.learning_rate = 0.01;
+  return std::make_unique<DistributedOptimizer>(net->named_parameters(), options);
+}
+
+torch::Tensor loss_of(Deep& net, const Batch& batch) {
+  return torch::mse_loss(net->forward(batch.x), batch.y);
+}
+
+/// The models of two nodes after some steps.
+std::vector<std::vector<torch::Tensor>> trained(const std::string& algorithm, const Build& build,
+                                                bool early) {
+  const auto options = early_job(2, algorithm);
+  std::vector<std::vector<torch::Tensor>> models(2);
+  std::vector<Deep> nets = {make_deep(), make_deep()};
+  const std::vector<std::vector<Batch>> batches = {make_batches(8, 8, 1), make_batches(8, 8, 2)};
+  const auto thrown = play(2, [&](int rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    const auto optimizer = build(nets[r], at_rank(options, rank));
+    for (const Batch& batch : batches[r]) {
+      optimizer->zero_grad();
+      if (early && !optimizer->start_in_backward()) {
+        throw std::runtime_error("it does not start in the backward pass");
+      }
+      loss_of(nets[r], batch).backward();
+      optimizer->step();
+    }
+    optimizer->finish();
+    models[r] = nets[r]->parameters();
+  });
+  CHECK(thrown == std::vector<std::string>(2));
+  return models;
+}
+
+}  // namespace
+
+TEST_CASE("gradients that leave during the backward pass give the same bits") {
+  using namespace torch::optim;
+  const std::vector<std::pair<const char*, Build>> builds = {
+      {"sgd", around(maker<SGD>(SGDOptions(0.05).momentum(0.9).weight_decay(0.01)))},
+      {"adamw", around(maker<AdamW>(AdamWOptions(0.01)))},
+      {"rmsprop", around(maker<RMSprop>(RMSpropOptions(0.01)))},
+      {"own adam", with_own_adam}};
+  for (const char* algorithm : {"choco", "dcd", "deepsqueeze"}) {
+    for (const auto& [name, build] : builds) {
+      CAPTURE(algorithm);
+      CAPTURE(name);
+      const auto whole = trained(algorithm, build, false);
+      const auto early = trained(algorithm, build, true);
+      for (std::size_t rank = 0; rank < 2; ++rank) {
+        REQUIRE(whole[rank].size() == early[rank].size());
+        for (std::size_t i = 0; i < whole[rank].size(); ++i) {
+          CHECK(same_bits(whole[rank][i], early[rank][i]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a bucket is sent before the backward pass is over") {
+  const auto options = early_job(2, "choco");
+  const auto thrown = play(2, [&](int rank) {
+    Deep net = make_deep();
+    DistributedOptimizer optimizer(torch::optim::SGD(net->parameters(), 0.1),
+                                   at_rank(options, rank));
+    std::uint64_t seen = 0;
+    net->first->weight.register_hook([&](const torch::Tensor& gradient) {
+      seen = optimizer.node().traffic()[0].frames;
+      return gradient;
+    });
+    const Batch batch = make_batches(1, 8)[0];
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      if (!optimizer.start_in_backward()) {
+        throw std::runtime_error("it does not start in the backward pass");
+      }
+      // Passes go backwards: the last bucket's layer has its gradient first, the first layer last.
+      auto loss = loss_of(net, batch);
+      loss = loss + net->spare->weight.square().sum() + net->spare->bias.square().sum();
+      loss.backward();
+      if (seen <= 3 * step) {
+        throw std::runtime_error("nothing had been sent when the last gradient came");
+      }
+      optimizer.step();
+      if (optimizer.node().round() != step + 1) {
+        throw std::runtime_error("the step was not made");
+      }
+    }
+    optimizer.finish();
+  });
+  CHECK(thrown == std::vector<std::string>(2));
+}
+
+TEST_CASE("where gradients are needed whole none leaves early") {
+  Deep net = make_deep();
+  const auto starts = [&](sotto::OptimizerOptions options, const Build& build) {
+    Deep model = make_deep();
+    return build(model, std::move(options))->start_in_backward();
+  };
+  const Build sgd = around(maker<torch::optim::SGD>(torch::optim::SGDOptions(0.1)));
+  CHECK_FALSE(starts(early_job(1, "choco"), sgd));
+  const auto two = [&](const std::string& algorithm, std::uint32_t buckets, double clip) {
+    auto options = early_job(2, algorithm);
+    options.buckets = buckets;
+    options.step_rule.clip_norm = clip;
+    std::vector<char> started(2, 1);
+    play(2, [&](int rank) {
+      started[static_cast<std::size_t>(rank)] = starts(at_rank(options, rank), with_own_adam);
+    });
+    return started;
+  };
+  const double none = std::numeric_limits<double>::infinity();
+  CHECK(two("choco", 3, none) == std::vector<char>{1, 1});
+  CHECK(two("choco", 1, none) == std::vector<char>{0, 0});
+  CHECK(two("allreduce", 1, none) == std::vector<char>{0, 0});
+  CHECK(two("choco", 3, 1.0) == std::vector<char>{0, 0});
+}
+
+TEST_CASE("early gradients that are added to, or thrown away, are an error; a NaN is not final") {
+  const auto options = early_job(2, "choco");
+  const auto said = play(2, [&](int rank) {
+    Deep net = make_deep();
+    DistributedOptimizer optimizer(torch::optim::SGD(net->parameters(), 0.1),
+                                   at_rank(options, rank));
+    const Batch batch = make_batches(1, 8)[0];
+    optimizer.zero_grad();
+    optimizer.start_in_backward();
+    loss_of(net, batch).backward();
+    const auto zeroed = message_of([&] { optimizer.zero_grad(); });
+    if (!contains(zeroed, "no way back")) {
+      throw std::runtime_error(zeroed);
+    }
+    loss_of(net, batch).backward();
+    const auto twice = message_of([&] { optimizer.step(); });
+    if (!contains(twice, "a second backward pass")) {
+      throw std::runtime_error(twice);
+    }
+    optimizer.step();
+
+    optimizer.zero_grad();
+    optimizer.start_in_backward();
+    (loss_of(net, batch) + (net->spare->bias * std::numeric_limits<float>::quiet_NaN()).sum())
+        .backward();
+    try {
+      optimizer.step();
+      throw std::runtime_error("a NaN was taken");
+    } catch (const RunFault& fault) {
+      if (fault.status().fault() != sotto::Fault::non_finite) {
+        throw;
+      }
+    }
+    net->spare->bias.mutable_grad().zero_();
+    optimizer.step();
+    if (optimizer.node().round() != 2) {
+      throw std::runtime_error("two steps were not made");
+    }
+    optimizer.finish();
+  });
+  CHECK(said == std::vector<std::string>(2));
+}

@@ -1,0 +1,45 @@
+// Hands a gradient over while the backward pass that computes it goes on.
+//
+// Thread safety: `start` and `finish` on the caller's thread; in between autograd's threads hand
+// over gradients, one at a time. Ownership: both arguments must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include <sotto/trainers/optimizer.h>
+
+#include "backward_hooks.h"
+#include "flat_parameters.h"
+
+namespace sotto::torch {
+
+class EarlyGradient {
+ public:
+  EarlyGradient(FlatParameters& flat, sotto::Optimizer& node);
+
+  /// From now on a gradient that is there is handed over. The node's round has begun.
+  void start();
+  bool started() const { return started_; }
+  /// Throws Error when some of the step's gradient has been handed over.
+  void require_none_given() const;
+  /// Hands over the gradients that have not been, and ends. What went wrong meanwhile is thrown;
+  /// after that it may be tried again.
+  void finish();
+
+ private:
+  void ready(std::size_t index);
+  void give(std::size_t index);
+
+  FlatParameters& flat_;
+  sotto::Optimizer& node_;
+  std::mutex mutex_;  ///< guards what follows
+  bool started_ = false;
+  std::vector<char> given_;     ///< by parameter
+  std::exception_ptr failure_;  ///< the first
+  BackwardHooks hooks_;
+};
+
+}  // namespace sotto::torch
