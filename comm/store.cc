@@ -29,7 +29,7 @@ internal::HostPort parse_address(const std::string& url, std::string_view rest, 
 }  // namespace
 
 std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure,
-                                  const std::optional<Security>& security) {
+                                  const std::optional<Security>& security, Deadline known_by) {
   const std::string_view view = url;
   const auto after = [&](std::string_view scheme) { return view.substr(scheme.size()); };
   std::string path;
@@ -44,7 +44,7 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
     if (!path.empty()) {
       refuse("store", url, kForms);
     }
-    return make_tcp_store(address.host, address.port, rank == 0, insecure, security);
+    return make_tcp_store(address.host, address.port, rank == 0, insecure, security, known_by);
   }
   if (view.starts_with("redis://")) {
     if (security && !insecure) {
@@ -60,7 +60,7 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
 
 #ifndef SOTTO_HAVE_ZMQ
 std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool,
-                                      const std::optional<Security>&) {
+                                      const std::optional<Security>&, Deadline) {
   refuse("store", "tcp:", "this build lacks ZeroMQ; build with libzmq3-dev and cppzmq-dev");
 }
 #endif

@@ -44,18 +44,21 @@ std::shared_ptr<Store> make_file_store(const std::string& directory);
 /// answered, each for its own keys (internal/store_rules.h) and within its room
 /// (internal/store_shelf.h): a key that ends in "/3" is node 3's alone, in "/3-5" node 3's for node
 /// 5, in "/any" the first one's to set it, and others are node 0's for all. Without, serving beyond
-/// loopback is refused unless `insecure`.
+/// loopback is refused unless `insecure`. A `host` that nobody knows is waited for until
+/// `known_by`.
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
                                       bool insecure = false,
-                                      const std::optional<Security>& security = std::nullopt);
+                                      const std::optional<Security>& security = std::nullopt,
+                                      Deadline known_by = Deadline::after({}));
 /// On a Redis server, keys prefixed by `prefix`; needs the hiredis component.
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
                                         const std::string& prefix);
 
 /// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
 /// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, for a component that this build
-/// lacks, and, with `security`, for a store that sends in plain text.
+/// lacks, and, with `security`, for a store that sends in plain text. `known_by`: as above.
 std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure = false,
-                                  const std::optional<Security>& security = std::nullopt);
+                                  const std::optional<Security>& security = std::nullopt,
+                                  Deadline known_by = Deadline::after({}));
 
 }  // namespace sotto

@@ -22,11 +22,17 @@ struct Launcher {
   const char* hosts;       ///< 1 when all nodes are on this host
   /// Half a pair is a mistake. (Slurm sets SLURM_NTASKS also outside srun.)
   bool strict;
+  /// Who is started from inside such a job has these variables too, and may be of another job: a
+  /// batch script of Slurm is its task 0, and all that mpirun starts from there inherits that.
+  bool inherited;
 };
-constexpr std::array<Launcher, 3> kLaunchers = {{
-    {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", nullptr, true},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, false},
-    {"SLURM_PROCID", "SLURM_NTASKS", nullptr, "SLURM_NNODES", false},
+/// The innermost first.
+constexpr std::array<Launcher, 4> kLaunchers = {{
+    {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", nullptr, true, false},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, false,
+     false},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr, false, false},
+    {"SLURM_PROCID", "SLURM_NTASKS", nullptr, "SLURM_NNODES", false, true},
 }};
 
 int read_number(const char* name, std::string_view text, int most) {
@@ -59,6 +65,53 @@ std::string rendezvous_of(const Launcher& launcher, const Environment& environme
                      port == nullptr ? kDefaultPort : read_number("MASTER_PORT", port, 65535));
 }
 
+/// What one launcher says, if it says anything.
+std::optional<LaunchedNode> read_place(const Launcher& launcher, const Environment& environment) {
+  const char* rank = environment(launcher.rank);
+  const char* size = environment(launcher.size);
+  if (rank == nullptr || size == nullptr) {
+    if (rank == size || !launcher.strict) {
+      return std::nullopt;
+    }
+    throw Error(fmt::format("{} is set but {} is not; set both, or neither for a local run",
+                            rank == nullptr ? launcher.size : launcher.rank,
+                            rank == nullptr ? launcher.rank : launcher.size));
+  }
+  LaunchedNode node;
+  node.nodes = read_number(launcher.size, size, 1'000'000);
+  node.rank = read_number(launcher.rank, rank, 1'000'000);
+  if (node.rank >= node.nodes) {
+    refuse(launcher.rank, rank, fmt::format("it must be below {}={}", launcher.size, size));
+  }
+  node.source = fmt::format("{} and {}", launcher.rank, launcher.size);
+  return node;
+}
+
+/// torchrun, which says how many nodes it runs here, may itself be started by another launcher.
+bool starts_inside_others(const Launcher& launcher, const Environment& environment) {
+  return launcher.strict && environment(launcher.local_size) != nullptr;
+}
+
+/// Left-over variables would make several nodes the same one, which then wait for the others.
+void check_others(const Launcher& chosen, const LaunchedNode& node,
+                  const Environment& environment) {
+  if (starts_inside_others(chosen, environment)) {
+    return;
+  }
+  for (const Launcher* other = &chosen + 1; other != kLaunchers.data() + kLaunchers.size();
+       ++other) {
+    const auto place = other->inherited ? std::nullopt : read_place(*other, environment);
+    // A job of one process may be the shell in which this one was started.
+    if (place && place->nodes > 1 && (place->rank != node.rank || place->nodes != node.nodes)) {
+      throw Error(fmt::format(
+          "{}={} and {}={} contradict {}={} and {}={}: unset those that are left over (env -u {} "
+          "-u {} …), or give --local to run all nodes here",
+          chosen.rank, node.rank, chosen.size, node.nodes, other->rank, place->rank, other->size,
+          place->nodes, chosen.rank, chosen.size));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<LaunchedNode> read_launcher() {
@@ -67,25 +120,11 @@ std::optional<LaunchedNode> read_launcher() {
 
 std::optional<LaunchedNode> read_launcher(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {
-    const char* rank = environment(launcher.rank);
-    const char* size = environment(launcher.size);
-    if (rank == nullptr || size == nullptr) {
-      if (rank == size || !launcher.strict) {
-        continue;
-      }
-      throw Error(fmt::format("{} is set but {} is not; set both, or neither for a local run",
-                              rank == nullptr ? launcher.size : launcher.rank,
-                              rank == nullptr ? launcher.rank : launcher.size));
+    if (auto node = read_place(launcher, environment)) {
+      check_others(launcher, *node, environment);
+      node->rendezvous = rendezvous_of(launcher, environment, node->nodes);
+      return node;
     }
-    LaunchedNode node;
-    node.nodes = read_number(launcher.size, size, 1'000'000);
-    node.rank = read_number(launcher.rank, rank, 1'000'000);
-    if (node.rank >= node.nodes) {
-      refuse(launcher.rank, rank, fmt::format("it must be below {}={}", launcher.size, size));
-    }
-    node.rendezvous = rendezvous_of(launcher, environment, node.nodes);
-    node.source = fmt::format("{} and {}", launcher.rank, launcher.size);
-    return node;
   }
   return std::nullopt;
 }

@@ -21,11 +21,14 @@ struct LaunchedNode {
 /// Reads a variable; null when it is not set.
 using Environment = std::function<const char*(const char*)>;
 
-/// Looks for RANK and WORLD_SIZE, OMPI_COMM_WORLD_RANK and _SIZE, SLURM_PROCID and SLURM_NTASKS, in
-/// this order, and for MASTER_ADDR and MASTER_PORT (29500 when not set). A job whose nodes are all
-/// on this host, as Open MPI and Slurm say, needs no MASTER_ADDR.
-/// Throws Error when a variable is no number, when only one of RANK and WORLD_SIZE is set, or when
-/// the rank is not below the size.
+/// Looks, in this order, for RANK and WORLD_SIZE, for OMPI_COMM_WORLD_RANK and _SIZE (Open MPI),
+/// PMI_RANK and PMI_SIZE (MPICH and its kin), SLURM_PROCID and SLURM_NTASKS, and then for
+/// MASTER_ADDR and MASTER_PORT (29500 when not set). A job whose nodes are all on this host, as the
+/// launcher says, needs no MASTER_ADDR.
+/// Throws Error when a variable is no number, when only one of RANK and WORLD_SIZE is set, when the
+/// rank is not below the size, or when two of the first three contradict each other: but torchrun
+/// (LOCAL_WORLD_SIZE) may have been started by another launcher, and any of them in a job of one
+/// process.
 std::optional<LaunchedNode> read_launcher();
 std::optional<LaunchedNode> read_launcher(const Environment& environment);
 

@@ -56,7 +56,8 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
         "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
         "URL: tcp://HOST:PORT, file:DIRECTORY or redis://HOST:PORT/PREFIX");
   }
-  return make_store(options.rendezvous, options.rank, options.insecure, options.security);
+  return make_store(options.rendezvous, options.rank, options.insecure, options.security,
+                    Deadline::after(options.timeout));
 }
 
 std::string text_digest(const std::string& text) {

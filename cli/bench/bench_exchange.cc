@@ -238,8 +238,9 @@ Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& reque
   if (where.empty()) {
     throw Error("--rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT");
   }
-  const auto found =
-      take_part(job, job.probe.rank, request, make_store(where, job.probe.rank, request.insecure));
+  const auto found = take_part(job, job.probe.rank, request,
+                               make_store(where, job.probe.rank, request.insecure, std::nullopt,
+                                          Deadline::after(job.probe.timeout)));
   if (!found.ok()) {
     return found.status();
   }

@@ -137,7 +137,7 @@ constexpr std::string_view kExit =
 constexpr std::string_view kEnvironment =
     ".SH ENVIRONMENT\n.TP\n\\fBRANK\\fR, \\fBWORLD_SIZE\\fR, \\fBMASTER_ADDR\\fR, "
     "\\fBMASTER_PORT\\fR\nWhich node of a launched job this process is, and where node 0 is "
-    "reached. Those of Open MPI and Slurm are read too.\n";
+    "reached. Those of Open MPI, MPICH and Slurm are read too.\n";
 
 std::string see_also(const CommandWords& command, const CommandWords& program) {
   if (command.path.size() == 1) {

@@ -7,9 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -17,6 +20,9 @@
 
 namespace sotto::internal {
 namespace {
+
+/// Between two looks for a name: seldom enough for a server that many nodes ask.
+constexpr std::chrono::seconds kNamePause{1};
 
 /// An IPv4 or IPv6 address as the system keeps it.
 struct Resolved {
@@ -102,6 +108,11 @@ std::optional<Resolved> find_host(const std::string& name) {
   return std::nullopt;
 }
 
+std::optional<Resolved> find_here_or_there(const std::string& text) {
+  auto found = text.empty() ? std::nullopt : find_interface(text);
+  return found || text.empty() ? found : find_host(text);
+}
+
 /// True when a server of this machine can listen there.
 bool is_ours(const Resolved& address) {
   const int probe = ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -118,10 +129,7 @@ std::string Address::endpoint(std::string_view port) const {
 }
 
 Address resolve_bind_address(std::string_view field, const std::string& text, const Reach& reach) {
-  auto found = text.empty() ? std::nullopt : find_interface(text);
-  if (!found && !text.empty()) {
-    found = find_host(text);
-  }
+  const auto found = find_here_or_there(text);
   if (!found) {
     refuse(field, text, "it is no address, host name or network interface of this machine");
   }
@@ -147,6 +155,12 @@ Address resolve_host(std::string_view field, const std::string& text) {
     refuse(field, text, "no host of this name is known");
   }
   return {found->numeric(), found->ipv6()};
+}
+
+void await_name(const std::string& text, Deadline deadline) {
+  while (!find_here_or_there(text) && !deadline.expired()) {
+    std::this_thread::sleep_for(std::min<Deadline::Clock::duration>(kNamePause, deadline.left()));
+  }
 }
 
 }  // namespace sotto::internal

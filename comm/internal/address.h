@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <sotto/comm/deadline.h>
+
 namespace sotto::internal {
 
 struct Address {
@@ -26,5 +28,10 @@ Address resolve_bind_address(std::string_view field, const std::string& text, co
 
 /// Resolves an address or a host name, IPv4 before IPv6. Throws Error naming `field` otherwise.
 Address resolve_host(std::string_view field, const std::string& text);
+
+/// Waits until a name stands for an address or an interface of this machine: a cluster's name
+/// service knows a node only once it has been started. Looks once even when the deadline is over,
+/// and then every second. Says nothing of the end: who resolves the name next finds out.
+void await_name(const std::string& text, Deadline deadline);
 
 }  // namespace sotto::internal

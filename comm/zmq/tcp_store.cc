@@ -313,7 +313,8 @@ Status TcpStore::refusal(int event) const {
 }  // namespace internal
 
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve, bool insecure,
-                                      const std::optional<Security>& security) {
+                                      const std::optional<Security>& security, Deadline known_by) {
+  internal::await_name(host, known_by);
   const internal::Reach reach{.beyond_loopback = insecure || security, .everywhere = false};
   const auto address = serve ? internal::resolve_bind_address("store", host, reach)
                              : internal::resolve_host("store", host);

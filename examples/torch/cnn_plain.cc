@@ -1,13 +1,13 @@
 // A convolutional network on MNIST, in plain libtorch: cnn_plain FOLDER [STEPS]. cnn.cc trains the
 // same on many nodes; `diff cnn_plain.cc cnn.cc` shows what that takes.
 #include <cstdio>
-#include <cstdlib>
 
 #include <torch/torch.h>
 
+#include "command_line.h"
 #include "mnist_cnn.h"
 
-int train(const char* folder, int steps) {
+void train(const char* folder, int steps) {
   const auto [images, tests] = read_mnist(folder);
   torch::manual_seed(1);
   Cnn model;
@@ -20,18 +20,6 @@ int train(const char* folder, int steps) {
     optimizer.step();
   }
   std::printf("%d steps: accuracy %.2f %%\n", steps, 100 * accuracy(model, tests));
-  return 0;
 }
 
-int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: %s FOLDER [STEPS]\n", argv[0]);
-    return 2;
-  }
-  try {
-    return train(argv[1], argc > 2 ? std::atoi(argv[2]) : 300);
-  } catch (const std::exception& exception) {
-    std::fprintf(stderr, "%s\n", exception.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return run_example(argc, argv, "FOLDER", train); }

@@ -1,15 +1,15 @@
 // A small GPT on the characters of a text, on many nodes: mpirun -np 8 gpt FILE [STEPS].
 // gpt_plain.cc trains the same alone; `diff gpt_plain.cc gpt.cc` shows what it takes.
 #include <cstdio>
-#include <cstdlib>
 
 #include <torch/torch.h>
 
 #include <sotto/trainers/torch/distributed_optimizer.h>
 
 #include "char_gpt.h"
+#include "command_line.h"
 
-int train(const char* file, int steps) {
+void train(const char* file, int steps) {
   const auto [text, tests] = read_text(file);
   torch::manual_seed(1);
   Gpt model(text.alphabet);
@@ -26,18 +26,6 @@ int train(const char* file, int steps) {
   if (optimizer.node().options().rank == 0) {
     std::printf("%d steps: loss %.3f\n", steps, test_loss(model, tests));
   }
-  return 0;
 }
 
-int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: %s FILE [STEPS]\n", argv[0]);
-    return 2;
-  }
-  try {
-    return train(argv[1], argc > 2 ? std::atoi(argv[2]) : 300);
-  } catch (const std::exception& exception) {
-    std::fprintf(stderr, "%s\n", exception.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return run_example(argc, argv, "FILE", train); }

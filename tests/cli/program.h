@@ -45,7 +45,7 @@ struct Ended {
 };
 
 inline Variables environment(const Variables& more) {
-  constexpr std::array<std::string_view, 4> kLaunchers = {"RANK=", "WORLD_SIZE=", "OMPI_",
+  constexpr std::array<std::string_view, 5> kLaunchers = {"RANK=", "WORLD_SIZE=", "OMPI_", "PMI_",
                                                           "SLURM_"};
   Variables all;
   for (char** entry = ::environ; *entry != nullptr; ++entry) {

@@ -435,6 +435,9 @@ TEST_CASE("a tcp store is not served beyond loopback, nor on a port in use") {
   CHECK_THROWS_AS((void)make_tcp_store("192.0.2.1", port, true), Error);
   CHECK_THROWS_AS((void)make_tcp_store("0.0.0.0", port, true, true), Error);
   CHECK_THROWS_AS((void)make_tcp_store("no.such.host.invalid", port, false), Error);
+  CHECK_THROWS_AS(
+      (void)make_tcp_store("no.such.host.invalid", port, false, false, std::nullopt, soon()),
+      Error);
   const auto first = make_tcp_store("127.0.0.1", port, true);
   CHECK_THROWS_AS((void)make_tcp_store("127.0.0.1", port, true), Error);
 }

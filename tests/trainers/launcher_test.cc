@@ -4,6 +4,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "trainers/scratch.h"
 
@@ -37,6 +38,12 @@ TEST_CASE("the launchers' variables are understood") {
   CHECK(mpi->nodes == 3);
   CHECK(mpi->rendezvous == "tcp://127.0.0.1:29500");
 
+  const auto mpich = read({{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"MPI_LOCALNRANKS", "3"}});
+  REQUIRE(mpich);
+  CHECK(mpich->rank == 2);
+  CHECK(mpich->rendezvous == "tcp://127.0.0.1:29500");
+  CHECK(read({{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"MPI_LOCALNRANKS", "1"}})->rendezvous.empty());
+
   const auto slurm = read({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_NNODES", "2"}});
   REQUIRE(slurm);
   CHECK(slurm->rank == 1);
@@ -61,4 +68,30 @@ TEST_CASE("variables that make no sense are refused by name") {
         read({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "70000"}});
       }),
       "MASTER_PORT"));
+}
+
+TEST_CASE("launchers that contradict each other are refused, and both are named") {
+  using Variables = std::map<std::string, std::string>;
+  const Variables mpi = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  const auto with = [&](Variables more) {
+    more.insert(mpi.begin(), mpi.end());
+    return more;
+  };
+  for (const auto& place : {std::pair("0", "4"), std::pair("1", "8")}) {
+    const std::string rank = place.first;
+    const std::string size = place.second;
+    const auto message = refusal([&] { read(with({{"RANK", rank}, {"WORLD_SIZE", size}})); });
+    CHECK(contains(message, fmt::format("RANK={} and WORLD_SIZE={}", rank, size)));
+    CHECK(contains(message, "OMPI_COMM_WORLD_RANK=1 and OMPI_COMM_WORLD_SIZE=4"));
+  }
+  CHECK(contains(refusal([&] { read(with({{"PMI_RANK", "0"}, {"PMI_SIZE", "4"}})); }), "PMI_RANK"));
+  CHECK(read(with({{"RANK", "1"}, {"WORLD_SIZE", "4"}}))->source == "RANK and WORLD_SIZE");
+
+  // A shell that srun started, and torchrun on each of four hosts.
+  CHECK(read(with({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}))->rank == 1);
+  const auto torchrun =
+      read(with({{"RANK", "5"}, {"WORLD_SIZE", "16"}, {"LOCAL_WORLD_SIZE", "4"}}));
+  CHECK(torchrun->rank == 5);
+  // What a batch script of Slurm hands on to mpirun's processes.
+  CHECK(read(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}))->rank == 1);
 }
