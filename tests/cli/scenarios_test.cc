@@ -107,3 +107,15 @@ TEST_CASE("the answers of the examples hold") {
     CHECK(ratio <= claim.most);
   }
 }
+
+TEST_CASE("the example's buckets save as much as its answer says") {
+  const AtRoot root;
+  const auto result = run({"simulate", scenario_file("buckets"), "--json", "-"}).json();
+  const auto& runs = result.at("runs");
+  const auto seconds = [&](std::size_t index) {
+    return runs.at(index).at("virtual_s").get<double>();
+  };
+  CHECK(seconds(0) > 1.2 * seconds(2));  // uncut, and in four
+  CHECK(seconds(2) < 1.1 * seconds(4));  // in 256
+  CHECK(seconds(4) < seconds(3));
+}

@@ -157,6 +157,20 @@ TEST_CASE("a group that is added later is refused, around a torch optimizer and 
   CHECK(contains(add_to(wrapped), "parameter groups were changed"));
 }
 
+TEST_CASE("nothing follows the end of a run") {
+  Net net = make_net();
+  const auto batches = make_batches(1, 8);
+  DistributedOptimizer optimizer(torch::optim::SGD(net->parameters(), 0.1), job(1, "dpsgd"));
+  take_step(net, optimizer, batches[0]);
+  optimizer.finish();
+  CHECK(contains(message_of([&] { optimizer.finish(); }), "the run is over"));
+  CHECK(contains(message_of([&] { optimizer.zero_grad(); }), "the run is over"));
+  CHECK(contains(message_of([&] { optimizer.step(); }), "the run is over"));
+  std::stringstream saved;
+  torch::save(optimizer, saved);  // the last state still is there
+  CHECK(!saved.str().empty());
+}
+
 TEST_CASE("an archive of something else is refused") {
   Net net = make_net();
   const auto load = [&](const std::string& bytes) {

@@ -86,6 +86,7 @@ struct DistributedOptimizer::Run {
   LocalOptimizer* rule = nullptr;                    ///< the node's, around `local`
   double rate = 0;                                   ///< as the step rule of sotto's has it
   std::unique_ptr<sotto::Optimizer> node;
+  bool ended = false;                    ///< finish() was called
   bool begun = false;                    ///< a round
   std::vector<std::size_t> group_sizes;  ///< of the caller's groups
   std::optional<EarlyGradient> early;    ///< once it was asked for
@@ -133,7 +134,14 @@ DistributedOptimizer::~DistributedOptimizer() = default;
 
 const sotto::Optimizer& DistributedOptimizer::node() const { return *run_->node; }
 
+void DistributedOptimizer::require_not_ended() const {
+  if (run_->ended) {
+    throw Error("the run is over: no step follows finish()");
+  }
+}
+
 void DistributedOptimizer::begin() {
+  require_not_ended();
   run_->flat.require_unchanged();
   if (sizes_of(param_groups_) != run_->group_sizes) {
     throw Error("parameter groups were changed after the optimizer was made: make a new one");
@@ -195,9 +203,11 @@ void DistributedOptimizer::finish() { end(false); }
 void DistributedOptimizer::finish_with_mean() { end(true); }
 
 void DistributedOptimizer::end(bool take_mean) {
+  require_not_ended();
   sotto::Optimizer& node = *run_->node;
   require_ok(node.connect());
   require_ok(node.drain());
+  run_->ended = true;
   const OptimizerOptions& options = node.options();
   if (take_mean && options.nodes > 1) {
     Meetings meetings(node.store(), options.rank, options.nodes, options.timeout);

@@ -109,6 +109,7 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   DistributedOptimizer(std::unique_ptr<::torch::optim::OptimizerOptions> defaults,
                        std::vector<::torch::Tensor> parameters, OptimizerOptions options,
                        const NamedParameters& names);
+  void require_not_ended() const;
   /// Starts a round, unless one is started.
   void begin();
   void end(bool take_mean);
