@@ -23,10 +23,10 @@ HERE = Path(__file__).parent
 
 
 class Site:
-    def __init__(self, source, output):
+    def __init__(self, source, output, sections):
         self._source = Path(source)
         self._output = Path(output)
-        self._sections = json.loads((HERE / "navigation.json").read_text())
+        self._sections = sections  # title → {document or page: its name}
         self._template = (HERE / "template.html").read_text()
         self.index = []
         documents = [path for pages in self._sections.values() for path in pages]
@@ -118,6 +118,15 @@ class Site:
         (folder / "bottom.html").write_text(bottom)
 
 
+def mend_summaries(folder):
+    """Doxygen announces nested classes also where all of them are private, and not shown."""
+    announced = '<a href="#nested-classes">Classes</a> &#124;\n'
+    for page in folder.glob("*.html"):
+        text = page.read_text()
+        if announced in text and 'id="nested-classes"' not in text:
+            page.write_text(text.replace(announced, ""))
+
+
 def tagged(tagfile):
     """Symbols of Doxygen's tag file as entries of the index."""
     for compound in ElementTree.parse(tagfile).getroot():
@@ -145,7 +154,7 @@ def main():
     output.mkdir(parents=True)
 
     headers = Path(arguments.headers).read_text().split()
-    site = Site(arguments.source, output)
+    site = Site(arguments.source, output, json.loads((HERE / "navigation.json").read_text()))
     site.write_documents()
     work = output.with_name(output.name + "-work")
     frame = output.with_name(output.name + "-frame")
@@ -155,6 +164,7 @@ def main():
     warnings = doxygen.run(arguments.doxygen, arguments.source, headers, work, settings)
     print("\n".join(warnings))
     shutil.copytree(work / "reference", output / "reference")
+    mend_summaries(output / "reference")
     site.index += tagged(work / "sotto.tag")
     for name, title, body in reference.pages(Path(arguments.source), headers, work / "sotto.tag"):
         site.write(name, title, body)

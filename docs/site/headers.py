@@ -38,7 +38,7 @@ def as_documentation(lines):
         if laid_out:
             text = f"@verbatim\n{text}\n@endverbatim"
         else:
-            text = re.sub(r"([\\<>@])", r"\\\1", text)
+            text = re.sub(r"([\\<>@]|(?<!\w)(?:::|#))", r"\\\1", text)
         parts.append(text)
     return "\n\n".join(parts)
 

@@ -52,6 +52,8 @@ class Symbols:
         found = [self._place(kind, kind.findtext("compoundname")) for kind in self._types
                  if self._needs_comment(kind.findtext("compoundname"), kind)]
         for member, compound in self._members.values():
+            if compound.get("prot") == "private":
+                continue
             name = member.findtext("name") or ""
             scope = compound.findtext("compoundname") if compound.get("kind") != "file" else ""
             if self._needs_comment(f"{scope}::{name}", member) and not self._exempt(member, compound):
