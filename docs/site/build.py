@@ -9,6 +9,7 @@ nowhere, stop the build.
 import argparse
 import html
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -118,13 +119,25 @@ class Site:
         (folder / "bottom.html").write_text(bottom)
 
 
-def mend_summaries(folder):
-    """Doxygen announces nested classes also where all of them are private, and not shown."""
-    announced = '<a href="#nested-classes">Classes</a> &#124;\n'
+def mend_reference(folder):
+    """Drops what Doxygen writes and the site does not use, and links of its that lead nowhere."""
+    for file in folder.iterdir():
+        if file.suffix != ".html" or file.name.endswith("-members.html"):
+            file.unlink()
     for page in folder.glob("*.html"):
         text = page.read_text()
-        if announced in text and 'id="nested-classes"' not in text:
-            page.write_text(text.replace(announced, ""))
+
+        def summary(found, text=text):
+            links = re.findall(r'<a href="#([^"]*)">[^<]*</a>', found[0])
+            there = [link for link in links if f'id="{link}"' in text]
+            parts = re.findall(r'<a href="#(?:%s)">[^<]*</a>' % "|".join(there), found[0])
+            return f'<div class="summary">{" · ".join(parts if there else [])}</div>'
+
+        text = re.sub(r'<div class="summary">.*?</div>', summary, text, flags=re.DOTALL)
+        text = re.sub(r'<a href="file:[^"]*">([^<]*)</a>', r"\1", text)
+        text = re.sub(r' onclick="javascript:toggleInherit[^"]*"><img [^>]*>', ">", text)
+        text = re.sub(r'<h2 class="groupheader"> *</h2>', "", text)
+        page.write_text(text)
 
 
 def tagged(tagfile):
@@ -164,7 +177,7 @@ def main():
     warnings = doxygen.run(arguments.doxygen, arguments.source, headers, work, settings)
     print("\n".join(warnings))
     shutil.copytree(work / "reference", output / "reference")
-    mend_summaries(output / "reference")
+    mend_reference(output / "reference")
     site.index += tagged(work / "sotto.tag")
     for name, title, body in reference.pages(Path(arguments.source), headers, work / "sotto.tag"):
         site.write(name, title, body)

@@ -21,6 +21,7 @@ def run(program, source, headers, work, settings=None):
         f'{name} = "{value}"'
         for name, value in {
             "INPUT": stage,
+            "LAYOUT_FILE": HERE / "DoxygenLayout.xml",
             "STRIP_FROM_PATH": stage,
             "STRIP_FROM_INC_PATH": stage,
             "OUTPUT_DIRECTORY": work,

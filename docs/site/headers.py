@@ -39,6 +39,8 @@ def as_documentation(lines):
             text = f"@verbatim\n{text}\n@endverbatim"
         else:
             text = re.sub(r"([\\<>@]|(?<!\w)(?:::|#))", r"\\\1", text)
+            # A paper's, not the class of that name.
+            text = re.sub(r"\bAlgorithm(?= \d)", "%Algorithm", text)
         parts.append(text)
     return "\n\n".join(parts)
 
@@ -71,7 +73,7 @@ def c_documentation(text):
         following = next((later for later in lines[number:] if not later.startswith("// ")), "")
         if line.startswith("// ") and not line.startswith("// ---") and following:
             lines[number] = "/" + line
-        else:
+        elif not line.startswith(("}", "#")):
             lines[number] = re.sub(r"(?<=\S)(\s+)// ", r"\1///< ", line)
     # A comment that continues behind the next lines.
     for number in range(1, len(lines)):
