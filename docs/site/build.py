@@ -32,6 +32,9 @@ class Site:
         self.index = []
         documents = [path for pages in self._sections.values() for path in pages]
         self._pages = {path: Page(source, path) for path in documents if path.endswith(".md")}
+        titles = {page.name: page.title for page in self._pages.values()}
+        for page in self._pages.values():
+            page.name_links(titles)
         self._check()
 
     def _check(self):

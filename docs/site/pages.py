@@ -74,6 +74,14 @@ class Page:
         body = body.replace("<table>", '<div class="table"><table>')
         return body.replace("</table>", "</table></div>")
 
+    def name_links(self, titles):
+        """Links that show a document's path, as in a repository, show its title instead."""
+        for token in self._tokens:
+            children = token.children or []
+            for link, text in zip(children, children[1:]):
+                if link.type == "link_open" and re.fullmatch(r"[\w./-]+\.md", text.content):
+                    text.content = titles.get(link.attrGet("href").split("#")[0], text.content)
+
     def anchors(self):
         text = (self._root / self.path).read_text()
         written = re.findall(r'<a id="([^"]+)">', text)
