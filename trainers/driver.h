@@ -75,6 +75,7 @@ class Driver {
   /// In between parameters may move that have been in a part. With overlap the exchanges of buckets
   /// that are complete are under way from then on; without, from end_parts on.
   Status gradient_part(std::size_t first, std::span<const float> part);
+  /// All parts have been handed over; returns once the model of the next round is there.
   Status end_parts();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();

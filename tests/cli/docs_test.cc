@@ -29,12 +29,18 @@ namespace {
 
 const fs::path kRoot = fs::path(SOTTO_DOCS).parent_path();
 
-/// What stands behind the word `sotto`; of no length when there is none.
+bool is_sotto(const std::string& word) { return word == "sotto" || word == "build/sotto"; }
+
+/// What stands behind the program's name, which a launcher may stand in front of; nothing for
+/// another program.
 std::vector<std::string> arguments_of(const std::vector<std::string>& command) {
-  const auto at = std::find_if(command.begin(), command.end(), [](const auto& word) {
-    return word == "sotto" || word == "build/sotto";
-  });
-  return at == command.end() ? std::vector<std::string>() : std::vector(at + 1, command.end());
+  auto at = std::find_if(command.begin(), command.end(),
+                         [](const auto& word) { return word.find('=') == std::string::npos; });
+  if (at != command.end() && (*at == "mpirun" || *at == "srun")) {
+    at = std::find_if(at, command.end(), is_sotto);
+  }
+  return at != command.end() && is_sotto(*at) ? std::vector(at + 1, command.end())
+                                              : std::vector<std::string>();
 }
 
 /// What the program says of these arguments before it does anything; empty: they will do.
