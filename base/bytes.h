@@ -29,6 +29,7 @@ concept WireScalar = std::is_arithmetic_v<T>;
 /// Reads scalars and byte runs from a span that it does not trust.
 class ByteReader {
  public:
+  /// Reads `bytes`, which must outlive the reader.
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   /// The next scalar, or 0 once the reader has failed.
@@ -84,8 +85,10 @@ class ByteReader {
 /// Writes scalars and byte runs into a span; running over its end breaks an invariant of ours.
 class ByteWriter {
  public:
+  /// Writes into `bytes`, which must outlive the writer.
   explicit ByteWriter(std::span<std::byte> bytes) : bytes_(bytes) {}
 
+  /// Appends a scalar.
   template <WireScalar T>
   void write(T value) {
     const auto raw = reserve(sizeof(T));
@@ -100,6 +103,7 @@ class ByteWriter {
     return view;
   }
 
+  /// Appends bytes as they are.
   void write_bytes(std::span<const std::byte> raw) {
     const auto view = reserve(raw.size());
     if (!raw.empty()) {
@@ -118,10 +122,12 @@ class ByteWriter {
 /// A growing buffer for state that is written once in a while: checkpoints, rendezvous values.
 class ByteBuffer {
  public:
+  /// Appends a scalar.
   template <WireScalar T>
   void write(T value) {
     append(std::as_bytes(std::span<const T, 1>(&value, 1)));
   }
+  /// Appends scalars, without their number.
   template <WireScalar T>
   void write_span(std::span<const T> values) {
     append(std::as_bytes(values));
@@ -129,6 +135,7 @@ class ByteBuffer {
   /// A 32-bit length and the characters.
   void write_string(std::string_view text);
 
+  /// Appends bytes as they are.
   void append(std::span<const std::byte> raw);
   std::span<const std::byte> bytes() const { return bytes_; }
   std::vector<std::byte> take() && { return std::move(bytes_); }

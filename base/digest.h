@@ -20,6 +20,7 @@ class Sha256 {
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
 
+  /// Takes in more bytes.
   void update(std::span<const std::byte> bytes);
   /// The digest of all that came; once.
   std::string finish_hex();

@@ -5,6 +5,7 @@
 
 namespace sotto {
 
+/// Seconds from `start` to now.
 inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

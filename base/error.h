@@ -12,7 +12,8 @@
 namespace sotto {
 
 /// `text` for a terminal or a log: UTF-8 stays as it is; control characters but newline and tab,
-/// and bytes that are no UTF-8, become \xNN. For messages that quote what others wrote.
+/// and bytes that are no UTF-8, become a backslash, x and two digits. For messages that quote what
+/// others wrote.
 std::string printable(std::string_view text);
 
 /// The first characters of `text`, `bytes` at most: what a message quotes of it. (A width in a
@@ -23,6 +24,7 @@ std::string_view excerpt(std::string_view text, std::size_t bytes = 60);
 /// printable.
 class Error : public std::runtime_error {
  public:
+  /// `message` says what is wrong, where, and what would do; it is made printable.
   explicit Error(const std::string& message) : std::runtime_error(printable(message)) {}
 };
 

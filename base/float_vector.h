@@ -8,23 +8,29 @@
 
 namespace sotto {
 
+/// An allocator whose memory starts on a cache line.
 template <typename T>
 struct LineAllocator {
+  /// What is allocated.
   using value_type = T;
   static constexpr std::align_val_t kLine{64};
 
   LineAllocator() = default;
+  /// Allocators have no state; this one is as good as any.
   template <typename Other>
   explicit LineAllocator(const LineAllocator<Other>& /*other*/) {}
 
+  /// Room for `count` elements, not initialised; throws std::bad_alloc.
   T* allocate(std::size_t count) {
     return static_cast<T*>(::operator new(count * sizeof(T), kLine));
   }
+  /// Frees what allocate gave.
   void deallocate(T* pointer, std::size_t /*count*/) { ::operator delete(pointer, kLine); }
 
   bool operator==(const LineAllocator& /*other*/) const { return true; }
 };
 
+/// Floats from the start of a cache line on.
 using FloatVector = std::vector<float, LineAllocator<float>>;
 
 }  // namespace sotto

@@ -14,9 +14,10 @@
 
 namespace sotto {
 
-inline constexpr std::size_t kFrameHeaderBytes = 64;
-inline constexpr std::uint32_t kFrameMagic = 0x4F544F53;  // "SOTO" as bytes on the wire
-inline constexpr std::uint8_t kFrameVersion = 1;
+inline constexpr std::size_t kFrameHeaderBytes = 64;  ///< a header's length
+/// A frame's first four bytes, "SOTO" on the wire.
+inline constexpr std::uint32_t kFrameMagic = 0x4F544F53;
+inline constexpr std::uint8_t kFrameVersion = 1;  ///< the only version there is
 
 /// What a frame says of itself; the checksum is kept by the functions below.
 struct FrameHeader {

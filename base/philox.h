@@ -15,14 +15,16 @@
 
 namespace sotto {
 
-using PhiloxCounter = std::array<std::uint32_t, 4>;
-using PhiloxKey = std::array<std::uint32_t, 2>;
+using PhiloxCounter = std::array<std::uint32_t, 4>;  ///< words from the least significant on
+using PhiloxKey = std::array<std::uint32_t, 2>;      ///< words from the least significant on
 
+/// Of the paper, as all constants here.
 inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53;
-inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
+inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;  ///< of the other half
+/// Added to the key's first word in each round.
 inline constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9;
-inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85;
-inline constexpr int kPhiloxRounds = 10;
+inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85;  ///< added to its second word
+inline constexpr int kPhiloxRounds = 10;                   ///< the 10 of the name
 
 /// The 128 random bits that belong to (counter, key).
 constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
@@ -63,6 +65,7 @@ struct RandomKey {
   Purpose purpose = Purpose::test;
   std::uint32_t bucket = 0;
 
+  /// The seed as the generator's key.
   constexpr PhiloxKey philox_key() const {
     return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
   }
@@ -71,6 +74,7 @@ struct RandomKey {
     return {block, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(round),
             static_cast<std::uint32_t>(purpose) | (bucket << 8)};
   }
+  /// Block `number` of the key's stream: 128 bits.
   constexpr PhiloxCounter block(std::uint32_t number) const {
     return philox4x32(counter(number), philox_key());
   }
@@ -95,8 +99,10 @@ constexpr std::uint16_t rounding_noise(const RandomKey& key, std::size_t element
 /// generated data). Not thread-safe; copy it to fork.
 class RandomStream {
  public:
+  /// The stream of `key` from its first block on.
   explicit RandomStream(const RandomKey& key) : key_(key) {}
 
+  /// The next 32 bits.
   std::uint32_t next_u32() {
     if (at_ == 4) {
       words_ = key_.block(block_++);
@@ -104,6 +110,7 @@ class RandomStream {
     }
     return words_[at_++];
   }
+  /// The next 64 bits: two words, the lower one first.
   std::uint64_t next_u64() {
     const std::uint64_t low = next_u32();
     return low | (std::uint64_t{next_u32()} << 32);
@@ -119,7 +126,7 @@ class RandomStream {
 
   // Satisfies std::uniform_random_bit_generator. The standard's distributions differ between
   // libraries, so results that must be portable use the members above.
-  using result_type = std::uint32_t;
+  using result_type = std::uint32_t;  ///< what a call gives, for the standard's algorithms
   static constexpr result_type min() { return 0; }
   static constexpr result_type max() { return 0xFFFFFFFFU; }
   result_type operator()() { return next_u32(); }

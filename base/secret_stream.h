@@ -15,6 +15,7 @@
 
 namespace sotto {
 
+/// A secret of 32 bytes; its memory is wiped when it goes.
 class SecretKey {
  public:
   /// A new key from the operating system's generator.
@@ -42,11 +43,13 @@ enum class SecretPurpose : std::uint8_t {
 
 class SecretStream {
  public:
+  /// The stream of `key` for one purpose and index, from its start.
   SecretStream(const SecretKey& key, SecretPurpose purpose, std::uint64_t index);
   SecretStream(const SecretStream&) = delete;
   SecretStream& operator=(const SecretStream&) = delete;
   ~SecretStream();
 
+  /// The next 64 bits.
   std::uint64_t next_u64();
   /// Uniform in [0, 1), 53 bits.
   double uniform() { return static_cast<double>(next_u64() >> 11) * 0x1.0p-53; }

@@ -33,6 +33,7 @@ std::string_view fault_name(Fault fault);
 class [[nodiscard]] Status {
  public:
   Status() = default;
+  /// A fault, which is not Fault::none, and what it was in words.
   Status(Fault fault, std::string message) : fault_(fault), message_(std::move(message)) {
     check(fault != Fault::none, "a Status with a message has a fault");
   }
@@ -54,7 +55,9 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  /// A value, so that functions return it as it is.
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  /// A fault in place of the value; `status` must hold one.
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     check(!status_.ok(), "a Result without a value has a fault");
   }
@@ -68,6 +71,7 @@ class [[nodiscard]] Result {
     check(ok(), "Result::value() on a fault");
     return *value_;
   }
+  /// The value. Requires ok().
   const T& value() const {
     check(ok(), "Result::value() on a fault");
     return *value_;

@@ -29,6 +29,7 @@ class Workers {
 
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
+  /// Does part k of a job; called from several threads at a time.
   using Part = std::function<void(std::size_t)>;
 
   /// Calls part(k) for k = 0 … parts − 1, each on one of the threads, and returns when all are

@@ -1,16 +1,17 @@
 // The subcommands of `sotto`: how one is added, and what all of them share.
 //
 // To add a command NAME: write cli/NAME.cc with a function `Command add_NAME_command(CLI::App&)`,
-// declare it below, and list it in main.cc. The function adds a subcommand and its options, bound
-// to variables that the returned `run` owns; it reads nothing and prints nothing. `run` is called
-// after the command line and --config have been read. It returns the exit status (0 done, 1 the run
-// failed) and throws sotto::Error when the request is wrong (status 2).
-// One thread at a time.
+// declare it below, and list it in all_commands.cc. The function adds a subcommand and its options,
+// bound to variables that the returned `run` owns; it reads nothing and prints nothing. `run` is
+// called after the command line and --config have been read. It returns the exit status (0 done, 1
+// the run failed) and throws sotto::Error when the request is wrong (status 2). One thread at a
+// time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <CLI/App.hpp>
 
@@ -51,6 +52,9 @@ bool is_numeric(CLI::Option& option);
 void add_common_options(CLI::App& command, CommonOptions& options);
 /// Lets the help say that --seed is by default a scenario's.
 void default_to_scenario_seed(CLI::App& command);
+
+/// All of them, below the program `sotto`.
+std::vector<Command> add_all_commands(CLI::App& program);
 
 Command add_compare_command(CLI::App& program);
 Command add_completion_command(CLI::App& program);

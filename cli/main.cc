@@ -45,23 +45,7 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "sotto " SOTTO_VERSION);
   program.require_subcommand(1);
   program.footer("`sotto COMMAND --help` explains a command and shows examples.");
-  std::vector<Command> commands = {
-      sotto::cli::add_train_command(program),    sotto::cli::add_compare_command(program),
-      sotto::cli::add_simulate_command(program), sotto::cli::add_plan_command(program),
-      sotto::cli::add_topology_command(program), sotto::cli::add_list_command(program),
-      sotto::cli::add_node_command(program),     sotto::cli::add_keygen_command(program),
-      sotto::cli::add_status_command(program),   sotto::cli::add_faults_command(program),
-  };
-  CLI::App* checkpoint = program.add_subcommand("checkpoint", "Looks into saved states");
-  checkpoint->require_subcommand(1);
-  commands.push_back(sotto::cli::add_inspect_command(*checkpoint));
-  CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
-  bench->require_subcommand(1);
-  commands.push_back(sotto::cli::add_bench_codec_command(*bench));
-  commands.push_back(sotto::cli::add_bench_exchange_command(*bench));
-  commands.push_back(sotto::cli::add_bench_sim_command(*bench));
-  commands.push_back(sotto::cli::add_completion_command(program));
-  commands.push_back(sotto::cli::add_man_command(program));
+  const std::vector<Command> commands = sotto::cli::add_all_commands(program);
   try {
     program.parse(argc, argv);
     const int status = run_chosen(commands);

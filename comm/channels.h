@@ -42,7 +42,9 @@
 
 namespace sotto {
 
+/// What a channel has to tell: a peer came, went, or said something.
 struct ChannelEvent {
+  /// What happened.
   enum class Kind { up, message, down };
   Kind kind = Kind::down;
   Rank peer = -1;                    ///< of the allow-list
@@ -50,6 +52,7 @@ struct ChannelEvent {
   std::string reason{};              ///< of a down
 };
 
+/// Who this site is, and how patient its channels are.
 struct ChannelOptions {
   Security security;                  ///< own key and the list; all its addresses must be there
   Rank rank = 0;                      ///< own line in the list
@@ -97,6 +100,7 @@ struct RefusedKey {
   std::uint64_t times = 0;
 };
 
+/// Keys that were not let in.
 struct RefusedKeys {
   std::uint64_t times = 0;         ///< of all keys, since the object began
   std::vector<RefusedKey> latest;  ///< since the list changed; the newest last, of many the newest
@@ -117,6 +121,7 @@ class Channels {
   virtual void close(Rank peer, std::chrono::milliseconds pause) = 0;
   /// All peers that were ever listed, by rank.
   virtual std::vector<ChannelTraffic> traffic() const = 0;
+  /// Keys that tried, and are on no list.
   virtual RefusedKeys refused_keys() const = 0;
 };
 

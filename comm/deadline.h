@@ -8,9 +8,11 @@ namespace sotto {
 
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;  ///< the clock by which deadlines are kept
 
+  /// Expires a span from now.
   static Deadline after(Clock::duration span) { return Deadline(Clock::now() + span); }
+  /// Expires at `at`.
   explicit Deadline(Clock::time_point at) : at_(at) {}
 
   bool expired() const { return Clock::now() >= at_; }

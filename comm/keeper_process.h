@@ -15,6 +15,7 @@ class KeeperProcess {
   /// open, its standard streams lead nowhere, and of the signals only SIGKILL ends it.
   using Life = std::function<void(int line)>;
 
+  /// Starts the process, which runs `life`; line() says whether that went well.
   explicit KeeperProcess(const Life& life);
   /// Says that it is over, and waits until the process is gone. In the process that made it.
   ~KeeperProcess();

@@ -23,7 +23,7 @@
 
 namespace sotto {
 
-inline constexpr std::size_t kKeyBytes = 32;
+inline constexpr std::size_t kKeyBytes = 32;  ///< a key's length, public or private
 /// A key as text, in Z85 (rfc.zeromq.org/spec/32).
 inline constexpr std::size_t kKeyCharacters = 40;
 
@@ -31,10 +31,12 @@ inline constexpr std::size_t kKeyCharacters = 40;
 class PublicKey {
  public:
   PublicKey() = default;
+  /// A key as its bytes are.
   explicit PublicKey(std::span<const std::byte, kKeyBytes> bytes);
   /// Nothing for what is no key in Z85.
   static std::optional<PublicKey> parse(std::string_view text);
 
+  /// In Z85, kKeyCharacters long.
   std::string text() const;
   std::span<const std::byte, kKeyBytes> bytes() const { return bytes_; }
   /// False for the few keys, all zeros among them, that anybody can pose as: points of low order,
@@ -49,16 +51,20 @@ class PublicKey {
 /// What a node proves with that it is who it says. Never printed, logged or sent.
 class PrivateKey {
  public:
+  /// A key as its bytes are; they are copied into memory that is wiped at the end.
   explicit PrivateKey(std::span<const std::byte, kKeyBytes> bytes);
+  /// The secret itself, valid while this object is.
   std::span<const std::byte, kKeyBytes> bytes() const {
     return std::span<const std::byte, kKeyBytes>(memory_.get(), kKeyBytes);
   }
+  /// The other half of the pair, computed from this one.
   PublicKey public_key() const;
 
  private:
   std::shared_ptr<const std::byte> memory_;
 };
 
+/// Both halves of a node's key.
 struct KeyPair {
   PublicKey public_key;
   PrivateKey private_key;
@@ -89,12 +95,14 @@ class AllowList {
   void update_allow_list(std::vector<TrustedPeer> peers);
   /// Why the list that was to be put in force last was not; empty: it was.
   void set_trouble(std::string trouble);
+  /// What set_trouble was told last.
   std::string trouble() const;
   /// Counts the updates.
   std::uint64_t version() const { return version_; }
 
   /// All lines, by rank.
   std::vector<TrustedPeer> peers() const;
+  /// The line of this rank, if it is on the list.
   std::optional<TrustedPeer> find(Rank rank) const;
   /// The peer with this key, as text, if it may do anything at all.
   std::optional<TrustedPeer> admitted(std::string_view key) const;

@@ -26,6 +26,7 @@ struct LinkShape {
   Deadline::Clock::duration latency{};
 };
 
+/// What the emulated network does to frames.
 struct NetworkShape {
   /// Shared by all out-edges of the node, as a network card is; 0 does not limit.
   double uplink_bytes_per_second = 0;

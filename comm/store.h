@@ -19,7 +19,8 @@
 
 namespace sotto {
 
-inline constexpr std::size_t kStoreMaxKey = 200;
+inline constexpr std::size_t kStoreMaxKey = 200;  ///< bytes of a key, at most
+/// Bytes of a value, at most: 1 GiB.
 inline constexpr std::size_t kStoreMaxValue = std::size_t{1} << 30;
 
 class Store {

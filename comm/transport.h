@@ -31,7 +31,9 @@
 
 namespace sotto {
 
+/// What a transport has to tell.
 struct TransportEvent {
+  /// What happened.
   enum class Kind {
     frame,          ///< a frame from `peer` stands in its receive's buffer, `bytes` long
     exchange_done,  ///< all sends handed over, all frames reported
@@ -48,6 +50,7 @@ struct TransportEvent {
   bool needed = false;
 };
 
+/// What a transport needs to know of its node and of the run.
 struct TransportOptions {
   Rank rank = 0;
   int nodes = 1;
@@ -78,6 +81,7 @@ struct TransportOptions {
 class Transport {
  public:
   virtual ~Transport() = default;
+  /// As `--transport` has it, "gloo".
   virtual std::string_view name() const = 0;
 
   /// Hands over an exchange. Fault::peer_lost, and nothing handed over, when a peer of it is known
@@ -98,6 +102,7 @@ struct TransportInfo {
   bool encrypts = false;   ///< can be given keys
 };
 
+/// All transports; which of them this build has, they say.
 std::span<const TransportInfo> transports();
 
 /// Throws Error for what make_transport would refuse without looking at the network: a transport

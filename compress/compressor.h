@@ -36,6 +36,7 @@ enum class ContractKind {
   contraction,        ///< E‖C(x) − x‖² ≤ (1 − δ)‖x‖² with δ > 0
 };
 
+/// "exact", "unbiased" and the like, as messages have it.
 std::string_view contract_kind_name(ContractKind kind);
 
 /// What holds for every finite x of the dimension asked for (worst case, not typical), as long as
@@ -52,6 +53,7 @@ struct Contract {
   /// Resolution of the format, below which it loses small elements altogether.
   double floor_per_element = 0;
 
+  /// Whether whoever needs `kind` may take this compressor.
   bool meets(ContractKind kind) const;
   /// One line, e.g. "unbiased, α ≤ 0.089".
   std::string describe() const;
@@ -71,6 +73,7 @@ class Compressor {
   virtual std::uint16_t wire_id() const = 0;
   /// Length of the longest encoding of `elements` elements.
   virtual std::size_t max_bytes(std::size_t elements) const = 0;
+  /// What holds of vectors of this length.
   virtual Contract contract(std::size_t elements) const = 0;
   /// An equal compressor, which works alone.
   virtual std::unique_ptr<Compressor> clone() const = 0;
@@ -144,6 +147,7 @@ class Compressor {
   /// What an encoder remembers from one encoding to the next, for checkpoints: nothing, except
   /// where a header says so. load expects what save wrote of an equal compressor.
   virtual void save(ByteBuffer& /*out*/) const {}
+  /// Takes back what save wrote. On a fault the compressor must be discarded.
   virtual Status load(ByteReader& /*in*/) { return {}; }
 
  protected:

@@ -20,8 +20,9 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kGridWireId = 5;
+inline constexpr std::uint16_t kGridWireId = 5;  ///< the compressor's number in frames
 
+/// The settings of `grid`.
 struct GridOptions {
   int bits = 8;        ///< 1 … 8
   float step = 0.01F;  ///< at least 2^-126, and 2^B steps must be finite

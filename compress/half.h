@@ -17,10 +17,12 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kFp16WireId = 2;
-inline constexpr std::uint16_t kBf16WireId = 3;
+inline constexpr std::uint16_t kFp16WireId = 2;  ///< the compressor's number in frames
+inline constexpr std::uint16_t kBf16WireId = 3;  ///< the compressor's number in frames
 
+/// IEEE half precision: 11 bits of mantissa, values up to 65504.
 std::unique_ptr<Compressor> make_fp16(const Ops& ops = host_ops());
+/// bfloat16: 8 bits of mantissa, the range of float32.
 std::unique_ptr<Compressor> make_bf16(const Ops& ops = host_ops());
 
 }  // namespace sotto

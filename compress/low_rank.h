@@ -37,10 +37,11 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kLowRankWireId = 9;
-inline constexpr int kMaxLowRank = 1024;
-inline constexpr int kMaxLowRankSteps = 64;
+inline constexpr std::uint16_t kLowRankWireId = 9;  ///< the compressor's number in frames
+inline constexpr int kMaxLowRank = 1024;            ///< the largest K
+inline constexpr int kMaxLowRankSteps = 64;         ///< the most steps of the power iteration
 
+/// The settings of `lowrank`.
 struct LowRankOptions {
   int rank = 2;  ///< K, 1 … kMaxLowRank
   bool warm_start = true;

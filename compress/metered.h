@@ -27,6 +27,7 @@ struct CompressionSample {
 /// What `contract` lets ‖C(v) − v‖² be for a v of so many elements and this ‖v‖².
 double contract_bound(const Contract& contract, double squared_norm, std::size_t elements);
 
+/// Waits for the round that is to be measured, and keeps what was. One thread at a time.
 class CompressionMeter {
  public:
   /// Measures the first round from `first` on in which something is encoded.
@@ -40,6 +41,7 @@ class CompressionMeter {
   // The compressors'.
   /// Whether an encoding of `round` is to be measured.
   bool wants(Round round) { return round >= from_ && take(round); }
+  /// Takes in one encoding of the round.
   void add(const CompressionSample& sample);
 
  private:

@@ -10,8 +10,9 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kNoneWireId = 1;
+inline constexpr std::uint16_t kNoneWireId = 1;  ///< the compressor's number in frames
 
+/// Makes `none`, which has no settings.
 std::unique_ptr<Compressor> make_none(const Ops& ops = host_ops());
 
 }  // namespace sotto

@@ -32,7 +32,7 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kOutlierWireId = 10;
+inline constexpr std::uint16_t kOutlierWireId = 10;  ///< the compressor's number in frames
 
 /// The shortest power of two for which a float32 a chunk costs at most 1 % of the codes.
 constexpr std::size_t default_outlier_chunk(int bits) {
@@ -40,6 +40,7 @@ constexpr std::size_t default_outlier_chunk(int bits) {
                        static_cast<std::size_t>(bits));
 }
 
+/// The settings of `outlier`.
 struct OutlierOptions {
   int bits = 4;  ///< 2 … 8
   /// Elements that share a scale and a σ, up to 2^32 − 1; 0 = the whole vector.

@@ -29,7 +29,7 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kPerTensorWireId = 11;
+inline constexpr std::uint16_t kPerTensorWireId = 11;  ///< the compressor's number in frames
 
 /// Whether `spec` has rules, so that it names this compressor.
 inline bool is_per_tensor(std::string_view spec) {

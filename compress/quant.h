@@ -32,7 +32,7 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kQuantWireId = 4;
+inline constexpr std::uint16_t kQuantWireId = 4;  ///< the compressor's number in frames
 
 /// The shortest power of two for which two float32 a chunk cost at most 1 % of the codes.
 constexpr std::size_t default_quant_chunk(int bits) {
@@ -40,6 +40,7 @@ constexpr std::size_t default_quant_chunk(int bits) {
                        static_cast<std::size_t>(bits));
 }
 
+/// The settings of `quant`.
 struct QuantOptions {
   int bits = 8;  ///< 1 … 8
   /// Elements that share a scale, up to 2^32 − 1; 0 = the whole vector. Shorter chunks follow the

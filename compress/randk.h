@@ -18,10 +18,12 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kRandkWireId = 8;
+inline constexpr std::uint16_t kRandkWireId = 8;  ///< the compressor's number in frames
 
+/// Whether what is kept is scaled by d / k, which makes the mean right, or stays as it is.
 enum class RandkScale { unbiased, none };
 
+/// The settings of `randk`.
 struct RandkOptions {
   double keep_ratio = 0.1;  ///< in (0, 1]
   RandkScale scale = RandkScale::unbiased;

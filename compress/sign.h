@@ -19,10 +19,12 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kSignWireId = 6;
+inline constexpr std::uint16_t kSignWireId = 6;  ///< the compressor's number in frames
 
+/// What the scale is: the mean magnitude, or the root of the mean square.
 enum class SignScale { mean, l2 };
 
+/// The settings of `sign`.
 struct SignOptions {
   /// Elements that share a scale, up to 2^32 − 1; 0 = the whole vector. By default the scales cost
   /// under 1 % of the bits.

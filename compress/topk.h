@@ -19,7 +19,7 @@
 
 namespace sotto {
 
-inline constexpr std::uint16_t kTopkWireId = 7;
+inline constexpr std::uint16_t kTopkWireId = 7;  ///< the compressor's number in frames
 
 /// Throws Error unless 0 < keep_ratio ≤ 1. Vectors have at most 2^32 − 1 elements.
 std::unique_ptr<Compressor> make_topk(double keep_ratio, const Ops& ops = host_ops());

@@ -7,7 +7,7 @@
 #define SOTTO_UNROLL _Pragma("unroll")
 #define SOTTO_UNROLL_16 _Pragma("unroll 16")
 #else
-#define SOTTO_HOST_DEVICE inline
-#define SOTTO_UNROLL
-#define SOTTO_UNROLL_16
+#define SOTTO_HOST_DEVICE inline  ///< in front of a function for host and device
+#define SOTTO_UNROLL              ///< in front of a loop that nvcc unrolls
+#define SOTTO_UNROLL_16           ///< the same, 16 times at most
 #endif

@@ -28,7 +28,7 @@ namespace sotto {
 /// pairwise (lane l with lane l + 16, then + 8, + 4, + 2, + 1) in float32; block results are added
 /// in order in float64. Relative to Σ|terms| the error is at most 133 × 2^-24.
 inline constexpr std::size_t kReduceLanes = 32;
-inline constexpr std::size_t kReduceBlock = 4096;
+inline constexpr std::size_t kReduceBlock = 4096;  ///< elements of a block of a reduction
 
 /// Packed codes hold 64 elements in b planes of 8 bytes: bit i of plane p is bit p of element i's
 /// code (element 64 g + i of group g). A last group of m < 64 elements has planes of ⌈m/8⌉ bytes,
@@ -44,11 +44,13 @@ constexpr std::size_t packed_bytes(std::size_t count, int bits) {
   return (count / kPackGroup * 8 + (tail + 7) / 8) * static_cast<std::size_t>(bits);
 }
 
+/// The range of a vector.
 struct MinMax {
   float min = 0;
   float max = 0;
 };
 
+/// The NaNs and infinities of a vector.
 struct NonFinite {
   std::size_t count = 0;
   std::size_t first = 0;  ///< index of the first one; 0 when count is 0
@@ -91,7 +93,9 @@ class Ops {
   virtual std::string_view name() const = 0;
 
   // Elementwise.
+  /// y ← value, at every element
   virtual void fill(float value, std::span<float> y) const = 0;
+  /// y ← x
   virtual void copy(std::span<const float> x, std::span<float> y) const = 0;
   /// y ← a y
   virtual void scale(float a, std::span<float> y) const = 0;
@@ -110,12 +114,17 @@ class Ops {
                     std::span<float> out) const = 0;
 
   // Reductions, of the fixed shape above.
+  /// Σ x
   virtual double sum(std::span<const float> x) const = 0;
+  /// Σ |x|
   virtual double sum_abs(std::span<const float> x) const = 0;
+  /// Σ x²
   virtual double sum_squares(std::span<const float> x) const = 0;
+  /// Σ x y
   virtual double dot(std::span<const float> x, std::span<const float> y) const = 0;
   /// Smallest and largest element, −0 counted as +0; {0, 0} for an empty span. Requires no NaN.
   virtual MinMax min_max(std::span<const float> x) const = 0;
+  /// How many elements are NaN or infinite, and the first of them.
   virtual NonFinite count_non_finite(std::span<const float> x) const = 0;
 
   // Floats in bytes: little-endian, at any address, 2 bytes an element for fp16 and bf16, 4 for
@@ -123,19 +132,27 @@ class Ops {
   // Half precision is rounded to nearest even; finite values beyond the format's range saturate to
   // its largest finite value. Infinities stay infinite, a NaN becomes the quiet NaN of its sign.
   // Returned is how many finite elements saturated.
+  /// x in IEEE half precision.
   virtual std::size_t to_fp16(std::span<const float> x, std::span<std::byte> out) const = 0;
+  /// x in bfloat16.
   virtual std::size_t to_bf16(std::span<const float> x, std::span<std::byte> out) const = 0;
   /// The same of v, and v ← v − value(bits): as axpy(−1, …) of the bits.
   virtual std::size_t fp16_residual(std::span<float> v, std::span<std::byte> out,
                                     const Soon& soon) const = 0;
+  /// As fp16_residual, in bfloat16.
   virtual std::size_t bf16_residual(std::span<float> v, std::span<std::byte> out,
                                     const Soon& soon) const = 0;
   /// y ← y + a × value(bits)
   virtual void fp32_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const = 0;
+  /// y ← y + a × value(bits), of IEEE half precision
   virtual void fp16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const = 0;
+  /// y ← y + a × value(bits), of bfloat16
   virtual void bf16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const = 0;
+  /// As count_non_finite, of float32 in bytes.
   virtual NonFinite fp32_non_finite(std::span<const std::byte> bits) const = 0;
+  /// As count_non_finite, of IEEE half precision.
   virtual NonFinite fp16_non_finite(std::span<const std::byte> bits) const = 0;
+  /// As count_non_finite, of bfloat16.
   virtual NonFinite bf16_non_finite(std::span<const std::byte> bits) const = 0;
 
   // Grid quantization. With r = (x − origin) × (1 / step), computed as written in float32:
@@ -157,6 +174,7 @@ class Ops {
                            std::span<float> y) const = 0;
 
   // Signs: a 1-bit plane, 1 for x ≥ 0 (so also for both zeros), 0 for negative x.
+  /// The signs of x.
   virtual void sign_pack(std::span<const float> x, std::span<std::byte> out) const = 0;
   /// The same of v, and v ← v − magnitude × sign: as sign_axpy(−magnitude, …) of the bits.
   virtual void sign_residual(std::span<float> v, float magnitude, std::span<std::byte> out,

@@ -132,7 +132,9 @@ class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
+  /// As the registry has it, "dcd".
   virtual std::string_view name() const = 0;
+  /// Whom this node sends to and hears, over all rounds, with the longest frames.
   virtual Peers peers() const = 0;
 
   /// The model at which the next gradient is taken.
@@ -175,6 +177,7 @@ class Algorithm {
   /// final: the algorithm must be discarded, and parameters() may hold what overflowed.
   virtual Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) = 0;
 
+  /// What has been counted so far.
   virtual AlgorithmCounters counters() const = 0;
 
   /// The whole state but parameters(), which the caller saves. Requires idle(); or that no exchange

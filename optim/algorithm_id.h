@@ -5,6 +5,7 @@
 
 namespace sotto {
 
+/// Numbers in frame headers, under the registry's names.
 enum class AlgorithmId : std::uint16_t {
   allreduce = 1,
   dpsgd = 2,

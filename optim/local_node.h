@@ -63,7 +63,9 @@ class LocalNode {
   /// The round under way, or the next one when none is.
   Round round() const { return round_; }
   bool in_round() const { return in_round_; }
+  /// A round begins. Requires !in_round().
   void begin_round();
+  /// The round is done; the counter goes up.
   void finish_round();
 
   /// Fault::non_finite naming node, round, `what`, count and first element, unless all are finite.
@@ -138,6 +140,7 @@ class LocalNode {
 
   /// Round, step rule and compressor, with what must be equal in the run that takes them back.
   void save(ByteBuffer& out) const;
+  /// Takes back what save wrote, or says what differs.
   Status load(ByteReader& in);
 
  private:

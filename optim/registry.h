@@ -77,6 +77,7 @@ struct AlgorithmInfo {
 /// around an algorithm; others call make_algorithm.
 std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup);
 
+/// All algorithms, in the order in which they are listed.
 std::span<const AlgorithmInfo> algorithms();
 
 /// The entry called `name`; throws Error listing the names if there is none.
@@ -90,6 +91,7 @@ const AlgorithmInfo& algorithm_info(std::string_view name);
 std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,
                                           std::vector<std::string>* warnings = nullptr);
 
+/// The need in words, for messages and lists.
 std::string_view graph_need_name(GraphNeed need);
 
 /// The floats for a node of so many neighbours a round among `nodes`; of_matrices is left out.

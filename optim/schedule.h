@@ -11,6 +11,7 @@ namespace sotto {
 /// constant; step: × factor every `every` rounds; cosine: from 1 down to `floor` over `total`
 /// rounds; invsqrt: 1/√(1 + t/every). `warmup` rounds of linear rise come first in each.
 struct Schedule {
+  /// The schedule's form.
   enum class Shape { constant, step, cosine, inverse_sqrt };
 
   Shape shape = Shape::constant;
@@ -22,6 +23,7 @@ struct Schedule {
 
   /// What the learning rate is multiplied by in `round`.
   double multiplier(Round round) const;
+  /// The specification that parses to this schedule.
   std::string spec() const;
 };
 

@@ -27,6 +27,7 @@ enum class BiasCorrection {
   never,   ///< as DeepSpeed's 1-bit optimizers
 };
 
+/// "always", "warmup" or "never".
 std::string_view bias_correction_name(BiasCorrection correction);
 /// Throws Error unless `name` is one of always, warmup, never.
 BiasCorrection parse_bias_correction(std::string_view name);
@@ -52,6 +53,7 @@ class StepRule {
  public:
   virtual ~StepRule() = default;
 
+  /// As `--step-rule` has it, "momentum".
   virtual std::string_view name() const = 0;
   /// Takes the tensors that all vectors consist of, and zeroes the moments. Called once, before the
   /// first direction.
@@ -80,6 +82,7 @@ class StepRule {
 
   /// Moments and counters, for checkpoints; load expects what save wrote for the same layout.
   virtual void save(ByteBuffer& out) const = 0;
+  /// Takes back what save wrote for the same layout.
   virtual Status load(ByteReader& in) = 0;
 };
 

@@ -11,6 +11,7 @@ namespace sotto {
 /// The distribution of one node's compute time. Draws are keyed by (seed, node, round): they do not
 /// depend on the order of events.
 struct ComputeTime {
+  /// How the times are distributed.
   enum class Kind {
     fixed,        ///< always `seconds`
     uniform,      ///< seconds × (1 − spread) … seconds × (1 + spread), 0 ≤ spread ≤ 1
@@ -30,6 +31,7 @@ struct ComputeTime {
 /// Throws Error naming `field` when a value is out of range.
 void validate(const ComputeTime& time);
 
+/// The time of one gradient, the same whenever it is asked for.
 SimTime draw(const ComputeTime& time, std::uint64_t seed, Rank rank, Round round);
 
 }  // namespace sotto

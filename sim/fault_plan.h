@@ -20,6 +20,7 @@
 
 namespace sotto {
 
+/// What can go wrong.
 enum class FaultKind : std::uint8_t {
   kill,       ///< SIGKILL; started again after a while
   stop,       ///< SIGSTOP; SIGCONT after a while
@@ -37,6 +38,7 @@ enum class FaultKind : std::uint8_t {
   leave,      ///< ends in good order; comes back after a while
 };
 
+/// What is known of a kind: its name in plans, and what it needs.
 struct FaultKindInfo {
   FaultKind kind;
   std::string_view name;
@@ -49,6 +51,7 @@ struct FaultKindInfo {
 
 /// All kinds, in the order of the enumeration.
 std::span<const FaultKindInfo> fault_kinds();
+/// The entry of a kind.
 const FaultKindInfo& fault_kind(FaultKind kind);
 /// Throws Error listing the names if there is none of this.
 FaultKind parse_fault_kind(std::string_view name);
@@ -60,6 +63,7 @@ enum class FaultMoment : std::uint8_t {
   before_release,  ///< written, but not sent
 };
 
+/// One fault: what, where, when and for how long.
 struct PlannedFault {
   FaultKind kind = FaultKind::kill;
   std::vector<Rank> sites;
@@ -115,6 +119,7 @@ std::vector<PlannedFault> draw_faults(const FaultPlan& plan, std::uint64_t seed)
 
 /// Throws Error for a fault, or a plan, that cannot be carried out.
 void check_fault(const FaultPlan& plan, const PlannedFault& fault);
+/// Checks the plan and all of its faults.
 void check_plan(const FaultPlan& plan);
 
 }  // namespace sotto

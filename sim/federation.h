@@ -27,6 +27,7 @@ namespace sotto {
 
 /// One line of the trace. Kinds are numbered for its fingerprint.
 struct FederationEvent {
+  /// What happened.
   enum class Kind : std::uint32_t {
     began,  ///< a process; value: its life
     ended,  ///< value: 1 in good order
@@ -52,6 +53,7 @@ struct FederationEvent {
 /// "12.345678901 s  site 3  sent to 1 (9f86d081884c7d65)"
 std::string to_string(const FederationEvent& event);
 
+/// What a run of the simulated federation is made of besides its plan.
 struct FederationOptions {
   std::uint64_t seed = 0;
   std::size_t dimension = 12;  ///< of the model
@@ -69,6 +71,7 @@ struct FederationViolation {
   std::string what;
 };
 
+/// What a run came to.
 struct FederationReport {
   std::uint64_t seed = 0;
   std::optional<FederationViolation> violation;

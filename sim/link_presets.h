@@ -22,6 +22,7 @@ struct LinkPreset {
   bool of_host = false;
 };
 
+/// All presets, in the order in which they are listed.
 std::span<const LinkPreset> link_presets();
 
 /// The entry called `name`; throws Error listing the names if there is none.

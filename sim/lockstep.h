@@ -37,17 +37,22 @@ struct EdgeTraffic {
   std::uint64_t bytes = 0;
 };
 
+/// Takes its nodes through whole rounds, each with the exchanges that it asks for.
 class LockstepDriver {
  public:
+  /// By (from, to).
   using Traffic = std::map<std::pair<Rank, Rank>, EdgeTraffic>;
 
+  /// A driver without nodes.
   explicit LockstepDriver(Delivery delivery = Delivery::eager) : delivery_(delivery) {}
 
   /// Adds the next rank; all are added before the first round.
   void add(std::unique_ptr<Algorithm> algorithm);
 
   std::size_t size() const { return nodes_.size(); }
+  /// A node's algorithm.
   Algorithm& node(std::size_t rank) { return *nodes_[rank].algorithm; }
+  /// A node's algorithm.
   const Algorithm& node(std::size_t rank) const { return *nodes_[rank].algorithm; }
 
   /// Runs `rounds` rounds and carries what is then still under way, so that all nodes are idle.
@@ -57,6 +62,7 @@ class LockstepDriver {
 
   /// Traffic so far by (from, to).
   const Traffic& traffic() const { return traffic_; }
+  /// Bytes that a node has sent so far, headers included.
   std::uint64_t bytes_sent(Rank rank) const;
 
  private:

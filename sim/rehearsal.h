@@ -23,11 +23,13 @@ namespace sotto {
 
 /// What of an algorithm decides the time that it takes.
 struct RehearsalShape {
+  /// When an exchange is posted, and what it hides behind.
   enum class Timing {
     before_gradient,  ///< posts at the start of a round, and hides behind the gradient (D-PSGD)
     after_gradient,   ///< posts its gradient's step, and hides behind the next one (DCD, ECD)
     blocking,         ///< posts after the gradient; the next needs what comes (all-reduce)
   };
+  /// Who sends to whom.
   enum class Pattern {
     neighbours,  ///< one exchange with the graph's neighbours
     ring,        ///< 2 (n − 1) exchanges, each to the next rank and from the one before
@@ -68,6 +70,7 @@ struct RehearsalJob {
 /// Makes node `rank`, on parameters that it is given.
 using NodeFactory = std::function<std::unique_ptr<Algorithm>(Rank rank, std::span<float> x)>;
 
+/// How a rehearsal is done.
 struct RehearsalOptions {
   bool light = true;       ///< stand-ins where they are exact
   std::uint64_t seed = 0;  ///< the job's, as in AlgorithmSetup

@@ -60,6 +60,7 @@ struct TransportModel {
 
 /// Something that happens to a node. Partitions are cuts of links (platform.h).
 struct NodeEvent {
+  /// What happens.
   enum class Kind {
     crash,    ///< its process dies: what it sent and was not delivered is lost, and its peers learn
               ///< of it one latency of the way from it later, unless that is cut
@@ -80,6 +81,7 @@ struct NodeSpec {
   SimTime start = 0;  ///< it joins then; its peers wait for it, until their deadline
 };
 
+/// What is simulated besides the nodes and their network.
 struct SimulatorOptions {
   Round rounds = 0;
   NetworkModel network = {};
@@ -117,12 +119,14 @@ struct EdgeReport {
   std::uint64_t bytes = 0;
 };
 
+/// What a link carried.
 struct LinkReport {
   LinkId link = 0;
   double bytes = 0;        ///< of delivered messages
   double utilisation = 0;  ///< of what it could have carried until the end, changes included
 };
 
+/// What a simulation came to.
 struct SimulationReport {
   SimTime end = 0;             ///< when the last node ended
   std::uint64_t messages = 0;  ///< delivered
@@ -137,6 +141,7 @@ struct SimulationReport {
 
 /// One line of the trace.
 struct TraceEntry {
+  /// What happened.
   enum class Kind : std::uint32_t {
     computed,   ///< a gradient is taken
     sent,       ///< bytes to peer
@@ -183,6 +188,7 @@ class Simulator {
   /// will ever wake, as one suspended for good, ends with Fault::deadline. Once.
   SimulationReport run();
 
+  /// A node's algorithm, after the run.
   const Algorithm& node(std::size_t rank) const;
 
  private:

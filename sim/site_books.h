@@ -48,6 +48,7 @@ struct PeerBook {
   double applied_before = 0;  ///< of earlier ones
 };
 
+/// A site's account: what it holds, and what went each way.
 struct SiteBook {
   federated::Incarnation incarnation = 0;
   double mass = 0;

@@ -41,6 +41,7 @@ struct SiteView {
 class Ways {
  public:
   virtual ~Ways() = default;
+  /// Messages pass from a to b and back.
   virtual bool open_both_ways(Rank a, Rank b) const = 0;
   /// It has not its usual speed, in one direction or both.
   virtual bool slowed(Rank a, Rank b) const = 0;
@@ -53,8 +54,10 @@ std::vector<Rank> neighbours(const Topology& topology, Rank site);
 /// silence time-outs, the patience, and some round trips.
 SimTime recovery_bound(const FaultPlan& plan, std::size_t message_bytes);
 
+/// Watches one run. One thread at a time.
 class Liveness {
  public:
+  /// For the sites of `plan`, each of which has `bound` to recover.
   Liveness(const FaultPlan& plan, SimTime bound);
 
   /// Something happened to a site: its time to recover begins.

@@ -10,6 +10,7 @@ namespace sotto {
 /// A moment or a span of virtual time, in nanoseconds: 292 years fit.
 using SimTime = std::int64_t;
 
+/// A time that does not come.
 inline constexpr SimTime kNever = std::numeric_limits<SimTime>::max();
 
 /// The nearest nanosecond; spans beyond 292 years, and infinity, are kNever.
@@ -26,6 +27,7 @@ constexpr SimTime later(SimTime now, SimTime span) {
   return span < kNever - now ? now + span : kNever;
 }
 
+/// In seconds.
 constexpr double to_seconds(SimTime time) { return static_cast<double>(time) * 1e-9; }
 
 }  // namespace sotto

@@ -9,8 +9,8 @@
 
 namespace sotto {
 
-inline constexpr int kMostDrawnNodes = 400;
-inline constexpr std::size_t kMostDrawnEdges = 6000;
+inline constexpr int kMostDrawnNodes = 400;           ///< nodes of a drawing, at most
+inline constexpr std::size_t kMostDrawnEdges = 6000;  ///< edges of a drawing, at most
 
 /// What goes one way between two nodes.
 struct EdgeLoad {
@@ -28,8 +28,8 @@ struct NodeLoad {
 };
 
 /// The nodes where draw_svg (analysis.h) has them, in the colours of `nodes` unless that is empty,
-/// and an arrow for each of `edges`, which need not be the graph's own. An <svg> element for a page
-/// that styles the classes `node` (circles) and `rank` (their labels). Throws Error beyond
+/// and an arrow for each of `edges`, which need not be the graph's own. An `<svg>` element for a
+/// page that styles the classes `node` (circles) and `rank` (their labels). Throws Error beyond
 /// kMostDrawnNodes or kMostDrawnEdges.
 std::string draw_load_svg(const Topology& topology, std::span<const EdgeLoad> edges,
                           std::span<const NodeLoad> nodes = {});

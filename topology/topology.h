@@ -67,6 +67,7 @@ class Topology {
 
   /// Peers over all rounds, sorted: whom `node` must be able to hear, and to reach.
   std::vector<Rank> in_peers(Rank node) const;
+  /// Whom `node` sends to in any round, sorted.
   std::vector<Rank> out_peers(Rank node) const;
 
   /// Directed edges of that round, self-loops not counted.
@@ -80,6 +81,7 @@ class Topology {
   struct Rows {
     std::vector<std::size_t> begin;
     std::vector<Edge> edges;
+    /// The edges of one node's row.
     std::span<const Edge> of(Rank node) const;
   };
   struct Graph {

@@ -28,8 +28,10 @@ struct Checkpoint {
   std::vector<std::byte> run;        ///< history and clocks
 };
 
+/// What a checkpoint's file begins with, and the sections that it has.
 const FileKind& checkpoint_kind();
 
+/// The file's bytes.
 std::vector<std::byte> encode_checkpoint(const Checkpoint& checkpoint);
 
 /// Fault::malformed says what is wrong; a damaged file is never taken for a whole one.

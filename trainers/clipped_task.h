@@ -20,6 +20,8 @@ namespace sotto {
 
 class ClippedTask final : public Task {
  public:
+  /// `task` over the examples that `sampler` draws, each gradient clipped to `clip_norm`; their sum
+  /// is divided by `batch`, the expected number.
   ClippedTask(std::unique_ptr<SupervisedTask> task, PoissonSampler sampler, double clip_norm,
               double batch);
 

@@ -51,6 +51,7 @@ class Examples {
   virtual void copy_labels(std::size_t row, std::span<std::int32_t> out) const;
 
  protected:
+  /// `features` numbers an example, and a label each.
   Examples(std::size_t features, std::vector<std::int32_t> labels)
       : features_(features), labels_(std::move(labels)) {}
 

@@ -13,6 +13,7 @@
 
 namespace sotto {
 
+/// How many digits are drawn, and from which seed.
 struct DigitsOptions {
   std::size_t train = 6000;  ///< training images, 1 … 1,000,000
   std::size_t test = 1000;   ///< test images, 1 … 1,000,000

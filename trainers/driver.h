@@ -42,6 +42,7 @@ struct DriverTimes {
   double wait_s = 0;    ///< the caller's thread waited for peers, decoding not counted
 };
 
+/// How a driver works.
 struct DriverOptions {
   Rank rank = 0;
   bool overlap = true;
@@ -54,6 +55,7 @@ struct DriverOptions {
 
 class Driver {
  public:
+  /// Posts nothing yet; both objects must outlive the driver.
   Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& options);
   /// Ends the thread promptly, also in the middle of an exchange.
   ~Driver();
@@ -73,13 +75,16 @@ class Driver {
   /// In between parameters may move that have been in a part. With overlap the exchanges of buckets
   /// that are complete are under way from then on; without, from end_parts on.
   Status gradient_part(std::size_t first, std::span<const float> part);
+  /// All parts have been handed over; returns once the model of the next round is there.
   Status end_parts();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
 
   /// Per peer that this node sends to, sorted by peer. Exact after drain.
   std::vector<LinkTraffic> traffic() const;
+  /// Time spent so far, by what it went into.
   DriverTimes times() const;
+  /// The algorithm's counters. Exact after drain.
   AlgorithmCounters counters() const;
 
  private:

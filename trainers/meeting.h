@@ -31,8 +31,10 @@ struct AveragedModel {
   std::vector<std::vector<std::byte>> notes;  ///< of all nodes, in rank order
 };
 
+/// One node's part in meetings. One thread at a time.
 class Meetings {
  public:
+  /// `store` must outlive this object; a wait takes `timeout` at most.
   Meetings(Store& store, Rank rank, int nodes, std::chrono::milliseconds timeout)
       : store_(store), rank_(rank), nodes_(nodes), timeout_(timeout) {}
 

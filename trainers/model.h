@@ -24,6 +24,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
+  /// The tensors that the parameters consist of, in order.
   virtual const ParameterLayout& layout() const = 0;
   /// Writes initial parameters; the same bits on every machine for the same seed.
   virtual void initialize(std::span<float> parameters, std::uint64_t seed) const = 0;

@@ -32,11 +32,12 @@ enum class RunPhase : std::uint8_t {
   evaluation,  ///< the nodes meet; node 0 evaluates the averaged model
   checkpoint,
 };
+/// The phase in a word, "gradient".
 std::string_view run_phase_name(RunPhase phase);
 
 /// A stretch of a phase.
 struct PhaseSpan {
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = std::chrono::steady_clock::time_point;  ///< a moment
 
   Rank node = 0;
   RunPhase phase = RunPhase::round;
@@ -70,11 +71,17 @@ class Observer {
   /// bytes a node more, and at most every kMeasureEvery rounds one whose compression is measured.
   virtual bool wants_health() const { return false; }
 
+  /// The run begins.
   virtual void began(const RunStart& /*start*/) {}
+  /// So many rounds are done.
   virtual void round_done(Round /*done*/) {}
+  /// The model of so many rounds is about to be evaluated.
   virtual void evaluation_began(Round /*done*/) {}
+  /// An evaluation is done.
   virtual void evaluated(const RunEvaluation& /*evaluation*/) {}
+  /// What the user should know of; one line.
   virtual void warning(const std::string& /*text*/) {}
+  /// A phase of a node is over; from that node's thread.
   virtual void phase(const PhaseSpan& /*span*/) {}
   /// A node of this process has ended; from its thread, as phase. Nothing of it follows.
   virtual void node_ended(Rank /*node*/) {}

@@ -46,6 +46,7 @@ struct PrivacySpent {
   double delta = 0;
 };
 
+/// An optimizer's settings. What stands here has a default that works.
 struct OptimizerOptions {
   // What is computed; the same on every node.
   std::string algorithm = "dcd";
@@ -180,7 +181,9 @@ class Optimizer {
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// By peer; complete after drain().
   std::vector<LinkTraffic> traffic() const;
+  /// Time spent so far, by what it went into.
   DriverTimes times() const;
+  /// The algorithm's counters; exact after drain().
   AlgorithmCounters counters() const;
   /// Measures, with options().metered, what compression leaves out in the first round from `first`
   /// on that sends anything. After drain(), or before the first step.

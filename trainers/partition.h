@@ -14,6 +14,7 @@
 namespace sotto {
 
 struct Partition {
+  /// How examples are dealt out.
   enum class Kind {
     iid,        ///< shuffled, then dealt in equal shares
     dirichlet,  ///< every node has its own mix of the classes (Hsu, Qi and Brown 2019)
@@ -24,6 +25,7 @@ struct Partition {
   /// tends to iid, small α to one class a node.
   double alpha = 1;
 
+  /// The specification that parses to this partition.
   std::string spec() const;
 };
 

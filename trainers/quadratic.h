@@ -17,7 +17,9 @@
 
 namespace sotto {
 
+/// The functions of all nodes.
 struct QuadraticProblem {
+  /// f_i(x) = ½ Σ_k h_k (x_k − c_k)².
   struct Node {
     std::vector<double> h;  ///< curvatures
     std::vector<double> c;  ///< the node's own optimum

@@ -58,6 +58,7 @@ struct RunEvaluation {
   std::vector<NodeStanding> nodes;  ///< by rank; empty unless observers of all nodes want them
 };
 
+/// What a run ended with.
 struct RunResult {
   int nodes = 0;
   Round rounds = 0;
@@ -72,6 +73,7 @@ struct RunResult {
 
   /// Sums over a node's edges, for each node.
   std::vector<std::uint64_t> bytes_sent_per_node() const;
+  /// Frames by node, as bytes_sent_per_node.
   std::vector<std::uint64_t> frames_sent_per_node() const;
 };
 

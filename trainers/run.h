@@ -20,6 +20,7 @@
 
 namespace sotto {
 
+/// A run's settings: the optimizer's, its length, evaluations, checkpoints.
 struct RunOptions {
   OptimizerOptions optimizer;
   Round rounds = 1;

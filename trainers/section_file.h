@@ -25,6 +25,7 @@
 
 namespace sotto {
 
+/// What tells one kind of file from another.
 struct FileKind {
   std::array<char, 8> magic;
   std::uint32_t version = 1;
@@ -48,6 +49,7 @@ Result<SectionFile> decode_sections(const FileKind& kind, std::span<const std::b
 
 /// What an operator wants to know of a file.
 struct FileReport {
+  /// One section, as found.
   struct Section {
     std::string_view name;
     std::uint64_t bytes = 0;  ///< as the file says

@@ -13,6 +13,7 @@
 
 namespace sotto {
 
+/// How good a model is on the test set.
 struct Evaluation {
   double loss = 0;
   double accuracy = 0;  ///< fraction in 0 … 1; NaN where the task has none
@@ -22,6 +23,7 @@ class Task {
  public:
   virtual ~Task() = default;
 
+  /// The tensors that the parameters consist of, in order.
   virtual const ParameterLayout& layout() const = 0;
   std::size_t dimension() const { return dimension_of(layout()); }
   /// Writes the initial parameters: the same on every node for the same seed.

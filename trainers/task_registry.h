@@ -76,6 +76,7 @@ struct TaskOptions {
   std::optional<ExampleClipping> clipping{};
 };
 
+/// A task's data, read once, and a Task of it for each node.
 class TaskFactory {
  public:
   /// Splits the data over the nodes. Throws Error for an option that does not fit.

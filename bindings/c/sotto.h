@@ -35,6 +35,7 @@
 #if defined(_WIN32)
 #error "sotto needs a POSIX system"
 #endif
+// Marks what the library exports.
 #define SOTTO_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -43,6 +44,7 @@ extern "C" {
 
 // ----- Errors
 
+// One of the numbers below.
 typedef int sotto_status;
 enum {
   SOTTO_OK = 0,
@@ -94,8 +96,10 @@ SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 
 // ----- Tensors of a flat parameter vector
 
+// The tensors that a flat vector consists of, in order.
 typedef struct sotto_layout sotto_layout;
 
+// An empty layout, for sotto_layout_add.
 SOTTO_API sotto_status sotto_layout_create(sotto_layout** out);
 // The next tensor, `dimensions` sizes in row-major order; 0 dimensions: a scalar.
 SOTTO_API sotto_status sotto_layout_add(sotto_layout* layout, const char* name, size_t dimensions,
@@ -105,15 +109,18 @@ SOTTO_API void sotto_layout_destroy(sotto_layout* layout);
 
 // ----- Where nodes of one process meet
 
+// Where optimizers of one process meet.
 typedef struct sotto_store sotto_store;
 
 // For nodes that are threads (transport "inproc"). Serves one run at a time. May be destroyed while
 // optimizers still use it.
 SOTTO_API sotto_status sotto_store_create(sotto_store** out);
+// Null is fine.
 SOTTO_API void sotto_store_destroy(sotto_store* store);
 
 // ----- The optimizer
 
+// One node's optimizer.
 typedef struct sotto_optimizer sotto_optimizer;
 
 // One node. `parameters` (`count` floats, the model) stay the caller's and must neither move nor be
@@ -169,16 +176,19 @@ SOTTO_API sotto_status sotto_optimizer_load(sotto_optimizer* optimizer, const vo
 // The same with a file, which is replaced as a whole or not at all; `sotto checkpoint inspect`
 // reads it.
 SOTTO_API sotto_status sotto_optimizer_save_file(sotto_optimizer* optimizer, const char* path);
+// Takes back what sotto_optimizer_save_file wrote, as sotto_optimizer_load does.
 SOTTO_API sotto_status sotto_optimizer_load_file(sotto_optimizer* optimizer, const char* path);
 
 // ----- Compressors alone
 
+// A compressor, and what it remembers between rounds.
 typedef struct sotto_compressor sotto_compressor;
 
 // `spec` as for the setting "compressor", e.g. "quant:8" or "topk:0.01". Null layout: nothing is
 // known of the vectors' tensors.
 SOTTO_API sotto_status sotto_compressor_create(const char* spec, const sotto_layout* layout,
                                                sotto_compressor** out);
+// Null is fine.
 SOTTO_API void sotto_compressor_destroy(sotto_compressor* compressor);
 // The length of the longest encoding of `count` floats.
 SOTTO_API sotto_status sotto_compressor_max_bytes(sotto_compressor* compressor, size_t count,
@@ -199,11 +209,13 @@ SOTTO_API sotto_status sotto_compressor_describe(sotto_compressor* compressor, s
 
 // ----- Topologies alone
 
+// A graph with its weights.
 typedef struct sotto_topology sotto_topology;
 
 // From the settings topology, nodes, weighting, lazy and seed; others are refused. Without nodes:
 // as many as the specification itself says.
 SOTTO_API sotto_status sotto_topology_create(const char* const* settings, sotto_topology** out);
+// Null is fine.
 SOTTO_API void sotto_topology_destroy(sotto_topology* topology);
 // The number of nodes, and of rounds after which the graph repeats (1: it does not change).
 SOTTO_API sotto_status sotto_topology_size(const sotto_topology* topology, size_t* nodes,

@@ -21,6 +21,7 @@
 
 namespace sotto {
 
+/// The algorithm `allreduce`.
 class AllReduceSgd final : public Algorithm {
  public:
   /// Use make_algorithm (registry.h), which validates `setup`.

@@ -63,6 +63,7 @@ class Bucketed final : public Algorithm {
 
   /// The pieces, in order.
   std::size_t buckets() const { return buckets_.size(); }
+  /// The algorithm of one piece, from 0.
   const Algorithm& bucket(std::size_t number) const { return *buckets_[number]; }
 
  private:

@@ -7,15 +7,13 @@
 //   1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i,  g_i taken at x_i
 //   2. z_i = x_i^½ − x_i;  send C(z_i), the same bytes to every neighbour
 //   3. x_i ← x_i + C(z_i);  every holder does x̂_i ← x̂_i + C(z_i)
-// Invariant: a replica equals the neighbour's model bit for bit; versions watch it, and one that
-// has
-//   drifted is replaced by the whole model (replica_exchange.h).
-// Graphs that change: W is that of round t, and C(z_i) goes along the graph of round t + 1, in
-// which
-//   x_i^{t+1} is mixed. Along an edge that round t has not, the whole model goes instead: a replica
-//   is handed over in full precision, so that the invariant holds for every graph. That is sound,
-//   and only as cheap as the graph is steady: where no edge lasts two rounds (matching, base:1),
-//   every frame is a whole model.
+// Invariant: a replica equals the neighbour's model bit for bit; versions watch it, and one
+//   that has drifted is replaced by the whole model (replica_exchange.h).
+// Graphs that change: W is that of round t, and C(z_i) goes along the graph of round t + 1,
+//   in which x_i^{t+1} is mixed. Along an edge that round t has not, the whole model goes
+//   instead: a replica is handed over in full precision, so that the invariant holds for every
+//   graph. That is sound, and only as cheap as the graph is steady: where no edge lasts two rounds
+//   (matching, base:1), every frame is a whole model.
 //
 // Assumes W symmetric, doubly stochastic and connected (over its period), and an unbiased C with
 //   (1 − ρ)² − 4 μ² α² > 0; the bound is very conservative, so beyond it there is only a warning.

@@ -27,9 +27,9 @@
 //   a good preconditioner (it never makes a step longer than a node's own would).
 // Bias correction as in apm_squeeze.h. Coordinates where v = 0 on all nodes stay where they are.
 //
-// Assumes W symmetric, doubly stochastic, connected and static, a contraction C, the step rule
-// adam.
-//   Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian vectors.
+// Assumes W symmetric, doubly stochastic, connected and static, a contraction C, the step
+//   rule adam. Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian
+//   vectors.
 // Memory: 5 floats a parameter (x̂, p, x^½, two of scratch) besides Adam's 2 and the frames, which
 //   have room for two vectors in full precision.
 // Bytes a round to each neighbour: 8 d in the first T_w + D, thereafter |C|; 64 of header.

@@ -15,12 +15,11 @@
 //   that it gives. So Σ ω_i = n, in double precision, and Σ x_i follows SGD without compression, to
 //   float32's rounding, *whatever C is*: an error of C moves mass between nodes, and is sent again
 //   with δ. This holds for every graph and every C by construction, and a test holds it.
-// The compressed form with its error feedback is this library's own: DeepSqueeze's
-// (arXiv:1907.07346)
-//   on shares instead of a doubly stochastic W. Convergence is proven here for exact C only (the
-//   papers); for other C it is measured. Like DeepSqueeze, C acts on the model, so that the nodes
-//   never quite agree. (Taheri et al., ICML 2020, arXiv:2002.09964 compress differences to public
-//   copies instead, which needs a static graph.)
+// The compressed form with its error feedback is this library's own: DeepSqueeze's rule
+//   (arXiv:1907.07346) on shares instead of a doubly stochastic W. Convergence is proven here for
+//   exact C only (the papers); for other C it is measured. Like DeepSqueeze, C acts on the model,
+//   so that the nodes never quite agree. (Taheri et al., ICML 2020, arXiv:2002.09964 compress
+//   differences to public copies instead, which needs a static graph.)
 // Trust is one-sided: a node knows its own out-shares and applies to what it hears the share that
 //   the sender states; it need not know how much the sender gives to others.
 //

@@ -50,6 +50,7 @@ class ChunkMean {
   /// is 0 are taken as 0, and carry no error. Fault::non_finite if v + δ overflows; δ is then as it
   /// was.
   Status begin_compressed(std::vector<float>& v, std::span<const float> mask, Exchange& out);
+  /// Takes in a frame, as Algorithm::frame_arrived.
   Status frame_arrived(Rank from, std::span<const std::byte> frame) {
     return mail_.accept(from, frame).status();
   }
@@ -64,7 +65,9 @@ class ChunkMean {
   /// Forgets both: when what is averaged changes its unit.
   void clear_errors();
 
+  /// Appends the error memories.
   void save(ByteBuffer& out) const;
+  /// Takes back what save wrote for the same vector.
   Status load(ByteReader& in);
 
  private:

@@ -9,10 +9,12 @@
 
 namespace sotto {
 
+/// A part of a vector, in elements.
 struct Chunk {
   std::size_t offset = 0;
   std::size_t size = 0;
 
+  /// The chunk of a vector that is long enough.
   template <typename T>
   std::span<T> of(std::span<T> whole) const {
     return whole.subspan(offset, size);

@@ -36,9 +36,11 @@ struct ExchangePlan {
   /// The same in place of compressor, for the frames that come in.
   std::span<const std::uint16_t> compressors_by_sender = {};
 
+  /// Elements that the frame along in-edge `edge` stands for.
   std::size_t elements_from(std::size_t edge) const {
     return elements_by_sender.empty() ? elements_in : elements_by_sender[edge];
   }
+  /// The wire id of that frame's compressor.
   std::uint16_t compressor_from(std::size_t edge) const {
     return compressors_by_sender.empty() ? compressor : compressors_by_sender[edge];
   }

@@ -47,6 +47,7 @@ class ModuloGrid {
 
   /// θ
   double reach() const;
+  /// Bytes of the payload for so many elements.
   std::size_t payload_bytes(std::size_t elements) const {
     return kHeaderBytes + packed_bytes(elements, grid_.bits);
   }

@@ -23,6 +23,7 @@ std::vector<Edge> all_others(const LocalNode& node);
 /// Peers of a node that sends to, and hears, the same nodes in all rounds.
 Peers peers_along(std::span<const Edge> edges, const Mailbox& mail);
 
+/// All whom the graph makes this node talk to, in any round.
 Peers graph_peers(const LocalNode& node, const Mailbox& mail);
 
 /// One frame of the whole model along every edge of the round's graph.
@@ -30,6 +31,7 @@ ExchangePlan graph_plan(const LocalNode& node);
 
 /// Where in a payload an encoding stands.
 using EncodingIn = std::span<const std::byte> (*)(std::span<const std::byte> payload);
+/// For payloads that are an encoding and nothing else.
 inline std::span<const std::byte> whole_payload(std::span<const std::byte> payload) {
   return payload;
 }

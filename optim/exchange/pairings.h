@@ -18,6 +18,7 @@
 
 namespace sotto {
 
+/// Two nodes that average, and when in their round.
 struct Pairing {
   std::uint64_t place = 0;  ///< in the round, before `initiator` where equal
   Rank initiator = 0;       ///< names the pairing within the round

@@ -66,6 +66,7 @@ class PowerLink {
 
   /// The state between rounds.
   void save(ByteBuffer& out) const;
+  /// Takes back what save wrote for the same edge.
   Status load(ByteReader& in);
 
  private:

@@ -38,6 +38,7 @@ struct PublicCopy {
   Status take_changes(const LocalNode& node, Mailbox& mail, std::span<float> scratch,
                       const Compressor::Visitor& then);
 
+  /// Appends the copy and the pull.
   void save(ByteBuffer& out) const;
   /// `what` the copy is of, for the messages of faults.
   Status load(ByteReader& in, std::string_view what);

@@ -79,6 +79,7 @@ class ReplicaExchange {
   /// Drifted replicas found so far.
   std::uint64_t drifted() const { return drifted_; }
 
+  /// Appends replicas and versions.
   void save(ByteBuffer& out) const;
   /// Requires that the node has been loaded.
   Status load(ByteReader& in);

@@ -38,6 +38,7 @@ class RingMean {
   /// Of vectors of at most `longest` elements. `node` must outlive it.
   RingMean(LocalNode& node, std::size_t longest, RingCodec codec);
 
+  /// The neighbours on the ring: whom it sends to, and whom it hears.
   Peers peers() const;
   /// An exchange is under way.
   bool open() const { return mail_.open(); }
@@ -51,6 +52,7 @@ class RingMean {
   /// number of its first phase in the round. True when `out` is to be posted, false when there are
   /// no other nodes. Fault::non_finite naming `what` when a sum overflows.
   Result<bool> begin(std::span<float> v, int first, std::string_view what, Exchange& out);
+  /// Takes in a frame, as Algorithm::frame_arrived.
   Status frame_arrived(Rank from, std::span<const std::byte> frame) {
     return mail_.accept(from, frame).status();
   }

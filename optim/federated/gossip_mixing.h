@@ -27,6 +27,7 @@ namespace sotto::federated {
 
 class GossipMixing final : public Mixing {
  public:
+  /// Use make_mixing (mixing.h), which validates `setup`.
   explicit GossipMixing(MixingSetup setup);
 
   std::size_t max_payload() const override;

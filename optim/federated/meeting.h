@@ -18,6 +18,7 @@ namespace sotto::federated {
 /// Incarnations of a site that others have replaced, oldest first.
 class Past {
  public:
+  /// An incarnation that was, and the last that was known of it.
   struct Entry {
     Incarnation incarnation = 0;
     std::uint32_t life = 0;
@@ -25,11 +26,14 @@ class Past {
   /// Older ones are forgotten.
   static constexpr std::size_t kRemembered = 8;
 
+  /// Remembers it; of too many, the oldest is forgotten.
   void add(Entry entry);
   /// Null when it is not remembered.
   const Entry* find(Incarnation incarnation) const;
 
+  /// Appends all entries.
   void save(ByteBuffer& out) const;
+  /// Takes back what save wrote.
   Status load(ByteReader& in);
 
  private:
@@ -57,6 +61,7 @@ struct Self {
   const Past* past = nullptr;
 };
 
+/// What comes of a hello.
 enum class Verdict : std::uint8_t {
   agreed,         ///< all as it should be
   newcomer,       ///< a new incarnation: the streams start anew

@@ -34,10 +34,12 @@ namespace sotto::federated {
 
 using Incarnation = std::uint64_t;  ///< 0: none
 using Sequence = std::uint64_t;     ///< of a parcel, from 1
+/// A digest of what sites must agree on.
 using Agreement = std::array<std::byte, 32>;
 
-inline constexpr std::uint8_t kProtocol = 1;
-inline constexpr std::size_t kMaxText = 1024;
+inline constexpr std::uint8_t kProtocol = 1;   ///< the version that a hello names
+inline constexpr std::size_t kMaxText = 1024;  ///< bytes of a text in a message, at most
+/// The largest round or number that is believed.
 inline constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 48;
 
 /// The first message, each way, whenever two sites meet.
@@ -59,6 +61,7 @@ struct Hello {
   Sequence next = 1;
 };
 
+/// Why a site does not talk to another.
 enum class RefusalReason : std::uint8_t {
   other_settings = 1,
   stale = 2,            ///< the receiver of this has an old state, and must give it up
@@ -66,6 +69,7 @@ enum class RefusalReason : std::uint8_t {
   broke_rule = 4,
 };
 
+/// A site will not talk to this one, or not any more.
 struct Refusal {
   RefusalReason reason = RefusalReason::broke_rule;
   std::string text;  ///< at most kMaxText bytes, printable
@@ -94,13 +98,18 @@ struct Receipt {
   bool wants_whole = false;     ///< the receiver has lost the public copy
 };
 
+/// All that sites say.
 using Message = std::variant<Hello, Refusal, Model, Parcel, Receipt>;
 
+/// The message as bytes.
 std::vector<std::byte> encode(const Hello& hello);
 /// Cuts a text that is too long.
 std::vector<std::byte> encode(const Refusal& refusal);
+/// The message as bytes.
 std::vector<std::byte> encode(const Model& model);
+/// The message as bytes.
 std::vector<std::byte> encode(const Parcel& parcel);
+/// The message as bytes.
 std::vector<std::byte> encode(const Receipt& receipt);
 
 /// The longest message of sites whose models have `dimension` elements, and whose parcels have

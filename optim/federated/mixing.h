@@ -56,6 +56,7 @@ class Mixing {
 
   virtual ~Mixing() = default;
 
+  /// The longest payload of a parcel, in bytes.
   virtual std::size_t max_payload() const = 0;
   /// ω; gossip: 1.
   virtual double mass() const = 0;
@@ -86,15 +87,18 @@ class Mixing {
   /// Ends a round in which all has been taken in: sets the parameters. A fault is final.
   virtual Status mix(std::size_t degree, std::span<const MixedPeer> peers) = 0;
 
+  /// Appends the state, the parameters included.
   virtual void save(ByteBuffer& out) const = 0;
   /// Sets the parameters, too. On a fault the object must be discarded.
   virtual Status load(ByteReader& in) = 0;
   /// What is kept of one peer.
   virtual void save_peer(std::size_t peer, ByteBuffer& out) const = 0;
+  /// Takes back what save_peer wrote.
   virtual Status load_peer(std::size_t peer, ByteReader& in) = 0;
 
   /// As Site::public_copy; and the version of the same.
   virtual std::span<const float> public_copy(std::optional<std::size_t> peer) const = 0;
+  /// The version of that copy; 0 where there is none.
   virtual std::uint64_t version(std::optional<std::size_t> peer) const = 0;
 };
 

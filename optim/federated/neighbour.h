@@ -18,7 +18,7 @@
 
 namespace sotto::federated {
 
-inline constexpr std::size_t kMaxName = 256;
+inline constexpr std::size_t kMaxName = 256;  ///< bytes of a site's name, at most
 
 /// How far the channel to a peer has come.
 enum class Link : std::uint8_t {
@@ -62,6 +62,7 @@ struct Neighbour {
 
   /// The channel is open; the hello that `mine` begins goes out on it.
   Hello greet(Hello mine);
+  /// The channel is gone.
   void hang_up();
   /// Its hello fits, with verdict agreed or newcomer. Returns the mass that is written off.
   double meet(const Hello& hello, Verdict verdict, Incarnation self);
@@ -70,9 +71,12 @@ struct Neighbour {
   /// It left the list; what is remembered of it stays. Returns the mass that is written off.
   double leave();
 
+  /// How the peer stands, for an operator.
   PeerState state() const;
 
+  /// Appends what is remembered, and both streams.
   void save(ByteBuffer& out) const;
+  /// Takes back what save wrote. Fault::malformed for more parcels, or longer ones, than these.
   Status load(ByteReader& in, std::size_t window, std::size_t max_payload);
 };
 

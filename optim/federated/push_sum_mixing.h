@@ -28,6 +28,7 @@ class PushSumMixing final : public Mixing {
  public:
   static constexpr double kLeastKept = 0.125;
 
+  /// Use make_mixing (mixing.h), which validates `setup`.
   explicit PushSumMixing(MixingSetup setup);
 
   std::size_t max_payload() const override;

@@ -60,6 +60,7 @@ struct SitePeer {
   bool tells = true;  ///< this site sends to it
 };
 
+/// What a site is made of.
 struct SiteSetup {
   std::string name;
   /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
@@ -109,6 +110,7 @@ struct PeerState {
   std::uint64_t offences = 0;  ///< messages that broke a rule
 };
 
+/// How a site stands, for an operator and for checks.
 struct SiteState {
   Round round = 0;
   Incarnation incarnation = 0;
@@ -121,6 +123,7 @@ struct SiteState {
   std::uint64_t resets = 0;
 };
 
+/// A message that may go out now.
 struct Released {
   std::size_t peer = 0;
   std::vector<std::byte> message = {};
@@ -135,6 +138,7 @@ class Site {
 
   /// The channel to a peer is open; a hello is due.
   virtual void peer_up(std::size_t peer) = 0;
+  /// The channel to a peer is gone.
   virtual void peer_down(std::size_t peer) = 0;
   /// A message of a peer that is up. A fault names the peer and what it did; the state is then
   /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
@@ -158,6 +162,7 @@ class Site {
   virtual bool ready(bool waited) = 0;
   /// The model at which gradients are taken.
   virtual std::span<const float> parameters() const = 0;
+  /// Local steps done.
   virtual Round round() const = 0;
   /// A local step. Fault::non_finite as in Algorithm::gradient_ready; the state is then unchanged.
   virtual Status step(std::span<const float> gradient) = 0;
@@ -179,7 +184,9 @@ class Site {
 
   /// The longest message that a peer may send, or is sent.
   virtual std::size_t max_message_bytes() const = 0;
+  /// How the site stands.
   virtual SiteState state() const = 0;
+  /// How each peer stands, in the order of the setup.
   virtual std::vector<PeerState> peers() const = 0;
   /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
   /// none. Copies of one incarnation and version are equal, bit for bit.

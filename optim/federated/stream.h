@@ -24,8 +24,10 @@ namespace sotto::federated {
 /// Bytes that several streams share, since neighbours get the same.
 using Payload = std::shared_ptr<const std::vector<std::byte>>;
 
+/// The sender's end: parcels that have no receipt yet.
 class OutStream {
  public:
+  /// A parcel under way.
   struct Item {
     Round round = 0;
     double mass = 0;
@@ -46,6 +48,7 @@ class OutStream {
   double given() const { return given_; }
   /// The receiver did not get all that others got: it is due a whole copy.
   bool behind() const { return behind_; }
+  /// Notes that the receiver is due a whole copy.
   void fall_behind() { behind_ = true; }
   /// The receiver of all parcels up to `applied` asks for a whole copy; one may be under way.
   void ask_whole(Sequence applied) { behind_ = behind_ || applied >= whole_; }
@@ -57,6 +60,7 @@ class OutStream {
   /// Gives up what has no receipt; numbers go on. Returns its mass.
   double write_off();
 
+  /// Appends the stream and its parcels.
   void save(ByteBuffer& out) const;
   /// Fault::malformed for what save cannot have written with at most `window` parcels of at most
   /// `max_payload` bytes.
@@ -71,8 +75,10 @@ class OutStream {
   std::deque<Item> items_;
 };
 
+/// The receiver's end: what came, what is applied, and what of that is durable.
 class InStream {
  public:
+  /// A parcel that waits to be applied.
   struct Item {
     Sequence sequence = 0;
     Round round = 0;
@@ -105,6 +111,7 @@ class InStream {
   /// Announced parcels that have not come.
   bool awaits() const;
 
+  /// A parcel has come. Only what is `kept` changes the stream; at most `window` wait.
   Arrival arrive(const Parcel& parcel, std::size_t window);
   /// The first pending parcel has been applied, and held `mass`.
   void apply_first(double mass);
@@ -113,7 +120,9 @@ class InStream {
   /// What is applied is now written.
   void make_durable() { durable_ = applied_; }
 
+  /// Appends how far the stream has come.
   void save(ByteBuffer& out) const;
+  /// Takes back what save wrote.
   Status load(ByteReader& in);
 
  private:

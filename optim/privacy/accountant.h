@@ -22,10 +22,12 @@ struct GaussianStep {
   double sampling_rate = 1;     ///< q of the Poisson sample; 0 … 1
 };
 
+/// Adds up what steps cost.
 class PrivacyAccountant {
  public:
   PrivacyAccountant();
 
+  /// So many more steps of one kind.
   void add(const GaussianStep& step, std::uint64_t steps);
 
   /// The least ε for this δ by the improved conversion (Balle et al. 2020, arXiv:1905.09982,
@@ -43,6 +45,7 @@ class PrivacyAccountant {
 
 /// Most steps with epsilon(delta) ≤ epsilon; kUnlimitedSteps when there is no end.
 std::uint64_t steps_within(const GaussianStep& step, double epsilon, double delta);
+/// What stands for no limit.
 inline constexpr std::uint64_t kUnlimitedSteps = std::uint64_t{1} << 62;
 
 /// The least noise multiplier, up to a relative 1e-6 too large, with which `steps` steps cost at

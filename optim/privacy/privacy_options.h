@@ -17,6 +17,7 @@ enum class PrivacyUnit {
   update,   ///< all data of the node; the whole gradient is clipped here
 };
 
+/// "example" or "update".
 std::string_view privacy_unit_name(PrivacyUnit unit);
 /// Throws Error unless `name` is example or update.
 PrivacyUnit parse_privacy_unit(std::string_view name);

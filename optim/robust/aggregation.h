@@ -53,6 +53,7 @@ struct AggregationInfo {
 /// All rules, in a fixed order.
 std::span<const AggregationInfo> aggregations();
 
+/// The rule where none is named.
 inline constexpr std::string_view kDefaultAggregation = "clipped:auto";
 
 /// Makes the rule that `spec` names, for models of `dimension` elements from up to `neighbours`.

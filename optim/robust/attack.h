@@ -18,6 +18,7 @@ namespace sotto {
 /// x is the victim's model after its local step, x_j those of its honest neighbours, W the mixing
 /// weights; the attackers work together, so that all of a victim's send it the same.
 struct Attack {
+  /// What the attackers send.
   enum class Kind {
     alie,       ///< mean − z × standard deviation of x and the x_j, by coordinate (a little is
                 ///< enough; Baruch et al. 2019, arXiv:1902.06156)
@@ -34,6 +35,7 @@ struct Attack {
   Kind kind = Kind::sign_flip;
   double strength = 0;  ///< z, ε or σ
 
+  /// The specification that parses to this attack.
   std::string spec() const;
   /// Takes the victim's and its honest neighbours' models into account.
   bool omniscient() const;
@@ -54,6 +56,7 @@ struct Adversary {
   ModelOracle posted = {};
   ModelOracle step = {};  ///< near_ipm: u; without it the message is not turned
 
+  /// Whether the node is one of the attackers.
   bool includes(Rank rank) const;
 };
 

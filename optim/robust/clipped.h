@@ -30,6 +30,7 @@ namespace sotto {
 
 class Clipped final : public Aggregation {
  public:
+  /// How τ is chosen: as given, as the second largest distance, or as clipped:auto does it.
   enum class Radius { fixed, second_largest, automatic };
 
   /// `value` is τ where it is fixed, and K where it is automatic.

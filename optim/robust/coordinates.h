@@ -18,6 +18,7 @@ namespace sotto {
 /// leave one or two. Without b it is the median (of an even number, the mean of the middle two).
 class TrimmedMean final : public Aggregation {
  public:
+  /// `trimmed` is b; without it, the median.
   TrimmedMean(std::optional<std::size_t> trimmed, std::size_t neighbours);
 
   std::string spec() const override;
@@ -31,6 +32,7 @@ class TrimmedMean final : public Aggregation {
 /// Σ_j W_ij x_j, no defence at all: plain gossip, to compare with.
 class WeightedMean final : public Aggregation {
  public:
+  /// `ops` must outlive it.
   explicit WeightedMean(const Ops& ops) : ops_(ops) {}
 
   std::string spec() const override { return "mean"; }

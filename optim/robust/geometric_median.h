@@ -18,6 +18,7 @@ class GeometricMedian final : public Aggregation {
   static constexpr std::size_t kDefaultSteps = 8;
   static constexpr double kSmoothing = 0.1;  ///< ν
 
+  /// `steps` of Weiszfeld, for models of `dimension` from up to `neighbours`.
   GeometricMedian(std::size_t steps, std::size_t neighbours, std::size_t dimension, const Ops& ops);
 
   std::string spec() const override;

@@ -16,6 +16,7 @@ namespace sotto {
 
 class Krum final : public Aggregation {
  public:
+  /// Against `liars`; `several` takes the mean of the best, else the best one is taken.
   Krum(std::size_t liars, bool several, std::size_t neighbours, std::size_t dimension,
        const Ops& ops);
 

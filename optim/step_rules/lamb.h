@@ -43,6 +43,7 @@ class Lamb final : public StepRule {
   std::span<const double> ratios() const { return ratios_; }
   /// u ← u + λ x, where the tensor decays.
   void decay(const ParameterBlock& block, std::span<const float> x, std::span<float> u) const;
+  /// γ of a round.
   double learning_rate(Round round) const { return rate_.at(round); }
   /// The rule that an algorithm admitted as `lamb` was given.
   static Lamb& of(StepRule& rule);

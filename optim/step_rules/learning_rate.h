@@ -10,9 +10,12 @@ namespace sotto {
 
 class LearningRate {
  public:
+  /// `base` times what `schedule` says.
   LearningRate(double base, const Schedule& schedule) : base_(base), schedule_(schedule) {}
 
+  /// γ of a round.
   double at(Round round) const { return base_ * schedule_.multiplier(round); }
+  /// Changes the base rate, finite and not negative.
   void set(double base) {
     check(std::isfinite(base) && base >= 0, "a learning rate is finite and not negative");
     base_ = base;

@@ -34,6 +34,7 @@ inline constexpr SimTime kTimeoutMargin = 200'000'000;
 
 class CongestionWindow {
  public:
+  /// Windows and segments are in bytes. Without `decays`, an idle connection keeps its window.
   explicit CongestionWindow(double initial_window = 0, bool decays = true, double segment = 1448)
       : initial_(initial_window),
         segment_(segment),

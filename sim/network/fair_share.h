@@ -34,17 +34,22 @@ struct Crossing {
 
 class FairShare {
  public:
+  /// Links by their capacities in bytes/s; link k is the k-th.
   explicit FairShare(std::span<const double> capacities);
 
   /// Declares a flow that is not running; each link at most once. `weight` > 0; `bound` ≥ 0 bytes/s
   /// is the most that it takes. A flow without a bound crosses at least one limited link.
   FlowId add_flow(std::span<const Crossing> crossings, double weight = 1,
                   double bound = kUnlimited);
+  /// Changes a flow's weight and bound, from the next settle on.
   void set_share(FlowId flow, double weight, double bound);
 
   // Changes below hold from the next settle on.
+  /// The flow wants to send. Requires !running(flow).
   void start(FlowId flow);
+  /// The flow has nothing more to send. Requires running(flow).
   void stop(FlowId flow);
+  /// Changes what a link carries.
   void set_capacity(LinkId link, double bytes_per_s);
 
   /// Something changed since the last settle.
@@ -53,9 +58,11 @@ class FairShare {
   /// next call.
   std::span<const FlowId> settle();
 
+  /// Whether the flow is started.
   bool running(FlowId flow) const { return flows_[flow].running; }
   /// Bytes/s as of the last settle; 0 when not running.
   double rate(FlowId flow) const { return flows_[flow].rate; }
+  /// Bytes/s that a link can carry.
   double capacity(LinkId link) const { return links_[link].capacity; }
   /// Bytes/s that flow over a link now.
   double load(LinkId link) const;

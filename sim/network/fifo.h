@@ -17,11 +17,13 @@ class Fifo {
   /// Elements that there is memory for: at most about four times the largest size so far.
   std::size_t capacity() const { return items_.capacity(); }
 
+  /// Puts an item at the end.
   void push(T item) { items_.push_back(std::move(item)); }
   /// Requires !empty().
   const T& front() const { return items_[taken_]; }
   /// From the front on.
   std::span<T> items() { return std::span(items_).subspan(taken_); }
+  /// Takes the front. Requires !empty().
   T pop() {
     T item = std::move(items_[taken_++]);
     if (empty()) {
@@ -32,6 +34,7 @@ class Fifo {
     }
     return item;
   }
+  /// Drops all items.
   void clear() {
     items_.clear();
     taken_ = 0;

@@ -77,6 +77,7 @@ struct NetworkModel {
   }
 };
 
+/// A one-way stream from one host to another.
 using ConnectionId = std::uint32_t;
 
 /// The first message under way on a connection has arrived.
@@ -105,6 +106,7 @@ class Network {
   /// A connection along the platform's route; throws Error when there is none.
   ConnectionId connect(Rank from, Rank to);
 
+  /// A message goes out now, behind those before it on the connection.
   void send(ConnectionId connection, std::uint64_t bytes);
   /// A word of no size goes back along a connection, in the stream of the way back: a receiver that
   /// lacks that stream's last packet then tells its sender.

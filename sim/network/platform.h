@@ -22,6 +22,7 @@ namespace sotto {
 /// A link's number in its platform, from 0.
 using LinkId = std::uint32_t;
 
+/// No limit, of a bandwidth.
 inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 /// No link is slower to cross: 11.6 days, so that the latencies of thousands may be added.
@@ -59,9 +60,11 @@ class Platform {
   /// reaches another.
   explicit Platform(int hosts);
 
+  /// Adds a link and returns its number, from 0. Throws Error for a specification out of range.
   LinkId add_link(LinkSpec spec);
   /// Links that all messages from, or to, `host` cross, in front of and behind those of the route.
   LinkId set_egress(Rank host, LinkSpec spec);
+  /// The same for what comes to `host`.
   LinkId set_ingress(Rank host, LinkSpec spec);
   /// What messages from `from` to `to` cross between the egress of one and the ingress of the
   /// other. A link may stand in routes of both directions: it is then half duplex.
@@ -80,6 +83,7 @@ class Platform {
   std::span<const LinkSpec> links() const { return links_; }
   /// Sorted by time; those of one time by link, and then as they hold.
   std::vector<LinkChange> changes() const;
+  /// Whether a message from one to the other has a way.
   bool connected(Rank from, Rank to) const;
   /// Egress, route and ingress, without links that are unlimited in bandwidth and add neither
   /// latency, jitter nor loss. Throws Error when there is no way.

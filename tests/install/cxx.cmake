@@ -6,7 +6,7 @@ install_build()
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DUSES_TORCH=${USES_TORCH})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${WORK}/build/uses_sotto)
+run(${WORK}/build/trainer)
 if(USES_TORCH)
   run(${WORK}/build/uses_torch)
 endif()

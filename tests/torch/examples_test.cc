@@ -41,32 +41,6 @@ std::vector<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
-/// The blocks of code of a page in these languages.
-std::vector<std::vector<std::string>> blocks_of(const fs::path& page) {
-  std::vector<std::vector<std::string>> blocks;
-  bool inside = false;
-  for (const std::string& line : lines_of(page)) {
-    if (line == "```cpp" || line == "```cmake") {
-      blocks.emplace_back();
-      inside = true;
-    } else if (line.starts_with("```")) {
-      inside = false;
-    } else if (inside) {
-      blocks.back().push_back(line);
-    }
-  }
-  return blocks;
-}
-
-/// All lines of `block` stand in `file`, in their order.
-bool holds(const std::vector<std::string>& file, const std::vector<std::string>& block) {
-  auto at = file.begin();
-  return std::all_of(block.begin(), block.end(), [&](const std::string& line) {
-    at = std::find(at, file.end(), line);
-    return at != file.end();
-  });
-}
-
 /// Lines of code in `after` that `before` does not have.
 std::size_t added(const std::vector<std::string>& before, const std::vector<std::string>& after) {
   const std::set<std::string> known(before.begin(), before.end());
@@ -126,24 +100,6 @@ TEST_CASE("from a plain libtorch program to many nodes it is a few lines") {
     CAPTURE(name);
     CHECK(added(plain, ours) <= 6);
     CHECK(added(ours, plain) <= 2);
-  }
-}
-
-TEST_CASE("what docs/torch.md shows is compiled") {
-  std::vector<std::vector<std::string>> files = {
-      lines_of(kRoot / "tests" / "install" / "CMakeLists.txt")};
-  for (const fs::path& folder : {kExamples, kRoot / "tests" / "torch"}) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      files.push_back(lines_of(entry.path()));
-    }
-  }
-  const auto blocks = blocks_of(kRoot / "docs" / "torch.md");
-  CHECK(blocks.size() >= 8);
-  for (const auto& block : blocks) {
-    REQUIRE_FALSE(block.empty());
-    CHECK_MESSAGE(std::any_of(files.begin(), files.end(),
-                              [&](const auto& file) { return holds(file, block); }),
-                  "no file has the block that begins with '", block.front(), "'");
   }
 }
 

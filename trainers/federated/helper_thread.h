@@ -51,6 +51,7 @@ class HelperThread {
   /// Waits, in the end, for a job that is still under way: whatever leaves the scope.
   class Joined {
    public:
+    /// For the scope of this object.
     explicit Joined(const HelperThread& helper) : helper_(helper) {}
     ~Joined() {
       if (helper_.done_.valid()) {

@@ -29,6 +29,7 @@
 
 namespace sotto {
 
+/// What one file holds of a site.
 struct SiteStateFile {
   std::uint32_t life = 0;    ///< that wrote it
   std::uint32_t number = 0;  ///< of the state in that life, from 1
@@ -46,13 +47,16 @@ std::string state_settings(const std::string& site, const std::string& shared);
 std::string state_difference(const std::string& site, const std::string& shared,
                              const std::string& of_state);
 
+/// What a state's file begins with, and the sections that it has.
 const FileKind& site_state_kind();
+/// The file's bytes.
 std::vector<std::byte> encode_site_state(const SiteStateFile& state);
 /// Fault::malformed says what is wrong.
 Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes);
 
 /// The section of the run: the gradients that were taken.
 std::vector<std::byte> encode_site_run(std::uint64_t steps);
+/// What encode_site_run was given; Fault::malformed for what it cannot have written.
 Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes);
 
 /// A state that a folder holds.
@@ -78,6 +82,7 @@ class SiteFolder {
 
   const std::string& path() const { return path_; }
   std::uint32_t life() const { return life_; }
+  /// The path of the file that keeps what is spent of the privacy budget.
   std::string privacy_ledger() const;
 
   /// read_site_state of the folder. Comes before write.

@@ -25,6 +25,7 @@ class SiteHistory {
   const std::vector<HistoryPoint>& points() const { return points_; }
   /// Null before the first.
   const HistoryPoint* last() const { return points_.empty() ? nullptr : &points_.back(); }
+  /// Whether this round has been evaluated.
   bool reaches(Round round) const { return !points_.empty() && points_.back().round == round; }
 
   /// "; test loss 0.1234, accuracy 98.00 % at round 100", or nothing before the first.

@@ -46,6 +46,7 @@ class SiteLinks {
   /// Takes down a peer that is waited for in vain.
   void give_up_on(std::size_t peer, const std::string& reason);
 
+  /// How the channel to each peer stands, in the site's order.
   std::vector<SitePeerReport> reports() const;
   /// The latest keys that were not let in, and of whom they are or were.
   std::vector<SiteRefusedKey> refused_keys() const;

@@ -30,6 +30,7 @@ struct SiteFigure {
 
 /// Something that an operator may want to know. Nothing in it is secret.
 struct SiteEvent {
+  /// How much it matters.
   enum class Level { info, warning, error };
   Level level = Level::info;
   std::string_view kind;  ///< one of a fixed set of words (docs/operations.md)
@@ -85,10 +86,12 @@ struct SiteReport {
 /// Where the site's thread leaves its report for others.
 class SiteBoard {
  public:
+  /// Puts up a new report in place of the old one.
   void put(SiteReport report) {
     const std::lock_guard lock(mutex_);
     report_ = std::move(report);
   }
+  /// The newest report.
   SiteReport get() const {
     const std::lock_guard lock(mutex_);
     return report_;
@@ -99,6 +102,7 @@ class SiteBoard {
   SiteReport report_;
 };
 
+/// Is told of events as they happen, on the site's thread.
 using SiteListener = std::function<void(const SiteEvent&)>;
 
 }  // namespace sotto

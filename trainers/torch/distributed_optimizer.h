@@ -42,6 +42,7 @@ using NamedParameters = ::torch::OrderedDict<std::string, ::torch::Tensor>;
 /// A fault of the run, as sotto::Optimizer returns it.
 class RunFault : public std::runtime_error {
  public:
+  /// What ended the run.
   explicit RunFault(Status status) : runtime_error(status.message()), status_(std::move(status)) {}
   const Status& status() const { return status_; }
 
@@ -60,12 +61,14 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
                                 const NamedParameters& names = NamedParameters())
       : DistributedOptimizer(std::make_unique<Local>(std::move(local)), std::move(options), names) {
   }
+  /// The same around one that is held by a pointer.
   explicit DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                                 OptimizerOptions options = {},
                                 const NamedParameters& names = NamedParameters());
   /// With a step rule of sotto's, options.step_rule, which some algorithms are built on
   /// (onebit-adam on adam). Its learning rate is that of the one parameter group.
   DistributedOptimizer(const NamedParameters& parameters, OptimizerOptions options);
+  /// The same for parameters without names.
   DistributedOptimizer(std::vector<::torch::Tensor> parameters, OptimizerOptions options);
   /// Leaves without waiting for anybody; call finish() first when the run went well.
   ~DistributedOptimizer() override;

@@ -1,0 +1,25 @@
+#include "commands.h"
+
+namespace sotto::cli {
+
+std::vector<Command> add_all_commands(CLI::App& program) {
+  std::vector<Command> commands = {
+      add_train_command(program),  add_compare_command(program),  add_simulate_command(program),
+      add_plan_command(program),   add_topology_command(program), add_list_command(program),
+      add_node_command(program),   add_keygen_command(program),   add_status_command(program),
+      add_faults_command(program),
+  };
+  CLI::App* checkpoint = program.add_subcommand("checkpoint", "Looks into saved states");
+  checkpoint->require_subcommand(1);
+  commands.push_back(add_inspect_command(*checkpoint));
+  CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
+  bench->require_subcommand(1);
+  commands.push_back(add_bench_codec_command(*bench));
+  commands.push_back(add_bench_exchange_command(*bench));
+  commands.push_back(add_bench_sim_command(*bench));
+  commands.push_back(add_completion_command(program));
+  commands.push_back(add_man_command(program));
+  return commands;
+}
+
+}  // namespace sotto::cli
