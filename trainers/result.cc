@@ -18,4 +18,19 @@ std::vector<std::uint64_t> RunResult::frames_sent_per_node() const {
   return sums;
 }
 
+std::optional<CompressionSample> compression_of(std::span<const NodeStanding> nodes) {
+  std::optional<CompressionSample> all;
+  for (const NodeStanding& node : nodes) {
+    if (node.compression) {
+      if (!all) {
+        all.emplace();
+      }
+      all->signal += node.compression->signal;
+      all->error += node.compression->error;
+      all->bound += node.compression->bound;
+    }
+  }
+  return all;
+}
+
 }  // namespace sotto

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,10 +53,24 @@ struct NodeStanding {
   std::optional<PrivacyReport> privacy;
 };
 
+/// The sums over all nodes that measured; nothing when none has.
+std::optional<CompressionSample> compression_of(std::span<const NodeStanding> nodes);
+
+/// How a federated site stands.
+struct SiteStanding {
+  double mass = 0;                  ///< its own ω
+  std::optional<double> epsilon{};  ///< spent of its privacy budget
+};
+
 /// An evaluation, as observers see it.
 struct RunEvaluation {
   HistoryPoint point;
-  std::vector<NodeStanding> nodes;  ///< by rank; empty unless observers of all nodes want them
+  /// By rank; empty unless observers of all nodes want them.
+  std::vector<NodeStanding> nodes{};
+  /// compression_of(nodes)
+  std::optional<CompressionSample> compression{};
+  /// Of a federated site: it knows of itself alone, so that there are no `nodes`.
+  std::optional<SiteStanding> site{};
 };
 
 /// What a run ended with.

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/compress/cuda/codec.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/ops.h>
 
@@ -98,13 +99,9 @@ double copy_bandwidth(std::span<const float> from, std::span<float> to, int repe
 /// Both operations of one compressor on `elements` elements, beside those of one thread.
 std::vector<Row> rows_of(const CodecTiming& timing, const CodecTiming& alone,
                          std::size_t elements) {
-  // What must move: value and error read, error and frame written; frame and y read, y written.
-  const auto vector = static_cast<double>(elements * sizeof(float));
-  const auto sent = static_cast<double>(timing.bytes);
-  const double encode_gbs = 1e-9 * (3 * vector + sent) / timing.encode_s;
-  const double decode_gbs = 1e-9 * (2 * vector + sent) / timing.decode_mix_s;
-  return {{timing.spec, "encode", encode_gbs, alone.encode_s / timing.encode_s},
-          {timing.spec, "decode_mix", decode_gbs, alone.decode_mix_s / timing.decode_mix_s}};
+  return {{timing.spec, "encode", timing.encode_gbs(elements), alone.encode_s / timing.encode_s},
+          {timing.spec, "decode_mix", timing.decode_mix_gbs(elements),
+           alone.decode_mix_s / timing.decode_mix_s}};
 }
 
 CodecMeasurement measure_host(const std::vector<std::string>& specs,
@@ -145,7 +142,7 @@ std::vector<std::string> chosen(const BenchCodecRequest& request) {
   }
   std::vector<std::string> specs;
   for (const CompressorInfo& info : compressors()) {
-    if (request.device == kHost || has_device_codec(std::string(info.name))) {
+    if (request.device == kHost || cuda::has_codec(info.name)) {
       specs.emplace_back(info.example);
     }
   }

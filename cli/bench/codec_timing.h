@@ -29,6 +29,18 @@ struct CodecTiming {
   std::size_t bytes = 0;    ///< of the encoding
   double encode_s = 0;      ///< with error feedback
   double decode_mix_s = 0;  ///< y += weight × C
+
+  /// Billions of bytes a second that must move (docs/performance.md), for vectors of `elements`:
+  /// value and error read, error and frame written;
+  double encode_gbs(std::size_t elements) const { return gbs(3, elements, encode_s); }
+  /// frame and y read, y written.
+  double decode_mix_gbs(std::size_t elements) const { return gbs(2, elements, decode_mix_s); }
+
+ private:
+  double gbs(double vectors, std::size_t elements, double seconds) const {
+    const auto vector = static_cast<double>(elements * sizeof(float));
+    return 1e-9 * (vectors * vector + static_cast<double>(bytes)) / seconds;
+  }
 };
 
 /// Encodes x, and mixes it into y, which has its length; the fastest of `repeats` each. Throws

@@ -1,7 +1,6 @@
 #include "device_timing.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include <sotto/base/error.h>
@@ -18,8 +17,6 @@
 
 namespace sotto::cli {
 namespace {
-
-constexpr std::array kDeviceFamilies = {"none", "fp16", "bf16", "quant", "grid", "sign"};
 
 #ifdef SOTTO_HAVE_CUDA
 
@@ -103,10 +100,6 @@ class DeviceBench {
 #endif
 
 }  // namespace
-
-bool has_device_codec(const std::string& family) {
-  return std::find(kDeviceFamilies.begin(), kDeviceFamilies.end(), family) != kDeviceFamilies.end();
-}
 
 #ifdef SOTTO_HAVE_CUDA
 

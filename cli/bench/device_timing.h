@@ -16,9 +16,6 @@ struct DeviceTimings {
   std::vector<CodecTiming> codecs{};
 };
 
-/// Whether there are codecs of this family for CUDA devices.
-bool has_device_codec(const std::string& family);
-
 /// Times each of `specs` on vectors of `elements` elements, and in between, copies on the device;
 /// the fastest of `repeats` each, by the device's clock. Throws Error for a specification that no
 /// device has a codec for, and where there is no device, or no code for one in this build.

@@ -1,7 +1,6 @@
 #include "manual/command_words.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <fmt/ranges.h>
@@ -14,6 +13,7 @@
 #include <sotto/trainers/model.h>
 #include <sotto/trainers/task_registry.h>
 
+#include "fixed_words.h"
 #include "nearest.h"
 
 namespace sotto::cli {
@@ -60,25 +60,6 @@ Names registered(std::string_view option) {
   return option == "--rule" ? names_of(aggregations()) : Names();
 }
 
-Names fixed(std::string_view option) {
-  struct Fixed {
-    std::string_view option;
-    Names words;
-  };
-  static const std::array<Fixed, 7> kFixed = {{
-      {"--step-rule", {"sgd", "adam", "adamw", "lars", "lamb"}},
-      {"--outer-step-rule", {"sgd", "adam", "adamw", "lars", "lamb"}},
-      {"--weighting", {"metropolis", "uniform", "shares"}},
-      {"--bias-correction", {"always", "warmup", "never"}},
-      {"--schedule", {"constant", "step", "cosine", "invsqrt"}},
-      {"--partition", {"iid", "dirichlet", "label"}},
-      {"--privacy-unit", {"example", "update"}},
-  }};
-  const auto* const found = std::find_if(kFixed.begin(), kFixed.end(),
-                                         [&](const Fixed& one) { return one.option == option; });
-  return found == kFixed.end() ? Names() : found->words;
-}
-
 OptionWords option_words(const CLI::Option& option) {
   OptionWords words;
   const bool flag = option.get_items_expected_max() == 0;
@@ -92,7 +73,7 @@ OptionWords option_words(const CLI::Option& option) {
                    option.get_items_expected_max() > 1;
   words.optional_value = !flag && option.get_items_expected_min() == 0;
   for (const Names& choices :
-       {alternatives(words.type), registered(words.name), fixed(words.name)}) {
+       {alternatives(words.type), registered(words.name), fixed_words(words.name)}) {
     if (!choices.empty()) {
       words.choices = choices;
     }

@@ -3,8 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -14,6 +12,7 @@
 #include <sotto/base/elapsed.h>
 
 #include "signals.h"
+#include "write_all.h"
 
 namespace sotto::cli {
 namespace {
@@ -80,13 +79,7 @@ void Dashboard::draw() {
   }
   frame += "\x1b[J";
   height_ = lines.size();
-  for (std::string_view left = frame; !left.empty();) {
-    const auto written = ::write(STDERR_FILENO, left.data(), left.size());
-    if (written <= 0 && errno != EINTR) {
-      return;  // a terminal that is gone
-    }
-    left.remove_prefix(static_cast<std::size_t>(std::max<::ssize_t>(0, written)));
-  }
+  (void)write_all(STDERR_FILENO, frame);  // but to a terminal that is gone
 }
 
 }  // namespace sotto::cli

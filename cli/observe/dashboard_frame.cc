@@ -51,7 +51,7 @@ std::string time_left(const DashboardState& state) {
 
 std::string health_line(const RunEvaluation& last) {
   std::string text = fmt::format("{:<10} {:>9}", "sent/node", amount(last.point.bytes_per_node));
-  if (const auto sample = compression_of(last)) {
+  if (const auto& sample = last.compression) {
     text += fmt::format("   compression leaves out {:.3g} %", 100 * error_ratio(*sample));
     if (std::isfinite(sample->bound)) {
       text += fmt::format(", {:.3g} % of what its contract allows", 100 * contract_use(*sample));

@@ -67,8 +67,11 @@ using Run = const RunEvaluation&;
 using Node = const NodeStanding&;
 
 double of_all(Run run, double (*value)(const CompressionSample&)) {
-  const auto sample = compression_of(run);
-  return sample ? value(*sample) : kNone;
+  return run.compression ? value(*run.compression) : kNone;
+}
+
+double epsilon_of_run(Run run) {
+  return run.site ? run.site->epsilon.value_or(kNone) : extreme(run, epsilon_of, std::greater<>());
 }
 
 double mean_staleness(Run run) {
@@ -98,6 +101,8 @@ constexpr std::array kRunFigures = {
               [](Run run) {
                 return extreme(run, counted_by<&AlgorithmCounters::most_stale>, std::greater<>());
               }},
+    RunFigure{{"mass", "health", "Push-sum weight of a federated site"},
+              [](Run run) { return run.site ? run.site->mass : kNone; }},
     RunFigure{{"mass_min", "health", "Smallest push-sum weight of a node"},
               [](Run run) { return extreme(run, mass_of, std::less<>()); }},
     RunFigure{{"mass_max", "health", "Largest push-sum weight of a node"},
@@ -113,7 +118,7 @@ constexpr std::array kRunFigures = {
     RunFigure{{"set_aside_total", "health", "Models that a robust rule gave no influence"},
               counted_by_all<&AlgorithmCounters::set_aside>},
     RunFigure{{"privacy_epsilon", "health", "Spent by the node that told most of its data"},
-              [](Run run) { return extreme(run, epsilon_of, std::greater<>()); }},
+              epsilon_of_run},
     RunFigure{{"sent_bytes_per_node", "network", "Bytes sent so far, mean over the nodes"},
               [](Run run) { return run.point.bytes_per_node; }},
     RunFigure{{"training_seconds", "time", "Training time so far; stands still in evaluations"},
@@ -167,21 +172,6 @@ double error_ratio(const CompressionSample& sample) {
 
 double contract_use(const CompressionSample& sample) {
   return sample.error == 0 ? 0 : sample.error / sample.bound;
-}
-
-std::optional<CompressionSample> compression_of(const RunEvaluation& evaluation) {
-  std::optional<CompressionSample> all;
-  for (const NodeStanding& node : evaluation.nodes) {
-    if (node.compression) {
-      if (!all) {
-        all.emplace();
-      }
-      all->signal += node.compression->signal;
-      all->error += node.compression->error;
-      all->bound += node.compression->bound;
-    }
-  }
-  return all;
 }
 
 }  // namespace sotto::cli

@@ -43,7 +43,5 @@ std::span<const LinkFigure> link_figures();
 double error_ratio(const CompressionSample& sample);
 /// Σ‖v − C(v)‖² / what the contract allows, in expectation; 0 where nothing is left out.
 double contract_use(const CompressionSample& sample);
-/// The sums over all nodes that measured; nothing when none has.
-std::optional<CompressionSample> compression_of(const RunEvaluation& evaluation);
 
 }  // namespace sotto::cli

@@ -11,10 +11,12 @@
 
 #include <sotto/base/error.h>
 
+#include "write_all.h"
+
 namespace sotto::cli {
 
-GrowingFile::GrowingFile(std::string_view option, std::string path, bool keep)
-    : option_(option), path_(std::move(path)) {
+GrowingFile::GrowingFile(std::string_view option, std::string path, bool keep, Tell tell)
+    : option_(option), path_(std::move(path)), tell_(std::move(tell)) {
   constexpr int kMode = 0666;
   descriptor_ = ::open(path_.c_str(),
                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC), kMode);
@@ -26,16 +28,17 @@ GrowingFile::GrowingFile(std::string_view option, std::string path, bool keep)
 GrowingFile::~GrowingFile() { ::close(descriptor_); }
 
 void GrowingFile::append(std::string_view records) {
-  const std::lock_guard lock(mutex_);
-  while (!records.empty() && !failed_) {
-    const auto written = ::write(descriptor_, records.data(), records.size());
-    if (written > 0) {
-      records.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      failed_ = true;
-      fmt::print(stderr, "sotto: warning: {}: {}: {}; the run goes on without\n", option_, path_,
-                 std::strerror(errno));
+  int error = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) {
+      return;
     }
+    error = write_all(descriptor_, records);
+    failed_ = error != 0;
+  }
+  if (error != 0) {
+    tell_(lost_file(option_, path_, std::strerror(error)));
   }
 }
 

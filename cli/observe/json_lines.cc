@@ -36,8 +36,8 @@ Json node_lines(const std::vector<NodeStanding>& nodes) {
 
 }  // namespace
 
-JsonLines::JsonLines(const std::string& path, bool keep, Json config)
-    : file_("--log-json", path, keep), config_(std::move(config)) {}
+JsonLines::JsonLines(const std::string& path, bool keep, Json config, Tell tell)
+    : file_("--log-json", path, keep, std::move(tell)), config_(std::move(config)) {}
 
 void JsonLines::write(const char* event, const Json& fields) {
   Json line = {{"event", event}, {"time", unix_time()}};

@@ -13,8 +13,9 @@ namespace sotto::cli {
 
 class JsonLines final : public Observer {
  public:
-  /// `config`: all settings, for the first line. Throws Error when the file cannot be written.
-  JsonLines(const std::string& path, bool keep, Json config);
+  /// `config`: all settings, for the first line. `tell`: growing_file.h. Throws Error when the file
+  /// cannot be written.
+  JsonLines(const std::string& path, bool keep, Json config, Tell tell);
 
   bool wants_health() const override { return true; }
   void began(const RunStart& start) override;

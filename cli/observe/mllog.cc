@@ -16,8 +16,8 @@ std::int64_t now_ms() {
 
 }  // namespace
 
-Mllog::Mllog(const std::string& path, bool keep, MllogSettings settings)
-    : file_("--mllog", path, keep), settings_(std::move(settings)) {
+Mllog::Mllog(const std::string& path, bool keep, MllogSettings settings, Tell tell)
+    : file_("--mllog", path, keep, std::move(tell)), settings_(std::move(settings)) {
   write(Kind::start, "init_start", nullptr);
   write(Kind::point, "submission_benchmark", settings_.benchmark);
   write(Kind::point, "submission_platform", "sotto " SOTTO_VERSION);

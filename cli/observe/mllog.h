@@ -22,8 +22,8 @@ struct MllogSettings {
 
 class Mllog final : public Observer {
  public:
-  /// Throws Error when the file cannot be written.
-  Mllog(const std::string& path, bool keep, MllogSettings settings);
+  /// `tell`: growing_file.h. Throws Error when the file cannot be written.
+  Mllog(const std::string& path, bool keep, MllogSettings settings, Tell tell);
 
   void began(const RunStart& start) override;
   void evaluation_began(Round done) override;

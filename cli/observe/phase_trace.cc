@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <fmt/compile.h>
@@ -17,6 +18,7 @@
 #include <sotto/base/unix_time.h>
 
 #include "trace_event.h"
+#include "write_all.h"
 
 namespace sotto::cli {
 namespace {
@@ -26,6 +28,9 @@ using namespace std::chrono_literals;
 constexpr std::string_view kEnd = "\n]}\n";
 constexpr std::size_t kBuffer = std::size_t{64} << 10U;
 constexpr auto kLongestHeld = 1s;
+/// For the lock, where nothing follows that could be written later.
+constexpr auto kLastPatience = 2000ms;
+constexpr auto kBetweenTries = 1ms;
 constexpr int kTrainingThread = 1;
 constexpr int kCommunicationThread = 2;
 
@@ -35,25 +40,14 @@ std::string name_event(const char* what, const TracePlace& place, const std::str
   return trace_event("M", place, fmt::format(R"("name":"{}","args":{{"name":"{}"}})", what, name));
 }
 
-bool write_at(int descriptor, std::string_view text, off_t at) {
-  while (!text.empty()) {
-    const auto written = ::pwrite(descriptor, text.data(), text.size(), at);
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      return false;
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-    at += written;
-  }
-  return true;
-}
-
 }  // namespace
 
-PhaseTrace::PhaseTrace(std::string path, const Json& config)
-    : path_(std::move(path)), begin_(PhaseSpan::Time::clock::now()), flushed_(begin_) {
+PhaseTrace::PhaseTrace(std::string path, const Json& config, Tell tell)
+    : path_(std::move(path)),
+      tell_(std::move(tell)),
+      creator_(::getpid()),
+      begin_(PhaseSpan::Time::clock::now()),
+      flushed_(begin_) {
   open(O_CREAT | O_TRUNC);
   if (descriptor_ < 0) {
     refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
@@ -63,13 +57,13 @@ PhaseTrace::PhaseTrace(std::string path, const Json& config)
       fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[\n{}",
                   about.dump(-1, ' ', false, Json::error_handler_t::replace),
                   trace_event("i", {}, R"("s":"g","cat":"run","name":"begin")"));
-  if (!write_at(descriptor_, head + std::string(kEnd), 0)) {
-    refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
+  if (const int error = write_all_at(descriptor_, head + std::string(kEnd), 0); error != 0) {
+    refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(error)));
   }
 }
 
 PhaseTrace::~PhaseTrace() {
-  flush();
+  flush(0ms);  // of a run that nobody has ended; who would be told may be gone
   ::close(descriptor_);
 }
 
@@ -104,7 +98,7 @@ void PhaseTrace::add(const std::string& event) {
 
 void PhaseTrace::phase(const PhaseSpan& span) {
   const std::lock_guard lock(mutex_);
-  if (full_) {
+  if (given_up_) {
     return;
   }
   name_node(span.node);
@@ -123,48 +117,105 @@ void PhaseTrace::phase(const PhaseSpan& span) {
   }
   if (events_.size() > kBuffer || span.until - flushed_ > kLongestHeld) {
     flushed_ = span.until;
-    flush();
+    flush(0ms);
   }
 }
 
 void PhaseTrace::warning(const std::string& text) {
   const std::lock_guard lock(mutex_);
+  if (given_up_) {
+    return;
+  }
   add(trace_event("i", {process_of(0), kTrainingThread, since_begin(PhaseSpan::Time::clock::now())},
                   fmt::format(R"("s":"g","cat":"warning","name":{})",
                               Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))));
 }
 
-void PhaseTrace::node_ended(Rank /*node*/) {
-  const std::lock_guard lock(mutex_);
-  flush();
+void PhaseTrace::round_done(Round /*done*/) {
+  if (troubled_) {
+    tell_trouble();
+  }
 }
 
-void PhaseTrace::flush() {
-  if (events_.empty() || full_) {
+void PhaseTrace::node_ended(Rank /*node*/) {
+  {
+    const std::lock_guard lock(mutex_);
+    flush(kLastPatience);
+  }
+  if (::getpid() != creator_) {
+    tell_trouble();  // nothing else is called here any more
+  }
+}
+
+void PhaseTrace::ended(const Status& /*status*/) {
+  {
+    const std::lock_guard lock(mutex_);
+    flush(kLastPatience);
+  }
+  tell_trouble();
+}
+
+void PhaseTrace::give_up(std::string trouble) {
+  given_up_ = true;
+  trouble_ = std::move(trouble);
+  troubled_ = true;
+  events_ = {};
+}
+
+void PhaseTrace::tell_trouble() {
+  std::string trouble;
+  {
+    const std::lock_guard lock(mutex_);
+    trouble.swap(trouble_);
+    troubled_ = false;
+  }
+  if (!trouble.empty()) {
+    tell_(trouble);  // it may come back as a warning
+  }
+}
+
+int PhaseTrace::take_turn(std::chrono::milliseconds patience) const {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error != EWOULDBLOCK && error != EINTR) {
+      return error;
+    }
+    if (std::chrono::steady_clock::now() >= until) {
+      return EWOULDBLOCK;
+    }
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+  return 0;
+}
+
+void PhaseTrace::flush(std::chrono::milliseconds patience) {
+  if (events_.empty() || given_up_) {
     return;
   }
   if (opener_ != ::getpid()) {
     open(0);
   }
-  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX) != 0) {
-    full_ = true;
+  const int refused = descriptor_ < 0 ? errno : take_turn(patience);
+  if (refused == EWOULDBLOCK) {
+    if (patience > 0ms || events_.size() > kMostHeld) {
+      give_up(lost_file("--trace", path_, "another process keeps it locked"));
+    }
     return;
   }
-  const off_t size = ::lseek(descriptor_, 0, SEEK_END);
-  const off_t at = size - static_cast<off_t>(kEnd.size());
-  full_ = static_cast<std::size_t>(size) + events_.size() > kMostBytes;
-  if (full_) {
-    fmt::print(
-        stderr,
-        "sotto: warning: --trace: {} has reached its limit; the rest of the run is left out\n",
-        path_);
-  } else if (!write_at(descriptor_, events_ + std::string(kEnd), at)) {
+  if (refused != 0) {
+    return give_up(lost_file("--trace", path_, std::strerror(refused)));
+  }
+  const off_t at = ::lseek(descriptor_, 0, SEEK_END) - static_cast<off_t>(kEnd.size());
+  if (static_cast<std::size_t>(at) + events_.size() > kMostBytes) {
+    give_up(
+        fmt::format("--trace: {} has reached its limit; the rest of the run is left out", path_));
+  } else if (const int error = write_all_at(descriptor_, events_ + std::string(kEnd), at);
+             error != 0) {
     // What is there in part must not make the rest unreadable.
-    full_ = true;
     [[maybe_unused]] const bool cut =
-        ::ftruncate(descriptor_, at) == 0 && write_at(descriptor_, kEnd, at);
-    fmt::print(stderr, "sotto: warning: --trace: {}: {}; the run goes on without\n", path_,
-               std::strerror(errno));
+        ::ftruncate(descriptor_, at) == 0 && write_all_at(descriptor_, kEnd, at) == 0;
+    give_up(lost_file("--trace", path_, std::strerror(error)));
   }
   ::flock(descriptor_, LOCK_UN);
   events_.clear();

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -11,10 +14,21 @@
 #include "dashboard.h"
 
 namespace sotto::cli {
+namespace {
+
+constexpr std::array<std::string_view, 5> kWays = {"auto", "plain", "bar", "dashboard", "none"};
+
+}  // namespace
 
 Progress bar_alone(bool quiet) { return {.bar = !quiet && ::isatty(STDERR_FILENO) == 1}; }
 
 Progress choose_progress(const std::string& name, bool quiet) {
+  if (std::find(kWays.begin(), kWays.end(), name) == kWays.end()) {
+    refuse("--progress", name, "it is auto, plain, bar, dashboard or none");
+  }
+  if (quiet) {
+    return {};  // whatever room there is: the nodes of a launched job are given the same words
+  }
   const auto terminal = terminal_behind(STDERR_FILENO);
   const bool room = terminal && terminal->columns >= Dashboard::kLeastColumns &&
                     terminal->rows >= Dashboard::kLeastRows;
@@ -36,10 +50,8 @@ Progress choose_progress(const std::string& name, bool quiet) {
                          Dashboard::kLeastColumns, Dashboard::kLeastRows));
     }
     chosen = {.lines = !shared, .dashboard = true};
-  } else if (name != "none") {
-    refuse("--progress", name, "it is auto, plain, bar, dashboard or none");
   }
-  return quiet ? Progress() : chosen;
+  return chosen;
 }
 
 }  // namespace sotto::cli

@@ -12,7 +12,8 @@ struct Progress {
 };
 
 /// What --progress asks for on the terminals that there are: auto, plain, bar, dashboard or none.
-/// Throws Error for another word, and for a dashboard that has no room.
+/// `quiet`: this node shows nothing. Throws Error for another word, and where something is to be
+/// shown, for a dashboard that has no room.
 Progress choose_progress(const std::string& name, bool quiet);
 
 /// A bar, where standard error is a terminal.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,8 +40,8 @@ std::string event_file_in(const std::string& folder) {
 
 }  // namespace
 
-TensorBoard::TensorBoard(const std::string& folder)
-    : file_("--tensorboard", event_file_in(folder), /*keep=*/false) {
+TensorBoard::TensorBoard(const std::string& folder, Tell tell)
+    : file_("--tensorboard", event_file_in(folder), /*keep=*/false, std::move(tell)) {
   file_.append(version_record(unix_time()));
 }
 

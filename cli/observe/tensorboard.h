@@ -13,8 +13,8 @@ namespace sotto::cli {
 class TensorBoard final : public Observer {
  public:
   /// A new file in `folder`, which is made; what other runs wrote there stays. Throws Error when
-  /// it cannot be, or this build cannot write such files.
-  explicit TensorBoard(const std::string& folder);
+  /// it cannot be, or this build cannot write such files. `tell`: growing_file.h.
+  TensorBoard(const std::string& folder, Tell tell);
 
   bool wants_health() const override { return true; }
   void evaluated(const RunEvaluation& evaluation) override;

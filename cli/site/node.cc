@@ -125,7 +125,10 @@ int run_node(const NodeOptions& options, EventLog& log) {
   SitePlan plan = make_site_plan(config);
   std::optional<TensorBoard> board_file;
   if (!options.tensorboard.empty()) {
-    plan.run.observer = &board_file.emplace(options.tensorboard);
+    plan.run.observer =
+        &board_file.emplace(options.tensorboard, [&log](const std::string& trouble) {
+          log.write({SiteEvent::Level::warning, "tensorboard-failed", trouble});
+        });
   }
   for (const std::string& warning : plan.warnings) {
     log.write({SiteEvent::Level::warning, "setting", warning});

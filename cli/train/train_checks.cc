@@ -16,6 +16,7 @@
 #include <sotto/trainers/model.h>
 #include <sotto/trainers/task_registry.h>
 
+#include "fixed_words.h"
 #include "nearest.h"
 
 namespace sotto::cli {
@@ -24,15 +25,15 @@ namespace {
 void check_names(const TrainOptions& o) {
   refuse_mistyped("--task", o.task, names_of(tasks()));
   refuse_mistyped("--model", o.model, names_of(models()));
-  refuse_mistyped("--partition", o.partition, {"iid", "dirichlet", "label"});
+  refuse_mistyped("--partition", o.partition, fixed_words("--partition"));
   refuse_mistyped("--topology", o.topology, names_of(topologies()));
-  refuse_mistyped("--weighting", o.weighting, {"metropolis", "uniform", "shares"});
+  refuse_mistyped("--weighting", o.weighting, fixed_words("--weighting"));
   refuse_mistyped("--transport", o.transport, names_of(transports()));
   refuse_mistyped("--algorithm", o.algorithm, names_of(algorithms()));
   refuse_mistyped("--compressor", o.compressor, names_of(compressors()));
-  refuse_mistyped("--step-rule", o.step_rule, {"sgd", "adam", "adamw", "lars", "lamb"});
-  refuse_mistyped("--outer-step-rule", o.outer_step_rule, {"sgd", "adam", "adamw", "lars", "lamb"});
-  refuse_mistyped("--schedule", o.schedule, {"constant", "step", "cosine", "invsqrt"});
+  refuse_mistyped("--step-rule", o.step_rule, fixed_words("--step-rule"));
+  refuse_mistyped("--outer-step-rule", o.outer_step_rule, fixed_words("--outer-step-rule"));
+  refuse_mistyped("--schedule", o.schedule, fixed_words("--schedule"));
 }
 
 /// "libsvm:FILE[,features=N]" → "features"

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -125,7 +126,14 @@ Result<Json> run_as_planned(const TrainPlan& plan, TrainReport& report, Observer
 }  // namespace
 
 Result<Json> execute(const TrainPlan& plan, TrainReport& report, Observer& observer) {
-  auto result = run_as_planned(plan, report, observer);
+  auto result = [&] {
+    try {
+      return run_as_planned(plan, report, observer);
+    } catch (const std::exception& error) {
+      observer.ended(Status(Fault::io, error.what()));
+      throw;
+    }
+  }();
   observer.ended(result.status());
   return result;
 }

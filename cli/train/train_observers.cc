@@ -22,7 +22,7 @@ namespace sotto::cli {
 namespace {
 
 /// Has this node tell node 0 of a launched job how it stands.
-class Told final : public Observer {
+class Reporting final : public Observer {
  public:
   bool wants_health() const override { return true; }
 };
@@ -83,13 +83,15 @@ void add_observe_options(CLI::App& command, ObserveOptions& o) {
 TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& progress,
                                const TrainPlan& plan, Observer& report) {
   const bool keep = plan.run.resume;
+  // As any warning: what stands on the terminal makes room for it.
+  const Tell tell = [this](const std::string& text) { all_.warning(text); };
   all_.add(&report);
   if (!options.trace.empty()) {
-    make<PhaseTrace>(trace_path(options.trace, plan), plan.config);
+    make<PhaseTrace>(trace_path(options.trace, plan), plan.config, tell);
   }
   if (!plan.reports()) {
     if (!options.metrics.empty() || !options.log_json.empty() || !options.tensorboard.empty()) {
-      make<Told>();
+      make<Reporting>();
     }
     return;
   }
@@ -100,13 +102,13 @@ TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& pr
     make<RunMetrics>(metrics_address(options.metrics));
   }
   if (!options.log_json.empty()) {
-    make<JsonLines>(options.log_json, keep, plan.config);
+    make<JsonLines>(options.log_json, keep, plan.config, tell);
   }
   if (!options.tensorboard.empty()) {
-    make<TensorBoard>(options.tensorboard);
+    make<TensorBoard>(options.tensorboard, tell);
   }
   if (!options.mllog.empty()) {
-    make<Mllog>(options.mllog, keep, mllog_settings(plan));
+    make<Mllog>(options.mllog, keep, mllog_settings(plan), tell);
   }
 }
 

@@ -356,6 +356,9 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   warn_of_late_freeze(plan.run.optimizer,
                       plan.run.rounds / plan.run.optimizer.communication_interval, plan.warnings);
   plan.config = config_of(options, plan);
+  if (options.simulated) {
+    plan.config.erase("transport");  // nothing is carried: the scenario says what links do
+  }
   return plan;
 }
 

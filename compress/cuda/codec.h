@@ -41,6 +41,9 @@ struct Outcome {
   Status status() const;
 };
 
+/// Whether there are codecs of this family, "quant" say; also in builds without device code.
+bool has_codec(std::string_view family);
+
 class Codec {
  public:
   /// As make_compressor. Throws Error for what is no specification, and for families that only

@@ -1,12 +1,14 @@
 #include <sotto/compress/cuda/forms.h>
 
-#include <array>
+#include <algorithm>
 #include <span>
+#include <string>
 
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/compress/cuda/codec.h>
 
 #include "../internal/spec.h"
 
@@ -53,29 +55,49 @@ ChosenForm sign_form(internal::SpecReader& spec) {
   return form;
 }
 
+template <typename Format>
+ChosenForm plain_form(internal::SpecReader& /*spec*/) {
+  return {.format = Format()};
+}
+
+struct Family {
+  std::string_view name;
+  ChosenForm (*form)(internal::SpecReader& spec);
+};
+
+constexpr Family kFamilies[] = {{"none", plain_form<Fp32Format>},
+                                {"fp16", plain_form<Fp16Format>},
+                                {"bf16", plain_form<Bf16Format>},
+                                {"quant", quant_form},
+                                {"grid", grid_form},
+                                {"sign", sign_form}};
+
+const Family* find_family(std::string_view name) {
+  const auto* const found = std::ranges::find(kFamilies, name, &Family::name);
+  return found == std::end(kFamilies) ? nullptr : found;
+}
+
+/// "none, fp16 or sign"
+std::string all_families() {
+  std::string names;
+  for (const Family& family : kFamilies) {
+    const bool first = &family == std::begin(kFamilies);
+    const bool last = &family + 1 == std::end(kFamilies);
+    names += fmt::format("{}{}", first ? "" : last ? " or " : ", ", family.name);
+  }
+  return names;
+}
+
 }  // namespace
+
+bool has_codec(std::string_view family) { return find_family(family) != nullptr; }
 
 ChosenForm choose_form(std::string_view text) {
   internal::SpecReader spec(text);
-  if (spec.name() == "quant") {
-    return quant_form(spec);
+  if (const Family* family = find_family(spec.name())) {
+    return family->form(spec);
   }
-  if (spec.name() == "grid") {
-    return grid_form(spec);
-  }
-  if (spec.name() == "sign") {
-    return sign_form(spec);
-  }
-  if (spec.name() == "none") {
-    return {.format = Fp32Format()};
-  }
-  if (spec.name() == "fp16") {
-    return {.format = Fp16Format()};
-  }
-  if (spec.name() == "bf16") {
-    return {.format = Bf16Format()};
-  }
-  refuse("compressor on a CUDA device", text, "none, fp16, bf16, quant, grid or sign would do");
+  refuse("compressor on a CUDA device", text, fmt::format("{} would do", all_families()));
 }
 
 }  // namespace sotto::cuda

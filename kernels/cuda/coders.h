@@ -26,37 +26,42 @@ struct Fp32Coder {
   SOTTO_HOST_DEVICE bool finite(std::uint32_t code) const { return is_finite(float_of(code)); }
 };
 
-struct Fp16Coder {
+/// Floating-point numbers of two bytes, which Number tells apart.
+template <typename Number>
+struct HalfCoder {
   static constexpr std::uint32_t kBytes = 2;
   SOTTO_HOST_DEVICE bool noisy() const { return false; }
   SOTTO_HOST_DEVICE std::uint32_t code_of(float x, std::uint32_t /*random*/, bool& sat) const {
-    sat = saturates_fp16(x);
-    return fp16_bits(x);
+    sat = Number::saturates(x);
+    return Number::bits(x);
   }
   SOTTO_HOST_DEVICE float axpy(float a, std::uint32_t code, float y) const {
-    return y + a * fp16_value(static_cast<std::uint16_t>(code));
+    return y + a * Number::value(static_cast<std::uint16_t>(code));
   }
   SOTTO_HOST_DEVICE float residual(float x, std::uint32_t code) const {
     return axpy(-1.0F, code, x);
   }
-  SOTTO_HOST_DEVICE bool finite(std::uint32_t code) const { return (code & 0x7C00U) != 0x7C00U; }
+  SOTTO_HOST_DEVICE bool finite(std::uint32_t code) const {
+    return (code & Number::kExponent) != Number::kExponent;
+  }
 };
 
-struct Bf16Coder {
-  static constexpr std::uint32_t kBytes = 2;
-  SOTTO_HOST_DEVICE bool noisy() const { return false; }
-  SOTTO_HOST_DEVICE std::uint32_t code_of(float x, std::uint32_t /*random*/, bool& sat) const {
-    sat = saturates_bf16(x);
-    return bf16_bits(x);
-  }
-  SOTTO_HOST_DEVICE float axpy(float a, std::uint32_t code, float y) const {
-    return y + a * bf16_value(static_cast<std::uint16_t>(code));
-  }
-  SOTTO_HOST_DEVICE float residual(float x, std::uint32_t code) const {
-    return axpy(-1.0F, code, x);
-  }
-  SOTTO_HOST_DEVICE bool finite(std::uint32_t code) const { return (code & 0x7F80U) != 0x7F80U; }
+struct Fp16 {
+  static constexpr std::uint32_t kExponent = 0x7C00U;
+  SOTTO_HOST_DEVICE static bool saturates(float x) { return saturates_fp16(x); }
+  SOTTO_HOST_DEVICE static std::uint16_t bits(float x) { return fp16_bits(x); }
+  SOTTO_HOST_DEVICE static float value(std::uint16_t code) { return fp16_value(code); }
 };
+
+struct Bf16 {
+  static constexpr std::uint32_t kExponent = 0x7F80U;
+  SOTTO_HOST_DEVICE static bool saturates(float x) { return saturates_bf16(x); }
+  SOTTO_HOST_DEVICE static std::uint16_t bits(float x) { return bf16_bits(x); }
+  SOTTO_HOST_DEVICE static float value(std::uint16_t code) { return bf16_value(code); }
+};
+
+using Fp16Coder = HalfCoder<Fp16>;
+using Bf16Coder = HalfCoder<Bf16>;
 
 struct SignCoder {
   static constexpr std::uint32_t kBytes = 1;

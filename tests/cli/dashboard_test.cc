@@ -35,6 +35,7 @@ RunEvaluation evaluation_of(int nodes) {
     node.traffic = {{rank, (rank + 1) % nodes, 4000, 10}};
     evaluation.nodes.push_back(std::move(node));
   }
+  evaluation.compression = compression_of(evaluation.nodes);
   return evaluation;
 }
 
@@ -148,6 +149,10 @@ TEST_CASE("a narrow terminal gets a bar, and a dashboard only where there is roo
   CHECK(refused.status == 2);
   CHECK(contains(refused.err, "--progress"));
   CHECK(run(small_train({"--progress", "loud"})).status == 2);
+  const auto quiet = run(small_train({"--progress", "dashboard", "--quiet", "--rounds", "3"}));
+  CHECK(quiet.status == 0);
+  CHECK(quiet.err.empty());
+  CHECK(run(small_train({"--progress", "loud", "--quiet"})).status == 2);
   const auto none = run(small_train({"--progress", "none", "--rounds", "3"}));
   CHECK_FALSE(contains(none.out, "consensus"));
   CHECK(contains(none.out, "3 rounds"));

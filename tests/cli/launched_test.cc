@@ -45,6 +45,9 @@ TEST_CASE("four processes with RANK and WORLD_SIZE are one run, and node 0 repor
   for (int rank = 0; rank < 4; ++rank) {
     Arguments words = kRun;
     words.insert(words.end(), {"--transport", transport});
+    if (rank > 0) {
+      words.insert(words.end(), {"--progress", "dashboard"});  // node 0 alone needs the room
+    }
     if (!tcp) {
       words.insert(words.end(), {"--rendezvous", "file:" + meeting.path().string()});
     }

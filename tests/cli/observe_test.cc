@@ -4,16 +4,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "cli/observed.h"
 #include "cli/program.h"
 #include "cli/sites.h"
 #include "comm/free_port.h"
@@ -28,24 +26,6 @@ using nlohmann::json;
 namespace cli = sotto::cli;
 
 namespace {
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  REQUIRE(in.good());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::vector<json> lines_of(const std::filesystem::path& path, std::string_view prefix = "") {
-  std::istringstream in(content(path));
-  std::vector<json> lines;
-  for (std::string line; std::getline(in, line);) {
-    REQUIRE(line.starts_with(prefix));
-    lines.push_back(json::parse(line.substr(prefix.size())));
-  }
-  return lines;
-}
-
-Ended shell(const std::string& words) { return Process({"/bin/sh", "-c", words}).wait(); }
 
 template <typename T>
 T number_at(const std::string& bytes, std::size_t at) {
@@ -76,38 +56,6 @@ std::string event_file(const std::filesystem::path& folder) {
     }
   }
   return {};
-}
-
-/// X events of each thread nest and come in the order of their ends; the names that there are.
-std::set<std::string> check_trace(const json& trace) {
-  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
-  std::map<std::uint64_t, int> open;
-  std::set<std::string> names;
-  for (const json& event : trace.at("traceEvents")) {
-    names.insert(event.at("name"));
-    const std::string phase = event.at("ph");
-    CHECK(event.at("ts").get<double>() >= 0);
-    if (phase == "X") {
-      const double from = event.at("ts");
-      threads[{event.at("pid"), event.at("tid")}].emplace_back(
-          from, from + event.at("dur").get<double>());
-    } else if (phase == "b" || phase == "e") {
-      open[event.at("id").get<std::uint64_t>()] += phase == "b" ? 1 : -1;
-    }
-  }
-  for (const auto& [id, count] : open) {
-    CHECK(count == 0);
-  }
-  constexpr double kRounding = 0.0015;  // microseconds, of two sums
-  for (const auto& [thread, spans] : threads) {
-    for (std::size_t k = 1; k < spans.size(); ++k) {
-      CHECK(spans[k - 1].second <= spans[k].second + kRounding);
-      const bool apart = spans[k - 1].second <= spans[k].first + kRounding;
-      const bool around = spans[k].first <= spans[k - 1].first + kRounding;
-      CHECK((apart || around));
-    }
-  }
-  return names;
 }
 
 /// promtool's opinion of a page; empty when it has none to give.
@@ -397,9 +345,16 @@ TEST_CASE("a site writes its evaluations for TensorBoard") {
   sites.finish("b");
   const auto records = records_of(content(event_file(scratch.path())));
   CHECK(records.size() == 1 + result.at("history").size());
-  CHECK(contains(records.back(), "quality/test_loss"));
-  CHECK(contains(records.back(), "health/mass_drift"));
-  CHECK_FALSE(contains(records.back(), "consensus_distance"));
+  // All figures that a site has, and no other: what it does not know is not 0.
+  std::set<std::string> tags;
+  for (const auto& figure : cli::run_figures()) {
+    const auto tag = fmt::format("{}/{}", figure.info.group, figure.info.name);
+    if (contains(records.back(), tag + "\x15")) {  // the field behind it: its value
+      tags.insert(tag);
+    }
+  }
+  CHECK(tags == std::set<std::string>{"quality/test_loss", "quality/test_accuracy", "health/mass",
+                                      "network/sent_bytes_per_node", "time/training_seconds"});
 }
 
 TEST_CASE("labels of metrics hold what Prometheus lets them hold") {

@@ -48,6 +48,7 @@ TEST_CASE("the history as CSV has a row for each evaluation, and quotes what nee
   REQUIRE(std::getline(lines, line));
   CHECK(line == "run,round,virtual_s,loss,accuracy,consensus_distance,bytes_per_node");
   for (const auto& run : result.at("runs")) {
+    CHECK_FALSE(run.at("config").contains("transport"));  // nothing went over one
     const std::string name = run.at("name");
     const std::string start = contains(name, ",") ? '"' + name + '"' : name;
     for (const auto& point : run.at("history")) {

@@ -255,6 +255,20 @@ TEST_CASE("a codec of a CUDA device says where a vector is not finite") {
   }
 }
 
+TEST_CASE("the families that devices have codecs for are those whose specifications are taken") {
+  for (const CompressorInfo& info : compressors()) {
+    CAPTURE(info.name);
+    const std::string spec = make_compressor(info.example)->spec();
+    if (cuda::has_codec(info.name)) {
+      CHECK_NOTHROW(cuda::choose_form(spec));
+    } else {
+      CHECK_THROWS_AS(cuda::choose_form(spec), Error);
+    }
+  }
+  CHECK(cuda::has_codec("sign"));
+  CHECK_FALSE(cuda::has_codec("sig"));
+}
+
 TEST_CASE("what CUDA devices have no codec for is refused with what would do") {
   for (const char* spec : {"topk:0.1", "randk:0.1", "outlier:4", "lowrank:2"}) {
     CHECK_THROWS_WITH_AS(cuda::choose_form(make_compressor(spec)->spec()),

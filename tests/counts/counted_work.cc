@@ -162,13 +162,15 @@ RunEvaluation an_evaluation() {
                     {rank, (rank + 3) % kNodes, 123'456, 10}};
     evaluation.nodes.push_back(std::move(node));
   }
+  evaluation.compression = compression_of(evaluation.nodes);
   return evaluation;
 }
 
 /// What all observers do with a phase, and with an evaluation of kNodes nodes.
 void count_observers() {
   const Folder folder;
-  cli::PhaseTrace trace(folder.path / "trace.json", {});
+  const cli::Tell tell = [](const std::string& trouble) { fmt::print("{}\n", trouble); };
+  cli::PhaseTrace trace(folder.path / "trace.json", {}, tell);
   const auto now = PhaseSpan::Time::clock::now();
   const auto trace_all = [&](RunPhase phase) {
     for (std::size_t i = 0; i < kSpans; ++i) {
@@ -177,8 +179,8 @@ void count_observers() {
   };
   count(kSpans, std::string(kObserved[0]), [&] { trace_all(RunPhase::encode); });
   count(kSpans, std::string(kObserved[1]), [&] { trace_all(RunPhase::wire); });
-  cli::JsonLines lines(folder.path / "lines", false, {});
-  cli::Mllog mllog(folder.path / "mllog", false, {});
+  cli::JsonLines lines(folder.path / "lines", false, {}, tell);
+  cli::Mllog mllog(folder.path / "mllog", false, {}, tell);
   cli::RunMetrics metrics(cli::MonitorAddress{});
   Observers all;
   for (Observer* one : std::initializer_list<Observer*>{&lines, &mllog, &metrics}) {
@@ -186,7 +188,7 @@ void count_observers() {
   }
   std::optional<cli::TensorBoard> board;
   if (cli::has_event_records()) {
-    all.add(&board.emplace(folder.path / "board"));
+    all.add(&board.emplace(folder.path / "board", tell));
   }
   const RunEvaluation evaluation = an_evaluation();
   count(1, std::string(kObserved[2]), [&] {

@@ -45,11 +45,8 @@ void measure(std::size_t elements, int repeats, const std::string& path) {
       timings.device, elements, timings.copy_bandwidth);
   const char* separator = "";
   for (const cli::CodecTiming& timing : timings.codecs) {
-    // What must move: docs/performance.md.
-    const auto vector = static_cast<double>(elements * sizeof(float));
-    const auto sent = static_cast<double>(timing.bytes);
-    const double encode = 1e-9 * (3 * vector + sent) / timing.encode_s;
-    const double decode = 1e-9 * (2 * vector + sent) / timing.decode_mix_s;
+    const double encode = timing.encode_gbs(elements);
+    const double decode = timing.decode_mix_gbs(elements);
     const double limit = timings.copy_bandwidth;
     fmt::print("{:<44} {:>5.0f} GB/s {:>6.0f} % {:>5.0f} GB/s {:>6.0f} %\n", timing.spec, encode,
                100 * encode / limit, decode, 100 * decode / limit);

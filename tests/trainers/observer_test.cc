@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -128,6 +129,19 @@ TEST_CASE("phases of each node's threads nest, with all that there are") {
     }
     CHECK(seen[RunPhase::checkpoint] == 0);
   }
+}
+
+TEST_CASE("a run that an exception ends is told to have ended for every node") {
+  Watcher watcher;
+  watcher.after_round = [](Round done) {
+    if (done == 3) {
+      throw std::runtime_error("the observer's disk is gone");
+    }
+  };
+  CHECK_THROWS_WITH_AS(run_threads(options_of("dcd", "quant:8"), tasks(), {.observer = &watcher}),
+                       "the observer's disk is gone", std::runtime_error);
+  std::sort(watcher.nodes_ended.begin(), watcher.nodes_ended.end());
+  CHECK(watcher.nodes_ended == std::vector<Rank>{0, 1, 2, 3});
 }
 
 TEST_CASE("evaluations tell how each node stands, when somebody wants to know") {

@@ -175,6 +175,26 @@ TEST_CASE("a crash before the first checkpoint costs what was entered") {
   CHECK(result.privacy->steps == allowed());
 }
 
+TEST_CASE("a run whose budget was spent before its first round evaluates, and traces no other") {
+  const Scratch scratch;
+  auto options = run_options(allowed() + 100);
+  options.checkpoint = scratch.path().string();
+  PrivacyOptions privacy = budget(6);
+  privacy.ledger = (scratch.path() / "node-1.privacy").string();
+  REQUIRE(PrivacyLedger(privacy).settle(allowed()).ok());
+  Watcher watcher;
+  watcher.phases = true;
+  const auto result = run_threads(options, tasks(), {.observer = &watcher});
+  CAPTURE(result.status().message());
+  REQUIRE(result.ok());
+  CHECK(result->rounds == 0);
+  REQUIRE(watcher.spans.size() == kNodes);
+  for (const PhaseSpan& span : watcher.spans) {
+    CHECK(span.phase == RunPhase::evaluation);
+    CHECK(span.round == 0);
+  }
+}
+
 TEST_CASE("a checkpoint of one promise is not gone on from under another") {
   const Scratch scratch;
   auto options = run_options(4);

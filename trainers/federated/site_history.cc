@@ -11,15 +11,14 @@
 
 namespace sotto {
 
-void SiteHistory::add(const HistoryPoint& point, double mass, Observer* observer) {
+void SiteHistory::add(const HistoryPoint& point, const SiteStanding& standing, Observer* observer) {
   if (points_.size() == kMost) {
     points_.erase(points_.begin());
   }
   points_.push_back(point);
   if (observer != nullptr) {
-    RunEvaluation evaluation{.point = point, .nodes = {NodeStanding()}};
+    RunEvaluation evaluation{.point = point, .site = standing};
     evaluation.point.consensus_distance = std::numeric_limits<double>::quiet_NaN();  // who knows
-    evaluation.nodes.front().counters.mass = mass;
     observer->evaluated(evaluation);
   }
 }

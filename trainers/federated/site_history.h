@@ -19,8 +19,8 @@ namespace sotto {
 
 class SiteHistory {
  public:
-  /// Tells `observer`, if there is one, with a standing of the site's own mass.
-  void add(const HistoryPoint& point, double mass, Observer* observer);
+  /// Tells `observer`, if there is one.
+  void add(const HistoryPoint& point, const SiteStanding& standing, Observer* observer);
 
   const std::vector<HistoryPoint>& points() const { return points_; }
   /// Null before the first.

@@ -428,7 +428,11 @@ Status SiteRun::evaluate() {
   point.loss = found.loss;
   point.accuracy = found.accuracy;
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());
-  history_.add(point, site_->state().mass, options_.observer);
+  SiteStanding standing{.mass = site_->state().mass};
+  if (privacy_) {
+    standing.epsilon = privacy_->epsilon;
+  }
+  history_.add(point, standing, options_.observer);
   export_model();
   return {};
 }

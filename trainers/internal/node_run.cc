@@ -1,6 +1,7 @@
 #include "node_run.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 
 #include <fmt/format.h>
@@ -118,9 +119,20 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
 }
 
 Result<RunResult> NodeRun::run() {
-  auto result = run_to_end();
+  std::exception_ptr thrown;
+  auto result = [&]() -> Result<RunResult> {
+    try {
+      return run_to_end();
+    } catch (const std::exception& error) {
+      thrown = std::current_exception();
+      return explain(Status(Fault::io, error.what()));
+    }
+  }();
   if (hooks_.observer != nullptr) {
     hooks_.observer->node_ended(rank_);
+  }
+  if (thrown) {
+    std::rethrow_exception(thrown);
   }
   return result;
 }
@@ -182,6 +194,8 @@ void NodeRun::aim_meter() {
     measured_ = first;
   }
 }
+
+Round NodeRun::last_round() const { return std::max<Round>(1, optimizer_.round()) - 1; }
 
 NodeStanding NodeRun::standing() const {
   return {.traffic = optimizer_.traffic(),
@@ -264,7 +278,7 @@ Status NodeRun::step() {
 }
 
 Status NodeRun::evaluate(bool last) {
-  const Told whole(phases_, rank_, RunPhase::evaluation, optimizer_.round() - 1);
+  const Told whole(phases_, rank_, RunPhase::evaluation, last_round());
   if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
@@ -309,7 +323,7 @@ Status NodeRun::take_average(const AveragedModel& model) {
   if (observer == nullptr) {
     return {};
   }
-  RunEvaluation evaluation{.point = point, .nodes = {}};
+  RunEvaluation evaluation{.point = point};
   const bool all_tell = std::all_of(model.notes.begin(), model.notes.end(),
                                     [](const auto& note) { return !note.empty(); });
   if (health_ && all_tell) {
@@ -318,6 +332,7 @@ Status NodeRun::take_average(const AveragedModel& model) {
       return nodes.status();
     }
     evaluation.nodes = std::move(*nodes);
+    evaluation.compression = compression_of(evaluation.nodes);
   }
   observer->evaluated(evaluation);
   return {};
@@ -331,7 +346,7 @@ void NodeRun::take_row(Rank /*rank*/, std::span<const float> parameters) {
 }
 
 Status NodeRun::save() {
-  const Told whole(phases_, rank_, RunPhase::checkpoint, optimizer_.round() - 1);
+  const Told whole(phases_, rank_, RunPhase::checkpoint, last_round());
   if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }

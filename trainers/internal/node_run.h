@@ -20,6 +20,7 @@ class NodeRun {
   /// Refuses (Error) whatever this node can see to be wrong alone, before any node waits for it.
   NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks);
 
+  /// Whatever ends it, also an exception, the others are told why, and the observer that it has.
   Result<RunResult> run();
 
  private:
@@ -30,6 +31,8 @@ class NodeRun {
   /// Chooses the round before the next evaluation whose compression is measured, if it is time.
   void aim_meter();
   NodeStanding standing() const;
+  /// The round whose end has led here, for a phase behind it; before the first round, that one.
+  Round last_round() const;
   Status step();
   Status take_average(const AveragedModel& model);
   /// Tells the others why this node ends, or learns from them why it must.

@@ -1,0 +1,73 @@
+// What a run has told of itself, read back.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+
+namespace sotto::test {
+
+inline std::string content(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline std::vector<nlohmann::json> lines_of(const std::filesystem::path& path,
+                                            std::string_view prefix = "") {
+  std::istringstream in(content(path));
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(in, line);) {
+    REQUIRE(line.starts_with(prefix));
+    lines.push_back(nlohmann::json::parse(line.substr(prefix.size())));
+  }
+  return lines;
+}
+
+inline Ended shell(const std::string& words) { return Process({"/bin/sh", "-c", words}).wait(); }
+
+/// X events of each thread nest and come in the order of their ends; the names that there are.
+inline std::set<std::string> check_trace(const nlohmann::json& trace) {
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
+  std::map<std::uint64_t, int> open;
+  std::set<std::string> names;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    names.insert(event.at("name"));
+    const std::string phase = event.at("ph");
+    CHECK(event.at("ts").get<double>() >= 0);
+    if (phase == "X") {
+      const double from = event.at("ts");
+      threads[{event.at("pid"), event.at("tid")}].emplace_back(
+          from, from + event.at("dur").get<double>());
+    } else if (phase == "b" || phase == "e") {
+      open[event.at("id").get<std::uint64_t>()] += phase == "b" ? 1 : -1;
+    }
+  }
+  for (const auto& [id, count] : open) {
+    CHECK(count == 0);
+  }
+  constexpr double kRounding = 0.0015;  // microseconds, of two sums
+  for (const auto& [thread, spans] : threads) {
+    for (std::size_t k = 1; k < spans.size(); ++k) {
+      CHECK(spans[k - 1].second <= spans[k].second + kRounding);
+      const bool apart = spans[k - 1].second <= spans[k].first + kRounding;
+      const bool around = spans[k].first <= spans[k - 1].first + kRounding;
+      CHECK((apart || around));
+    }
+  }
+  return names;
+}
+
+}  // namespace sotto::test
