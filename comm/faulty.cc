@@ -21,7 +21,7 @@ using Frame = std::vector<std::byte>;
 
 class FaultyTransport final : public Transport {
  public:
-  FaultyTransport(std::unique_ptr<Transport> inner, Rank rank, const FaultPlan& plan)
+  FaultyTransport(std::unique_ptr<Transport> inner, Rank rank, const FrameFaults& plan)
       : name_(fmt::format("faulty {}", inner->name())),
         rank_(rank),
         plan_(plan),
@@ -47,7 +47,7 @@ class FaultyTransport final : public Transport {
 
   const std::string name_;
   const Rank rank_;
-  const FaultPlan plan_;
+  const FrameFaults plan_;
   /// Damaged copies, until their exchange is done.
   std::multimap<ExchangeTag, Frame> copies_;
   std::mutex dying_;                                ///< is not to happen during an interruption
@@ -119,7 +119,7 @@ void check_probability(std::string_view field, double value) {
 }  // namespace
 
 std::unique_ptr<Transport> make_faulty_transport(std::unique_ptr<Transport> inner, Rank rank,
-                                                 const FaultPlan& plan) {
+                                                 const FrameFaults& plan) {
   check_probability("drop", plan.drop);
   check_probability("damage", plan.damage);
   check_probability("delay", plan.delay);

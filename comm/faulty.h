@@ -17,7 +17,8 @@
 
 namespace sotto {
 
-struct FaultPlan {
+/// What happens to the frames of a node, each by itself.
+struct FrameFaults {
   std::uint64_t seed = 0;
   /// Probability that a frame never leaves; its sender does not notice.
   double drop = 0;
@@ -32,6 +33,6 @@ struct FaultPlan {
 
 /// `rank` is the node's own. Throws Error for a probability outside 0 … 1 or a negative delay.
 std::unique_ptr<Transport> make_faulty_transport(std::unique_ptr<Transport> inner, Rank rank,
-                                                 const FaultPlan& plan);
+                                                 const FrameFaults& plan);
 
 }  // namespace sotto

@@ -178,7 +178,8 @@ std::size_t ReplicaExchange::write_prefix(std::uint64_t version,
   return out.position();
 }
 
-Status ReplicaExchange::read_prefix(std::span<const std::byte> payload, Arrival& arrival) const {
+Status ReplicaExchange::read_prefix(std::span<const std::byte> payload,
+                                    ReplicaArrival& arrival) const {
   ByteReader in(payload);
   const auto version = in.read<std::uint64_t>();
   arrival.update.version = version & ~kAsks;
@@ -196,13 +197,13 @@ Status ReplicaExchange::read_prefix(std::span<const std::byte> payload, Arrival&
   return {};
 }
 
-Result<Arrival> ReplicaExchange::open(Rank from, std::span<const std::byte> frame) {
+Result<ReplicaArrival> ReplicaExchange::open(Rank from, std::span<const std::byte> frame) {
   const auto edge = mail_.accept(from, frame);
   if (!edge) {
     return edge.status();
   }
   Replica& replica = pool_[*edge];
-  Arrival arrival{.edge = *edge};
+  ReplicaArrival arrival{.edge = *edge};
   Status status = read_prefix(mail_.payload(*edge), arrival);
   if (status && replica.state == ReplicaState::awaited) {
     status = take_whole(arrival.update, replica);
@@ -256,14 +257,14 @@ Status ReplicaExchange::mark_drifted(Replica& replica) {
   return {};
 }
 
-void ReplicaExchange::note_ask(const Arrival& arrival) {
+void ReplicaExchange::note_ask(const ReplicaArrival& arrival) {
   const Rank peer = mail_.from()[arrival.edge].peer;
   if (arrival.asks && !has(asked_by_, peer)) {
     asked_by_.push_back(peer);
   }
 }
 
-Status ReplicaExchange::applied(const Arrival& arrival, const Status& status) {
+Status ReplicaExchange::applied(const ReplicaArrival& arrival, const Status& status) {
   if (!status) {
     return mail_.refuse(arrival.edge, status);
   }

@@ -39,7 +39,7 @@
 namespace sotto {
 
 /// What a frame brought for a replica.
-struct Arrival {
+struct ReplicaArrival {
   std::size_t edge = 0;
   bool asks = false;           ///< the sender asks for this node's whole vector
   Replica* replica = nullptr;  ///< to apply the update to; null when there is nothing to apply
@@ -72,9 +72,9 @@ class ReplicaExchange {
 
   /// Takes a frame. When the result has a replica, the caller applies the update to it and tells
   /// `applied`; otherwise all is done.
-  Result<Arrival> open(Rank from, std::span<const std::byte> frame);
+  Result<ReplicaArrival> open(Rank from, std::span<const std::byte> frame);
   /// Follows an update that was applied, or refuses the frame for the reason why it could not be.
-  Status applied(const Arrival& arrival, const Status& status);
+  Status applied(const ReplicaArrival& arrival, const Status& status);
 
   /// Drifted replicas found so far.
   std::uint64_t drifted() const { return drifted_; }
@@ -95,11 +95,11 @@ class ReplicaExchange {
   std::size_t write_whole(std::span<const float> vector);
   std::size_t write_prefix(std::uint64_t version, std::span<std::byte> payload) const;
   /// Reads what stands before the encoding. Fault::malformed when it is cut short.
-  Status read_prefix(std::span<const std::byte> payload, Arrival& arrival) const;
+  Status read_prefix(std::span<const std::byte> payload, ReplicaArrival& arrival) const;
   Status take_whole(const Update& update, Replica& replica);
   /// Marks a replica as drifted, unless nobody can be asked for the vector.
   Status mark_drifted(Replica& replica);
-  void note_ask(const Arrival& arrival);
+  void note_ask(const ReplicaArrival& arrival);
 
   LocalNode& node_;
   Mailbox& mail_;

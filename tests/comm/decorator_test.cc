@@ -32,7 +32,7 @@ void run_decorated(const Graph& graph, std::size_t max_payload_bytes, const Deco
 
 /// What became of the frames that rank 0 sent to rank 1 in each round: 'o' whole, 'x' damaged,
 /// '.' never came.
-std::string fates(const FaultPlan& plan, Round rounds) {
+std::string fates(const FrameFaults& plan, Round rounds) {
   const Graph graph = chain(2);
   std::string seen;
   const auto store = make_memory_store();
@@ -157,7 +157,7 @@ TEST_CASE("shapes that no network has are refused") {
 
 TEST_CASE("faults strike as often as planned, at the same places for the same seed") {
   constexpr Round kRounds = 400;
-  FaultPlan plan{.seed = 7, .drop = 0.3, .damage = 0.3, .delay = 0.1, .delay_max = milliseconds(1)};
+  FrameFaults plan{.seed = 7, .drop = 0.3, .damage = 0.3, .delay = 0.1, .delay_max = milliseconds(1)};
   const auto seen = fates(plan, kRounds);
   CAPTURE(seen);
   CHECK(fates(plan, kRounds) == seen);
@@ -182,7 +182,7 @@ TEST_CASE("a node that dies by plan is gone for itself and for others") {
   const auto store = make_memory_store();
   spawn(2, [&](Rank rank) {
     const Swap swap(graph, rank, {.round = 3}, 10);
-    FaultPlan plan;
+    FrameFaults plan;
     if (rank == 1) {
       plan.die_at = 3;
     }
@@ -205,7 +205,7 @@ TEST_CASE("a node that dies by plan is gone for itself and for others") {
 }
 
 TEST_CASE("plans that make no sense are refused") {
-  const auto faulty = [](const FaultPlan& plan) {
+  const auto faulty = [](const FrameFaults& plan) {
     return make_faulty_transport(connect("inproc", options_for(ring(1), 0, make_memory_store(), 0)),
                                  0, plan);
   };
