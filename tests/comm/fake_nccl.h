@@ -287,7 +287,7 @@ class FakeNccl final : public internal::NcclApi {
   }
   /// On the stream: all messages of a group at once.
   void carry(Member& member, std::vector<Move> moves) {
-    for (;;) {
+    while (!member.aborted) {
       bool moved = false;
       for (Move& move : moves) {
         moved = advance(move, member) || moved;
@@ -295,7 +295,7 @@ class FakeNccl final : public internal::NcclApi {
       std::erase_if(moves, [](const Move& move) {
         return move.length_moved == move.length.size() && move.moved == move.bytes;
       });
-      if (moves.empty() || member.aborted) {
+      if (moves.empty()) {
         return;
       }
       if (moved) {

@@ -67,7 +67,8 @@ TEST_CASE("nccl: a frame longer than the longest is refused before it is sent") 
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    std::freopen("/dev/null", "w", stderr);
+    (void)std::freopen("/dev/null", "w", stderr);
+    (void)::signal(SIGABRT, SIG_DFL);  // not the test program's
     std::thread other([&] { (void)open_transport(kFakeNccl, options_for(graph, 1, store, 100)); });
     auto transport = open_transport(kFakeNccl, options_for(graph, 0, store, 100));
     const Swap swap(graph, 0, {.round = 0}, 101);
@@ -136,14 +137,23 @@ TEST_CASE("nccl: a library that fails in the middle of a group loses all, and al
   const auto store = make_memory_store();
   spawn(4, [&](Rank rank) {
     const Swap swap(graph, rank, {.round = 1}, kMost);
+    const Swap again(graph, rank, {.round = 2}, kMost);
     NcclNode node(options_for(graph, rank, store, kMost), fake_world());
     swap_frames(*node.transport, graph, rank, {.round = 0}, kMost);
     if (rank == 2) {
       node.library->fail();  // and the others wait for it in vain
     }
     const Status posted = node.transport->post(swap.exchange);
-    if (!posted.ok()) {
-      CHECK(posted.fault() == Fault::peer_lost);
+    if (!posted.ok() || rank == 0) {
+      // Not a neighbour of it: its exchange may be done before it hears.
+      CHECK((posted.ok() || posted.fault() == Fault::peer_lost));
+      for (bool lost = !posted.ok(); !lost;) {
+        const auto event = next_event(*node.transport);
+        lost = event.kind == TransportEvent::Kind::peer_lost;
+        if (event.kind == TransportEvent::Kind::exchange_done) {
+          (void)node.transport->post(again.exchange);
+        }
+      }
       return;
     }
     const auto told = losses(*node.transport);
@@ -152,9 +162,6 @@ TEST_CASE("nccl: a library that fails in the middle of a group loses all, and al
     if (rank == 2) {
       CHECK(told.front().reason.find("remote process exited") != std::string::npos);
       CHECK(told.size() == 2);
-    } else if (rank == 0) {
-      CHECK_MESSAGE(told.front().reason.find("rank 2 was lost") != std::string::npos,
-                    told.front().reason);
     } else {
       CHECK(told.front().peer == 2);
       CHECK_MESSAGE(told.front().reason.find("its device or its NCCL failed") != std::string::npos,
