@@ -10,6 +10,9 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kChecksumOffset = 56;
+constexpr std::size_t kRoundOffset = 16;
+constexpr std::size_t kPhaseOffset = 32;
+constexpr std::size_t kBucketOffset = 36;
 constexpr std::size_t kElementsOffset = 40;
 constexpr std::size_t kPayloadBytesOffset = 48;
 
@@ -35,11 +38,14 @@ std::span<const std::byte> seal_frame(const FrameHeader& header, std::span<std::
   out.write(std::uint8_t{0});  // flags, reserved
   out.write(header.algorithm);
   out.write(header.run_id);
+  check(out.position() == kRoundOffset, "the frame header's layout");
   out.write(header.round);
   out.write(header.sender);
   out.write(header.epoch);
+  check(out.position() == kPhaseOffset, "the frame header's layout");
   out.write(header.phase);
   out.write(header.compressor);
+  check(out.position() == kBucketOffset, "the frame header's layout");
   out.write(header.bucket);
   check(out.position() == kElementsOffset, "the frame header's layout");
   out.write(header.elements);
@@ -70,6 +76,15 @@ Result<std::size_t> announced_frame_bytes(std::span<const std::byte> bytes, std:
                                  payload_bytes, capacity));
   }
   return kFrameHeaderBytes + static_cast<std::size_t>(payload_bytes);
+}
+
+ExchangeTag announced_tag(std::span<const std::byte> bytes) {
+  if (bytes.size() < kFrameHeaderBytes) {
+    return {};
+  }
+  return {.round = ByteReader(bytes.subspan(kRoundOffset)).read<Round>(),
+          .phase = ByteReader(bytes.subspan(kPhaseOffset)).read<std::uint16_t>(),
+          .bucket = ByteReader(bytes.subspan(kBucketOffset)).read<std::uint32_t>()};
 }
 
 std::uint64_t announced_elements(std::span<const std::byte> frame) {

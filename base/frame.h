@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include <sotto/base/exchange.h>
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 
@@ -52,6 +53,9 @@ Result<FrameView> parse_frame(std::span<const std::byte> bytes);
 /// for transports that do not report a received length. Fault::malformed if the magic, the version
 /// or the length (more than `capacity`) is wrong.
 Result<std::size_t> announced_frame_bytes(std::span<const std::byte> bytes, std::size_t capacity);
+
+/// The exchange that a frame's first 64 bytes say it belongs to, unchecked; zeros for fewer bytes.
+ExchangeTag announced_tag(std::span<const std::byte> bytes);
 
 /// Parameters that a sealed frame encodes, as its header says, unchecked; 0 for less than a header.
 std::uint64_t announced_elements(std::span<const std::byte> frame);

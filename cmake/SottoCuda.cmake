@@ -1,4 +1,5 @@
-# The CUDA toolkit, and how targets of it are built: docs/gpu.md. Sets SOTTO_HAVE_CUDA.
+# The CUDA toolkit, and how targets of it are built: docs/gpu.md. Sets SOTTO_HAVE_CUDA, and
+# SOTTO_HAVE_NCCL where NCCL lies in the toolkit or where the system looks; then sotto_nccl is NCCL.
 #
 # nvcc is taken from PATH, CUDACXX or /usr/local/cuda. It brings its own headers and the runtime,
 # which is linked statically, so that a program needs a driver only where it uses a device.
@@ -35,6 +36,15 @@ if(SOTTO_HAVE_CUDA)
   enable_language(CUDA)
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
     set(SOTTO_HAVE_CUDA OFF)  # no C++20
+  endif()
+endif()
+
+set(SOTTO_HAVE_NCCL OFF)
+if(SOTTO_HAVE_CUDA)
+  find_package(CUDAToolkit REQUIRED)  # the runtime, for sources that are no device code
+  include(SottoFindNccl)
+  if(TARGET sotto_nccl)
+    set(SOTTO_HAVE_NCCL ON)
   endif()
 endif()
 

@@ -20,6 +20,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/sottoConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/sottoConfig.cmake ${PROJECT_BINARY_DIR}/sottoConfigVersion.cmake
         DESTINATION ${package_dir})
 
+if(SOTTO_HAVE_NCCL)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/SottoFindNccl.cmake DESTINATION ${package_dir})
+endif()
 if(TARGET sotto_torch)
   # Its targets apart, for hosts that have the package but not libtorch.
   install(EXPORT sottoTorchTargets NAMESPACE sotto:: DESTINATION ${package_dir})

@@ -22,6 +22,8 @@ sotto_report("libtorch" SOTTO_HAVE_TORCH "sotto::torch, an optimizer for libtorc
              "no sotto::torch (libtorch-dev)")
 sotto_report("CUDA" SOTTO_HAVE_CUDA "GPU kernels and codecs (docs/gpu.md)"
              "no GPU kernels (-DSOTTO_WITH_CUDA=ON, nvcc 12 or later with GCC)")
+sotto_report("NCCL" SOTTO_HAVE_NCCL "--transport nccl, not run on a GPU yet"
+             "no --transport nccl (-DSOTTO_WITH_CUDA=ON, and NCCL beside CUDA or where the system looks)")
 sotto_report("documentation site" SOTTO_HAVE_SITE "the target `site`"
              "no target `site` (doxygen python3-markdown-it python3-pygments)")
 if(SOTTO_BUILD_TESTS OR SOTTO_BUILD_BENCH)

@@ -25,8 +25,13 @@ constexpr bool kHaveZmq = true;
 #else
 constexpr bool kHaveZmq = false;
 #endif
+#ifdef SOTTO_HAVE_NCCL
+constexpr bool kHaveNccl = true;
+#else
+constexpr bool kHaveNccl = false;
+#endif
 
-constexpr std::array<TransportInfo, 3> kTransports = {{
+constexpr std::array<TransportInfo, 4> kTransports = {{
     {.name = "inproc",
      .summary = "threads of one process, frames copied in memory",
      .available = true,
@@ -42,7 +47,20 @@ constexpr std::array<TransportInfo, 3> kTransports = {{
      .available = kHaveZmq,
      .processes = true,
      .encrypts = true},
+    {.name = "nccl",
+     .summary = "GPUs through NCCL, one a node, for the nodes of one trusted cluster",
+     .available = kHaveNccl,
+     .processes = true,
+     .encrypts = false},
 }};
+
+/// What a build needs for a transport that it lacks.
+std::string_view missing_for(std::string_view name) {
+  if (name == "nccl") {
+    return "-DSOTTO_WITH_CUDA=ON where nvcc and NCCL are (docs/gpu.md)";
+  }
+  return name == "gloo" ? "libgloo-dev" : "libzmq3-dev and cppzmq-dev";
+}
 
 void check_peers(std::string_view field, const std::vector<Rank>& peers,
                  const TransportOptions& options) {
@@ -102,12 +120,10 @@ void check_transport(std::string_view name, const TransportOptions& options) {
   const auto info = std::find_if(kTransports.begin(), kTransports.end(),
                                  [&](const TransportInfo& one) { return one.name == name; });
   if (info == kTransports.end()) {
-    refuse("transport", name, "inproc, gloo and zmq exist");
+    refuse("transport", name, "inproc, gloo, zmq and nccl exist");
   }
   if (!info->available) {
-    refuse("transport", name,
-           fmt::format("this build lacks it; build with {}",
-                       name == "gloo" ? "libgloo-dev" : "libzmq3-dev and cppzmq-dev"));
+    refuse("transport", name, fmt::format("this build lacks it; build with {}", missing_for(name)));
   }
   check_options(options);
   if (options.security && !info->encrypts) {
@@ -131,6 +147,11 @@ Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
 #ifdef SOTTO_HAVE_ZMQ
   if (name == "zmq") {
     return internal::make_zmq_transport(options);
+  }
+#endif
+#ifdef SOTTO_HAVE_NCCL
+  if (name == "nccl") {
+    return internal::make_nccl_transport(options);
   }
 #endif
   return internal::make_inproc_transport(options);

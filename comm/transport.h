@@ -1,4 +1,5 @@
-// Carries exchanges between nodes. One contract, several implementations: inproc, gloo, zmq.
+// Carries exchanges between nodes. One contract, several implementations: inproc, gloo, zmq,
+// nccl.
 //
 // Contract. `post` hands over an exchange and returns at once; its buffers stay where they are
 // until the event `exchange_done` for its tag, or until the transport is destroyed. `poll` waits
@@ -83,6 +84,8 @@ class Transport {
   virtual ~Transport() = default;
   /// As `--transport` has it, "gloo".
   virtual std::string_view name() const = 0;
+  /// Whether an exchange may be posted in parts under one tag, as decorators do.
+  virtual bool takes_parts() const { return true; }
 
   /// Hands over an exchange. Fault::peer_lost, and nothing handed over, when a peer of it is known
   /// to be gone.

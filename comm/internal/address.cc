@@ -72,15 +72,19 @@ Resolved copy_of(const sockaddr* address) {
   return resolved;
 }
 
+using Interfaces = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
+
+/// Null where the system does not tell.
+Interfaces list_interfaces() {
+  ifaddrs* list = nullptr;
+  return {::getifaddrs(&list) == 0 ? list : nullptr, &::freeifaddrs};
+}
+
 /// The first address of an interface, IPv4 before IPv6.
 std::optional<Resolved> find_interface(const std::string& name) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) {
-    return std::nullopt;
-  }
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  const auto list = list_interfaces();
   for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    for (const ifaddrs* one = list.get(); one != nullptr; one = one->ifa_next) {
       if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == family && name == one->ifa_name) {
         return copy_of(one->ifa_addr);
       }
@@ -147,6 +151,18 @@ Address resolve_bind_address(std::string_view field, const std::string& text, co
     refuse(field, text, "this machine does not have this address");
   }
   return {found->numeric(), found->ipv6()};
+}
+
+std::string interface_of(const Address& address) {
+  const auto list = list_interfaces();
+  for (const ifaddrs* one = list.get(); one != nullptr; one = one->ifa_next) {
+    const auto* at = one->ifa_addr;
+    if (at != nullptr && (at->sa_family == AF_INET || at->sa_family == AF_INET6) &&
+        copy_of(at).numeric() == address.numeric) {
+      return one->ifa_name;
+    }
+  }
+  return "";
 }
 
 Address resolve_host(std::string_view field, const std::string& text) {

@@ -26,6 +26,9 @@ struct Reach {
 /// none of these, when it reaches further than `reach`, or when this machine does not have it.
 Address resolve_bind_address(std::string_view field, const std::string& text, const Reach& reach);
 
+/// The network interface that has the address; empty when none does.
+std::string interface_of(const Address& address);
+
 /// Resolves an address or a host name, IPv4 before IPv6. Throws Error naming `field` otherwise.
 Address resolve_host(std::string_view field, const std::string& text);
 

@@ -20,5 +20,7 @@ void check_trust(const TransportOptions& options);
 Result<std::unique_ptr<Transport>> make_inproc_transport(const TransportOptions& options);
 Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& options);
 Result<std::unique_ptr<Transport>> make_zmq_transport(const TransportOptions& options);
+/// Fault::io when there is no device.
+Result<std::unique_ptr<Transport>> make_nccl_transport(const TransportOptions& options);
 
 }  // namespace sotto::internal

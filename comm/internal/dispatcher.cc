@@ -5,9 +5,18 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+
 #include "ledger.h"
 
 namespace sotto::internal {
+
+Dispatcher::Dispatcher(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {
+  if (!inner_->takes_parts()) {
+    refuse("transport", inner_->name(),
+           "it carries exchanges only whole, so that single frames cannot be held back; use gloo");
+  }
+}
 
 Status Dispatcher::post(const ExchangeTag& tag, std::vector<Receive> receives,
                         std::vector<TimedSend> sends) {

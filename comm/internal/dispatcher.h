@@ -24,7 +24,8 @@ struct TimedSend {
 
 class Dispatcher {
  public:
-  explicit Dispatcher(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  /// Throws Error for a transport that takes exchanges only whole.
+  explicit Dispatcher(std::unique_ptr<Transport> inner);
 
   const Transport& inner() const { return *inner_; }
 

@@ -17,7 +17,7 @@
 #include "gatekeeper.h"
 #include "monitor.h"
 #include "socket.h"
-#include "tcp.h"
+#include "../internal/tcp.h"
 
 namespace sotto::internal {
 namespace {

@@ -10,14 +10,15 @@
 namespace sotto::internal {
 namespace {
 
-/// Between two attempts: from kFirstPause, doubling up to kLongestPause.
-constexpr std::chrono::milliseconds kFirstPause{20};
-constexpr std::chrono::milliseconds kLongestPause{500};
+/// Between two attempts: from kFirstDialPause, doubling up to kLongestDialPause.
+constexpr std::chrono::milliseconds kFirstDialPause{20};
+constexpr std::chrono::milliseconds kLongestDialPause{500};
 /// Chunks that the socket holds: enough to keep a link busy, few enough to leave quickly.
-constexpr int kQueuedChunks = 4;
-constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED;
+constexpr int kQueuedDialChunks = 4;
+constexpr int kDialEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_DISCONNECTED |
+                            ZMQ_EVENT_CLOSED;
 
 }  // namespace
 
@@ -26,7 +27,7 @@ Dialer::Dialer(zmq::context_t& context, std::string endpoint, std::optional<Curv
       endpoint_(std::move(endpoint)),
       curve_(std::move(curve)),
       met_(!curve_),
-      pause_(kFirstPause) {
+      pause_(kFirstDialPause) {
   dial();
 }
 
@@ -34,14 +35,14 @@ void Dialer::dial() {
   monitor_.reset();
   socket_ = zmq::socket_t(context_, zmq::socket_type::dealer);
   set_common_options(socket_, endpoint_, zmq_wire::kMaxMessageBytes);
-  socket_.set(zmq::sockopt::sndhwm, kQueuedChunks);
+  socket_.set(zmq::sockopt::sndhwm, kQueuedDialChunks);
   // A connection that broke has lost frames; a new one would only hide that.
   socket_.set(zmq::sockopt::reconnect_ivl, -1);
   // Queue for a connection only: what is queued goes with it, and nothing lingers for a lost peer.
   socket_.set(zmq::sockopt::immediate, 1);
   if (curve_) {
     set_curve_client(socket_, curve_->own, curve_->server);
-    monitor_ = std::make_unique<SocketMonitor>(context_, socket_, kEvents);
+    monitor_ = std::make_unique<SocketMonitor>(context_, socket_, kDialEvents);
   }
   socket_.connect(endpoint_);
 }
@@ -84,7 +85,7 @@ void Dialer::note(const SocketEvent& event) {
               " ended the handshake: it has another key than the list of peers says, or is no node";
   }
   next_attempt_ = Deadline::Clock::now() + pause_;
-  pause_ = std::min(2 * pause_, kLongestPause);
+  pause_ = std::min(2 * pause_, kLongestDialPause);
 }
 
 void Dialer::close() {

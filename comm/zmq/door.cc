@@ -10,7 +10,7 @@
 
 #include <zmq.hpp>
 
-#include "tcp.h"
+#include "../internal/tcp.h"
 
 namespace sotto::internal {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "../internal/address.h"
 #include "../internal/host_port.h"
-#include "tcp.h"
+#include "../internal/tcp.h"
 
 namespace sotto::internal {
 

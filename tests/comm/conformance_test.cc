@@ -160,14 +160,17 @@ TEST_CASE("a wait ends at its deadline and names whom it waited for") {
       }
       const Swap swap(graph, rank, {.round = 41}, 100);
       REQUIRE(transport->post(swap.exchange).ok());
-      auto event = transport->poll(generous());
-      REQUIRE_MESSAGE(event.ok(), event.status().message());
-      CHECK(event->peer == 1 - rank);
-      event = transport->poll(Deadline::after(std::chrono::milliseconds(50)));
+      if (reports_singly(name)) {
+        const auto first = transport->poll(generous());
+        REQUIRE_MESSAGE(first.ok(), first.status().message());
+        CHECK(first->peer == 1 - rank);
+      }
+      const auto event = transport->poll(Deadline::after(std::chrono::milliseconds(50)));
       REQUIRE(event.status().fault() == Fault::deadline);
+      const auto silent = reports_singly(name) ? "from 2" : fmt::format("from {}, 2", 1 - rank);
       CHECK_MESSAGE(event.status().message().find("round 41") != std::string::npos,
                     event.status().message());
-      CHECK_MESSAGE(event.status().message().find("no frame yet from 2") != std::string::npos,
+      CHECK_MESSAGE(event.status().message().find("no frame yet " + silent) != std::string::npos,
                     event.status().message());
       CHECK(store->set("done/" + std::to_string(rank), told).ok());
       // Leave only when both have seen their deadline, not a peer that went.
@@ -187,7 +190,7 @@ TEST_CASE("the last frames of a node that leaves still arrive") {
       const auto transport = connect(name, options_for(graph, rank, store, size));
       if (rank == 1) {
         // Look only when the sender is leaving or has left.
-        if (name != "gloo") {
+        if (runs_ahead(name)) {
           CHECK(store->get("leaving", generous()).ok());
         }
         swap_frames(*transport, graph, rank, {.round = 0}, size);
@@ -195,7 +198,7 @@ TEST_CASE("the last frames of a node that leaves still arrive") {
         return;
       }
       swap_frames(*transport, graph, rank, {.round = 0}, size);
-      if (name != "gloo") {
+      if (runs_ahead(name)) {
         CHECK(store->set("leaving", told).ok());
       }
       swap_frames(*transport, graph, rank, {.round = 1}, size);
@@ -261,7 +264,7 @@ TEST_CASE("a peer that told its part and left without taking ours is lost, and n
         REQUIRE(store->set("left", {}).ok());
         return;
       }
-      if (name != "gloo") {  // where a frame leaves only when its receive is posted
+      if (runs_ahead(name)) {  // where a frame leaves only when its receive is posted
         REQUIRE(store->get("left", generous()).ok());
       }
       REQUIRE(transport->post(swap.exchange).ok());
@@ -314,7 +317,7 @@ TEST_CASE("an interruption ends a poll, also one that comes later, and nothing e
 TEST_CASE("a sender runs as many frames ahead as the options say, and no further") {
   for (const auto& name : conforming_transports()) {
     CAPTURE(name);
-    if (name == "gloo") {
+    if (!runs_ahead(name)) {
       continue;  // where a frame leaves only when its receive is posted
     }
     const Graph graph = chain(2);

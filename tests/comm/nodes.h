@@ -19,7 +19,10 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/comm/nccl/nccl_transport.h>
 #include <sotto/comm/transport.h>
+
+#include "fake_nccl.h"
 
 namespace sotto::test {
 
@@ -224,12 +227,31 @@ inline Security security_of(int nodes, Rank rank) {
 /// The transport zmq with keys, as the tests call it.
 inline constexpr std::string_view kSecured = "zmq with keys";
 
-/// make_transport that also knows kSecured.
+/// The transport nccl over a library and a device that are none.
+inline constexpr std::string_view kFakeNccl = "nccl without a GPU";
+
+/// Where all those meet. Made before a test forks, it is that of all its processes.
+inline const std::shared_ptr<World>& fake_world() {
+  static const auto world = std::make_shared<World>();
+  return world;
+}
+
+/// Frames may leave their sender before their receives are posted.
+inline bool runs_ahead(std::string_view name) { return name != "gloo" && name != kFakeNccl; }
+/// Frames are reported as they come, not when their whole exchange is done.
+inline bool reports_singly(std::string_view name) { return name != kFakeNccl; }
+
+/// make_transport that also knows kSecured and kFakeNccl.
 inline Result<std::unique_ptr<Transport>> open_transport(std::string_view name,
                                                          TransportOptions options) {
   if (name == kSecured) {
     options.security = security_of(options.nodes, options.rank);
     return make_transport("zmq", options);
+  }
+  if (name == kFakeNccl) {
+    const auto device = std::make_shared<FakeDevice>();
+    return internal::make_nccl_transport(options, device,
+                                         std::make_shared<FakeNccl>(fake_world(), device));
   }
   return make_transport(name, options);
 }
@@ -251,11 +273,11 @@ inline void run_nodes(std::string_view name, const Graph& graph, std::size_t max
   });
 }
 
-/// The transports of this build, by name.
+/// The transports of this build, by name, but nccl, which needs a GPU a node (nccl_device_test.cc).
 inline std::vector<std::string> available_transports() {
   std::vector<std::string> names;
   for (const TransportInfo& info : transports()) {
-    if (info.available) {
+    if (info.available && info.name != "nccl") {
       names.emplace_back(info.name);
     }
   }
@@ -267,12 +289,13 @@ inline bool have_zmq() {
   return std::find(names.begin(), names.end(), "zmq") != names.end();
 }
 
-/// All that keep the contract: the transports of this build, and zmq with keys.
+/// All that keep the contract: the transports of this build, zmq with keys, and nccl over a fake.
 inline std::vector<std::string> conforming_transports() {
   auto names = available_transports();
   if (have_zmq()) {
     names.emplace_back(kSecured);
   }
+  names.emplace_back(kFakeNccl);
   return names;
 }
 

@@ -1,4 +1,5 @@
-// Plain TCP at ZeroMQ's endpoints, "tcp://ADDRESS:PORT" with numbers only. Thread-safe.
+// Plain TCP at endpoints as ZeroMQ writes them, "tcp://ADDRESS:PORT" with numbers only.
+// Thread-safe.
 #pragma once
 
 #include <netdb.h>

@@ -1,0 +1,362 @@
+#include "carrier.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/frame.h>
+
+#include "../internal/backoff.h"
+#include "../internal/ledger.h"
+
+namespace sotto::internal {
+namespace {
+
+FrameCounts count(const Exchange& exchange, Rank peer) {
+  FrameCounts counts;
+  for (const Send& send : exchange.sends) {
+    counts.sent += send.to == peer ? 1 : 0;
+  }
+  for (const Receive& receive : exchange.receives) {
+    counts.received += receive.from == peer ? 1 : 0;
+  }
+  return counts;
+}
+
+bool includes(const Exchange& exchange, Rank peer) {
+  const FrameCounts counts = count(exchange, peer);
+  return counts.sent + counts.received > 0;
+}
+
+void add_to(FrameCounts& sum, const FrameCounts& more) {
+  sum.sent += more.sent;
+  sum.received += more.received;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Carrier>> Carrier::make(std::shared_ptr<Device> device,
+                                               std::shared_ptr<NcclApi> api,
+                                               Communicator communicator,
+                                               const std::map<Rank, std::size_t>& to,
+                                               const std::map<Rank, std::size_t>& from) {
+  std::unique_ptr<Carrier> carrier(new Carrier(std::move(device), std::move(api), communicator));
+  if (auto status = carrier->allocate(to, from); !status) {
+    carrier->stop(Deadline::after({}));
+    return status;
+  }
+  return carrier;
+}
+
+Carrier::~Carrier() {
+  check(communicator_ == nullptr, "a carrier is stopped before it goes");
+  for (const Lane& lane : lanes_) {
+    if (lane.done != nullptr) {
+      device_->destroy(lane.done);
+    }
+  }
+  if (stream_ != nullptr) {
+    device_->destroy(stream_);
+  }
+}
+
+/// All of it now: an allocation may wait for the device, which would wait for other nodes' groups.
+Status Carrier::allocate(const std::map<Rank, std::size_t>& to,
+                         const std::map<Rank, std::size_t>& from) {
+  auto stream = device_->make_stream();
+  if (!stream) {
+    return stream.status();
+  }
+  stream_ = *stream;
+  for (Lane& lane : lanes_) {
+    auto event = device_->make_event();
+    if (!event) {
+      return event.status();
+    }
+    lane.done = *event;
+    for (const auto& [peers, slots] : {std::pair(&to, &lane.to), std::pair(&from, &lane.from)}) {
+      for (const auto& [peer, bytes] : *peers) {
+        auto slot = make_slot(bytes);
+        if (!slot) {
+          return slot.status();
+        }
+        slots->emplace(peer, std::move(*slot));
+      }
+    }
+  }
+  return {};
+}
+
+Result<Carrier::Slot> Carrier::make_slot(std::size_t bytes) {
+  auto host = DeviceMemory::make(*device_, DeviceRoom::pinned, bytes);
+  if (!host) {
+    return host.status();
+  }
+  auto device = DeviceMemory::make(*device_, DeviceRoom::device, bytes);
+  if (!device) {
+    return device.status();
+  }
+  return Slot{std::move(*host), std::move(*device)};
+}
+
+Result<bool> Carrier::advance() {
+  bool moved = false;
+  if (!running_.empty()) {
+    const auto settled = api_->settled(communicator_);
+    if (!settled) {
+      return settled.status();
+    }
+    Running& newest = running_.back();
+    if (!newest.launched && *settled) {
+      if (auto status = follow(newest); !status) {
+        return status;
+      }
+      newest.launched = true;
+      moved = true;
+    }
+  }
+  while (!running_.empty() && running_.front().launched) {
+    const auto passed = device_->passed(lanes_[running_.front().lane].done);
+    if (!passed) {
+      return passed.status();
+    }
+    if (!*passed) {
+      break;
+    }
+    finish();
+    moved = true;
+  }
+  const bool free = running_.size() < kLanes && (running_.empty() || running_.back().launched);
+  if (free && !waiting_.empty() && !missed_next()) {
+    Exchange next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (auto status = begin(std::move(next)); !status) {
+      return status;
+    }
+    moved = true;
+  }
+  return moved;
+}
+
+Status Carrier::begin(Exchange exchange) {
+  const std::size_t number = groups_++ % kLanes;
+  Lane& lane = lanes_[number];
+  running_.push_back({.exchange = std::move(exchange), .lane = number});
+  const Exchange& group = running_.back().exchange;
+  std::vector<std::span<const std::byte>> messages;
+  messages.reserve(group.sends.size());
+  for (const Send& send : group.sends) {
+    const auto message = stage(send, lane.to.at(send.to));
+    if (!message) {
+      return message.status();
+    }
+    messages.push_back(*message);
+  }
+  Status status = api_->begin_group();
+  if (!status) {
+    return status;
+  }
+  for (std::size_t i = 0; i < messages.size() && status.ok(); ++i) {
+    status = api_->send(messages[i], group.sends[i].to, communicator_, stream_);
+  }
+  for (std::size_t i = 0; i < group.receives.size() && status.ok(); ++i) {
+    const Receive& receive = group.receives[i];
+    const Slot& slot = lane.from.at(receive.from);
+    const auto room = slot.device.bytes();
+    status = api_->receive(direct(receive, slot) ? receive.buffer.first(room.size()) : room,
+                           receive.from, communicator_, stream_);
+  }
+  const Status ended = api_->end_group();
+  return status.ok() ? ended : status;
+}
+
+Result<std::span<const std::byte>> Carrier::stage(const Send& send, const Slot& slot) {
+  const auto message = slot.device.bytes();
+  auto from = send.frame;
+  if (device_->holds(send.frame.data())) {
+    if (send.frame.size() == message.size()) {
+      return send.frame;
+    }
+  } else {
+    from = slot.host.bytes().first(send.frame.size());
+    std::memcpy(slot.host.bytes().data(), send.frame.data(), send.frame.size());
+  }
+  if (auto status = device_->copy(from, message.data(), stream_); !status) {
+    return status;
+  }
+  return std::span<const std::byte>(message);
+}
+
+bool Carrier::direct(const Receive& receive, const Slot& slot) const {
+  return receive.buffer.size() >= slot.device.bytes().size() &&
+         device_->holds(receive.buffer.data());
+}
+
+Status Carrier::follow(const Running& group) {
+  const Lane& lane = lanes_[group.lane];
+  for (const Receive& receive : group.exchange.receives) {
+    const Slot& slot = lane.from.at(receive.from);
+    std::span<const std::byte> message = slot.device.bytes();
+    std::span<const std::byte> seen = message;  // by the host
+    if (device_->holds(receive.buffer.data())) {
+      if (direct(receive, slot)) {
+        message = receive.buffer;
+      } else if (auto status = device_->copy(message.first(receive.buffer.size()),
+                                             receive.buffer.data(), stream_);
+                 !status) {
+        return status;
+      }
+      seen = message.first(kFrameHeaderBytes);
+    }
+    if (auto status = device_->copy(seen, slot.host.bytes().data(), stream_); !status) {
+      return status;
+    }
+  }
+  return device_->record(lane.done, stream_);
+}
+
+Result<std::size_t> Carrier::unpack(const ExchangeTag& tag, const Receive& receive,
+                                    const Slot& slot) {
+  const auto message = slot.host.bytes();
+  const auto bytes =
+      announced_frame_bytes(message, std::min(message.size(), receive.buffer.size()));
+  if (!bytes) {
+    return bytes.status();
+  }
+  if (const ExchangeTag announced = announced_tag(message); announced != tag) {
+    return Status(Fault::unexpected, fmt::format("sent its frame of {} where that of {} was due",
+                                                 describe(announced), describe(tag)));
+  }
+  if (!device_->holds(receive.buffer.data())) {
+    std::memcpy(receive.buffer.data(), message.data(), *bytes);
+  }
+  return *bytes;
+}
+
+void Carrier::finish() {
+  Running group = std::move(running_.front());
+  running_.pop_front();
+  Carried carried;
+  for (const Send& send : group.exchange.sends) {
+    ++done_[send.to].sent;
+  }
+  carried.frames.reserve(group.exchange.receives.size());
+  for (const Receive& receive : group.exchange.receives) {
+    ++done_[receive.from].received;
+    carried.frames.push_back({receive.from, unpack(group.exchange.tag, receive,
+                                                   lanes_[group.lane].from.at(receive.from))});
+  }
+  carried.exchange = std::move(group.exchange);
+  carried_.push_back(std::move(carried));
+}
+
+std::optional<Carried> Carrier::take() {
+  if (carried_.empty()) {
+    return std::nullopt;
+  }
+  std::optional<Carried> carried(std::move(carried_.front()));
+  carried_.pop_front();
+  return carried;
+}
+
+bool Carrier::holds(Rank peer) const {
+  return std::any_of(running_.begin(), running_.end(),
+                     [&](const Running& group) { return includes(group.exchange, peer); });
+}
+
+FrameCounts Carrier::done(Rank peer) const {
+  const auto found = done_.find(peer);
+  return found == done_.end() ? FrameCounts{} : found->second;
+}
+
+FrameCounts Carrier::committed(Rank peer) const {
+  FrameCounts counts = done(peer);
+  for (const Running& group : running_) {
+    add_to(counts, count(group.exchange, peer));
+  }
+  for (const Exchange& exchange : waiting_) {
+    add_to(counts, count(exchange, peer));
+  }
+  return counts;
+}
+
+/// One who left before its part in `exchange`, with all that runs in front of it.
+std::optional<Rank> Carrier::missed(const Exchange& exchange) const {
+  for (const auto& [peer, theirs] : limits_) {
+    const FrameCounts wanted = count(exchange, peer);
+    if (wanted.sent + wanted.received == 0) {
+      continue;
+    }
+    FrameCounts counts = done(peer);
+    for (const Running& group : running_) {
+      if (&group.exchange == &exchange) {
+        break;
+      }
+      add_to(counts, count(group.exchange, peer));
+    }
+    add_to(counts, wanted);
+    if ((wanted.sent > 0 && counts.sent > theirs.received) ||
+        (wanted.received > 0 && counts.received > theirs.sent)) {
+      return peer;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Rank> Carrier::missed_next() const {
+  return waiting_.empty() ? std::nullopt : missed(waiting_.front());
+}
+
+std::optional<Rank> Carrier::missed_now() const {
+  return running_.empty() ? std::nullopt : missed(running_.front().exchange);
+}
+
+void Carrier::drop(Rank peer) {
+  std::erase_if(waiting_, [&](const Exchange& exchange) { return includes(exchange, peer); });
+}
+
+Result<bool> Carrier::flush() {
+  if (!flushing_) {
+    flushing_ = true;
+    if (auto status = api_->finalize(communicator_); !status) {
+      return status;
+    }
+  }
+  return api_->settled(communicator_);
+}
+
+void Carrier::stop(Deadline deadline) {
+  if (communicator_ == nullptr) {
+    return;
+  }
+  api_->abort(communicator_);
+  communicator_ = nullptr;
+  waiting_.clear();
+  running_.clear();
+  // What the stream still holds are copies; a mark behind them tells when they are done.
+  DeviceEvent mark = lanes_.front().done;
+  bool quiet = mark == nullptr || !device_->record(mark, stream_).ok();
+  for (Backoff backoff(deadline); !quiet;) {
+    const auto passed = device_->passed(mark);
+    quiet = !passed.ok() || *passed;
+    if (!quiet && !backoff.wait()) {
+      break;
+    }
+  }
+  for (Lane& lane : lanes_) {
+    for (auto* slots : {&lane.to, &lane.from}) {
+      for (auto& [peer, slot] : *slots) {
+        if (!quiet) {
+          slot.host.abandon();
+          slot.device.abandon();
+        }
+      }
+      slots->clear();
+    }
+  }
+}
+
+}  // namespace sotto::internal

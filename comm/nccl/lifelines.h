@@ -1,0 +1,93 @@
+// A TCP connection to each neighbour that says who leaves, who gave up, and who is gone.
+//
+// NCCL's own messages show none of it: a group waits for a node that left as for one that is slow,
+// and where frames move through memory that two processes share, for one that died too. The kernel
+// closes the connection of a process that ends, whichever way, and its keep-alive finds hosts that
+// are gone. Nothing but these few messages goes over it.
+//
+// Neighbours find each other as other transports' do (internal/rendezvous.h), and prove by a number
+// drawn for the pair that they are who was met. As NCCL's, its connections are for one trusted
+// cluster.
+//
+// Thread safety: connect, then one thread; wake() from any. Ownership: its sockets.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/comm/transport.h>
+
+#include "../internal/address.h"
+#include "carrier.h"
+
+namespace sotto::internal {
+
+/// What one node tells another.
+struct Notice {
+  enum class Kind : std::uint8_t {
+    leaving = 1,  ///< in good order, after the frames that it counts
+    taken = 2,    ///< it has received as many as it counts
+    aborted = 3,  ///< it gave up its communicator, because of `cause`
+  };
+  Kind kind = Kind::leaving;
+  FrameCounts counts{};  ///< sent and received by the one who tells
+  Rank cause = -1;
+};
+
+struct News {
+  Rank peer = -1;
+  std::optional<Notice> notice;  ///< none: its connection ended
+  std::string reason;            ///< why it did
+};
+
+class Lifelines {
+ public:
+  explicit Lifelines(const TransportOptions& options);
+  ~Lifelines();
+  Lifelines(const Lifelines&) = delete;
+  Lifelines& operator=(const Lifelines&) = delete;
+
+  /// Meets all neighbours and connects to them. Throws Error where the address cannot be bound.
+  Status connect(const Address& address, Deadline deadline);
+  /// The longest frame of the pair, in either direction.
+  std::size_t message_bytes(Rank peer) const { return links_.at(peer).message_bytes; }
+
+  /// What came until now, waiting for the first of it, at most so long.
+  std::vector<News> wait(Deadline::Clock::duration at_most);
+  /// Ends a wait, or else the next one that would.
+  void wake();
+  /// A peer that is gone is told nothing.
+  void tell(Rank peer, const Notice& notice);
+
+ private:
+  static constexpr std::size_t kNoticeBytes = 24;
+  struct Link {
+    int socket = -1;
+    std::size_t message_bytes = 0;
+    std::array<std::byte, kNoticeBytes> begun{};  ///< of the notice that is coming
+    std::size_t have = 0;
+  };
+
+  Status listen(const Address& address);
+  Status dial(Rank peer, const std::string& endpoint, std::uint64_t token, Deadline deadline);
+  Status accept_all(Deadline deadline);
+  /// Takes a connection if it proves to be of a neighbour that is still missing.
+  void admit(int socket, Deadline deadline);
+  void keep(Rank peer, int socket);
+  void read(Rank peer, Link& link, std::vector<News>& news);
+  void close(Link& link);
+
+  const TransportOptions& options_;
+  int listener_ = -1;
+  int bell_ = -1;
+  std::string endpoint_;
+  std::map<Rank, std::uint64_t> tokens_;  ///< what each peer is to show us
+  std::map<Rank, Link> links_;
+};
+
+}  // namespace sotto::internal

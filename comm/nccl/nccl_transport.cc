@@ -1,0 +1,298 @@
+#include "nccl_transport.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "../internal/backends.h"
+
+namespace sotto::internal {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// Between two looks at a group that is under way: a frame of a megabyte takes as long.
+constexpr microseconds kShortestWatch{20};
+constexpr microseconds kLongestWatch{1000};
+/// Nothing is under way: posts and lifelines end the wait.
+constexpr std::chrono::seconds kIdleWatch{1};
+/// NCCL tells that it failed, a lifeline that a process ended, in any order.
+constexpr milliseconds kBlamePatience{500};
+/// A peer that left has done its part; NCCL may still be moving ours.
+constexpr milliseconds kEndPatience{1000};
+
+/// What was aborted ends at once; its memory is given back when the device has noticed.
+constexpr milliseconds kQuietPatience{2000};
+
+}  // namespace
+
+NcclTransport::NcclTransport(std::unique_ptr<TransportOptions> options, NcclLinks links)
+    : options_(std::move(options)),
+      neighbours_(neighbours(*options_)),
+      links_(std::move(links)),
+      ledger_(*options_) {
+  if (links_.carrier != nullptr) {
+    thread_ = std::thread([this] { run(); });
+  }
+}
+
+NcclTransport::~NcclTransport() {
+  if (!thread_.joinable()) {
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  links_.lifelines->wake();
+  thread_.join();
+}
+
+Status NcclTransport::post(const Exchange& exchange) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto opened = ledger_.open(exchange); !opened) {
+      return opened;
+    }
+    if (exchange.sends.empty() && exchange.receives.empty()) {
+      return {};
+    }
+    posted_.push_back(exchange);
+  }
+  links_.lifelines->wake();
+  return {};
+}
+
+Result<TransportEvent> NcclTransport::poll(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const bool something =
+      changed_.wait_until(lock, deadline.at(), [&] { return ledger_.has_event() || interrupted_; });
+  if (!something) {
+    return ledger_.overdue();
+  }
+  if (ledger_.has_event()) {
+    return ledger_.take_event();
+  }
+  interrupted_ = false;
+  return interruption();
+}
+
+void NcclTransport::interrupt() {
+  {
+    const std::lock_guard lock(mutex_);
+    interrupted_ = true;
+  }
+  changed_.notify_all();
+}
+
+void NcclTransport::run() {
+  if (auto status = links_.device->use(); !status) {
+    broken_ = Broken{status.message(), Deadline::after({})};
+  }
+  for (const News& news : std::exchange(links_.early, {})) {
+    hear(news);
+  }
+  bool moved = true;
+  for (;;) {
+    for (const News& news : links_.lifelines->wait(pause(moved))) {
+      hear(news);
+    }
+    take_posted();
+    look_for_missing();
+    moved = carry();
+    acknowledge();
+    if (leaving_ && may_go()) {
+      break;
+    }
+  }
+  links_.carrier->stop(Deadline::after(kQuietPatience));
+}
+
+NcclTransport::Duration NcclTransport::pause(bool moved) {
+  const bool busy = leaving_ || broken_ || links_.carrier->under_way();
+  if (moved || !busy) {
+    pause_ = kShortestWatch;
+    return moved ? Duration{} : Duration(kIdleWatch);
+  }
+  return std::exchange(pause_, std::min<Duration>(2 * pause_, kLongestWatch));
+}
+
+void NcclTransport::take_posted() {
+  std::deque<Exchange> posted;
+  bool closing = false;
+  {
+    const std::lock_guard lock(mutex_);
+    posted.swap(posted_);
+    closing = closing_;
+  }
+  for (Exchange& exchange : posted) {
+    if (!given_up_) {
+      links_.carrier->add(std::move(exchange));
+    }
+  }
+  for (const Rank peer : lost_) {
+    links_.carrier->drop(peer);
+  }
+  if (closing && !leaving_) {
+    begin_to_leave();
+  }
+}
+
+void NcclTransport::begin_to_leave() {
+  leaving_ = Deadline::after(options_->close_timeout);
+  for (const Rank peer : neighbours_) {
+    links_.lifelines->tell(
+        peer, {.kind = Notice::Kind::leaving, .counts = links_.carrier->committed(peer)});
+  }
+}
+
+bool NcclTransport::may_go() {
+  if (given_up_ || leaving_->expired()) {
+    return true;
+  }
+  const bool taken = std::all_of(neighbours_.begin(), neighbours_.end(), [&](Rank peer) {
+    return lost_.contains(peer) || ended_.contains(peer) ||
+           taken_[peer] >= links_.carrier->done(peer).sent;
+  });
+  if (!links_.carrier->idle() || !taken) {
+    return false;
+  }
+  const auto flushed = links_.carrier->flush();
+  return !flushed.ok() || *flushed;
+}
+
+void NcclTransport::hear(const News& news) {
+  if (!news.notice) {
+    if (left_.contains(news.peer)) {
+      ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
+    } else {
+      lose(news.peer, news.reason);
+    }
+    return;
+  }
+  const Notice& notice = *news.notice;
+  switch (notice.kind) {
+    case Notice::Kind::leaving:
+      left_[news.peer] = notice.counts;
+      links_.carrier->limit(news.peer, notice.counts);
+      break;
+    case Notice::Kind::taken:
+      taken_[news.peer] = notice.counts.received;
+      break;
+    case Notice::Kind::aborted:
+      lose(news.peer, notice.cause == news.peer
+                          ? std::string("it gave up: its device or its NCCL failed")
+                          : fmt::format("it gave up when rank {} was lost", notice.cause));
+      break;
+  }
+}
+
+void NcclTransport::look_for_missing() {
+  if (given_up_) {
+    return;
+  }
+  if (const auto peer = links_.carrier->missed_now()) {
+    give_up(*peer, "closed");
+    return;
+  }
+  while (const auto peer = links_.carrier->missed_next()) {
+    report_loss(*peer, "closed");
+    links_.carrier->drop(*peer);
+  }
+  for (const auto& [peer, patience] : ended_) {
+    if (patience.expired() && links_.carrier->holds(peer)) {
+      give_up(peer, "closed before its part was done");
+      return;
+    }
+  }
+  if (broken_ && broken_->patience.expired()) {
+    give_up(options_->rank, broken_->reason);
+  }
+}
+
+bool NcclTransport::carry() {
+  if (given_up_ || broken_) {
+    return false;
+  }
+  const auto moved = links_.carrier->advance();
+  if (!moved) {
+    broken_ = Broken{moved.status().message(), Deadline::after(kBlamePatience)};
+    return false;
+  }
+  while (const auto carried = links_.carrier->take()) {
+    deliver(*carried);
+  }
+  return *moved;
+}
+
+void NcclTransport::deliver(const Carried& carried) {
+  for (const Carried::Frame& frame : carried.frames) {
+    if (!frame.bytes.ok()) {
+      // Its messages still come, and others' with them; they are for nobody.
+      report_loss(frame.from, frame.bytes.status().message());
+      links_.carrier->drop(frame.from);
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Carried::Frame& frame : carried.frames) {
+      if (frame.bytes.ok()) {
+        ledger_.received(frame.from, carried.exchange.tag, *frame.bytes);
+      }
+    }
+    for (const Send& send : carried.exchange.sends) {
+      ledger_.sent(send.to, carried.exchange.tag);
+    }
+  }
+  changed_.notify_all();
+}
+
+void NcclTransport::acknowledge() {
+  for (const auto& [peer, theirs] : left_) {
+    const FrameCounts done = links_.carrier->done(peer);
+    if (done.received >= theirs.sent && thanked_.insert(peer).second) {
+      links_.lifelines->tell(peer, {.kind = Notice::Kind::taken, .counts = done});
+    }
+  }
+}
+
+void NcclTransport::lose(Rank peer, const std::string& reason) {
+  if (given_up_ || lost_.contains(peer)) {
+    return;
+  }
+  if (links_.carrier->holds(peer)) {
+    give_up(peer, reason);
+    return;
+  }
+  report_loss(peer, reason);
+  links_.carrier->drop(peer);
+}
+
+void NcclTransport::give_up(Rank cause, const std::string& reason) {
+  given_up_ = true;
+  links_.carrier->stop(Deadline::after(kQuietPatience));
+  if (cause != options_->rank) {
+    report_loss(cause, reason);
+  }
+  for (const Rank peer : neighbours_) {
+    links_.lifelines->tell(peer, {.kind = Notice::Kind::aborted, .cause = cause});
+    report_loss(peer, cause == options_->rank
+                          ? reason
+                          : fmt::format("the communicator was aborted: rank {} is lost ({})", cause,
+                                        reason));
+  }
+}
+
+void NcclTransport::report_loss(Rank peer, const std::string& reason) {
+  lost_.insert(peer);
+  {
+    const std::lock_guard lock(mutex_);
+    ledger_.lose(peer, reason);
+  }
+  changed_.notify_all();
+}
+
+}  // namespace sotto::internal

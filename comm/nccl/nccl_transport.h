@@ -1,0 +1,115 @@
+// Exchanges between GPUs through NCCL, each a group of sends and receives.
+//
+// A thread of the transport's own launches groups and looks how they fare, so that a node serves
+// its peers while its program computes. What carries frames is carrier.h; who is still there is
+// known from lifelines.h.
+//
+// All nodes share one communicator, and an abort ends all of it. So a node that loses a peer in the
+// middle of a group loses all its peers with it: the one at fault first, then the others, with the
+// reason. A peer that is lost while no group needs it costs only the exchanges with it.
+//
+// Nodes must post their exchanges in orders that agree, as groups run one after the other, and each
+// exchange whole; frames of an exchange are reported when all of it is done, and leave their sender
+// when the receive is posted. Device memory that is posted must be ready, and is looked at until
+// the exchange is done or the transport is gone.
+//
+// Thread safety and ownership: as Transport.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include <sotto/comm/transport.h>
+
+#include "../internal/ledger.h"
+#include "carrier.h"
+#include "lifelines.h"
+
+namespace sotto::internal {
+
+/// What stands when all nodes have met; empty for a node that is alone.
+struct NcclLinks {
+  std::shared_ptr<Device> device;
+  std::unique_ptr<Lifelines> lifelines;
+  std::unique_ptr<Carrier> carrier;
+  std::vector<News> early;  ///< heard on the way
+};
+
+/// Over `device` and `api`; make_nccl_transport (backends.h) gives it the real ones.
+Result<std::unique_ptr<Transport>> make_nccl_transport(const TransportOptions& options,
+                                                       std::shared_ptr<Device> device,
+                                                       std::shared_ptr<NcclApi> api);
+
+class NcclTransport final : public Transport {
+ public:
+  /// `options` must be those that the lifelines were made with, and outlive nothing but this.
+  NcclTransport(std::unique_ptr<TransportOptions> options, NcclLinks links);
+  ~NcclTransport() override;
+  NcclTransport(const NcclTransport&) = delete;
+  NcclTransport& operator=(const NcclTransport&) = delete;
+
+  std::string_view name() const override { return "nccl"; }
+  bool takes_parts() const override { return false; }
+  Status post(const Exchange& exchange) override;
+  Result<TransportEvent> poll(Deadline deadline) override;
+  void interrupt() override;
+
+ private:
+  using Duration = Deadline::Clock::duration;
+
+  // All of the thread's.
+  void run();
+  Duration pause(bool moved);
+  /// Hands what was posted to the carrier; begins to leave when the transport is to go.
+  void take_posted();
+  void begin_to_leave();
+  /// True when nothing is left to do before this node is gone.
+  bool may_go();
+  void hear(const News& news);
+  /// Looks for those who left, or stay away, and are needed.
+  void look_for_missing();
+  /// True when something moved.
+  bool carry();
+  void deliver(const Carried& carried);
+  /// Tells those who leave that all of theirs is here.
+  void acknowledge();
+  /// The peer is gone; what is under way with it ends all.
+  void lose(Rank peer, const std::string& reason);
+  /// Ends the communicator, because of `cause`, or of this node's own device where that is itself.
+  void give_up(Rank cause, const std::string& reason);
+  void report_loss(Rank peer, const std::string& reason);
+
+  const std::unique_ptr<TransportOptions> options_;
+  const std::vector<Rank> neighbours_;
+  NcclLinks links_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Ledger ledger_;
+  std::deque<Exchange> posted_;
+  bool interrupted_ = false;
+  bool closing_ = false;
+
+  std::map<Rank, FrameCounts> left_;     ///< who leaves in good order, after how much
+  std::set<Rank> thanked_;               ///< of these, whom we told that all of theirs is here
+  std::map<Rank, std::uint64_t> taken_;  ///< frames of ours that a peer said it has
+  std::set<Rank> lost_;
+  std::map<Rank, Deadline> ended_;  ///< who closed its lifeline in good order, and our patience
+  struct Broken {
+    std::string reason;
+    Deadline patience;  ///< for news of who it was
+  };
+  std::optional<Broken> broken_;  ///< NCCL or CUDA failed
+  bool given_up_ = false;
+  std::optional<Deadline> leaving_;
+  Duration pause_{};
+  std::thread thread_;
+};
+
+}  // namespace sotto::internal
