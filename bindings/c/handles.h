@@ -73,7 +73,7 @@ struct sotto_optimizer {
   sotto::c::Notices notices;  ///< beside the optimizer's own warnings
   bool begun = false;         ///< begin_step without its step
   bool finished = false;      ///< no step may follow
-  sotto::Status broken;       ///< by a state that could not be taken
+  sotto::Status broken;       ///< by a state or gradient taken in part
   std::atomic_flag busy;
   std::optional<sotto::PeersWatch> watch;  ///< uses `notices`
 };

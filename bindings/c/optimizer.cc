@@ -1,9 +1,14 @@
 // sotto_layout, sotto_store and sotto_optimizer.
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/check.h>
+#include <sotto/kernels/ops.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -190,6 +195,9 @@ sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradi
     Status status = optimizer->optimizer.step(given);
     // A gradient that is refused leaves the round open, and nothing to load may follow.
     optimizer->begun = !status.ok();
+    if (status.fault() == Fault::non_finite && host_ops().count_non_finite(given).count == 0) {
+      optimizer->broken = status;  // the step rule has taken in what it cannot give back
+    }
     return status;
   });
 }

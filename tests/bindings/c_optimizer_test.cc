@@ -294,6 +294,22 @@ TEST_CASE("a step checks its gradient, and a run its order") {
   CHECK(report.at("privacy").is_null());
 }
 
+TEST_CASE("a finite gradient that overflows the step rule ends the run, and is not saved") {
+  std::vector<float> x(kDimension, 1);
+  const std::vector<float> before = x;
+  const COptimizer optimizer =
+      c_optimizer({"nodes", "1", "algorithm", "allreduce", "momentum", "0.9", "lr", "1e10"}, x);
+  std::vector<float> gradient(kDimension, 1e30F);
+  CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_NON_FINITE);
+  CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), 0.1) == SOTTO_NON_FINITE);
+  std::fill(gradient.begin(), gradient.end(), 0.0F);
+  CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_NON_FINITE);
+  CHECK(c_state(optimizer.get()).empty());
+  CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_NON_FINITE);
+  CHECK(x == before);
+  CHECK(c_report(optimizer.get()).at("round") == 0);
+}
+
 TEST_CASE("a peer that leaves is a fault that stays") {
   const CStore store = c_store();
   c_play(2, [&](int rank) {
