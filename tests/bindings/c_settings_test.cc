@@ -123,30 +123,6 @@ TEST_CASE("helps name settings as they are given here") {
   }
 }
 
-TEST_CASE("the choices of a setting are those that its reader names") {
-  char* text = nullptr;
-  REQUIRE(sotto_list("settings", &text) == SOTTO_OK);
-  std::vector<float> x(kDimension);
-  int with_choices = 0;
-  for (const auto& item : c_json(text)) {
-    const std::string name = item.at("name");
-    Words words = {"nodes", "1", name, "nonsense"};
-    if (name == "privacy-unit") {
-      words.insert(words.end(), {"noise-multiplier", "1", "clip-norm", "1"});
-    }
-    if (name == "bias-correction") {
-      words.insert(words.end(), {"step-rule", "adam"});
-    }
-    with_choices += item.at("choices").empty() ? 0 : 1;
-    for (const std::string choice : item.at("choices")) {
-      CAPTURE(name);
-      CHECK(c_optimizer(words, x).get() == nullptr);
-      CHECK(says(choice));
-    }
-  }
-  CHECK(with_choices == 6);
-}
-
 TEST_CASE("a peer that is taken off the list during the run is heard no more") {
   const auto all = sotto::transports();
   if (std::none_of(all.begin(), all.end(), [](const sotto::TransportInfo& info) {
