@@ -9,6 +9,10 @@ install(TARGETS sotto EXPORT sottoTargets)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sotto)
 install(EXPORT sottoTargets NAMESPACE sotto:: DESTINATION ${package_dir})
+if(SOTTO_BUILD_BINDINGS)
+  # Apart, for hosts that lack what the C++ libraries are built on.
+  install(EXPORT sottoCTargets NAMESPACE sotto:: DESTINATION ${package_dir})
+endif()
 if(SOTTO_HAVE_CUDA)
   install(EXPORT sottoCudaTargets NAMESPACE sotto:: DESTINATION ${package_dir})
 endif()

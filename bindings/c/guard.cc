@@ -12,22 +12,6 @@ namespace {
 
 thread_local std::string last_error;
 
-/// Settings have no dashes in front where there is no command line.
-std::string without_dashes(std::string_view message) {
-  std::string plain;
-  for (std::size_t at = 0; at < message.size(); ++at) {
-    const bool starts = at == 0 || message[at - 1] == ' ' || message[at - 1] == '(';
-    const bool option = starts && message.substr(at).starts_with("--") && at + 2 < message.size() &&
-                        message[at + 2] >= 'a' && message[at + 2] <= 'z';
-    if (option) {
-      ++at;
-    } else {
-      plain += message[at];
-    }
-  }
-  return plain;
-}
-
 sotto_status status_of(Fault fault) {
   switch (fault) {
     case Fault::none:
@@ -51,6 +35,21 @@ sotto_status status_of(Fault fault) {
 }
 
 }  // namespace
+
+std::string without_dashes(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool starts = at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';
+    const bool option = starts && text.substr(at).starts_with("--") && at + 2 < text.size() &&
+                        text[at + 2] >= 'a' && text[at + 2] <= 'z';
+    if (option) {
+      ++at;
+    } else {
+      plain += text[at];
+    }
+  }
+  return plain;
+}
 
 sotto_status fail(sotto_status status, std::string_view message) {
   last_error = without_dashes(printable(message));
@@ -87,14 +86,18 @@ void need(const void* pointer, std::string_view what) {
   }
 }
 
-sotto_status give(std::string_view text, char** out) {
-  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+char* copy_for_caller(std::string_view bytes) {
+  char* copy = static_cast<char*>(std::malloc(bytes.size() + 1));
   if (copy == nullptr) {
     throw std::bad_alloc();
   }
-  std::memcpy(copy, text.data(), text.size());
-  copy[text.size()] = '\0';
-  *out = copy;
+  std::memcpy(copy, bytes.data(), bytes.size());
+  copy[bytes.size()] = '\0';
+  return copy;
+}
+
+sotto_status give(std::string_view text, char** out) {
+  *out = copy_for_caller(text);
   return SOTTO_OK;
 }
 
@@ -117,4 +120,4 @@ const char* sotto_status_name(sotto_status status) {
   return status >= SOTTO_OK && status <= SOTTO_INTERNAL ? kNames[status] : "unknown";
 }
 
-void sotto_free(char* text) { std::free(text); }
+void sotto_free(void* given) { std::free(given); }

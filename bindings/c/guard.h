@@ -15,10 +15,14 @@
 
 namespace sotto::c {
 
+/// Names of settings as they are where there is no command line: "--lr" becomes "lr".
+std::string without_dashes(std::string_view text);
+
 /// Keeps the message for sotto_last_error and returns `status`.
 sotto_status fail(sotto_status status, std::string_view message);
 /// The same of a fault; SOTTO_OK for none.
 sotto_status outcome(const Status& status);
+inline sotto_status outcome(sotto_status status) { return status; }
 /// The exception that is being handled.
 sotto_status caught() noexcept;
 
@@ -44,6 +48,8 @@ std::span<T> span_at(T* data, std::size_t count, std::string_view what) {
   return {data, count};
 }
 
+/// A copy of `bytes`, and of a zero byte behind them, that sotto_free frees. Throws.
+char* copy_for_caller(std::string_view bytes);
 /// Gives a copy of `text` to the caller, who frees it.
 sotto_status give(std::string_view text, char** out);
 
@@ -58,5 +64,16 @@ class Turn {
  private:
   std::atomic_flag& busy_;
 };
+
+/// Runs `body`, which returns a sotto_status or a Status, or throws, in this thread's turn at
+/// `held`, an object with a flag `busy`.
+template <typename Held, typename Body>
+sotto_status in_turn(Held* held, std::string_view what, const Body& body) noexcept {
+  return guarded([&] {
+    need(held, what);
+    const Turn turn(held->busy, what);
+    return outcome(body());
+  });
+}
 
 }  // namespace sotto::c

@@ -2,16 +2,50 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <sotto/base/parameter_layout.h>
+#include <sotto/comm/peers_file.h>
 #include <sotto/comm/store.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/topology/topology.h>
 #include <sotto/trainers/optimizer.h>
+#include <sotto/trainers/privacy_settings.h>
 
+#include "guard.h"
 #include "sotto.h"
+
+namespace sotto::c {
+
+/// What the user should know, as far back as is told. Thread-safe.
+class Notices {
+ public:
+  void add(std::string text) {
+    const std::lock_guard lock(mutex_);
+    if (texts_.size() == kMost) {
+      texts_.pop_front();
+    }
+    texts_.push_back(without_dashes(text));
+  }
+  std::vector<std::string> texts() const {
+    const std::lock_guard lock(mutex_);
+    return {texts_.begin(), texts_.end()};
+  }
+
+ private:
+  static constexpr std::size_t kMost = 100;
+  mutable std::mutex mutex_;
+  std::deque<std::string> texts_;
+};
+
+}  // namespace sotto::c
 
 struct sotto_layout {
   sotto::ParameterLayout blocks;
@@ -22,16 +56,26 @@ struct sotto_store {
 };
 
 struct sotto_optimizer {
-  sotto_optimizer(sotto::OptimizerOptions options, std::span<float> parameters,
-                  const sotto::ParameterLayout& layout)
-      : optimizer(std::move(options), parameters, layout), dimension(parameters.size()) {}
+  sotto_optimizer(const sotto::OptimizerOptions& options, std::span<float> parameters,
+                  const sotto::ParameterLayout& layout, const std::string& peers_file)
+      : optimizer(options, parameters, layout), dimension(parameters.size()) {
+    if (options.privacy && options.privacy->test_seed) {
+      notices.add(std::string(sotto::kSeedHidesNothing));
+    }
+    if (options.security) {
+      watch.emplace(peers_file, options.security->peers,
+                    [this](const std::string& line) { notices.add(line); });
+    }
+  }
 
   sotto::Optimizer optimizer;
   std::size_t dimension;
-  bool begun = false;     ///< begin_step without its step
-  bool finished = false;  ///< no step may follow
-  sotto::Status broken;   ///< by a state that could not be taken
+  sotto::c::Notices notices;  ///< beside the optimizer's own warnings
+  bool begun = false;         ///< begin_step without its step
+  bool finished = false;      ///< no step may follow
+  sotto::Status broken;       ///< by a state or gradient taken in part
   std::atomic_flag busy;
+  std::optional<sotto::PeersWatch> watch;  ///< uses `notices`
 };
 
 struct sotto_compressor {
@@ -42,3 +86,14 @@ struct sotto_compressor {
 struct sotto_topology {
   std::shared_ptr<const sotto::Topology> topology;
 };
+
+namespace sotto::c {
+
+/// in_turn for an optimizer that can still be used.
+template <typename Body>
+sotto_status with(sotto_optimizer* held, const Body& body) noexcept {
+  return in_turn(held, "optimizer",
+                 [&] { return held->broken.ok() ? outcome(body()) : outcome(held->broken); });
+}
+
+}  // namespace sotto::c

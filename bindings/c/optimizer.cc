@@ -1,9 +1,14 @@
 // sotto_layout, sotto_store and sotto_optimizer.
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/check.h>
+#include <sotto/kernels/ops.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -21,8 +26,8 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The lines "name=value" of Optimizer::agreement.
-Json agreed_settings(std::string_view text) {
+/// Lines "name=value".
+Json as_object(std::string_view text) {
   Json settings = Json::object();
   while (!text.empty()) {
     const auto line = text.substr(0, text.find('\n'));
@@ -31,6 +36,26 @@ Json agreed_settings(std::string_view text) {
     settings[std::string(line.substr(0, equals))] = line.substr(equals + 1);
   }
   return settings;
+}
+
+/// What all nodes agree on, but for the job's entries, which may have names of settings.
+Json settings_used(const Optimizer& optimizer) {
+  std::string agreement = optimizer.agreement();
+  const std::string job = settings_text(optimizer.options().job);
+  check(agreement.ends_with(job), "the job's entries come last");
+  agreement.resize(agreement.size() - job.size());
+  return as_object(agreement);
+}
+
+Json warnings_of(const sotto_optimizer& held) {
+  Json warnings = Json::array();
+  for (const std::string& warning : held.optimizer.warnings()) {
+    warnings.push_back(without_dashes(warning));
+  }
+  for (const std::string& notice : held.notices.texts()) {
+    warnings.push_back(notice);
+  }
+  return warnings;
 }
 
 Json privacy_json(const std::optional<PrivacySpent>& spent) {
@@ -43,7 +68,8 @@ Json privacy_json(const std::optional<PrivacySpent>& spent) {
           {"delta", spent->delta}};
 }
 
-Json report_of(const Optimizer& optimizer, std::size_t dimension) {
+Json report_of(const sotto_optimizer& held) {
+  const Optimizer& optimizer = held.optimizer;
   const OptimizerOptions& used = optimizer.options();
   Json traffic = Json::array();
   for (const LinkTraffic& edge : optimizer.traffic()) {
@@ -55,10 +81,11 @@ Json report_of(const Optimizer& optimizer, std::size_t dimension) {
           {"rank", used.rank},
           {"nodes", used.nodes},
           {"round", optimizer.round()},
-          {"dimension", dimension},
+          {"dimension", held.dimension},
           {"transport", used.transport},
-          {"settings", agreed_settings(optimizer.agreement())},
-          {"warnings", optimizer.warnings()},
+          {"settings", settings_used(optimizer)},
+          {"job", as_object(settings_text(used.job))},
+          {"warnings", warnings_of(held)},
           {"traffic", traffic},
           {"times", {{"encode_s", times.encode_s}, {"wait_s", times.wait_s}}},
           {"counters",
@@ -77,16 +104,6 @@ void check_unfinished(const sotto_optimizer& held) {
   }
 }
 
-/// Runs `body`, which returns a Status, in this thread's turn.
-template <typename Body>
-sotto_status with(sotto_optimizer* held, const Body& body) noexcept {
-  return guarded([&] {
-    need(held, "optimizer");
-    const Turn turn(held->busy, "optimizer");
-    return held->broken.ok() ? outcome(body()) : outcome(held->broken);
-  });
-}
-
 }  // namespace
 }  // namespace sotto::c
 
@@ -99,7 +116,7 @@ sotto_status sotto_list(const char* kind, char** json) {
     need(json, "json");
     if (kind == std::string_view("settings")) {
       NodeSettings settings;
-      return give(settings_json(groups_of(settings)), json);
+      return give(without_dashes(settings_json(groups_of(settings))), json);
     }
     return give(catalog_json(kind), json);
   });
@@ -148,10 +165,10 @@ sotto_status sotto_optimizer_create(const char* const* settings, float* paramete
     if (model.empty() || model.size() > kMaxDimension) {
       refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMaxDimension));
     }
-    OptimizerOptions options =
-        node_options(read_settings(settings), store == nullptr ? nullptr : store->store);
-    *out = new sotto_optimizer(std::move(options), model,
-                               layout == nullptr ? ParameterLayout() : layout->blocks);
+    const NodeSettings read = read_settings(settings);
+    *out = new sotto_optimizer(node_options(read, store == nullptr ? nullptr : store->store), model,
+                               layout == nullptr ? ParameterLayout() : layout->blocks,
+                               read.shared.peers);
     return SOTTO_OK;
   });
 }
@@ -176,8 +193,11 @@ sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradi
     check_unfinished(*optimizer);
     const auto given = span_at(gradient, count, "gradient");
     Status status = optimizer->optimizer.step(given);
-    // A gradient that is refused leaves the round open.
+    // A gradient that is refused leaves the round open, and nothing to load may follow.
     optimizer->begun = !status.ok();
+    if (status.fault() == Fault::non_finite && host_ops().count_non_finite(given).count == 0) {
+      optimizer->broken = status;  // the step rule has taken in what it cannot give back
+    }
     return status;
   });
 }
@@ -212,20 +232,16 @@ sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer) {
 }
 
 sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round) {
-  return guarded([&] {
-    need(optimizer, "optimizer");
+  return in_turn(optimizer, "optimizer", [&] {
     need(round, "round");
-    const Turn turn(optimizer->busy, "optimizer");
     *round = optimizer->optimizer.round();
     return SOTTO_OK;
   });
 }
 
 sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json) {
-  return guarded([&] {
-    need(optimizer, "optimizer");
+  return in_turn(optimizer, "optimizer", [&] {
     need(json, "json");
-    const Turn turn(optimizer->busy, "optimizer");
-    return give(text_of(report_of(optimizer->optimizer, optimizer->dimension)), json);
+    return give(text_of(report_of(*optimizer)), json);
   });
 }

@@ -27,13 +27,11 @@ void check_length(std::size_t count) {
   }
 }
 
-/// Runs `body`, which returns a sotto_status, in this thread's turn.
+/// in_turn for vectors of `count` floats.
 template <typename Body>
 sotto_status with_codec(sotto_compressor* held, std::size_t count, const Body& body) noexcept {
-  return guarded([&] {
-    need(held, "compressor");
+  return in_turn(held, "compressor", [&] {
     check_length(count);
-    const Turn turn(held->busy, "compressor");
     return body(*held->compressor);
   });
 }
@@ -93,8 +91,8 @@ sotto_status sotto_compressor_encode(sotto_compressor* compressor, const float* 
 sotto_status sotto_compressor_decode_add(sotto_compressor* compressor, const void* bytes,
                                          size_t size, float scale, float* y, size_t count) {
   return with_codec(compressor, count, [&](const Compressor& codec) {
-    return outcome(codec.decode_add(span_at(static_cast<const std::byte*>(bytes), size, "bytes"),
-                                    scale, span_at(y, count, "y")));
+    return codec.decode_add(span_at(static_cast<const std::byte*>(bytes), size, "bytes"), scale,
+                            span_at(y, count, "y"));
   });
 }
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/trainers/privacy_settings.h>
 
 #include "guard.h"
 
@@ -33,41 +33,29 @@ SettingGroup own_settings(NodeSettings& o) {
           }};
 }
 
-std::string dashed(std::string_view name) {
+/// With dashes; entries of the job, whose names are the caller's own, as they are.
+std::string name_of(std::string_view name) {
   std::string text(name);
-  std::replace(text.begin(), text.end(), '_', '-');
+  if (!name.starts_with(kJob)) {
+    std::replace(text.begin(), text.end(), '_', '-');
+  }
   return text;
 }
 
-std::optional<PrivacyOptions> privacy_of(const NodeSettings& settings) {
+std::optional<PrivacyOptions> node_privacy(const NodeSettings& settings) {
   const OptimizerSettings& o = settings.shared;
   if (!wants_privacy(o)) {
     return std::nullopt;
   }
-  PrivacyOptions made;
-  made.unit = o.privacy_unit.empty() ? PrivacyUnit::example : parse_privacy_unit(o.privacy_unit);
-  made.clip_norm = o.clip_norm.value_or(0);
-  if (made.unit == PrivacyUnit::example && !(settings.sampling_rate && settings.privacy_batch)) {
+  if (privacy_unit_of(o) == PrivacyUnit::example &&
+      !(settings.sampling_rate && settings.privacy_batch)) {
     throw Error(
         "privacy-unit: example needs sampling-rate and privacy-batch, those of the Poisson sample "
         "whose clipped gradients are added up; or take privacy-unit update");
   }
-  made.sampling_rate = settings.sampling_rate.value_or(made.sampling_rate);
-  made.batch = settings.privacy_batch.value_or(made.batch);
-  made.epsilon = o.privacy_epsilon;
-  made.delta = o.privacy_delta.value_or(made.delta);
-  made.test_seed = o.privacy_seed;
-  made.ledger = settings.privacy_ledger;
-  if (!o.noise_multiplier && settings.rounds == 0) {
-    throw Error(
-        "privacy-epsilon: how much noise it takes depends on the number of rounds: give rounds, or "
-        "noise-multiplier");
-  }
-  made.noise_multiplier =
-      o.noise_multiplier
-          ? *o.noise_multiplier
-          : noise_multiplier_for(*made.epsilon, made.delta, made.sampling_rate, settings.rounds);
-  check_privacy(made);
+  auto made = privacy_of(
+      o, {settings.sampling_rate.value_or(1), settings.privacy_batch.value_or(1)}, settings.rounds);
+  made->ledger = settings.privacy_ledger;
   return made;
 }
 
@@ -114,7 +102,7 @@ NodeSettings read_settings(const char* const* settings) {
   NodeSettings read;
   const auto groups = groups_of(read);
   for (; settings != nullptr && *settings != nullptr; settings += 2) {
-    const std::string name = dashed(settings[0]);
+    const std::string name = name_of(settings[0]);
     if (settings[1] == nullptr) {
       throw Error(fmt::format("{}: its value is missing; names and values come in turn", name));
     }
@@ -126,7 +114,10 @@ NodeSettings read_settings(const char* const* settings) {
       if ((name + settings[1]).find('\n') != std::string::npos) {
         refuse(name, excerpt(value), "it holds a line break");
       }
-      read.job.emplace_back(std::string_view(settings[0]).substr(kJob.size()), value);
+      if (name.find('=') != std::string::npos) {
+        refuse("name", excerpt(name), "an entry of the job has no '=' in its name");
+      }
+      read.job.emplace_back(name.substr(kJob.size()), value);
     } else if (!set(groups, name, settings[1])) {
       throw Error(fmt::format("{}: there is no such setting; sotto_list(\"settings\") names them",
                               excerpt(name)));
@@ -144,7 +135,7 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
   OptimizerOptions options = options_of(settings.shared, settings.rounds);
   options.seed = settings.seed;
   options.job = settings.job;
-  options.privacy = privacy_of(settings);
+  options.privacy = node_privacy(settings);
   options.store = std::move(store);
   find_place(settings, options);
   if (options.nodes == 1 && !options.store && options.rendezvous.empty()) {

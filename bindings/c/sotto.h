@@ -5,8 +5,12 @@
 //   if (sotto_optimizer_create(settings, parameters, count, NULL, NULL, &optimizer) != SOTTO_OK) {
 //     fprintf(stderr, "%s\n", sotto_last_error());
 //   }
-//   for each batch:  the gradient at `parameters`;  sotto_optimizer_step(optimizer, gradient,
-//   count); sotto_optimizer_finish(optimizer); sotto_optimizer_destroy(optimizer);
+//   for (each batch) {
+//     (compute the gradient at `parameters`)
+//     sotto_optimizer_step(optimizer, gradient, count);
+//   }
+//   sotto_optimizer_finish(optimizer);
+//   sotto_optimizer_destroy(optimizer);
 //
 // Stability: names, arguments and numbers here keep their meaning as long as the library's
 // SOVERSION stays; settings are text, so that new ones need no new functions. Structures are never
@@ -71,8 +75,8 @@ SOTTO_API const char* sotto_last_error(void);
 // "peer_lost" and the like; "unknown" for a number that is none of the above.
 SOTTO_API const char* sotto_status_name(sotto_status status);
 
-// Frees a text that the library returned; null is fine.
-SOTTO_API void sotto_free(char* text);
+// Frees a text or a state that the library returned; null is fine.
+SOTTO_API void sotto_free(void* given);
 
 // What there is to choose from, as a JSON array of objects, each with a "name": `kind` is
 // "algorithms", "rules", "compressors", "topologies", "transports" or "settings". Free it with
@@ -85,14 +89,22 @@ SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 // NULL}; a null pointer for the whole means that there are none. Names are those of the options of
 // `sotto train` and of sotto_list("settings"); dashes and underscores are one. Switches are "true"
 // or "false". In addition:
-//   rank              this node, from 0; needed with `nodes`
-//   seed              of everything random; 0 by default; the same at all nodes
-//   rounds            the length of the run, for schedules and for noise chosen by privacy-epsilon
-//   sampling-rate, privacy-batch   with privacy-unit "example": the Poisson sample
-//   (docs/privacy.md) privacy-ledger    a file that keeps what is spent of the budget job.NAME
-//   anything else that all nodes must agree on, e.g. {"job.model", "resnet18"}
+//
+// - rank: this node, from 0; needed with `nodes`
+//
+// - seed: of everything random; 0 by default; the same at all nodes
+//
+// - rounds: the length of the run, for schedules and for noise chosen by privacy-epsilon
+//
+// - sampling-rate, privacy-batch: with privacy-unit "example", the Poisson sample (docs/privacy.md)
+//
+// - privacy-ledger: a file that keeps what is spent of the budget
+//
+// - job.NAME: anything else that all nodes must agree on, e.g. {"job.model", "resnet18"}
+//
 // Without `nodes`, the variables of a launcher (mpirun, srun, torchrun) or `key` and `peers` say
-// who this node is and where the others are.
+// who this node is and where the others are. The file of `peers` may change during the run: within
+// a second its new lines are in force, and the report's warnings say so.
 
 // ----- Tensors of a flat parameter vector
 
@@ -144,8 +156,9 @@ SOTTO_API sotto_status sotto_optimizer_connect(sotto_optimizer* optimizer);
 SOTTO_API sotto_status sotto_optimizer_begin_step(sotto_optimizer* optimizer);
 // One round: takes the gradient at the parameters, and moves them. `count` must be the
 // parameters'. SOTTO_NON_FINITE for a gradient with a NaN or an infinity changes nothing, and
-// another gradient may be given; likewise SOTTO_BUDGET, after which nothing leaves any more. The
-// gradient is read until the call returns.
+// another gradient may be given; where a finite one overflows the step rule it ends the run.
+// SOTTO_BUDGET changes nothing either, and no step can follow; the state can be saved, and the run
+// finished. The gradient is read until the call returns.
 SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradient,
                                             size_t count);
 // The base learning rate from the next step on.
@@ -157,16 +170,14 @@ SOTTO_API sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer);
 
 // Rounds done.
 SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round);
-// A JSON object: rank, nodes, round, dimension, the settings as used, warnings, traffic by peer,
-// times, counters, and what is spent of the privacy budget (else null). Counts are exact after
-// sotto_optimizer_drain. Free it with sotto_free.
+// A JSON object: rank, nodes, round, dimension, the settings as used, the job's entries, warnings,
+// traffic by peer, times, counters, and what is spent of the privacy budget (else null). Counts are
+// exact after sotto_optimizer_drain. Free it with sotto_free.
 SOTTO_API sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json);
 
-// The whole state, parameters included, after draining: *size is what it takes. With a null buffer
-// nothing is written; with a capacity below *size the result is SOTTO_TOO_SMALL. Not between
-// begin_step and step.
-SOTTO_API sotto_status sotto_optimizer_save(sotto_optimizer* optimizer, void* buffer,
-                                            size_t capacity, size_t* size);
+// The whole state after draining, parameters included, in *size bytes; free them with sotto_free.
+// Of a round whose gradient was not taken yet nothing is saved.
+SOTTO_API sotto_status sotto_optimizer_save(sotto_optimizer* optimizer, void** bytes, size_t* size);
 // Takes back what save wrote under the same settings, checked as a whole: a damaged state, or one
 // of other settings, is refused before it changes anything; of what is wrong inside, the parameters
 // may keep traces and the optimizer must be destroyed. Before the first step; connects first. All

@@ -5,15 +5,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/trainers/privacy_settings.h>
 
 #include "units.h"
 
 namespace sotto::cli {
 namespace {
-
-PrivacyUnit unit_of(const TrainOptions& o) {
-  return o.privacy_unit.empty() ? PrivacyUnit::example : parse_privacy_unit(o.privacy_unit);
-}
 
 std::size_t fewest_examples(const TaskFactory& tasks) {
   const auto examples = tasks.examples_per_node();
@@ -28,7 +25,7 @@ std::optional<std::uint64_t> noise_seed(const TrainOptions& o) {
 }  // namespace
 
 std::optional<ExampleClipping> example_clipping(const TrainOptions& o) {
-  if (!wants_privacy(o) || unit_of(o) != PrivacyUnit::example) {
+  if (!wants_privacy(o) || privacy_unit_of(o) != PrivacyUnit::example) {
     return std::nullopt;
   }
   if (!(*o.clip_norm > 0)) {
@@ -42,26 +39,13 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& o, const TaskFact
   if (!wants_privacy(o)) {
     return std::nullopt;
   }
-  PrivacyOptions made;
-  made.unit = unit_of(o);
-  made.clip_norm = *o.clip_norm;
-  if (made.unit == PrivacyUnit::example) {
-    made.sampling_rate = tasks.sampling_rate();
-    made.batch = static_cast<double>(tasks.options().batch);
+  PoissonSample sample;
+  if (privacy_unit_of(o) == PrivacyUnit::example) {
+    sample = {tasks.sampling_rate(), static_cast<double>(tasks.options().batch)};
   }
-  made.epsilon = o.privacy_epsilon;
-  made.delta = o.privacy_delta.value_or(made.delta);
-  made.test_seed = noise_seed(o);
-  made.noise_multiplier = o.noise_multiplier.value_or(1);
-  PrivacyOptions unlimited = made;
-  unlimited.epsilon.reset();
-  check_privacy(o.noise_multiplier ? made : unlimited);
-  if (!o.noise_multiplier) {
-    made.noise_multiplier =
-        noise_multiplier_for(*made.epsilon, made.delta, made.sampling_rate, rounds);
-    check_privacy(made);
-  }
-  rounds = std::min(rounds, allowed_steps(made));
+  auto made = privacy_of(o, sample, rounds);
+  made->test_seed = noise_seed(o);
+  rounds = std::min(rounds, allowed_steps(*made));
   return made;
 }
 
@@ -72,9 +56,7 @@ void warn_of_privacy(const TrainOptions& o, const std::optional<PrivacyOptions>&
     return;
   }
   if (o.privacy_seed) {
-    warnings.push_back(
-        "--privacy-seed: NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave "
-        "it out wherever the data matter");
+    warnings.emplace_back(kSeedHidesNothing);
   }
   if (rounds < asked) {
     warnings.push_back(fmt::format(

@@ -28,11 +28,12 @@ PrivacyUnit parse_privacy_unit(std::string_view name) {
   refuse("privacy_unit", name, "it is example or update");
 }
 
-void check_privacy(const PrivacyOptions& o) {
+void check_privacy_ranges(const PrivacyOptions& o) {
   require_privacy(o.clip_norm > 0 && o.clip_norm <= 1e30, "clip_norm", o.clip_norm,
                   "noise hides a bounded influence only: it must be positive, e.g. 1");
-  require_privacy(o.noise_multiplier >= 1e-3 && o.noise_multiplier <= 1e6, "noise_multiplier",
-                  o.noise_multiplier, "it must be 0.001 to 1000000; 0.5 to 5 are usual");
+  require_privacy(o.noise_multiplier >= kLeastNoiseMultiplier && o.noise_multiplier <= 1e6,
+                  "noise_multiplier", o.noise_multiplier,
+                  "it must be 0.001 to 1000000; 0.5 to 5 are usual");
   require_privacy(o.delta > 0 && o.delta < 1, "privacy_delta", o.delta,
                   "it must lie between 0 and 1, and well below 1 / examples");
   require_privacy(!o.epsilon || (*o.epsilon > 0 && *o.epsilon <= 1000), "privacy_epsilon",
@@ -45,6 +46,10 @@ void check_privacy(const PrivacyOptions& o) {
   require_privacy(
       samples ? o.batch > 0 && o.batch <= kMaxPrivateBatch : o.batch == 1, "batch", o.batch,
       samples ? "it must be above 0 and at most 4096" : "a whole update is one: it must be 1");
+}
+
+void check_privacy(const PrivacyOptions& o) {
+  check_privacy_ranges(o);
   if (allowed_steps(o) == 0) {
     refuse("privacy_epsilon", fmt::to_string(*o.epsilon),
            fmt::format("one step alone costs {:.4g}; take a larger noise multiplier or epsilon",

@@ -48,7 +48,11 @@ struct PrivacyOptions {
 /// longer small against one example (gaussian_mechanism.h).
 inline constexpr double kMaxPrivateBatch = 4096;
 
-/// Throws Error for a setting outside its range, and when the budget does not allow a single step.
+inline constexpr double kLeastNoiseMultiplier = 1e-3;
+
+/// Throws Error for a setting outside its range. What is computed from settings requires it.
+void check_privacy_ranges(const PrivacyOptions& options);
+/// The same, and when the budget does not allow a single step.
 void check_privacy(const PrivacyOptions& options);
 
 /// Steps that the budget allows; kUnlimitedSteps without one.

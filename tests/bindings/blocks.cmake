@@ -1,5 +1,18 @@
-# Compiles and runs what docs/bindings.md shows: every C block that has a main, every Python block.
-#   cmake -DPAGE=… -DWORK=… -DCC=… -DPYTHON=… -DINCLUDE=… -DLIBRARY=… -DMODULE=… -P blocks.cmake
+# Compiles and runs the C blocks of docs/bindings.md, or runs its Python blocks: those for PyTorch, or
+# those that do without it.
+#   cmake -DKIND=c|python|torch -DLEAST=BLOCKS -DPAGE=… -DWORK=… -DCC=… -DPYTHON=… -DINCLUDE=… -DLIBRARY=…
+#         -DMODULE=… -P blocks.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/../install/common.cmake)
+
+set(language python)
+if(KIND STREQUAL "c")
+  set(language c)
+else()
+  need_python_module(numpy python3-numpy)
+endif()
+if(KIND STREQUAL "torch")
+  need_python_module(torch python3-torch)
+endif()
 file(READ ${PAGE} text)
 string(REPLACE ";" "<semicolon>" text "${text}")
 string(REPLACE "[" "<open>" text "${text}")
@@ -24,7 +37,7 @@ macro(take_block language file)
   endif()
 endmacro()
 
-function(run)
+function(run_example)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env SOTTO_LIBRARY=${LIBRARY} PYTHONPATH=${MODULE}
                           PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 ${ARGN}
                   WORKING_DIRECTORY ${WORK} RESULT_VARIABLE code OUTPUT_VARIABLE out
@@ -34,34 +47,30 @@ function(run)
   endif()
 endfunction()
 
-set(whole "${text}")
 set(blocks 0)
 set(start 0)
 while(NOT start EQUAL -1)
-  take_block(c ${WORK}/block.c)
-  if(NOT start EQUAL -1)
-    run(${CC} -std=c99 -Wall -Wextra -pedantic -Werror -I${INCLUDE} block.c -o block
-        -L${library_dir} -lsotto -Wl,-rpath,${library_dir})
-    run(${WORK}/block)
-    math(EXPR blocks "${blocks} + 1")
+  take_block(${language} ${WORK}/block.${language})
+  if(start EQUAL -1)
+    break()
   endif()
-endwhile()
-
-execute_process(COMMAND ${PYTHON} -c "import numpy" RESULT_VARIABLE no_numpy OUTPUT_QUIET ERROR_QUIET)
-execute_process(COMMAND ${PYTHON} -c "import torch" RESULT_VARIABLE no_torch OUTPUT_QUIET ERROR_QUIET)
-set(text "${whole}")
-set(start 0)
-while(NOT start EQUAL -1)
-  take_block(python ${WORK}/block.py)
-  if(NOT start EQUAL -1)
-    math(EXPR blocks "${blocks} + 1")
-    file(READ ${WORK}/block.py code)
-    if(no_numpy EQUAL 0 AND (no_torch EQUAL 0 OR NOT code MATCHES "import torch"))
-      run(${PYTHON} block.py)
-    endif()
+  set(kind ${language})
+  if(block MATCHES "import torch")
+    set(kind torch)
   endif()
+  if(NOT kind STREQUAL KIND)
+    continue()
+  endif()
+  if(language STREQUAL "c")
+    run_example(${CC} -std=c99 -Wall -Wextra -pedantic -Werror -I${INCLUDE} block.c -o block
+                -L${library_dir} -lsotto -Wl,-rpath,${library_dir})
+    run_example(${WORK}/block)
+  else()
+    run_example(${PYTHON} block.python)
+  endif()
+  math(EXPR blocks "${blocks} + 1")
 endwhile()
-if(blocks LESS 3)
-  message(FATAL_ERROR "${PAGE} has lost its examples: ${blocks}")
+if(blocks LESS LEAST)
+  message(FATAL_ERROR "${PAGE} has lost its examples for ${KIND}: ${blocks}, and not ${LEAST}")
 endif()
 message(STATUS "${blocks} examples")

@@ -1,6 +1,7 @@
 // Nodes through the C library, for tests.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -57,8 +58,26 @@ inline COptimizer c_optimizer(const Words& words, std::vector<float>& x,
 
 /// Frees the text.
 inline nlohmann::json c_json(char* text) {
-  const std::unique_ptr<char, Destroy<char, sotto_free>> held(text);
-  return nlohmann::json::parse(text);
+  const std::unique_ptr<void, Destroy<void, sotto_free>> held(text);
+  return nlohmann::json::parse(static_cast<const char*>(held.get()));
+}
+
+/// What is told of a node.
+inline nlohmann::json c_report(sotto_optimizer* optimizer) {
+  char* text = nullptr;
+  REQUIRE(sotto_optimizer_report(optimizer, &text) == SOTTO_OK);
+  return c_json(text);
+}
+
+/// A node's state; empty, with sotto_last_error, when it cannot be had.
+inline std::vector<std::byte> c_state(sotto_optimizer* optimizer) {
+  void* bytes = nullptr;
+  std::size_t size = 0;
+  const sotto_status status = sotto_optimizer_save(optimizer, &bytes, &size);
+  CHECK((status == SOTTO_OK) == (bytes != nullptr));
+  const std::unique_ptr<void, Destroy<void, sotto_free>> held(bytes);
+  const auto* first = static_cast<const std::byte*>(bytes);
+  return {first, first + size};
 }
 
 inline bool says(const std::string& what) {

@@ -139,12 +139,7 @@ TEST_CASE("a state goes on bit for bit, from a buffer and from a file") {
       auto& state = states[static_cast<std::size_t>(rank)];
       const COptimizer optimizer = c_optimizer(words_of(rank, {}), mine, store.get());
       CHECK(step_to(optimizer.get(), rank, mine, 8) == SOTTO_OK);
-      std::size_t size = 0;
-      CHECK(sotto_optimizer_save(optimizer.get(), nullptr, 0, &size) == SOTTO_OK);
-      state.resize(size);
-      CHECK(sotto_optimizer_save(optimizer.get(), state.data(), size - 1, &size) ==
-            SOTTO_TOO_SMALL);
-      CHECK(sotto_optimizer_save(optimizer.get(), state.data(), size, &size) == SOTTO_OK);
+      state = c_state(optimizer.get());
       CHECK(sotto_optimizer_save_file(optimizer.get(), path(rank).c_str()) == SOTTO_OK);
     });
     x = zeros();
@@ -168,10 +163,9 @@ TEST_CASE("a state that is damaged, or of another run, is refused and changes no
   std::vector<float> x(kDimension, 1);
   const Words alone = {"nodes", "1", "lr", "0.5"};
   const COptimizer first = c_optimizer(alone, x);
-  std::vector<std::byte> state(1 << 16);
-  std::size_t size = 0;
-  REQUIRE(sotto_optimizer_save(first.get(), state.data(), state.size(), &size) == SOTTO_OK);
-  state.resize(size);
+  const auto state = c_state(first.get());
+  const std::size_t size = state.size();
+  REQUIRE(size > 0);
   std::vector<float> y(kDimension, 2);
   const std::vector<float> before = y;
   const COptimizer second = c_optimizer(alone, y);
@@ -216,6 +210,8 @@ TEST_CASE("settings that are wrong are refused by name") {
       {{"nodes", "1", "noise-multiplier", "1", "clip-norm", "1"}, "sampling-rate"},
       {{"nodes", "1", "transport", "pigeon"}, "transport"},
       {{"nodes", "1", "job.model", "two\nlines"}, "line break"},
+      {{"nodes", "1", "job.a=b", "c"}, "an entry of the job has no '=' in its name"},
+      {{"nodes", "1", "job.a", "b", "job.a", "c"}, "job.a: it is given twice"},
       {{"nodes", "1", "byzantine", "0"}, "there is no such setting"},
   };
   std::vector<float> x(kDimension);
@@ -230,6 +226,7 @@ TEST_CASE("null pointers are refused, and destroyed for nothing") {
   float x = 0;
   std::uint64_t round = 0;
   std::size_t size = 0;
+  void* bytes = nullptr;
   char* json = nullptr;
   CHECK(sotto_optimizer_create(nullptr, &x, 1, nullptr, nullptr, nullptr) == SOTTO_REFUSED);
   CHECK(says("out: a null pointer is refused"));
@@ -246,7 +243,7 @@ TEST_CASE("null pointers are refused, and destroyed for nothing") {
   CHECK(sotto_optimizer_finish(nullptr) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_round(nullptr, &round) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_report(nullptr, &json) == SOTTO_REFUSED);
-  CHECK(sotto_optimizer_save(nullptr, nullptr, 0, &size) == SOTTO_REFUSED);
+  CHECK(sotto_optimizer_save(nullptr, &bytes, &size) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_load(nullptr, nullptr, 0) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_save_file(nullptr, "x") == SOTTO_REFUSED);
   CHECK(sotto_optimizer_load_file(nullptr, "x") == SOTTO_REFUSED);
@@ -261,7 +258,8 @@ TEST_CASE("null pointers are refused, and destroyed for nothing") {
 
 TEST_CASE("a step checks its gradient, and a run its order") {
   std::vector<float> x(kDimension, 1);
-  const COptimizer optimizer = c_optimizer({"nodes", "1", "lr", "0.5"}, x);
+  const Words alone = {"nodes", "1", "lr", "0.5"};
+  const COptimizer optimizer = c_optimizer(alone, x);
   std::vector<float> gradient(kDimension, 1);
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension - 1) == SOTTO_REFUSED);
   CHECK(says("gradient: '39 elements' is refused"));
@@ -269,9 +267,13 @@ TEST_CASE("a step checks its gradient, and a run its order") {
   gradient[7] = std::numeric_limits<float>::quiet_NaN();
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_NON_FINITE);
   CHECK(x == std::vector<float>(kDimension, 1));
-  std::size_t size = 0;
-  CHECK(sotto_optimizer_save(optimizer.get(), nullptr, 0, &size) == SOTTO_REFUSED);
-  CHECK(says("a round is open"));
+  const auto state = c_state(optimizer.get());  // as if no step had begun
+  std::vector<float> y(kDimension);
+  CHECK(sotto_optimizer_load(c_optimizer(alone, y).get(), state.data(), state.size()) == SOTTO_OK);
+  CHECK(y == x);
+  void* bytes = nullptr;
+  CHECK(sotto_optimizer_save(optimizer.get(), &bytes, nullptr) == SOTTO_REFUSED);
+  CHECK(says("size: a null pointer is refused"));
   gradient[7] = 1;
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_OK);
   CHECK(x == std::vector<float>(kDimension, 0.5F));
@@ -286,12 +288,26 @@ TEST_CASE("a step checks its gradient, and a run its order") {
   CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_OK);
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_REFUSED);
   CHECK(says("the run is finished"));
-  char* text = nullptr;
-  REQUIRE(sotto_optimizer_report(optimizer.get(), &text) == SOTTO_OK);
-  const auto report = c_json(text);
+  const auto report = c_report(optimizer.get());
   CHECK(report.at("round") == 2);
   CHECK(report.at("settings").at("lr") == "0.5");
   CHECK(report.at("privacy").is_null());
+}
+
+TEST_CASE("a finite gradient that overflows the step rule ends the run, and is not saved") {
+  std::vector<float> x(kDimension, 1);
+  const std::vector<float> before = x;
+  const COptimizer optimizer =
+      c_optimizer({"nodes", "1", "algorithm", "allreduce", "momentum", "0.9", "lr", "1e10"}, x);
+  std::vector<float> gradient(kDimension, 1e30F);
+  CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_NON_FINITE);
+  CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), 0.1) == SOTTO_NON_FINITE);
+  std::fill(gradient.begin(), gradient.end(), 0.0F);
+  CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_NON_FINITE);
+  CHECK(c_state(optimizer.get()).empty());
+  CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_NON_FINITE);
+  CHECK(x == before);
+  CHECK(c_report(optimizer.get()).at("round") == 0);
 }
 
 TEST_CASE("a peer that leaves is a fault that stays") {
@@ -319,11 +335,16 @@ TEST_CASE("a second thread is turned away while one waits for peers") {
   std::vector<float> y(kDimension);
   const COptimizer optimizer = c_optimizer({"nodes", "2", "rank", "0"}, x, store.get());
   const COptimizer peer = c_optimizer({"nodes", "2", "rank", "1"}, y, store.get());
-  std::thread waits([&] { CHECK(sotto_optimizer_connect(optimizer.get()) == SOTTO_OK); });
+  std::atomic<bool> over = false;
+  std::thread waits([&] {
+    CHECK(sotto_optimizer_connect(optimizer.get()) == SOTTO_OK);
+    over = true;
+  });
   std::uint64_t round = 0;
-  while (sotto_optimizer_round(optimizer.get(), &round) == SOTTO_OK) {
+  while (sotto_optimizer_round(optimizer.get(), &round) == SOTTO_OK && !over) {
     std::this_thread::yield();
   }
+  CHECK_FALSE(over);
   CHECK(says("another thread is inside a call"));
   CHECK(sotto_optimizer_connect(peer.get()) == SOTTO_OK);
   waits.join();

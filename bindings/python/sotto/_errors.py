@@ -10,6 +10,8 @@ class Error(Exception):
 class Refused(Error, ValueError):
     """A mistake in the request: a wrong setting, length or order of calls."""
 
+    status = 1
+
 
 class Malformed(Error):
     """Bytes that break the format."""

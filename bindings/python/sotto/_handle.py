@@ -1,4 +1,4 @@
-"""What all objects of the library have in common: a handle, one thread at a time, and an end."""
+"""What all objects of the library have in common: a handle, one call at a time, and an end."""
 
 import contextlib
 import ctypes
@@ -7,57 +7,98 @@ import threading
 import weakref
 
 from ._errors import Refused
-from ._library import call, library
+from ._library import call, encoded, library
 
 
-def _destroy(destroy, handle, process):
-    """In the process that made it: a fork has the memory, but not the threads."""
-    if os.getpid() == process:
-        destroy(handle)
+class _Owned:
+    """What the library made, and whose turn it is; `handle` is None once it is destroyed."""
+
+    def __init__(self, kind, handle):
+        self.kind = kind
+        self.handle = handle
+        self.turn = threading.Lock()
+        self.process = os.getpid()
+
+    def destroy(self):
+        """In this thread's turn. Only in the process that made it: a fork has the memory, but not
+        the threads."""
+        handle, self.handle = self.handle, None
+        if handle is not None and os.getpid() == self.process:
+            getattr(library, f"sotto_{self.kind}_destroy")(handle)
+
+
+def _end(owned):
+    """When nobody refers to the object any more, or the interpreter ends. A thread that is inside a
+    call then keeps what it uses; the process takes it along."""
+    if owned.turn.acquire(blocking=False):
+        try:
+            owned.destroy()
+        finally:
+            owned.turn.release()
 
 
 class Handle:
-    """Owns a handle of sotto.h, which close(), or the end of the object, destroys."""
+    """Owns a handle of sotto.h, which close(), or the end of the object, destroys. With SHARED a
+    second thread waits for its turn; else it is refused, as calls may wait for peers."""
+
+    SHARED = False
 
     def __init__(self, kind, create, *arguments):
         handle = ctypes.c_void_p()
         call(create, *arguments, ctypes.byref(handle))
-        self._kind = kind
-        self._turn = threading.Lock()
-        self._handle = handle
-        destroy = getattr(library, f"sotto_{kind}_destroy")
-        self._end = weakref.finalize(self, _destroy, destroy, handle, os.getpid())
+        self._own = _Owned(kind, handle)
+        weakref.finalize(self, _end, self._own)
 
     @contextlib.contextmanager
     def _held(self):
-        """The handle, for one thread at a time."""
-        if not self._turn.acquire(blocking=False):
-            raise Refused(
-                f"{self._kind}: another thread is inside a call; it takes one at a time"
-            )
+        """The handle, which stays as long as the block."""
+        with self._in_turn() as own:
+            if own.handle is None:
+                raise Refused(f"{own.kind}: it is closed")
+            yield own.handle
+
+    @contextlib.contextmanager
+    def _in_turn(self):
+        own = self._own
+        if own.process != os.getpid():
+            raise Refused(f"{own.kind}: another process made it; make one after the fork")
+        if not own.turn.acquire(blocking=self.SHARED):
+            raise Refused(f"{own.kind}: another thread is inside a call; it takes one at a time")
         try:
-            if not self._end.alive:
-                raise Refused(f"{self._kind}: it is closed")
-            yield self._handle
+            yield own
         finally:
-            self._turn.release()
+            own.turn.release()
 
     def close(self):
-        """Destroys what the library holds; again, it does nothing."""
-        if self._end.alive:
-            with self._held():
-                self._end()
+        """Destroys what the library holds; again, or in a fork, it does nothing."""
+        if self._own.process == os.getpid():
+            with self._in_turn() as own:
+                own.destroy()
+
+
+@contextlib.contextmanager
+def handle_of(held, kind, what):
+    """The handle of an object of that kind for one block; None for None."""
+    if held is None:
+        yield None
+        return
+    if not isinstance(held, kind):
+        raise TypeError(f"{what}: a sotto.{kind.__name__} is needed, not a {type(held).__name__}")
+    with held._held() as handle:
+        yield handle
 
 
 class Layout(Handle):
     """Tensors of a flat vector: pairs of name and shape, one behind the other."""
+
+    SHARED = True
 
     def __init__(self, tensors):
         super().__init__("layout", "layout_create")
         for name, shape in tensors:
             sizes = (ctypes.c_size_t * len(shape))(*shape)
             with self._held() as handle:
-                call("layout_add", handle, name.encode(), len(shape), sizes)
+                call("layout_add", handle, encoded("layout", name), len(shape), sizes)
 
 
 @contextlib.contextmanager
@@ -68,6 +109,7 @@ def layout_handle(tensors):
         return
     layout = Layout(tensors)
     try:
-        yield layout._handle
+        with layout._held() as handle:
+            yield handle
     finally:
         layout.close()

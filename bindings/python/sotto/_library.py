@@ -5,7 +5,7 @@ import json
 import os
 import pathlib
 
-from ._errors import error_of
+from ._errors import Refused, error_of
 
 _NAME = "libsotto.so.0"
 
@@ -32,7 +32,7 @@ _SIGNATURES = {
     "sotto_optimizer_finish": [_handle],
     "sotto_optimizer_round": [_handle, _uint64_p],
     "sotto_optimizer_report": [_handle, _text_p],
-    "sotto_optimizer_save": [_handle, ctypes.c_void_p, ctypes.c_size_t, _size_p],
+    "sotto_optimizer_save": [_handle, _handle_p, _size_p],
     "sotto_optimizer_load": [_handle, ctypes.c_char_p, ctypes.c_size_t],
     "sotto_optimizer_save_file": [_handle, ctypes.c_char_p],
     "sotto_optimizer_load_file": [_handle, ctypes.c_char_p],
@@ -124,21 +124,31 @@ def call_for_json(name, *arguments):
         library.sotto_free(text)
 
 
+def encoded(what, text):
+    """`text`, or a path, as the library takes it: UTF-8, which ends at the first zero byte."""
+    given = os.fspath(text)
+    if isinstance(given, str):
+        given = given.encode("utf-8", "surrogateescape")
+    if b"\0" in given:
+        raise Refused(f"{what}: {text!r} is refused: it holds a zero byte")
+    return given
+
+
 def setting_texts(settings):
     """Keyword arguments as the library takes settings; None leaves one out."""
+    given = dict(settings)
+    job = given.pop("job", None) or {}
+    given.update(("job." + name, str(value)) for name, value in job.items())
     words = []
-    for name, value in settings.items():
+    for name, value in given.items():
         if value is None:
-            continue
-        if name == "job":
-            words += [text for key, held in value.items() for text in ("job." + key, str(held))]
             continue
         if isinstance(value, bool):
             value = "true" if value else "false"
-        words += [name, str(value)]
+        words += [encoded("the name of a setting", name), encoded(name, str(value))]
     array = (ctypes.c_char_p * (len(words) + 1))()
     for place, word in enumerate(words):
-        array[place] = word.encode()
+        array[place] = word
     return array
 
 
@@ -150,4 +160,4 @@ def version():
 def choices(kind):
     """What there is to choose from, a list of dictionaries: `kind` is "algorithms", "rules",
     "compressors", "topologies", "transports" or "settings"."""
-    return call_for_json("list", kind.encode())
+    return call_for_json("list", encoded("kind", kind))

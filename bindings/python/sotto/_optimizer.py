@@ -1,16 +1,17 @@
 """One node of a training run."""
 
 import ctypes
-import os
 
 from ._arrays import floats
-from ._handle import Handle, layout_handle
-from ._library import call, call_for_json, setting_texts
+from ._handle import Handle, handle_of, layout_handle
+from ._library import call, call_for_json, encoded, library, setting_texts
 
 
 class Store(Handle):
     """Where nodes meet that are threads of this process (transport="inproc"); serves one run at a
     time."""
+
+    SHARED = True
 
     def __init__(self):
         super().__init__("store", "store_create")
@@ -33,7 +34,7 @@ class Optimizer(Handle):
         address, length = floats(parameters, "parameters", writable=True)
         self._parameters = parameters  # which must stay where they are
         self._store = store
-        with layout_handle(layout) as tensors:
+        with layout_handle(layout) as tensors, handle_of(store, Store, "store") as meeting_place:
             super().__init__(
                 "optimizer",
                 "optimizer_create",
@@ -41,7 +42,7 @@ class Optimizer(Handle):
                 address,
                 length,
                 tensors,
-                None if store is None else store._handle,
+                meeting_place,
             )
 
     def __enter__(self):
@@ -72,8 +73,10 @@ class Optimizer(Handle):
         self._do("begin_step")
 
     def step(self, gradient):
-        """One round: takes the gradient at the parameters, and moves them. NonFinite changes
-        nothing, and another gradient may be given."""
+        """One round: takes the gradient at the parameters, and moves them. NonFinite for a gradient
+        with a NaN or an infinity changes nothing, and another one may be given; where a finite one
+        overflows the step rule it ends the run. After BudgetSpent no step can follow, but save and
+        finish can."""
         address, length = floats(gradient, "gradient")
         self._do("step", address, length)
 
@@ -97,18 +100,21 @@ class Optimizer(Handle):
         return done.value
 
     def report(self):
-        """Settings as used, warnings, traffic by peer, times, counters, privacy: a dictionary.
-        Counts are exact after drain()."""
+        """Settings as used, the job's entries, warnings, traffic by peer, times, counters, privacy:
+        a dictionary. Counts are exact after drain()."""
         with self._held() as handle:
             return call_for_json("optimizer_report", handle)
 
     def save(self):
         """The whole state, parameters included, as bytes."""
+        state = ctypes.c_void_p()
         size = ctypes.c_size_t()
-        self._do("save", None, 0, ctypes.byref(size))
-        buffer = ctypes.create_string_buffer(size.value)
-        self._do("save", buffer, size.value, ctypes.byref(size))
-        return buffer.raw[: size.value]
+        self._do("save", ctypes.byref(state), ctypes.byref(size))
+        try:
+            # string_at would cut the length to an int.
+            return (ctypes.c_char * size.value).from_address(state.value).raw
+        finally:
+            library.sotto_free(state)
 
     def load(self, state):
         """Takes back what save returned under the same settings; before the first step."""
@@ -117,8 +123,8 @@ class Optimizer(Handle):
 
     def save_file(self, path):
         """The same into a file, which is replaced as a whole or not at all."""
-        self._do("save_file", os.fsencode(path))
+        self._do("save_file", encoded("path", path))
 
     def load_file(self, path):
         """Takes back what save_file wrote."""
-        self._do("load_file", os.fsencode(path))
+        self._do("load_file", encoded("path", path))

@@ -4,7 +4,7 @@ import ctypes
 
 from ._arrays import floats
 from ._handle import Handle, layout_handle
-from ._library import call, call_for_json, setting_texts
+from ._library import call, call_for_json, encoded, setting_texts
 
 
 class Compressor(Handle):
@@ -12,7 +12,7 @@ class Compressor(Handle):
 
     def __init__(self, spec, *, layout=None):
         with layout_handle(layout) as tensors:
-            super().__init__("compressor", "compressor_create", spec.encode(), tensors)
+            super().__init__("compressor", "compressor_create", encoded("spec", spec), tensors)
 
     def max_bytes(self, count):
         """The length of the longest encoding of `count` floats."""
@@ -39,7 +39,7 @@ class Compressor(Handle):
                 capacity,
                 ctypes.byref(size),
             )
-        return ctypes.string_at(buffer, size.value)
+        return bytes(memoryview(buffer)[: size.value])
 
     def decode_add(self, encoding, array, *, scale=1.0):
         """array += scale * C, in place; what is malformed is refused and changes nothing."""
@@ -66,6 +66,8 @@ class Compressor(Handle):
 
 class Topology(Handle):
     """A graph with its mixing weights, e.g. Topology("torus:2x4") or Topology("ring", nodes=8)."""
+
+    SHARED = True
 
     def __init__(self, spec, nodes=None, *, weighting=None, lazy=False, seed=0):
         settings = {

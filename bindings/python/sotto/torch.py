@@ -53,7 +53,9 @@ class DistributedOptimizer:
             parameter.grad = gradient
 
     def zero_grad(self):
-        """Sets all gradients to zero, in place."""
+        """Sets all gradients to zero, in place, and lets algorithms that send the model itself
+        (dpsgd) send it while the next gradient is computed."""
+        self.optimizer.begin_step()
         self._gradient.zero_()
         for _, parameter, _, gradient in self._slots:
             parameter.grad = gradient
@@ -69,7 +71,10 @@ class DistributedOptimizer:
                 elif parameter.grad.data_ptr() != gradient.data_ptr():
                     gradient.copy_(parameter.grad)  # made anew, e.g. after zero_grad of the module
                 parameter.grad = gradient
-        self.optimizer.step(self._gradient)
+            self.optimizer.step(self._gradient)
+            for _, parameter, _, _ in self._slots:
+                # Tells autograd that it has changed: a graph of before cannot be used any more.
+                parameter.view(-1)[:0].zero_()
 
     def finish(self):
         """Waits until all nodes have come this far. No step may follow."""

@@ -68,7 +68,8 @@ def test_processes_end_with_the_bits_of_threads(tmp_path):
     for process in processes:
         process.start()
     for process in processes:
-        process.join()
+        process.join(timeout=300)
+    assert [process.exitcode for process in processes] == [0, 0]
     for rank in range(2):
         assert numpy.array_equal(numpy.load(tmp_path / f"node-{rank}.npy"), models[rank])
 
@@ -83,6 +84,9 @@ def test_a_state_goes_on_bit_for_bit(tmp_path):
             optimizer.step(nodes.gradient_of(given, 0, x))
         state = optimizer.save()
         optimizer.save_file(tmp_path / "state")
+        assert len(state) == (tmp_path / "state").stat().st_size
+        with pytest.raises(sotto.Refused, match="path: .* holds a zero byte"):
+            optimizer.save_file(tmp_path / "state\0")
     for load in (
         lambda optimizer: optimizer.load(state),
         lambda optimizer: optimizer.load_file(tmp_path / "state"),
@@ -138,6 +142,10 @@ def test_settings_that_are_wrong_are_refused_by_name():
         ({"lr": "much"}, "lr: 'much' is refused"),
         ({"algorithm": "dcd", "compressor": "topk:0.1"}, "unbiased"),
         ({"lazy": "yes"}, "true or false"),
+        ({"compressor": "quant:8\0junk"}, "compressor: .* holds a zero byte"),
+        ({"lr\0": 1}, "the name of a setting: .* holds a zero byte"),
+        ({"layout": [("a\0b", (8,))]}, "layout: .* holds a zero byte"),
+        ({"job": {"model": "a\0b"}}, "job.model: .* holds a zero byte"),
     ]:
         with pytest.raises(sotto.Refused, match=message) as caught:
             sotto.Optimizer(x, nodes=1 if "compressor" not in settings else 4, rank=0, **settings)
@@ -203,12 +211,13 @@ def test_other_threads_run_while_one_waits_and_a_second_caller_is_refused():
     second = sotto.Optimizer(x.copy(), nodes=2, rank=1, store=store)
     waiting = threading.Thread(target=first.connect)
     waiting.start()  # holds no lock of the interpreter, or this test would end here
-    while True:
+    refusal = ""
+    while waiting.is_alive() and not refusal:
         try:
             first.round
         except sotto.Refused as refused:
-            assert "another thread is inside a call" in str(refused)
-            break
+            refusal = str(refused)
+    assert "another thread is inside a call" in refusal
     second.connect()
     waiting.join()
     assert first.round == 0
@@ -232,5 +241,5 @@ def test_the_report_counts_bytes():
     assert reports[0]["traffic"][0]["frames"] == 5
     assert reports[0]["traffic"][0]["bytes"] > 5 * nodes.DIMENSION
     assert reports[1]["rank"] == 1
-    assert reports[1]["settings"]["model"] == "none"
+    assert reports[1]["job"] == {"model": "none"}
     assert reports[1]["dimension"] == nodes.DIMENSION

@@ -46,6 +46,12 @@ def test_bytes_that_are_malformed_change_nothing():
         codec.encode(numpy.array([1, numpy.inf], numpy.float32))
 
 
+def test_a_zero_byte_cuts_nothing_off():
+    for make in (sotto.Compressor, sotto.Topology, sotto.choices):
+        with pytest.raises(sotto.Refused, match="holds a zero byte"):
+            make("quant:8\0junk")
+
+
 def test_tensors_are_told_apart():
     codec = sotto.Compressor("quant:4; bias=none", layout=[("weight", (4, 9)), ("bias", (4,))])
     x = numpy.random.default_rng(1).normal(size=40).astype(numpy.float32)

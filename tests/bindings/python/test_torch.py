@@ -2,8 +2,7 @@
 
 import numpy
 import pytest
-
-torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+import torch
 
 import nodes
 import sotto
@@ -69,6 +68,36 @@ def test_nodes_learn_together_and_gradients_may_be_made_anew():
     assert after < 0.7 * before
     flat = [torch.nn.utils.parameters_to_vector(m.parameters()).detach() for m in models]
     assert max(torch.dist(flat[0], other).item() for other in flat) < 0.5
+
+
+@pytest.mark.parametrize("algorithm", ["dcd", "dpsgd"])
+def test_a_graph_of_before_a_step_cannot_be_used_after_it(algorithm):
+    model = module()
+    optimizer = sotto.torch.DistributedOptimizer(model, nodes=1, algorithm=algorithm, lr=0.1)
+    optimizer.zero_grad()
+    loss = loss_at(model, 0, 0)
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    loss_at(model, 0, 1).backward()
+    optimizer.step()
+    optimizer.finish()
+
+
+def test_the_model_is_sent_while_the_gradient_is_computed():
+    store = sotto.Store()
+    wrapped = [
+        sotto.torch.DistributedOptimizer(
+            module(), nodes=2, rank=rank, store=store, algorithm="dpsgd", lr=0.1
+        )
+        for rank in range(2)
+    ]
+    # Both at once: the first one meets the other node.
+    nodes.threads(2, lambda rank: wrapped[rank].zero_grad())
+    nodes.threads(2, lambda rank: wrapped[rank].finish())
+    for optimizer in wrapped:
+        assert optimizer.optimizer.report()["traffic"][0]["frames"] == 1
 
 
 def test_tensors_that_do_not_fit_are_refused():

@@ -1,0 +1,104 @@
+"""Objects that end while others still want them: closed, shared, forked, or at the interpreter's
+end."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+
+import nodes
+import sotto
+
+
+def test_a_store_that_is_closed_serves_nobody():
+    x = numpy.zeros(8, numpy.float32)
+    store = sotto.Store()
+    optimizer = sotto.Optimizer(x, store=store, nodes=1, rank=0)
+    store.close()
+    store.close()
+    with pytest.raises(sotto.Refused, match="store: it is closed"):
+        sotto.Optimizer(x, store=store, nodes=1, rank=0)
+    optimizer.step(x)  # it has the store for as long as it needs it
+    optimizer.close()
+    with pytest.raises(TypeError, match="store: a sotto.Store is needed, not a Optimizer"):
+        sotto.Optimizer(x, store=optimizer, nodes=1, rank=0)
+
+
+def test_a_store_and_a_topology_are_shared():
+    store = sotto.Store()
+    ring = sotto.Topology("ring", nodes=64)
+    expected = ring.weights()
+    ready = threading.Barrier(8, timeout=60)
+
+    def use(rank):
+        ready.wait()
+        for _ in range(50):
+            assert numpy.array_equal(ring.weights(), expected)
+            x = numpy.zeros(8, numpy.float32)
+            sotto.Optimizer(x, store=store, nodes=8, rank=rank).close()
+
+    nodes.threads(8, use)
+
+
+def test_what_another_process_made_is_refused_after_a_fork():
+    x = numpy.zeros(8, numpy.float32)
+    optimizer = sotto.Optimizer(x, nodes=1)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            optimizer.step(x)
+        except sotto.Refused as refused:
+            optimizer.close()
+            status = 0 if "another process made it" in str(refused) else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    optimizer.step(x)
+    optimizer.close()
+
+
+BUSY = """
+import threading
+import numpy
+import sotto
+
+def {name}(optimizer, started):
+    started.set()
+    {body}
+
+x = numpy.zeros(100_000, numpy.float32)
+optimizer = sotto.Optimizer(x, {settings})
+started = threading.Event()
+threading.Thread(target={name}, args=(optimizer, started), daemon=True).start()
+started.wait(60)
+for _ in range(1000):  # until it is inside a call
+    try:
+        optimizer.round
+    except sotto.Refused:
+        break
+"""
+
+
+@pytest.mark.parametrize(
+    "body, settings",
+    [
+        ("while True: optimizer.step(x)", "nodes=1"),
+        ("optimizer.connect()", "nodes=2, rank=0, store=sotto.Store()"),
+    ],
+)
+def test_the_interpreter_may_end_while_a_daemon_thread_is_inside_a_call(body, settings):
+    script = BUSY.format(name="run", body=body, settings=settings)
+    path = os.pathsep.join(sys.path)
+    for _ in range(4):
+        ended = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            timeout=60,
+            text=True,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")

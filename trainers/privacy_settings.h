@@ -1,0 +1,34 @@
+// What the settings of differential privacy come to (docs/privacy.md): one reading of them for the
+// program and for other languages. Pure functions; thread-safe.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include <sotto/base/ids.h>
+#include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/trainers/optimizer_settings.h>
+
+namespace sotto {
+
+/// The Poisson sample whose clipped gradients the caller adds up; only with PrivacyUnit::example.
+struct PoissonSample {
+  double rate = 1;
+  double batch = 1;  ///< what the sum is divided by
+};
+
+/// What a warning has to say of a seed for the noise.
+inline constexpr std::string_view kSeedHidesNothing =
+    "--privacy-seed: NOTHING IS HIDDEN: whoever knows the seed can subtract the noise; leave it "
+    "out wherever the data matter";
+
+/// The unit that is asked for; by default an example.
+PrivacyUnit privacy_unit_of(const OptimizerSettings& settings);
+
+/// The mechanism that is asked for, without a ledger; none unless wants_privacy(settings). With ε
+/// alone the noise is chosen for `rounds` rounds. Requires settings that check_settings takes.
+/// Throws Error for what is out of range, before anything is computed from it.
+std::optional<PrivacyOptions> privacy_of(const OptimizerSettings& settings,
+                                         const PoissonSample& sample, Round rounds);
+
+}  // namespace sotto
