@@ -14,10 +14,10 @@
 
 #include <sotto/comm/deadline.h>
 
+#include "../internal/tcp.h"
 #include "gatekeeper.h"
 #include "monitor.h"
 #include "socket.h"
-#include "../internal/tcp.h"
 
 namespace sotto::internal {
 namespace {

@@ -157,7 +157,8 @@ TEST_CASE("shapes that no network has are refused") {
 
 TEST_CASE("faults strike as often as planned, at the same places for the same seed") {
   constexpr Round kRounds = 400;
-  FrameFaults plan{.seed = 7, .drop = 0.3, .damage = 0.3, .delay = 0.1, .delay_max = milliseconds(1)};
+  FrameFaults plan{
+      .seed = 7, .drop = 0.3, .damage = 0.3, .delay = 0.1, .delay_max = milliseconds(1)};
   const auto seen = fates(plan, kRounds);
   CAPTURE(seen);
   CHECK(fates(plan, kRounds) == seen);

@@ -299,7 +299,8 @@ TEST_CASE("nccl: frames and rooms on the device are used where they lie") {
 
 TEST_CASE("nccl: decorators that hold single frames back are refused") {
   const auto options = options_for(ring(1), 0, make_memory_store(), 0);
-  CHECK_THROWS_AS((void)make_faulty_transport(connect(kFakeNccl, options), 0, FaultPlan{}), Error);
+  CHECK_THROWS_AS((void)make_faulty_transport(connect(kFakeNccl, options), 0, FrameFaults{}),
+                  Error);
 }
 
 TEST_CASE("frames of a device pass through pinned memory over every transport of the host") {
