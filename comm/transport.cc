@@ -51,7 +51,8 @@ constexpr std::array<TransportInfo, 4> kTransports = {{
      .summary = "GPUs through NCCL, one a node, for the nodes of one trusted cluster",
      .available = kHaveNccl,
      .processes = true,
-     .encrypts = false},
+     .encrypts = false,
+     .any_order = false},
 }};
 
 /// What a build needs for a transport that it lacks.

@@ -103,6 +103,7 @@ struct TransportInfo {
   bool available = false;  ///< built in
   bool processes = false;  ///< nodes are processes of their own (inproc: threads)
   bool encrypts = false;   ///< can be given keys
+  bool any_order = true;   ///< nodes may post the exchanges of a round in different orders
 };
 
 /// All transports; which of them this build has, they say.

@@ -1,5 +1,6 @@
 #include <sotto/trainers/launcher.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -42,27 +43,6 @@ int read_number(const char* name, std::string_view text, int most) {
     refuse(name, text, fmt::format("a number from 0 to {} is needed", most));
   }
   return value;
-}
-
-bool all_on_this_host(const Launcher& launcher, const Environment& environment, int nodes) {
-  const auto equals = [&](const char* name, int expected) {
-    const char* text = name == nullptr ? nullptr : environment(name);
-    return text != nullptr && text == fmt::format("{}", expected);
-  };
-  return equals(launcher.local_size, nodes) || equals(launcher.hosts, 1);
-}
-
-std::string rendezvous_of(const Launcher& launcher, const Environment& environment, int nodes) {
-  const char* host = environment("MASTER_ADDR");
-  if (host == nullptr) {
-    if (!all_on_this_host(launcher, environment, nodes)) {
-      return {};
-    }
-    host = "127.0.0.1";
-  }
-  const char* port = environment("MASTER_PORT");
-  return fmt::format("tcp://{}:{}", host,
-                     port == nullptr ? kDefaultPort : read_number("MASTER_PORT", port, 65535));
 }
 
 /// What one launcher says, if it says anything.
@@ -112,6 +92,31 @@ void check_others(const Launcher& chosen, const LaunchedNode& node,
   }
 }
 
+/// Some launcher of this very job says so: srun's own variables do where PMI's do not.
+bool all_on_this_host(const Environment& environment, const LaunchedNode& node) {
+  const auto equals = [&](const char* name, int expected) {
+    const char* text = name == nullptr ? nullptr : environment(name);
+    return text != nullptr && text == fmt::format("{}", expected);
+  };
+  return std::ranges::any_of(kLaunchers, [&](const Launcher& launcher) {
+    return equals(launcher.rank, node.rank) && equals(launcher.size, node.nodes) &&
+           (equals(launcher.local_size, node.nodes) || equals(launcher.hosts, 1));
+  });
+}
+
+std::string rendezvous_of(const Environment& environment, const LaunchedNode& node) {
+  const char* host = environment("MASTER_ADDR");
+  if (host == nullptr) {
+    if (!all_on_this_host(environment, node)) {
+      return {};
+    }
+    host = "127.0.0.1";
+  }
+  const char* port = environment("MASTER_PORT");
+  return fmt::format("tcp://{}:{}", host,
+                     port == nullptr ? kDefaultPort : read_number("MASTER_PORT", port, 65535));
+}
+
 }  // namespace
 
 std::optional<LaunchedNode> read_launcher() {
@@ -122,7 +127,7 @@ std::optional<LaunchedNode> read_launcher(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {
     if (auto node = read_place(launcher, environment)) {
       check_others(launcher, *node, environment);
-      node->rendezvous = rendezvous_of(launcher, environment, node->nodes);
+      node->rendezvous = rendezvous_of(environment, *node);
       return node;
     }
   }

@@ -282,9 +282,7 @@ Status Optimizer::step(std::span<const float> gradient) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("the parameters have {}", parameters_.size()));
   }
-  if (!parts_.empty()) {
-    throw Error("gradient: parts of it were given; end this step with step()");
-  }
+  require_whole_step();
   if (Status status = begin_step(); !status.ok()) {
     return status;
   }
@@ -302,12 +300,20 @@ Status Optimizer::end_step(const Status& status) {
   return status;
 }
 
+bool Optimizer::takes_parts() const {
+  const auto transport = std::ranges::find(transports(), options_.transport, &TransportInfo::name);
+  return algorithm_->takes_parts() && transport != transports().end() && transport->any_order;
+}
+
 Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
   require_part(first, part.size());
   if (Status status = begin_step(); !status.ok()) {
     return status;
   }
   Status status = driver_->gradient_part(first, part);
+  if (status.fault() != Fault::non_finite) {
+    status_ = status;  // which a step() after it returns
+  }
   if (status.ok() && !part.empty()) {
     parts_.emplace(first, first + part.size());
   }
@@ -321,7 +327,8 @@ void Optimizer::require_part(std::size_t first, std::size_t elements) const {
   if (!takes_parts()) {
     refuse_part(
         "this run takes gradients whole: parts need an algorithm with buckets (dpsgd, dcd, ecd, "
-        "choco, deepsqueeze or pushsum; --buckets), no clipping, and no lars or lamb");
+        "choco, deepsqueeze or pushsum; --buckets), another transport than nccl, no clipping, "
+        "privacy, local steps or delayed gradients, and no lars or lamb");
   }
   if (first > parameters_.size() || elements > parameters_.size() - first) {
     refuse_part(fmt::format("there are {} parameters", parameters_.size()));
@@ -379,7 +386,14 @@ void Optimizer::set_learning_rate(double learning_rate) {
   step_rule_->set_learning_rate(learning_rate);
 }
 
+void Optimizer::require_whole_step() const {
+  if (!parts_.empty()) {
+    throw Error("gradient: parts of it were given; end this step with step() first");
+  }
+}
+
 Status Optimizer::finish() {
+  require_whole_step();
   if (Status status = drain(); !status.ok()) {
     return status;
   }
@@ -388,7 +402,8 @@ Status Optimizer::finish() {
 }
 
 void Optimizer::save(ByteBuffer& out) const {
-  check(parts_.empty() && (begun_ || algorithm_->idle()), "Optimizer::save comes after drain");
+  require_whole_step();
+  check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
   out.write(std::uint64_t{parameters_.size()});
   out.write_span(std::span<const float>(parameters_));
   algorithm_->save(out);

@@ -143,8 +143,9 @@ class Optimizer {
   /// leaves. Throws Error when its length is not the parameters'.
   Status step(std::span<const float> gradient);
   /// Whether gradient_part may be used: with an algorithm in buckets, a step rule that goes tensor
-  /// by tensor (all but lars, lamb and clipping), and gradients as they are.
-  bool takes_parts() const { return algorithm_->takes_parts(); }
+  /// by tensor (all but lars, lamb and clipping), gradients as they are, and a transport on which
+  /// nodes may send buckets in different orders (all but nccl).
+  bool takes_parts() const;
   /// The gradient of one or more whole tensors, from parameter `first` on, as soon as a backward
   /// pass has it: the exchanges of buckets that are complete begin. Each parameter is in one part;
   /// step() follows. From then on these parameters may move, and must not be read for other
@@ -199,6 +200,8 @@ class Optimizer {
   Status named(const Status& status) const;
   /// Throws Error unless the gradient may come in parts, of which this one is new.
   void require_part(std::size_t first, std::size_t elements) const;
+  /// Throws Error in the middle of a step whose gradient comes in parts.
+  void require_whole_step() const;
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
   /// Makes the ledger count the step to come, before it leaves.

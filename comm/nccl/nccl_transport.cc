@@ -183,9 +183,12 @@ void NcclTransport::hear(const News& news) {
       taken_[news.peer] = notice.counts.received;
       break;
     case Notice::Kind::aborted:
-      lose(news.peer, notice.cause == news.peer
-                          ? std::string("it gave up: its device or its NCCL failed")
-                          : fmt::format("it gave up when rank {} was lost", notice.cause));
+      // All ranks of a communicator have to abort it, also those that wait for nothing.
+      if (!given_up_) {
+        give_up(news.peer, notice.cause == news.peer
+                               ? std::string("it gave up: its device or its NCCL failed")
+                               : fmt::format("it gave up when rank {} was lost", notice.cause));
+      }
       break;
   }
 }
@@ -273,7 +276,6 @@ void NcclTransport::lose(Rank peer, const std::string& reason) {
 
 void NcclTransport::give_up(Rank cause, const std::string& reason) {
   given_up_ = true;
-  links_.carrier->stop(Deadline::after(kQuietPatience));
   if (cause != options_->rank) {
     report_loss(cause, reason);
   }
@@ -284,6 +286,8 @@ void NcclTransport::give_up(Rank cause, const std::string& reason) {
                           : fmt::format("the communicator was aborted: rank {} is lost ({})", cause,
                                         reason));
   }
+  // Last: an abort may wait for those of the other ranks.
+  links_.carrier->stop(Deadline::after(kQuietPatience));
 }
 
 void NcclTransport::report_loss(Rank peer, const std::string& reason) {

@@ -48,6 +48,7 @@ struct PrivacyOptions {
 /// longer small against one example (gaussian_mechanism.h).
 inline constexpr double kMaxPrivateBatch = 4096;
 
+/// The least noise that is chosen for a budget: less of it promises nothing.
 inline constexpr double kLeastNoiseMultiplier = 1e-3;
 
 /// Throws Error for a setting outside its range. What is computed from settings requires it.

@@ -3,6 +3,7 @@
 //   nccl_bench ELEMENTS REPEATS JSON
 // Frames have the length of the vector at 32, 8, 4 and 1 bit. The ratio is the round's time over
 // the all-reduce's, medians in one run; with one GPU both are copies within it, and say little.
+// dcd and ecd send the length of 32 bits whatever they compress to (docs/gpu.md).
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 

@@ -23,10 +23,13 @@ struct DeepImpl : torch::nn::Module {
 };
 TORCH_MODULE(Deep);
 
+/// Not from several threads at a time: torch's generator is one for all.
 Deep make_deep() {
   torch::manual_seed(3);
   return Deep();
 }
+
+std::vector<Deep> make_two() { return {make_deep(), make_deep()}; }
 
 sotto::OptimizerOptions early_job(int nodes, const std::string& algorithm) {
   auto options = job(nodes, algorithm);
@@ -57,7 +60,7 @@ std::vector<std::vector<torch::Tensor>> trained(const std::string& algorithm, co
                                                 bool early) {
   const auto options = early_job(2, algorithm);
   std::vector<std::vector<torch::Tensor>> models(2);
-  std::vector<Deep> nets = {make_deep(), make_deep()};
+  std::vector<Deep> nets = make_two();
   const std::vector<std::vector<Batch>> batches = {make_batches(8, 8, 1), make_batches(8, 8, 2)};
   const auto thrown = play(2, [&](int rank) {
     const auto r = static_cast<std::size_t>(rank);
@@ -104,8 +107,10 @@ TEST_CASE("gradients that leave during the backward pass give the same bits") {
 
 TEST_CASE("a bucket is sent before the backward pass is over") {
   const auto options = early_job(2, "choco");
+  auto nets = make_two();
+  const Batch batch = make_batches(1, 8)[0];
   const auto thrown = play(2, [&](int rank) {
-    Deep net = make_deep();
+    Deep& net = nets[static_cast<std::size_t>(rank)];
     DistributedOptimizer optimizer(torch::optim::SGD(net->parameters(), 0.1),
                                    at_rank(options, rank));
     std::uint64_t seen = 0;
@@ -113,7 +118,6 @@ TEST_CASE("a bucket is sent before the backward pass is over") {
       seen = optimizer.node().traffic()[0].frames;
       return gradient;
     });
-    const Batch batch = make_batches(1, 8)[0];
     for (std::uint64_t step = 0; step < 3; ++step) {
       optimizer.zero_grad();
       if (!optimizer.start_in_backward()) {
@@ -137,10 +141,10 @@ TEST_CASE("a bucket is sent before the backward pass is over") {
 }
 
 TEST_CASE("where gradients are needed whole none leaves early") {
-  Deep net = make_deep();
-  const auto starts = [&](sotto::OptimizerOptions options, const Build& build) {
-    Deep model = make_deep();
-    return build(model, std::move(options))->start_in_backward();
+  auto nets = make_two();
+  const auto starts = [&](const sotto::OptimizerOptions& options, const Build& build) {
+    Deep& net = nets[static_cast<std::size_t>(options.rank)];
+    return build(net, options)->start_in_backward();
   };
   const Build sgd = around(maker<torch::optim::SGD>(torch::optim::SGDOptions(0.1)));
   CHECK_FALSE(starts(early_job(1, "choco"), sgd));
@@ -149,6 +153,7 @@ TEST_CASE("where gradients are needed whole none leaves early") {
     options.buckets = buckets;
     options.step_rule.clip_norm = clip;
     std::vector<char> started(2, 1);
+    nets = make_two();
     play(2, [&](int rank) {
       started[static_cast<std::size_t>(rank)] = starts(at_rank(options, rank), with_own_adam);
     });
@@ -161,45 +166,103 @@ TEST_CASE("where gradients are needed whole none leaves early") {
   CHECK(two("choco", 3, 1.0) == std::vector<char>{0, 0});
 }
 
-TEST_CASE("early gradients that are added to, or thrown away, are an error; a NaN is not final") {
+namespace {
+
+/// What `work` throws at each of two nodes that have just begun a step whose gradient leaves early.
+void with_two(const std::function<void(Deep&, DistributedOptimizer&, const Batch&)>& work) {
   const auto options = early_job(2, "choco");
-  const auto said = play(2, [&](int rank) {
-    Deep net = make_deep();
+  const Batch batch = make_batches(1, 8)[0];
+  auto nets = make_two();
+  const auto thrown = play(2, [&](int rank) {
+    Deep& net = nets[static_cast<std::size_t>(rank)];
     DistributedOptimizer optimizer(torch::optim::SGD(net->parameters(), 0.1),
                                    at_rank(options, rank));
-    const Batch batch = make_batches(1, 8)[0];
     optimizer.zero_grad();
     optimizer.start_in_backward();
-    loss_of(net, batch).backward();
-    const auto zeroed = message_of([&] { optimizer.zero_grad(); });
-    if (!contains(zeroed, "no way back")) {
-      throw std::runtime_error(zeroed);
-    }
-    loss_of(net, batch).backward();
-    const auto twice = message_of([&] { optimizer.step(); });
-    if (!contains(twice, "a second backward pass")) {
-      throw std::runtime_error(twice);
-    }
-    optimizer.step();
+    work(net, optimizer, batch);
+  });
+  CHECK(thrown == std::vector<std::string>(2));
+}
 
+void expect(const std::string& part, const std::function<void()>& work) {
+  const std::string said = message_of(work);
+  if (said.find(part) == std::string::npos) {
+    throw std::runtime_error("said '" + said + "' and not '" + part + "'");
+  }
+}
+
+torch::Tensor nan_of(const torch::nn::Linear& layer) {
+  return (layer->bias * std::numeric_limits<float>::quiet_NaN()).sum();
+}
+
+void expect_nan(DistributedOptimizer& optimizer) {
+  try {
+    optimizer.step();
+  } catch (const RunFault& fault) {
+    if (fault.status().fault() == sotto::Fault::non_finite) {
+      return;
+    }
+    throw;
+  }
+  throw std::runtime_error("a NaN was taken");
+}
+
+}  // namespace
+
+TEST_CASE("early gradients that are added to or thrown away are an error") {
+  with_two([](Deep& net, DistributedOptimizer& optimizer, const Batch& batch) {
+    loss_of(net, batch).backward();
+    expect("no way back", [&] { optimizer.zero_grad(); });
+    expect("no way back", [&] { optimizer.start_in_backward(); });
+    loss_of(net, batch).backward();
+    expect("a second backward pass", [&] { optimizer.step(); });
+    expect("was changed after it had been sent", [&] { optimizer.step(); });
+  });
+}
+
+TEST_CASE("what would come too late for early gradients is an error") {
+  with_two([](Deep& net, DistributedOptimizer& optimizer, const Batch& batch) {
+    loss_of(net, batch).backward();
+    const double rate = optimizer.param_groups()[0].options().get_lr();
+    optimizer.param_groups()[0].options().set_lr(rate / 2);
+    expect("the learning rate was changed", [&] { optimizer.step(); });
+    optimizer.param_groups()[0].options().set_lr(rate);
+    optimizer.step();
     optimizer.zero_grad();
     optimizer.start_in_backward();
-    (loss_of(net, batch) + (net->spare->bias * std::numeric_limits<float>::quiet_NaN()).sum())
-        .backward();
-    try {
-      optimizer.step();
-      throw std::runtime_error("a NaN was taken");
-    } catch (const RunFault& fault) {
-      if (fault.status().fault() != sotto::Fault::non_finite) {
-        throw;
-      }
-    }
+    loss_of(net, batch).backward();
+    torch::nn::utils::clip_grad_norm_(net->parameters(), 1e-3);
+    expect("clipped, or scaled?", [&] { optimizer.step(); });
+  });
+}
+
+TEST_CASE("after a NaN in early gradients another one may be given in its place") {
+  with_two([](Deep& net, DistributedOptimizer& optimizer, const Batch& batch) {
+    (loss_of(net, batch) + nan_of(net->spare)).backward();
+    expect_nan(optimizer);
     net->spare->bias.mutable_grad().zero_();
     optimizer.step();
-    if (optimizer.node().round() != 2) {
-      throw std::runtime_error("two steps were not made");
+    if (optimizer.node().round() != 1) {
+      throw std::runtime_error("the step was not made");
     }
     optimizer.finish();
   });
-  CHECK(said == std::vector<std::string>(2));
+}
+
+TEST_CASE("a batch whose first early gradient is a NaN is skipped, and leaves no trace") {
+  with_two([](Deep& net, DistributedOptimizer& optimizer, const Batch& batch) {
+    auto loss = loss_of(net, batch);
+    loss = loss * std::numeric_limits<float>::quiet_NaN();
+    loss.backward();
+    optimizer.zero_grad();  // and no step
+    // The first of two passes, which start_in_backward has not been called for.
+    loss_of(net, batch).backward();
+    optimizer.start_in_backward();
+    loss_of(net, batch).backward();
+    optimizer.step();
+    if (optimizer.node().round() != 1) {
+      throw std::runtime_error("the step was not made");
+    }
+    optimizer.finish();
+  });
 }

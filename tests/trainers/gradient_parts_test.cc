@@ -143,6 +143,15 @@ TEST_CASE("bad input: parts of gradients that do not fit, are missing or come tw
     says([&, at = first, many = count] { return part(at, many); }, "in another part");
   }
   says([&] { return optimizer.step(g); }, "parts of it were given");
+  says([&] { return optimizer.finish(); }, "parts of it were given");
+  REQUIRE(optimizer.drain().ok());
+  ByteBuffer state;
+  says(
+      [&] {
+        optimizer.save(state);
+        return Status();
+      },
+      "parts of it were given");
   says([&] { return optimizer.step(); }, "gradient: '50 elements'");
   REQUIRE(part(0, 100).ok());
   auto bad = g;

@@ -43,6 +43,18 @@ TEST_CASE("the launchers' variables are understood") {
   CHECK(mpich->rank == 2);
   CHECK(mpich->rendezvous == "tcp://127.0.0.1:29500");
   CHECK(read({{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"MPI_LOCALNRANKS", "1"}})->rendezvous.empty());
+  // `srun --mpi=pmi2` sets both, and Slurm's say that there is one host, if they are of this job.
+  const auto both = [](const char* tasks, const char* hosts) {
+    return read({{"PMI_RANK", "2"},
+                 {"PMI_SIZE", "3"},
+                 {"SLURM_PROCID", "2"},
+                 {"SLURM_NTASKS", tasks},
+                 {"SLURM_NNODES", hosts}})
+        ->rendezvous;
+  };
+  CHECK(both("3", "1") == "tcp://127.0.0.1:29500");
+  CHECK(both("3", "2").empty());
+  CHECK(both("4", "1").empty());
 
   const auto slurm = read({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_NNODES", "2"}});
   REQUIRE(slurm);

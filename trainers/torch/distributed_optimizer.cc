@@ -66,6 +66,13 @@ std::vector<std::size_t> sizes_of(const ParameterGroups& groups) {
   return sizes;
 }
 
+std::vector<double> rates_of(const ParameterGroups& groups) {
+  std::vector<double> rates;
+  std::ranges::transform(groups, std::back_inserter(rates),
+                         [](const auto& group) { return group.options().get_lr(); });
+  return rates;
+}
+
 std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
 
 }  // namespace
@@ -89,6 +96,7 @@ struct DistributedOptimizer::Run {
   bool ended = false;                    ///< finish() was called
   bool begun = false;                    ///< a round
   std::vector<std::size_t> group_sizes;  ///< of the caller's groups
+  std::vector<double> rates;             ///< of the groups when `early` was started
   std::optional<EarlyGradient> early;    ///< once it was asked for
 };
 
@@ -159,7 +167,7 @@ void DistributedOptimizer::begin() {
 
 void DistributedOptimizer::zero_grad() {
   if (run_->early) {
-    run_->early->require_none_given();
+    run_->early->forget();
   }
   Optimizer::zero_grad();
   begin();
@@ -173,12 +181,19 @@ bool DistributedOptimizer::start_in_backward() {
   if (!run_->early) {
     run_->early.emplace(run_->flat, *run_->node);
   }
-  run_->early->require_none_given();
   run_->early->start();
+  run_->rates = rates_of(param_groups_);
   return true;
 }
 
 ::torch::Tensor DistributedOptimizer::step(LossClosure closure) {
+  const bool early = run_->early && run_->early->started();
+  if (early && rates_of(param_groups_) != run_->rates) {
+    throw Error(
+        "the learning rate was changed between start_in_backward() and step(), when some "
+        "parameters "
+        "had been stepped with the old one: change it before zero_grad()");
+  }
   begin();
   ::torch::Tensor loss;
   if (closure) {
@@ -186,7 +201,7 @@ bool DistributedOptimizer::start_in_backward() {
     loss = closure();
     run_->flat.require_unchanged();
   }
-  if (run_->early && run_->early->started()) {
+  if (early) {
     run_->early->finish();
     require_ok(run_->node->step());
   } else {

@@ -3,25 +3,34 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <sotto/base/error.h>
+#include <sotto/kernels/ops.h>
 
 namespace sotto::torch {
 
 EarlyGradient::EarlyGradient(FlatParameters& flat, sotto::Optimizer& node)
     : flat_(flat),
       node_(node),
-      given_(flat.parameters().size(), 0),
+      given_(flat.parameters().size()),
       hooks_(flat.parameters(), [this](std::size_t index) { ready(index); }) {}
 
-void EarlyGradient::start() { started_ = true; }
+void EarlyGradient::start() {
+  forget();
+  started_ = true;
+}
 
-void EarlyGradient::require_none_given() const {
-  if (std::ranges::find(given_, 1) != given_.end()) {
+void EarlyGradient::forget() {
+  const std::lock_guard lock(mutex_);
+  if (std::ranges::any_of(given_, [](const auto& sum) { return sum.has_value(); })) {
     throw Error(
         "a part of this step's gradient has been sent during the backward pass, and there is no "
         "way "
         "back: call step() before the next zero_grad()");
   }
+  started_ = false;
+  failure_ = nullptr;
 }
 
 void EarlyGradient::ready(std::size_t index) {
@@ -32,7 +41,7 @@ void EarlyGradient::ready(std::size_t index) {
   // An exception would end the backward pass, and leave gradients of which nobody knows what they
   // are.
   try {
-    if (given_[index] != 0) {
+    if (given_[index]) {
       throw Error(
           "a second backward pass adds to gradients that have been sent already: call "
           "start_in_backward() before the last one of a step");
@@ -49,7 +58,19 @@ void EarlyGradient::give(std::size_t index) {
   if (!status.ok()) {
     throw RunFault(status);
   }
-  given_[index] = 1;
+  given_[index] = host_ops().sum_abs(gradient);
+}
+
+void EarlyGradient::require_unchanged() {
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (given_[i] && *given_[i] != host_ops().sum_abs(flat_.gather_gradient(i))) {
+      throw Error(fmt::format(
+          "the gradient of parameter {} was changed after it had been sent during the backward "
+          "pass "
+          "(clipped, or scaled?), which would be without effect: leave start_in_backward() out",
+          flat_.layout()[i].name));
+    }
+  }
 }
 
 void EarlyGradient::finish() {
@@ -57,13 +78,14 @@ void EarlyGradient::finish() {
   if (failure_ != nullptr) {
     std::rethrow_exception(std::exchange(failure_, nullptr));
   }
+  require_unchanged();
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (given_[i] == 0) {
+    if (!given_[i]) {
       give(i);
     }
   }
   started_ = false;
-  std::ranges::fill(given_, 0);
+  std::ranges::fill(given_, std::nullopt);
 }
 
 }  // namespace sotto::torch

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <sotto/trainers/optimizer.h>
@@ -23,8 +24,9 @@ class EarlyGradient {
   /// From now on a gradient that is there is handed over. The node's round has begun.
   void start();
   bool started() const { return started_; }
-  /// Throws Error when some of the step's gradient has been handed over.
-  void require_none_given() const;
+  /// Takes `start`, and what went wrong since, back. Throws Error when some of the step's gradient
+  /// has been handed over.
+  void forget();
   /// Hands over the gradients that have not been, and ends. What went wrong meanwhile is thrown;
   /// after that it may be tried again.
   void finish();
@@ -32,12 +34,15 @@ class EarlyGradient {
  private:
   void ready(std::size_t index);
   void give(std::size_t index);
+  void require_unchanged();
 
   FlatParameters& flat_;
   sotto::Optimizer& node_;
   std::mutex mutex_;  ///< guards what follows
   bool started_ = false;
-  std::vector<char> given_;     ///< by parameter
+  /// By parameter: Σ|g| of the gradient that was handed over, if it was. (Versions of tensors do
+  /// not tell: torch's clipping goes round them.)
+  std::vector<std::optional<double>> given_;
   std::exception_ptr failure_;  ///< the first
   BackwardHooks hooks_;
 };
