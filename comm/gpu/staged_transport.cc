@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kCopyPatience{5};
 }  // namespace
 
 PinnedPool::~PinnedPool() {
-  for (const DeviceEvent event : events_) {
+  for (DeviceEvent event : events_) {
     device_.destroy(event);
   }
 }
@@ -39,7 +39,7 @@ Result<DeviceEvent> PinnedPool::take_event() {
   if (events_.empty()) {
     return device_.make_event();
   }
-  const DeviceEvent event = events_.back();
+  DeviceEvent event = events_.back();
   events_.pop_back();
   return event;
 }
@@ -79,7 +79,7 @@ Status StagedTransport::post(const Exchange& exchange) {
     return status;
   }
   if (staged.copied == nullptr && waiting_.empty()) {
-    const Status posted = inner_->post(staged.inner);
+    Status posted = inner_->post(staged.inner);
     if (posted.ok()) {
       posted_.push_back(std::move(staged));
     } else {

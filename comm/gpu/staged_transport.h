@@ -76,7 +76,7 @@ class StagedTransport final : public Transport {
   Exchanges::iterator find(const ExchangeTag& tag);
 
   const std::shared_ptr<Device> device_;
-  const DeviceStream stream_;
+  DeviceStream stream_;
   PinnedPool pool_;
   Exchanges waiting_;  ///< for their copies
   Exchanges posted_;

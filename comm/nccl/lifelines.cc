@@ -212,7 +212,7 @@ Status Lifelines::dial(Rank peer, const std::string& endpoint, std::uint64_t tok
   hello.write(token);
   hello.write(options_.rank);
   if (!write_all(socket, hello.bytes())) {
-    const Status status = lifeline_fault(fmt::format("greeting rank {}", peer));
+    Status status = lifeline_fault(fmt::format("greeting rank {}", peer));
     ::close(socket);
     return status;
   }
