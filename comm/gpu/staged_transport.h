@@ -44,7 +44,7 @@ class StagedTransport final : public Transport {
   StagedTransport& operator=(const StagedTransport&) = delete;
 
   std::string_view name() const override { return inner_->name(); }
-  bool takes_parts() const override { return false; }
+  bool takes_split_exchanges() const override { return false; }
   Status post(const Exchange& exchange) override;
   Result<TransportEvent> poll(Deadline deadline) override;
   void interrupt() override { inner_->interrupt(); }

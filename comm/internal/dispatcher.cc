@@ -12,7 +12,7 @@
 namespace sotto::internal {
 
 Dispatcher::Dispatcher(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {
-  if (!inner_->takes_parts()) {
+  if (!inner_->takes_split_exchanges()) {
     refuse("transport", inner_->name(),
            "it carries exchanges only whole, so that single frames cannot be held back; use gloo");
   }

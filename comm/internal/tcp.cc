@@ -15,11 +15,8 @@ constexpr std::string_view kScheme = "tcp://";
 
 /// What became of a connection that was begun; false too when the deadline came first.
 bool established(int socket, Deadline deadline) {
-  pollfd item = {socket, POLLOUT, 0};
-  while (::poll(&item, 1, deadline.left_ms()) <= 0) {
-    if (deadline.expired()) {
-      return false;
-    }
+  if (!await_ready(socket, POLLOUT, deadline)) {
+    return false;
   }
   int error = 0;
   socklen_t size = sizeof error;
@@ -47,6 +44,16 @@ NumericAddress numeric_address(std::string_view endpoint) {
     return none;
   }
   return {found, &::freeaddrinfo};
+}
+
+bool await_ready(int descriptor, short events, Deadline deadline) {
+  pollfd item = {descriptor, events, 0};
+  while (::poll(&item, 1, deadline.left_ms()) <= 0) {
+    if (deadline.expired()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 int connect_by(std::string_view endpoint, Deadline deadline) {

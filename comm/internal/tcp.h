@@ -16,6 +16,10 @@ using NumericAddress = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 /// The address to bind or connect to; port "*" is 0. Null for what is no such endpoint.
 NumericAddress numeric_address(std::string_view endpoint);
 
+/// Waits for poll's `events` of a descriptor, or for its failure; false when the deadline came
+/// first.
+bool await_ready(int descriptor, short events, Deadline deadline);
+
 /// A connected socket that does not block, the caller's to close; −1 when nobody takes the
 /// connection by the deadline.
 int connect_by(std::string_view endpoint, Deadline deadline);

@@ -72,16 +72,6 @@ void set_options(int socket) {
   set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
 }
 
-bool await(int descriptor, short events, Deadline deadline) {
-  pollfd item = {descriptor, events, 0};
-  while (::poll(&item, 1, deadline.left_ms()) <= 0) {
-    if (deadline.expired()) {
-      return false;
-    }
-  }
-  return true;
-}
-
 /// True when all of `bytes` came by the deadline.
 bool read_all(int socket, std::span<std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
@@ -89,7 +79,7 @@ bool read_all(int socket, std::span<std::byte> bytes, Deadline deadline) {
     if (got > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR) ||
-               !await(socket, POLLIN, deadline)) {
+               !await_ready(socket, POLLIN, deadline)) {
       return false;
     }
   }
@@ -231,7 +221,7 @@ Status Lifelines::accept_all(Deadline deadline) {
     return peers;
   };
   while (!missing().empty()) {
-    if (!await(listener_, POLLIN, deadline)) {
+    if (!await_ready(listener_, POLLIN, deadline)) {
       return {Fault::deadline, fmt::format("rank {} did not connect", fmt::join(missing(), ", "))};
     }
     const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);

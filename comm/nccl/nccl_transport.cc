@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -26,6 +28,21 @@ constexpr milliseconds kEndPatience{1000};
 
 /// What was aborted ends at once; its memory is given back when the device has noticed.
 constexpr milliseconds kQuietPatience{2000};
+
+/// Who gave up because of another is heard last, so that the culprit is named where both are heard
+/// of. The news of each peer keep their order.
+std::vector<News> culprits_first(std::vector<News> all) {
+  std::set<Rank> followers;
+  for (const News& news : all) {
+    if (news.notice && news.notice->kind == Notice::Kind::aborted &&
+        news.notice->cause != news.peer) {
+      followers.insert(news.peer);
+    }
+  }
+  std::ranges::stable_partition(all,
+                                [&](const News& news) { return !followers.contains(news.peer); });
+  return all;
+}
 
 }  // namespace
 
@@ -97,7 +114,7 @@ void NcclTransport::run() {
   }
   bool moved = true;
   for (;;) {
-    for (const News& news : links_.lifelines->wait(pause(moved))) {
+    for (const News& news : culprits_first(links_.lifelines->wait(pause(moved)))) {
       hear(news);
     }
     take_posted();
@@ -183,12 +200,9 @@ void NcclTransport::hear(const News& news) {
       taken_[news.peer] = notice.counts.received;
       break;
     case Notice::Kind::aborted:
-      // All ranks of a communicator have to abort it, also those that wait for nothing.
-      if (!given_up_) {
-        give_up(news.peer, notice.cause == news.peer
-                               ? std::string("it gave up: its device or its NCCL failed")
-                               : fmt::format("it gave up when rank {} was lost", notice.cause));
-      }
+      lose(news.peer, notice.cause == news.peer
+                          ? std::string("it gave up: its device or its NCCL failed")
+                          : fmt::format("it gave up when rank {} was lost", notice.cause));
       break;
   }
 }
@@ -276,16 +290,26 @@ void NcclTransport::lose(Rank peer, const std::string& reason) {
 
 void NcclTransport::give_up(Rank cause, const std::string& reason) {
   given_up_ = true;
-  if (cause != options_->rank) {
-    report_loss(cause, reason);
-  }
   for (const Rank peer : neighbours_) {
     links_.lifelines->tell(peer, {.kind = Notice::Kind::aborted, .cause = cause});
-    report_loss(peer, cause == options_->rank
-                          ? reason
-                          : fmt::format("the communicator was aborted: rank {} is lost ({})", cause,
-                                        reason));
   }
+  {
+    // All at once, the culprit first: who hears of one finds the others beside it.
+    const std::lock_guard lock(mutex_);
+    if (cause != options_->rank) {
+      ledger_.lose(cause, reason);
+    }
+    for (const Rank peer : neighbours_) {
+      if (peer != cause) {
+        ledger_.lose(peer, cause == options_->rank
+                               ? reason
+                               : fmt::format("the communicator was aborted: rank {} is lost ({})",
+                                             cause, reason));
+      }
+    }
+  }
+  lost_.insert(neighbours_.begin(), neighbours_.end());
+  changed_.notify_all();
   // Last: an abort may wait for those of the other ranks.
   links_.carrier->stop(Deadline::after(kQuietPatience));
 }

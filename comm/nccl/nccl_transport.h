@@ -55,7 +55,7 @@ class NcclTransport final : public Transport {
   NcclTransport& operator=(const NcclTransport&) = delete;
 
   std::string_view name() const override { return "nccl"; }
-  bool takes_parts() const override { return false; }
+  bool takes_split_exchanges() const override { return false; }
   Status post(const Exchange& exchange) override;
   Result<TransportEvent> poll(Deadline deadline) override;
   void interrupt() override;

@@ -1,6 +1,5 @@
 // What `sotto bench codec --device cuda` measures, without what the program needs beside it:
 //   gpu_bench ELEMENTS REPEATS JSON
-#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <sotto/base/error.h>
 
 #include "bench/device_timing.h"
+#include "number.h"
 
 using namespace sotto;
 
@@ -21,16 +21,6 @@ namespace {
 const std::vector<std::string> kSpecs = {"none",    "fp16",         "bf16",           "quant:8",
                                          "quant:4", "quant:2",      "quant:1",        "grid:8:0.01",
                                          "sign",    "sign,chunk=0", "quant:8,chunk=0"};
-
-template <typename T>
-T number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1) {
-    throw Error(fmt::format("{} is no number from 1 on", text));
-  }
-  return value;
-}
 
 void measure(std::size_t elements, int repeats, const std::string& path) {
   const cli::DeviceTimings timings = cli::time_on_device(kSpecs, elements, 0, repeats);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <barrier>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -23,6 +22,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/nccl/api.h>
+
+#include "number.h"
 
 using namespace sotto;
 using internal::DeviceMemory;
@@ -193,16 +194,6 @@ void report(int ranks, std::size_t elements, const std::vector<std::vector<doubl
                         i + 1 < kBits.size() ? "," : "");
   }
   std::ofstream(path) << json << "  ]\n}\n";
-}
-
-template <typename T>
-T number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1) {
-    throw Error(fmt::format("{} is no number from 1 on", text));
-  }
-  return value;
 }
 
 }  // namespace
