@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -307,6 +308,11 @@ std::optional<Rank> Carrier::missed(const Exchange& exchange) const {
 }
 
 std::optional<Rank> Carrier::missed_next() const {
+  for (const Exchange& exchange : dropped_) {
+    if (const auto peer = missed(exchange)) {
+      return peer;
+    }
+  }
   return waiting_.empty() ? std::nullopt : missed(waiting_.front());
 }
 
@@ -315,7 +321,16 @@ std::optional<Rank> Carrier::missed_now() const {
 }
 
 void Carrier::drop(Rank peer) {
-  std::erase_if(waiting_, [&](const Exchange& exchange) { return includes(exchange, peer); });
+  const auto first =
+      std::stable_partition(waiting_.begin(), waiting_.end(),
+                            [&](const Exchange& exchange) { return !includes(exchange, peer); });
+  std::move(first, waiting_.end(), std::back_inserter(dropped_));
+  waiting_.erase(first, waiting_.end());
+  std::erase_if(dropped_, [&](Exchange& exchange) {
+    std::erase_if(exchange.sends, [&](const Send& send) { return send.to == peer; });
+    std::erase_if(exchange.receives, [&](const Receive& receive) { return receive.from == peer; });
+    return exchange.sends.empty() && exchange.receives.empty();
+  });
 }
 
 Result<bool> Carrier::flush() {
@@ -335,6 +350,7 @@ void Carrier::stop(Deadline deadline) {
   api_->abort(communicator_);
   communicator_ = nullptr;
   waiting_.clear();
+  dropped_.clear();
   running_.clear();
   // What the stream still holds are copies; a mark behind them tells when they are done.
   DeviceEvent mark = lanes_.front().done;

@@ -75,13 +75,15 @@ class Carrier {
   /// Of the peer, done.
   FrameCounts done(Rank peer) const;
 
-  /// The peer leaves, and takes part in no more than this: `sent` by it, `received` by it.
+  /// The peer leaves or gave up, and takes part in no more than this: `sent` by it, `received` by
+  /// it.
   void limit(Rank peer, const FrameCounts& theirs) { limits_[peer] = theirs; }
   /// One who left, whom the next exchange would need once more.
   std::optional<Rank> missed_next() const;
   /// One who left, for whom the oldest group under way waits in vain.
   std::optional<Rank> missed_now() const;
-  /// Forgets what waits and needs the peer; it will never be carried.
+  /// The peer is lost: what waits and needs it will never be carried. Others that it needs and who
+  /// leave are missed all the same.
   void drop(Rank peer);
 
   /// Flushes what is done but may still be in NCCL's own buffers; true when that is over.
@@ -129,6 +131,7 @@ class Carrier {
   std::array<Lane, kLanes> lanes_;
   std::size_t groups_ = 0;  ///< begun so far
   std::deque<Exchange> waiting_;
+  std::vector<Exchange> dropped_;  ///< without those who are lost
   std::deque<Running> running_;
   std::deque<Carried> carried_;
   std::map<Rank, FrameCounts> done_;

@@ -32,7 +32,8 @@ struct Notice {
   enum class Kind : std::uint8_t {
     leaving = 1,  ///< in good order, after the frames that it counts
     taken = 2,    ///< it has received as many as it counts
-    aborted = 3,  ///< it gave up its communicator, because of `cause`
+    aborted =
+        3,  ///< it gave up its communicator after the frames that it counts, because of `cause`
   };
   Kind kind = Kind::leaving;
   FrameCounts counts{};  ///< sent and received by the one who tells

@@ -23,8 +23,8 @@ constexpr microseconds kLongestWatch{1000};
 constexpr std::chrono::seconds kIdleWatch{1};
 /// NCCL tells that it failed, a lifeline that a process ended, in any order.
 constexpr milliseconds kBlamePatience{500};
-/// A peer that left has done its part; NCCL may still be moving ours.
-constexpr milliseconds kEndPatience{1000};
+/// A peer that left, or gave up, has done its part of this; NCCL may still be moving ours.
+constexpr milliseconds kEndPatience{5000};
 
 /// What was aborted ends at once; its memory is given back when the device has noticed.
 constexpr milliseconds kQuietPatience{2000};
@@ -116,6 +116,7 @@ void NcclTransport::run() {
   for (;;) {
     for (const News& news : culprits_first(links_.lifelines->wait(pause(moved)))) {
       hear(news);
+      look_for_missing();  // now, so that the first to be heard of is the one that is blamed
     }
     take_posted();
     look_for_missing();
@@ -185,7 +186,7 @@ void NcclTransport::hear(const News& news) {
   if (!news.notice) {
     if (left_.contains(news.peer)) {
       ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
-    } else {
+    } else if (!gave_up_.contains(news.peer)) {
       lose(news.peer, news.reason);
     }
     return;
@@ -200,9 +201,12 @@ void NcclTransport::hear(const News& news) {
       taken_[news.peer] = notice.counts.received;
       break;
     case Notice::Kind::aborted:
-      lose(news.peer, notice.cause == news.peer
-                          ? std::string("it gave up: its device or its NCCL failed")
-                          : fmt::format("it gave up when rank {} was lost", notice.cause));
+      // Its last groups may have been done when ours look as if they were not.
+      gave_up_[news.peer] = notice.cause == news.peer
+                                ? std::string("it gave up: its device or its NCCL failed")
+                                : fmt::format("it gave up when rank {} was lost", notice.cause);
+      links_.carrier->limit(news.peer, notice.counts);
+      ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
       break;
   }
 }
@@ -211,19 +215,26 @@ void NcclTransport::look_for_missing() {
   if (given_up_) {
     return;
   }
+  const auto reason = [&](Rank peer, const char* of_leaving) {
+    const auto found = gave_up_.find(peer);
+    return found == gave_up_.end() ? std::string(of_leaving) : found->second;
+  };
   if (const auto peer = links_.carrier->missed_now()) {
-    give_up(*peer, "closed");
+    give_up(*peer, reason(*peer, "closed"));
     return;
   }
   while (const auto peer = links_.carrier->missed_next()) {
-    report_loss(*peer, "closed");
+    report_loss(*peer, reason(*peer, "closed"));
     links_.carrier->drop(*peer);
   }
   for (const auto& [peer, patience] : ended_) {
     if (patience.expired() && links_.carrier->holds(peer)) {
-      give_up(peer, "closed before its part was done");
+      give_up(peer, reason(peer, "closed before its part was done"));
       return;
     }
+  }
+  for (const auto& [peer, why] : gave_up_) {
+    lose_unless_held(peer, why);
   }
   if (broken_ && broken_->patience.expired()) {
     give_up(options_->rank, broken_->reason);
@@ -277,11 +288,15 @@ void NcclTransport::acknowledge() {
 }
 
 void NcclTransport::lose(Rank peer, const std::string& reason) {
-  if (given_up_ || lost_.contains(peer)) {
+  if (!given_up_ && links_.carrier->holds(peer)) {
+    give_up(peer, reason);
     return;
   }
-  if (links_.carrier->holds(peer)) {
-    give_up(peer, reason);
+  lose_unless_held(peer, reason);
+}
+
+void NcclTransport::lose_unless_held(Rank peer, const std::string& reason) {
+  if (given_up_ || lost_.contains(peer) || links_.carrier->holds(peer)) {
     return;
   }
   report_loss(peer, reason);
@@ -291,7 +306,9 @@ void NcclTransport::lose(Rank peer, const std::string& reason) {
 void NcclTransport::give_up(Rank cause, const std::string& reason) {
   given_up_ = true;
   for (const Rank peer : neighbours_) {
-    links_.lifelines->tell(peer, {.kind = Notice::Kind::aborted, .cause = cause});
+    links_.lifelines->tell(
+        peer,
+        {.kind = Notice::Kind::aborted, .counts = links_.carrier->done(peer), .cause = cause});
   }
   {
     // All at once, the culprit first: who hears of one finds the others beside it.

@@ -81,6 +81,8 @@ class NcclTransport final : public Transport {
   void acknowledge();
   /// The peer is gone; what is under way with it ends all.
   void lose(Rank peer, const std::string& reason);
+  /// The peer is gone, unless something under way includes it.
+  void lose_unless_held(Rank peer, const std::string& reason);
   /// Ends the communicator, because of `cause`, or of this node's own device where that is itself.
   void give_up(Rank cause, const std::string& reason);
   void report_loss(Rank peer, const std::string& reason);
@@ -100,7 +102,8 @@ class NcclTransport final : public Transport {
   std::set<Rank> thanked_;               ///< of these, whom we told that all of theirs is here
   std::map<Rank, std::uint64_t> taken_;  ///< frames of ours that a peer said it has
   std::set<Rank> lost_;
-  std::map<Rank, Deadline> ended_;  ///< who closed its lifeline in good order, and our patience
+  std::map<Rank, std::string> gave_up_;  ///< who aborted the communicator, and why
+  std::map<Rank, Deadline> ended_;       ///< who left or gave up for good, and our patience
   struct Broken {
     std::string reason;
     Deadline patience;  ///< for news of who it was

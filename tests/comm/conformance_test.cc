@@ -226,21 +226,26 @@ TEST_CASE("a peer that closed is lost when something needs it, once") {
         CHECK_MESSAGE(posted.message().find("rank 2") != std::string::npos, posted.message());
       }
       int losses = 0;
+      bool blamed = false;
       for (;;) {
         const auto event =
-            transport->poll(losses == 0 ? generous() : Deadline::after(std::chrono::seconds(0)));
+            transport->poll(blamed ? Deadline::after(std::chrono::seconds(0)) : generous());
         if (!event.ok()) {
           REQUIRE(event.status().fault() == Fault::deadline);
           break;
         }
         REQUIRE(event->kind != TransportEvent::Kind::exchange_done);
         if (event->kind == TransportEvent::Kind::peer_lost) {
-          // The other neighbour may leave too once it has seen this.
-          losses += event->peer == 2 ? 1 : 0;
           CHECK_FALSE(event->reason.empty());
+          // The other neighbour may leave too once it has seen this; over nccl it may have given up
+          // because of it, before anything here needed rank 2.
+          losses += event->peer == 2 ? 1 : 0;
+          blamed = blamed || event->peer == 2 ||
+                   event->reason.find("rank 2 was lost") != std::string::npos;
         }
       }
-      CHECK(losses == 1);
+      CHECK(blamed);
+      CHECK(losses <= 1);
       CHECK(transport->post(next.exchange).fault() == Fault::peer_lost);
     });
   }

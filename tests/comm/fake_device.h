@@ -14,6 +14,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -90,6 +91,9 @@ class FakeDevice final : public internal::Device {
 
   /// The next copy that is asked for is refused, as a device that fell off its bus would.
   void break_copies() { broken_ = true; }
+  /// No event looks as if it had passed, until some looks after release_events().
+  void hold_events() { held_looks_ = std::numeric_limits<int>::max(); }
+  void release_events(int looks) { held_looks_ = looks; }
 
   Status use() override { return {}; }
 
@@ -161,6 +165,10 @@ class FakeDevice final : public internal::Device {
     return {};
   }
   Result<bool> passed(internal::DeviceEvent event) override {
+    if (held_looks_ > 0) {
+      --held_looks_;
+      return false;
+    }
     return of(event)->passed == of(event)->recorded;
   }
 
@@ -197,6 +205,7 @@ class FakeDevice final : public internal::Device {
   Blocks blocks_;
   std::atomic<int> things_{0};
   std::atomic<bool> broken_{false};
+  std::atomic<int> held_looks_{0};
 };
 
 }  // namespace sotto::test

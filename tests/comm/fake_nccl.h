@@ -142,6 +142,8 @@ class FakeNccl final : public internal::NcclApi {
 
   /// The communicators of this rank are broken from now on.
   void fail() { failing_ = true; }
+  /// How many groups were begun.
+  int groups() const { return groups_; }
 
   Result<internal::CommunicatorId> make_id() override {
     internal::CommunicatorId id{};
@@ -196,6 +198,7 @@ class FakeNccl final : public internal::NcclApi {
     if (group_ == nullptr) {
       return {};
     }
+    ++groups_;
     Member& member = *std::exchange(group_, nullptr);
     // What comes onto the stream before it has settled runs in front of it.
     member.launch = [this, &member, moves = std::exchange(moves_, {}), stream = stream_] {
@@ -314,6 +317,7 @@ class FakeNccl final : public internal::NcclApi {
   const std::shared_ptr<FakeDevice> device_;
   std::atomic<int> ranks_{0};
   std::atomic<bool> failing_{false};
+  std::atomic<int> groups_{0};
   bool grouped_ = false;
   Member* group_ = nullptr;
   internal::DeviceStream stream_ = nullptr;

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -170,6 +171,45 @@ TEST_CASE("nccl: a library that fails in the middle of a group loses all, and al
   });
 }
 
+TEST_CASE("nccl: what was done when a neighbour gave up is still delivered, and then it is lost") {
+  // Rank 2 leaves after round 0, and rank 0 gives up in round 1 while to rank 1 round 0, which is
+  // done, still looks as if it were under way.
+  const Graph graph = ring(3);
+  const auto store = make_memory_store();
+  std::array<std::shared_ptr<FakeDevice>, 3> devices;
+  spawn(3, [&](Rank rank) {
+    const Swap first(graph, rank, {.round = 0}, 100);
+    const Swap second(graph, rank, {.round = 1}, 100);
+    auto options = options_for(graph, rank, store, 100);
+    options.close_timeout = rank == 2 ? milliseconds(0) : options.close_timeout;
+    NcclNode node(options, fake_world());
+    if (rank == 1) {
+      devices[1] = node.device;
+      node.device->hold_events();
+      REQUIRE(store->set("held", {}).ok());
+      swap_frames(*node.transport, graph, rank, {.round = 0}, 100);
+      const auto told = losses(*node.transport);
+      REQUIRE_FALSE(told.empty());
+      return;
+    }
+    REQUIRE(store->get("held", generous()).ok());
+    swap_frames(*node.transport, graph, rank, {.round = 0}, 100);
+    if (rank == 2) {
+      REQUIRE(store->get("begun", generous()).ok());
+      return;
+    }
+    REQUIRE(node.transport->post(second.exchange).ok());
+    for (const Deadline limit = generous(); node.library->groups() < 2 && !limit.expired();) {
+      std::this_thread::yield();
+    }
+    REQUIRE(store->set("begun", {}).ok());
+    const auto told = losses(*node.transport);
+    REQUIRE_FALSE(told.empty());
+    CHECK(told.front().peer == 2);
+    devices[1]->release_events(20);
+  });
+}
+
 TEST_CASE("nccl: a device that refuses its work costs its own node, which says so") {
   const Graph graph = ring(2);
   const auto store = make_memory_store();
@@ -212,6 +252,9 @@ TEST_CASE("nccl: an error over a network is laid to the one who died") {
                          told.front().reason.find("rank 2 was lost") != std::string::npos;
       CHECK_MESSAGE(named, told.front().peer, ": ", told.front().reason);
     }
+    // Who leaves first would be blamed as well.
+    REQUIRE(store->set(fmt::format("told/{}", rank), {}).ok());
+    REQUIRE(store->get(fmt::format("told/{}", 1 - rank), generous()).ok());
   });
 }
 
