@@ -126,7 +126,8 @@ class Compressor {
     std::function<bool(std::size_t first, std::span<float> piece)> make;
     /// What `make` reads beside v, element for element: it is fetched ahead.
     std::array<std::span<const float>, 2> reads{};
-    /// False: nobody needs the residual, and what is left in v is unspecified.
+    /// False: nobody needs the residual. v is only room then, in which pieces may be made over each
+    /// other: `make` may get any memory for v[first …], and what is left in v is unspecified.
     bool residual = true;
   };
 

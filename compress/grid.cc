@@ -75,10 +75,11 @@ std::optional<std::size_t> GridCompressor::encode_pieces(std::span<const float> 
     std::size_t saturated = 0;
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t from = pieces.first(i);
-      if (feedback && !feedback->make_until(from + pieces.size(i))) {
+      const auto here = internal::chunk_of(x, feedback, from, pieces.size(i));
+      if (!here) {
         return std::nullopt;
       }
-      const auto piece = x.subspan(from, pieces.size(i));
+      const auto piece = *here;
       saturated += internal::count_outside(piece, ops_.min_max(piece), grid_.origin, top);
       const auto packed = codes.subspan(pieces.code_offset(i), pieces.code_bytes(i));
       if (!feedback) {

@@ -131,10 +131,11 @@ std::optional<std::size_t> QuantCompressor::encode_share(const Job& job, std::si
   std::size_t saturated = 0;
   for (std::size_t i = begin; i < end; ++i) {
     const std::size_t from = chunks.first(i);
-    if (feedback && !feedback->make_until(from + chunks.size(i))) {
+    const auto here = internal::chunk_of(job.x, feedback, from, chunks.size(i));
+    if (!here) {
       return std::nullopt;
     }
-    const auto chunk = job.x.subspan(from, chunks.size(i));
+    const auto chunk = *here;
     const MinMax range = internal::range_to_fit(ops_.min_max(chunk), options_.rounding);
     const MinMax span = internal::spannable(range);
     const Grid grid = internal::fit_grid(span, options_.bits, options_.rounding);

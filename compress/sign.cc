@@ -124,10 +124,11 @@ bool SignCompressor::encode_share(const Job& job, std::size_t begin, std::size_t
   ByteWriter scales(job.scales.subspan(begin * sizeof(float)));
   for (std::size_t i = begin; i < end; ++i) {
     const std::size_t from = chunks.first(i);
-    if (feedback && !feedback->make_until(from + chunks.size(i))) {
+    const auto here = internal::chunk_of(job.x, feedback, from, chunks.size(i));
+    if (!here) {
       return false;
     }
-    const auto chunk = job.x.subspan(from, chunks.size(i));
+    const auto chunk = *here;
     const auto bits = job.signs.subspan(chunks.code_offset(i), chunks.code_bytes(i));
     const float scale = by_mean() ? mean_magnitude(chunk, ops_) : root_mean_square(chunk, ops_);
     scales.write(scale);

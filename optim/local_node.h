@@ -113,8 +113,9 @@ class LocalNode {
   /// The same for C(v), leaving the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t part = 0);
-  /// The same for C(v), v as `prepare` makes it, whose pieces are v as it stands, or do not depend
-  /// on it. Fault::non_finite naming `what` unless v is finite; only v is changed.
+  /// The same for C(v), v as `prepare` makes it; where a residual is left, the pieces may be v as
+  /// it stands, otherwise they do not depend on it. Fault::non_finite naming `what` unless v is
+  /// finite; only v is changed.
   Result<std::span<const std::byte>> encode_made(const Compressor::Prepare& prepare,
                                                  std::span<float> v, std::span<std::byte> out,
                                                  std::string_view what);

@@ -20,12 +20,12 @@ class Feedback {
   /// Of v[begin … end), to which the calls keep; indices are those of v.
   Feedback(const Compressor::Prepare& prepare, std::span<float> v, std::size_t begin,
            std::size_t end)
-      : prepare_(prepare), v_(v.first(end)), made_(begin), fetched_(begin) {}
+      : prepare_(prepare), v_(v.first(end)), begin_(begin), made_(begin), fetched_(begin) {}
 
   /// Makes all of v up to `end`, or a little more. False: the encoding ends here.
   bool make_until(std::size_t end) {
     while (made_ < std::min(end, v_.size())) {
-      const auto piece = v_.subspan(made_, std::min(kPiece, v_.size() - made_));
+      const auto piece = at(made_, std::min(kPiece, v_.size() - made_));
       if (!prepare_.make(made_, piece)) {
         return false;
       }
@@ -35,20 +35,28 @@ class Feedback {
     return true;
   }
 
+  /// v[first … first + count), all made, until the next call of this or of reduce(); `first` never
+  /// goes back. Nothing: the encoding ends here.
+  std::optional<std::span<float>> chunk(std::size_t first, std::size_t count) {
+    go_on_from(first);
+    return make_until(first + count) ? std::optional(at(first, count)) : std::nullopt;
+  }
+
   /// Makes v[first … first + count) where it is not yet, and hands it to reduce(first, piece, soon)
   /// piece by piece. False: the encoding ends here.
   template <typename Reduce>
   bool reduce(std::size_t first, std::size_t count, const Reduce& reduce) {
     for (const std::size_t end = first + count; first < end;) {
-      const auto piece = v_.subspan(first, std::min(kPiece, end - first));
-      if (!make_until(first + piece.size())) {
+      const std::size_t length = std::min(kPiece, end - first);
+      const auto piece = chunk(first, length);
+      if (!piece) {
         return false;
       }
-      reduce(first, piece, fetch(piece.size()));
+      reduce(first, *piece, fetch(length));
       if (fetched_ - made_ >= kPiece + kLead && !make_until(made_ + kPiece)) {
         return false;
       }
-      first += piece.size();
+      first += length;
     }
     return true;
   }
@@ -58,12 +66,34 @@ class Feedback {
   static constexpr std::size_t kPiece = 2048;
   /// Elements that are fetched before those that are made: a line takes its time to come.
   static constexpr std::size_t kLead = 512;
+  /// Elements of v that are written before its first are written again, where no residual is to
+  /// stay: they all stay in a cache of the processor's own.
+  static constexpr std::size_t kWindow = 32768;
+
+  /// Where v[first … first + count) lies.
+  std::span<float> at(std::size_t first, std::size_t count) const {
+    return v_.subspan(first - moved_, count);
+  }
+  /// What is in front of `first` is no longer needed.
+  void go_on_from(std::size_t first) {
+    if (prepare_.residual || first - moved_ < begin_ + kWindow) {
+      return;
+    }
+    const std::size_t ahead = made_ > first ? made_ - first : 0;
+    if (ahead > kWindow / 2) {
+      return;  // a long chunk, which would be copied again and again
+    }
+    const auto made = at(first, ahead);
+    moved_ = first - begin_;
+    std::copy(made.begin(), made.end(), at(first, ahead).begin());  // to the front of where it was
+  }
 
   /// What making the next `count` elements reads.
   Soon fetch(std::size_t count) {
     Soon soon;
     if (fetched_ < v_.size()) {
-      soon.from = {&v_[fetched_], next_of(prepare_.reads[0]), next_of(prepare_.reads[1])};
+      soon.from = {prepare_.residual ? &v_[fetched_] : nullptr, next_of(prepare_.reads[0]),
+                   next_of(prepare_.reads[1])};
       soon.count = std::min(count, v_.size() - fetched_);
       fetched_ += soon.count;
     }
@@ -75,6 +105,8 @@ class Feedback {
 
   const Compressor::Prepare& prepare_;
   std::span<float> v_;
+  std::size_t begin_;
+  std::size_t moved_ = 0;  ///< element i lies at v_[i − moved_]
   std::size_t made_;
   std::size_t fetched_;  ///< asked for, made or not
 };
@@ -90,5 +122,13 @@ struct Origin {
                               : std::make_optional<Feedback>(*prepare, v, begin, end);
   }
 };
+
+/// x[first … first + count), or what `feedback` makes of it. Nothing: the encoding ends here.
+inline std::optional<std::span<const float>> chunk_of(std::span<const float> x,
+                                                      std::optional<Feedback>& feedback,
+                                                      std::size_t first, std::size_t count) {
+  return feedback ? feedback->chunk(first, count)
+                  : std::optional<std::span<const float>>(x.subspan(first, count));
+}
 
 }  // namespace sotto::internal

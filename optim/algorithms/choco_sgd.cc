@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -98,8 +99,10 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
   if (Status status = mail_.require_complete(); !status) {
     return status;
   }
-  const auto step = [this](std::size_t first, std::span<const float> pull) {
+  FiniteWatch watch(node_);
+  const auto step = [&](std::size_t first, std::span<const float> pull) {
     this->step(first, pull);
+    watch.look(node_.x().subspan(first, pull.size()));
   };
   if (copies_) {
     sum_pull();
@@ -109,7 +112,7 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
     return status;
   }
   mail_.close();
-  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+  if (Status status = watch.require(node_.x(), "updated model"); !status) {
     return status;
   }
   node_.finish_round();

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -56,18 +57,20 @@ Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*
     return status;
   }
   // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
+  FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> change) {
     const Ops& ops = node_.ops();
     const auto x = node_.x().subspan(first, change.size());
     ops.copy(std::span(half_).subspan(first, change.size()), x);
     ops.axpy(eta_, change, x);
+    watch.look(x);
   };
   sum_.take_gossip(node_, mail_);
   if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
     return status;
   }
   mail_.close();
-  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+  if (Status status = watch.require(node_.x(), "updated model"); !status) {
     return status;
   }
   node_.finish_round();

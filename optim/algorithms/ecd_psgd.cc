@@ -1,6 +1,7 @@
 #include <sotto/optim/algorithms/ecd_psgd.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <sotto/optim/exchange/neighbours.h>
@@ -47,12 +48,16 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   ops.axpy(-1, z_, next_);
 
   // 2. z_i = x_i^t + (t/2) (x_i^{t+1} − x_i^t); send C(z_i)
-  ops.subtract(next_, x, z_);
-  ops.scale(t / 2, z_);
-  ops.axpy(1, x, z_);
-  const auto as_it_is = [](std::size_t /*first*/, std::span<float> /*piece*/) { return true; };
-  const auto encoded =
-      estimates_.encode(own_, {.make = as_it_is, .residual = false}, z_, "extrapolated model");
+  const auto extrapolated = [&](std::size_t first, std::span<float> z) {
+    const auto from = std::span<const float>(x).subspan(first, z.size());
+    ops.subtract(std::span<const float>(next_).subspan(first, z.size()), from, z);
+    ops.scale(t / 2, z);
+    ops.axpy(1, from, z);
+    return true;
+  };
+  const auto encoded = estimates_.encode(
+      own_, {.make = std::ref(extrapolated), .reads = {next_, x}, .residual = false}, z_,
+      "extrapolated model");
   if (!encoded) {
     return encoded.status();
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sotto/compress/none.h>
+#include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/zero_where_zero.h>
 #include <sotto/topology/analysis.h>
 
@@ -211,14 +212,17 @@ Status GossipAdam::squeeze() {
   const Ops& ops = node_.ops();
   // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
   // x_i ← x_i^½ + η p_i
+  FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> pull) {
-    ops.axpy(eta_, pull, std::span(half_).subspan(first, pull.size()));
+    const auto half = std::span(half_).subspan(first, pull.size());
+    ops.axpy(eta_, pull, half);
+    watch.look(half);
   };
   if (Status status = public_.take_changes(node_, mail_, scratch_, std::ref(step)); !status) {
     return status;
   }
   mail_.close();
-  if (Status status = node_.require_finite(half_, "updated model"); !status) {
+  if (Status status = watch.require(half_, "updated model"); !status) {
     return status;
   }
   ops.copy(half_, node_.x());

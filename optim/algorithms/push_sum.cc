@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -176,6 +177,7 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
   const Status weighed = check_mass(mass);
 
   // 3. x_i ← x_i^½ + η (Σ_j P_ij C(v_j) − C(v_i)),  z_i = x_i / ω_i
+  FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> change) {
     if (!weighed) {
       return;
@@ -186,6 +188,7 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
     ops.axpy(1, change, x);
     ops.copy(x, z);
     ops.scale(static_cast<float>(1 / mass), z);
+    watch.look(z);
   };
   sum_changes(gives);
   if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {
@@ -196,7 +199,7 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
     return node_.fault(weighed.fault(), "after mixing, " + weighed.message());
   }
   // Where x_i is not finite, z_i is not.
-  if (Status status = node_.require_finite(node_.x(), "updated model"); !status) {
+  if (Status status = watch.require(node_.x(), "updated model"); !status) {
     return status;
   }
   mass_ = mass;

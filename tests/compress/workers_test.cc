@@ -17,6 +17,7 @@ constexpr std::size_t kLong = 65536 * 5 + 4099;
 
 struct Outcome {
   std::vector<std::byte> plain;
+  std::vector<std::byte> made;  ///< piece by piece, in room that may be written again
   std::vector<std::byte> with_feedback;
   std::vector<float> residual;
   std::vector<float> mixed;
@@ -35,8 +36,17 @@ Outcome outcome_of(const std::string& spec, const std::vector<float>& x, int thr
   Outcome result;
   result.residual.assign(x.size(), 0.25F);
   result.mixed = x;
+  std::vector<float> room(x.size());
   for (Round round = 0; round < 2; ++round) {
     result.plain = encoded(*compressor, x, key_of(round));
+    const auto put = [&](std::size_t first, std::span<float> piece) {
+      std::ranges::copy(std::span(x).subspan(first, piece.size()), piece.begin());
+      return true;
+    };
+    result.made.resize(compressor->max_bytes(x.size()));
+    result.made.resize(*compressor->encode_prepared({.make = put, .reads = {x}, .residual = false},
+                                                    room, key_of(round), result.made));
+    CHECK(result.made == result.plain);
     const auto add = [&](std::size_t first, std::span<float> piece) {
       host_ops().axpy(1, std::span(x).subspan(first, piece.size()), piece);
       return true;

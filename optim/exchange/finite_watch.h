@@ -1,0 +1,35 @@
+// Whether a vector is finite, judged piece by piece while each is in the cache: reading it once
+// more would cost a pass over the memory. Pieces may come from several threads.
+//
+// A building block of the algorithms, not for users. A view, for one pass.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <sotto/base/shared_flag.h>
+#include <sotto/base/status.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+class FiniteWatch {
+ public:
+  explicit FiniteWatch(const LocalNode& node) : node_(node) {}
+
+  void look(std::span<const float> piece) {
+    if (node_.ops().count_non_finite(piece).count > 0) {
+      seen_.raise();
+    }
+  }
+  /// LocalNode::require_finite of the vector whose pieces were looked at.
+  Status require(std::span<const float> values, std::string_view what) const {
+    return seen_.raised() ? node_.require_finite(values, what) : Status();
+  }
+
+ private:
+  const LocalNode& node_;
+  SharedFlag seen_;  ///< a value that is not finite
+};
+
+}  // namespace sotto
