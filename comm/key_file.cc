@@ -16,6 +16,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/file_descriptor.h>
 
 #include "internal/z85.h"
 
@@ -33,23 +34,6 @@ struct Wiped {
   ~Wiped() { sodium_memzero(bytes.data(), N); }
   Wiped(const Wiped&) = delete;
   Wiped& operator=(const Wiped&) = delete;
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  bool close() {
-    const bool closed = number_ < 0 || ::close(number_) == 0;
-    number_ = -1;
-    return closed;
-  }
-
- private:
-  int number_;
 };
 
 std::string last_error() { return std::strerror(errno); }
@@ -154,13 +138,13 @@ KeyPair parse_key_file(const std::string& path, std::string_view text) {
 }
 
 KeyPair read_key_file(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.number() < 0) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) {
     refuse("key", path, fmt::format("{}; {}", last_error(), kHowToMake));
   }
-  check_guarded(path, file.number());
+  check_guarded(path, file.get());
   Wiped<kLongest> buffer;
-  return parse_key_file(path, read_all(path, file.number(), buffer));
+  return parse_key_file(path, read_all(path, file.get(), buffer));
 }
 
 void write_key_file(const std::string& path, std::string_view name, const KeyPair& keys) {
@@ -174,18 +158,18 @@ void write_key_file(const std::string& path, std::string_view name, const KeyPai
   append(buffer, size, secret);
   sodium_memzero(secret.data(), secret.size());
   append(buffer, size, "\n");
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                         S_IRUSR | S_IWUSR));
-  if (file.number() < 0) {
+  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                             S_IRUSR | S_IWUSR));
+  if (!file) {
     refuse("key", path,
            errno == EEXIST
                ? std::string("it is there already, and a key that is lost cannot be had "
                              "back; choose another name")
                : fmt::format("it cannot be written: {}", last_error()));
   }
-  const bool written = ::fchmod(file.number(), S_IRUSR | S_IWUSR) == 0 &&
-                       write_all(file.number(), {buffer.bytes.data(), size}) &&
-                       ::fsync(file.number()) == 0 && file.close();
+  const bool written = ::fchmod(file.get(), S_IRUSR | S_IWUSR) == 0 &&
+                       write_all(file.get(), {buffer.bytes.data(), size}) &&
+                       ::fsync(file.get()) == 0 && file.close();
   if (!written) {
     const auto why = last_error();
     ::unlink(path.c_str());

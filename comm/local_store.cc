@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/file_descriptor.h>
+
 #include "internal/local_store_keeper.h"
 #include "internal/local_store_wire.h"
 #include "internal/store_key.h"
@@ -34,16 +36,6 @@ constexpr int kLongestWaitMs = 2'000'000'000;
 class Connection {
  public:
   explicit Connection(int socket) : socket_(socket) {}
-  Connection(Connection&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
-  Connection& operator=(Connection&& other) noexcept {
-    std::swap(socket_, other.socket_);
-    return *this;
-  }
-  ~Connection() {
-    if (socket_ >= 0) {
-      ::close(socket_);
-    }
-  }
 
   /// False when the keeper is gone or hangs.
   bool say(std::span<const std::byte> bytes) const;
@@ -52,11 +44,11 @@ class Connection {
  private:
   bool ready(short what, Deadline deadline) const;
 
-  int socket_;
+  FileDescriptor socket_;
 };
 
 bool Connection::ready(short what, Deadline deadline) const {
-  pollfd polled{socket_, what, 0};
+  pollfd polled{socket_.get(), what, 0};
   int got = 0;
   while ((got = ::poll(&polled, 1, deadline.left_ms())) < 0 && errno == EINTR) {
   }
@@ -65,7 +57,8 @@ bool Connection::ready(short what, Deadline deadline) const {
 
 bool Connection::say(std::span<const std::byte> bytes) const {
   while (!bytes.empty()) {
-    const auto sent = ::send(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const auto sent =
+        ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     } else if ((errno != EAGAIN && errno != EINTR) || !ready(POLLOUT, Deadline::after(kPatience))) {
@@ -77,7 +70,7 @@ bool Connection::say(std::span<const std::byte> bytes) const {
 
 bool Connection::hear(std::span<std::byte> bytes, Deadline deadline) const {
   while (!bytes.empty()) {
-    const auto got = ::recv(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const auto got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(got));
       deadline = Deadline::after(kPatience);

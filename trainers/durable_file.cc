@@ -10,31 +10,14 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/file_descriptor.h>
+
 namespace sotto {
 namespace {
 
 Status io_fault(std::string_view what, const std::string& path) {
   return {Fault::io, fmt::format("{} {}: {}", what, path, std::strerror(errno))};
 }
-
-/// Closes the descriptor that it holds.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 Status write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
@@ -48,8 +31,8 @@ Status write_all(int fd, std::span<const std::byte> bytes, const std::string& pa
 }
 
 Status write_and_sync(const std::string& path, std::span<const std::byte> bytes) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.open()) {
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) {
     return io_fault("cannot create", path);
   }
   if (Status status = write_all(file.get(), bytes, path); !status.ok()) {
@@ -83,8 +66,8 @@ Status check_replaceable(const std::string& path) {
   }
   // A name that neither the user nor another process has.
   const std::string fresh = fmt::format("{}.{}", beside(path), ::getpid());
-  const Descriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!file.open()) {
+  const FileDescriptor file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file) {
     return io_fault("no file can be made in", folder_of(path));
   }
   ::unlink(fresh.c_str());
@@ -106,17 +89,17 @@ Status write_durably(const std::string& path, std::span<const std::byte> bytes) 
     return status;
   }
   const std::string folder = folder_of(path);
-  const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.open() || ::fsync(directory.get()) != 0) {
+  const FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory || ::fsync(directory.get()) != 0) {
     return io_fault("cannot sync", folder);
   }
   return {};
 }
 
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat facts {};
-  if (!file.open() || ::fstat(file.get(), &facts) != 0) {
+  if (!file || ::fstat(file.get(), &facts) != 0) {
     return io_fault("cannot read", path);
   }
   if (!S_ISREG(facts.st_mode) || static_cast<std::uintmax_t>(facts.st_size) > max_bytes) {

@@ -9,7 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "file_descriptor.h"
+#include <sotto/base/file_descriptor.h>
+
 #include "packet.h"
 
 namespace sotto::netlab {

@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-
-#include "file_descriptor.h"
+#include <sotto/base/file_descriptor.h>
 
 namespace sotto::netlab {
 

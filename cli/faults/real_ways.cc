@@ -49,25 +49,19 @@ void set(int socket, int level, int option, int value) {
 }
 
 /// A connection to a port that does not make the caller wait; on loopback that is decided at once.
-Descriptor connect_to(int port) {
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+FileDescriptor connect_to(int port) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const sockaddr_in address = loopback(port);
   const bool fine =
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
       errno == EINPROGRESS;
-  return fine ? std::move(socket) : Descriptor();
+  return fine ? std::move(socket) : FileDescriptor();
 }
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (number_ >= 0) {
-    ::close(number_);
-  }
-}
-
-std::pair<Descriptor, int> hold_port() {
-  Descriptor holder(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+std::pair<FileDescriptor, int> hold_port() {
+  FileDescriptor holder(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   set(holder.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_in address = loopback(0);
   socklen_t size = sizeof address;
@@ -166,11 +160,12 @@ bool RealWays::slowed(Rank a, Rank b) const {
 // The thread that relays.
 
 void RealWays::accept_at(const Door& door) {
-  Descriptor client(::accept4(door.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  FileDescriptor client(
+      ::accept4(door.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client) {
     return;
   }
-  Descriptor server = connect_to(ports_[static_cast<std::size_t>(door.to)]);
+  FileDescriptor server = connect_to(ports_[static_cast<std::size_t>(door.to)]);
   auto connection = std::make_unique<Connection>();
   connection->from = door.from;
   connection->to = door.to;
@@ -185,7 +180,7 @@ void RealWays::accept_at(const Door& door) {
 /// Both ends hear of it at once, and what is under way is gone.
 void RealWays::break_off(const Connection& connection) {
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
-  for (const Descriptor& end : connection.ends) {
+  for (const FileDescriptor& end : connection.ends) {
     if (end) {
       ::setsockopt(end.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     }

@@ -23,33 +23,16 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/base/file_descriptor.h>
 #include <sotto/base/ids.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/site_liveness.h>
 
 namespace sotto::cli {
 
-/// A socket or another descriptor, closed in the end.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-
-  int get() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
-
 /// A TCP socket bound to a port of loopback that nobody else gets while it is there; servers that
 /// set SO_REUSEADDR can listen at it. Throws std::runtime_error.
-std::pair<Descriptor, int> hold_port();
+std::pair<FileDescriptor, int> hold_port();
 
 class RealWays final : public federation::Ways {
  public:
@@ -85,7 +68,7 @@ class RealWays final : public federation::Ways {
     Clock::time_point free{};  ///< when what was last taken is through
   };
   struct Door {
-    Descriptor listener;
+    FileDescriptor listener;
     Rank from = 0;
     Rank to = 0;
   };
@@ -105,7 +88,7 @@ class RealWays final : public federation::Ways {
   struct Connection {
     Rank from = 0;
     Rank to = 0;
-    Descriptor ends[2];
+    FileDescriptor ends[2];
     Flow flows[2];
     std::optional<std::uint64_t> bytes_left;
     bool over = false;
@@ -143,7 +126,7 @@ class RealWays final : public federation::Ways {
   std::vector<int> ports_;  ///< by site
   std::vector<Door> doors_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  Descriptor bell_;
+  FileDescriptor bell_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

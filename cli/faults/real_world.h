@@ -37,8 +37,8 @@ class RealWorld {
   /// A folder, and where its process listens.
   struct Home {
     std::unique_ptr<RealFiles> files;
-    Descriptor port_holder;
-    Descriptor monitor_holder;
+    FileDescriptor port_holder;
+    FileDescriptor monitor_holder;
     int port = 0;
     int monitor = 0;
     int watch = -1;  ///< of inotify, on its state
@@ -138,7 +138,7 @@ class RealWorld {
   std::shared_ptr<const Topology> topology_;
   RealWays ways_;
   federation::Liveness liveness_;
-  Descriptor inotify_;
+  FileDescriptor inotify_;
   const std::chrono::steady_clock::time_point start_;
   double unix_start_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;

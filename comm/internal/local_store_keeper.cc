@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/base/file_descriptor.h>
 #include <sotto/comm/deadline.h>
 
 #include "local_store_wire.h"
@@ -29,14 +30,11 @@ using Bytes = std::vector<std::byte>;
 
 /// One connection. It has one request at a time: heard whole, it is answered before the next.
 struct Client {
-  explicit Client(int fd) : socket(fd) {}
-  ~Client() { ::close(socket); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  explicit Client(int accepted) : socket(accepted) {}
 
   bool answering() const { return answered < sizeof reply + reply.value_bytes; }
 
-  const int socket;
+  const FileDescriptor socket;
   StoreRequestHead request;
   std::string key;
   Bytes value;
@@ -73,7 +71,7 @@ void Keeper::serve() {
     polled.assign(1, {line_, POLLIN, 0});
     for (const Client& client : clients_) {
       const bool speaks = client.answering();
-      polled.push_back({client.socket, static_cast<short>(speaks ? POLLOUT : POLLIN), 0});
+      polled.push_back({client.socket.get(), static_cast<short>(speaks ? POLLOUT : POLLIN), 0});
     }
     (void)::poll(polled.data(), polled.size(), wait_ms());
     auto next = polled.begin() + 1;
@@ -132,7 +130,7 @@ bool Keeper::hear(Client& client) {
       answer(client);
       return true;
     }
-    const auto got = ::recv(client.socket, to, room, MSG_DONTWAIT);
+    const auto got = ::recv(client.socket.get(), to, room, MSG_DONTWAIT);
     if (got <= 0) {
       return got < 0 && (errno == EAGAIN || errno == EINTR);
     }
@@ -182,7 +180,8 @@ bool Keeper::speak(Client& client) {
     } else {
       rest = std::span(*client.replied).subspan(client.answered - kHead);
     }
-    const auto sent = ::send(client.socket, rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const auto sent =
+        ::send(client.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) {
       return errno == EAGAIN || errno == EINTR;
     }

@@ -3,10 +3,10 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace sotto::internal {
 namespace {
@@ -56,23 +56,17 @@ bool await_ready(int descriptor, short events, Deadline deadline) {
   return true;
 }
 
-int connect_by(std::string_view endpoint, Deadline deadline) {
+FileDescriptor connect_by(std::string_view endpoint, Deadline deadline) {
   const auto address = numeric_address(endpoint);
   if (address == nullptr) {
-    return -1;
+    return {};
   }
-  const int socket =
-      ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
-  if (socket < 0) {
-    return -1;
-  }
-  const bool done = ::connect(socket, address->ai_addr, address->ai_addrlen) == 0 ||
-                    (errno == EINPROGRESS && established(socket, deadline));
-  if (!done) {
-    ::close(socket);
-    return -1;
-  }
-  return socket;
+  FileDescriptor socket(
+      ::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+  const bool done =
+      socket && (::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0 ||
+                 (errno == EINPROGRESS && established(socket.get(), deadline)));
+  return done ? std::move(socket) : FileDescriptor();
 }
 
 }  // namespace sotto::internal

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include <sotto/base/file_descriptor.h>
 #include <sotto/comm/deadline.h>
 
 namespace sotto::internal {
@@ -20,8 +21,7 @@ NumericAddress numeric_address(std::string_view endpoint);
 /// first.
 bool await_ready(int descriptor, short events, Deadline deadline);
 
-/// A connected socket that does not block, the caller's to close; −1 when nobody takes the
-/// connection by the deadline.
-int connect_by(std::string_view endpoint, Deadline deadline);
+/// A connected socket that does not block; none when nobody takes the connection by the deadline.
+FileDescriptor connect_by(std::string_view endpoint, Deadline deadline);
 
 }  // namespace sotto::internal

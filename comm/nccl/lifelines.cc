@@ -116,19 +116,8 @@ std::optional<Notice> parse_notice(std::span<const std::byte> bytes) {
 Lifelines::Lifelines(const TransportOptions& options)
     : options_(options), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-Lifelines::~Lifelines() {
-  for (auto& [peer, link] : links_) {
-    close(link);
-  }
-  for (const int descriptor : {listener_, bell_}) {
-    if (descriptor >= 0) {
-      ::close(descriptor);
-    }
-  }
-}
-
 Status Lifelines::connect(const Address& address, Deadline deadline) {
-  if (bell_ < 0) {
+  if (!bell_) {
     return lifeline_fault("an event");
   }
   if (auto status = listen(address); !status) {
@@ -168,12 +157,13 @@ Status Lifelines::listen(const Address& address) {
   if (where == nullptr) {
     return {Fault::io, fmt::format("lifelines: {} is no address", address.numeric)};
   }
-  listener_ = ::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+  listener_ = FileDescriptor(
+      ::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
-  if (listener_ < 0 || ::bind(listener_, where->ai_addr, where->ai_addrlen) != 0 ||
-      ::listen(listener_, SOMAXCONN) != 0 ||
-      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+  if (!listener_ || ::bind(listener_.get(), where->ai_addr, where->ai_addrlen) != 0 ||
+      ::listen(listener_.get(), SOMAXCONN) != 0 ||
+      ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return lifeline_fault("listening at " + address.numeric);
   }
   in_port_t port = 0;
@@ -192,8 +182,8 @@ Status Lifelines::listen(const Address& address) {
 
 Status Lifelines::dial(Rank peer, const std::string& endpoint, std::uint64_t token,
                        Deadline deadline) {
-  const int socket = connect_by(endpoint, deadline);
-  if (socket < 0) {
+  FileDescriptor socket = connect_by(endpoint, deadline);
+  if (!socket) {
     return {Fault::deadline, fmt::format("rank {} took no connection at {}", peer, endpoint)};
   }
   ByteBuffer hello;
@@ -201,12 +191,10 @@ Status Lifelines::dial(Rank peer, const std::string& endpoint, std::uint64_t tok
   hello.write(options_.run_id);
   hello.write(token);
   hello.write(options_.rank);
-  if (!write_all(socket, hello.bytes())) {
-    Status status = lifeline_fault(fmt::format("greeting rank {}", peer));
-    ::close(socket);
-    return status;
+  if (!write_all(socket.get(), hello.bytes())) {
+    return lifeline_fault(fmt::format("greeting rank {}", peer));
   }
-  keep(peer, socket);
+  keep(peer, std::move(socket));
   return {};
 }
 
@@ -214,56 +202,54 @@ Status Lifelines::accept_all(Deadline deadline) {
   const auto missing = [&] {
     std::vector<Rank> peers;
     for (const auto& [peer, link] : links_) {
-      if (link.socket < 0) {
+      if (!link.socket) {
         peers.push_back(peer);
       }
     }
     return peers;
   };
   while (!missing().empty()) {
-    if (!await_ready(listener_, POLLIN, deadline)) {
+    if (!await_ready(listener_.get(), POLLIN, deadline)) {
       return {Fault::deadline, fmt::format("rank {} did not connect", fmt::join(missing(), ", "))};
     }
-    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket >= 0) {
-      admit(socket, Deadline(std::min(deadline.at(), Deadline::after(kHelloTime).at())));
+    FileDescriptor socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket) {
+      admit(std::move(socket), Deadline(std::min(deadline.at(), Deadline::after(kHelloTime).at())));
     }
   }
-  ::close(std::exchange(listener_, -1));
+  listener_.close();
   return {};
 }
 
-void Lifelines::admit(int socket, Deadline deadline) {
+void Lifelines::admit(FileDescriptor socket, Deadline deadline) {
   std::array<std::byte, kHelloBytes> hello{};
-  if (read_all(socket, hello, deadline)) {
+  if (read_all(socket.get(), hello, deadline)) {
     ByteReader in(hello);
     const bool ours = in.read<std::uint64_t>() == kGreeting;
     const bool run = in.read<std::uint64_t>() == options_.run_id;
     const auto token = in.read<std::uint64_t>();
     const auto peer = in.read<Rank>();
     const auto link = links_.find(peer);
-    if (ours && run && link != links_.end() && link->second.socket < 0 &&
-        tokens_.at(peer) == token) {
-      keep(peer, socket);
-      return;
+    if (ours && run && link != links_.end() && !link->second.socket && tokens_.at(peer) == token) {
+      keep(peer, std::move(socket));
     }
   }
-  ::close(socket);
 }
 
-void Lifelines::keep(Rank peer, int socket) {
-  set_options(socket);
-  links_.at(peer).socket = socket;
+void Lifelines::keep(Rank peer, FileDescriptor socket) {
+  set_options(socket.get());
+  links_.at(peer).socket = std::move(socket);
 }
 
 std::vector<News> Lifelines::wait(Deadline::Clock::duration at_most) {
-  std::vector<pollfd> items = {{bell_, POLLIN, 0}};
+  std::vector<pollfd> items = {{bell_.get(), POLLIN, 0}};
   std::vector<Rank> peers;
   items.reserve(links_.size() + 1);
   peers.reserve(links_.size());
   for (const auto& [peer, link] : links_) {
-    if (link.socket >= 0) {
-      items.push_back({link.socket, POLLIN, 0});
+    if (link.socket) {
+      items.push_back({link.socket.get(), POLLIN, 0});
       peers.push_back(peer);
     }
   }
@@ -276,7 +262,7 @@ std::vector<News> Lifelines::wait(Deadline::Clock::duration at_most) {
   }
   if (items[0].revents != 0) {
     std::uint64_t rings = 0;
-    static_cast<void>(!::read(bell_, &rings, sizeof rings));
+    static_cast<void>(!::read(bell_.get(), &rings, sizeof rings));
   }
   for (std::size_t i = 0; i < peers.size(); ++i) {
     if (items[i + 1].revents != 0) {
@@ -289,14 +275,14 @@ std::vector<News> Lifelines::wait(Deadline::Clock::duration at_most) {
 void Lifelines::read(Rank peer, Link& link, std::vector<News>& news) {
   for (;;) {
     const auto room = std::span(link.begun).subspan(link.have);
-    const auto got = ::recv(link.socket, room.data(), room.size(), 0);
+    const auto got = ::recv(link.socket.get(), room.data(), room.size(), 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
       return;
     }
     if (got <= 0) {
       news.push_back(
           {peer, std::nullopt, got == 0 ? "its process ended" : std::string(std::strerror(errno))});
-      close(link);
+      link.socket.close();
       return;
     }
     link.have += static_cast<std::size_t>(got);
@@ -307,7 +293,7 @@ void Lifelines::read(Rank peer, Link& link, std::vector<News>& news) {
     auto notice = parse_notice(link.begun);
     if (!notice) {
       news.push_back({peer, std::nullopt, "it sent a notice that is none"});
-      close(link);
+      link.socket.close();
       return;
     }
     news.push_back({peer, notice, ""});
@@ -316,12 +302,12 @@ void Lifelines::read(Rank peer, Link& link, std::vector<News>& news) {
 
 void Lifelines::wake() {
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(bell_, &one, sizeof one));
+  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
 }
 
 void Lifelines::tell(Rank peer, const Notice& notice) {
   Link& link = links_.at(peer);
-  if (link.socket < 0) {
+  if (!link.socket) {
     return;
   }
   std::array<std::byte, kNoticeBytes> bytes{};
@@ -331,13 +317,7 @@ void Lifelines::tell(Rank peer, const Notice& notice) {
   out.write(notice.counts.sent);
   out.write(notice.counts.received);
   // That it cannot be written shows when the connection is read.
-  static_cast<void>(write_all(link.socket, bytes));
-}
-
-void Lifelines::close(Link& link) {
-  if (link.socket >= 0) {
-    ::close(std::exchange(link.socket, -1));
-  }
+  static_cast<void>(write_all(link.socket.get(), bytes));
 }
 
 }  // namespace sotto::internal

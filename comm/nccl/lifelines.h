@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include <sotto/base/file_descriptor.h>
 #include <sotto/comm/transport.h>
 
 #include "../internal/address.h"
@@ -49,7 +50,6 @@ struct News {
 class Lifelines {
  public:
   explicit Lifelines(const TransportOptions& options);
-  ~Lifelines();
   Lifelines(const Lifelines&) = delete;
   Lifelines& operator=(const Lifelines&) = delete;
 
@@ -68,7 +68,7 @@ class Lifelines {
  private:
   static constexpr std::size_t kNoticeBytes = 24;
   struct Link {
-    int socket = -1;
+    FileDescriptor socket;
     std::size_t message_bytes = 0;
     std::array<std::byte, kNoticeBytes> begun{};  ///< of the notice that is coming
     std::size_t have = 0;
@@ -78,14 +78,13 @@ class Lifelines {
   Status dial(Rank peer, const std::string& endpoint, std::uint64_t token, Deadline deadline);
   Status accept_all(Deadline deadline);
   /// Takes a connection if it proves to be of a neighbour that is still missing.
-  void admit(int socket, Deadline deadline);
-  void keep(Rank peer, int socket);
+  void admit(FileDescriptor socket, Deadline deadline);
+  void keep(Rank peer, FileDescriptor socket);
   void read(Rank peer, Link& link, std::vector<News>& news);
-  void close(Link& link);
 
   const TransportOptions& options_;
-  int listener_ = -1;
-  int bell_ = -1;
+  FileDescriptor listener_;
+  FileDescriptor bell_;
   std::string endpoint_;
   std::map<Rank, std::uint64_t> tokens_;  ///< what each peer is to show us
   std::map<Rank, Link> links_;

@@ -64,25 +64,24 @@ Answer knock(const std::string& endpoint, const KeyPair& keys, const PublicKey& 
 /// the greeting, or by a connection that stays.
 Answer speak(const std::string& endpoint, std::string_view words) {
   const auto deadline = Deadline::after(kPatience);
-  const int socket = connect_by(endpoint, deadline);
-  if (socket < 0) {
+  const FileDescriptor socket = connect_by(endpoint, deadline);
+  if (!socket) {
     return Answer::none;
   }
-  (void)::send(socket, words.data(), words.size(), MSG_NOSIGNAL);
+  (void)::send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL);
   std::size_t heard = 0;
   Answer answer = Answer::let_in;
   while (heard <= kGreetingBytes && !deadline.expired()) {
-    pollfd item = {socket, POLLIN, 0};
+    pollfd item = {socket.get(), POLLIN, 0};
     (void)::poll(&item, 1, deadline.left_ms());
     std::array<char, 256> bytes{};
-    const auto got = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const auto got = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
       answer = Answer::refused;
       break;
     }
     heard += got > 0 ? static_cast<std::size_t>(got) : 0;
   }
-  ::close(socket);
   return answer;
 }
 

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <zmq.hpp>
+
+#include <sotto/base/file_descriptor.h>
 
 namespace sotto::internal {
 
@@ -15,25 +16,22 @@ class Bell {
  public:
   /// Throws zmq::error_t when the system has no descriptor left.
   Bell() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (descriptor_ < 0) {
+    if (!descriptor_) {
       throw zmq::error_t();
     }
   }
-  ~Bell() { ::close(descriptor_); }
-  Bell(const Bell&) = delete;
-  Bell& operator=(const Bell&) = delete;
 
-  void ring() { (void)::eventfd_write(descriptor_, 1); }
+  void ring() { (void)::eventfd_write(descriptor_.get(), 1); }
   /// Takes back all rings so far; true when there was one.
   bool hush() {
     eventfd_t rings = 0;
-    return ::eventfd_read(descriptor_, &rings) == 0;
+    return ::eventfd_read(descriptor_.get(), &rings) == 0;
   }
   /// Becomes readable with a ring.
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
 
  private:
-  int descriptor_;
+  FileDescriptor descriptor_;
 };
 
 }  // namespace sotto::internal

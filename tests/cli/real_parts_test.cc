@@ -31,20 +31,20 @@ struct Relayed {
     auto [listener, port] = hold_port();
     REQUIRE(::listen(listener.get(), 4) == 0);
     ways.lead_to(1, port);
-    client = Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    client = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in address = loopback(ways.open(0, 1));
     REQUIRE(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
             0);
-    server = Descriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    server = FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     REQUIRE(server);
   }
 
-  static void say(const Descriptor& from, const std::string& text) {
+  static void say(const FileDescriptor& from, const std::string& text) {
     REQUIRE(::send(from.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
   }
   /// So many bytes; fewer where the connection ends before.
-  static std::string hear(const Descriptor& at, std::size_t bytes) {
+  static std::string hear(const FileDescriptor& at, std::size_t bytes) {
     std::string text(bytes, '\0');
     const auto got = ::recv(at.get(), text.data(), bytes, MSG_WAITALL);
     text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
@@ -52,8 +52,8 @@ struct Relayed {
   }
 
   RealWays ways;
-  Descriptor client;
-  Descriptor server;
+  FileDescriptor client;
+  FileDescriptor server;
 };
 
 DurableSite durable(Rank site, double mass, double given, double taken) {
@@ -86,7 +86,7 @@ TEST_CASE("a relay holds what a closed way is to carry, and carries the other wa
   CHECK(Relayed::hear(sites.server, 3) == "two");
   // Not even the end of a connection gets across.
   sites.ways.block(0, 1);
-  sites.client = Descriptor();
+  sites.client = FileDescriptor();
   CHECK(::recv(sites.server.get(), &byte, 1, MSG_DONTWAIT) < 0);
   sites.ways.unblock(0, 1);
   CHECK(Relayed::hear(sites.server, 1).empty());
