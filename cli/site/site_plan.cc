@@ -281,7 +281,11 @@ SitePlan make_site_plan(const SiteConfig& config) {
                              plan.task->layout())
           ->spec();
     });
-    run.communication_interval = std::max<Round>(o.communication_interval, 1);
+    if (o.communication_interval < 1) {
+      refuse("communication-interval", fmt::to_string(o.communication_interval),
+             "it must be 1 or more steps");
+    }
+    run.communication_interval = o.communication_interval;
     run.rounds = o.rounds.value_or(0);
     const Round steps = run.rounds * run.communication_interval;
     if (family(o.schedule) == "cosine" && steps == 0) {
