@@ -39,8 +39,8 @@ std::vector<News> culprits_first(std::vector<News> all) {
       followers.insert(news.peer);
     }
   }
-  std::ranges::stable_partition(all,
-                                [&](const News& news) { return !followers.contains(news.peer); });
+  std::stable_partition(all.begin(), all.end(),
+                        [&](const News& news) { return !followers.contains(news.peer); });
   return all;
 }
 
