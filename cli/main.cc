@@ -2,7 +2,10 @@
 // into a message and an exit status.
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,6 +27,34 @@ int complain(const std::string& what, int status) {
   return status;
 }
 
+/// Refuses what would be written over another result, or over what the command has read.
+void check_files_differ(const CLI::App& command) {
+  namespace fs = std::filesystem;
+  std::map<fs::path, std::string> owners;
+  for (const CLI::Option* option : command.get_options()) {
+    // A model may be taken from a file and put back there.
+    if (option->get_type_name().find("FILE") == std::string::npos ||
+        option->get_name() == "--init") {
+      continue;
+    }
+    for (const std::string& path : option->results()) {
+      std::error_code unknown;
+      if (path.empty() || path == "-" || fs::is_character_file(path, unknown)) {
+        continue;
+      }
+      const fs::path place = fs::weakly_canonical(fs::absolute(path, unknown), unknown);
+      if (unknown) {
+        continue;  // whoever opens it says why
+      }
+      const auto [owner, first] = owners.emplace(place, option->get_name());
+      if (!first) {
+        sotto::refuse(option->get_name(), path,
+                      fmt::format("it is {}'s file too; give each its own", owner->second));
+      }
+    }
+  }
+}
+
 int run_chosen(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     if (!command.app->parsed()) {
@@ -33,6 +64,7 @@ int run_chosen(const std::vector<Command>& commands) {
         config != nullptr && config->count() > 0) {
       sotto::cli::apply_config_file(*command.app, config->as<std::string>());
     }
+    check_files_differ(*command.app);
     return command.run();
   }
   return sotto::cli::kWrongRequest;

@@ -9,7 +9,7 @@ namespace sotto::cli {
 
 /// The one of `names` that is nearest to `word`, the first of equals: it begins with `word`, or
 /// differs in at most a third of its letters (inserted, left out, changed or swapped with the
-/// next). Empty when none is near, or `word` is one of them.
+/// next); capital letters count as small ones. Empty when none is near, or `word` is one of them.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 
 /// "; did you mean NAME?", or "" when none is near.

@@ -161,7 +161,7 @@ void write_key_file(const std::string& path, std::string_view name, const KeyPai
   FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                              S_IRUSR | S_IWUSR));
   if (!file) {
-    refuse("key", path,
+    refuse("secret key", path,
            errno == EEXIST
                ? std::string("it is there already, and a key that is lost cannot be had "
                              "back; choose another name")
@@ -173,7 +173,7 @@ void write_key_file(const std::string& path, std::string_view name, const KeyPai
   if (!written) {
     const auto why = last_error();
     ::unlink(path.c_str());
-    refuse("key", path, fmt::format("it cannot be written: {}", why));
+    refuse("secret key", path, fmt::format("it cannot be written: {}", why));
   }
 }
 

@@ -1,9 +1,11 @@
 #include <sotto/trainers/catalog.h>
 
+#include <iterator>
 #include <limits>
 #include <variant>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
@@ -148,15 +150,22 @@ constexpr Kind kKinds[] = {{"algorithms", algorithm_items},
 
 }  // namespace
 
+std::vector<std::string_view> catalog_kinds() {
+  std::vector<std::string_view> names;
+  names.reserve(std::size(kKinds));
+  for (const Kind& entry : kKinds) {
+    names.push_back(entry.name);
+  }
+  return names;
+}
+
 std::string catalog_json(std::string_view kind) {
-  std::string names;
   for (const Kind& entry : kKinds) {
     if (entry.name == kind) {
       return entry.items().dump();
     }
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
   }
-  refuse("kind", excerpt(kind), fmt::format("there are: {}", names));
+  refuse("kind", excerpt(kind), fmt::format("there are: {}", fmt::join(catalog_kinds(), ", ")));
 }
 
 std::string settings_json(std::span<const SettingGroup> groups) {

@@ -5,13 +5,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sotto/trainers/optimizer_settings.h>
 
 namespace sotto {
 
-/// The entries of one registry in its order, an array of objects: "algorithms", "rules",
-/// "compressors", "topologies", "transports", "tasks" or "models". Throws Error for any other kind.
+/// The registries: "algorithms", "rules", "compressors", "topologies", "transports", "tasks" and
+/// "models".
+std::vector<std::string_view> catalog_kinds();
+
+/// The entries of one of them in its order, an array of objects. Throws Error for any other kind.
 std::string catalog_json(std::string_view kind);
 
 /// The settings in their order, an array of objects: name, type, default (null: it depends on

@@ -5,9 +5,11 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/check.h>
+#include <sotto/base/error.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
@@ -117,6 +119,10 @@ sotto_status sotto_list(const char* kind, char** json) {
     if (kind == std::string_view("settings")) {
       NodeSettings settings;
       return give(without_dashes(settings_json(groups_of(settings))), json);
+    }
+    const auto kinds = catalog_kinds();
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+      refuse("kind", excerpt(kind), fmt::format("there are: {}, settings", fmt::join(kinds, ", ")));
     }
     return give(catalog_json(kind), json);
   });

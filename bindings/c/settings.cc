@@ -119,8 +119,10 @@ NodeSettings read_settings(const char* const* settings) {
       }
       read.job.emplace_back(name.substr(kJob.size()), value);
     } else if (!set(groups, name, settings[1])) {
-      throw Error(fmt::format("{}: there is no such setting; sotto_list(\"settings\") names them",
-                              excerpt(name)));
+      throw Error(
+          fmt::format("{}: there is no such setting; sotto_list(\"settings\") names them, in "
+                      "Python sotto.choices(\"settings\")",
+                      excerpt(name)));
     }
     read.given.push_back(name);
   }

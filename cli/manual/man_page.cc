@@ -70,7 +70,7 @@ std::string explained(const OptionWords& option) {
   if (!option.fallback.empty() && !option.type.empty()) {
     text += fmt::format(" Default: {}.", option.fallback);
   }
-  if (option.repeated) {
+  if (option.repeated && option.help.find("repeatedly") == std::string::npos) {
     text += " May be given repeatedly.";
   }
   if (option.required) {

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/sim/time.h>
+#include <sotto/topology/registry.h>
+#include <sotto/topology/topology.h>
 
 namespace sotto::cli {
 namespace {
@@ -243,16 +249,58 @@ std::string spec_of(Pairs pairs) {
   return spec;
 }
 
+/// Whether they are one graph under two names, weights included.
+bool same(const Topology& a, const Topology& b) {
+  const auto same_edges = [](std::span<const Edge> one, std::span<const Edge> other) {
+    return std::equal(
+        one.begin(), one.end(), other.begin(), other.end(),
+        [](const Edge& x, const Edge& y) { return x.peer == y.peer && x.weight == y.weight; });
+  };
+  if (a.time_varying() || b.time_varying() || a.edge_count(0) != b.edge_count(0)) {
+    return false;
+  }
+  for (Rank node = 0; node < a.nodes(); ++node) {
+    if (!same_edges(a.in_edges(node, 0), b.in_edges(node, 0))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Null where it cannot be made of so many nodes, which whoever tries it says.
+std::shared_ptr<const Topology> made_of(const char* name, int nodes) {
+  try {
+    return make_topology(name, nodes);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+/// The usual ones, each once: a torus of five is the ring, and a
+/// ring of three is complete.
+std::vector<PlannedGraph> usual_graphs(const Scenario& scenario) {
+  std::vector<PlannedGraph> graphs;
+  std::vector<std::shared_ptr<const Topology>> made;
+  for (const char* name : {"ring", "torus", "exponential", "one-peer-exponential", "complete"}) {
+    if (scenario.nodes > kMostForComplete && std::string_view(name) == "complete") {
+      continue;
+    }
+    auto topology = made_of(name, scenario.nodes);
+    const bool known = topology && std::any_of(made.begin(), made.end(), [&](const auto& one) {
+                         return one && same(*one, *topology);
+                       });
+    if (!known) {
+      graphs.push_back({name, name});
+      made.push_back(std::move(topology));
+    }
+  }
+  return graphs;
+}
+
 }  // namespace
 
 std::vector<PlannedGraph> planned_graphs(const Scenario& scenario, double model_bytes) {
-  std::vector<PlannedGraph> graphs;
-  for (const char* name : {"ring", "torus", "exponential", "one-peer-exponential"}) {
-    graphs.push_back({name, name});
-  }
-  if (scenario.nodes <= kMostForComplete) {
-    graphs.push_back({"complete", "complete"});
-  }
+  std::vector<PlannedGraph> graphs = usual_graphs(scenario);
   if (scenario.nodes < kLeastForEdges || scenario.nodes > kMostForEdges ||
       !links_differ(scenario)) {
     return graphs;

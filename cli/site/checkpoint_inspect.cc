@@ -102,7 +102,7 @@ Command add_inspect_command(CLI::App& checkpoint) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = checkpoint.add_subcommand(
       "inspect", "Tells what a checkpoint, or a site's state, holds and whether it is whole");
-  command->add_option("FILE", options->file, "The file")->required();
+  command->add_option("FILE", options->file, "The file")->type_name("FILE")->required();
   add_common_options(*command, options->common);
   command->footer(kCheckpointInspectExamples);
   return {command, [options] { return run(*options); }};

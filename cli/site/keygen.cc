@@ -70,6 +70,7 @@ Command add_keygen_command(CLI::App& program) {
       ->add_option("NAME", options->name,
                    "The secret key goes to NAME.key, which only you can read, the public one to "
                    "NAME.pub and to standard output")
+      ->type_name("NAME")
       ->capture_default_str();
   add_common_options(*command, options->common);
   command->footer(kKeygenExamples);

@@ -197,7 +197,9 @@ Command add_node_command(CLI::App& program) {
   auto options = std::make_shared<NodeOptions>();
   CLI::App* command = program.add_subcommand(
       "node", "Runs one federated site, which trains with those that it trusts");
-  command->add_option("SITE.toml", options->site, "The site's file")->required();
+  command->add_option("SITE.toml", options->site, "The site's file")
+      ->type_name("FILE.toml")
+      ->required();
   command->add_option("--log", options->log, "text, or json: a line of JSON for each event")
       ->type_name("FORMAT")
       ->capture_default_str();

@@ -54,7 +54,9 @@ int run(const StatusOptions& options) {
 Command add_status_command(CLI::App& program) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App* command = program.add_subcommand("status", "Shows how a federated site here stands");
-  command->add_option("SITE.toml", options->site, "The site's file")->required();
+  command->add_option("SITE.toml", options->site, "The site's file")
+      ->type_name("FILE.toml")
+      ->required();
   add_common_options(*command, options->common);
   command->footer(kStatusExamples);
   return {command, [options] { return run(*options); }};

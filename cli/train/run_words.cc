@@ -101,8 +101,10 @@ void check_settings(std::string_view words, const std::vector<std::string>& sett
       refuse("--run", words, fmt::format("give {} to compare, for all runs", name));
     }
     if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const std::string near = did_you_mean(name, known);
       refuse("--run", words,
-             fmt::format("there is no setting {}{}", name.substr(2), did_you_mean(name, known)));
+             fmt::format("there is no setting {}{}", name.substr(2),
+                         near.empty() ? "; `sotto train --help` shows all" : near));
     }
     const auto again = std::find_if(settings.begin(), setting, [&](const std::string& other) {
       return name_of(other) == name;

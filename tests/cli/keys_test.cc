@@ -82,7 +82,9 @@ TEST_CASE("keygen makes a key that only its owner reads, and replaces none") {
   CHECK(contains(again.err, "there already"));
   std::filesystem::remove(base + ".pub");
   CHECK(run({"keygen", base}).status == 2);
-  CHECK(run({"keygen", (folder.path() / "no" / "site").string()}).status == 2);
+  const auto nowhere = run({"keygen", (folder.path() / "no" / "site").string()});
+  CHECK(nowhere.status == 2);
+  CHECK(contains(nowhere.err, "sotto: secret key: '"));  // it has no option --key
 }
 
 TEST_CASE("three nodes with keys and a list are one run, encrypted, with the same bits") {

@@ -349,6 +349,24 @@ TEST_CASE("graphs are made of the quick links of a table") {
   }));
 }
 
+TEST_CASE("a graph that is another one under a second name is considered once") {
+  Scenario scenario;
+  scenario.hosts.assign(1, {});
+  const auto specs = [&](int nodes) {
+    scenario.nodes = nodes;
+    std::vector<std::string> found;
+    for (const PlannedGraph& graph : planned_graphs(scenario, 1e6)) {
+      found.push_back(graph.spec);
+    }
+    return found;
+  };
+  using Specs = std::vector<std::string>;
+  CHECK(specs(5) == Specs{"ring", "exponential", "one-peer-exponential", "complete"});
+  CHECK(specs(8) == Specs{"ring", "torus", "exponential", "one-peer-exponential", "complete"});
+  const auto three = specs(3);
+  CHECK(std::count(three.begin(), three.end(), "complete") == 0);
+}
+
 TEST_CASE("the command has the scenario's settings, and the run's own in their place") {
   Scenario scenario;
   scenario.nodes = 8;

@@ -230,6 +230,9 @@ TEST_CASE("a key that is mistyped is named before the one that is missing by it"
   const auto missing = run({"simulate"});
   CHECK(missing.status == 2);
   CHECK(contains(missing.err, "SCENARIO: it is missing; write `sotto simulate FILE.toml`"));
+  CHECK(contains(run({"node"}).err, "SITE.toml: it is missing; write `sotto node FILE.toml`"));
+  CHECK(contains(run({"checkpoint", "inspect"}).err, "write `sotto checkpoint inspect FILE`"));
+  CHECK(contains(run({"man", "node"}).out, "\\fIFILE.toml\\fR"));
 }
 
 TEST_CASE("a setting of [task] is refused where it stands, one of a run there") {

@@ -1,5 +1,6 @@
 // The files that `sotto simulate` writes, and what its result tells besides the runs.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -263,4 +264,21 @@ TEST_CASE("timing only takes more nodes than there are examples") {
   const auto refused = simulate(scratch, text("400"));
   CHECK(refused.status == 2);
   CHECK(contains(refused.err, "take fewer nodes or more data, as digits,train=400"));
+}
+
+TEST_CASE("a result is written neither over the scenario nor over another result") {
+  const Scratch scratch;
+  const std::string text = scenario(kNodes, kNetwork, "", "\"dpsgd\"");
+  const auto path = scratch.write("s.toml", text).string();
+  const auto over_scenario = run({"simulate", path, "--csv", path});
+  CHECK(over_scenario.status == 2);
+  CHECK(contains(over_scenario.err, "--csv: '" + path + "' is refused: it is SCENARIO's file too"));
+  CHECK(read(path) == text);
+  const auto both = (scratch.path() / "both").string();
+  const auto again = (scratch.path() / "." / "both").string();
+  const auto over_result = run({"simulate", path, "--csv", both, "--report", again});
+  CHECK(over_result.status == 2);
+  CHECK(contains(over_result.err, "give each its own"));
+  CHECK_FALSE(std::filesystem::exists(both));
+  CHECK(run({"simulate", path, "--csv", "/dev/null", "--report", "/dev/null"}).status == 0);
 }

@@ -2,6 +2,8 @@
 // test (tests/tidy/blocks_test.cc) finds them here. Compiled, not run: the examples are.
 #include <array>
 #include <cstddef>
+#include <cstdio>
+#include <exception>
 #include <span>
 #include <vector>
 
@@ -22,6 +24,16 @@ void readme(std::span<float> parameters, std::span<const float> gradient, int ba
   }
   const sotto::Status done = optimizer.finish();
   static_cast<void>(done);
+}
+
+int torch(void (*train)()) {
+  try {
+    train();
+    return 0;
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "%s\n", fault.what());
+    return 1;
+  }
 }
 
 void privacy(std::span<float> parameters) {
