@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/base/status.h>
 #include <sotto/compress/metered.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/trainers/driver.h>
@@ -85,6 +86,7 @@ struct RunResult {
   std::vector<std::string> parameters_sha256;  ///< of each node's raw little-endian floats
   AlgorithmCounters counters;                  ///< sums over nodes; most_stale: the largest
   std::optional<PrivacyReport> privacy;        ///< unset when nothing was hidden
+  Status dumped;  ///< why the final models could not be written where they were to be
 
   /// Sums over a node's edges, for each node.
   std::vector<std::uint64_t> bytes_sent_per_node() const;

@@ -81,6 +81,10 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
     if (plan.reports()) {
       output.json(*result);
     }
+    if (const auto fault = result->find(kDumpFault); fault != result->end()) {
+      fmt::print(stderr, "sotto: --dump-parameters: {}\n", fault->get<std::string>());
+      return kFailed;
+    }
     return kDone;
   }
   if (stop_requested()) {

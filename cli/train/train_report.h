@@ -38,6 +38,9 @@ class TrainReport final : public Observer {
 /// or is no number any more.
 bool diverged(double first_loss, double final_loss);
 
+/// Says in the result why the final models are not where they were to be; absent where they are.
+inline constexpr const char* kDumpFault = "dump_parameters_fault";
+
 /// The result as JSON.
 Json train_json(const RunResult& result, const Json& config);
 

@@ -15,8 +15,10 @@ namespace sotto {
 
 class FiniteWatch {
  public:
+  /// Of a vector of this node's, which must outlive it.
   explicit FiniteWatch(const LocalNode& node) : node_(node) {}
 
+  /// Judges a piece; from any thread.
   void look(std::span<const float> piece) {
     if (node_.ops().count_non_finite(piece).count > 0) {
       seen_.raise();

@@ -6,7 +6,9 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include "cli/observed.h"
 #include "cli/program.h"
 #include "support/skip.h"
 
@@ -79,6 +81,33 @@ TEST_CASE("local steps divide what is sent, and take an outer rule of their own"
   CHECK(contains(run(small_train({"--communication-interval", "0"})).err,
                  "--communication-interval: '0'"));
   CHECK(contains(run(small_train({"--outer-momentum", "2"})).err, "--outer-momentum: '2'"));
+}
+
+TEST_CASE("a disk that is too full for the models takes neither the result nor a checkpoint away") {
+  const Scratch scratch;
+  const auto at = [&](const char* name) { return (scratch.path() / name).string(); };
+  // 4 rows of 50,890 numbers do not fit into 2 MB, as blocks of 512 or 1024 bytes count.
+  for (const std::string transport : {"inproc", "gloo"}) {
+    if (!has_transport(transport)) {
+      continue;
+    }
+    CAPTURE(transport);
+    const auto ended = shell(fmt::format(
+        "trap '' XFSZ; ulimit -f 2000; exec {} train --nodes 4 --algorithm dpsgd --rounds 2 --task "
+        "digits,train=200,test=50 --model mlp:64 --transport {} --json {} --checkpoint {} "
+        "--dump-parameters {}",
+        SOTTO_PROGRAM, transport, at("result.json"), at(transport.c_str()), at("models.csv")));
+    CAPTURE(ended.err);
+    CHECK(ended.status == 1);
+    CHECK(contains(ended.err, "--dump-parameters"));
+    CHECK(contains(ended.err, "models.csv"));
+    CHECK(contains(ended.out, "2 rounds"));
+    const auto result = json::parse(std::ifstream(at("result.json")));
+    CHECK(result.at("rounds") == 2);
+    CHECK(contains(result.at("dump_parameters_fault").get<std::string>(), "models.csv"));
+    CHECK_FALSE(std::filesystem::exists(at("models.csv")));
+    CHECK(std::filesystem::exists(scratch.path() / transport / "node-0.round-2.checkpoint"));
+  }
 }
 
 TEST_CASE("a table goes to standard output unless it is wanted quiet") {

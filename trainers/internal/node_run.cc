@@ -301,7 +301,8 @@ Status NodeRun::evaluate(bool last) {
     aim_meter();
   }
   if (status.ok() && last && rank_ == 0 && !options_.dump_parameters.empty()) {
-    status = write_durably(options_.dump_parameters, std::as_bytes(std::span(rows_)));
+    // A full disk takes neither the result nor the checkpoint away.
+    dumped_ = write_durably(options_.dump_parameters, std::as_bytes(std::span(rows_)));
   }
   wall_.go();
   return status;
@@ -451,6 +452,7 @@ Result<RunResult> NodeRun::conclude() {
   result.history = std::move(history_);
   result.final = result.history.back();
   result.parameters_sha256 = std::move(digests_);
+  result.dumped = dumped_;
   const auto nodes = read_standings(*all);
   if (!nodes.ok()) {
     return nodes.status();

@@ -71,6 +71,7 @@ class NodeRun {
   std::vector<HistoryPoint> history_;  // node 0's alone, as the next two
   std::vector<std::string> digests_;
   std::string rows_;
+  Status dumped_;  ///< whether these are where they were to be
 
   std::optional<StopAgreement> stop_;  ///< where a checkpoint is to be saved when told to stop
 };
