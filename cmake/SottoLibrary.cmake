@@ -15,13 +15,19 @@ function(sotto_compile_together target)
 endfunction()
 
 # sotto_optimize_less(target): for what leaves all work to the libraries. CLI11 takes more than ten
-# seconds a file to optimize in full, and a test's assertions several.
+# seconds a file to optimize in full.
 function(sotto_optimize_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # At -O1, GCC 12 takes a short string's own memory for all that a string has.
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
+endfunction()
+
+# sotto_optimize_nothing(target): for tests of programs. Optimizing assertions takes as long as all the
+# rest of compiling them.
+function(sotto_optimize_nothing target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
 endfunction()
 
 function(sotto_add_library folder)

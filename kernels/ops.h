@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -85,6 +86,12 @@ struct Soon {
   std::size_t count = 0;               ///< floats at each
 };
 
+/// A summand of a linear combination: a x.
+struct Summand {
+  float a = 1;
+  std::span<const float> x;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -101,8 +108,13 @@ class Ops {
   virtual void scale(float a, std::span<float> y) const = 0;
   /// y ← y + a x
   virtual void axpy(float a, std::span<const float> x, std::span<float> y) const = 0;
-  /// y ← b y + a x (each product rounded, then the sum)
-  virtual void axpby(float a, std::span<const float> x, float b, std::span<float> y) const = 0;
+  /// out ← a₀ x₀ + a₁ x₁ + …, from the left, each product and each sum rounded; `out` may be one
+  /// of the first four. At least one summand. Says whether all of `out` is finite.
+  virtual bool combine(std::span<const Summand> summands, std::span<float> out) const = 0;
+  /// The same of summands that are written down.
+  bool combine(std::initializer_list<Summand> summands, std::span<float> out) const {
+    return combine(std::span(summands.begin(), summands.size()), out);
+  }
   /// out ← x − y
   virtual void subtract(std::span<const float> x, std::span<const float> y,
                         std::span<float> out) const = 0;

@@ -111,7 +111,7 @@ Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch
   if (!status) {
     return leave_step_rule(status);
   }
-  return take(scratch);
+  return take(scratch, ops().count_non_finite(scratch).count == 0);
 }
 
 Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
@@ -122,13 +122,12 @@ Status LocalNode::step_from(std::span<const float> from, std::span<const float> 
   if (Status status = direction(gradient, scratch); !status) {
     return status;
   }
-  ops().subtract(from, scratch, scratch);
-  return take(scratch);
+  return take(scratch, ops().combine({{1, from}, {-1, scratch}}, scratch));
 }
 
-Status LocalNode::take(std::span<const float> next) {
-  if (Status status = require_finite(next, "updated model"); !status) {
-    return status;
+Status LocalNode::take(std::span<const float> next, bool finite) {
+  if (!finite) {
+    return require_finite(next, "updated model");
   }
   ops().copy(next, x());
   return {};
@@ -167,12 +166,7 @@ Result<std::span<const std::byte>> LocalNode::encode_made(const Compressor::Prep
                                                           std::span<float> v,
                                                           std::span<std::byte> out,
                                                           std::string_view what) {
-  const auto make = [&](std::size_t first, std::span<float> piece) {
-    return prepare.make(first, piece) && ops().count_non_finite(piece).count == 0;
-  };
-  const auto bytes = setup_.compressor->encode_prepared(
-      {.make = std::ref(make), .reads = prepare.reads, .residual = prepare.residual}, v,
-      rounding_key(0), out);
+  const auto bytes = setup_.compressor->encode_prepared(prepare, v, rounding_key(0), out);
   if (!bytes) {
     prepare.make(0, v);  // for the count and the place
     return require_finite(v, what);
@@ -186,9 +180,8 @@ Result<std::span<const std::byte>> LocalNode::encode_compensated(std::span<const
                                                                  std::span<float> v,
                                                                  std::span<std::byte> out) {
   const auto compensate = [&](std::size_t first, std::span<float> piece) {
-    ops().copy(x.subspan(first, piece.size()), piece);
-    ops().axpy(1, error.subspan(first, piece.size()), piece);
-    return true;
+    return ops().combine(
+        {{1, x.subspan(first, piece.size())}, {1, error.subspan(first, piece.size())}}, piece);
   };
   return encode_made({std::ref(compensate), {x, error}}, v, out, "compensated model");
 }

@@ -113,9 +113,9 @@ class LocalNode {
   /// The same for C(v), leaving the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t part = 0);
-  /// The same for C(v), v as `prepare` makes it; where a residual is left, the pieces may be v as
-  /// it stands, otherwise they do not depend on it. Fault::non_finite naming `what` unless v is
-  /// finite; only v is changed.
+  /// The same for C(v), v as `prepare` makes it, which says of each piece whether it is finite;
+  /// where a residual is left, the pieces may be v as it stands, otherwise they do not depend on
+  /// it. Fault::non_finite naming `what` unless v is finite; only v is changed.
   Result<std::span<const std::byte>> encode_made(const Compressor::Prepare& prepare,
                                                  std::span<float> v, std::span<std::byte> out,
                                                  std::string_view what);
@@ -148,7 +148,7 @@ class LocalNode {
   /// What the rule said, which is final where it is a fault.
   Status leave_step_rule(const Status& status);
   /// x_i ← next, if that is finite.
-  Status take(std::span<const float> next);
+  Status take(std::span<const float> next, bool finite);
 
   AlgorithmId id_;
   std::string_view name_;

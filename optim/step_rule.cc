@@ -71,34 +71,36 @@ class Sgd final : public StepRule {
     bool finite = true;
     for (std::size_t first = 0; first < d.size(); first += kPiece) {
       const std::size_t count = std::min(kPiece, d.size() - first);
-      const auto piece = d.subspan(first, count);
-      ops_.copy(gradient.subspan(first, count), piece);
-      step(clip, x.subspan(first, count), at + first, piece);
-      finite = finite && ops_.count_non_finite(piece).count == 0;
+      finite = step(clip, x.subspan(first, count), gradient.subspan(first, count), at + first,
+                    d.subspan(first, count)) &&
+               finite;
     }
     return finite ? Status() : finite_direction(d, ops_);
   }
 
-  /// The same for d, which holds the gradient.
-  void step(float clip, std::span<const float> x, std::size_t first, std::span<float> d) {
+  /// The same of a piece, from element `first` of the model on. Whether it is finite.
+  bool step(float clip, std::span<const float> x, std::span<const float> gradient,
+            std::size_t first, std::span<float> d) {
+    std::span<const float> g = gradient;
     if (clip != 1) {
-      ops_.scale(clip, d);
+      ops_.combine({{clip, g}}, d);
+      g = d;
     }
     if (weight_decay_ != 0) {
-      ops_.axpy(weight_decay_, x, d);  // g ← g + λ x
+      ops_.combine({{1, g}, {weight_decay_, x}}, d);  // g ← g + λ x
+      g = d;
     }
     if (momentum_ != 0) {
       const auto velocity = std::span(velocity_).subspan(first, d.size());
-      ops_.axpby(1, d, momentum_, velocity);  // v ← μ v + g
+      ops_.combine({{momentum_, velocity}, {1, g}}, velocity);  // v ← μ v + g
       if (nesterov_) {
-        ops_.axpy(momentum_, velocity, d);  // d = γ (g + μ v)
+        ops_.combine({{1, g}, {momentum_, velocity}}, d);  // d = γ (g + μ v)
+        g = d;
       } else {
-        ops_.copy(velocity, d);  // d = γ v
+        g = velocity;  // d = γ v
       }
     }
-    if (round_rate_ != 1) {
-      ops_.scale(round_rate_, d);
-    }
+    return ops_.combine({{round_rate_, g}}, d);
   }
 
   const Ops& ops_;

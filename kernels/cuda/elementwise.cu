@@ -51,9 +51,15 @@ void axpy(float a, std::span<const float> x, std::span<float> y, Stream stream) 
   launch(Axpy{a}, {{x.data(), y.data()}, {y.data()}}, y.size(), stream);
 }
 
-void axpby(float a, std::span<const float> x, float b, std::span<float> y, Stream stream) {
-  check(x.size() == y.size(), "axpby: lengths differ");
-  launch(Axpby{a, b}, {{x.data(), y.data()}, {y.data()}}, y.size(), stream);
+void combine(std::span<const Summand> summands, std::span<float> out, std::uint32_t* not_finite,
+             Stream stream) {
+  check(!summands.empty(), "combine: at least one summand");
+  for (const Summand& summand : summands) {
+    check(summand.x.size() == out.size(), "combine: lengths differ");
+  }
+  set_bytes(not_finite, 0, sizeof(*not_finite), stream);
+  combine_in_parts(summands, out.data(), not_finite,
+                   [&](const auto& op, const auto& at) { launch(op, at, out.size(), stream); });
 }
 
 void subtract(std::span<const float> x, std::span<const float> y, std::span<float> out,

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
 #include <sotto/kernels/cuda/bytes.h>
 #include <sotto/kernels/cuda/element.h>
@@ -42,13 +44,22 @@ struct Axpy {  // of x, y
     out[0] = in[1] + a * in[0];
   }
 };
-struct Axpby {  // of x, y
-  static constexpr std::size_t kIn = 2;
+template <std::size_t kSummands>
+struct Combine {  // of x[0], x[1], …
+  static constexpr std::size_t kIn = kSummands;
   static constexpr std::size_t kOut = 1;
-  float a = 0;
-  float b = 0;
+  float a[kSummands] = {};
+  std::uint32_t* not_finite = nullptr;  ///< becomes 1 where a sum is not finite
   SOTTO_HOST_DEVICE void operator()(const float* in, float* out) const {
-    out[0] = b * in[1] + a * in[0];
+    float sum = a[0] * in[0];
+    SOTTO_UNROLL
+    for (std::size_t k = 1; k < kSummands; ++k) {
+      sum = sum + a[k] * in[k];
+    }
+    out[0] = sum;
+    if (!is_finite(sum)) {
+      *not_finite = 1;  // whoever else writes it writes the same
+    }
   }
 };
 struct Subtract {  // of x, y
@@ -68,6 +79,50 @@ struct Adam {  // of g, m, v to m, v and the direction
     out[1] = v;
   }
 };
+
+/// Summands that one launch takes.
+inline constexpr std::size_t kSummandsAtOnce = 4;
+
+/// Cuts a combination into ones of up to kSummandsAtOnce summands, the later ones of what the
+/// earlier ones left in `out`, and hands each to run(op, streams).
+template <typename Run>
+void combine_in_parts(std::span<const Summand> summands, float* out, std::uint32_t* not_finite,
+                      const Run& run) {
+  Summand held[kSummandsAtOnce];
+  std::size_t count = 0;
+  const auto run_held = [&]<std::size_t kCount>(std::integral_constant<std::size_t, kCount>) {
+    Combine<kCount> op;
+    Streams<kCount, 1> at;
+    for (std::size_t k = 0; k < kCount; ++k) {
+      op.a[k] = held[k].a;
+      at.in[k] = held[k].x.data();
+    }
+    op.not_finite = not_finite;
+    at.out[0] = out;
+    run(op, at);
+  };
+  for (std::size_t k = 0; k < summands.size(); ++k) {
+    held[count++] = summands[k];
+    if (count < kSummandsAtOnce && k + 1 < summands.size()) {
+      continue;
+    }
+    switch (count) {
+      case 1:
+        run_held(std::integral_constant<std::size_t, 1>());
+        break;
+      case 2:
+        run_held(std::integral_constant<std::size_t, 2>());
+        break;
+      case 3:
+        run_held(std::integral_constant<std::size_t, 3>());
+        break;
+      default:
+        run_held(std::integral_constant<std::size_t, kSummandsAtOnce>());
+    }
+    held[0] = {1, {out, summands[k].x.size()}};
+    count = 1;
+  }
+}
 
 /// The one phase of all addresses, so that they can be touched in vectors together; or kVector.
 template <std::size_t kIn, std::size_t kOut>

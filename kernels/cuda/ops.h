@@ -27,7 +27,9 @@ void fill(float value, std::span<float> y, Stream stream);
 void copy(std::span<const float> x, std::span<float> y, Stream stream);
 void scale(float a, std::span<float> y, Stream stream);
 void axpy(float a, std::span<const float> x, std::span<float> y, Stream stream);
-void axpby(float a, std::span<const float> x, float b, std::span<float> y, Stream stream);
+/// *not_finite becomes 0 where all of `out` is finite, otherwise 1.
+void combine(std::span<const Summand> summands, std::span<float> out, std::uint32_t* not_finite,
+             Stream stream);
 void subtract(std::span<const float> x, std::span<const float> y, std::span<float> out,
               Stream stream);
 void adam(std::span<const float> g, float beta1, float beta2, float step, float root_scale,

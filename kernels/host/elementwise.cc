@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/host/elementwise.cc"
 #include <hwy/foreach_target.h>
 
+#include "../ops.h"
 #include "vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,15 +37,67 @@ void axpy(float a, const float* x, float* y, size_t count) {
   });
 }
 
-void axpby(float a, const float* x, float b, float* y, size_t count) {
+/// Summands whose factors and places a processor keeps in registers.
+constexpr size_t kSummandsAtOnce = 6;
+
+/// Whether all of out ← Σ a[k] x[k] is finite.
+template <size_t kSummands>
+HWY_INLINE bool combine_few(const float* a, const float* const* x, float* out, size_t count) {
   const F32 d;
-  const VecF factor_x = hn::Set(d, a);
-  const VecF factor_y = hn::Set(d, b);
-  for_each_register(count, [=](auto access, size_t i) HWY_ATTR {
-    const VecF from_x = hn::Mul(factor_x, access.load(d, x + i));
-    const VecF from_y = hn::Mul(factor_y, access.load(d, y + i));
-    access.store(hn::Add(from_y, from_x), d, y + i);
+  const I32 di;
+  VecF factors[kSummands];
+  const float* from[kSummands];
+  for (size_t k = 0; k < kSummands; ++k) {
+    factors[k] = hn::Set(d, a[k]);
+    from[k] = x[k];
+  }
+  auto largest = hn::Zero(di);  // magnitudes as integers, which keep their order
+  for_each_register(count, [&](auto access, size_t i) HWY_ATTR {
+    VecF sum = hn::Mul(factors[0], access.load(d, from[0] + i));
+    for (size_t k = 1; k < kSummands; ++k) {
+      sum = hn::Add(sum, hn::Mul(factors[k], access.load(d, from[k] + i)));
+    }
+    largest = hn::Max(largest, hn::BitCast(di, hn::Abs(sum)));
+    access.store(sum, d, out + i);
   });
+  return hn::AllTrue(di, hn::Lt(largest, hn::Set(di, 0x7F800000)));
+}
+
+HWY_INLINE bool combine_some(const float* a, const float* const* x, size_t summands, float* out,
+                             size_t count) {
+  switch (summands) {
+    case 1:
+      return combine_few<1>(a, x, out, count);
+    case 2:
+      return combine_few<2>(a, x, out, count);
+    case 3:
+      return combine_few<3>(a, x, out, count);
+    case 4:
+      return combine_few<4>(a, x, out, count);
+    case 5:
+      return combine_few<5>(a, x, out, count);
+    default:
+      return combine_few<kSummandsAtOnce>(a, x, out, count);
+  }
+}
+
+bool combine(const Summand* summands, size_t terms, float* out, size_t count) {
+  float a[kSummandsAtOnce];
+  const float* x[kSummandsAtOnce];
+  size_t held = 0;
+  bool finite = true;
+  for (size_t k = 0; k < terms; ++k) {
+    a[held] = summands[k].a;
+    x[held] = summands[k].x.data();
+    if (++held == kSummandsAtOnce || k + 1 == terms) {
+      // A sum that is not finite stays so with whatever is added.
+      finite = combine_some(a, x, held, out, count);
+      a[0] = 1;
+      x[0] = out;
+      held = 1;
+    }
+  }
+  return finite;
 }
 
 void subtract(const float* x, const float* y, float* out, size_t count) {
@@ -91,7 +144,7 @@ HWY_EXPORT(fill);
 HWY_EXPORT(copy);
 HWY_EXPORT(scale);
 HWY_EXPORT(axpy);
-HWY_EXPORT(axpby);
+HWY_EXPORT(combine);
 HWY_EXPORT(subtract);
 HWY_EXPORT(adam);
 
@@ -113,9 +166,12 @@ void HostOps::axpy(float a, std::span<const float> x, std::span<float> y) const 
   HWY_DYNAMIC_DISPATCH(axpy)(a, x.data(), y.data(), y.size());
 }
 
-void HostOps::axpby(float a, std::span<const float> x, float b, std::span<float> y) const {
-  check(x.size() == y.size(), "axpby: lengths differ");
-  HWY_DYNAMIC_DISPATCH(axpby)(a, x.data(), b, y.data(), y.size());
+bool HostOps::combine(std::span<const Summand> summands, std::span<float> out) const {
+  check(!summands.empty(), "combine: at least one summand");
+  for (const Summand& summand : summands) {
+    check(summand.x.size() == out.size(), "combine: lengths differ");
+  }
+  return HWY_DYNAMIC_DISPATCH(combine)(summands.data(), summands.size(), out.data(), out.size());
 }
 
 void HostOps::subtract(std::span<const float> x, std::span<const float> y,

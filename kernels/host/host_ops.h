@@ -18,7 +18,8 @@ class HostOps final : public Ops {
   void copy(std::span<const float> x, std::span<float> y) const override;
   void scale(float a, std::span<float> y) const override;
   void axpy(float a, std::span<const float> x, std::span<float> y) const override;
-  void axpby(float a, std::span<const float> x, float b, std::span<float> y) const override;
+  using Ops::combine;
+  bool combine(std::span<const Summand> summands, std::span<float> out) const override;
   void subtract(std::span<const float> x, std::span<const float> y,
                 std::span<float> out) const override;
   void adam(std::span<const float> g, float beta1, float beta2, float step, float root_scale,

@@ -27,11 +27,20 @@ void ReferenceOps::axpy(float a, std::span<const float> x, std::span<float> y) c
   }
 }
 
-void ReferenceOps::axpby(float a, std::span<const float> x, float b, std::span<float> y) const {
-  check(x.size() == y.size(), "axpby: lengths differ");
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    y[i] = b * y[i] + a * x[i];
+bool ReferenceOps::combine(std::span<const Summand> summands, std::span<float> out) const {
+  check(!summands.empty(), "combine: at least one summand");
+  check(std::ranges::all_of(summands, [&](const Summand& s) { return s.x.size() == out.size(); }),
+        "combine: lengths differ");
+  bool finite = true;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    float sum = summands[0].a * summands[0].x[i];
+    for (const Summand& summand : summands.subspan(1)) {
+      sum = sum + summand.a * summand.x[i];
+    }
+    out[i] = sum;
+    finite = finite && std::isfinite(sum);
   }
+  return finite;
 }
 
 void ReferenceOps::subtract(std::span<const float> x, std::span<const float> y,

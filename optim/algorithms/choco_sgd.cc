@@ -46,9 +46,10 @@ Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, 
   // 1. x_i^½ = x_i − γ g_i
   // 2. send q_i = C(x_i^½ − x̂_i)
   const auto difference = [&](std::size_t first, std::span<float> v) {
-    node_.ops().subtract(x.subspan(first, v.size()), direction_.subspan(first, v.size()), v);
-    node_.ops().subtract(v, copy.subspan(first, v.size()), v);
-    return true;
+    return node_.ops().combine({{1, x.subspan(first, v.size())},
+                                {-1, direction_.subspan(first, v.size())},
+                                {-1, copy.subspan(first, v.size())}},
+                               v);
   };
   const Compressor::Prepare prepare{
       .make = std::ref(difference), .reads = {x, copy}, .residual = false};
@@ -101,8 +102,7 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
   }
   FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> pull) {
-    this->step(first, pull);
-    watch.look(node_.x().subspan(first, pull.size()));
+    watch.note(this->step(first, pull));
   };
   if (copies_) {
     sum_pull();
@@ -119,11 +119,11 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
   return false;
 }
 
-void ChocoSgd::step(std::size_t first, std::span<const float> pull) {
+bool ChocoSgd::step(std::size_t first, std::span<const float> pull) {
   const auto x = node_.x().subspan(first, pull.size());
   // 4. x_i ← x_i^½ + η p_i
-  node_.ops().subtract(x, direction_.subspan(first, pull.size()), x);
-  node_.ops().axpy(eta_, pull, x);
+  return node_.ops().combine({{1, x}, {-1, direction_.subspan(first, pull.size())}, {eta_, pull}},
+                             x);
 }
 
 void ChocoSgd::sum_pull() {

@@ -78,8 +78,8 @@ class ChocoSgd final : public Algorithm {
  private:
   /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
   void sum_pull();
-  /// x_i ← x_i − γ g_i + η p_i, from element `first` on.
-  void step(std::size_t first, std::span<const float> pull);
+  /// x_i ← x_i − γ g_i + η p_i, from element `first` on. Whether it is finite there.
+  bool step(std::size_t first, std::span<const float> pull);
 
   LocalNode node_;
   Mailbox mail_;

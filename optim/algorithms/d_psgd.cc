@@ -31,8 +31,7 @@ Result<bool> DPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/)
     return status;
   }
   // Σ_j W_ij x_j, the own term first, then the neighbours in rank order.
-  node_.ops().copy(node_.x(), mixed_);
-  node_.ops().scale(node_.self_weight(), mixed_);
+  node_.ops().combine({{node_.self_weight(), node_.x()}}, mixed_);
   if (Status status = decode_neighbours(node_, mail_, mixed_); !status) {
     return status;
   }

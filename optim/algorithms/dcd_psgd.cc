@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include <sotto/kernels/combination.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
@@ -33,16 +34,14 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   // 1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i
   // 2. z_i = x_i^½ − x_i; send C(z_i)
   const auto movement = [&](std::size_t first, std::span<float> z) {
-    const Ops& ops = node_.ops();
     const auto piece = [&](std::span<const float> of) { return of.subspan(first, z.size()); };
-    ops.copy(piece(x), z);
-    ops.scale(node_.self_weight(), z);
+    Combination sum(node_.ops(), z);
+    sum.add(node_.self_weight(), piece(x));
     for (const Replica& neighbour : replicas()) {
-      ops.axpy(neighbour.weight, piece(ReplicaExchange::value(neighbour, x)), z);
+      sum.add(neighbour.weight, piece(ReplicaExchange::value(neighbour, x)));
     }
-    ops.axpy(-1, piece(*d), z);
-    ops.subtract(z, piece(x), z);
-    return true;
+    sum.add(-1, piece(*d));
+    return sum.add(-1, piece(x)).write();
   };
   const auto encoded =
       replicas_.encode(x, {.make = std::ref(movement), .reads = {x, *d}, .residual = false}, z_,

@@ -59,11 +59,9 @@ Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*
   // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
   FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> change) {
-    const Ops& ops = node_.ops();
-    const auto x = node_.x().subspan(first, change.size());
-    ops.copy(std::span(half_).subspan(first, change.size()), x);
-    ops.axpy(eta_, change, x);
-    watch.look(x);
+    const auto half = std::span(half_).subspan(first, change.size());
+    watch.note(
+        node_.ops().combine({{1, half}, {eta_, change}}, node_.x().subspan(first, change.size())));
   };
   sum_.take_gossip(node_, mail_);
   if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include <sotto/kernels/combination.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -40,20 +41,18 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   const float t = clock(node_.round());
 
   // 1. x_i^{t+1} = Σ_j W_ij y_j^t − γ g_i
-  ops.copy(own_, next_);
-  ops.scale(node_.self_weight(), next_);
+  Combination sum(ops, next_);
+  sum.add(node_.self_weight(), own_);
   for (const Replica& neighbour : estimates()) {
-    ops.axpy(neighbour.weight, ReplicaExchange::value(neighbour, own_), next_);
+    sum.add(neighbour.weight, ReplicaExchange::value(neighbour, own_));
   }
-  ops.axpy(-1, z_, next_);
+  sum.add(-1, z_).write();
 
   // 2. z_i = x_i^t + (t/2) (x_i^{t+1} − x_i^t); send C(z_i)
   const auto extrapolated = [&](std::size_t first, std::span<float> z) {
     const auto from = std::span<const float>(x).subspan(first, z.size());
     ops.subtract(std::span<const float>(next_).subspan(first, z.size()), from, z);
-    ops.scale(t / 2, z);
-    ops.axpy(1, from, z);
-    return true;
+    return ops.combine({{t / 2, z}, {1, from}}, z);
   };
   const auto encoded = estimates_.encode(
       own_, {.make = std::ref(extrapolated), .reads = {next_, x}, .residual = false}, z_,
@@ -77,8 +76,7 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
 Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encoding,
                                  std::span<float> y) {
   const Ops& ops = node_.ops();
-  ops.copy(y, z_);
-  ops.scale(-1, z_);
+  ops.combine({{-1, y}}, z_);
   if (Status status = node_.compressor().decode_add(encoding, 1, z_); !status) {
     return status;
   }

@@ -215,8 +215,7 @@ Status GossipAdam::squeeze() {
   FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> pull) {
     const auto half = std::span(half_).subspan(first, pull.size());
-    ops.axpy(eta_, pull, half);
-    watch.look(half);
+    watch.note(ops.combine({{1, half}, {eta_, pull}}, half));
   };
   if (Status status = public_.take_changes(node_, mail_, scratch_, std::ref(step)); !status) {
     return status;

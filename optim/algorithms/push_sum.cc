@@ -186,9 +186,7 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
     const auto x = std::span(x_).subspan(first, change.size());
     const auto z = node_.x().subspan(first, change.size());
     ops.axpy(1, change, x);
-    ops.copy(x, z);
-    ops.scale(static_cast<float>(1 / mass), z);
-    watch.look(z);
+    watch.note(ops.combine({{static_cast<float>(1 / mass), x}}, z));
   };
   sum_changes(gives);
   if (Status status = sum_.show(node_, mail_, v_, std::cref(step)); !status) {

@@ -1,5 +1,5 @@
-// Whether a vector is finite, judged piece by piece while each is in the cache: reading it once
-// more would cost a pass over the memory. Pieces may come from several threads.
+// Whether a vector is finite, noted piece by piece as it is made: reading it once more would cost a
+// pass over the memory. Pieces may come from several threads.
 //
 // A building block of the algorithms, not for users. A view, for one pass.
 #pragma once
@@ -18,13 +18,13 @@ class FiniteWatch {
   /// Of a vector of this node's, which must outlive it.
   explicit FiniteWatch(const LocalNode& node) : node_(node) {}
 
-  /// Judges a piece; from any thread.
-  void look(std::span<const float> piece) {
-    if (node_.ops().count_non_finite(piece).count > 0) {
+  /// Whether a piece is finite, as Ops::combine says; from any thread.
+  void note(bool finite) {
+    if (!finite) {
       seen_.raise();
     }
   }
-  /// LocalNode::require_finite of the vector whose pieces were looked at.
+  /// LocalNode::require_finite of the vector whose pieces were noted.
   Status require(std::span<const float> values, std::string_view what) const {
     return seen_.raised() ? node_.require_finite(values, what) : Status();
   }

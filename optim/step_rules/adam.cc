@@ -95,7 +95,7 @@ void Adam::momentum_after(std::span<const float> x, std::span<const float> gradi
   if (weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(weight_decay_), x, out);  // g ← g + λ x
   }
-  ops_.axpby(beta1_, first_, 1 - beta1_, out);
+  ops_.combine({{1 - beta1_, out}, {beta1_, first_}}, out);
 }
 
 void Adam::frozen_direction(Round round, std::span<float> d) {

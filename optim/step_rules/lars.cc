@@ -38,7 +38,7 @@ Status Lars::direction(Round round, std::span<const float> x, std::span<const fl
     ops_.scale(step_factor(gamma, ratio), step);
   }
   if (momentum_ != 0) {
-    ops_.axpby(1, d, momentum_, velocity_);  // v ← μ v + γ r (g + λ x)
+    ops_.combine({{momentum_, velocity_}, {1, d}}, velocity_);  // v ← μ v + γ r (g + λ x)
     ops_.copy(velocity_, d);
   }
   return finite_direction(d, ops_);

@@ -1,5 +1,6 @@
 // Every operation of host_ops(), on every instruction set, leaves the reference's bytes.
 #include "kernels/conformance.h"
+#include "kernels/every_operation.h"
 
 #include <limits>
 
@@ -30,7 +31,7 @@ TEST_CASE("elementwise operations conform") {
     const auto x = arena.copy_of(test.x);
     const auto y = arena.copy_of(test.y);
     ops.subtract(x, y, arena.take<float>(x.size()));
-    ops.axpby(0.9F, x, -1.1F, y);
+    arena.record(ops.combine({{0.9F, x}, {-1.1F, y}}, arena.take<float>(x.size())) ? 1.0F : 0.0F);
   });
 }
 
@@ -38,13 +39,54 @@ TEST_CASE("elementwise operations work in place") {
   conform([](const Ops& ops, const Case& test, Arena& arena) {
     const auto same = arena.copy_of(test.x);
     ops.axpy(0.5F, same, same);
-    ops.axpby(0.5F, same, -0.3F, same);
+    ops.combine({{-0.3F, same}, {0.5F, same}}, same);
     ops.copy(same, same);
     const auto minuend = arena.copy_of(test.x);
     const auto subtrahend = arena.copy_of(test.y);
     ops.subtract(minuend, subtrahend, minuend);
     ops.subtract(minuend, subtrahend, subtrahend);
   });
+}
+
+TEST_CASE("combinations conform, in place, of any number of summands") {
+  conform(every_combination);
+}
+
+TEST_CASE("a combination is added from the left, each sum rounded") {
+  const std::array<float, 1> large = {1e8F};
+  const std::array<float, 1> one = {1.0F};
+  for (const Ops* ops : {&reference_ops(), &host_ops()}) {
+    std::array<float, 1> out{};
+    CHECK(ops->combine({{1, large}, {1, one}, {-1, large}}, out));
+    CHECK(out[0] == 0);  // 1e8 + 1 is 1e8
+    CHECK(ops->combine({{1, large}, {-1, large}, {0.5F, one}}, out));
+    CHECK(out[0] == 0.5F);
+  }
+}
+
+TEST_CASE("a combination says whether all of it is finite, wherever it is not") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> ones(100, 1);
+  for (std::size_t place = 0; place < ones.size(); ++place) {
+    INFO("place ", place);
+    for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+      conform_on({ones, ones, place % kMisalignments},
+                 [&](const Ops& ops, const Case& test, Arena& arena) {
+                   const auto x = arena.copy_of(test.x);
+                   REQUIRE(ops.combine({{2, x}, {1, x}}, arena.take<float>(x.size())));
+                   x[place] = bad;
+                   REQUIRE(!ops.combine({{2, x}}, x));
+                   const std::vector<Summand> many(9, {0.5F, test.y});
+                   REQUIRE(ops.combine(many, arena.take<float>(x.size())));
+                   auto spoilt = many;
+                   spoilt[place % many.size()].x = x;
+                   REQUIRE(!ops.combine(spoilt, arena.take<float>(x.size())));
+                 });
+    }
+  }
+  std::vector<float> out(ones.size());
+  const std::vector<float> largest(ones.size(), std::numeric_limits<float>::max());
+  CHECK(!host_ops().combine({{1, largest}, {1, largest}, {-1, largest}}, out));  // ∞ − max
 }
 
 TEST_CASE("Adam conforms, in place too") {

@@ -38,10 +38,19 @@ class DeviceOps final : public Ops {
     const auto to = call.inout(y);
     cuda::axpy(a, x.data() == y.data() ? to : call.in(x), to, nullptr);
   }
-  void axpby(float a, std::span<const float> x, float b, std::span<float> y) const override {
+  using Ops::combine;
+  bool combine(std::span<const Summand> summands, std::span<float> out) const override {
+    std::uint32_t not_finite = 7;
     Call call(*this);
-    const auto to = call.inout(y);
-    cuda::axpby(a, call.in(x), b, to, nullptr);
+    const auto to = call.inout(out);
+    std::vector<Summand> there;
+    there.reserve(summands.size());
+    for (const Summand& summand : summands) {
+      there.push_back({summand.a, summand.x.data() == out.data() ? to : call.in(summand.x)});
+    }
+    cuda::combine(there, to, call.result(not_finite), nullptr);
+    call.done();
+    return not_finite == 0;
   }
   void subtract(std::span<const float> x, std::span<const float> y,
                 std::span<float> out) const override {

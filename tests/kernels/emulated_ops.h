@@ -43,8 +43,13 @@ class EmulatedOps final : public Ops {
   void axpy(float a, std::span<const float> x, std::span<float> y) const override {
     elementwise(cuda::Axpy{a}, {{x.data(), y.data()}, {y.data()}}, y.size());
   }
-  void axpby(float a, std::span<const float> x, float b, std::span<float> y) const override {
-    elementwise(cuda::Axpby{a, b}, {{x.data(), y.data()}, {y.data()}}, y.size());
+  using Ops::combine;
+  bool combine(std::span<const Summand> summands, std::span<float> out) const override {
+    std::uint32_t not_finite = 0;
+    cuda::combine_in_parts(summands, out.data(), &not_finite, [&](const auto& op, const auto& at) {
+      elementwise(op, at, out.size());
+    });
+    return not_finite == 0;
   }
   void subtract(std::span<const float> x, std::span<const float> y,
                 std::span<float> out) const override {

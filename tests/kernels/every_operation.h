@@ -34,7 +34,6 @@ inline void every_elementwise(const Ops& ops, const Case& test, Arena& arena) {
   changed([&](std::span<float> y) { ops.scale(1.7F, y); });
   changed([&](std::span<float> y) { ops.axpy(-0.3F, x, y); });
   changed([&](std::span<float> y) { ops.axpy(0.5F, y, y); });
-  changed([&](std::span<float> y) { ops.axpby(0.9F, x, -1.1F, y); });
   changed([&](std::span<float> y) { ops.subtract(x, y, y); });
   const auto m = arena.copy_of(test.y);
   const auto v = arena.copy_of(test.y);
@@ -44,6 +43,22 @@ inline void every_elementwise(const Ops& ops, const Case& test, Arena& arena) {
   settle_nans(m);
   settle_nans(v);
   settle_nans(direction);
+}
+
+/// In place, of as many summands as one pass takes and more.
+inline void every_combination(const Ops& ops, const Case& test, Arena& arena) {
+  const auto x = arena.copy_of(test.x);
+  const auto z = arena.copy_of(test.x);
+  std::ranges::reverse(z);
+  for (const std::size_t summands : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 9U, 14U}) {
+    const auto y = arena.copy_of(test.y);
+    std::vector<Summand> sum{{-1.1F, y}};
+    while (sum.size() < summands) {
+      sum.push_back({0.9F - 0.3F * static_cast<float>(sum.size()), sum.size() % 2 == 0 ? x : z});
+    }
+    arena.record(ops.combine(sum, y) ? 1.0F : 0.0F);
+    settle_nans(y);
+  }
 }
 
 inline void every_reduction(const Ops& ops, const Case& test, Arena& arena) {
@@ -178,8 +193,8 @@ inline void hold_to_reference(const Ops& actual) {
       const Case test{std::span(input.x).first(length), std::span(input.y).first(length),
                       length % kMisalignments};
       INFO("input ", input.name, ", length ", length);
-      for (const auto run :
-           {every_elementwise, every_reduction, every_half, every_sign, every_selection}) {
+      for (const auto run : {every_elementwise, every_combination, every_reduction, every_half,
+                             every_sign, every_selection}) {
         hold_to_reference(actual, test, run);
       }
       for (int bits = 1; bits <= 8; ++bits) {
