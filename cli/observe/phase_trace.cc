@@ -34,16 +34,32 @@ constexpr auto kBetweenTries = 1ms;
 constexpr int kTrainingThread = 1;
 constexpr int kCommunicationThread = 2;
 
-std::uint64_t process_of(Rank node) { return static_cast<std::uint64_t>(node) + 1; }
+std::uint64_t process_of(Rank node) { return static_cast<std::uint64_t>(kFirstNode + node); }
 
-std::string name_event(const char* what, const TracePlace& place, const std::string& name) {
-  return trace_event("M", place, fmt::format(R"("name":"{}","args":{{"name":"{}"}})", what, name));
+/// The name of a process or a thread, and which of them it is from above.
+std::string name_events(std::string_view what, const TracePlace& place, std::string_view name,
+                        std::int64_t order) {
+  return trace_event("M", place,
+                     fmt::format(R"("name":"{}_name","args":{{"name":"{}"}})", what, name)) +
+         ",\n" +
+         trace_event(
+             "M", place,
+             fmt::format(R"("name":"{}_sort_index","args":{{"sort_index":{}}})", what, order));
+}
+
+/// Of the whole run, shown at one node: `node`.
+std::string instant_event(Rank node, std::int64_t at, std::string_view category,
+                          const std::string& name) {
+  return trace_event("i", {process_of(node), kTrainingThread, at},
+                     fmt::format(R"("s":"t","cat":"{}","name":{})", category,
+                                 Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
 }  // namespace
 
-PhaseTrace::PhaseTrace(std::string path, const Json& config, Tell tell)
+PhaseTrace::PhaseTrace(std::string path, const Json& config, Rank first, Tell tell)
     : path_(std::move(path)),
+      first_(first),
       tell_(std::move(tell)),
       creator_(::getpid()),
       begin_(PhaseSpan::Time::clock::now()),
@@ -53,13 +69,14 @@ PhaseTrace::PhaseTrace(std::string path, const Json& config, Tell tell)
     refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
   }
   const Json about = {{"sotto", SOTTO_VERSION}, {"begun_at", unix_time()}, {"config", config}};
-  const std::string head =
-      fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[\n{}",
-                  about.dump(-1, ' ', false, Json::error_handler_t::replace),
-                  trace_event("i", {}, R"("s":"g","cat":"run","name":"begin")"));
-  if (const int error = write_all_at(descriptor_, head + std::string(kEnd), 0); error != 0) {
+  events_ = fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[\n{}",
+                        about.dump(-1, ' ', false, Json::error_handler_t::replace),
+                        instant_event(first_, 0, "run", "begin"));
+  name_node(first_);
+  if (const int error = write_all_at(descriptor_, events_ + std::string(kEnd), 0); error != 0) {
     refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(error)));
   }
+  events_.clear();
 }
 
 PhaseTrace::~PhaseTrace() {
@@ -86,9 +103,11 @@ void PhaseTrace::name_node(Rank node) {
     return;
   }
   const std::uint64_t process = process_of(node);
-  add(name_event("process_name", {process, kTrainingThread}, fmt::format("node {}", node)));
-  add(name_event("thread_name", {process, kTrainingThread}, "training"));
-  add(name_event("thread_name", {process, kCommunicationThread}, "communication"));
+  add(name_events("process", {process, kTrainingThread}, fmt::format("node {}", node), node));
+  for (const auto& [thread, name] :
+       {std::pair{kTrainingThread, "training"}, {kCommunicationThread, "communication"}}) {
+    add(name_events("thread", {process, thread}, name, thread));
+  }
 }
 
 void PhaseTrace::add(const std::string& event) {
@@ -107,8 +126,7 @@ void PhaseTrace::phase(const PhaseSpan& span) {
   const TracePlace place{process_of(span.node),
                          span.carrier ? kCommunicationThread : kTrainingThread, from};
   if (span.phase == RunPhase::wire) {
-    const std::uint64_t id = process_of(span.node) << 32U | ++exchanges_;
-    append_overlapping_event(place, until, "wire", id,
+    append_overlapping_event(place, until, "wire", ++exchanges_,
                              fmt::format(FMT_COMPILE("\"round\":{},\"bucket\":{},\"bytes\":{}"),
                                          span.round, span.bucket, span.bytes),
                              events_);
@@ -126,9 +144,7 @@ void PhaseTrace::warning(const std::string& text) {
   if (given_up_) {
     return;
   }
-  add(trace_event("i", {process_of(0), kTrainingThread, since_begin(PhaseSpan::Time::clock::now())},
-                  fmt::format(R"("s":"g","cat":"warning","name":{})",
-                              Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))));
+  add(instant_event(first_, since_begin(PhaseSpan::Time::clock::now()), "warning", text));
 }
 
 void PhaseTrace::round_done(Round /*done*/) {

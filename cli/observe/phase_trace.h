@@ -31,10 +31,10 @@ class PhaseTrace final : public Observer {
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
   static constexpr std::size_t kMostHeld = std::size_t{8} << 20U;
 
-  /// Begins the file; times count from now. `config`: all settings. `tell` is called in round_done
-  /// and ended, and in a child of this process as its node ends. Throws Error when the file cannot
-  /// be written.
-  PhaseTrace(std::string path, const Json& config, Tell tell);
+  /// Begins the file; times count from now. `config`: all settings. `first`: the node at which the
+  /// beginning and warnings are shown. `tell` is called in round_done and ended, and in a child of
+  /// this process as its node ends. Throws Error when the file cannot be written.
+  PhaseTrace(std::string path, const Json& config, Rank first, Tell tell);
   ~PhaseTrace() override;
 
   bool wants_phases() const override { return true; }
@@ -59,6 +59,7 @@ class PhaseTrace final : public Observer {
   std::int64_t since_begin(PhaseSpan::Time time) const;
 
   const std::string path_;
+  const Rank first_;
   const Tell tell_;
   const pid_t creator_;
   const PhaseSpan::Time begin_;

@@ -45,7 +45,7 @@ bool TraceFile::take(SimTime time, std::size_t events) {
 }
 
 void TraceFile::write(const char* phase, Rank node, SimTime at, const std::string& fields) {
-  events_ += ",\n" + trace_event(phase, {runs_.size(), node + 1, at}, fields);
+  events_ += ",\n" + trace_event(phase, {runs_.size(), kFirstNode + node, at}, fields);
 }
 
 void TraceFile::name_thread(Rank node) {
@@ -65,8 +65,9 @@ void TraceFile::add(const Stretch& stretch) {
     return;
   }
   name_thread(stretch.node);
-  append_phase_event({runs_.size(), stretch.node + 1, stretch.from}, stretch.until - stretch.from,
-                     phase_name(stretch.phase), stretch.round + 1, events_);
+  append_phase_event({runs_.size(), kFirstNode + stretch.node, stretch.from},
+                     stretch.until - stretch.from, phase_name(stretch.phase), stretch.round + 1,
+                     events_);
 }
 
 void TraceFile::add(const TraceEntry& entry) {
@@ -87,8 +88,8 @@ void TraceFile::send(const TraceEntry& entry) {
   name_thread(entry.node);
   name_thread(entry.peer);
   write("b", entry.node, entry.time,
-        fmt::format(R"("cat":"message","id":{},"name":"{} to {}","args":{{"bytes":{}}})", messages_,
-                    entry.node, entry.peer, entry.bytes));
+        fmt::format(R"("cat":"message",{},"name":"{} to {}","args":{{"bytes":{}}})",
+                    overlapping_id(messages_), entry.node, entry.peer, entry.bytes));
   write("s", entry.node, entry.time,
         fmt::format(R"("cat":"arrow","id":{},"name":"message")", messages_));
 }
@@ -104,7 +105,8 @@ void TraceFile::deliver(const TraceEntry& entry) {
     return;
   }
   write("e", entry.peer, entry.time,
-        fmt::format(R"("cat":"message","id":{},"name":"{} to {}")", id, entry.peer, entry.node));
+        fmt::format(R"("cat":"message",{},"name":"{} to {}")", overlapping_id(id), entry.peer,
+                    entry.node));
   write("f", entry.node, entry.time, fmt::format(R"("cat":"arrow","id":{},"name":"message")", id));
 }
 

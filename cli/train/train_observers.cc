@@ -87,7 +87,8 @@ TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& pr
   const Tell tell = [this](const std::string& text) { all_.warning(text); };
   all_.add(&report);
   if (!options.trace.empty()) {
-    make<PhaseTrace>(trace_path(options.trace, plan), plan.config, tell);
+    make<PhaseTrace>(trace_path(options.trace, plan), plan.config,
+                     plan.launched ? plan.launched->rank : 0, tell);
   }
   if (!plan.reports()) {
     if (!options.metrics.empty() || !options.log_json.empty() || !options.tensorboard.empty()) {

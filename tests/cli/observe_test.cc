@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -264,14 +265,22 @@ TEST_CASE("a trace has every phase of every node, nested, over threads and proce
       CAPTURE(name);
       CHECK((names.contains(name) || std::string(name) == "wait"));  // there may be none
     }
-    int gradients = 0;
-    std::set<int> processes;
+    std::map<int, int> gradients;
+    std::map<int, std::string> processes;
+    std::map<int, int> places;
     for (const json& event : trace.at("traceEvents")) {
-      gradients += event.at("name") == "gradient" ? 1 : 0;
-      processes.insert(event.at("pid").get<int>());
+      const int process = event.at("pid");
+      gradients[process] += event.at("name") == "gradient" ? 1 : 0;
+      if (event.at("name") == "process_name") {
+        processes[process] = event.at("args").at("name");
+      } else if (event.at("name") == "process_sort_index") {
+        places[process] = event.at("args").at("sort_index");
+      }
     }
-    CHECK(gradients == 4 * 6);
-    CHECK(processes == std::set<int>{1, 2, 3, 4});
+    CHECK(gradients == std::map<int, int>{{1000, 6}, {1001, 6}, {1002, 6}, {1003, 6}});
+    CHECK(places == std::map<int, int>{{1000, 0}, {1001, 1}, {1002, 2}, {1003, 3}});
+    CHECK(processes == std::map<int, std::string>{
+                           {1000, "node 0"}, {1001, "node 1"}, {1002, "node 2"}, {1003, "node 3"}});
   }
 }
 

@@ -38,28 +38,41 @@ inline std::vector<nlohmann::json> lines_of(const std::filesystem::path& path,
 
 inline Ended shell(const std::string& words) { return Process({"/bin/sh", "-c", words}).wait(); }
 
-/// X events of each thread nest and come in the order of their ends; the names that there are.
+/// X events of each thread nest and come in the order of their ends, what is said to begin in a
+/// process ends there, and every process and thread has a name; the names that there are.
 inline std::set<std::string> check_trace(const nlohmann::json& trace) {
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
-  std::map<std::uint64_t, int> open;
+  std::map<std::pair<int, std::string>, int> open;
+  std::set<int> processes;
+  std::set<std::pair<int, int>> named;
   std::set<std::string> names;
   for (const nlohmann::json& event : trace.at("traceEvents")) {
     names.insert(event.at("name"));
     const std::string phase = event.at("ph");
     CHECK(event.at("ts").get<double>() >= 0);
+    processes.insert(event.at("pid").get<int>());
     if (phase == "X") {
       const double from = event.at("ts");
       threads[{event.at("pid"), event.at("tid")}].emplace_back(
           from, from + event.at("dur").get<double>());
     } else if (phase == "b" || phase == "e") {
-      open[event.at("id").get<std::uint64_t>()] += phase == "b" ? 1 : -1;
+      open[{event.at("pid"), event.at("id2").at("local")}] += phase == "b" ? 1 : -1;
+    } else if (event.at("name") == "process_name") {
+      named.emplace(event.at("pid"), 0);
+    } else if (event.at("name") == "thread_name") {
+      named.emplace(event.at("pid"), event.at("tid"));
     }
   }
   for (const auto& [id, count] : open) {
     CHECK(count == 0);
   }
+  for (const int process : processes) {
+    CAPTURE(process);
+    CHECK(named.contains({process, 0}));
+  }
   constexpr double kRounding = 0.0015;  // microseconds, of two sums
   for (const auto& [thread, spans] : threads) {
+    CHECK(named.contains(thread));
     for (std::size_t k = 1; k < spans.size(); ++k) {
       CHECK(spans[k - 1].second <= spans[k].second + kRounding);
       const bool apart = spans[k - 1].second <= spans[k].first + kRounding;

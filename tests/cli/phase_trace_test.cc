@@ -37,7 +37,7 @@ class Held {
 
 struct Traced {
   explicit Traced(const std::string& path)
-      : trace(path, {}, [this](const std::string& text) {
+      : trace(path, {}, 0, [this](const std::string& text) {
           told.push_back(text);
           trace.warning(text);  // as a run's observers do
         }) {}
@@ -98,6 +98,27 @@ TEST_CASE("a trace whose file another process keeps ends and says so, and nobody
   traced.trace.ended({});
   CHECK(traced.told.size() == 1);
   CHECK(gradients_in(path) == 0);
+}
+
+TEST_CASE("what is of the whole run stands with the one node that a trace of its own has") {
+  const Scratch scratch;
+  const auto path = (scratch.path() / "trace.json").string();
+  cli::PhaseTrace trace(path, {}, 3, [](const std::string&) {});
+  const auto now = PhaseSpan::Time::clock::now();
+  trace.warning("a \"word\"");
+  trace.phase({.node = 3, .phase = RunPhase::round, .from = now, .until = now});
+  trace.ended({});
+  const auto whole = nlohmann::json::parse(content(path));
+  check_trace(whole);
+  std::vector<std::string> instants;
+  for (const auto& event : whole.at("traceEvents")) {
+    CHECK(event.at("pid") == 1003);
+    if (event.at("ph") == "i") {
+      CHECK(event.at("s") == "t");
+      instants.push_back(event.at("name"));
+    }
+  }
+  CHECK(instants == std::vector<std::string>{"begin", "a \"word\""});
 }
 
 TEST_CASE("a node in a process of its own says that it cannot open the trace") {

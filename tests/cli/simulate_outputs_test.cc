@@ -84,8 +84,8 @@ TEST_CASE("a trace has each phase and each message once, with faults and events 
   const auto result = simulated(scratch, scenario(kNodes, kNetwork, crash), {"--trace", path});
   const auto trace = json::parse(read(path));
   std::map<int, double> computing;  // microseconds by run
-  std::map<int, std::set<std::uint64_t>> sent;
-  std::map<int, std::set<std::uint64_t>> delivered;
+  std::map<int, std::set<std::string>> sent;
+  std::map<int, std::set<std::string>> delivered;
   std::map<int, std::size_t> faults;
   std::size_t marks = 0;
   std::vector<std::string> names;
@@ -97,10 +97,10 @@ TEST_CASE("a trace has each phase and each message once, with faults and events 
     } else if (kind == "X" && event.at("name") == "compute") {
       computing[run] += event.at("dur").get<double>();
     } else if (kind == "b") {
-      CHECK(sent[run].insert(event.at("id").get<std::uint64_t>()).second);
+      CHECK(sent[run].insert(event.at("id2").at("local").get<std::string>()).second);
     } else if (kind == "e") {
-      CHECK(delivered[run].insert(event.at("id").get<std::uint64_t>()).second);
-      CHECK(sent[run].count(event.at("id").get<std::uint64_t>()) == 1);
+      CHECK(delivered[run].insert(event.at("id2").at("local").get<std::string>()).second);
+      CHECK(sent[run].count(event.at("id2").at("local").get<std::string>()) == 1);
     } else if (kind == "i") {
       faults[run] += event.at("cat") == "fault" ? 1U : 0U;
       marks += event.at("cat") == "scenario" ? 1U : 0U;

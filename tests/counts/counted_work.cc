@@ -170,7 +170,7 @@ RunEvaluation an_evaluation() {
 void count_observers() {
   const Folder folder;
   const cli::Tell tell = [](const std::string& trouble) { fmt::print("{}\n", trouble); };
-  cli::PhaseTrace trace(folder.path / "trace.json", {}, tell);
+  cli::PhaseTrace trace(folder.path / "trace.json", {}, 0, tell);
   const auto now = PhaseSpan::Time::clock::now();
   const auto trace_all = [&](RunPhase phase) {
     for (std::size_t i = 0; i < kSpans; ++i) {
