@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/topology/registry.h>
 
-#include "nearest.h"
 #include "observe/dashboard.h"
 #include "observe/json_lines.h"
 #include "observe/mllog.h"
