@@ -60,6 +60,7 @@ PhaseTrace::PhaseTrace(std::string path, const Json& config, Tell tell)
   if (const int error = write_all_at(descriptor_, head + std::string(kEnd), 0); error != 0) {
     refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(error)));
   }
+  given_up_ = ::lseek(descriptor_, 0, SEEK_END) == 0;  // /dev/null keeps nothing, as was asked for
 }
 
 PhaseTrace::~PhaseTrace() {

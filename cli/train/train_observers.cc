@@ -30,7 +30,8 @@ class Reporting final : public Observer {
 /// "trace.json" → "trace.node-3.json" of a launched job: its nodes may share the folder, but hardly
 /// a clock.
 std::string trace_path(const std::string& path, const TrainPlan& plan) {
-  if (!plan.launched) {
+  std::error_code unknown;
+  if (!plan.launched || std::filesystem::is_character_file(path, unknown)) {
     return path;
   }
   const std::filesystem::path name(path);
