@@ -88,7 +88,10 @@ TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& pr
   const Tell tell = [this](const std::string& text) { all_.warning(text); };
   all_.add(&report);
   if (!options.trace.empty()) {
-    make<PhaseTrace>(trace_path(options.trace, plan), plan.config, tell);
+    const std::string path = trace_path(options.trace, plan);
+    make<PhaseTrace>(path, plan.config, tell);
+    outputs_.push_back(fmt::format("trace: {}{}", path,
+                                   path == options.trace ? "" : ", and one of each other node"));
   }
   if (!plan.reports()) {
     if (!options.metrics.empty() || !options.log_json.empty() || !options.tensorboard.empty()) {
@@ -104,12 +107,15 @@ TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& pr
   }
   if (!options.log_json.empty()) {
     make<JsonLines>(options.log_json, keep, plan.config, tell);
+    outputs_.push_back("log: " + options.log_json);
   }
   if (!options.tensorboard.empty()) {
     make<TensorBoard>(options.tensorboard, tell);
+    outputs_.push_back("tensorboard: " + options.tensorboard);
   }
   if (!options.mllog.empty()) {
     make<Mllog>(options.mllog, keep, mllog_settings(plan), tell);
+    outputs_.push_back("mllog: " + options.mllog);
   }
 }
 
