@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 #include "commands.h"
-#include "nearest.h"
 #include "toml_reader.h"
 
 namespace sotto::cli {
@@ -83,9 +83,8 @@ std::vector<std::string> known_names(const CLI::App& command) {
                                  const CLI::App& command) {
   std::replace(key.begin(), key.end(), '_', '-');
   const auto known = known_names(command);
-  const std::string near = did_you_mean(key, known);
   throw Error(fmt::format("{}: '{}' is no setting of `sotto {}`{} there are {}", where, key,
-                          command.get_name(), near.empty() ? ";" : near, fmt::join(known, ", ")));
+                          command.get_name(), did_you_mean(key, known), fmt::join(known, ", ")));
 }
 
 CLI::Option* find_option(CLI::App& command, std::string name) {

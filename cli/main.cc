@@ -27,6 +27,15 @@ int complain(const std::string& what, int status) {
   return status;
 }
 
+/// The exit status, once standard output has taken all that was printed.
+int finish(int status) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return complain("standard output could not be written; the result is lost",
+                    sotto::cli::kFailed);
+  }
+  return status;
+}
+
 /// Refuses what would be written over another result, or over what the command has read.
 void check_files_differ(const CLI::App& command) {
   namespace fs = std::filesystem;
@@ -80,18 +89,14 @@ int main(int argc, char** argv) {
   const std::vector<Command> commands = sotto::cli::add_all_commands(program);
   try {
     program.parse(argc, argv);
-    const int status = run_chosen(commands);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return complain("standard output could not be written; the result is lost",
-                      sotto::cli::kFailed);
-    }
+    const int status = finish(run_chosen(commands));
     // As shells have it for a process that a signal ended.
     return status == sotto::cli::kFailed && sotto::cli::stop_requested()
                ? 128 + sotto::cli::stop_signal()
                : status;
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0
-               ? program.exit(error)  // --help and --version
+               ? finish(program.exit(error))  // --help and --version
                : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
   } catch (const sotto::Error& error) {
     return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);

@@ -21,6 +21,11 @@ std::size_t width(std::string_view text) {
 
 }  // namespace
 
+void print_text(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
 Output::Output(const CommonOptions& options)
     : json_(options.json), talks_(!options.quiet && options.json != "-") {
   if (json_ != "-") {
@@ -30,8 +35,7 @@ Output::Output(const CommonOptions& options)
 
 void Output::line(std::string_view text) const {
   if (talks_) {
-    fmt::print("{}\n", text);
-    std::fflush(stdout);
+    print_text(fmt::format("{}\n", text));
   }
 }
 
@@ -68,8 +72,7 @@ void Output::json(const Json& result) const {
   // Labels come from files and specs, so text that is not UTF-8 must not end the run.
   const std::string text = result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   if (json_ == "-") {
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
+    print_text(text);
     return;
   }
   write_result_file("--json", json_, text);

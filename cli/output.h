@@ -15,6 +15,10 @@ namespace sotto::cli {
 /// Keeps the order in which fields were written.
 using Json = nlohmann::ordered_json;
 
+/// Writes to standard output at once. A failure there stays in its error flag: `main` says so in
+/// the end, in the same words for all commands, and what a command does besides still counts.
+void print_text(std::string_view text);
+
 class Output {
  public:
   /// Refuses (Error) a --json file that could not be written, before any work is done.

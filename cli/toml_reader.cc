@@ -9,8 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
-
-#include "nearest.h"
+#include <sotto/base/nearest.h>
 
 namespace sotto::cli {
 
@@ -220,9 +219,8 @@ std::map<std::string, std::string> TomlReader::all_texts() {
 void TomlReader::finish() const {
   for (const auto& [key, value] : table_) {
     if (std::find(known_.begin(), known_.end(), key.str()) == known_.end()) {
-      const std::string near = did_you_mean(key.str(), known_);
       refuse(key.str(), fmt::format("there is no such key{} there are {}",
-                                    near.empty() ? ";" : near, fmt::join(known_, ", ")));
+                                    did_you_mean(key.str(), known_), fmt::join(known_, ", ")));
     }
   }
 }

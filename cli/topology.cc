@@ -16,7 +16,6 @@
 #include <sotto/topology/registry.h>
 
 #include "commands.h"
-#include "nearest.h"
 #include "option_group.h"
 #include "output.h"
 #include "result_file.h"
@@ -71,7 +70,6 @@ std::shared_ptr<const Topology> build(const TopologyRequest& request) {
   if (spec.empty()) {
     refuse("topology", "", "name a graph, e.g. `sotto topology ring --nodes 8`");
   }
-  refuse_mistyped("--topology", spec, names_of(topologies()));
   TopologyOptions options;
   if (!request.weighting.empty()) {
     options.weighting = parse_weighting(request.weighting);
@@ -89,7 +87,6 @@ std::vector<Candidate> measure(const TopologyRequest& request) {
   }
   std::vector<Candidate> candidates;
   for (const std::string& spec : specs) {
-    refuse_mistyped("--compressor", spec, names_of(compressors()));
     const auto compressor = make_compressor(spec, ContractKind::unbiased);
     const Contract contract = compressor->contract(kMeasuredElements);
     candidates.push_back(

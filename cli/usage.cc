@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "nearest.h"
+#include <sotto/base/nearest.h>
 
 namespace sotto::cli {
 namespace {
@@ -49,17 +49,15 @@ std::string explain_unknown(const Place& place, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   const auto commands = commands_of(*place.app);
   if (name.starts_with('-')) {
-    return fmt::format("{}: `{}` has no such option{}{} `{} --help` shows all", name, place.name,
-                       did_you_mean(name, options_of(*place.app)),
-                       nearest(name, options_of(*place.app)).empty() ? ";" : "", place.name);
+    return fmt::format("{}: `{}` has no such option{} `{} --help` shows all", name, place.name,
+                       did_you_mean(name, options_of(*place.app)), place.name);
   }
   if (commands.empty()) {
     return fmt::format("'{0}': `{1}` takes no such word; `{1} --help` shows what it takes", word,
                        place.name);
   }
-  const std::string near = did_you_mean(word, commands);
-  return fmt::format("{}: there is no such command{}{} there are {}", word, near,
-                     near.empty() ? ";" : "", fmt::join(commands, ", "));
+  return fmt::format("{}: there is no such command{} there are {}", word,
+                     did_you_mean(word, commands), fmt::join(commands, ", "));
 }
 
 /// An option that takes one value and got none or several.

@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
+#include <sotto/base/nearest.h>
 
 #include "internal/backends.h"
 
@@ -117,17 +118,22 @@ std::vector<Rank> neighbours(const TransportOptions& options) {
 
 std::span<const TransportInfo> transports() { return kTransports; }
 
-void check_transport(std::string_view name, const TransportOptions& options) {
-  const auto info = std::find_if(kTransports.begin(), kTransports.end(),
-                                 [&](const TransportInfo& one) { return one.name == name; });
-  if (info == kTransports.end()) {
-    refuse("transport", name, "inproc, gloo, zmq and nccl exist");
+const TransportInfo& transport_info(std::string_view name) {
+  for (const TransportInfo& info : kTransports) {
+    if (info.name == name) {
+      return info;
+    }
   }
-  if (!info->available) {
+  refuse_unknown("transport", name, names_of(kTransports));
+}
+
+void check_transport(std::string_view name, const TransportOptions& options) {
+  const TransportInfo& info = transport_info(name);
+  if (!info.available) {
     refuse("transport", name, fmt::format("this build lacks it; build with {}", missing_for(name)));
   }
   check_options(options);
-  if (options.security && !info->encrypts) {
+  if (options.security && !info.encrypts) {
     refuse("transport", name, "it sends in plain text, which would undo the keys; use zmq");
   }
 #ifdef SOTTO_HAVE_ZMQ

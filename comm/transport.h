@@ -109,6 +109,9 @@ struct TransportInfo {
 /// All transports; which of them this build has, they say.
 std::span<const TransportInfo> transports();
 
+/// Throws Error for an unknown name.
+const TransportInfo& transport_info(std::string_view name);
+
 /// Throws Error for what make_transport would refuse without looking at the network: a transport
 /// that is unknown or absent, options that contradict each other, and a graph that the list of
 /// peers does not trust.

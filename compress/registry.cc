@@ -4,10 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/compress/grid.h>
 #include <sotto/compress/half.h>
 #include <sotto/compress/low_rank.h>
@@ -88,16 +85,14 @@ std::unique_ptr<Compressor> make_compressor(std::string_view spec, ContractKind 
     return make_per_tensor(spec, need, ops, layout);
   }
   internal::SpecReader reader(spec);
-  std::vector<std::string_view> synopses;
   for (const Family& family : kFamilies) {
     if (family.info.name == reader.name() && family.build != nullptr) {
       auto compressor = family.build(reader, {need, ops, layout});
       reader.finish();
       return compressor;
     }
-    synopses.push_back(family.info.synopsis);
   }
-  refuse("compressor", spec, fmt::format("one of {} would do", fmt::join(synopses, "; ")));
+  refuse_unregistered("compressor", spec, kInfos);
 }
 
 }  // namespace sotto

@@ -19,7 +19,10 @@
 namespace sotto {
 namespace {
 
-constexpr std::string_view kOrAllow = "or allow it explicitly (--allow-contract-violation)";
+/// As the program's flag, and as the setting that a scenario and a C++ or Python program have.
+constexpr std::string_view kOrAllow =
+    "or allow it explicitly (--allow-contract-violation, or allow_contract_violation = true in a "
+    "scenario or a program)";
 
 /// α as far as decisions go: measured on Gaussian vectors of the run's dimension, or of 2^16
 /// elements where there are more, over 4 samples.
@@ -281,7 +284,7 @@ void admit_eigenvalues(const AlgorithmInfo& info, const Topology& graph) {
   if (least <= info.eigenvalues_above + kResolution) {
     refuse("topology", graph.name(),
            fmt::format("{} needs every eigenvalue of the mixing matrix above {:.4g}, and λ_n is "
-                       "{:.4g}; mix with (I + W) / 2 (--lazy), {}",
+                       "{:.4g}; mix with (I + W) / 2 (--lazy, or lazy = true), {}",
                        info.name, info.eigenvalues_above, least, kOrAllow));
   }
 }

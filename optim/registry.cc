@@ -6,9 +6,8 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/admission.h>
 #include <sotto/optim/algorithm_id.h>
@@ -397,15 +396,6 @@ constexpr std::array kAlgorithms = {
                   .build = build_robust},
 };
 
-std::vector<std::string_view> names() {
-  std::vector<std::string_view> all;
-  all.reserve(kAlgorithms.size());
-  for (const AlgorithmInfo& info : kAlgorithms) {
-    all.push_back(info.name);
-  }
-  return all;
-}
-
 /// The algorithm with what decides when it takes gradients.
 std::unique_ptr<Algorithm> build_stepping(const AlgorithmInfo& info, AlgorithmSetup setup) {
   if (setup.outer_step_rule != nullptr) {
@@ -427,7 +417,7 @@ const AlgorithmInfo& algorithm_info(std::string_view name) {
       return info;
     }
   }
-  refuse("algorithm", name, fmt::format("the algorithms are {}", fmt::join(names(), ", ")));
+  refuse_unknown("algorithm", name, names_of(kAlgorithms));
 }
 
 std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup) {

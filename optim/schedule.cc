@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 namespace sotto {
 namespace {
@@ -115,7 +116,8 @@ Schedule parse_schedule(std::string_view spec, Round total) {
     schedule.shape = Schedule::Shape::inverse_sqrt;
     schedule.every = parse_period(next_part(arguments, ':'), spec);
   } else if (name != "constant") {
-    refuse("schedule", spec, fmt::format("the shapes are {}", kShapes));
+    refuse_unknown("schedule", spec, {"constant", "step", "cosine", "invsqrt"},
+                   {std::string(kShapes)});
   }
   if (!arguments.empty()) {
     refuse("schedule", spec, fmt::format("'{}' is left over; give {}", arguments, kShapes));

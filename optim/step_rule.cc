@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/adam.h>
 #include <sotto/optim/step_rules/finite_direction.h>
@@ -176,7 +177,7 @@ BiasCorrection parse_bias_correction(std::string_view name) {
       return correction;
     }
   }
-  refuse("bias_correction", name, "it is always, warmup or never");
+  refuse_unknown("bias_correction", name, {"always", "warmup", "never"});
 }
 
 std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options, const Ops& ops) {
@@ -198,7 +199,7 @@ std::unique_ptr<StepRule> make_step_rule(const StepRuleOptions& options, const O
     }
     return std::make_unique<Adam>(options, options.rule == "adamw", ops);
   }
-  refuse("step_rule", options.rule, "the rules are sgd, adam, adamw, lars and lamb");
+  refuse_unknown("step_rule", options.rule, {"sgd", "adam", "adamw", "lars", "lamb"});
 }
 
 }  // namespace sotto

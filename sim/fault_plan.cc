@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/base/philox.h>
 #include <sotto/topology/registry.h>
 
@@ -172,14 +173,14 @@ const FaultKindInfo& fault_kind(FaultKind kind) {
 }
 
 FaultKind parse_fault_kind(std::string_view name) {
-  std::string names;
   for (const FaultKindInfo& info : kFaultKinds) {
     if (info.name == name) {
       return info.kind;
     }
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
   }
-  throw Error(fmt::format("'{}' is no kind of fault; there are {}", name, names));
+  const auto names = names_of(kFaultKinds);
+  throw Error(fmt::format("'{}' is no kind of fault{} there are {}", name,
+                          did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 std::vector<PlannedFault> draw_faults(const FaultPlan& plan, std::uint64_t seed) {

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 namespace sotto {
 namespace {
@@ -43,12 +44,9 @@ const LinkPreset& link_preset(std::string_view name) {
   const auto* found = std::find_if(kPresets.begin(), kPresets.end(),
                                    [&](const LinkPreset& preset) { return preset.name == name; });
   if (found == kPresets.end()) {
-    std::vector<std::string_view> names;
-    names.reserve(kPresets.size());
-    for (const LinkPreset& preset : kPresets) {
-      names.push_back(preset.name);
-    }
-    throw Error(fmt::format("'{}' is no link; there are {}", name, fmt::join(names, ", ")));
+    const auto names = names_of(kPresets);
+    throw Error(fmt::format("'{}' is no link{} there are {}", name, did_you_mean(name, names),
+                            fmt::join(names, ", ")));
   }
   return *found;
 }

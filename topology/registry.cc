@@ -8,8 +8,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 #include "internal/families.h"
 #include "internal/graph_cut.h"
@@ -88,15 +88,6 @@ constexpr std::array kFamilies = {
     Family{nullptr, true, true},  // files bring weights, see from_file
 };
 static_assert(kInfos.size() == kFamilies.size());
-
-[[noreturn]] void refuse_unknown(std::string_view spec) {
-  std::vector<std::string_view> synopses;
-  synopses.reserve(kInfos.size());
-  for (const TopologyInfo& info : kInfos) {
-    synopses.push_back(info.synopsis);
-  }
-  refuse("topology", spec, fmt::format("there are {}", fmt::join(synopses, ", ")));
-}
 
 bool all_undirected(const Blueprint& blueprint) {
   return std::all_of(blueprint.rounds.begin(), blueprint.rounds.end(),
@@ -253,7 +244,7 @@ std::shared_ptr<const Topology> make_topology(std::string_view spec, int nodes,
   const auto info = std::find_if(kInfos.begin(), kInfos.end(),
                                  [&](const TopologyInfo& entry) { return entry.name == name; });
   if (info == kInfos.end()) {
-    refuse_unknown(spec);
+    refuse_unregistered("topology", spec, kInfos);
   }
   const Family& family = kFamilies[static_cast<std::size_t>(info - kInfos.begin())];
   const bool has_colon = colon != std::string_view::npos;
@@ -274,7 +265,7 @@ Weighting parse_weighting(std::string_view name) {
   if (name == "shares") {
     return Weighting::shares;
   }
-  refuse("weighting", name, "there are metropolis, uniform, shares");
+  refuse_unknown("weighting", name, {"metropolis", "uniform", "shares"});
 }
 
 }  // namespace sotto

@@ -4,11 +4,10 @@
 #include <limits>
 #include <variant>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
@@ -165,7 +164,7 @@ std::string catalog_json(std::string_view kind) {
       return entry.items().dump();
     }
   }
-  refuse("kind", excerpt(kind), fmt::format("there are: {}", fmt::join(catalog_kinds(), ", ")));
+  refuse_unknown("kind", excerpt(kind), names_of(kKinds));
 }
 
 std::string settings_json(std::span<const SettingGroup> groups) {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "internal/overdue.h"
+
 namespace sotto {
 namespace {
 
@@ -366,9 +368,10 @@ Driver::Load::iterator Driver::find(const ExchangeTag& tag) {
 
 Status Driver::named(const Status& status, Round round) const {
   // A deadline names the round itself, of the oldest exchange that is not done.
-  return status.with_context(status.fault() == Fault::deadline
-                                 ? fmt::format("node {}", options_.rank)
-                                 : fmt::format("node {}, round {}", options_.rank, round));
+  return internal::naming_timeout(status, options_.timeout)
+      .with_context(status.fault() == Fault::deadline
+                        ? fmt::format("node {}", options_.rank)
+                        : fmt::format("node {}, round {}", options_.rank, round));
 }
 
 Status Driver::deliver(Load::iterator done) {

@@ -12,6 +12,8 @@
 #include <sotto/comm/run_keys.h>
 #include <sotto/trainers/model_sum.h>
 
+#include "internal/overdue.h"
+
 namespace sotto {
 namespace {
 
@@ -121,7 +123,8 @@ Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer
       }
     }
     if (deadline.expired()) {
-      return value.status().with_context(fmt::format("node {}: waiting for node {}", rank_, peer));
+      return internal::naming_timeout(value.status(), timeout_)
+          .with_context(fmt::format("node {}: waiting for node {}", rank_, peer));
     }
   }
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 #include "models/cnn.h"
 #include "models/mlp.h"
@@ -120,11 +120,7 @@ std::unique_ptr<Model> make_model(std::string_view spec, const ModelInput& input
   if (name == "transformer") {
     return make_transformer(spec, argument, input);
   }
-  std::vector<std::string_view> forms;
-  for (const ModelInfo& info : models()) {
-    forms.push_back(info.synopsis);
-  }
-  refuse("model", spec, fmt::format("expected {}", fmt::join(forms, ", ")));
+  refuse_unregistered("model", spec, kModels);
 }
 
 }  // namespace sotto

@@ -16,6 +16,8 @@
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/privacy_ledger.h>
 
+#include "internal/overdue.h"
+
 namespace sotto {
 namespace {
 
@@ -207,7 +209,7 @@ TransportOptions Optimizer::transport_options() const {
 
 Status Optimizer::agree() {
   Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-  if (Status status = session_->enter(); !status.ok()) {
+  if (Status status = internal::naming_timeout(session_->enter(), options_.timeout); !status.ok()) {
     if (options_.rank == 0) {
       meetings.give_up(status);
     }
@@ -260,7 +262,7 @@ Status Optimizer::connect() {
   }
   auto made = make_transport(options_.transport, transport_options());
   if (!made.ok()) {
-    return status_ = named(made.status());
+    return status_ = named(internal::naming_timeout(made.status(), options_.timeout));
   }
   transport_ = std::move(*made);
   driver_ = std::make_unique<Driver>(

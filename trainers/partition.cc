@@ -12,6 +12,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/base/philox.h>
 
 namespace sotto {
@@ -21,7 +22,6 @@ using Shard = std::vector<std::uint32_t>;
 
 constexpr double kMinAlpha = 1e-4;  // below, log-gamma draws leave the range of a double
 constexpr double kMaxAlpha = 1e6;
-constexpr std::string_view kForms = "expected iid, dirichlet:ALPHA or label";
 
 RandomStream stream_of(std::uint64_t seed, std::uint32_t bucket) {
   return RandomStream({.seed = seed, .purpose = Purpose::partition, .bucket = bucket});
@@ -140,7 +140,8 @@ Partition parse_partition(std::string_view spec) {
   }
   constexpr std::string_view kDirichlet = "dirichlet:";
   if (!spec.starts_with(kDirichlet)) {
-    refuse("partition", spec, kForms);
+    refuse_unknown("partition", spec, {"iid", "dirichlet", "label"},
+                   {"iid", "dirichlet:ALPHA", "label"});
   }
   const std::string_view number = spec.substr(kDirichlet.size());
   Partition result{.kind = Partition::Kind::dirichlet};

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/trainers/clipped_task.h>
 #include <sotto/trainers/digits.h>
 #include <sotto/trainers/loaders.h>
@@ -168,11 +168,7 @@ std::shared_ptr<const TaskData> load_task(std::string_view spec) {
       return std::make_shared<const TaskData>(std::move(data));
     }
   }
-  std::vector<std::string_view> forms;
-  for (const TaskInfo& info : tasks()) {
-    forms.push_back(info.synopsis);
-  }
-  refuse("task", spec, fmt::format("expected {}", fmt::join(forms, ", ")));
+  refuse_unregistered("task", spec, kInfos);
 }
 
 TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions options)

@@ -10,6 +10,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
@@ -120,9 +121,11 @@ sotto_status sotto_list(const char* kind, char** json) {
       NodeSettings settings;
       return give(without_dashes(settings_json(groups_of(settings))), json);
     }
-    const auto kinds = catalog_kinds();
+    const auto listed = catalog_kinds();
+    std::vector<std::string> kinds(listed.begin(), listed.end());
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
-      refuse("kind", excerpt(kind), fmt::format("there are: {}, settings", fmt::join(kinds, ", ")));
+      kinds.emplace_back("settings");
+      refuse_unknown("kind", excerpt(kind), kinds);
     }
     return give(catalog_json(kind), json);
   });

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/trainers/privacy_settings.h>
 
 #include "guard.h"
@@ -31,6 +32,16 @@ SettingGroup own_settings(NodeSettings& o) {
               {"privacy-ledger", &o.privacy_ledger, "FILE",
                "Keeps what is spent of the privacy budget"},
           }};
+}
+
+std::vector<std::string> setting_names(const std::vector<SettingGroup>& groups) {
+  std::vector<std::string> names;
+  for (const SettingGroup& group : groups) {
+    for (const Setting& setting : group.settings) {
+      names.emplace_back(setting.name);
+    }
+  }
+  return names;
 }
 
 /// With dashes; entries of the job, whose names are the caller's own, as they are.
@@ -120,9 +131,9 @@ NodeSettings read_settings(const char* const* settings) {
       read.job.emplace_back(name.substr(kJob.size()), value);
     } else if (!set(groups, name, settings[1])) {
       throw Error(
-          fmt::format("{}: there is no such setting; sotto_list(\"settings\") names them, in "
+          fmt::format("{}: there is no such setting{} sotto_list(\"settings\") names them, in "
                       "Python sotto.choices(\"settings\")",
-                      excerpt(name)));
+                      excerpt(name), did_you_mean(name, setting_names(groups))));
     }
     read.given.push_back(name);
   }

@@ -27,7 +27,6 @@
 #include "commands.h"
 #include "exchange_probe.h"
 #include "measured_scenario.h"
-#include "nearest.h"
 #include "option_group.h"
 #include "output.h"
 #include "result_file.h"
@@ -75,15 +74,21 @@ struct ProbeJob {
   ProbeOptions probe;
 };
 
-const TransportInfo& chosen_transport(const BenchExchangeRequest& request, bool launched) {
+/// Without a name the first that joins processes, if this build has one.
+const TransportInfo* named_or_first(const std::string& name) {
+  if (!name.empty()) {
+    return &transport_info(name);
+  }
   const auto all = transports();
-  refuse_mistyped("--transport", request.transport, names_of(all));
-  const auto fits = [&](const TransportInfo& info) {
-    return request.transport.empty() ? info.available && info.processes
-                                     : info.name == request.transport;
-  };
-  const auto found = std::find_if(all.begin(), all.end(), fits);
-  if (found == all.end() || !found->available) {
+  const auto found = std::find_if(all.begin(), all.end(), [](const TransportInfo& info) {
+    return info.available && info.processes;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+const TransportInfo& chosen_transport(const BenchExchangeRequest& request, bool launched) {
+  const TransportInfo* found = named_or_first(request.transport);
+  if (found == nullptr || !found->available) {
     refuse("--transport", request.transport, "`sotto list` shows those that this build has");
   }
   if (launched && !found->processes) {

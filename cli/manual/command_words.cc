@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include <sotto/base/nearest.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
@@ -14,7 +15,6 @@
 #include <sotto/trainers/task_registry.h>
 
 #include "fixed_words.h"
-#include "nearest.h"
 
 namespace sotto::cli {
 namespace {

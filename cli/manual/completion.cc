@@ -3,12 +3,11 @@
 #include <memory>
 #include <string>
 
-#include <fmt/format.h>
-
-#include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 #include "commands.h"
 #include "manual/completion_scripts.h"
+#include "output.h"
 
 namespace sotto::cli {
 namespace {
@@ -22,11 +21,11 @@ int run_completion(const CLI::App& program, const std::string& shell) {
       {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
   for (const Shell& one : kShells) {
     if (shell == one.name) {
-      fmt::print("{}", one.script(words_of(program)));
+      print_text(one.script(words_of(program)));
       return kDone;
     }
   }
-  refuse("shell", shell, "there are: bash, zsh, fish");
+  refuse_unknown("shell", shell, names_of(kShells));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "commands.h"
 #include "manual/man_page.h"
+#include "output.h"
 #include "result_file.h"
 
 namespace sotto::cli {
@@ -37,7 +38,7 @@ int run_man(const CLI::App& app, const ManOptions& options) {
   path.insert(path.end(), options.command.begin(), options.command.end());
   for (const CommandWords* command : all_of(program)) {
     if (command->path == path) {
-      fmt::print("{}", man_page(*command, program));
+      print_text(man_page(*command, program));
       return kDone;
     }
   }

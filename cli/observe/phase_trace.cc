@@ -77,6 +77,7 @@ PhaseTrace::PhaseTrace(std::string path, const Json& config, Rank first, Tell te
     refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(error)));
   }
   events_.clear();
+  given_up_ = ::lseek(descriptor_, 0, SEEK_END) == 0;  // /dev/null keeps nothing, as was asked for
 }
 
 PhaseTrace::~PhaseTrace() {

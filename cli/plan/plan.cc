@@ -214,7 +214,6 @@ int run(const PlanOptions& options, const CLI::App& command) {
   if (options.rank_by == "worst" && scenario.timing_only) {
     refuse("--rank-by", options.rank_by, "the scenario is timing-only: there are no models");
   }
-  output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   catch_stop_signals();
   SearchOptions how = options.search;
   how.timelines = !options.report.empty();

@@ -16,7 +16,6 @@
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/algorithm_setup.h>
 
-#include "nearest.h"
 #include "plan_pattern.h"
 #include "train/run_words.h"
 #include "train/train_plan.h"
@@ -93,15 +92,12 @@ std::vector<std::string> settings_of(const AlgorithmInfo& info, const Scenario& 
 
 void check_lists(const CandidateLists& lists, const Scenario& scenario) {
   for (const std::string& name : lists.algorithms) {
-    refuse_mistyped("--algorithm", name, names_of(algorithms()));
     (void)algorithm_info(name);
   }
   for (const std::string& spec : lists.compressors) {
-    refuse_mistyped("--compressor", spec, names_of(compressors()));
     (void)make_compressor(spec);
   }
   for (const std::string& spec : lists.topologies) {
-    refuse_mistyped("--topology", spec, names_of(topologies()));
     try {
       (void)make_topology(spec, scenario.nodes, {.seed = scenario.task.common.seed});
     } catch (const Error& error) {

@@ -133,8 +133,6 @@ void PlanSearch::screen() {
       refused_.push_back({one.words, with_option_names(error.what())});
     }
   }
-  output_.line(fmt::format("{} screened by the model, {} refused: algorithm and graph do not fit",
-                           counted(candidates_.size(), "candidate"), refused_.size()));
   const bool only_baseline = std::all_of(
       candidates_.begin(), candidates_.end(),
       [](const Candidate& one) { return one.method.starts_with("allreduce ") && !one.own; });
@@ -144,6 +142,9 @@ void PlanSearch::screen() {
                             refused_.back().why));
   }
   candidates_ = in_order_of_promise(std::move(candidates_));
+  output_.line(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
+  output_.line(fmt::format("{} screened by the model, {} refused: algorithm and graph do not fit",
+                           counted(candidates_.size(), "candidate"), refused_.size()));
 }
 
 double PlanSearch::promise(const Candidate& candidate) const {

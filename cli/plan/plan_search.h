@@ -62,6 +62,7 @@ class PlanSearch {
  private:
   using Admitted = std::function<bool(const Candidate&)>;
 
+  /// Speaks only when nothing can be refused any more.
   void screen();
   void check_own_runs() const;
   std::vector<Round> intervals() const;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/compress/registry.h>
@@ -16,7 +17,6 @@
 #include <sotto/optim/robust/aggregation.h>
 #include <sotto/trainers/parameter_file.h>
 
-#include "nearest.h"
 #include "result_file.h"
 #include "train/paced_task.h"
 #include "train/privacy_plan.h"

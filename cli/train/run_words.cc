@@ -10,11 +10,10 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
-
-#include "nearest.h"
 
 namespace sotto::cli {
 namespace {
@@ -63,8 +62,8 @@ std::string as_setting(const std::string& word) {
   const auto graphs = names_of(topologies());
   names.insert(names.end(), graphs.begin(), graphs.end());
   refuse("--run", words,
-         fmt::format("'{}' is neither a compressor nor a topology (see `sotto list`), nor a "
-                     "setting as NAME=VALUE{}",
+         fmt::format("'{}' is neither a compressor nor a topology, nor a setting as "
+                     "NAME=VALUE{} see `sotto list`",
                      word, did_you_mean(family(word), names)));
 }
 
@@ -101,10 +100,9 @@ void check_settings(std::string_view words, const std::vector<std::string>& sett
       refuse("--run", words, fmt::format("give {} to compare, for all runs", name));
     }
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      const std::string near = did_you_mean(name, known);
       refuse("--run", words,
-             fmt::format("there is no setting {}{}", name.substr(2),
-                         near.empty() ? "; `sotto train --help` shows all" : near));
+             fmt::format("there is no setting {}{} `sotto train --help` shows all", name.substr(2),
+                         did_you_mean(name, known)));
     }
     const auto again = std::find_if(settings.begin(), setting, [&](const std::string& other) {
       return name_of(other) == name;
@@ -126,7 +124,6 @@ TrainOptions parse_run(std::string_view words, const TrainOptions& shared) {
     refuse("--run", words, "it starts with an algorithm, e.g. \"dcd quant:8 ring lr=0.05\"");
   }
   const std::string_view algorithm = std::string_view(settings.front()).substr(12);
-  refuse_mistyped("--run", algorithm, names_of(algorithms()));
   static_cast<void>(algorithm_info(algorithm));  // refuse what is none
   options.compressor.clear();
   for (const std::string& setting : settings) {

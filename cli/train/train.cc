@@ -60,6 +60,20 @@ std::string interruption(const TrainPlan& plan) {
                : fmt::format("{}interrupted", who);
 }
 
+/// Where to find what the run has left, but the JSON, as the other commands say it.
+void name_outputs(const TrainPlan& plan, const TrainObservers& observers, const Json& result,
+                  const Output& output) {
+  for (const std::string& line : observers.outputs()) {
+    output.line(line);
+  }
+  if (!plan.run.dump_parameters.empty() && !result.contains(kDumpFault)) {
+    output.line("parameters: " + plan.run.dump_parameters);
+  }
+  if (!plan.run.checkpoint.empty()) {
+    output.line("checkpoint: " + plan.run.checkpoint);
+  }
+}
+
 int run(const TrainOptions& options, const ObserveOptions& observe) {
   const TrainPlan plan = make_train_plan(options);
   CommonOptions common = options.common;
@@ -79,6 +93,7 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
   const Result<Json> result = execute(plan, report, observers.all());
   if (result.ok()) {
     if (plan.reports()) {
+      name_outputs(plan, observers, *result, output);
       output.json(*result);
     }
     if (const auto fault = result->find(kDumpFault); fault != result->end()) {

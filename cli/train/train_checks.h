@@ -6,8 +6,7 @@
 
 namespace sotto::cli {
 
-/// Throws Error for a name that is mistyped, and for a setting that the others leave without
-/// effect.
+/// Throws Error for a setting that the others leave without effect.
 void check_options(const TrainOptions& options);
 
 }  // namespace sotto::cli

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/topology/registry.h>
 
-#include "nearest.h"
 #include "observe/dashboard.h"
 #include "observe/json_lines.h"
 #include "observe/mllog.h"
@@ -30,7 +30,8 @@ class Reporting final : public Observer {
 /// "trace.json" → "trace.node-3.json" of a launched job: its nodes may share the folder, but hardly
 /// a clock.
 std::string trace_path(const std::string& path, const TrainPlan& plan) {
-  if (!plan.launched) {
+  std::error_code unknown;
+  if (!plan.launched || std::filesystem::is_character_file(path, unknown)) {
     return path;
   }
   const std::filesystem::path name(path);
@@ -87,8 +88,10 @@ TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& pr
   const Tell tell = [this](const std::string& text) { all_.warning(text); };
   all_.add(&report);
   if (!options.trace.empty()) {
-    make<PhaseTrace>(trace_path(options.trace, plan), plan.config,
-                     plan.launched ? plan.launched->rank : 0, tell);
+    const std::string path = trace_path(options.trace, plan);
+    make<PhaseTrace>(path, plan.config, plan.launched ? plan.launched->rank : 0, tell);
+    outputs_.push_back(fmt::format("trace: {}{}", path,
+                                   path == options.trace ? "" : ", and one of each other node"));
   }
   if (!plan.reports()) {
     if (!options.metrics.empty() || !options.log_json.empty() || !options.tensorboard.empty()) {
@@ -104,12 +107,15 @@ TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& pr
   }
   if (!options.log_json.empty()) {
     make<JsonLines>(options.log_json, keep, plan.config, tell);
+    outputs_.push_back("log: " + options.log_json);
   }
   if (!options.tensorboard.empty()) {
     make<TensorBoard>(options.tensorboard, tell);
+    outputs_.push_back("tensorboard: " + options.tensorboard);
   }
   if (!options.mllog.empty()) {
     make<Mllog>(options.mllog, keep, mllog_settings(plan), tell);
+    outputs_.push_back("mllog: " + options.mllog);
   }
 }
 

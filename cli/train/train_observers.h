@@ -35,6 +35,8 @@ class TrainObservers {
 
   /// All of them.
   Observer& all() { return all_; }
+  /// "trace: FILE" and the like for what was written.
+  const std::vector<std::string>& outputs() const { return outputs_; }
 
  private:
   template <typename T, typename... Arguments>
@@ -44,6 +46,7 @@ class TrainObservers {
   }
 
   std::vector<std::unique_ptr<Observer>> made_;
+  std::vector<std::string> outputs_;
   Observers all_;
 };
 

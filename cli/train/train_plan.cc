@@ -30,17 +30,6 @@ constexpr Round kLeastRounds = 100;
 constexpr Round kMostEvaluations = 100;
 constexpr double kMaxRounds = 1e15;
 
-const TransportInfo& transport_info(std::string_view name) {
-  std::string names;
-  for (const TransportInfo& info : transports()) {
-    if (info.name == name) {
-      return info;
-    }
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
-  }
-  refuse("--transport", name, fmt::format("there are: {}", names));
-}
-
 /// Whether this process is one node of a job, as a launcher or the list of peers says.
 void find_place(const TrainOptions& o, TrainPlan& plan) {
   plan.launched = o.local ? std::nullopt : read_launcher();

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/optim/robust/clipped.h>
 #include <sotto/optim/robust/coordinates.h>
 #include <sotto/optim/robust/geometric_median.h>
@@ -30,11 +30,7 @@ constexpr std::array<AggregationInfo, 7> kAggregations = {{
 }};
 
 [[noreturn]] void refuse_rule(std::string_view spec) {
-  std::string forms;
-  for (const AggregationInfo& info : aggregations()) {
-    forms += fmt::format("{}{}", forms.empty() ? "" : ", ", info.synopsis);
-  }
-  refuse("rule", spec, fmt::format("expected {}", forms));
+  refuse_unregistered("rule", spec, kAggregations);
 }
 
 template <typename T>

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
-#include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 namespace sotto {
 namespace {
@@ -35,9 +35,9 @@ const Form& form_of(Attack::Kind kind) {
 }
 
 [[noreturn]] void refuse_attack(std::string_view spec) {
-  refuse("attack", spec,
-         "expected alie[:Z], ipm[:EPSILON], dissensus[:EPSILON], near-ipm, sign-flip, "
-         "noise[:SIGMA] or label-flip, with a number from 0 to 1000000");
+  refuse_unknown("attack", spec, names_of(kForms),
+                 {"alie[:Z]", "ipm[:EPSILON]", "dissensus[:EPSILON]", "near-ipm", "sign-flip",
+                  "noise[:SIGMA]", "label-flip, with a number from 0 to 1000000"});
 }
 
 double dot(std::span<const float> a, std::span<const float> b) {

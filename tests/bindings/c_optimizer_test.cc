@@ -192,6 +192,7 @@ TEST_CASE("settings that are wrong are refused by name") {
   };
   const Case cases[] = {
       {{"nodes", "1", "colour", "red"}, "colour: there is no such setting"},
+      {{"nodes", "1", "algoritm", "dcd"}, "did you mean algorithm?"},
       {{"nodes", "1", "lr"}, "lr: its value is missing"},
       {{"nodes", "1", "lr", "1", "lr", "2"}, "lr: it is given twice"},
       {{"nodes", "1", "lr", "much"}, "lr: 'much' is refused: it must be a number"},

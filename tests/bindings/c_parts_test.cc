@@ -87,7 +87,7 @@ TEST_CASE("what there is to choose from is JSON with names") {
   }
   char* text = nullptr;
   CHECK(sotto_list("colours", &text) == SOTTO_REFUSED);
-  CHECK(says("kind: 'colours' is refused: there are: algorithms"));
+  CHECK(says("kind: 'colours' is refused: there are algorithms"));
   CHECK(says("models, settings"));
   CHECK(text == nullptr);
 }

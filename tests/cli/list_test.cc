@@ -26,6 +26,22 @@ TEST_CASE("the program and every command have help, with examples") {
   }
 }
 
+TEST_CASE("all commands say alike that standard output took no more") {
+  for (const Arguments& words : {Arguments{"man"},
+                                 {"list"},
+                                 {"list", "--json", "-"},
+                                 {"topology", "ring"},
+                                 {"completion", "bash"},
+                                 {"--version"}}) {
+    CAPTURE(words[0]);
+    Arguments shell = {"sh", "-c", "exec \"$@\" > /dev/full", "sh", SOTTO_PROGRAM};
+    shell.insert(shell.end(), words.begin(), words.end());
+    const auto ended = Process(shell).wait();
+    CHECK(ended.status == 1);
+    CHECK(ended.err == "sotto: standard output could not be written; the result is lost\n");
+  }
+}
+
 TEST_CASE("the version is the project's") {
   const auto version = run({"--version"});
   CHECK(version.status == 0);

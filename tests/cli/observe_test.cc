@@ -284,6 +284,23 @@ TEST_CASE("a trace has every phase of every node, nested, over threads and proce
   }
 }
 
+TEST_CASE("a run names in the end what it has written") {
+  const Scratch scratch;
+  const auto at = [&](const char* name) { return (scratch.path() / name).string(); };
+  const auto ended = run(
+      small_train({"--rounds", "3", "--trace", at("t.json"), "--log-json", at("l.jsonl"), "--mllog",
+                   at("m.log"), "--dump-parameters", at("x.csv"), "--checkpoint", at("saved")}));
+  CHECK(ended.status == 0);
+  CHECK_MESSAGE(ended.out.ends_with(fmt::format(
+                    "trace: {}\nlog: {}\nmllog: {}\nparameters: {}\ncheckpoint: {}\n", at("t.json"),
+                    at("l.jsonl"), at("m.log"), at("x.csv"), at("saved"))),
+                ended.out);
+
+  const auto nowhere = run(small_train({"--rounds", "3", "--trace", "/dev/null"}));
+  CHECK(nowhere.status == 0);
+  CHECK(nowhere.err.empty());
+}
+
 TEST_CASE("a trace is whole JSON while the run goes on, and after it was killed") {
   const Scratch scratch;
   const auto path = scratch.path() / "trace.json";

@@ -64,6 +64,15 @@ std::size_t gradients_in(const std::string& path) {
 
 }  // namespace
 
+TEST_CASE("a trace that nobody wants to keep is no trouble") {
+  Traced traced("/dev/null");
+  traced.phases(3000);  // several buffers
+  traced.trace.round_done(1);
+  traced.trace.node_ended(0);
+  traced.trace.ended({});
+  CHECK(traced.told.empty());
+}
+
 TEST_CASE("a trace whose file another process keeps for a while loses nothing") {
   const Scratch scratch;
   const auto path = (scratch.path() / "trace.json").string();

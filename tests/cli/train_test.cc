@@ -278,7 +278,7 @@ TEST_CASE("wrong requests are refused with status 2, what is wrong, and what wou
       {{"--task", "digts"}, "did you mean digits?"},
       {{"--task", "digits,trian=5"}, "did you mean train?"},
       {{"--task", "libsvm:/nowhere,featuers=5"}, "did you mean features?"},
-      {{"--task", "libsvm:/nowhere,colour=5"}, "it is written libsvm:FILE[,features=N]"},
+      {{"--task", "libsvm:/nowhere,colour=5"}, "no parameter of libsvm; it has features"},
       {{"--rendezvous", "file:/tmp"}, "WORLD_SIZE"},
   };
   for (const Case& one : cases) {

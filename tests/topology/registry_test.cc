@@ -58,7 +58,7 @@ TEST_CASE("every family's example builds") {
 }
 
 TEST_CASE("a refusal says what would do") {
-  CHECK(mentions(refusal("rng", 8), "there are ring, complete"));
+  CHECK(mentions(refusal("rng", 8), "did you mean ring? There are ring; complete"));
   CHECK(mentions(refusal("", 8), "there are ring"));
   CHECK(mentions(refusal("ring:3", 8), "it is written ring"));
   CHECK(mentions(refusal("torus:", 8), "it is written torus[:RxC]"));

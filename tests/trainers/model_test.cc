@@ -221,10 +221,14 @@ TEST_CASE("initial weights are bounded, depend on the seed, and biases are zero"
 TEST_CASE("wrong model specifications are refused with what would do") {
   const ModelInput input{.features = 6, .classes = 4, .image = {}};
   for (const char* spec :
-       {"", "softmax:3", "mlp", "mlp:", "mlp:0", "mlp:-1", "mlp:8,", "mlp:,8", "mlp:8;8",
-        "mlp:99999999999999999999", "mlp:65537", "transformer", "transformer:1,8,2"}) {
+       {"mlp", "mlp:", "mlp:0", "mlp:-1", "mlp:8,", "mlp:,8", "mlp:8;8", "mlp:99999999999999999999",
+        "mlp:65537", "transformer", "transformer:1,8,2"}) {
     CAPTURE(spec);
     CHECK_THROWS_WITH_AS(make_model(spec, input), doctest::Contains("expected"), Error);
+  }
+  for (const char* spec : {"", "softmax:3"}) {
+    CHECK_THROWS_WITH_AS(make_model(spec, input), doctest::Contains("there are softmax; mlp"),
+                         Error);
   }
   for (const char* spec : {"cnn:", "cnn:8", "cnn:8,16,32", "cnn:0,1"}) {
     CAPTURE(spec);

@@ -67,7 +67,7 @@ TEST_CASE("a mistyped parameter is refused with the nearest one, unless it belon
   const auto told = [](const std::string& spec) { return test::refusal([&] { load_task(spec); }); };
   CHECK(test::contains(told("libsvm:a.txt,featuers=5"), "did you mean features?"));
   CHECK(test::contains(told("text:a.txt,contxt=5"), "did you mean context?"));
-  CHECK(test::contains(told("digits,tran=5"), "did you mean train? It has train, test, seed"));
+  CHECK(test::contains(told("digits,tran=5"), "did you mean train? it has train, test, seed"));
   CHECK(test::contains(told("csv:a.csv,label=5"), "it has none"));
   CHECK(test::contains(told("csv:nowhere/a,b.csv"), "nowhere/a,b.csv: there is no such file"));
   const test::Scratch scratch;

@@ -4,15 +4,14 @@
 #include <charconv>
 #include <cstddef>
 #include <filesystem>
-#include <numeric>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 namespace sotto {
 namespace {
@@ -21,33 +20,16 @@ bool is_known(std::string_view item, std::initializer_list<std::string_view> kno
   return std::find(known.begin(), known.end(), item.substr(0, item.find('='))) != known.end();
 }
 
-/// Insertions, deletions and replacements that turn one word into the other.
-std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 [[noreturn]] void refuse_parameter(std::string_view spec, std::string_view name,
                                    std::string_view item,
                                    std::initializer_list<std::string_view> known) {
   if (known.size() == 0) {
     refuse("task", spec, fmt::format("'{}' is no parameter of {}; it has none", item, name));
   }
-  const std::string_view key = item.substr(0, item.find('='));
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](auto a, auto b) {
-    return edit_distance(key, a) < edit_distance(key, b);
-  });
+  const std::string near =
+      did_you_mean(item.substr(0, item.find('=')), {known.begin(), known.end()});
   refuse("task", spec,
-         fmt::format("'{}' is no parameter of {}; did you mean {}? It has {}", item, name, *nearest,
+         fmt::format("'{}' is no parameter of {}{} it has {}", item, name, near,
                      fmt::join(known, ", ")));
 }
 

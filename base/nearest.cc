@@ -1,4 +1,4 @@
-#include "nearest.h"
+#include <sotto/base/nearest.h>
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 
 #include <sotto/base/error.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 /// Optimal string alignment: the least number of letters inserted, left out, changed, or swapped
@@ -65,19 +65,21 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
   const std::string name = nearest(word, names);
-  return name.empty() ? "" : fmt::format("; did you mean {}?", name);
+  return name.empty() ? ";" : fmt::format("; did you mean {}?", name);
 }
 
 std::string_view family(std::string_view spec) {
   return spec.substr(0, spec.find_first_of(":,; "));
 }
 
-void refuse_mistyped(std::string_view option, std::string_view spec,
-                     const std::vector<std::string>& names) {
-  if (const std::string name = nearest(family(spec), names); !name.empty()) {
-    refuse(option, spec,
-           fmt::format("did you mean {}? There are {}", name, fmt::join(names, ", ")));
-  }
+void refuse_unknown(std::string_view field, std::string_view spec,
+                    const std::vector<std::string>& names, const std::vector<std::string>& forms) {
+  const std::string name = nearest(family(spec), names);
+  const std::string all = forms.empty() ? fmt::format("{}", fmt::join(names, ", "))
+                                        : fmt::format("{}", fmt::join(forms, "; "));
+  refuse(field, spec,
+         name.empty() ? fmt::format("there are {}", all)
+                      : fmt::format("did you mean {}? There are {}", name, all));
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

@@ -1,0 +1,51 @@
+// What a mistyped word may have meant, and the refusal of a name that a list does not have. Pure
+// functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sotto {
+
+/// The one of `names` that is nearest to `word`, the first of equals: it begins with `word`, or
+/// differs in at most a third of its letters (inserted, left out, changed or swapped with the
+/// next); capital letters count as small ones. Empty when none is near, or `word` is one of them.
+std::string nearest(std::string_view word, const std::vector<std::string>& names);
+
+/// "; did you mean NAME?", or ";" when none is near: what there is goes behind it.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
+
+/// "quant:8,chunk=64" → "quant"
+std::string_view family(std::string_view spec);
+
+/// Throws Error "FIELD: 'SPEC' is refused: did you mean NAME? There are …" for a specification
+/// whose family is none of `names`, or whose form is none of `forms`, without the guess when none
+/// is near. It lists the forms in which names are written; without any, the names.
+[[noreturn]] void refuse_unknown(std::string_view field, std::string_view spec,
+                                 const std::vector<std::string>& names,
+                                 const std::vector<std::string>& forms = {});
+
+/// The members `name` of a registry's entries.
+template <typename Infos>
+std::vector<std::string> names_of(const Infos& infos) {
+  std::vector<std::string> names;
+  for (const auto& info : infos) {
+    names.emplace_back(info.name);
+  }
+  return names;
+}
+
+/// Refuses `spec` as one that fits no entry of a registry whose entries have a `name` and a
+/// `synopsis`.
+template <typename Infos>
+[[noreturn]] void refuse_unregistered(std::string_view field, std::string_view spec,
+                                      const Infos& infos) {
+  std::vector<std::string> forms;
+  for (const auto& info : infos) {
+    forms.emplace_back(info.synopsis);
+  }
+  refuse_unknown(field, spec, names_of(infos), forms);
+}
+
+}  // namespace sotto

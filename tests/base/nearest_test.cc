@@ -1,0 +1,45 @@
+#include <sotto/base/nearest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+
+using namespace sotto;
+
+namespace {
+
+const std::vector<std::string> kNames = {"quant", "topk", "randk", "d2", "lowrank"};
+
+std::string refusal(std::string_view spec, const std::vector<std::string>& forms = {}) {
+  try {
+    refuse_unknown("compressor", spec, kNames, forms);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a mistyped word is told from one that is far from all") {
+  CHECK(nearest("qant", kNames) == "quant");   // left out
+  CHECK(nearest("qaunt", kNames) == "quant");  // swapped
+  CHECK(nearest("QUANT", kNames) == "quant");
+  CHECK(nearest("low", kNames) == "lowrank");  // begun
+  CHECK(nearest("topk", kNames).empty());      // none is meant but itself
+  CHECK(nearest("sparse", kNames).empty());
+  CHECK(nearest("", kNames).empty());
+}
+
+TEST_CASE("an unknown name is refused once, with the guess before what there is") {
+  CHECK(refusal("qant:8") ==
+        "compressor: 'qant:8' is refused: did you mean quant? There are quant, topk, randk, d2, "
+        "lowrank");
+  CHECK(refusal("sparse", {"quant:B[,chunk=N]", "topk:KEEP"}) ==
+        "compressor: 'sparse' is refused: there are quant:B[,chunk=N]; topk:KEEP");
+  CHECK(did_you_mean("tpk", kNames) == "; did you mean topk?");
+  CHECK(did_you_mean("sparse", kNames) == ";");
+}
