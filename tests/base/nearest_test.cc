@@ -43,3 +43,14 @@ TEST_CASE("an unknown name is refused once, with the guess before what there is"
   CHECK(did_you_mean("tpk", kNames) == "; did you mean topk?");
   CHECK(did_you_mean("sparse", kNames) == ";");
 }
+
+TEST_CASE("a mistyped word is told what it may have meant") {
+  const std::vector<std::string> names = {"ring", "dcd", "topk", "onebit-adam", "IPM"};
+  CHECK(nearest("rng", names) == "ring");
+  CHECK(nearest("DCD", names) == "dcd");
+  CHECK(nearest("TopK", names) == "topk");
+  CHECK(nearest("OneBit", names) == "onebit-adam");
+  CHECK(nearest("ipm", names) == "IPM");
+  CHECK(nearest("dcd", names).empty());  // nothing is mistyped
+  CHECK(nearest("mnist", names).empty());
+}

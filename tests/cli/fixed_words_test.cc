@@ -11,8 +11,6 @@
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/registry.h>
 
-#include "nearest.h"
-
 using namespace sotto;
 
 namespace {
@@ -42,15 +40,4 @@ TEST_CASE("every word that is offered for an option is one that is read") {
     check_words(option, [](const std::string& word) { (void)make_step_rule({.rule = word}); });
   }
   CHECK(cli::fixed_words("--compressor").empty());
-}
-
-TEST_CASE("a mistyped word is told what it may have meant") {
-  const std::vector<std::string> names = {"ring", "dcd", "topk", "onebit-adam", "IPM"};
-  CHECK(cli::nearest("rng", names) == "ring");
-  CHECK(cli::nearest("DCD", names) == "dcd");
-  CHECK(cli::nearest("TopK", names) == "topk");
-  CHECK(cli::nearest("OneBit", names) == "onebit-adam");
-  CHECK(cli::nearest("ipm", names) == "IPM");
-  CHECK(cli::nearest("dcd", names).empty());  // nothing is mistyped
-  CHECK(cli::nearest("mnist", names).empty());
 }
