@@ -22,7 +22,7 @@
 namespace sotto {
 namespace {
 
-/// Under the mark: all have come, and these are the numbers of nodes 1, 2, ….
+/// Under the mark: all have come.
 constexpr const char* kGo = "go";
 /// How long a look at a key that is not there yet may wait for it: longer each time, lest many
 /// nodes that wait ask for more than the store can answer.
@@ -35,14 +35,6 @@ constexpr std::size_t kMostLeft = std::size_t{1} << 20U;
 std::vector<std::byte> pack(std::uint64_t number) {
   ByteBuffer out;
   out.write(number);
-  return std::move(out).take();
-}
-
-std::vector<std::byte> pack(const std::map<Rank, std::uint64_t>& numbers) {
-  ByteBuffer out;
-  for (const auto& [rank, number] : numbers) {
-    out.write(number);
-  }
   return std::move(out).take();
 }
 
@@ -72,9 +64,6 @@ class StoreSession final : public Session {
   Status echo_numbers(std::map<Rank, std::uint64_t>& numbers);
   Status join();
   Status show(std::uint64_t mark, std::uint64_t number);
-  Result<bool> let_in(std::uint64_t number, std::chrono::milliseconds patience);
-  Status alone(std::uint64_t number);
-  Status rank_taken() const;
   Result<Number> look(std::string_view key, std::chrono::milliseconds patience);
   Result<bool> there(const std::string& key, std::chrono::milliseconds patience);
   void clear_last_session();
@@ -167,7 +156,7 @@ Status StoreSession::receive_all() {
     if (numbers.size() + 1 == static_cast<std::size_t>(nodes_)) {
       const std::string go = here(kGo);
       keep_list(go, true);
-      return store_->set(go, pack(numbers));
+      return store_->set(go, {});
     }
     if (deadline.expired()) {
       break;
@@ -193,9 +182,7 @@ Status StoreSession::echo_numbers(std::map<Rank, std::uint64_t>& numbers) {
   }
   // Where the store is late, as on a host whose cores are taken, the next look will tell.
   if (*mark && **mark != mark_) {
-    return {Fault::unexpected,
-            "another node 0 meets in this store; give each run a store of its own, and each "
-            "process its rank"};
+    return {Fault::unexpected, "another run meets in this store; give each its own"};
   }
   for (Rank peer = 1; peer < nodes_; ++peer) {
     const auto number = look(shown(peer), {});
@@ -246,54 +233,20 @@ Status StoreSession::join() {
       }
     }
     if (known) {
-      const auto in = let_in(number, patience);
-      if (!in.ok()) {
-        return in.status();
+      const auto go = there(here(kGo), patience);
+      const auto over = there(here(kGivenUpKey), {});
+      if (!go.ok() || !over.ok()) {
+        return go.ok() ? over.status() : go.status();
       }
-      if (*in) {
+      if (*go || *over) {
         (void)store_->remove(shown(rank_));  // both have been read
         (void)store_->remove(seen(rank_));
         return {};
       }
     }
-    if (Status status = alone(number); !status.ok()) {
-      return status;
-    }
     std::this_thread::sleep_for(kPause);
   } while (!deadline.expired());
-  return {Fault::deadline,
-          mark_ == 0 ? "waiting for node 0: not there in time"
-                     : fmt::format("waiting for node 0: not there in time; a run has met here "
-                                   "before: is it over, or is rank {} used twice?",
-                                   rank_)};
-}
-
-/// Whether all have come, or node 0 has given up. Who died and started again is let in by its last
-/// number: of two processes that live and have one rank, the later one.
-Result<bool> StoreSession::let_in(std::uint64_t number, std::chrono::milliseconds patience) {
-  const auto go = store_->get(here(kGo), Deadline::after(patience));
-  if (go.ok()) {
-    ByteReader in(*go);
-    in.take(sizeof number * static_cast<std::size_t>(rank_ - 1));
-    const auto named = in.read<std::uint64_t>();
-    return in.failed() || named == number ? Result<bool>(true) : rank_taken();
-  }
-  return go.status().fault() == Fault::deadline ? there(here(kGivenUpKey), {}) : go.status();
-}
-
-/// Another process that shows a number as this node came later, so that this one lives beside it:
-/// an earlier life of this node would have shown its number before.
-Status StoreSession::alone(std::uint64_t number) {
-  const auto now = mark_ == 0 ? Result<Number>(std::nullopt) : look(shown(rank_), {});
-  if (!now.ok()) {
-    return now.status();
-  }
-  return *now && **now != number ? rank_taken() : Status();
-}
-
-Status StoreSession::rank_taken() const {
-  return {Fault::unexpected,
-          fmt::format("another process has come as node {0}; start each rank once", rank_)};
+  return {Fault::deadline, "waiting for node 0: not there in time"};
 }
 
 Status StoreSession::show(std::uint64_t mark, std::uint64_t number) {

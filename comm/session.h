@@ -7,9 +7,7 @@
 // that the node drew itself. Two runs at one time need two stores: of two node 0s the earlier one
 // notices.
 //
-// A node, node 0 too, may die and start again until all have come; then the session is closed. Of
-// two processes that are started with one rank the later one is taken for such a second life, and
-// the earlier one, which still lives, is told. Who comes after all have come waits in vain.
+// A node, node 0 too, may die and start again until all have come; then the session is closed.
 #pragma once
 
 #include <chrono>
