@@ -66,6 +66,7 @@ std::chrono::milliseconds parse_timeout(double seconds) {
 
 void check_step_rule(const OptimizerSettings& o) {
   const std::string rule = step_rule_name(o);
+  make_step_rule({.rule = rule}, host_ops());  // refuses a name that none has
   const auto belongs_to = [&](const char* option, bool given, std::string_view owners) {
     if (given && owners.find(rule) == std::string_view::npos) {
       throw Error(

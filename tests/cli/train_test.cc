@@ -271,6 +271,7 @@ TEST_CASE("wrong requests are refused with status 2, what is wrong, and what wou
       {{"--resume", "--checkpoint", "/nowhere"}, "there is no such folder"},
       {{"--checkpoint-every", "3"}, "nothing is saved without --checkpoint"},
       {{"--beta1", "0.8"}, "--step-rule adam"},
+      {{"--step-rule", "adma", "--beta1", "0.8"}, "did you mean adam?"},
       {{"--step-rule", "adam", "--nesterov"}, "--nesterov: the step rule is adam"},
       {{"--algorithm", "chocoo"}, "did you mean choco?"},
       {{"--compressor", "qaunt:8"}, "did you mean quant?"},
