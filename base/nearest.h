@@ -2,6 +2,7 @@
 // functions; thread-safe.
 #pragma once
 
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ std::string_view family(std::string_view spec);
 template <typename Infos>
 std::vector<std::string> names_of(const Infos& infos) {
   std::vector<std::string> names;
+  names.reserve(std::size(infos));
   for (const auto& info : infos) {
     names.emplace_back(info.name);
   }
@@ -42,6 +44,7 @@ template <typename Infos>
 [[noreturn]] void refuse_unregistered(std::string_view field, std::string_view spec,
                                       const Infos& infos) {
   std::vector<std::string> forms;
+  forms.reserve(std::size(infos));
   for (const auto& info : infos) {
     forms.emplace_back(info.synopsis);
   }
