@@ -85,7 +85,9 @@ Status StoreSession::enter() {
   if (!entered_) {
     const Status met = rank_ == 0 ? receive_all() : join();
     entered_ = met.ok() ? met : met.with_context(fmt::format("node {}", rank_));
-    clear_last_session();
+    if (met.ok() || rank_ == 0) {
+      clear_last_session();  // whoever is not let in may have a living namesake
+    }
   }
   return *entered_;
 }

@@ -112,6 +112,20 @@ TEST_CASE("a node that starts again before all are there is let in") {
   second_life.join();
 }
 
+TEST_CASE("who comes too late as a node that there is leaves alone what that node has told") {
+  const auto store = make_memory_store();
+  std::vector<std::shared_ptr<Session>> nodes(2);
+  spawn(2, [&](Rank rank) {
+    nodes[static_cast<std::size_t>(rank)] = make_session(store, rank, 2, 1h);
+    REQUIRE(nodes[static_cast<std::size_t>(rank)]->enter().ok());
+  });
+  REQUIRE(nodes[1]->set("told", byte(7)).ok());
+  CHECK(make_session(store, 1, 2, 30ms)->enter().fault() == Fault::deadline);
+  const auto told = nodes[0]->get("told", generous());
+  REQUIRE(told.ok());
+  CHECK(*told == byte(7));
+}
+
 TEST_CASE("a node 0 that starts again takes over those who had come") {
   const auto store = make_memory_store();
   std::thread node_1([&] { CHECK(make_session(store, 1, 3, 1h)->enter().ok()); });
