@@ -172,7 +172,7 @@ TEST_CASE("a lost peer, a silent one and a bad frame are faults that name the pe
       {{frame(5), done(), lost(kPeer, true)}, Fault::peer_lost, "node 7 is lost"},
       // It has told us its part, but will never take ours.
       {{frame(5), lost(kPeer, true)}, Fault::peer_lost, "node 7 is lost"},
-      {{}, Fault::deadline, "node 3: round 0: rank 7 awaited (--timeout is 0.02 s)"},
+      {{}, Fault::deadline, "node 3: round 0: rank 7 awaited (the timeout is 0.02 s)"},
       {{frame(1), done()}, Fault::malformed, "too short"},
   };
   for (const Case& one : cases) {

@@ -55,7 +55,7 @@ TEST_CASE("a node that does not come is named, and one that gives up ends all wa
   const Status late = Meetings(*store, 0, kNodes, 50ms).barrier("here");
   CHECK(late.fault() == Fault::deadline);
   CHECK(late.message().starts_with("node 0: waiting for node 1"));
-  CHECK(late.message().ends_with("(--timeout is 0.05 s)"));
+  CHECK(late.message().ends_with("(the timeout is 0.05 s)"));
 
   const Status cause(Fault::non_finite, "node 2: a NaN\x1B");
   const auto statuses = play(kNodes, [&](Rank rank) -> Status {

@@ -308,7 +308,8 @@ TEST_CASE("all nodes learn from node 0 which of them never came") {
   });
   for (const Status& status : statuses) {
     CHECK(status.fault() == Fault::deadline);
-    CHECK(status.message() == "node 0: waiting for node 2: not there in time (--timeout is 0.3 s)");
+    CHECK(status.message() ==
+          "node 0: waiting for node 2: not there in time (the timeout is 0.3 s)");
   }
 }
 

@@ -8,7 +8,7 @@ Status naming_timeout(const Status& status, std::chrono::milliseconds timeout) {
   if (status.fault() != Fault::deadline) {
     return status;
   }
-  return {Fault::deadline, fmt::format("{} (--timeout is {:g} s)", status.message(),
+  return {Fault::deadline, fmt::format("{} (the timeout is {} s)", status.message(),
                                        std::chrono::duration<double>(timeout).count())};
 }
 

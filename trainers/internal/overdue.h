@@ -7,7 +7,7 @@
 
 namespace sotto::internal {
 
-/// A deadline with "(--timeout is 60 s)" behind its message; any other status as it is.
+/// A deadline with "(the timeout is 60 s)" behind its message; any other status as it is.
 Status naming_timeout(const Status& status, std::chrono::milliseconds timeout);
 
 }  // namespace sotto::internal
