@@ -64,21 +64,24 @@ function(sotto_cuda_flags target)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flags}>")
 endfunction()
 
-# sotto_add_cuda_library(FOLDER LINK lib… HEADERS name…): FOLDER/cuda/*.cu → sotto::FOLDER_cuda, with
-# the headers of FOLDER/cuda that users include. Libraries of their own, so that nobody who uses no
+# sotto_add_cuda_library(FOLDER LINK lib… HEADERS name… SOURCES name…): FOLDER/cuda/*.cu, and of plain
+# C++ FOLDER/cuda/name… → sotto::FOLDER_cuda, with the headers of FOLDER/cuda that users include. Libraries of their own, so that nobody who uses no
 # device carries device code.
 function(sotto_add_cuda_library folder)
-  cmake_parse_arguments(arg "" "" "LINK;HEADERS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "LINK;HEADERS;SOURCES" ${ARGN})
   set(target sotto_${folder}_cuda)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cu)
   list(TRANSFORM arg_HEADERS PREPEND ${PROJECT_BINARY_DIR}/include/sotto/${folder}/cuda/)
-  add_library(${target} STATIC ${sources})
+  list(TRANSFORM arg_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/cuda/)
+  add_library(${target} STATIC ${sources} ${arg_SOURCES})
   add_library(sotto::${folder}_cuda ALIAS ${target})
   sotto_cuda_flags(${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder}_cuda)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_BINARY_DIR}/include
                                   FILES ${arg_HEADERS})
   target_link_libraries(${target} PUBLIC ${arg_LINK})
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:sotto_flags,INTERFACE_COMPILE_OPTIONS>>")
   target_compile_definitions(${target} INTERFACE SOTTO_HAVE_CUDA)
   install(TARGETS ${target} EXPORT sottoCudaTargets
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

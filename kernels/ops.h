@@ -99,6 +99,23 @@ class Ops {
   /// "reference", or the instruction set in use, e.g. "AVX3".
   virtual std::string_view name() const = 0;
 
+  // Memory. Vectors lie where the operations reach them: with the host, unless a table says
+  // otherwise. Bytes stay with the host where they are called so, as frames are; those of the
+  // operations below lie beside the vectors.
+  /// Whether the host may touch the vectors.
+  virtual bool on_host() const { return true; }
+  /// Room for `count` floats, which are zeros. Throws where there is none.
+  virtual float* allocate(std::size_t count) const;
+  /// Gives back what allocate gave for as many.
+  virtual void release(float* floats, std::size_t count) const;
+  /// The floats of x in bytes of the host, 4 for each; they are there when it returns.
+  virtual void to_host(std::span<const float> x, std::span<std::byte> bytes) const;
+  /// y ← the floats in bytes of the host, which may be reused when it returns.
+  virtual void from_host(std::span<const std::byte> bytes, std::span<float> y) const;
+  /// Elements that one call should be given at least, where a vector is worked on piece by piece:
+  /// what stays in a cache.
+  virtual std::size_t piece() const { return 4096; }
+
   // Elementwise.
   /// y ← value, at every element
   virtual void fill(float value, std::span<float> y) const = 0;
@@ -209,6 +226,9 @@ class Ops {
                                    std::span<std::uint32_t> indices,
                                    std::span<float> values) const = 0;
 };
+
+/// x[at], wherever the vectors of `ops` lie.
+float element(std::span<const float> x, std::size_t at, const Ops& ops);
 
 /// Plain loops: the definition that every other implementation is held to.
 const Ops& reference_ops();

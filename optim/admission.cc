@@ -62,6 +62,28 @@ void admit_clock(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
 }
 
+void admit_accelerator(const AlgorithmInfo& info, AlgorithmSetup& setup) {
+  if (!setup.accelerator) {
+    return;
+  }
+  setup.ops = &setup.accelerator->ops();
+  if (!info.accelerated) {
+    std::vector<std::string_view> others;
+    for (const AlgorithmInfo& other : algorithms()) {
+      if (other.accelerated) {
+        others.push_back(other.name);
+      }
+    }
+    refuse("accelerator", setup.accelerator->name(),
+           fmt::format("{} works on vectors of the host alone; take one of {}", info.name,
+                       fmt::join(others, ", ")));
+  }
+  if (setup.privacy) {
+    refuse("accelerator", setup.accelerator->name(),
+           "the noise of privacy is made on vectors of the host; leave one of the two out");
+  }
+}
+
 void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (setup.nodes < 1) {
     refuse("nodes", fmt::format("{}", setup.nodes), "at least 1 is needed");
@@ -81,7 +103,7 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
   const NonFinite bad = setup.ops->count_non_finite(setup.parameters);
   if (bad.count != 0) {
-    refuse("parameters", fmt::format("{}", setup.parameters[bad.first]),
+    refuse("parameters", fmt::format("{}", element(setup.parameters, bad.first, *setup.ops)),
            fmt::format("{} elements are not finite, the first is {}", bad.count, bad.first));
   }
   if (setup.consensus_stepsize && !info.consensus_stepsize) {
@@ -400,6 +422,7 @@ double default_consensus_stepsize(const Compressor& compressor, std::size_t dime
 }
 
 void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::string>* warnings) {
+  admit_accelerator(info, setup);
   admit_basics(info, setup);
   setup.layout = complete_layout(std::move(setup.layout), setup.parameters.size());
   admit_local_steps(setup);
@@ -407,7 +430,8 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_step_rule(info, setup);
   admit_local_steps(info, setup);
   if (setup.compressor == nullptr) {
-    setup.compressor = make_compressor(info.default_compressor, info.contract, *setup.ops);
+    setup.compressor = make_compressor(info.default_compressor, info.contract,
+                                       setup.accelerator ? host_ops() : *setup.ops);
   }
   admit_doubt(info, setup);
   admit_buckets(info, setup);
@@ -416,6 +440,9 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   choose_consensus_stepsize(info, setup);
   if (warnings != nullptr) {
     warn(info, setup, *warnings);
+  }
+  if (setup.accelerator) {
+    setup.compressor = setup.accelerator->adopt(*setup.compressor);
   }
 }
 

@@ -40,8 +40,10 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
+#include <sotto/compress/accelerator.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/topology.h>
@@ -97,10 +99,14 @@ struct AlgorithmSetup {
   /// Of a bucket: gradients come as directions, finite, and stay until the round has ended.
   bool given_direction = false;
   /// Of a bucket: a vector at least as long as the parameters, which all buckets use in turn.
-  std::shared_ptr<std::vector<float>> scratch = {};
+  std::shared_ptr<Vector> scratch = {};
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
   bool allow_contract_violation = false;
   const Ops* ops = &host_ops();
+  /// Where the parameters and all other vectors lie, if not with the host; for algorithms that can
+  /// (AlgorithmInfo::accelerated). `ops` is then its own, `step_rule` is to be made with it, and
+  /// `compressor` is one of the host's, which it adopts.
+  std::shared_ptr<const Accelerator> accelerator = {};
 };
 
 /// Whom a node talks to over a whole run, and how large a frame can get.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/compress/none.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -18,6 +19,7 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   part.step_rule = std::move(setup.step_rule);
   part.compressor = setup.compressor->clone();  // names itself in checkpoints
   part.ops = setup.ops;
+  part.accelerator = setup.accelerator;
   return part;
 }
 
@@ -41,10 +43,11 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
   if (bad.count == 0) {
     return {};
   }
-  return fault(Fault::non_finite,
-               fmt::format("the {} has {} elements of {} that are not finite, the first is number "
-                           "{}, {}; lower the learning rate, or look at the data",
-                           what, bad.count, values.size(), bad.first, values[bad.first]));
+  return fault(
+      Fault::non_finite,
+      fmt::format("the {} has {} elements of {} that are not finite, the first is number "
+                  "{}, {}; lower the learning rate, or look at the data",
+                  what, bad.count, values.size(), bad.first, element(values, bad.first, ops())));
 }
 
 Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
@@ -107,7 +110,7 @@ Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch
   if (Status status = enter_step_rule(gradient); !status) {
     return status;
   }
-  const Status status = setup_.step_rule->next_model(round_, x(), gradient, scratch);
+  const Status status = setup_.step_rule->next_model(round_, x(), gradient, scratch, ops());
   if (!status) {
     return leave_step_rule(status);
   }
@@ -133,9 +136,14 @@ Status LocalNode::take(std::span<const float> next, bool finite) {
   return {};
 }
 
+std::unique_ptr<Compressor> LocalNode::make_exact() const {
+  auto exact = make_none(setup_.accelerator ? host_ops() : ops());
+  return setup_.accelerator ? setup_.accelerator->adopt(*exact) : std::move(exact);
+}
+
 std::span<float> LocalNode::scratch() {
   if (setup_.scratch == nullptr) {
-    setup_.scratch = std::make_shared<std::vector<float>>(dimension());
+    setup_.scratch = std::make_shared<Vector>(dimension(), ops());
   }
   return std::span(*setup_.scratch).first(dimension());
 }

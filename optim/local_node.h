@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,9 +89,9 @@ class LocalNode {
   Result<std::span<const float>> direction_in(std::span<const float> gradient,
                                               std::span<float> room);
   /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
-  std::vector<float> direction_room() const {
-    return std::vector<float>(setup_.given_direction ? 0 : dimension());
-  }
+  Vector direction_room() const { return {setup_.given_direction ? 0 : dimension(), ops()}; }
+  /// Zeros, as many as x_i has elements.
+  Vector vector() const { return {dimension(), ops()}; }
   /// x_i ← x_i − d, `scratch` is as long as x_i. On a fault x_i is untouched.
   Status step(std::span<const float> gradient, std::span<float> scratch);
   /// x_i ← from − d, the step of an algorithm that mixes before its gradient comes; `from` is x_i
@@ -128,6 +129,8 @@ class LocalNode {
   /// y ← y + scale × C, from an encoding of this node's own. It can fail only when what was encoded
   /// is near the end of float32's range; y is then untouched.
   Status decode_own(std::span<const std::byte> encoding, float scale, std::span<float> y) const;
+  /// `none`, for vectors that lie where x_i does.
+  std::unique_ptr<Compressor> make_exact() const;
   /// A vector as long as x_i, for the time of a call: the buckets of a model share it. Allocates it
   /// when first asked, which a constructor must do.
   std::span<float> scratch();

@@ -61,6 +61,7 @@ struct AlgorithmInfo {
   std::string_view family = {};       ///< of the compressors that it takes; empty: any
   Freezing freezing = Freezing::never;
   bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
+  bool accelerated = false;       ///< its vectors may lie where the host cannot reach them
   bool aggregation = false;       ///< has the parameter that says how it takes neighbours in
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,25 @@ namespace sotto {
 void write_floats(std::span<const float> values, ByteBuffer& out) {
   out.write(std::uint64_t{values.size()});
   out.write_span(values);
+}
+
+void write_floats(const Vector& values, ByteBuffer& out) {
+  std::vector<float> here(values.size());
+  if (!values.empty()) {
+    values.ops().to_host(values, std::as_writable_bytes(std::span(here)));
+  }
+  write_floats(std::span<const float>(here), out);
+}
+
+Status read_floats(ByteReader& in, std::string_view what, Vector& values) {
+  std::vector<float> here(values.size());
+  if (Status status = read_floats(in, what, std::span(here)); !status) {
+    return status;
+  }
+  if (!values.empty()) {
+    values.ops().from_host(std::as_bytes(std::span(here)), values);
+  }
+  return {};
 }
 
 Status read_floats(ByteReader& in, std::string_view what, std::span<float> values) {

@@ -7,15 +7,22 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
+#include <sotto/kernels/vector.h>
 
 namespace sotto {
 
 /// A 64-bit count and the values.
 void write_floats(std::span<const float> values, ByteBuffer& out);
 
+/// The same of a vector, wherever it lies.
+void write_floats(const Vector& values, ByteBuffer& out);
+
 /// Fills `values` with what write_floats wrote. Fault::malformed when the count differs or bytes
 /// are missing, Fault::non_finite for a NaN or an infinity; `what` names the vector in the message.
 Status read_floats(ByteReader& in, std::string_view what, std::span<float> values);
+
+/// The same of a vector, which stays as it is on a fault.
+Status read_floats(ByteReader& in, std::string_view what, Vector& values);
 
 /// Reads a string and compares it. Fault::malformed, e.g. "checkpoint of step rule 'adam' where
 /// 'sgd' is used".

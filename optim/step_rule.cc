@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/kernels/vector.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/adam.h>
 #include <sotto/optim/step_rules/finite_direction.h>
@@ -33,7 +33,7 @@ class Sgd final : public StepRule {
   std::string_view name() const override { return "sgd"; }
 
   void resize(const ParameterLayout& layout) override {
-    velocity_.assign(momentum_ == 0 ? 0 : dimension_of(layout), 0);
+    velocity_ = Vector(momentum_ == 0 ? 0 : dimension_of(layout), ops_);
   }
 
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
@@ -63,15 +63,13 @@ class Sgd final : public StepRule {
   }
 
  private:
-  static constexpr std::size_t kPiece = 4096;
-
   /// d ← the direction of the gradient, all from element `at` of the model on.
   Status direction_of(float clip, std::size_t at, std::span<const float> x,
                       std::span<const float> gradient, std::span<float> d) {
     // Piece by piece, so that the memory is read and written once.
     bool finite = true;
-    for (std::size_t first = 0; first < d.size(); first += kPiece) {
-      const std::size_t count = std::min(kPiece, d.size() - first);
+    for (std::size_t first = 0; first < d.size(); first += ops_.piece()) {
+      const std::size_t count = std::min(ops_.piece(), d.size() - first);
       finite = step(clip, x.subspan(first, count), gradient.subspan(first, count), at + first,
                     d.subspan(first, count)) &&
                finite;
@@ -111,7 +109,7 @@ class Sgd final : public StepRule {
   bool nesterov_;
   float weight_decay_;
   float round_rate_ = 0;  ///< γ of the round
-  std::vector<float> velocity_;
+  Vector velocity_;
 };
 
 void require(bool holds, std::string_view field, double value, std::string_view range) {
@@ -145,11 +143,11 @@ void validate(const StepRuleOptions& options) {
 }  // namespace
 
 Status StepRule::next_model(Round round, std::span<const float> x, std::span<const float> gradient,
-                            std::span<float> next) {
+                            std::span<float> next, const Ops& ops) {
   if (Status status = direction(round, x, gradient, next); !status) {
     return status;
   }
-  host_ops().subtract(x, next, next);
+  ops.subtract(x, next, next);
   return {};
 }
 

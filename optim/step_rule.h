@@ -63,10 +63,11 @@ class StepRule {
   /// in, and must be discarded.
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
-  /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. A rule that
+  /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. `ops` is for
+  /// where they lie. A rule that
   /// makes the next model at once, and d as a difference, spares itself two roundings here.
   virtual Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
-                            std::span<float> next);
+                            std::span<float> next, const Ops& ops);
   /// Whether an element's direction depends on its own tensor alone, so that `direction_part` may
   /// be asked for one tensor after the other.
   virtual bool separable() const { return false; }

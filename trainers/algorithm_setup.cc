@@ -20,9 +20,9 @@ namespace sotto {
 namespace {
 
 /// Settings that are refused are named as those of the outer rule.
-std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options) {
+std::unique_ptr<StepRule> make_outer_rule(const StepRuleOptions& options, const Ops& ops) {
   try {
-    return make_step_rule(options);
+    return make_step_rule(options, ops);
   } catch (const Error& error) {
     throw Error(fmt::format("outer_{}", error.what()));
   }
@@ -97,7 +97,9 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
     const bool whole = !info.separable || !compressor->divisible();
     options.buckets = whole ? 1 : default_buckets(parameters.size());
   }
+  const Ops& ops = options.accelerator ? options.accelerator->ops() : host_ops();
   AlgorithmSetup setup;
+  setup.accelerator = options.accelerator;
   setup.rank = options.rank;
   setup.nodes = options.nodes;
   setup.parameters = parameters;
@@ -107,11 +109,11 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
     setup.step_rule = options.own_step_rule();
     options.step_rule.rule = setup.step_rule->name();
   } else {
-    setup.step_rule = make_step_rule(options.step_rule);
+    setup.step_rule = make_step_rule(options.step_rule, ops);
   }
   setup.communication_interval = options.communication_interval;
   if (options.outer_step_rule) {
-    setup.outer_step_rule = make_outer_rule(*options.outer_step_rule);
+    setup.outer_step_rule = make_outer_rule(*options.outer_step_rule, ops);
   }
   setup.delayed_gradient = options.delayed_gradient;
   setup.privacy = options.privacy;

@@ -109,6 +109,22 @@ void add_privacy(const PrivacyOptions& privacy, Settings& settings) {
        {"privacy-delta", fmt::format("{}", privacy.delta)}});
 }
 
+void check_accelerator(const OptimizerOptions& options) {
+  if (!options.accelerator) {
+    return;
+  }
+  const auto refuse_with = [&](std::string_view what) {
+    refuse("accelerator", options.accelerator->name(),
+           fmt::format("{} is for vectors of the host; leave one of the two out", what));
+  };
+  if (options.codec_threads != 1) {
+    refuse_with("codec_threads");
+  }
+  if (options.metered) {
+    refuse_with("metered");
+  }
+}
+
 }  // namespace
 
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
@@ -117,6 +133,10 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
+  check_accelerator(options_);
+  if (options_.accelerator) {
+    options_.accelerator->follow_caller();  // who may still be writing the parameters
+  }
   AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
   if (options_.metered) {
     meter_ = std::make_shared<CompressionMeter>();
@@ -231,7 +251,7 @@ Status Optimizer::agree() {
 Status Optimizer::compare_with_node_0(Meetings& meetings) const {
   ByteBuffer card;
   card.write_string(agreement());
-  card.write_string(sha256_hex(std::as_bytes(std::span(parameters_))));
+  card.write_string(sha256_hex(std::as_bytes(std::span<const float>(parameters_here()))));
   if (options_.rank == 0) {
     return session_->set("hello", card.bytes());
   }
@@ -271,12 +291,26 @@ Status Optimizer::connect() {
   return {};
 }
 
+template <typename Call>
+Status Optimizer::on_accelerator(const Call& call) {
+  if (!options_.accelerator) {
+    return call();
+  }
+  options_.accelerator->follow_caller();
+  Status status = call();
+  options_.accelerator->lead_caller();
+  if (Status fault = options_.accelerator->status(); !fault.ok()) {
+    return status_ = named(fault);
+  }
+  return status;
+}
+
 Status Optimizer::begin_step() {
   if (Status status = connect(); !status.ok() || begun_) {
     return status;
   }
   begun_ = true;
-  return status_ = driver_->begin_round();
+  return status_ = on_accelerator([&] { return driver_->begin_round(); });
 }
 
 Status Optimizer::step(std::span<const float> gradient) {
@@ -291,7 +325,7 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (Status status = enter_step(); !status.ok()) {
     return named(status);
   }
-  return end_step(driver_->gradient_ready(gradient));
+  return end_step(on_accelerator([&] { return driver_->gradient_ready(gradient); }));
 }
 
 Status Optimizer::end_step(const Status& status) {
@@ -312,7 +346,7 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   if (Status status = begin_step(); !status.ok()) {
     return status;
   }
-  Status status = driver_->gradient_part(first, part);
+  Status status = on_accelerator([&] { return driver_->gradient_part(first, part); });
   if (status.fault() != Fault::non_finite) {
     status_ = status;  // which a step() after it returns
   }
@@ -353,14 +387,14 @@ Status Optimizer::step() {
         fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
   }
   parts_.clear();
-  return end_step(driver_ ? driver_->end_parts() : status_);
+  return end_step(driver_ ? on_accelerator([&] { return driver_->end_parts(); }) : status_);
 }
 
 Status Optimizer::drain() {
   if (!driver_ || !status_.ok()) {
     return status_;
   }
-  status_ = driver_->drain();
+  status_ = on_accelerator([&] { return driver_->drain(); });
   if (status_.ok() && ledger_) {
     status_ = named(ledger_->settle(private_->steps()));
   }
@@ -401,61 +435,6 @@ Status Optimizer::finish() {
   }
   Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
   return status_ = meetings.barrier("end");
-}
-
-void Optimizer::save(ByteBuffer& out) const {
-  require_whole_step();
-  check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
-  out.write(std::uint64_t{parameters_.size()});
-  out.write_span(std::span<const float>(parameters_));
-  algorithm_->save(out);
-  const auto sent = traffic();
-  out.write(static_cast<std::uint32_t>(sent.size()));
-  for (const LinkTraffic& edge : sent) {
-    out.write(edge.to);
-    out.write(edge.bytes);
-    out.write(edge.frames);
-  }
-  out.write(times().encode_s);
-  out.write(times().wait_s);
-}
-
-Status Optimizer::load(ByteReader& in) {
-  check(round() == 0 && !begun_, "Optimizer::load comes before the first step");
-  if (in.read<std::uint64_t>() != parameters_.size() || !in.read_into(parameters_)) {
-    return {Fault::malformed, "the saved model has another number of parameters"};
-  }
-  if (host_ops().count_non_finite(parameters_).count > 0) {
-    return {Fault::non_finite, "the saved model holds a NaN or an infinity"};
-  }
-  if (Status status = algorithm_->load(in); !status.ok()) {
-    return status;
-  }
-  if (ledger_ && private_->steps() > 0 && !ledger_->existed()) {
-    return {Fault::malformed,
-            fmt::format("{} is missing: what is spent of the privacy budget cannot be known",
-                        options_.privacy->ledger)};
-  }
-  round_ = algorithm_->round();
-  if (in.read<std::uint32_t>() != peers_.to.size()) {
-    return {Fault::malformed, "the saved traffic is that of other neighbours"};
-  }
-  traffic_before_.clear();
-  for (const Rank peer : peers_.to) {
-    LinkTraffic edge{options_.rank, in.read<Rank>(), 0, 0};
-    edge.bytes = in.read<std::uint64_t>();
-    edge.frames = in.read<std::uint64_t>();
-    if (edge.to != peer) {
-      return {Fault::malformed, "the saved traffic is that of other neighbours"};
-    }
-    traffic_before_.push_back(edge);
-  }
-  times_before_.encode_s = in.read<double>();
-  times_before_.wait_s = in.read<double>();
-  if (in.failed()) {
-    return {Fault::malformed, "the saved state ends too early"};
-  }
-  return {};
 }
 
 std::vector<LinkTraffic> Optimizer::traffic() const {

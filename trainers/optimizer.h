@@ -25,6 +25,7 @@
 #include <sotto/comm/security.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
+#include <sotto/compress/accelerator.h>
 #include <sotto/compress/metered.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/step_rule.h>
@@ -112,6 +113,12 @@ struct OptimizerOptions {
   Observer* observer = nullptr;
   /// Lets measure_compression measure: a second virtual call for each encoding.
   bool metered = false;
+
+  /// Where the parameters and gradients lie, if not with the host: cuda::make_accelerator
+  /// (compress/cuda/accelerator.h). For algorithms that can (AlgorithmInfo::accelerated), without
+  /// privacy, codec_threads and metered; own_step_rule gets vectors that lie there. Nodes with
+  /// and without one may train together.
+  std::shared_ptr<Accelerator> accelerator{};
 };
 
 class Optimizer {
@@ -204,6 +211,14 @@ class Optimizer {
   void require_whole_step() const;
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
+  /// Where the parameters lie.
+  const Ops& ops() const;
+  /// The parameters, with the host.
+  std::vector<float> parameters_here() const;
+  /// Puts the work of `call` after the caller's on its accelerator, and what the caller does later
+  /// after it. A fault of the accelerator comes before that of the call, which follows from it.
+  template <typename Call>
+  Status on_accelerator(const Call& call);
   /// Makes the ledger count the step to come, before it leaves.
   Status enter_step();
   TransportOptions transport_options() const;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <sotto/kernels/cuda/stream.h>
 
@@ -17,11 +18,15 @@ namespace sotto::cuda {
 class Memory {
  public:
   explicit Memory(std::size_t bytes);
+  /// Takes back what was detached.
+  explicit Memory(std::span<std::byte> detached) : bytes_(detached) {}
   ~Memory();
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&&) = delete;
 
   std::span<std::byte> bytes() const { return bytes_; }
+  /// Leaves the bytes to the caller.
+  std::span<std::byte> detach() { return std::exchange(bytes_, {}); }
   /// `count` of T from byte `offset` on, a multiple of alignof(T).
   template <typename T>
   std::span<T> as(std::size_t offset, std::size_t count) const {

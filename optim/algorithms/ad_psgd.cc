@@ -11,8 +11,8 @@ AdPsgd::AdPsgd(AlgorithmSetup setup)
     : node_(AlgorithmId::adpsgd, "adpsgd", std::move(setup)),
       mail_(node_, 1, node_.compressor().max_bytes(node_.dimension())),
       pairings_(node_.topology(), node_.rank(), node_.seed()),
-      mixed_(node_.dimension()),
-      next_(node_.dimension()) {}
+      mixed_(node_.vector()),
+      next_(node_.vector()) {}
 
 Peers AdPsgd::peers() const { return graph_peers(node_, mail_); }
 

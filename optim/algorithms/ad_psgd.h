@@ -37,13 +37,11 @@
 // Overlap: the pairings of a round are independent of its gradient and hide behind it.
 #pragma once
 
-#include <span>
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/pairings.h>
 #include <sotto/optim/local_node.h>
+#include <span>
 
 namespace sotto {
 
@@ -79,8 +77,8 @@ class AdPsgd final : public Algorithm {
   Pairings pairings_;
   std::span<const Pairing> due_;  // the round's pairings that are not done
   Edge partner_;                  // in the pairing under way
-  std::vector<float> mixed_;      // x_i after the pairings so far
-  std::vector<float> next_;       // the next mixture; d, then the next x_i
+  Vector mixed_;                  // x_i after the pairings so far
+  Vector next_;                   // the next mixture; d, then the next x_i
   std::uint64_t stale_ = 0;       // pairings done in the round
   AlgorithmCounters staleness_;
 };

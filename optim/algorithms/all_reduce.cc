@@ -7,8 +7,8 @@ namespace sotto {
 AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
     : node_(AlgorithmId::allreduce, "allreduce", std::move(setup)),
       mean_(node_, node_.dimension(), RingCodec::compressor),
-      sum_(node_.dimension()),
-      next_(node_.dimension()) {}
+      sum_(node_.vector()),
+      next_(node_.vector()) {}
 
 bool AllReduceSgd::begin_round(Exchange& /*out*/) {
   node_.begin_round();

@@ -13,8 +13,6 @@
 // Overlap: none, the sum needs the gradient.
 #pragma once
 
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/ring_mean.h>
 #include <sotto/optim/local_node.h>
@@ -53,8 +51,8 @@ class AllReduceSgd final : public Algorithm {
 
   LocalNode node_;
   RingMean mean_;
-  std::vector<float> sum_;  ///< of the gradients, then their mean
-  std::vector<float> next_;
+  Vector sum_;  ///< of the gradients, then their mean
+  Vector next_;
 };
 
 }  // namespace sotto

@@ -43,9 +43,9 @@ Beer::Beer(AlgorithmSetup setup)
       eta_(node_.consensus_stepsize()),
       model_(node_),
       gradient_(node_),
-      shift_(node_.dimension()),
-      tracked_(node_.dimension()),
-      next_(node_.dimension()) {}
+      shift_(node_.vector()),
+      tracked_(node_.vector()),
+      next_(node_.vector()) {}
 
 Peers Beer::peers() const { return graph_peers(node_, mail_); }
 

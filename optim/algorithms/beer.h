@@ -29,8 +29,6 @@
 //   exactly behind the gradient of round t + 1.
 #pragma once
 
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
@@ -68,11 +66,11 @@ class Beer final : public Algorithm {
   LocalNode node_;
   Mailbox mail_;
   float eta_;
-  PublicCopy model_;            // h_i, p_i
-  PublicCopy gradient_;         // g_i, r_i
-  std::vector<float> shift_;    // s_i
-  std::vector<float> tracked_;  // v_i, then what is encoded, then the change of r_i
-  std::vector<float> next_;     // the next x_i, then the change of p_i
+  PublicCopy model_;     // h_i, p_i
+  PublicCopy gradient_;  // g_i, r_i
+  Vector shift_;         // s_i
+  Vector tracked_;       // v_i, then what is encoded, then the change of r_i
+  Vector next_;          // the next x_i, then the change of p_i
 };
 
 }  // namespace sotto

@@ -20,8 +20,7 @@ std::size_t bucket_length(std::size_t elements, std::uint32_t buckets) {
 }
 
 AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
-                           std::span<float> parameters,
-                           const std::shared_ptr<std::vector<float>>& scratch) {
+                           std::span<float> parameters, const std::shared_ptr<Vector>& scratch) {
   AlgorithmSetup part;
   part.rank = setup.rank;
   part.nodes = setup.nodes;
@@ -40,6 +39,7 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.scratch = scratch;
   part.allow_contract_violation = setup.allow_contract_violation;
   part.ops = setup.ops;
+  part.accelerator = setup.accelerator;
   return part;
 }
 
@@ -52,10 +52,10 @@ std::uint32_t default_buckets(std::size_t elements) {
 
 Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
     : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
-      direction_(node_.dimension()) {
+      direction_(node_.vector()) {
   const std::size_t length = bucket_length(node_.dimension(), setup.buckets);
   const std::size_t count = (node_.dimension() + length - 1) / length;
-  const auto scratch = std::make_shared<std::vector<float>>(std::min(length, node_.dimension()));
+  const auto scratch = std::make_shared<Vector>(std::min(length, node_.dimension()), node_.ops());
   buckets_.reserve(count);
   directions_.reserve(count);
   for (std::size_t first = 0; first < node_.dimension(); first += length) {

@@ -82,7 +82,7 @@ class Bucketed final : public Algorithm {
   Status placed(std::size_t bucket, const Status& status) const;
 
   LocalNode node_;  // x_i and the step rule
-  std::vector<float> direction_;
+  Vector direction_;
   std::vector<std::unique_ptr<Algorithm>> buckets_;
   std::vector<std::span<const float>> directions_;  // of direction_, by bucket
   // Of this round:

@@ -33,14 +33,12 @@
 //   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/exchange/replica_exchange.h>
 #include <sotto/optim/local_node.h>
+#include <optional>
 
 namespace sotto {
 
@@ -86,7 +84,7 @@ class ChocoSgd final : public Algorithm {
   std::optional<ReplicaExchange> copies_;  // of a graph that changes
   float eta_;
   PublicCopy public_;                 // x̂_i, p_i
-  std::vector<float> own_direction_;  // empty where γ g_i is given
+  Vector own_direction_;              // empty where γ g_i is given
   std::span<const float> direction_;  // γ g_i of the round under way
   std::span<float> scratch_;
 };

@@ -10,10 +10,10 @@ namespace sotto {
 D2::D2(AlgorithmSetup setup)
     : node_(AlgorithmId::d2, "d2", std::move(setup)),
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
-      correction_(node_.dimension()),
-      y_(node_.dimension()),
-      change_(node_.dimension()),
-      difference_(node_.dimension()) {}
+      correction_(node_.vector()),
+      y_(node_.vector()),
+      change_(node_.vector()),
+      difference_(node_.vector()) {}
 
 Peers D2::peers() const { return graph_peers(node_, mail_); }
 

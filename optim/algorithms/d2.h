@@ -24,8 +24,6 @@
 // Overlap: none, y_i depends on the gradient.
 #pragma once
 
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/local_node.h>
@@ -61,10 +59,10 @@ class D2 final : public Algorithm {
  private:
   LocalNode node_;
   Mailbox mail_;
-  std::vector<float> correction_;  // u_i
-  std::vector<float> y_;           // y_i
-  std::vector<float> change_;      // Δ_i
-  std::vector<float> difference_;  // y_j − y_i, then the next x_i
+  Vector correction_;  // u_i
+  Vector y_;           // y_i
+  Vector change_;      // Δ_i
+  Vector difference_;  // y_j − y_i, then the next x_i
 };
 
 }  // namespace sotto

@@ -14,8 +14,6 @@
 // Overlap: the exchange of x_i is independent of g_i and hides behind it exactly.
 #pragma once
 
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/local_node.h>
@@ -48,8 +46,8 @@ class DPsgd final : public Algorithm {
  private:
   LocalNode node_;
   Mailbox mail_;
-  std::vector<float> mixed_;  // Σ_j W_ij x_j
-  std::vector<float> next_;   // d, then the next x_i
+  Vector mixed_;  // Σ_j W_ij x_j
+  Vector next_;   // d, then the next x_i
 };
 
 }  // namespace sotto

@@ -26,8 +26,6 @@
 //   exactly behind the gradient of round t + 1.
 #pragma once
 
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/replica_exchange.h>
@@ -66,7 +64,7 @@ class DcdPsgd final : public Algorithm {
   Mailbox mail_;
   ReplicaExchange replicas_;
   std::span<float> z_;
-  std::vector<float> direction_;  // γ g_i unless it was given
+  Vector direction_;  // γ g_i unless it was given
 };
 
 }  // namespace sotto

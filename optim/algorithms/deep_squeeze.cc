@@ -14,9 +14,9 @@ DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
       sum_(node_),
-      error_(node_.dimension()),
-      v_(node_.dimension()),
-      half_(node_.dimension()) {}
+      error_(node_.vector()),
+      v_(node_.vector()),
+      half_(node_.vector()) {}
 
 Peers DeepSqueeze::peers() const { return graph_peers(node_, mail_); }
 

@@ -19,8 +19,6 @@
 //   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/frame_sum.h>
 #include <sotto/optim/exchange/mailbox.h>
@@ -59,9 +57,9 @@ class DeepSqueeze final : public Algorithm {
   Mailbox mail_;
   float eta_;
   FrameSum sum_;
-  std::vector<float> error_;  // δ_i
-  std::vector<float> v_;      // v_i, then scratch
-  std::vector<float> half_;   // x_i^½
+  Vector error_;  // δ_i
+  Vector v_;      // v_i, then scratch
+  Vector half_;   // x_i^½
 };
 
 }  // namespace sotto

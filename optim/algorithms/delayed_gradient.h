@@ -20,11 +20,9 @@
 // Overlap: the exchange of round t hides behind the gradient of round t + 1.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/registry.h>
+#include <memory>
 
 namespace sotto {
 
@@ -63,8 +61,8 @@ class DelayedGradient final : public Algorithm {
 
  private:
   const Ops& ops_;
-  std::span<float> z_;    // the caller's
-  std::vector<float> x_;  // A's
+  std::span<float> z_;  // the caller's
+  Vector x_;            // A's
   std::unique_ptr<Algorithm> inner_;
   Round round_ = 0;
   bool in_round_ = false;

@@ -15,9 +15,9 @@ EcdPsgd::EcdPsgd(AlgorithmSetup setup)
       mail_(ReplicaExchange::make_mailbox(node_)),
       estimates_(node_, mail_, node_.x(), /*lead=*/1),
       clock_limit_(node_.extrapolation_clock(kClockLimit)),
-      own_(node_.x().begin(), node_.x().end()),
-      next_(node_.dimension()),
-      z_(node_.dimension()) {}
+      own_(node_.x(), node_.ops()),
+      next_(node_.vector()),
+      z_(node_.vector()) {}
 
 float EcdPsgd::clock(Round round) const {
   return static_cast<float>(std::min(round + 1, clock_limit_));

@@ -35,8 +35,6 @@
 // Overlap: exact, as with DCD-PSGD.
 #pragma once
 
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/replica_exchange.h>
@@ -84,9 +82,9 @@ class EcdPsgd final : public Algorithm {
   Mailbox mail_;
   ReplicaExchange estimates_;
   Round clock_limit_;
-  std::vector<float> own_;  // y_i
-  std::vector<float> next_;
-  std::vector<float> z_;
+  Vector own_;  // y_i
+  Vector next_;
+  Vector z_;
 };
 
 }  // namespace sotto

@@ -11,10 +11,10 @@ Ef21::Ef21(AlgorithmSetup setup)
     : node_(AlgorithmId::ef21, "ef21", std::move(setup)),
       others_(all_others(node_)),
       mail_(node_, others_.size(), node_.compressor().max_bytes(node_.dimension())),
-      estimate_(node_.dimension()),
-      mean_(node_.dimension()),
-      next_(node_.dimension()),
-      direction_(node_.dimension()) {}
+      estimate_(node_.vector()),
+      mean_(node_.vector()),
+      next_(node_.vector()),
+      direction_(node_.vector()) {}
 
 Peers Ef21::peers() const { return peers_along(others_, mail_); }
 

@@ -71,10 +71,10 @@ class Ef21 final : public Algorithm {
   LocalNode node_;
   std::vector<Edge> others_;  // all nodes but this one
   Mailbox mail_;
-  std::vector<float> estimate_;   // g_i
-  std::vector<float> mean_;       // G
-  std::vector<float> next_;       // ∇_i − g_i, then the next G
-  std::vector<float> direction_;  // d, then the next x
+  Vector estimate_;   // g_i
+  Vector mean_;       // G
+  Vector next_;       // ∇_i − g_i, then the next G
+  Vector direction_;  // d, then the next x
 };
 
 }  // namespace sotto

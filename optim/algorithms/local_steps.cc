@@ -21,9 +21,9 @@ AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
 LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
     : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
       interval_(setup.communication_interval),
-      synced_(node_.x().begin(), node_.x().end()),
-      moved_(node_.dimension()),
-      work_(node_.dimension()),
+      synced_(node_.x(), node_.ops()),
+      moved_(node_.vector()),
+      work_(node_.vector()),
       inner_(build_exchanging(info, inner_part(std::move(setup), synced_))) {}
 
 bool LocalSteps::accepts_gradient() const {

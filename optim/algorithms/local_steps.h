@@ -33,13 +33,11 @@
 // Bytes a round: those of the inner algorithm, divided by H.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <vector>
-
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/registry.h>
+#include <cstddef>
+#include <memory>
 
 namespace sotto {
 
@@ -80,11 +78,11 @@ class LocalSteps final : public Algorithm {
   /// A fault of the inner algorithm, with this one's round in front of that one's.
   Status placed(const Status& status) const;
 
-  LocalNode node_;             // x_i and the local rule; rounds are gradients
-  Round interval_;             // H
-  std::vector<float> synced_;  // s_i
-  std::vector<float> moved_;   // Δ_i
-  std::vector<float> work_;
+  LocalNode node_;  // x_i and the local rule; rounds are gradients
+  Round interval_;  // H
+  Vector synced_;   // s_i
+  Vector moved_;    // Δ_i
+  Vector work_;
   std::unique_ptr<Algorithm> inner_;
   bool begun_ = false;         // the inner round
   bool handed_over_ = false;   // Δ_i, and the new s_i is not there yet

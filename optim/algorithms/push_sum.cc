@@ -52,10 +52,10 @@ PushSum::PushSum(AlgorithmSetup setup)
             PushHeader::kBytes + node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
       sum_(node_),
-      x_(node_.x().begin(), node_.x().end()),
-      error_(node_.dimension()),
-      v_(node_.dimension()),
-      half_(node_.dimension()),
+      x_(node_.x(), node_.ops()),
+      error_(node_.vector()),
+      v_(node_.vector()),
+      half_(node_.vector()),
       heard_(max_in_degree(node_)),
       reframed_(max_further_shares(node_), std::vector<std::byte>(mail_.max_frame_bytes())) {}
 

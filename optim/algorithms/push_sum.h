@@ -95,10 +95,10 @@ class PushSum final : public Algorithm {
   float eta_;
   FrameSum sum_;
   double mass_ = 1;                               // ω_i
-  std::vector<float> x_;                          // x_i; x_i^½ while an exchange is under way
-  std::vector<float> error_;                      // δ_i
-  std::vector<float> v_;                          // v_i, then scratch
-  std::vector<float> half_;                       // γ ∇f_i, then x_i^½
+  Vector x_;                                      // x_i; x_i^½ while an exchange is under way
+  Vector error_;                                  // δ_i
+  Vector v_;                                      // v_i, then scratch
+  Vector half_;                                   // γ ∇f_i, then x_i^½
   std::vector<PushHeader> heard_;                 // by in-edge
   std::vector<std::vector<std::byte>> reframed_;  // frames with further shares
 };

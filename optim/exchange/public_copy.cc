@@ -9,7 +9,7 @@
 namespace sotto {
 
 PublicCopy::PublicCopy(const LocalNode& node)
-    : copy(node.dimension()), pull(node.dimension()), changes_(node) {}
+    : copy(node.vector()), pull(node.vector()), changes_(node) {}
 
 Status PublicCopy::sum_changes(const LocalNode& node, Mailbox& mail, std::span<float> change,
                                EncodingIn encoding_in) {

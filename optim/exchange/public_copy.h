@@ -43,8 +43,8 @@ struct PublicCopy {
   /// `what` the copy is of, for the messages of faults.
   Status load(ByteReader& in, std::string_view what);
 
-  std::vector<float> copy;  ///< x̂_i
-  std::vector<float> pull;  ///< p_i
+  Vector copy;  ///< x̂_i
+  Vector pull;  ///< p_i
 
  private:
   FrameSum changes_;  ///< of the exchange under way

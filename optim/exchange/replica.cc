@@ -1,5 +1,7 @@
 #include <sotto/optim/exchange/replica.h>
 
+#include <vector>
+
 #include <fmt/format.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,8 +17,17 @@ std::uint64_t digest(const void* data, std::size_t bytes, std::uint64_t seed) {
 
 }  // namespace
 
-std::uint64_t ModelVersion::before(Round round, std::span<const float> model) const {
-  return round % kModelPeriod == 0 ? digest(model.data(), model.size_bytes(), chain_) : chain_;
+std::uint64_t ModelVersion::before(Round round, std::span<const float> model,
+                                   const Ops& ops) const {
+  if (round % kModelPeriod != 0) {
+    return chain_;
+  }
+  if (ops.on_host()) {
+    return digest(model.data(), model.size_bytes(), chain_);
+  }
+  std::vector<std::byte> here(model.size_bytes());
+  ops.to_host(model, here);
+  return digest(here.data(), here.size(), chain_);
 }
 
 void ModelVersion::advance(const Update& update) {

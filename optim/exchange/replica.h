@@ -16,11 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/kernels/vector.h>
 
 namespace sotto {
 
@@ -42,8 +42,9 @@ class ModelVersion {
   explicit ModelVersion(std::uint64_t chain) : chain_(chain) {}
 
   std::uint64_t chain() const { return chain_; }
-  /// The version that stands in front of the update of `round`.
-  std::uint64_t before(Round round, std::span<const float> model) const;
+  /// The version that stands in front of the update of `round`; `model` is a vector of `ops`.
+  std::uint64_t before(Round round, std::span<const float> model,
+                       const Ops& ops = host_ops()) const;
   /// Follows an update that was applied.
   void advance(const Update& update);
 
@@ -65,7 +66,7 @@ struct Replica {
 
   Rank peer = kNobody;
   float weight = 0;  ///< W_ij
-  std::vector<float> model;
+  Vector model;
   ModelVersion version;
   ReplicaState state = ReplicaState::good;
 

@@ -52,7 +52,7 @@ ReplicaExchange::ReplicaExchange(LocalNode& node, Mailbox& mail, std::span<const
     : node_(node), mail_(mail), lead_(lead), whole_id_(make_compressor("none")->wire_id()) {
   pool_.resize(max_in_degree(node));
   for (Replica& replica : pool_) {
-    replica.model.assign(start.begin(), start.end());
+    replica.model = Vector(start, node.ops());
   }
   asking_.reserve(pool_.size());
   asked_by_.reserve(pool_.size());
@@ -106,7 +106,7 @@ Result<Update> ReplicaExchange::encode(std::span<const float> vector,
     }
   }
   Update update;
-  update.version = version_.before(node_.round(), vector);
+  update.version = version_.before(node_.round(), vector, node_.ops());
   const auto payload = mail_.outgoing(kUpdate);
   const std::size_t prefix = write_prefix(update.version, payload);
   const auto encoding = node_.encode_made(prepare, change, payload.subspan(prefix), what);
@@ -161,7 +161,7 @@ bool ReplicaExchange::choose_parcels(std::span<const Edge> to) {
 std::size_t ReplicaExchange::write_whole(std::span<const float> vector) {
   const auto payload = mail_.outgoing(kWhole);
   const std::size_t prefix = write_prefix(version_.chain(), payload);
-  ByteWriter(payload.subspan(prefix)).write_bytes(std::as_bytes(vector));
+  node_.ops().to_host(vector, payload.subspan(prefix, vector.size_bytes()));
   return prefix + vector.size_bytes();
 }
 
@@ -208,7 +208,8 @@ Result<ReplicaArrival> ReplicaExchange::open(Rank from, std::span<const std::byt
   if (status && replica.state == ReplicaState::awaited) {
     status = take_whole(arrival.update, replica);
   } else if (status && replica.good()) {
-    if (arrival.update.version == replica.version.before(mail_.round(), replica.model)) {
+    if (arrival.update.version ==
+        replica.version.before(mail_.round(), replica.model, node_.ops())) {
       arrival.replica = &replica;
       return arrival;
     }
@@ -222,15 +223,15 @@ Result<ReplicaArrival> ReplicaExchange::open(Rank from, std::span<const std::byt
 }
 
 Status ReplicaExchange::take_whole(const Update& update, Replica& replica) {
-  ByteReader in(update.encoding);
-  if (!in.read_into(std::span(replica.model)) || !in.finished()) {
+  if (update.encoding.size() != std::span(replica.model).size_bytes()) {
     return {Fault::malformed, fmt::format("{} bytes where a vector of {} is due",
                                           update.encoding.size(), replica.model.size())};
   }
+  node_.ops().from_host(update.encoding, replica.model);
   const NonFinite bad = node_.ops().count_non_finite(replica.model);
   if (bad.count != 0) {
-    return {Fault::non_finite,
-            fmt::format("element {} of its vector is {}", bad.first, replica.model[bad.first])};
+    return {Fault::non_finite, fmt::format("element {} of its vector is {}", bad.first,
+                                           element(replica.model, bad.first, node_.ops()))};
   }
   replica.version = ModelVersion(update.version);
   replica.state = ReplicaState::good;

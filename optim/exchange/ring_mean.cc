@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include <sotto/compress/none.h>
 #include <sotto/optim/exchange/chunks.h>
 
 namespace sotto {
 
 RingMean::RingMean(LocalNode& node, std::size_t longest, RingCodec codec)
     : node_(node),
-      exact_(codec == RingCodec::full ? make_none(node.ops()) : nullptr),
+      exact_(codec == RingCodec::full ? node.make_exact() : nullptr),
       next_{(node.rank() + 1) % node.nodes(), 1},
       previous_{(node.rank() + node.nodes() - 1) % node.nodes(), 1},
       mail_(node, 1, this->codec().max_bytes(longest_chunk(longest, node.nodes()))) {}

@@ -23,8 +23,8 @@ Adam::Adam(const StepRuleOptions& options, bool decoupled, const Ops& ops)
       correction_(options.bias_correction) {}
 
 void Adam::resize(const ParameterLayout& layout) {
-  first_.assign(dimension_of(layout), 0);
-  second_.assign(dimension_of(layout), 0);
+  first_ = Vector(dimension_of(layout), ops_);
+  second_ = Vector(dimension_of(layout), ops_);
   beta1_power_ = 1;
   beta2_power_ = 1;
 }
@@ -112,8 +112,9 @@ void Adam::frozen_direction(Round round, std::span<float> d) {
 
 Status Adam::observe(std::span<const float> gradient) {
   beta2_power_ *= static_cast<double>(beta2_);
-  for (std::size_t k = 0; k < second_.size(); ++k) {
-    second_[k] = beta2_ * second_[k] + (1 - beta2_) * gradient[k] * gradient[k];
+  const std::span<float> second = second_;
+  for (std::size_t k = 0; k < second.size(); ++k) {
+    second[k] = beta2_ * second[k] + (1 - beta2_) * gradient[k] * gradient[k];
   }
   return require_finite_variance(0, second_.size());
 }

@@ -12,8 +12,7 @@
 // Memory: 2 floats a parameter. One thread at a time; allocates only in `resize`.
 #pragma once
 
-#include <vector>
-
+#include <sotto/kernels/vector.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/optim/step_rules/gradient_clip.h>
 #include <sotto/optim/step_rules/learning_rate.h>
@@ -92,8 +91,8 @@ class Adam final : public StepRule {
   double beta1_power_ = 1;  // β₁^t
   double beta2_power_ = 1;  // β₂^t
   double gamma_ = 0;        // γ of the round
-  std::vector<float> first_;
-  std::vector<float> second_;
+  Vector first_;
+  Vector second_;
 };
 
 }  // namespace sotto

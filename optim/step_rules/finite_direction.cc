@@ -12,7 +12,7 @@ Status finite_direction(std::span<const float> d, const Ops& ops) {
   return {Fault::non_finite,
           fmt::format("the direction has {} elements of {} that are not finite, the first is "
                       "number {}, {}; lower the learning rate, or look at the data",
-                      bad.count, d.size(), bad.first, d[bad.first])};
+                      bad.count, d.size(), bad.first, element(d, bad.first, ops))};
 }
 
 }  // namespace sotto

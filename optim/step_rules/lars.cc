@@ -17,7 +17,7 @@ Lars::Lars(const StepRuleOptions& options, const Ops& ops)
 
 void Lars::resize(const ParameterLayout& layout) {
   layout_ = layout;
-  velocity_.assign(momentum_ == 0 ? 0 : dimension_of(layout), 0);
+  velocity_ = Vector(momentum_ == 0 ? 0 : dimension_of(layout), ops_);
 }
 
 Status Lars::direction(Round round, std::span<const float> x, std::span<const float> gradient,

@@ -16,8 +16,7 @@
 // `resize`.
 #pragma once
 
-#include <vector>
-
+#include <sotto/kernels/vector.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/optim/step_rules/gradient_clip.h>
 #include <sotto/optim/step_rules/learning_rate.h>
@@ -45,7 +44,7 @@ class Lars final : public StepRule {
   double weight_decay_;
   double trust_coefficient_;
   ParameterLayout layout_;
-  std::vector<float> velocity_;
+  Vector velocity_;
 };
 
 }  // namespace sotto

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sotto/base/philox.h>
+#include <sotto/compress/cuda/accelerator.h>
 #include <sotto/compress/cuda/codec.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -44,6 +45,17 @@ void privacy(std::span<float> parameters) {
   privacy.epsilon = 3;
   privacy.ledger = "state/privacy";
   sotto::Optimizer optimizer({.algorithm = "choco", .privacy = privacy}, parameters);
+}
+
+void accelerator(std::span<float> x, std::span<const float> gradient, sotto::cuda::Stream stream) {
+  // x and gradient: floats in device memory; stream: where the trainer computes gradients.
+  sotto::OptimizerOptions options;
+  options.algorithm = "dcd";
+  options.compressor = "quant:8";
+  options.accelerator = sotto::cuda::make_accelerator(stream);  // sotto/compress/cuda/accelerator.h
+  sotto::Optimizer optimizer(options, x);
+  const sotto::Status status = optimizer.step(gradient);
+  static_cast<void>(status);
 }
 
 void gpu(std::span<const float> x, std::span<float> e, std::span<float> y,

@@ -7,6 +7,8 @@
 #include "kernels/device_ops.h"
 #include "kernels/every_operation.h"
 
+#include <sotto/kernels/cuda/ops.h>
+
 using namespace sotto;
 using namespace sotto::testing;
 
@@ -15,7 +17,7 @@ TEST_CASE("the operations of a CUDA device conform") {
     SOTTO_SKIP(status.message());
   }
   MESSAGE(cuda::device_name());
-  hold_to_reference(DeviceOps());
+  hold_to_reference(OverDevice());
 }
 
 TEST_CASE("a CUDA device reduces and selects from a million elements as the reference") {

@@ -1,5 +1,5 @@
-// The operations of a CUDA device behind the host's interface: copies there and back, at the same
-// offsets from a multiple of 16, between guards that must survive.
+// cuda::DeviceOps behind the host's interface: copies there and back, at the same offsets from a
+// multiple of 16, between guards that must survive.
 #pragma once
 
 #include <algorithm>
@@ -11,36 +11,35 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/kernels/cuda/device_ops.h>
 #include <sotto/kernels/cuda/memory.h>
-#include <sotto/kernels/cuda/ops.h>
 
 namespace sotto::testing {
 
-class DeviceOps final : public Ops {
+class OverDevice final : public Ops {
  public:
-  std::string_view name() const override { return "CUDA"; }
+  std::string_view name() const override { return "over CUDA"; }
 
   void fill(float value, std::span<float> y) const override {
     Call call(*this);
-    cuda::fill(value, call.out(y), nullptr);
+    ops_.fill(value, call.out(y));
   }
   void copy(std::span<const float> x, std::span<float> y) const override {
     Call call(*this);
     const auto to = call.out(y);
-    cuda::copy(call.in(x), to, nullptr);
+    ops_.copy(call.in(x), to);
   }
   void scale(float a, std::span<float> y) const override {
     Call call(*this);
-    cuda::scale(a, call.inout(y), nullptr);
+    ops_.scale(a, call.inout(y));
   }
   void axpy(float a, std::span<const float> x, std::span<float> y) const override {
     Call call(*this);
     const auto to = call.inout(y);
-    cuda::axpy(a, x.data() == y.data() ? to : call.in(x), to, nullptr);
+    ops_.axpy(a, x.data() == y.data() ? to : call.in(x), to);
   }
   using Ops::combine;
   bool combine(std::span<const Summand> summands, std::span<float> out) const override {
-    std::uint32_t not_finite = 7;
     Call call(*this);
     const auto to = call.inout(out);
     std::vector<Summand> there;
@@ -48,16 +47,14 @@ class DeviceOps final : public Ops {
     for (const Summand& summand : summands) {
       there.push_back({summand.a, summand.x.data() == out.data() ? to : call.in(summand.x)});
     }
-    cuda::combine(there, to, call.result(not_finite), nullptr);
-    call.done();
-    return not_finite == 0;
+    return ops_.combine(there, to);
   }
   void subtract(std::span<const float> x, std::span<const float> y,
                 std::span<float> out) const override {
     Call call(*this);
     const auto to = call.inout(out);
     const auto from = call.in(x);
-    cuda::subtract(from, y.data() == out.data() ? to : call.in(y), to, nullptr);
+    ops_.subtract(from, y.data() == out.data() ? to : call.in(y), to);
   }
   void adam(std::span<const float> g, float beta1, float beta2, float step, float root_scale,
             float epsilon, std::span<float> m, std::span<float> v,
@@ -66,143 +63,148 @@ class DeviceOps final : public Ops {
     const auto gradient = call.in(g);
     const auto first = call.inout(m);
     const auto second = call.inout(v);
-    cuda::adam(gradient, beta1, beta2, step, root_scale, epsilon, first, second, call.out(out),
-               nullptr);
+    ops_.adam(gradient, beta1, beta2, step, root_scale, epsilon, first, second, call.out(out));
   }
 
-  double sum(std::span<const float> x) const override { return reduced(&cuda::sum, x); }
-  double sum_abs(std::span<const float> x) const override { return reduced(&cuda::sum_abs, x); }
+  double sum(std::span<const float> x) const override {
+    Call call(*this);
+    return ops_.sum(call.in(x));
+  }
+  double sum_abs(std::span<const float> x) const override {
+    Call call(*this);
+    return ops_.sum_abs(call.in(x));
+  }
   double sum_squares(std::span<const float> x) const override {
-    return reduced(&cuda::sum_squares, x);
+    Call call(*this);
+    return ops_.sum_squares(call.in(x));
   }
   double dot(std::span<const float> x, std::span<const float> y) const override {
-    double result = 0;
     Call call(*this);
     const auto a = call.in(x);
-    const auto b = call.in(y);
-    const auto work = call.room(cuda::reduction_workspace(x.size()));
-    cuda::dot(a, b, work, call.result(result), nullptr);
-    call.done();
-    return result;
+    return ops_.dot(a, call.in(y));
   }
-  MinMax min_max(std::span<const float> x) const override { return reduced(&cuda::min_max, x); }
+  MinMax min_max(std::span<const float> x) const override {
+    Call call(*this);
+    return ops_.min_max(call.in(x));
+  }
   NonFinite count_non_finite(std::span<const float> x) const override {
-    return reduced(&cuda::count_non_finite, x);
+    Call call(*this);
+    return ops_.count_non_finite(call.in(x));
   }
 
   std::size_t to_fp16(std::span<const float> x, std::span<std::byte> out) const override {
-    return narrowed(&cuda::to_fp16, x, out);
+    Call call(*this);
+    const auto from = call.in(x);
+    return ops_.to_fp16(from, call.out(out));
   }
   std::size_t to_bf16(std::span<const float> x, std::span<std::byte> out) const override {
-    return narrowed(&cuda::to_bf16, x, out);
+    Call call(*this);
+    const auto from = call.in(x);
+    return ops_.to_bf16(from, call.out(out));
   }
   std::size_t fp16_residual(std::span<float> v, std::span<std::byte> out,
-                            const Soon& /*soon*/) const override {
-    return reduced_to_residual(&cuda::fp16_residual, v, out);
+                            const Soon& soon) const override {
+    Call call(*this);
+    const auto changed = call.inout(v);
+    return ops_.fp16_residual(changed, call.out(out), soon);
   }
   std::size_t bf16_residual(std::span<float> v, std::span<std::byte> out,
-                            const Soon& /*soon*/) const override {
-    return reduced_to_residual(&cuda::bf16_residual, v, out);
+                            const Soon& soon) const override {
+    Call call(*this);
+    const auto changed = call.inout(v);
+    return ops_.bf16_residual(changed, call.out(out), soon);
   }
   void fp32_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const override {
-    widened(&cuda::fp32_axpy, a, bits, y);
+    Call call(*this);
+    const auto from = call.in(bits);
+    ops_.fp32_axpy(a, from, call.inout(y));
   }
   void fp16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const override {
-    widened(&cuda::fp16_axpy, a, bits, y);
+    Call call(*this);
+    const auto from = call.in(bits);
+    ops_.fp16_axpy(a, from, call.inout(y));
   }
   void bf16_axpy(float a, std::span<const std::byte> bits, std::span<float> y) const override {
-    widened(&cuda::bf16_axpy, a, bits, y);
+    Call call(*this);
+    const auto from = call.in(bits);
+    ops_.bf16_axpy(a, from, call.inout(y));
   }
   NonFinite fp32_non_finite(std::span<const std::byte> bits) const override {
-    return reduced(&cuda::fp32_non_finite, bits);
+    Call call(*this);
+    return ops_.fp32_non_finite(call.in(bits));
   }
   NonFinite fp16_non_finite(std::span<const std::byte> bits) const override {
-    return reduced(&cuda::fp16_non_finite, bits);
+    Call call(*this);
+    return ops_.fp16_non_finite(call.in(bits));
   }
   NonFinite bf16_non_finite(std::span<const std::byte> bits) const override {
-    return reduced(&cuda::bf16_non_finite, bits);
+    Call call(*this);
+    return ops_.bf16_non_finite(call.in(bits));
   }
 
   std::size_t quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
                             const RandomKey& key, std::size_t first,
                             std::span<std::byte> out) const override {
-    std::uint64_t saturated = 0;
     Call call(*this);
     const auto from = call.in(x);
-    const auto to = call.out(out);
-    cuda::quantize_pack(from, grid, rounding, key, first, to, call.result(saturated), nullptr);
-    call.done();
-    return saturated;
+    return ops_.quantize_pack(from, grid, rounding, key, first, call.out(out));
   }
   void quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
                          const RandomKey& key, std::size_t first, std::span<std::byte> out,
-                         const Soon& /*soon*/) const override {
+                         const Soon& soon) const override {
     Call call(*this);
     const auto changed = call.inout(v);
-    cuda::quantize_residual(changed, grid, rounding, key, first, call.out(out), nullptr);
+    ops_.quantize_residual(changed, grid, rounding, key, first, call.out(out), soon);
   }
   void unpack_axpy(float a, std::span<const std::byte> codes, const Grid& grid,
                    std::span<float> y) const override {
     Call call(*this);
     const auto from = call.in(codes);
-    cuda::unpack_axpy(a, from, grid, call.inout(y), nullptr);
+    ops_.unpack_axpy(a, from, grid, call.inout(y));
   }
   void sign_pack(std::span<const float> x, std::span<std::byte> out) const override {
     Call call(*this);
     const auto from = call.in(x);
-    cuda::sign_pack(from, call.out(out), nullptr);
+    ops_.sign_pack(from, call.out(out));
   }
   void sign_residual(std::span<float> v, float magnitude, std::span<std::byte> out,
-                     const Soon& /*soon*/) const override {
+                     const Soon& soon) const override {
     Call call(*this);
     const auto changed = call.inout(v);
-    cuda::sign_residual(changed, magnitude, call.out(out), nullptr);
+    ops_.sign_residual(changed, magnitude, call.out(out), soon);
   }
   void sign_axpy(float magnitude, std::span<const std::byte> signs,
                  std::span<float> y) const override {
     Call call(*this);
     const auto from = call.in(signs);
-    cuda::sign_axpy(magnitude, from, call.inout(y), nullptr);
+    ops_.sign_axpy(magnitude, from, call.inout(y));
   }
 
   TopK top_k(std::span<const float> x, std::size_t k) const override {
-    TopK top;
     Call call(*this);
-    const auto from = call.in(x);
-    const auto work = call.room(cuda::top_k_workspace(x.size()));
-    cuda::top_k(from, k, work, call.result(top), nullptr);
-    call.done();
-    return top;
+    return ops_.top_k(call.in(x), k);
   }
   void top_k_gather(std::span<const float> x, const TopK& top, std::span<std::uint32_t> indices,
                     std::span<float> values) const override {
     Call call(*this);
     const auto from = call.in(x);
-    const auto bound = call.in(std::span(&top, 1));
     const auto places = call.out(indices);
-    const auto found = call.out(values);
-    const auto work = call.room(cuda::top_k_workspace(x.size()));
-    cuda::top_k_gather(from, bound.data(), work, places, found, nullptr);
+    ops_.top_k_gather(from, top, places, call.out(values));
   }
   std::size_t gather_above(std::span<const float> x, std::uint32_t threshold,
                            std::span<std::uint32_t> indices,
                            std::span<float> values) const override {
-    std::uint64_t count = 0;
     Call call(*this);
     const auto from = call.in(x);
     const auto places = call.inout(indices);  // used only to what is found
-    const auto found = call.inout(values);
-    const auto work = call.room(cuda::top_k_workspace(x.size()));
-    cuda::gather_above(from, threshold, work, places, found, call.result(count), nullptr);
-    call.done();
-    return count;
+    return ops_.gather_above(from, threshold, places, call.inout(values));
   }
 
  private:
   /// One call's memory on the device; its end waits, looks at the guards and copies back.
   class Call {
    public:
-    explicit Call(const DeviceOps& ops) : memory_(ops.memory_) {}
+    explicit Call(const OverDevice& over) : memory_(over.memory_) {}
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     ~Call() noexcept(false) {
@@ -229,12 +231,6 @@ class DeviceOps final : public Ops {
       cuda::copy_to_device(std::as_bytes(host), std::as_writable_bytes(device));
       return device;
     }
-    template <typename T>
-    T* result(T& host) {
-      return out(std::span(&host, 1)).data();
-    }
-    std::span<std::byte> room(std::size_t bytes) { return take<std::byte>(0, bytes); }
-
     void done() {
       if (finished_) {
         return;
@@ -288,45 +284,8 @@ class DeviceOps final : public Ops {
     bool finished_ = false;
   };
 
-  template <typename T, typename Result>
-  Result reduced(void (*operation)(std::span<const T>, std::span<std::byte>, Result*, cuda::Stream),
-                 std::span<const T> x) const {
-    Result result{};
-    Call call(*this);
-    const auto from = call.in(x);
-    const auto work = call.room(cuda::reduction_workspace(x.size()));
-    operation(from, work, call.result(result), nullptr);
-    call.done();
-    return result;
-  }
-  template <typename Narrow>
-  std::size_t narrowed(Narrow* narrow, std::span<const float> x, std::span<std::byte> out) const {
-    std::uint64_t saturated = 0;
-    Call call(*this);
-    const auto from = call.in(x);
-    const auto to = call.out(out);
-    narrow(from, to, call.result(saturated), nullptr);
-    call.done();
-    return saturated;
-  }
-  template <typename Narrow>
-  std::size_t reduced_to_residual(Narrow* narrow, std::span<float> v,
-                                  std::span<std::byte> out) const {
-    std::uint64_t saturated = 0;
-    Call call(*this);
-    const auto changed = call.inout(v);
-    const auto to = call.out(out);
-    narrow(changed, to, call.result(saturated), nullptr);
-    call.done();
-    return saturated;
-  }
-  template <typename Widen>
-  void widened(Widen* widen, float a, std::span<const std::byte> bits, std::span<float> y) const {
-    Call call(*this);
-    const auto from = call.in(bits);
-    widen(a, from, call.inout(y), nullptr);
-  }
-
+  mutable cuda::Queue queue_;
+  cuda::DeviceOps ops_{queue_};
   cuda::Memory memory_{std::size_t{1} << 20U};
 };
 

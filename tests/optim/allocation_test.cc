@@ -31,8 +31,10 @@ std::array<Block, 65536> blocks;
 std::size_t next_block = 0;
 constexpr std::size_t kLargeBlock = 64;
 
-void* counted(std::size_t size) {
-  void* memory = std::malloc(size == 0 ? 1 : size);
+void* counted(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
+  const std::size_t whole =
+      (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, whole);
   if (memory == nullptr) {
     throw std::bad_alloc();
   }
@@ -56,6 +58,10 @@ void release(void* memory) {
 }  // namespace
 
 void* operator new(std::size_t size) { return counted(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept { release(memory); }
 void* operator new[](std::size_t size) { return counted(size); }
 void operator delete(void* memory) noexcept { release(memory); }
 void operator delete[](void* memory) noexcept { release(memory); }

@@ -76,10 +76,11 @@ inline std::string fitting(const std::string& spec, const AlgorithmInfo& info) {
   return fits ? spec : std::string(info.default_compressor);
 }
 
-/// The setup of one node, to be changed before make_algorithm.
+/// The setup of one node, to be changed before make_algorithm. `ops` is for its vectors.
 inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank,
                                  std::span<float> parameters,
-                                 std::shared_ptr<const Topology> topology) {
+                                 std::shared_ptr<const Topology> topology,
+                                 const Ops& ops = host_ops()) {
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
   AlgorithmSetup setup;
   setup.rank = static_cast<Rank>(rank);
@@ -87,12 +88,12 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.parameters = parameters;
   setup.topology = std::move(topology);
   const bool local_steps = options.communication_interval > 1 || options.outer_step;
-  setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info));
+  setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info), ops);
   setup.communication_interval = options.communication_interval;
   setup.buckets = options.buckets;
   setup.delayed_gradient = options.delayed_gradient;
   if (local_steps) {
-    setup.outer_step_rule = make_step_rule(outer(options, info));
+    setup.outer_step_rule = make_step_rule(outer(options, info), ops);
   }
   if (!options.compressor.empty()) {
     setup.compressor = make_compressor(options.compressor, info.contract);

@@ -350,7 +350,7 @@ TEST_CASE("a replica that has drifted is found, mended, and the bytes are counte
     // Node 2 missed an update of node 3's.
     Replica& replica = damaged(cluster, 2, 1);
     REQUIRE(replica.peer == 3);
-    replica.model[7] += 1e-3F;
+    replica.model.data()[7] += 1e-3F;
     replica.version = ModelVersion(2);
     const ReplicaState states[] = {ReplicaState::drifted, ReplicaState::asked, ReplicaState::good};
     for (const ReplicaState state : states) {
@@ -387,7 +387,7 @@ TEST_CASE("a flipped bit in a replica or a model is found within 64 rounds and m
         auto& original = const_cast<float&>(original_of(cluster.driver.node(1))[5]);
         original += 1e-3F;
       } else {
-        damaged(cluster, 1, 0).model[5] += 1e-3F;
+        damaged(cluster, 1, 0).model.data()[5] += 1e-3F;
       }
       REQUIRE(cluster.driver.run(54, task).ok());
       CHECK(drifted(cluster) == 0);
@@ -439,7 +439,7 @@ TEST_CASE("drift on graphs that change heals with the edge or with the whole vec
         for (std::size_t rank = 0; rank < kNodes; ++rank) {
           for (std::size_t k = 0; k < replicas_of(cluster.driver.node(rank)).size(); ++k) {
             damaged(cluster, rank, k).version = ModelVersion(2);
-            damaged(cluster, rank, k).model[0] += 1;
+            damaged(cluster, rank, k).model.data()[0] += 1;
           }
         }
         // Saved and resumed in each of the states on the way.

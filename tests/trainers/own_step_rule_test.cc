@@ -38,7 +38,7 @@ class Halving : public StepRule {
 class ExactHalving final : public Halving {
  public:
   Status next_model(Round /*round*/, std::span<const float> x, std::span<const float> gradient,
-                    std::span<float> next) override {
+                    std::span<float> next, const Ops& /*ops*/) override {
     for (std::size_t k = 0; k < next.size(); ++k) {
       next[k] = (x[k] + gradient[k]) / 2;
     }

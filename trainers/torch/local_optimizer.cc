@@ -186,11 +186,12 @@ Status LocalOptimizer::step(const Tensors& tensors, std::span<const float> x,
 }
 
 Status LocalOptimizer::next_model(Round /*round*/, std::span<const float> x,
-                                  std::span<const float> gradient, std::span<float> next) {
+                                  std::span<const float> gradient, std::span<float> next,
+                                  const Ops& ops) {
   if (Status status = step(all(), x, gradient); !status) {
     return status;
   }
-  host_ops().copy(floats_of(model_), next);
+  ops.copy(floats_of(model_), next);
   return {};
 }
 

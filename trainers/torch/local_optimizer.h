@@ -42,7 +42,7 @@ class LocalOptimizer final : public StepRule {
   Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                    std::span<float> d) override;
   Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
-                    std::span<float> next) override;
+                    std::span<float> next, const Ops& ops) override;
   /// Torch's own optimizers step each tensor by itself.
   bool separable() const override { return separable_; }
   Status direction_part(std::size_t first, std::span<const float> x,

@@ -1,0 +1,41 @@
+// What works on a node's vectors where the host need not reach them: a GPU, as algorithms see it.
+//
+// The model, its gradients and all state of an algorithm then lie in the accelerator's memory; what
+// is encoded of them lies with the host, in frames. An algorithm is the same object: it touches
+// vectors through `ops` and through compressors that `adopt` has made.
+//
+// Thread safety: one thread at a time, but for status(). Ownership: it must outlive the vectors and
+// compressors that it made.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/kernels/ops.h>
+
+namespace sotto {
+
+class Accelerator {
+ public:
+  virtual ~Accelerator() = default;
+
+  /// "CUDA"
+  virtual std::string_view name() const = 0;
+  /// For the vectors that lie there.
+  virtual const Ops& ops() const = 0;
+  /// `compressor`, one of the host's, for vectors that lie there: the same encodings, byte for
+  /// byte. Throws Error for a family that only hosts have.
+  virtual std::unique_ptr<Compressor> adopt(const Compressor& compressor) const = 0;
+
+  /// Work on the vectors begins after what the caller has put on its own stream so far, a gradient
+  /// say. Nobody waits.
+  virtual void follow_caller() = 0;
+  /// What the caller puts on its own stream from now on begins after the work so far.
+  virtual void lead_caller() = 0;
+  /// Fault::io once anything failed there: all results since are worthless. From any thread.
+  virtual Status status() const = 0;
+};
+
+}  // namespace sotto

@@ -1,0 +1,22 @@
+// A CUDA device as the place of a node's model: sotto::Optimizer on parameters in device memory.
+//
+//   options.accelerator = sotto::cuda::make_accelerator(stream);
+//   sotto::Optimizer optimizer(options, parameters);   // a span of device memory
+//   optimizer.step(gradient);                          // likewise
+//
+// Thread safety and ownership: see Accelerator. No CUDA header is needed.
+#pragma once
+
+#include <memory>
+
+#include <sotto/compress/accelerator.h>
+#include <sotto/kernels/cuda/stream.h>
+
+namespace sotto::cuda {
+
+/// On the calling thread's device, with a stream of its own. `caller` is the stream on which the
+/// caller computes gradients, of the same device; null: CUDA's default stream. Throws Error where
+/// no device can be used.
+std::shared_ptr<Accelerator> make_accelerator(Stream caller = nullptr);
+
+}  // namespace sotto::cuda

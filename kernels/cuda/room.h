@@ -1,0 +1,38 @@
+// Room to work in, on the device, that grows when more is asked for than there is.
+//
+// Thread safety: one thread at a time. Owns its memory.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include <sotto/base/error.h>
+#include <sotto/kernels/cuda/memory.h>
+#include <sotto/kernels/cuda/queue.h>
+
+namespace sotto::cuda {
+
+class Room {
+ public:
+  /// At least so many bytes, at a multiple of 256; what they held is lost where they grow. Where
+  /// there is no memory, none, and the queue is in fault.
+  std::span<std::byte> of(std::size_t bytes, Queue& queue) {
+    if (!memory_ || memory_->bytes().size() < bytes) {
+      queue.wait();  // what is there may be in use
+      memory_.reset();
+      try {
+        memory_.emplace(bytes);
+      } catch (const Error& error) {
+        queue.fail({Fault::io, error.what()});
+        return {};
+      }
+    }
+    return memory_->bytes();
+  }
+
+ private:
+  std::optional<Memory> memory_;
+};
+
+}  // namespace sotto::cuda

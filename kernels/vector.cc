@@ -1,0 +1,70 @@
+#include <sotto/kernels/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <sotto/base/check.h>
+
+namespace sotto {
+namespace {
+
+/// Vectors start on a cache line: a register that crosses into the next is moved at half the speed.
+constexpr std::align_val_t kLine{64};
+
+}  // namespace
+
+float* Ops::allocate(std::size_t count) const {
+  if (count == 0) {
+    return nullptr;
+  }
+  auto* floats = static_cast<float*>(::operator new(count * sizeof(float), kLine));
+  std::fill_n(floats, count, 0.0F);
+  return floats;
+}
+
+void Ops::release(float* floats, std::size_t /*count*/) const { ::operator delete(floats, kLine); }
+
+void Ops::to_host(std::span<const float> x, std::span<std::byte> bytes) const {
+  check(bytes.size() == x.size_bytes(), "to_host: lengths differ");
+  std::ranges::copy(std::as_bytes(x), bytes.begin());
+}
+
+void Ops::from_host(std::span<const std::byte> bytes, std::span<float> y) const {
+  check(bytes.size() == y.size_bytes(), "from_host: lengths differ");
+  std::ranges::copy(bytes, std::as_writable_bytes(y).begin());
+}
+
+float element(std::span<const float> x, std::size_t at, const Ops& ops) {
+  float value = 0;
+  ops.to_host(x.subspan(at, 1), std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+
+Vector::Vector(std::size_t count, const Ops& ops)
+    : ops_(&ops), floats_(ops.allocate(count)), count_(count) {}
+
+Vector::Vector(std::span<const float> x, const Ops& ops) : Vector(x.size(), ops) {
+  ops.copy(x, *this);
+}
+
+Vector::~Vector() {
+  if (floats_ != nullptr) {
+    ops_->release(floats_, count_);
+  }
+}
+
+Vector::Vector(Vector&& other) noexcept
+    : ops_(other.ops_),
+      floats_(std::exchange(other.floats_, nullptr)),
+      count_(std::exchange(other.count_, 0)) {}
+
+Vector& Vector::operator=(Vector&& other) noexcept {
+  std::swap(ops_, other.ops_);
+  std::swap(floats_, other.floats_);
+  std::swap(count_, other.count_);
+  return *this;
+}
+
+}  // namespace sotto

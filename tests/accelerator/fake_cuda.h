@@ -1,0 +1,21 @@
+// A CUDA device that is none, behind the functions of sotto::cuda: what DeviceOps, the device's
+// compressors and the accelerator are made of runs on it, on machines without a GPU.
+//
+// Its memory is such that the host cannot touch it (comm/fake_device.h), and holds NaNs when it is
+// new. Work on a stream is not done before somebody waits for it, so that whoever reads too early
+// sees what was there before. Operations are those of reference_ops(), on another mapping of the
+// memory; that the kernels leave the same bytes is shown elsewhere (kernels/cuda_shared_test.cc).
+//
+// Thread safety: any thread; one at a time works.
+#pragma once
+
+namespace sotto::test::fake_cuda {
+
+/// From the next wait on, the device is lost.
+void lose_device();
+/// It can be used again, by queues that are made now.
+void recover();
+/// No more memory than what there is now.
+void refuse_memory(bool refuse);
+
+}  // namespace sotto::test::fake_cuda

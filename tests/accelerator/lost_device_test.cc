@@ -1,0 +1,77 @@
+// A device that is lost, or has no more memory: nobody steps on what it answers, nothing of it goes
+// out, and the run ends with its own fault. On the fake device alone.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "accelerator/fake_cuda.h"
+#include "accelerator/trainer.h"
+
+#include <sotto/base/error.h>
+#include <sotto/compress/registry.h>
+#include <sotto/kernels/cuda/device_ops.h>
+#include <sotto/kernels/vector.h>
+
+using namespace sotto;
+using namespace sotto::test;
+
+TEST_CASE("on a device that is lost nothing is finite, and the queue says why") {
+  cuda::Queue queue;
+  const cuda::DeviceOps ops(queue);
+  Vector x(100, ops);
+  CHECK(ops.combine({{1, x}}, x));
+  fake_cuda::lose_device();
+  CHECK_FALSE(ops.combine({{1, x}}, x));
+  CHECK(ops.count_non_finite(x).count == 100);
+  CHECK(std::isnan(ops.sum_squares(x)));
+  CHECK(queue.status().fault() == Fault::io);
+  CHECK(queue.status().message().find("lost") != std::string::npos);
+  fake_cuda::recover();
+  CHECK_FALSE(ops.combine({{1, x}}, x));  // what was put there meanwhile may be missing
+}
+
+TEST_CASE("without memory for a reduction the queue is in fault, and nobody steps on the answer") {
+  cuda::Queue queue;
+  const cuda::DeviceOps ops(queue);
+  const Vector x(100'000, ops);
+  fake_cuda::refuse_memory(true);
+  CHECK(ops.count_non_finite(x).count == x.size());
+  CHECK_THROWS_AS(Vector(10, ops), Error);
+  fake_cuda::refuse_memory(false);
+  CHECK(queue.status().message().find("memory") != std::string::npos);
+}
+
+TEST_CASE("a device that is lost ends the run with its own fault, and nothing of it goes out") {
+  auto options = options_for(1, make_memory_store());
+  options.algorithm = "dpsgd";
+  Trainer trainer(options, 0, std::vector<float>(std::size_t{500}, 0.25F));
+  REQUIRE(trainer.step().ok());
+  fake_cuda::lose_device();
+  const Status status = trainer.step();
+  fake_cuda::recover();
+  CHECK(status.fault() == Fault::io);
+  CHECK(status.message().find("the device is lost") != std::string::npos);
+  const Status later = trainer.step();
+  CHECK(later.message() == status.message());
+}
+
+TEST_CASE("an encoding of a device that is lost is one that every decoder refuses") {
+  for (const std::string spec :
+       {"none", "fp16", "bf16", "quant:8", "quant:3", "grid:8:0.05", "sign", "sign,chunk=64"}) {
+    CAPTURE(spec);
+    const auto accelerator = cuda::make_accelerator();
+    const auto host = make_compressor(spec);
+    const auto there = accelerator->adopt(*host);
+    const Vector v(1000, accelerator->ops());
+    std::vector<std::byte> out(host->max_bytes(v.size()));
+    std::vector<float> y(v.size());
+    REQUIRE(host->decode_add(std::span(out).first(there->encode(v, {}, out)), 1, y).ok());
+    fake_cuda::lose_device();
+    const std::size_t bytes = there->encode(v, {}, out);
+    fake_cuda::recover();
+    CHECK_FALSE(host->decode_add(std::span(out).first(bytes), 1, y).ok());
+    CHECK(accelerator->status().fault() == Fault::io);
+  }
+}

@@ -1,0 +1,78 @@
+// What an optimizer saves and takes back.
+#include <sotto/trainers/optimizer.h>
+
+#include <fmt/format.h>
+
+#include <sotto/optim/privacy/private_gradient.h>
+#include <sotto/trainers/privacy_ledger.h>
+
+namespace sotto {
+
+const Ops& Optimizer::ops() const {
+  return options_.accelerator ? options_.accelerator->ops() : host_ops();
+}
+
+std::vector<float> Optimizer::parameters_here() const {
+  std::vector<float> here(parameters_.size());
+  ops().to_host(parameters_, std::as_writable_bytes(std::span(here)));
+  return here;
+}
+
+void Optimizer::save(ByteBuffer& out) const {
+  require_whole_step();
+  check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
+  out.write(std::uint64_t{parameters_.size()});
+  out.write_span(std::span<const float>(parameters_here()));
+  algorithm_->save(out);
+  const auto sent = traffic();
+  out.write(static_cast<std::uint32_t>(sent.size()));
+  for (const LinkTraffic& edge : sent) {
+    out.write(edge.to);
+    out.write(edge.bytes);
+    out.write(edge.frames);
+  }
+  out.write(times().encode_s);
+  out.write(times().wait_s);
+}
+
+Status Optimizer::load(ByteReader& in) {
+  check(round() == 0 && !begun_, "Optimizer::load comes before the first step");
+  std::vector<float> saved(parameters_.size());
+  if (in.read<std::uint64_t>() != saved.size() || !in.read_into(std::span(saved))) {
+    return {Fault::malformed, "the saved model has another number of parameters"};
+  }
+  if (host_ops().count_non_finite(saved).count > 0) {
+    return {Fault::non_finite, "the saved model holds a NaN or an infinity"};
+  }
+  ops().from_host(std::as_bytes(std::span(saved)), parameters_);
+  if (Status status = algorithm_->load(in); !status.ok()) {
+    return status;
+  }
+  if (ledger_ && private_->steps() > 0 && !ledger_->existed()) {
+    return {Fault::malformed,
+            fmt::format("{} is missing: what is spent of the privacy budget cannot be known",
+                        options_.privacy->ledger)};
+  }
+  round_ = algorithm_->round();
+  if (in.read<std::uint32_t>() != peers_.to.size()) {
+    return {Fault::malformed, "the saved traffic is that of other neighbours"};
+  }
+  traffic_before_.clear();
+  for (const Rank peer : peers_.to) {
+    LinkTraffic edge{options_.rank, in.read<Rank>(), 0, 0};
+    edge.bytes = in.read<std::uint64_t>();
+    edge.frames = in.read<std::uint64_t>();
+    if (edge.to != peer) {
+      return {Fault::malformed, "the saved traffic is that of other neighbours"};
+    }
+    traffic_before_.push_back(edge);
+  }
+  times_before_.encode_s = in.read<double>();
+  times_before_.wait_s = in.read<double>();
+  if (in.failed()) {
+    return {Fault::malformed, "the saved state ends too early"};
+  }
+  return {};
+}
+
+}  // namespace sotto
