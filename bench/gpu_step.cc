@@ -61,6 +61,7 @@ class Trainer {
     options.nodes = kNodes;
     options.rank = rank;
     options.store = std::move(store);
+    options.buckets = 1;
     options.accelerator = cuda::make_accelerator(stream_.stream());
     optimizer_ = std::make_unique<Optimizer>(std::move(options), x_);
   }

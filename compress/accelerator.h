@@ -4,8 +4,8 @@
 // is encoded of them lies with the host, in frames. An algorithm is the same object: it touches
 // vectors through `ops` and through compressors that `adopt` has made.
 //
-// Thread safety: one thread at a time, but for status(). Ownership: it must outlive the vectors and
-// compressors that it made.
+// Thread safety: one thread at a time, but for status(). So it serves one optimizer. Ownership: it
+// must outlive the vectors and compressors that it made.
 #pragma once
 
 #include <memory>
@@ -28,12 +28,17 @@ class Accelerator {
   /// `compressor`, one of the host's, for vectors that lie there: the same encodings, byte for
   /// byte. Throws Error for a family that only hosts have.
   virtual std::unique_ptr<Compressor> adopt(const Compressor& compressor) const = 0;
+  /// Whether its operations can work on what lies there.
+  virtual bool reaches(const float* at) const = 0;
 
   /// Work on the vectors begins after what the caller has put on its own stream so far, a gradient
   /// say. Nobody waits.
   virtual void follow_caller() = 0;
-  /// What the caller puts on its own stream from now on begins after the work so far.
+  /// What the caller puts on its own stream from now on begins after the work so far. Calls come in
+  /// pairs, from one thread.
   virtual void lead_caller() = 0;
+  /// Waits for all work; what went wrong, as status().
+  virtual Status finish() = 0;
   /// Fault::io once anything failed there: all results since are worthless. From any thread.
   virtual Status status() const = 0;
 };

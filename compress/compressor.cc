@@ -71,7 +71,8 @@ Status Compressor::decode_sum(std::span<const Term> terms, std::span<float> scra
 
 std::size_t Compressor::encode_residual(std::span<float> v, const RandomKey& key,
                                         std::span<std::byte> out) {
-  return *encode_prepared({[](std::size_t, std::span<float>) { return true; }}, v, key, out);
+  const auto always = [](std::size_t, std::span<float>) { return true; };
+  return encode_prepared({always}, v, key, out).value_or(0);  // none where a device is lost
 }
 
 std::optional<std::size_t> Compressor::encode_prepared(const Prepare& prepare, std::span<float> v,

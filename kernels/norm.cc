@@ -1,6 +1,9 @@
 #include <sotto/kernels/norm.h>
 
 #include <cmath>
+#include <vector>
+
+#include <sotto/kernels/vector.h>
 
 namespace sotto {
 
@@ -11,8 +14,9 @@ double squared_norm(std::span<const float> x, const Ops& ops) {
   if (std::isfinite(sum) && sum >= kSafe) {
     return sum;
   }
+  std::vector<float> room;
   double wide = 0;
-  for (const float value : x) {
+  for (const float value : on_host(x, ops, room)) {
     wide += static_cast<double>(value) * static_cast<double>(value);
   }
   return wide;

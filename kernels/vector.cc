@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include <sotto/base/check.h>
 
@@ -40,6 +41,15 @@ float element(std::span<const float> x, std::size_t at, const Ops& ops) {
   float value = 0;
   ops.to_host(x.subspan(at, 1), std::as_writable_bytes(std::span(&value, 1)));
   return value;
+}
+
+std::span<const float> on_host(std::span<const float> x, const Ops& ops, std::vector<float>& room) {
+  if (ops.on_host()) {
+    return x;
+  }
+  room.resize(x.size());
+  ops.to_host(x, std::as_writable_bytes(std::span(room)));
+  return room;
 }
 
 Vector::Vector(std::size_t count, const Ops& ops)

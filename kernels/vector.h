@@ -6,10 +6,14 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include <sotto/kernels/ops.h>
 
 namespace sotto {
+
+/// x where the host may read it: itself, or a copy in `room`.
+std::span<const float> on_host(std::span<const float> x, const Ops& ops, std::vector<float>& room);
 
 class Vector {
  public:

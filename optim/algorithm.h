@@ -57,6 +57,10 @@ inline constexpr std::uint32_t kMostBuckets = 4096;
 
 /// Everything that one node needs to take part.
 struct AlgorithmSetup {
+  /// Where the parameters and all other vectors lie, if not with the host; for algorithms that can
+  /// (AlgorithmInfo::accelerated). `ops` is then its own, `step_rule` is to be made with it, and
+  /// `compressor` is one of the host's, which it adopts. It goes after all that it has made.
+  std::shared_ptr<const Accelerator> accelerator = {};
   Rank rank = 0;
   int nodes = 1;
   /// x_i, updated in place; must outlive the algorithm and stay where it is.
@@ -103,10 +107,6 @@ struct AlgorithmSetup {
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
   bool allow_contract_violation = false;
   const Ops* ops = &host_ops();
-  /// Where the parameters and all other vectors lie, if not with the host; for algorithms that can
-  /// (AlgorithmInfo::accelerated). `ops` is then its own, `step_rule` is to be made with it, and
-  /// `compressor` is one of the host's, which it adopts.
-  std::shared_ptr<const Accelerator> accelerator = {};
 };
 
 /// Whom a node talks to over a whole run, and how large a frame can get.

@@ -14,22 +14,21 @@ void write_floats(std::span<const float> values, ByteBuffer& out) {
 }
 
 void write_floats(const Vector& values, ByteBuffer& out) {
-  std::vector<float> here(values.size());
-  if (!values.empty()) {
-    values.ops().to_host(values, std::as_writable_bytes(std::span(here)));
-  }
-  write_floats(std::span<const float>(here), out);
+  std::vector<float> room;
+  write_floats(values.empty() ? std::span<const float>() : on_host(values, values.ops(), room),
+               out);
 }
 
 Status read_floats(ByteReader& in, std::string_view what, Vector& values) {
-  std::vector<float> here(values.size());
-  if (Status status = read_floats(in, what, std::span(here)); !status) {
-    return status;
+  if (values.empty() || values.ops().on_host()) {
+    return read_floats(in, what, std::span<float>(values));
   }
-  if (!values.empty()) {
+  std::vector<float> here(values.size());
+  Status status = read_floats(in, what, std::span(here));
+  if (status.ok()) {
     values.ops().from_host(std::as_bytes(std::span(here)), values);
   }
-  return {};
+  return status;
 }
 
 Status read_floats(ByteReader& in, std::string_view what, std::span<float> values) {

@@ -21,7 +21,7 @@ void write_floats(const Vector& values, ByteBuffer& out);
 /// are missing, Fault::non_finite for a NaN or an infinity; `what` names the vector in the message.
 Status read_floats(ByteReader& in, std::string_view what, std::span<float> values);
 
-/// The same of a vector, which stays as it is on a fault.
+/// The same of a vector, wherever it lies.
 Status read_floats(ByteReader& in, std::string_view what, Vector& values);
 
 /// Reads a string and compares it. Fault::malformed, e.g. "checkpoint of step rule 'adam' where

@@ -56,6 +56,36 @@ class Driver::Timed {
   bool shown_ = true;
 };
 
+/// Puts the work of its life, on an accelerator, after the caller's so far, and the caller's after
+/// it. Begins when nothing is waited for but the caller: what is put there later waits as well.
+class Driver::InTurn {
+ public:
+  explicit InTurn(Accelerator* accelerator) : accelerator_(accelerator) {
+    if (accelerator_ != nullptr) {
+      accelerator_->follow_caller();
+    }
+  }
+  ~InTurn() {
+    if (accelerator_ != nullptr) {
+      accelerator_->lead_caller();
+    }
+  }
+  InTurn(const InTurn&) = delete;
+  InTurn& operator=(const InTurn&) = delete;
+
+ private:
+  Accelerator* const accelerator_;
+};
+
+Status Driver::blamed(Status status) {
+  if (options_.accelerator != nullptr) {
+    if (Status fault = options_.accelerator->status(); !fault.ok()) {
+      return status_ = named(fault, algorithm_.round());
+    }
+  }
+  return status;
+}
+
 Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& options)
     : algorithm_(algorithm),
       transport_(transport),
@@ -91,15 +121,19 @@ Status Driver::begin_round() {
   }
   bool post = false;
   {
+    const InTurn turn(options_.accelerator);
     Timed timed(*this, RunPhase::encode, algorithm_.round());
     post = algorithm_.begin_round(next_);
     if (!post) {
       timed.hide();
     }
   }
+  if (Status status = blamed({}); !status.ok()) {
+    return status;
+  }
   status_ = start_exchanges(post);
   carry_here(lock);
-  return status_;
+  return blamed(status_);
 }
 
 Status Driver::gradient_ready(std::span<const float> gradient) {
@@ -108,16 +142,18 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
       !status.ok()) {
     return status;
   }
+  const InTurn turn(options_.accelerator);
   bool post = false;
   {
     const Timed timed(*this, RunPhase::encode, algorithm_.round());
-    if (Status status = algorithm_.gradient_ready(gradient, next_, &post); !status.ok()) {
+    Status status = blamed(algorithm_.gradient_ready(gradient, next_, &post));
+    if (!status.ok()) {
       return status;
     }
   }
   status_ = start_exchanges(post);
   carry_here(lock);
-  return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
+  return blamed(wait_until(lock, [this] { return algorithm_.parameters_ready(); }));
 }
 
 Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
@@ -127,8 +163,10 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
     return status;
   }
   {
+    const InTurn turn(options_.accelerator);
     const Timed timed(*this, RunPhase::encode, algorithm_.round());
-    if (Status status = algorithm_.gradient_part(first, part); !status.ok()) {
+    Status status = blamed(algorithm_.gradient_part(first, part));
+    if (!status.ok()) {
       return status;
     }
   }
@@ -136,7 +174,7 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
   if (carrier_.joinable()) {
     status_ = start_exchanges(false);
   }
-  return status_;
+  return blamed(status_);
 }
 
 Status Driver::end_parts() {
@@ -146,12 +184,19 @@ Status Driver::end_parts() {
     status_ = start_exchanges(false);
     carry_here(lock);
   }
-  return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
+  Status status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
+  const InTurn turn(options_.accelerator);
+  return blamed(status);
 }
 
 Status Driver::drain() {
   Lock lock(mutex_);
-  return wait_until(lock, [this] { return under_way_ == 0; });
+  Status status = wait_until(lock, [this] { return under_way_ == 0; });
+  if (options_.accelerator != nullptr) {
+    const InTurn turn(options_.accelerator);
+    static_cast<void>(options_.accelerator->finish());  // blamed looks at it
+  }
+  return blamed(status);
 }
 
 Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
@@ -279,7 +324,7 @@ void Driver::carry() {
   }
   {
     const Lock lock(mutex_);
-    status_ = std::move(status);
+    status_ = blamed(std::move(status));
     under_way_ = 0;
   }
   {

@@ -23,6 +23,7 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/status.h>
 #include <sotto/comm/transport.h>
+#include <sotto/compress/accelerator.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/trainers/observer.h>
 
@@ -51,6 +52,9 @@ struct DriverOptions {
   std::chrono::milliseconds timeout{60'000};
   /// Is told of phases, if it wants to be; null: nobody.
   Observer* observer = nullptr;
+  /// Where the algorithm's vectors lie, if not with the host: its work is put after the caller's
+  /// and the caller's after it, and its faults end the run.
+  Accelerator* accelerator = nullptr;
 };
 
 class Driver {
@@ -130,6 +134,9 @@ class Driver {
   void count_sends(const Exchange& exchange);
 
   class Timed;
+  class InTurn;
+  /// `status`, unless it follows from a fault of the accelerator, which is then the run's.
+  Status blamed(Status status);
   /// Tells the observer of a phase that ends now.
   void tell(RunPhase phase, Round round, Time from, Time until) const;
   void tell_wire(const Carried& carried) const;

@@ -1,6 +1,7 @@
 #include <sotto/trainers/optimizer.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
+#include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
@@ -34,10 +36,12 @@ OptimizerOptions with_place(OptimizerOptions options) {
     }
     options.nodes = launched->nodes;
     options.rank = launched->rank;
-    if (options.rendezvous.empty()) {
-      // Alone, there is nobody to meet, and no port to take for it.
-      options.rendezvous = options.nodes == 1 ? "memory:" : launched->rendezvous;
+    if (options.rendezvous.empty() && options.nodes > 1) {
+      options.rendezvous = launched->rendezvous;
     }
+  }
+  if (options.nodes == 1 && options.rendezvous.empty()) {
+    options.rendezvous = "memory:";  // there is nobody to meet, and no port to take for it
   }
   if (options.nodes < 1) {
     refuse("nodes", fmt::format("{}", options.nodes), "at least one node is needed");
@@ -109,10 +113,28 @@ void add_privacy(const PrivacyOptions& privacy, Settings& settings) {
        {"privacy-delta", fmt::format("{}", privacy.delta)}});
 }
 
-void check_accelerator(const OptimizerOptions& options) {
+/// `values` lie where the accelerator of these options works, if there is one.
+void require_reached(const OptimizerOptions& options, std::span<const float> values,
+                     std::string_view what) {
+  if (options.accelerator && !values.empty() && !options.accelerator->reaches(values.data())) {
+    refuse(what, "memory elsewhere",
+           fmt::format("the accelerator, {}, wants them in its device's memory",
+                       options.accelerator->name()));
+  }
+}
+
+/// Also lets the accelerator wait for whoever is still writing the parameters.
+void check_accelerator(const OptimizerOptions& options, std::span<const float> parameters) {
   if (!options.accelerator) {
     return;
   }
+  options.accelerator->follow_caller();
+  const Status status = options.accelerator->finish();
+  options.accelerator->lead_caller();
+  if (!status.ok()) {
+    throw Error(status.message());
+  }
+  require_reached(options, parameters, "parameters");
   const auto refuse_with = [&](std::string_view what) {
     refuse("accelerator", options.accelerator->name(),
            fmt::format("{} is for vectors of the host; leave one of the two out", what));
@@ -133,10 +155,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
-  check_accelerator(options_);
-  if (options_.accelerator) {
-    options_.accelerator->follow_caller();  // who may still be writing the parameters
-  }
+  check_accelerator(options_, parameters_);
   AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
   if (options_.metered) {
     meter_ = std::make_shared<CompressionMeter>();
@@ -145,6 +164,9 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   step_rule_ = setup.step_rule.get();
   setup.run_id = run_id_of(agreement());
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
+  if (Status status = accelerator_status(); !status.ok()) {
+    throw Error(status.message());
+  }
   peers_ = algorithm_->peers();
   if (options_.privacy) {
     private_ = dynamic_cast<PrivateGradient*>(algorithm_.get());
@@ -236,7 +258,7 @@ Status Optimizer::agree() {
     return status;
   }
   if (Status status = compare_with_node_0(meetings); !status.ok()) {
-    if (status.fault() == Fault::unexpected) {
+    if (status.fault() == Fault::unexpected || !accelerator_status().ok()) {
       meetings.give_up(status);
     }
     return status;
@@ -251,7 +273,11 @@ Status Optimizer::agree() {
 Status Optimizer::compare_with_node_0(Meetings& meetings) const {
   ByteBuffer card;
   card.write_string(agreement());
-  card.write_string(sha256_hex(std::as_bytes(std::span<const float>(parameters_here()))));
+  std::vector<float> room;
+  card.write_string(sha256_hex(std::as_bytes(on_host(parameters_, ops(), room))));
+  if (Status status = accelerator_status(); !status.ok()) {
+    return named(status);
+  }
   if (options_.rank == 0) {
     return session_->set("hello", card.bytes());
   }
@@ -285,24 +311,11 @@ Status Optimizer::connect() {
     return status_ = named(internal::naming_timeout(made.status(), options_.timeout));
   }
   transport_ = std::move(*made);
-  driver_ = std::make_unique<Driver>(
-      *algorithm_, *transport_,
-      DriverOptions{options_.rank, options_.overlap, options_.timeout, options_.observer});
+  driver_ =
+      std::make_unique<Driver>(*algorithm_, *transport_,
+                               DriverOptions{options_.rank, options_.overlap, options_.timeout,
+                                             options_.observer, options_.accelerator.get()});
   return {};
-}
-
-template <typename Call>
-Status Optimizer::on_accelerator(const Call& call) {
-  if (!options_.accelerator) {
-    return call();
-  }
-  options_.accelerator->follow_caller();
-  Status status = call();
-  options_.accelerator->lead_caller();
-  if (Status fault = options_.accelerator->status(); !fault.ok()) {
-    return status_ = named(fault);
-  }
-  return status;
 }
 
 Status Optimizer::begin_step() {
@@ -310,7 +323,7 @@ Status Optimizer::begin_step() {
     return status;
   }
   begun_ = true;
-  return status_ = on_accelerator([&] { return driver_->begin_round(); });
+  return status_ = driver_->begin_round();
 }
 
 Status Optimizer::step(std::span<const float> gradient) {
@@ -318,6 +331,7 @@ Status Optimizer::step(std::span<const float> gradient) {
     refuse("gradient", fmt::format("{} elements", gradient.size()),
            fmt::format("the parameters have {}", parameters_.size()));
   }
+  require_reached(options_, gradient, "gradient");
   require_whole_step();
   if (Status status = begin_step(); !status.ok()) {
     return status;
@@ -325,7 +339,7 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (Status status = enter_step(); !status.ok()) {
     return named(status);
   }
-  return end_step(on_accelerator([&] { return driver_->gradient_ready(gradient); }));
+  return end_step(driver_->gradient_ready(gradient));
 }
 
 Status Optimizer::end_step(const Status& status) {
@@ -343,10 +357,11 @@ bool Optimizer::takes_parts() const {
 
 Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
   require_part(first, part.size());
+  require_reached(options_, part, "gradient part");
   if (Status status = begin_step(); !status.ok()) {
     return status;
   }
-  Status status = on_accelerator([&] { return driver_->gradient_part(first, part); });
+  Status status = driver_->gradient_part(first, part);
   if (status.fault() != Fault::non_finite) {
     status_ = status;  // which a step() after it returns
   }
@@ -387,14 +402,14 @@ Status Optimizer::step() {
         fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
   }
   parts_.clear();
-  return end_step(driver_ ? on_accelerator([&] { return driver_->end_parts(); }) : status_);
+  return end_step(driver_ ? driver_->end_parts() : status_);
 }
 
 Status Optimizer::drain() {
   if (!driver_ || !status_.ok()) {
     return status_;
   }
-  status_ = on_accelerator([&] { return driver_->drain(); });
+  status_ = driver_->drain();
   if (status_.ok() && ledger_) {
     status_ = named(ledger_->settle(private_->steps()));
   }
@@ -419,6 +434,9 @@ std::optional<PrivacySpent> Optimizer::privacy() const {
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
+  if (!std::isfinite(learning_rate) || learning_rate < 0) {
+    refuse("learning_rate", fmt::format("{}", learning_rate), "it must be finite and not negative");
+  }
   step_rule_->set_learning_rate(learning_rate);
 }
 

@@ -116,8 +116,8 @@ struct OptimizerOptions {
 
   /// Where the parameters and gradients lie, if not with the host: cuda::make_accelerator
   /// (compress/cuda/accelerator.h). For algorithms that can (AlgorithmInfo::accelerated), without
-  /// privacy, codec_threads and metered; own_step_rule gets vectors that lie there. Nodes with
-  /// and without one may train together.
+  /// privacy, codec_threads and metered; own_step_rule gets vectors that lie there. One serves one
+  /// optimizer. Nodes with and without one may train together.
   std::shared_ptr<Accelerator> accelerator{};
 };
 
@@ -169,7 +169,8 @@ class Optimizer {
   /// Drains, and waits until all nodes have come this far. No step may follow.
   Status finish();
 
-  /// The model: where the next gradient is to be taken, and the result in the end.
+  /// The model: where the next gradient is to be taken, and the result in the end. With an
+  /// accelerator in its memory.
   std::span<const float> parameters() const { return algorithm_->parameters(); }
   /// Rounds done.
   Round round() const { return round_; }
@@ -213,12 +214,8 @@ class Optimizer {
   Status end_step(const Status& status);
   /// Where the parameters lie.
   const Ops& ops() const;
-  /// The parameters, with the host.
-  std::vector<float> parameters_here() const;
-  /// Puts the work of `call` after the caller's on its accelerator, and what the caller does later
-  /// after it. A fault of the accelerator comes before that of the call, which follows from it.
-  template <typename Call>
-  Status on_accelerator(const Call& call);
+  /// Success where there is no accelerator.
+  Status accelerator_status() const;
   /// Makes the ledger count the step to come, before it leaves.
   Status enter_step();
   TransportOptions transport_options() const;

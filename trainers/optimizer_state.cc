@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+#include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/trainers/privacy_ledger.h>
 
@@ -12,18 +14,20 @@ const Ops& Optimizer::ops() const {
   return options_.accelerator ? options_.accelerator->ops() : host_ops();
 }
 
-std::vector<float> Optimizer::parameters_here() const {
-  std::vector<float> here(parameters_.size());
-  ops().to_host(parameters_, std::as_writable_bytes(std::span(here)));
-  return here;
+Status Optimizer::accelerator_status() const {
+  return options_.accelerator ? options_.accelerator->status() : Status();
 }
 
 void Optimizer::save(ByteBuffer& out) const {
   require_whole_step();
   check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
   out.write(std::uint64_t{parameters_.size()});
-  out.write_span(std::span<const float>(parameters_here()));
+  std::vector<float> room;
+  out.write_span(on_host(parameters_, ops(), room));
   algorithm_->save(out);
+  if (Status status = accelerator_status(); !status.ok()) {
+    throw Error(named(status).message());  // what was written is worthless
+  }
   const auto sent = traffic();
   out.write(static_cast<std::uint32_t>(sent.size()));
   for (const LinkTraffic& edge : sent) {
@@ -44,8 +48,18 @@ Status Optimizer::load(ByteReader& in) {
   if (host_ops().count_non_finite(saved).count > 0) {
     return {Fault::non_finite, "the saved model holds a NaN or an infinity"};
   }
+  if (options_.accelerator) {
+    options_.accelerator->follow_caller();
+  }
   ops().from_host(std::as_bytes(std::span(saved)), parameters_);
-  if (Status status = algorithm_->load(in); !status.ok()) {
+  Status status = algorithm_->load(in);
+  if (options_.accelerator) {
+    options_.accelerator->lead_caller();
+  }
+  if (Status fault = accelerator_status(); !fault.ok()) {
+    return named(fault);
+  }
+  if (!status.ok()) {
     return status;
   }
   if (ledger_ && private_->steps() > 0 && !ledger_->existed()) {

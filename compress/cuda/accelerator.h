@@ -15,8 +15,8 @@
 namespace sotto::cuda {
 
 /// On the calling thread's device, with a stream of its own. `caller` is the stream on which the
-/// caller computes gradients, of the same device; null: CUDA's default stream. Throws Error where
-/// no device can be used.
+/// caller computes gradients, of the same device; null: CUDA's (legacy) default stream. For one
+/// optimizer. Throws Error where no device can be used.
 std::shared_ptr<Accelerator> make_accelerator(Stream caller = nullptr);
 
 }  // namespace sotto::cuda

@@ -67,15 +67,19 @@ void DeviceOps::to_host(std::span<const float> x, std::span<std::byte> bytes) co
   check(bytes.size() == x.size_bytes(), "to_host: lengths differ");
   if (bytes.size() <= Queue::kMostAnswer) {
     queue_.fetch(std::as_bytes(x), bytes);
-    return;
+  } else {
+    queue_.copy(std::as_bytes(x), bytes.data());
+    queue_.wait();
   }
-  queue_.copy(std::as_bytes(x), bytes.data());
-  queue_.wait();
+  if (!queue_.sound()) {
+    std::ranges::fill(bytes, std::byte{0xFF});  // NaNs, which nobody takes for values
+  }
 }
 
 void DeviceOps::from_host(std::span<const std::byte> bytes, std::span<float> y) const {
   check(bytes.size() == y.size_bytes(), "from_host: lengths differ");
   queue_.copy(bytes, std::as_writable_bytes(y).data());
+  queue_.wait();
 }
 
 void DeviceOps::fill(float value, std::span<float> y) const { cuda::fill(value, y, enter()); }

@@ -2,11 +2,10 @@
 // there.
 //
 // Work is put on the queue and goes on behind the caller's back; only an operation that answers (a
-// sum, a count, whether all is finite) waits for the device. Once the device is in fault, answers
-// are such that nobody takes a step on them: nothing is finite, sums are NaN. Queue::status() says
-// why.
-// Thread safety: one thread at a time. Memory: room for reductions, about a 256th of the longest
-// vector, grown when first needed.
+// sum, a count, whether all is finite) and copies from and to the host wait for the device. Once
+// the device is in fault, answers are such that nobody takes a step on them: nothing is finite,
+// sums are NaN. Queue::status() says why. Thread safety: one thread at a time. Memory: room for
+// reductions, about a 256th of the longest vector, grown when first needed.
 #pragma once
 
 #include <cstddef>

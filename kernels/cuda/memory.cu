@@ -12,6 +12,7 @@ namespace {
 
 void expect(cudaError_t error, const char* what) {
   if (error != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());  // it is told here
     throw Error(std::string("CUDA, ") + what + ": " + cudaGetErrorString(error));
   }
 }
@@ -54,6 +55,7 @@ Memory::Memory(Memory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})
 void copy_to_device(std::span<const std::byte> from, std::span<std::byte> to) {
   check(from.size() == to.size(), "copy_to_device: lengths differ");
   expect(cudaMemcpy(to.data(), from.data(), from.size(), cudaMemcpyHostToDevice), "copying");
+  expect(cudaStreamSynchronize(nullptr), "copying");  // a copy may return before it is there
 }
 
 void copy_to_host(std::span<const std::byte> from, std::span<std::byte> to) {

@@ -16,6 +16,7 @@ Status told(cudaError_t error, const char* what) {
   if (error == cudaSuccess) {
     return {};
   }
+  static_cast<void>(cudaGetLastError());  // it is told here
   return {Fault::io, std::string("CUDA, ") + what + ": " + cudaGetErrorString(error)};
 }
 
@@ -27,7 +28,6 @@ void expect(cudaError_t error, const char* what) {
 
 }  // namespace
 
-/// What the queue is told of the device, and by it.
 struct Queue::State {
   State() {
     expect(cudaHostAlloc(&answer, kMostAnswer, cudaHostAllocDefault), "allocating pinned memory");
@@ -46,6 +46,8 @@ struct Queue::State {
 
   void* answer = nullptr;
   cudaEvent_t event = nullptr;
+  int device = 0;
+  int callers_device = 0;
   std::mutex mutex;
   Status status;  ///< under the mutex
 };
@@ -54,11 +56,16 @@ Queue::Queue() {
   if (Status status = device_status(); !status) {
     throw Error(status.message());
   }
-  expect(cudaGetDevice(&device_), "finding a device");
   state_ = std::make_unique<State>();
+  expect(cudaGetDevice(&state_->device), "finding a device");
   cudaStream_t stream = nullptr;
-  // Not one that waits for the default stream: the caller's own work goes on beside it.
-  expect(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+  int least = 0;
+  int greatest = 0;
+  expect(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  // Not one that waits for the default stream: the caller's own work goes on beside it. Its kernels
+  // are short, and neighbours wait for them.
+  expect(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+         "creating a stream");
   stream_ = stream;
 }
 
@@ -67,9 +74,11 @@ Queue::~Queue() {
   static_cast<void>(cudaStreamDestroy(stream_));
 }
 
-void Queue::enter() { fail(told(cudaSetDevice(device_), "choosing a device")); }
+void Queue::enter() { fail(told(cudaSetDevice(state_->device), "choosing a device")); }
 
 void Queue::follow(Stream other) {
+  static_cast<void>(cudaGetLastError());  // of the caller, not of work here
+  fail(told(cudaGetDevice(&state_->callers_device), "finding a device"));
   enter();
   fail(told(cudaEventRecord(state_->event, other), "recording an event"));
   fail(told(cudaStreamWaitEvent(stream_, state_->event, 0), "waiting for an event"));
@@ -77,11 +86,26 @@ void Queue::follow(Stream other) {
 
 void Queue::lead(Stream other) {
   enter();
+  fail(take_fault());
   fail(told(cudaEventRecord(state_->event, stream_), "recording an event"));
   fail(told(cudaStreamWaitEvent(other, state_->event, 0), "waiting for an event"));
+  fail(told(cudaSetDevice(state_->callers_device), "choosing a device"));
+}
+
+bool Queue::reaches(const void* at) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, at) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeManaged ||
+         (attributes.type == cudaMemoryTypeDevice && attributes.device == state_->device);
 }
 
 void Queue::copy(std::span<const std::byte> from, std::byte* to) {
+  if (from.empty()) {
+    return;
+  }
   enter();
   fail(told(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyDefault, stream_), "copying"));
 }

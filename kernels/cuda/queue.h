@@ -1,9 +1,9 @@
 // A stream of sotto's own, and what a host that works through one needs: copies, waits, faults.
 //
-// Thread safety: one thread at a time, but for sound() and status(), which any may ask, and for
-// follow() and lead(), which another may call meanwhile. Ownership: owns its
-// stream; everything on it must be done or of no more use when the queue goes. Where the device
-// refuses anything, that is kept as the queue's status, and whatever comes later is worthless.
+// Thread safety: one thread at a time, but for sound() and status(), which any may ask. Ownership:
+// owns its stream; everything on it must be done or of no more use when the queue goes. Where the
+// device refuses anything, that is kept as the queue's status, and whatever comes later is
+// worthless.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +30,17 @@ class Queue {
   Stream stream() const { return stream_; }
   /// Makes the device that of the calling thread, which launches and allocates on it afterwards.
   void enter();
-  /// What is put here from now on begins when what is on `other` now is done.
+  /// What is put here from now on begins when what is on `other` now is done. The thread's device
+  /// is this one until lead(), and an error of CUDA's that it has not asked for is dropped.
   void follow(Stream other);
-  /// What is put on `other` from now on begins when what is here now is done.
+  /// What is put on `other` from now on begins when what is here now is done. The thread has again
+  /// the device that it had before follow().
   void lead(Stream other);
+  /// Whether kernels of this device may work on what lies there.
+  bool reaches(const void* at);
 
-  /// Puts a copy here, in any direction; one side may be any memory of the host. Bytes of the host
-  /// that are copied from may be reused at once, and those copied to are there after wait().
+  /// Puts a copy here, in any direction. Bytes of the host that are copied from may be reused at
+  /// once where they are pageable, otherwise after wait(); those copied to are there after wait().
   void copy(std::span<const std::byte> from, std::byte* to);
   /// Copies at most kMostAnswer bytes of the device to the host and waits for them, with all that
   /// was put here before. False where the device is in fault: `to` is then as it was.
@@ -52,10 +56,9 @@ class Queue {
   Status status() const;
 
  private:
-  struct State;
+  struct State;  // what the runtime gives it, and what it is told
 
   Stream stream_ = nullptr;
-  int device_ = 0;
   std::unique_ptr<State> state_;
   SharedFlag failed_;
 };

@@ -7,7 +7,7 @@
 namespace sotto {
 
 DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : ops_(*setup.ops), z_(setup.parameters), x_(z_, ops_) {
+    : accelerator_(setup.accelerator), ops_(*setup.ops), z_(setup.parameters), x_(z_, ops_) {
   setup.parameters = x_;
   inner_ = build_exchanging(info, std::move(setup));
 }

@@ -60,6 +60,7 @@ class DelayedGradient final : public Algorithm {
   const Algorithm& inner() const { return *inner_; }
 
  private:
+  std::shared_ptr<const Accelerator> accelerator_;  // outlives what it has made
   const Ops& ops_;
   std::span<float> z_;  // the caller's
   Vector x_;            // A's

@@ -22,12 +22,9 @@ std::uint64_t ModelVersion::before(Round round, std::span<const float> model,
   if (round % kModelPeriod != 0) {
     return chain_;
   }
-  if (ops.on_host()) {
-    return digest(model.data(), model.size_bytes(), chain_);
-  }
-  std::vector<std::byte> here(model.size_bytes());
-  ops.to_host(model, here);
-  return digest(here.data(), here.size(), chain_);
+  std::vector<float> room;
+  const auto here = on_host(model, ops, room);
+  return digest(here.data(), here.size_bytes(), chain_);
 }
 
 void ModelVersion::advance(const Update& update) {

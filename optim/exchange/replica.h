@@ -43,8 +43,7 @@ class ModelVersion {
 
   std::uint64_t chain() const { return chain_; }
   /// The version that stands in front of the update of `round`; `model` is a vector of `ops`.
-  std::uint64_t before(Round round, std::span<const float> model,
-                       const Ops& ops = host_ops()) const;
+  std::uint64_t before(Round round, std::span<const float> model, const Ops& ops) const;
   /// Follows an update that was applied.
   void advance(const Update& update);
 

@@ -61,7 +61,7 @@ class GossipMixing final : public Mixing {
     std::uint64_t changes = 0;
 
     bool held() const { return !model.empty(); }
-    std::uint64_t before() const { return version.before(changes, model); }
+    std::uint64_t before() const { return version.before(changes, model, host_ops()); }
     void advance(std::uint64_t before, std::span<const std::byte> encoding);
     void save(ByteBuffer& out) const;
     Status load(ByteReader& in);

@@ -13,6 +13,8 @@ namespace sotto::test::fake_cuda {
 
 /// From the next wait on, the device is lost.
 void lose_device();
+/// After so many more waits, of any queue, the device is lost.
+void lose_device_after(int waits);
 /// It can be used again, by queues that are made now.
 void recover();
 /// No more memory than what there is now.

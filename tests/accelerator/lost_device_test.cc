@@ -75,3 +75,52 @@ TEST_CASE("an encoding of a device that is lost is one that every decoder refuse
     CHECK(accelerator->status().fault() == Fault::io);
   }
 }
+
+TEST_CASE(
+    "whenever a device is lost, the run ends with its fault or that of the peer who was on it") {
+  for (const std::string algorithm : {"dcd", "dpsgd", "choco", "allreduce"}) {
+    for (int waits = 0; waits < 60; ++waits) {
+      CAPTURE(algorithm);
+      CAPTURE(waits);
+      auto options = options_for(2, make_memory_store());
+      options.algorithm = algorithm;
+      options.timeout = std::chrono::seconds(30);
+      options.compressor = algorithm == "choco" ? "sign" : "";
+      options.step_rule.clip_norm = 0.5;
+      std::vector<std::unique_ptr<Trainer>> trainers;
+      for (Rank rank = 0; rank < 2; ++rank) {
+        trainers.push_back(
+            std::make_unique<Trainer>(options, rank, std::vector<float>(100, 0.25F)));
+      }
+      fake_cuda::lose_device_after(waits);
+      const auto told = [](const Status& status) {
+        return status.message().find("the device is lost") != std::string::npos;
+      };
+      const auto statuses = play(2, [&](Rank rank) -> Status {
+        Trainer& trainer = *trainers[static_cast<std::size_t>(rank)];
+        Status status;
+        for (int step = 0; status.ok() && step < 4; ++step) {
+          status = trainer.step();
+        }
+        status = status.ok() ? trainer.optimizer->finish() : status;
+        if (told(status)) {
+          ByteBuffer out;
+          CHECK_THROWS_AS(trainer.optimizer->save(out), Error);
+        }
+        trainer.optimizer.reset();  // its peer need not wait
+        return status;
+      });
+      const bool all_well = statuses[0].ok() && statuses[1].ok();
+      CAPTURE(statuses[0].message());
+      CAPTURE(statuses[1].message());
+      CHECK((all_well || told(statuses[0]) || told(statuses[1])));
+      for (const Status& status : statuses) {
+        const std::string& words = status.message();
+        CHECK((status.ok() || told(status) || words.find("is lost: closed") != std::string::npos));
+      }
+      CHECK((waits > 0 || !all_well));
+      trainers.clear();
+      fake_cuda::recover();
+    }
+  }
+}

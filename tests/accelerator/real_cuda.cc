@@ -36,6 +36,7 @@ void destroy(cuda::Stream stream) { expect(cudaStreamDestroy(stream)); }
 DeviceFloats::DeviceFloats(std::size_t count) {
   cuda::Memory memory(count * sizeof(float));
   expect(cudaMemset(memory.bytes().data(), 0xFF, memory.bytes().size()));
+  expect(cudaDeviceSynchronize());
   there_ = memory.as<float>(0, count);
   memory.detach();
 }

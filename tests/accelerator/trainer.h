@@ -36,8 +36,10 @@ struct Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   Status step() {
-    if (Status status = optimizer->begin_step(); !status.ok()) {
-      return status;
+    if (announce) {
+      if (Status status = optimizer->begin_step(); !status.ok()) {
+        return status;
+      }
     }
     gradient.compute(
         x.there(),
@@ -52,6 +54,7 @@ struct Trainer {
     return x.read();
   }
 
+  bool announce = true;  ///< calls begin_step, which callers need not
   Rank rank;
   cuda::Stream stream;
   DeviceFloats x;

@@ -262,6 +262,15 @@ TEST_CASE("parameters that cannot be trained are refused with what would do") {
   CHECK(contains(refusal({torch::ones({2}, torch::kLong)}), "all frozen"));
   CHECK(contains(refusal({torch::ones({2}, grad.device(torch::kMeta))}), "'meta' is refused"));
   CHECK(contains(refusal({net->first->weight, net->first->weight}), "given twice"));
+  const auto base = torch::ones({7});
+  CHECK(contains(
+      refusal({base.slice(0, 0, 5).requires_grad_(), base.slice(0, 2, 7).requires_grad_()}),
+      "overlaps parameter 0"));
+  CHECK(contains(
+      refusal({base.slice(0, 2, 7).requires_grad_(), base.slice(0, 0, 3).requires_grad_()}),
+      "overlaps parameter 0"));
+  CHECK(
+      contains(refusal({torch::ones({3}).to_sparse().requires_grad_()}), "'not dense' is refused"));
   CHECK(contains(message_of([&] {
                    DistributedOptimizer(torch::optim::LBFGS(net->parameters()), job(1, "dpsgd"));
                  }),

@@ -238,6 +238,20 @@ TEST_CASE("the learning rate can be changed between steps") {
   REQUIRE(optimizer.step(gradient).ok());
   REQUIRE(optimizer.drain().ok());
   CHECK(x[0] == doctest::Approx(0.75).epsilon(0.01));
+  for (const double bad :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    CHECK_THROWS_WITH_AS(optimizer.set_learning_rate(bad), doctest::Contains("learning_rate"),
+                         Error);
+  }
+}
+
+TEST_CASE("a node alone has nobody to meet, and needs no place for it") {
+  std::vector<float> x(kDimension, 1.0F);
+  OptimizerOptions options;
+  options.nodes = 1;
+  Optimizer optimizer(options, x);
+  REQUIRE(optimizer.step(std::vector<float>(kDimension, 1.0F)).ok());
+  CHECK(optimizer.finish().ok());
 }
 
 TEST_CASE("a gradient of another length is refused") {

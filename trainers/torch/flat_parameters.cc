@@ -1,5 +1,6 @@
 #include "flat_parameters.h"
 
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -32,6 +33,9 @@ std::vector<std::string> names_of(const std::vector<::torch::Tensor>& parameters
 }
 
 void require_usable(const ::torch::Tensor& parameter, const std::string& name) {
+  if (parameter.layout() != ::torch::kStrided) {
+    refuse(fmt::format("parameter {}", name), "not dense", "sotto trains dense parameters");
+  }
   const auto type = parameter.scalar_type();
   if (type != ::torch::kFloat && type != ::torch::kHalf && type != ::torch::kBFloat16) {
     refuse(fmt::format("parameter {}", name), c10::toString(type),
@@ -41,13 +45,34 @@ void require_usable(const ::torch::Tensor& parameter, const std::string& name) {
   if (!parameter.is_leaf()) {
     refuse(fmt::format("parameter {}", name), "not a leaf", "torch cannot optimize it either");
   }
-  if (parameter.layout() != ::torch::kStrided) {
-    refuse(fmt::format("parameter {}", name), "not dense", "sotto trains dense parameters");
-  }
   if (!parameter.device().is_cpu() && !parameter.device().is_cuda()) {
     refuse(fmt::format("parameter {}", name), parameter.device().str(),
            "sotto trains parameters of the CPU, and of CUDA through copies");
   }
+}
+
+/// Where parameters end that begin at some address, with their names.
+using Extents = std::map<const char*, std::pair<const char*, std::string>>;
+
+/// A flat vector would part what overlaps. What is not contiguous may lie between others' elements.
+void require_apart(const ::torch::Tensor& parameter, const std::string& name, Extents& extents) {
+  if (parameter.numel() == 0 || parameter.device().is_meta() || !parameter.is_contiguous()) {
+    return;
+  }
+  const auto* const begin = static_cast<const char*>(parameter.data_ptr());
+  const auto* const end = begin + parameter.nbytes();
+  const auto refuse_with = [&](const std::string& other) {
+    refuse(fmt::format("parameter {}", name), fmt::format("overlaps parameter {}", other),
+           "give the tensor that both are views of");
+  };
+  const auto next = extents.lower_bound(begin);
+  if (next != extents.end() && next->first < end) {
+    refuse_with(next->second.second);
+  }
+  if (next != extents.begin() && std::prev(next)->second.first > begin) {
+    refuse_with(std::prev(next)->second.second);
+  }
+  extents.emplace(begin, std::pair(end, name));
 }
 
 ::torch::Tensor zeros(std::size_t length) {
@@ -66,6 +91,7 @@ FlatParameters::FlatParameters(const std::vector<::torch::Tensor>& parameters,
   const auto name = names_of(parameters, names);
   std::set<const at::TensorImpl*> seen;
   std::map<const void*, std::string> places;
+  Extents extents;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const ::torch::Tensor& parameter = parameters[i];
     if (!parameter.defined()) {
@@ -73,6 +99,7 @@ FlatParameters::FlatParameters(const std::vector<::torch::Tensor>& parameters,
     }
     const bool again = !seen.insert(parameter.unsafeGetTensorImpl()).second;
     const bool first = parameter.numel() == 0 || parameter.device().is_meta() ||
+                       parameter.layout() != ::torch::kStrided ||
                        places.emplace(parameter.data_ptr(), name[i]).second;
     if (again || !first) {
       refuse(
@@ -85,6 +112,7 @@ FlatParameters::FlatParameters(const std::vector<::torch::Tensor>& parameters,
     }
     require_usable(parameter, name[i]);
     append_block(layout_, name[i], {parameter.sizes().begin(), parameter.sizes().end()});
+    require_apart(parameter, name[i], extents);
     parameters_.push_back(parameter);
     staged_.push_back(!parameter.device().is_cpu() || parameter.scalar_type() != ::torch::kFloat);
   }
@@ -113,7 +141,9 @@ std::span<const float> FlatParameters::gradient() const {
 std::string FlatParameters::frozen_digest() const {
   Sha256 digest;
   for (const ::torch::Tensor& parameter : frozen_) {
-    const auto dense = parameter.detach().to(::torch::kCPU).contiguous();
+    const bool strided = parameter.layout() == ::torch::kStrided;
+    const auto values = strided ? parameter.detach() : parameter.detach().to_dense();
+    const auto dense = values.to(::torch::kCPU).contiguous();
     digest.update(
         std::as_bytes(std::span(static_cast<const char*>(dense.data_ptr()), dense.nbytes())));
   }

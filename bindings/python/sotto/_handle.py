@@ -1,5 +1,6 @@
 """What all objects of the library have in common: a handle, one call at a time, and an end."""
 
+import collections.abc
 import contextlib
 import ctypes
 import os
@@ -89,13 +90,14 @@ def handle_of(held, kind, what):
 
 
 class Layout(Handle):
-    """Tensors of a flat vector: pairs of name and shape, one behind the other."""
+    """Tensors of a flat vector: names and shapes, one behind the other, as pairs or a dictionary."""
 
     SHARED = True
 
     def __init__(self, tensors):
         super().__init__("layout", "layout_create")
-        for name, shape in tensors:
+        pairs = tensors.items() if isinstance(tensors, collections.abc.Mapping) else tensors
+        for name, shape in pairs:
             sizes = (ctypes.c_size_t * len(shape))(*shape)
             with self._held() as handle:
                 call("layout_add", handle, encoded("layout", name), len(shape), sizes)

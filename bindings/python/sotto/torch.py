@@ -24,6 +24,11 @@ class DistributedOptimizer:
     """
 
     def __init__(self, module, *, store=None, **settings):
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(
+                f"module: {type(module).__name__} is no torch.nn.Module; give the model, not its "
+                "parameters"
+            )
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         for name, parameter in named:
             if parameter.dtype != torch.float32 or parameter.device.type != "cpu":

@@ -17,8 +17,13 @@ class CudaAccelerator final : public Accelerator {
   std::unique_ptr<Compressor> adopt(const Compressor& compressor) const override {
     return make_device_compressor(compressor, ops_, queue_);
   }
+  bool reaches(const float* at) const override { return queue_.reaches(at); }
   void follow_caller() override { queue_.follow(caller_); }
   void lead_caller() override { queue_.lead(caller_); }
+  Status finish() override {
+    queue_.wait();
+    return queue_.status();
+  }
   Status status() const override { return queue_.status(); }
 
  private:

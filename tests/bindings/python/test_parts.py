@@ -53,8 +53,11 @@ def test_a_zero_byte_cuts_nothing_off():
 
 
 def test_tensors_are_told_apart():
-    codec = sotto.Compressor("quant:4; bias=none", layout=[("weight", (4, 9)), ("bias", (4,))])
+    tensors = {"weight": (4, 9), "bias": (4,)}
+    codec = sotto.Compressor("quant:4; bias=none", layout=tensors)
+    pairs = sotto.Compressor("quant:4; bias=none", layout=list(tensors.items()))
     x = numpy.random.default_rng(1).normal(size=40).astype(numpy.float32)
+    assert codec.encode(x) == pairs.encode(x)
     decoded = codec.decode(codec.encode(x), 40)
     assert numpy.array_equal(decoded[36:], x[36:])
     assert not numpy.array_equal(decoded[:36], x[:36])
