@@ -17,6 +17,9 @@ namespace sotto::cli {
 
 GrowingFile::GrowingFile(std::string_view option, std::string path, bool keep, Tell tell)
     : option_(option), path_(std::move(path)), tell_(std::move(tell)) {
+  if (path_ == "-") {
+    refuse(option_, path_, "it is a file that grows; /dev/stdout is standard output");
+  }
   constexpr int kMode = 0666;
   descriptor_ = ::open(path_.c_str(),
                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC), kMode);

@@ -84,14 +84,13 @@ void add_observe_options(CLI::App& command, ObserveOptions& o) {
 TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& progress,
                                const TrainPlan& plan, Observer& report) {
   const bool keep = plan.run.resume;
-  // As any warning: what stands on the terminal makes room for it.
-  const Tell tell = [this](const std::string& text) { all_.warning(text); };
   all_.add(&report);
   if (!options.trace.empty()) {
     const std::string path = trace_path(options.trace, plan);
-    make<PhaseTrace>(path, plan.config, plan.launched ? plan.launched->rank : 0, tell);
-    outputs_.push_back(fmt::format("trace: {}{}", path,
-                                   path == options.trace ? "" : ", and one of each other node"));
+    make<PhaseTrace>(
+        path, plan.config, plan.launched ? plan.launched->rank : 0,
+        list(fmt::format("trace: {}{}", path,
+                         path == options.trace ? "" : ", and one of each other node")));
   }
   if (!plan.reports()) {
     if (!options.metrics.empty() || !options.log_json.empty() || !options.tensorboard.empty()) {
@@ -106,17 +105,31 @@ TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& pr
     make<RunMetrics>(metrics_address(options.metrics));
   }
   if (!options.log_json.empty()) {
-    make<JsonLines>(options.log_json, keep, plan.config, tell);
-    outputs_.push_back("log: " + options.log_json);
+    make<JsonLines>(options.log_json, keep, plan.config, list("log: " + options.log_json));
   }
   if (!options.tensorboard.empty()) {
-    make<TensorBoard>(options.tensorboard, tell);
-    outputs_.push_back("tensorboard: " + options.tensorboard);
+    make<TensorBoard>(options.tensorboard, list("tensorboard: " + options.tensorboard));
   }
   if (!options.mllog.empty()) {
-    make<Mllog>(options.mllog, keep, mllog_settings(plan), tell);
-    outputs_.push_back("mllog: " + options.mllog);
+    make<Mllog>(options.mllog, keep, mllog_settings(plan), list("mllog: " + options.mllog));
   }
+}
+
+Tell TrainObservers::list(std::string line) {
+  Output& output = outputs_.emplace_back();
+  output.line = std::move(line);
+  return [this, &output](const std::string& text) {
+    output.lost = true;
+    all_.warning(text);
+  };
+}
+
+std::vector<std::string> TrainObservers::outputs() const {
+  std::vector<std::string> lines;
+  for (const Output& output : outputs_) {
+    lines.push_back(output.line + (output.lost ? " (in part: a write failed)" : ""));
+  }
+  return lines;
 }
 
 }  // namespace sotto::cli

@@ -1,6 +1,8 @@
 // Who watches a run of `sotto train`, as its options say. One thread at a time.
 #pragma once
 
+#include <atomic>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include <sotto/trainers/observer.h>
 
 #include "observe/progress.h"
+#include "observe/tell.h"
 #include "train_plan.h"
 
 namespace sotto::cli {
@@ -35,8 +38,8 @@ class TrainObservers {
 
   /// All of them.
   Observer& all() { return all_; }
-  /// "trace: FILE" and the like for what was written.
-  const std::vector<std::string>& outputs() const { return outputs_; }
+  /// "trace: FILE" and the like for what was written, and which of it in part.
+  std::vector<std::string> outputs() const;
 
  private:
   template <typename T, typename... Arguments>
@@ -45,8 +48,16 @@ class TrainObservers {
     all_.add(made_.back().get());
   }
 
+  struct Output {
+    std::string line;
+    std::atomic<bool> lost = false;  ///< a write failed
+  };
+  /// Lists an output. What is to be told of it goes the way of any warning, for which what stands
+  /// on the terminal makes room.
+  Tell list(std::string line);
+
   std::vector<std::unique_ptr<Observer>> made_;
-  std::vector<std::string> outputs_;
+  std::list<Output> outputs_;
   Observers all_;
 };
 

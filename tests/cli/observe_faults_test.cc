@@ -27,6 +27,7 @@ TEST_CASE("a file that fails during a run is told once, and the run goes on") {
         shell(fmt::format("trap '' XFSZ; ulimit -f 16; exec {}{}", SOTTO_PROGRAM, words));
     CAPTURE(ended.err);
     CHECK(ended.status == 0);
+    CHECK(ended.out.find(" (in part: a write failed)\n") != std::string::npos);
     return ended.err;
   };
   std::string train;
@@ -41,6 +42,14 @@ TEST_CASE("a file that fails during a run is told once, and the run goes on") {
                              option, path));
   }
   check_trace(json::parse(content(trace)));
+}
+
+TEST_CASE("a log that is to go to standard output by a dash is refused, and says how") {
+  for (const std::string option : {"--log-json", "--mllog"}) {
+    const auto ended = run(small_train({option, "-"}));
+    CHECK(ended.status == 2);
+    CHECK(ended.err.find("/dev/stdout is standard output") != std::string::npos);
+  }
 }
 
 TEST_CASE("a run that an exception ends has its last lines") {
