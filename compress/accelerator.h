@@ -4,8 +4,8 @@
 // is encoded of them lies with the host, in frames. An algorithm is the same object: it touches
 // vectors through `ops` and through compressors that `adopt` has made.
 //
-// Thread safety: one thread at a time, but for status(). So it serves one optimizer. Ownership: it
-// must outlive the vectors and compressors that it made.
+// Thread safety: one thread at a time, but for status() and reaches(). So it serves one optimizer.
+// Ownership: it must outlive the vectors and compressors that it made.
 #pragma once
 
 #include <memory>

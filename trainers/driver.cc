@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "internal/in_turn.h"
 #include "internal/overdue.h"
 
 namespace sotto {
@@ -56,27 +57,6 @@ class Driver::Timed {
   bool shown_ = true;
 };
 
-/// Puts the work of its life, on an accelerator, after the caller's so far, and the caller's after
-/// it. Begins when nothing is waited for but the caller: what is put there later waits as well.
-class Driver::InTurn {
- public:
-  explicit InTurn(Accelerator* accelerator) : accelerator_(accelerator) {
-    if (accelerator_ != nullptr) {
-      accelerator_->follow_caller();
-    }
-  }
-  ~InTurn() {
-    if (accelerator_ != nullptr) {
-      accelerator_->lead_caller();
-    }
-  }
-  InTurn(const InTurn&) = delete;
-  InTurn& operator=(const InTurn&) = delete;
-
- private:
-  Accelerator* const accelerator_;
-};
-
 Status Driver::blamed(Status status) {
   if (options_.accelerator != nullptr) {
     if (Status fault = options_.accelerator->status(); !fault.ok()) {
@@ -119,20 +99,21 @@ Status Driver::begin_round() {
       !status.ok()) {
     return status;
   }
-  bool post = false;
   {
-    const InTurn turn(options_.accelerator);
-    Timed timed(*this, RunPhase::encode, algorithm_.round());
-    post = algorithm_.begin_round(next_);
-    if (!post) {
-      timed.hide();
+    const internal::InTurn turn(options_.accelerator);
+    bool post = false;
+    {
+      Timed timed(*this, RunPhase::encode, algorithm_.round());
+      post = algorithm_.begin_round(next_);
+      if (!post) {
+        timed.hide();
+      }
+    }
+    if (blamed({}).ok()) {
+      status_ = start_exchanges(post);
+      carry_here(lock);
     }
   }
-  if (Status status = blamed({}); !status.ok()) {
-    return status;
-  }
-  status_ = start_exchanges(post);
-  carry_here(lock);
   return blamed(status_);
 }
 
@@ -142,7 +123,15 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
       !status.ok()) {
     return status;
   }
-  const InTurn turn(options_.accelerator);
+  Status status;
+  {
+    const internal::InTurn turn(options_.accelerator);
+    status = take_gradient(lock, gradient);
+  }
+  return blamed(std::move(status));
+}
+
+Status Driver::take_gradient(Lock& lock, std::span<const float> gradient) {
   bool post = false;
   {
     const Timed timed(*this, RunPhase::encode, algorithm_.round());
@@ -153,7 +142,7 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
   }
   status_ = start_exchanges(post);
   carry_here(lock);
-  return blamed(wait_until(lock, [this] { return algorithm_.parameters_ready(); }));
+  return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
 }
 
 Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
@@ -162,38 +151,41 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
   if (Status status = wait_until(lock, acceptable); !status.ok()) {
     return status;
   }
+  Status status;
   {
-    const InTurn turn(options_.accelerator);
-    const Timed timed(*this, RunPhase::encode, algorithm_.round());
-    Status status = blamed(algorithm_.gradient_part(first, part));
-    if (!status.ok()) {
-      return status;
+    const internal::InTurn turn(options_.accelerator);
+    {
+      const Timed timed(*this, RunPhase::encode, algorithm_.round());
+      status = blamed(algorithm_.gradient_part(first, part));
+    }
+    if (status.ok()) {
+      parts_ = true;
+      status = status_ = carrier_.joinable() ? start_exchanges(false) : status_;
     }
   }
-  parts_ = true;
-  if (carrier_.joinable()) {
-    status_ = start_exchanges(false);
-  }
-  return blamed(status_);
+  return blamed(std::move(status));
 }
 
 Status Driver::end_parts() {
   Lock lock(mutex_);
   parts_ = false;
-  if (status_.ok() && !carrier_.joinable()) {
-    status_ = start_exchanges(false);
-    carry_here(lock);
+  Status status;
+  {
+    const internal::InTurn turn(options_.accelerator);
+    if (status_.ok() && !carrier_.joinable()) {
+      status_ = start_exchanges(false);
+      carry_here(lock);
+    }
+    status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
   }
-  Status status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
-  const InTurn turn(options_.accelerator);
-  return blamed(status);
+  return blamed(std::move(status));
 }
 
 Status Driver::drain() {
   Lock lock(mutex_);
   Status status = wait_until(lock, [this] { return under_way_ == 0; });
   if (options_.accelerator != nullptr) {
-    const InTurn turn(options_.accelerator);
+    const internal::InTurn turn(options_.accelerator);
     static_cast<void>(options_.accelerator->finish());  // blamed looks at it
   }
   return blamed(status);

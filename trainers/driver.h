@@ -111,6 +111,8 @@ class Driver {
   /// Hands over next_, if `post`, and all that the algorithm wants carried beside it. Without a
   /// carrier it is posted here, as it comes.
   Status start_exchanges(bool post);
+  /// gradient_ready, when the algorithm accepts one.
+  Status take_gradient(Lock& lock, std::span<const float> gradient);
   /// Puts next_ into the outbox.
   void hand_over();
   /// Without a carrier: carries all that is under way, and what follows from it.
@@ -134,7 +136,6 @@ class Driver {
   void count_sends(const Exchange& exchange);
 
   class Timed;
-  class InTurn;
   /// `status`, unless it follows from a fault of the accelerator, which is then the run's.
   Status blamed(Status status);
   /// Tells the observer of a phase that ends now.

@@ -18,6 +18,7 @@
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/privacy_ledger.h>
 
+#include "internal/in_turn.h"
 #include "internal/overdue.h"
 
 namespace sotto {
@@ -123,15 +124,12 @@ void require_reached(const OptimizerOptions& options, std::span<const float> val
   }
 }
 
-/// Also lets the accelerator wait for whoever is still writing the parameters.
+/// Also waits for whoever is still writing the parameters.
 void check_accelerator(const OptimizerOptions& options, std::span<const float> parameters) {
   if (!options.accelerator) {
     return;
   }
-  options.accelerator->follow_caller();
-  const Status status = options.accelerator->finish();
-  options.accelerator->lead_caller();
-  if (!status.ok()) {
+  if (const Status status = options.accelerator->finish(); !status.ok()) {
     throw Error(status.message());
   }
   require_reached(options, parameters, "parameters");
@@ -155,6 +153,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
+  const internal::InTurn turn(options_.accelerator.get());
   check_accelerator(options_, parameters_);
   AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
   if (options_.metered) {
@@ -183,7 +182,13 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout);
 }
 
-Optimizer::~Optimizer() = default;
+Optimizer::~Optimizer() {
+  // What lies with an accelerator is given back in turn.
+  const internal::InTurn turn(options_.accelerator.get());
+  driver_.reset();
+  transport_.reset();
+  algorithm_.reset();
+}
 
 std::string Optimizer::agreement() const {
   const StepRuleOptions& rule = options_.step_rule;
@@ -273,8 +278,11 @@ Status Optimizer::agree() {
 Status Optimizer::compare_with_node_0(Meetings& meetings) const {
   ByteBuffer card;
   card.write_string(agreement());
-  std::vector<float> room;
-  card.write_string(sha256_hex(std::as_bytes(on_host(parameters_, ops(), room))));
+  {
+    const internal::InTurn turn(options_.accelerator.get());
+    std::vector<float> room;
+    card.write_string(sha256_hex(std::as_bytes(on_host(parameters_, ops(), room))));
+  }
   if (Status status = accelerator_status(); !status.ok()) {
     return named(status);
   }

@@ -8,6 +8,8 @@
 #include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/trainers/privacy_ledger.h>
 
+#include "internal/in_turn.h"
+
 namespace sotto {
 
 const Ops& Optimizer::ops() const {
@@ -22,9 +24,12 @@ void Optimizer::save(ByteBuffer& out) const {
   require_whole_step();
   check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
   out.write(std::uint64_t{parameters_.size()});
-  std::vector<float> room;
-  out.write_span(on_host(parameters_, ops(), room));
-  algorithm_->save(out);
+  {
+    const internal::InTurn turn(options_.accelerator.get());
+    std::vector<float> room;
+    out.write_span(on_host(parameters_, ops(), room));
+    algorithm_->save(out);
+  }
   if (Status status = accelerator_status(); !status.ok()) {
     throw Error(named(status).message());  // what was written is worthless
   }
@@ -48,13 +53,11 @@ Status Optimizer::load(ByteReader& in) {
   if (host_ops().count_non_finite(saved).count > 0) {
     return {Fault::non_finite, "the saved model holds a NaN or an infinity"};
   }
-  if (options_.accelerator) {
-    options_.accelerator->follow_caller();
-  }
-  ops().from_host(std::as_bytes(std::span(saved)), parameters_);
-  Status status = algorithm_->load(in);
-  if (options_.accelerator) {
-    options_.accelerator->lead_caller();
+  Status status;
+  {
+    const internal::InTurn turn(options_.accelerator.get());
+    ops().from_host(std::as_bytes(std::span(saved)), parameters_);
+    status = algorithm_->load(in);
   }
   if (Status fault = accelerator_status(); !fault.ok()) {
     return named(fault);

@@ -17,12 +17,13 @@ namespace sotto::cli {
 
 GrowingFile::GrowingFile(std::string_view option, std::string path, bool keep, Tell tell)
     : option_(option), path_(std::move(path)), tell_(std::move(tell)) {
-  if (path_ == "-") {
-    refuse(option_, path_, "it is a file that grows; /dev/stdout is standard output");
-  }
   constexpr int kMode = 0666;
-  descriptor_ = ::open(path_.c_str(),
-                       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC), kMode);
+  // Opened anew, standard output would be cut, and written over by what else goes there.
+  descriptor_ =
+      path_ == "-" || path_ == "/dev/stdout"
+          ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+          : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC),
+                   kMode);
   if (descriptor_ < 0) {
     refuse(option_, path_, fmt::format("it cannot be written: {}", std::strerror(errno)));
   }

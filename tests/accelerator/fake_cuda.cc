@@ -156,6 +156,10 @@ void recover() {
   lost = false;
   waits_left = -1;
 }
+int& current_device() {
+  thread_local int device = 0;
+  return device;
+}
 void refuse_memory(bool refuse) { memory_refused = refuse; }
 
 }  // namespace fake_cuda
@@ -201,21 +205,30 @@ Status synchronize() {
 }
 
 struct Queue::State {
+  int callers_device = 0;
   std::mutex mutex;
   Status status;
 };
 
 Queue::Queue() : stream_(new_stream()), state_(std::make_unique<State>()) {}
 Queue::~Queue() { delete_stream(stream_); }
-void Queue::enter() {}
-void Queue::follow(Stream other) { order(other, stream_); }
-void Queue::lead(Stream other) { order(stream_, other); }
+void Queue::enter() { test::fake_cuda::current_device() = 0; }
+void Queue::follow(Stream other) {
+  state_->callers_device = test::fake_cuda::current_device();
+  enter();
+  order(other, stream_);
+}
+void Queue::lead(Stream other) {
+  order(stream_, other);
+  test::fake_cuda::current_device() = state_->callers_device;
+}
 bool Queue::reaches(const void* at) { return on_device(static_cast<const std::byte*>(at)); }
 
 void Queue::copy(std::span<const std::byte> from, std::byte* to) {
   if (from.empty()) {
     return;
   }
+  enter();
   check(on_device(from.data()) || on_device(to), "one side of a copy is on the device");
   if (on_device(from.data())) {
     std::byte* target = on_device(to) ? device().reach(to) : to;
@@ -238,6 +251,7 @@ bool Queue::fetch(std::span<const std::byte> from, std::span<std::byte> to) {
 }
 
 void Queue::wait() {
+  enter();
   const std::lock_guard lock(mutex);
   lost = lost || waits_left == 0;
   waits_left -= waits_left > 0 ? 1 : 0;

@@ -17,6 +17,8 @@ void lose_device();
 void lose_device_after(int waits);
 /// It can be used again, by queues that are made now.
 void recover();
+/// The device that the calling thread has chosen; those of queues are device 0.
+int& current_device();
 /// No more memory than what there is now.
 void refuse_memory(bool refuse);
 

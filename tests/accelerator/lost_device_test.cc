@@ -124,3 +124,39 @@ TEST_CASE(
     }
   }
 }
+
+TEST_CASE("a trainer's thread keeps the device that it has chosen") {
+  constexpr int kCallers = 7;
+  int& current = fake_cuda::current_device();
+  current = kCallers;
+  for (const bool overlap : {false, true}) {
+    for (const std::uint32_t buckets : {1U, 2U}) {
+      auto options = options_for(1, make_memory_store());
+      options.topology = "complete";
+      options.overlap = overlap;
+      options.buckets = buckets;
+      {
+        auto mine = std::make_unique<Trainer>(options, 0, std::vector<float>(5000, 0.25F));
+        CHECK(current == kCallers);
+        for (int step = 0; step < 3; ++step) {
+          REQUIRE(mine->step().ok());
+          CHECK(current == kCallers);
+        }
+        if (buckets > 1) {
+          REQUIRE(mine->optimizer->gradient_part(0, mine->gradient.there()).ok());
+          CHECK(current == kCallers);
+          REQUIRE(mine->optimizer->step().ok());
+          CHECK(current == kCallers);
+        }
+        REQUIRE(mine->optimizer->drain().ok());
+        ByteBuffer out;
+        mine->optimizer->save(out);
+        CHECK(current == kCallers);
+        CHECK(mine->optimizer->finish().ok());
+        mine->optimizer.reset();
+        CHECK(current == kCallers);
+      }
+    }
+  }
+  current = 0;
+}

@@ -44,11 +44,26 @@ TEST_CASE("a file that fails during a run is told once, and the run goes on") {
   check_trace(json::parse(content(trace)));
 }
 
-TEST_CASE("a log that is to go to standard output by a dash is refused, and says how") {
-  for (const std::string option : {"--log-json", "--mllog"}) {
-    const auto ended = run(small_train({option, "-"}));
-    CHECK(ended.status == 2);
-    CHECK(ended.err.find("/dev/stdout is standard output") != std::string::npos);
+TEST_CASE("a log goes to standard output, a file as well, beside what else is said there") {
+  const Scratch scratch;
+  const auto out = (scratch.path() / "out").string();
+  std::string train;
+  for (const std::string& word : small_train({"--rounds", "4"})) {
+    train += " " + word;
+  }
+  for (const std::string path : {"-", "/dev/stdout"}) {
+    const auto ended = shell(fmt::format("echo before > {1}; {0}{2} --log-json {3} >> {1}",
+                                         SOTTO_PROGRAM, out, train, path));
+    CAPTURE(ended.err);
+    CHECK(ended.status == 0);
+    std::istringstream said(content(out));
+    std::string line;
+    REQUIRE(std::getline(said, line));
+    CHECK(line == "before");
+    REQUIRE(std::getline(said, line));
+    CHECK(json::parse(line).at("event") == "began");
+    CHECK(content(out).find("\n{\"event\":\"ended\"") != std::string::npos);
+    CHECK(content(out).find("time ") != std::string::npos);
   }
 }
 
