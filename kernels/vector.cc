@@ -1,31 +1,26 @@
 #include <sotto/kernels/vector.h>
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include <sotto/base/check.h>
+#include <sotto/base/float_vector.h>
 
 namespace sotto {
-namespace {
-
-/// Vectors start on a cache line: a register that crosses into the next is moved at half the speed.
-constexpr std::align_val_t kLine{64};
-
-}  // namespace
 
 float* Ops::allocate(std::size_t count) const {
   if (count == 0) {
     return nullptr;
   }
-  auto* floats = static_cast<float*>(::operator new(count * sizeof(float), kLine));
+  float* floats = LineAllocator<float>().allocate(count);
   std::fill_n(floats, count, 0.0F);
   return floats;
 }
 
-void Ops::release(float* floats, std::size_t /*count*/) const { ::operator delete(floats, kLine); }
+void Ops::release(float* floats, std::size_t count) const {
+  LineAllocator<float>().deallocate(floats, count);
+}
 
 void Ops::to_host(std::span<const float> x, std::span<std::byte> bytes) const {
   check(bytes.size() == x.size_bytes(), "to_host: lengths differ");

@@ -1,7 +1,6 @@
 #include "device_compressor.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include <sotto/compress/cuda/codec.h>
@@ -53,11 +52,6 @@ class DeviceCompressor final : public Compressor {
 
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override {
-    if (bytes.size() != codec_.bytes(y.size())) {
-      return {Fault::malformed, spec() + ": an encoding of " + std::to_string(bytes.size()) +
-                                    " bytes where " + std::to_string(codec_.bytes(y.size())) +
-                                    " are due"};
-    }
     queue_.enter();
     const Places places = take(bytes.size(), 0);
     if (places.outcome == nullptr) {
