@@ -13,8 +13,14 @@ if(SOTTO_BUILD_BINDINGS)
   # Apart, for hosts that lack what the C++ libraries are built on.
   install(EXPORT sottoCTargets NAMESPACE sotto:: DESTINATION ${package_dir})
 endif()
+if(SOTTO_HAVE_OBSERVE)
+  install(EXPORT sottoObserveTargets NAMESPACE sotto:: DESTINATION ${package_dir})
+endif()
 if(SOTTO_HAVE_CUDA)
   install(EXPORT sottoCudaTargets NAMESPACE sotto:: DESTINATION ${package_dir})
+endif()
+if(SOTTO_HAVE_ISAL)
+  set(SOTTO_OBSERVE_ISAL "ISAL=libisal")
 endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sottoConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/sottoConfig.cmake
@@ -81,5 +87,5 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, libtorch-dev, libfmt-dev, libsodium-dev, zlib1g-dev, libhwy-dev, \
-libzmq3-dev, libgloo-dev, libhiredis-dev")
+libzmq3-dev, libgloo-dev, libhiredis-dev, libcpp-httplib-dev, libisal-dev")
 include(CPack)

@@ -1,10 +1,11 @@
-# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS dir…])
+# sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS dir…]
+#                   [EXPORT set])
 #
 # One target a folder: every FOLDER/*.cc is compiled, every FOLDER/*.h is a public header, included as
 # <sotto/FOLDER/name.h> in the tree and after installation alike (a link in the build tree makes the
 # folder visible under that name). PARTS are sub-folders of which the same holds. SUBDIRS adds a
 # backend's private sources. BUILD_ONLY names header-only libraries that users of the installed
-# package do not need.
+# package do not need. EXPORT: the targets that it is installed among, by default sottoTargets.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/sotto)
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
@@ -31,7 +32,7 @@ function(sotto_optimize_nothing target)
 endfunction()
 
 function(sotto_add_library folder)
-  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE;BUILD_ONLY;PARTS;SUBDIRS" ${ARGN})
+  cmake_parse_arguments(arg "" "EXPORT" "PUBLIC;PRIVATE;BUILD_ONLY;PARTS;SUBDIRS" ${ARGN})
   set(here ${PROJECT_SOURCE_DIR}/${folder})
   set(seen ${PROJECT_BINARY_DIR}/include/sotto/${folder})
   file(CREATE_LINK ${here} ${seen} SYMBOLIC)
@@ -65,7 +66,10 @@ function(sotto_add_library folder)
   foreach(library IN LISTS arg_BUILD_ONLY ITEMS sotto_flags)
     target_link_libraries(sotto_${folder} PRIVATE $<BUILD_INTERFACE:${library}>)
   endforeach()
-  install(TARGETS sotto_${folder} EXPORT sottoTargets
+  if(NOT arg_EXPORT)
+    set(arg_EXPORT sottoTargets)
+  endif()
+  install(TARGETS sotto_${folder} EXPORT ${arg_EXPORT}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
           FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()

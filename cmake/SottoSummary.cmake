@@ -15,9 +15,9 @@ sotto_report("ZeroMQ" SOTTO_HAVE_ZMQ "--transport zmq, tcp:// rendezvous"
              "no --transport zmq, no tcp:// rendezvous (libzmq3-dev cppzmq-dev)")
 sotto_report("hiredis" SOTTO_HAVE_REDIS "redis:// rendezvous"
              "no redis:// rendezvous (libhiredis-dev)")
-if(SOTTO_BUILD_PROGRAM)
-  sotto_report("ISA-L" SOTTO_HAVE_ISAL "sotto train --tensorboard" "no --tensorboard (libisal-dev)")
-endif()
+sotto_report("cpp-httplib" SOTTO_HAVE_OBSERVE "sotto::observe, a run's figures for dashboards"
+             "no sotto::observe (libcpp-httplib-dev)")
+sotto_report("ISA-L" SOTTO_HAVE_ISAL "files for TensorBoard" "none for TensorBoard (libisal-dev)")
 sotto_report("libtorch" SOTTO_HAVE_TORCH "sotto::torch, an optimizer for libtorch's models"
              "no sotto::torch (libtorch-dev)")
 sotto_report("CUDA" SOTTO_HAVE_CUDA "GPU kernels and codecs (docs/gpu.md)"

@@ -77,7 +77,8 @@ class Observer {
   virtual void round_done(Round /*done*/) {}
   /// The model of so many rounds is about to be evaluated.
   virtual void evaluation_began(Round /*done*/) {}
-  /// An evaluation is done.
+  /// An evaluation is done; or, of a loop of the caller's own, a report without one, whose loss is
+  /// NaN.
   virtual void evaluated(const RunEvaluation& /*evaluation*/) {}
   /// What the user should know of; one line.
   virtual void warning(const std::string& /*text*/) {}
@@ -94,7 +95,7 @@ class Observer {
 inline constexpr Round kMeasureEvery = 64;
 
 /// Passes all on to several, in order.
-class Observers final : public Observer {
+class Observers : public Observer {
  public:
   /// `observer` must outlive this object; null adds nobody.
   void add(Observer* observer);

@@ -2,30 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
-#include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
-#include <sotto/trainers/meeting.h>
 #include <sotto/trainers/privacy_ledger.h>
 
 #include "internal/in_turn.h"
 #include "internal/overdue.h"
+#include "internal/run_watch.h"
 
 namespace sotto {
 namespace {
-
-/// Bound on the settings that a peer or a checkpoint may send.
-constexpr std::size_t kMaxAgreement = std::size_t{1} << 20;
 
 OptimizerOptions with_place(OptimizerOptions options) {
   if (options.nodes == 0) {
@@ -65,53 +58,6 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
   }
   return make_store(options.rendezvous, options.rank, options.insecure, options.security,
                     Deadline::after(options.timeout));
-}
-
-std::string text_digest(const std::string& text) {
-  return sha256_hex(std::as_bytes(std::span(text))).substr(0, 16);
-}
-
-/// A fingerprint of all weights: a graph from a file may differ from host to host.
-std::string graph_digest(const Topology& topology) {
-  ByteBuffer bytes;
-  for (Round round = 0; round < topology.period(); ++round) {
-    for (Rank node = 0; node < topology.nodes(); ++node) {
-      bytes.write(topology.self_weight(node, round));
-      for (const Edge& edge : topology.in_edges(node, round)) {
-        bytes.write(edge.peer);
-        bytes.write(edge.weight);
-      }
-    }
-  }
-  return sha256_hex(bytes.bytes()).substr(0, 16);
-}
-
-std::uint64_t run_id_of(const std::string& agreement) {
-  return std::stoull(text_digest(agreement), nullptr, 16);
-}
-
-std::string outer_rule_text(const OptimizerOptions& options) {
-  if (!options.outer_step_rule) {
-    return "default";
-  }
-  const StepRuleOptions& rule = *options.outer_step_rule;
-  return fmt::format(
-      "{},lr={},momentum={},nesterov={},decay={},betas={},{},{},trust={},clip={},schedule={}",
-      rule.rule, rule.learning_rate, rule.momentum, rule.nesterov, rule.weight_decay, rule.beta1,
-      rule.beta2, rule.epsilon, rule.trust_coefficient, rule.clip_norm, rule.schedule.spec());
-}
-
-/// What a promise of privacy depends on, and the nodes' common end.
-void add_privacy(const PrivacyOptions& privacy, Settings& settings) {
-  settings.insert(
-      settings.end(),
-      {{"privacy-unit", std::string(privacy_unit_name(privacy.unit))},
-       {"privacy-clip-norm", fmt::format("{}", privacy.clip_norm)},
-       {"noise-multiplier", fmt::format("{}", privacy.noise_multiplier)},
-       {"sampling-rate", fmt::format("{}", privacy.sampling_rate)},
-       {"privacy-batch", fmt::format("{}", privacy.batch)},
-       {"privacy-epsilon", privacy.epsilon ? fmt::format("{}", *privacy.epsilon) : "unlimited"},
-       {"privacy-delta", fmt::format("{}", privacy.delta)}});
 }
 
 /// `values` lie where the accelerator of these options works, if there is one.
@@ -154,6 +100,9 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
   const internal::InTurn turn(options_.accelerator.get());
+  if (options_.observer != nullptr && options_.report_every > 0 && !options_.accelerator) {
+    options_.metered |= options_.observer->wants_health();
+  }
   check_accelerator(options_, parameters_);
   AlgorithmSetup setup = make_algorithm_setup(options_, parameters_, layout, topology_);
   if (options_.metered) {
@@ -161,7 +110,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
     setup.compressor = make_metered(std::move(setup.compressor), meter_);
   }
   step_rule_ = setup.step_rule.get();
-  setup.run_id = run_id_of(agreement());
+  setup.run_id = run_id();
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
   if (Status status = accelerator_status(); !status.ok()) {
     throw Error(status.message());
@@ -180,6 +129,9 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   }
   check_transport(options_.transport, transport_options());
   session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout);
+  if (options_.observer != nullptr) {
+    watch_ = std::make_unique<internal::RunWatch>(options_, *session_);
+  }
 }
 
 Optimizer::~Optimizer() {
@@ -190,49 +142,6 @@ Optimizer::~Optimizer() {
   algorithm_.reset();
 }
 
-std::string Optimizer::agreement() const {
-  const StepRuleOptions& rule = options_.step_rule;
-  Settings settings = {
-      {"nodes", fmt::format("{}", options_.nodes)},
-      {"dimension", fmt::format("{}", parameters_.size())},
-      {"layout", text_digest(layout_text(layout_))},
-      {"algorithm", options_.algorithm},
-      {"compressor", options_.compressor},
-      {"topology", options_.topology},
-      {"weights", graph_digest(*topology_)},
-      {"step-rule", rule.rule},
-      {"lr", fmt::format("{}", rule.learning_rate)},
-      {"momentum", fmt::format("{}", rule.momentum)},
-      {"nesterov", fmt::format("{}", rule.nesterov)},
-      {"weight-decay", fmt::format("{}", rule.weight_decay)},
-      {"betas", fmt::format("{},{},{}", rule.beta1, rule.beta2, rule.epsilon)},
-      {"trust-coefficient", fmt::format("{}", rule.trust_coefficient)},
-      {"bias-correction", std::string(bias_correction_name(rule.bias_correction))},
-      {"clip-norm", fmt::format("{}", rule.clip_norm)},
-      {"schedule", rule.schedule.spec()},
-      {"communication-interval", fmt::to_string(options_.communication_interval)},
-      {"outer-step-rule", outer_rule_text(options_)},
-      {"consensus-stepsize",
-       options_.consensus_stepsize ? fmt::format("{}", *options_.consensus_stepsize) : "default"},
-      {"extrapolation-clock",
-       options_.extrapolation_clock ? fmt::to_string(*options_.extrapolation_clock) : "default"},
-      {"freeze-step", options_.freeze_step ? fmt::format("{}", *options_.freeze_step) : "auto"},
-      {"local-step-limit",
-       options_.local_step_limit ? fmt::to_string(*options_.local_step_limit) : "default"},
-      {"rule", options_.rule.empty() ? "none" : options_.rule},
-      {"byzantine", fmt::format("{}", fmt::join(options_.byzantine, ","))},
-      {"attack", options_.attack.empty() ? "none" : options_.attack},
-      {"delayed-gradient", options_.delayed_gradient ? "true" : "false"},
-      {"buckets", fmt::to_string(options_.buckets.value_or(1))},
-      {"seed", fmt::format("{}", options_.seed)},
-  };
-  if (options_.privacy) {
-    add_privacy(*options_.privacy, settings);
-  }
-  settings.insert(settings.end(), options_.job.begin(), options_.job.end());
-  return settings_text(settings);
-}
-
 Status Optimizer::named(const Status& status) const {
   return status.with_context(fmt::format("node {}", options_.rank));
 }
@@ -241,7 +150,7 @@ TransportOptions Optimizer::transport_options() const {
   TransportOptions transport;
   transport.rank = options_.rank;
   transport.nodes = options_.nodes;
-  transport.run_id = run_id_of(agreement());
+  transport.run_id = run_id();
   transport.to = peers_.to;
   transport.from = peers_.from;
   transport.max_frame_bytes = peers_.max_frame_bytes;
@@ -252,59 +161,6 @@ TransportOptions Optimizer::transport_options() const {
   transport.security = options_.security;
   transport.connect_timeout = options_.timeout;
   return transport;
-}
-
-Status Optimizer::agree() {
-  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-  if (Status status = internal::naming_timeout(session_->enter(), options_.timeout); !status.ok()) {
-    if (options_.rank == 0) {
-      meetings.give_up(status);
-    }
-    return status;
-  }
-  if (Status status = compare_with_node_0(meetings); !status.ok()) {
-    if (status.fault() == Fault::unexpected || !accelerator_status().ok()) {
-      meetings.give_up(status);
-    }
-    return status;
-  }
-  Status status = meetings.barrier("agreed");
-  if (options_.rank == 0 && status.fault() == Fault::deadline) {
-    meetings.give_up(status);
-  }
-  return status;
-}
-
-Status Optimizer::compare_with_node_0(Meetings& meetings) const {
-  ByteBuffer card;
-  card.write_string(agreement());
-  {
-    const internal::InTurn turn(options_.accelerator.get());
-    std::vector<float> room;
-    card.write_string(sha256_hex(std::as_bytes(on_host(parameters_, ops(), room))));
-  }
-  if (Status status = accelerator_status(); !status.ok()) {
-    return named(status);
-  }
-  if (options_.rank == 0) {
-    return session_->set("hello", card.bytes());
-  }
-  const auto shown = meetings.await("hello", 0);
-  if (!shown.ok()) {
-    return shown.status();
-  }
-  ByteReader there(*shown);
-  ByteReader here(card.bytes());
-  const std::string difference =
-      first_difference(here.read_string(kMaxAgreement), there.read_string(kMaxAgreement));
-  if (!difference.empty()) {
-    return named({Fault::unexpected, fmt::format("other settings than node 0: {}", difference)});
-  }
-  if (here.read_string(64) != there.read_string(64) || !there.finished()) {
-    return named(
-        {Fault::unexpected, "other initial parameters than node 0: start all nodes from one x"});
-  }
-  return {};
 }
 
 Status Optimizer::connect() {
@@ -323,11 +179,26 @@ Status Optimizer::connect() {
       std::make_unique<Driver>(*algorithm_, *transport_,
                                DriverOptions{options_.rank, options_.overlap, options_.timeout,
                                              options_.observer, options_.accelerator.get()});
+  if (watch_) {
+    watch_->clock.leave();
+  }
   return {};
 }
 
 Status Optimizer::begin_step() {
   if (Status status = connect(); !status.ok() || begun_) {
+    return status;
+  }
+  const auto from = watch_ ? internal::RoundClock::now() : PhaseSpan::Time();
+  Status status = start_round();
+  if (watch_) {
+    watch_->clock.leave(from);
+  }
+  return status;
+}
+
+Status Optimizer::start_round() {
+  if (Status status = begin_report(); !status.ok() || begun_) {
     return status;
   }
   begun_ = true;
@@ -341,21 +212,17 @@ Status Optimizer::step(std::span<const float> gradient) {
   }
   require_reached(options_, gradient, "gradient");
   require_whole_step();
-  if (Status status = begin_step(); !status.ok()) {
+  if (Status status = connect(); !status.ok()) {
     return status;
   }
-  if (Status status = enter_step(); !status.ok()) {
-    return named(status);
+  if (watch_) {
+    watch_->clock.enter(round_);
   }
-  return end_step(driver_->gradient_ready(gradient));
-}
-
-Status Optimizer::end_step(const Status& status) {
+  Status status = start_round();
   if (status.ok()) {
-    begun_ = false;
-    ++round_;
+    status = named(enter_step());
   }
-  return status;
+  return end_step(status.ok() ? driver_->gradient_ready(gradient) : status);
 }
 
 bool Optimizer::takes_parts() const {
@@ -366,10 +233,19 @@ bool Optimizer::takes_parts() const {
 Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) {
   require_part(first, part.size());
   require_reached(options_, part, "gradient part");
-  if (Status status = begin_step(); !status.ok()) {
+  if (Status status = connect(); !status.ok()) {
     return status;
   }
-  Status status = driver_->gradient_part(first, part);
+  if (watch_) {
+    watch_->clock.pause();
+  }
+  Status status = start_round();
+  if (status.ok()) {
+    status = driver_->gradient_part(first, part);
+  }
+  if (watch_) {
+    watch_->clock.resume();
+  }
   if (status.fault() != Fault::non_finite) {
     status_ = status;  // which a step() after it returns
   }
@@ -410,6 +286,9 @@ Status Optimizer::step() {
         fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
   }
   parts_.clear();
+  if (watch_) {
+    watch_->clock.enter(round_);
+  }
   return end_step(driver_ ? driver_->end_parts() : status_);
 }
 
@@ -452,15 +331,6 @@ void Optimizer::require_whole_step() const {
   if (!parts_.empty()) {
     throw Error("gradient: parts of it were given; end this step with step() first");
   }
-}
-
-Status Optimizer::finish() {
-  require_whole_step();
-  if (Status status = drain(); !status.ok()) {
-    return status;
-  }
-  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-  return status_ = meetings.barrier("end");
 }
 
 std::vector<LinkTraffic> Optimizer::traffic() const {

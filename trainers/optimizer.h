@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,7 +36,12 @@
 
 namespace sotto {
 
+namespace internal {
+class RunWatch;
+}  // namespace internal
+
 class Meetings;
+struct NodeStanding;
 class PrivacyLedger;
 class PrivateGradient;
 
@@ -109,8 +115,12 @@ struct OptimizerOptions {
   std::chrono::milliseconds timeout{60'000};
   /// What else the nodes must agree on, e.g. model and data; compared when they meet.
   Settings job;
-  /// Is told of the phases of this node's communication, if it wants to be; null: nobody.
+  /// Who watches, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
+  /// nobody. Results are the same. Must outlive the optimizer.
   Observer* observer = nullptr;
+  /// Rounds from one report to the observer to the next, of how all nodes stand; before one, this
+  /// node waits for its own exchanges to be complete. 0: it is told of phases alone.
+  Round report_every = 100;
   /// Lets measure_compression measure: a second virtual call for each encoding.
   bool metered = false;
 
@@ -164,6 +174,15 @@ class Optimizer {
   Status step();
   /// Changes the base learning rate from the next step on, for a schedule of the caller's own.
   void set_learning_rate(double learning_rate);
+  /// What the caller has found of its model, or of mean_model's, for the observer, to whom node 0
+  /// reports it at once, with how the nodes stand; on other nodes nothing happens. Between two
+  /// steps.
+  Status evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
+  /// The mean of all nodes' models, in `mean` on every node, and the consensus distance
+  /// (1/n) Σ‖x_i − x̄‖². All nodes call it after the same step, and once after any; the models go
+  /// through the store, whole, and count as no traffic. Throws Error for another length than the
+  /// parameters', in the middle of a step, and a second time after the same step.
+  Result<double> mean_model(std::span<float> mean);
   /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
   Status drain();
   /// Drains, and waits until all nodes have come this far. No step may follow.
@@ -218,7 +237,22 @@ class Optimizer {
   Status accelerator_status() const;
   /// Makes the ledger count the step to come, before it leaves.
   Status enter_step();
+  /// Starts a round, unless one is started.
+  Status start_round();
+  /// Tells the observer that the run begins, before its first round.
+  Status begin_report();
+  /// Tells it how the nodes stand, and what the caller has found or NaN.
+  Status report(double loss, double accuracy);
+  /// Tells it how the run has ended.
+  void end_report();
+  NodeStanding standing() const;
+  /// Removes the mean model that all nodes have read.
+  void forget_mean();
+  /// Chooses the round before the next report whose compression is measured, if it is time.
+  void aim_meter();
   TransportOptions transport_options() const;
+  /// What tells this run's frames from those of runs with other settings.
+  std::uint64_t run_id() const;
   /// Compares with node 0, and waits until all nodes have done so.
   Status agree();
   Status compare_with_node_0(Meetings& meetings) const;
@@ -240,10 +274,16 @@ class Optimizer {
   Status status_;
   Round round_ = 0;
   bool begun_ = false;
+  struct Mean {
+    Round round = 0;
+    double consensus_distance = 0;
+  };
+  std::optional<Mean> mean_;  ///< that was taken last
   std::map<std::size_t, std::size_t>
       parts_;  ///< of this round's gradient: where they begin and end
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Driver> driver_;  ///< uses what stands above
+  std::unique_ptr<Driver> driver_;             ///< uses what stands above
+  std::unique_ptr<internal::RunWatch> watch_;  ///< null: nobody watches
 };
 
 }  // namespace sotto

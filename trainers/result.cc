@@ -18,6 +18,11 @@ std::vector<std::uint64_t> RunResult::frames_sent_per_node() const {
   return sums;
 }
 
+double allreduce_bytes(int nodes, std::size_t dimension, Round rounds) {
+  const double vector = static_cast<double>(dimension) * sizeof(float);
+  return 2 * (nodes - 1.0) / nodes * vector * static_cast<double>(rounds);
+}
+
 std::optional<CompressionSample> compression_of(std::span<const NodeStanding> nodes) {
   std::optional<CompressionSample> all;
   for (const NodeStanding& node : nodes) {

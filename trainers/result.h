@@ -45,6 +45,7 @@ struct PrivacyReport {
 
 /// How one node stands; sums from its first round on.
 struct NodeStanding {
+  Rank node = 0;
   std::vector<LinkTraffic> traffic;  ///< to each peer
   DriverTimes times;
   double wall_s = 0;     ///< in training
@@ -56,6 +57,11 @@ struct NodeStanding {
 
 /// The sums over all nodes that measured; nothing when none has.
 std::optional<CompressionSample> compression_of(std::span<const NodeStanding> nodes);
+
+/// What a ring all-reduce of the gradients, 32-bit floats in whole vectors, would have had each
+/// node send in so many rounds: 2 (n − 1)/n vectors a round (Patarasuk and Yuan 2009), headers left
+/// out.
+double allreduce_bytes(int nodes, std::size_t dimension, Round rounds);
 
 /// How a federated site stands.
 struct SiteStanding {
@@ -70,6 +76,8 @@ struct RunEvaluation {
   std::vector<NodeStanding> nodes{};
   /// compression_of(nodes)
   std::optional<CompressionSample> compression{};
+  /// allreduce_bytes so far; NaN where there is nothing to compare with.
+  double allreduce_bytes = std::numeric_limits<double>::quiet_NaN();
   /// Of a federated site: it knows of itself alone, so that there are no `nodes`.
   std::optional<SiteStanding> site{};
 };

@@ -20,6 +20,7 @@
 #include <sotto/trainers/privacy_settings.h>
 
 #include "guard.h"
+#include "settings.h"
 #include "sotto.h"
 
 namespace sotto::c {
@@ -56,24 +57,36 @@ struct sotto_store {
 };
 
 struct sotto_optimizer {
-  sotto_optimizer(const sotto::OptimizerOptions& options, std::span<float> parameters,
-                  const sotto::ParameterLayout& layout, const std::string& peers_file)
-      : optimizer(options, parameters, layout), dimension(parameters.size()) {
+  sotto_optimizer(const sotto::c::NodeSettings& settings, sotto::OptimizerOptions options,
+                  std::span<float> parameters, const sotto::ParameterLayout& layout)
+      : telemetry(make_telemetry(settings, options,
+                                 [this](const std::string& text) {
+                                   notices.add(text);
+                                   telemetry->warning(text);
+                                 })),
+        optimizer(watched(options), parameters, layout),
+        dimension(parameters.size()) {
     if (options.privacy && options.privacy->test_seed) {
       notices.add(std::string(sotto::kSeedHidesNothing));
     }
     if (options.security) {
-      watch.emplace(peers_file, options.security->peers,
+      watch.emplace(settings.shared.peers, options.security->peers,
                     [this](const std::string& line) { notices.add(line); });
     }
   }
 
+  const sotto::OptimizerOptions& watched(sotto::OptimizerOptions& options) const {
+    options.observer = telemetry.get();
+    return options;
+  }
+
+  sotto::c::Notices notices;  ///< beside the optimizer's own warnings
+  std::unique_ptr<sotto::Telemetry> telemetry;
   sotto::Optimizer optimizer;
   std::size_t dimension;
-  sotto::c::Notices notices;  ///< beside the optimizer's own warnings
-  bool begun = false;         ///< begin_step without its step
-  bool finished = false;      ///< no step may follow
-  sotto::Status broken;       ///< by a state or gradient taken in part
+  bool begun = false;     ///< begin_step without its step
+  bool finished = false;  ///< no step may follow
+  sotto::Status broken;   ///< by a state or gradient taken in part
   std::atomic_flag busy;
   std::optional<sotto::PeersWatch> watch;  ///< uses `notices`
 };

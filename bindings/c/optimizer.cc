@@ -103,7 +103,7 @@ Json report_of(const sotto_optimizer& held) {
 
 void check_unfinished(const sotto_optimizer& held) {
   if (held.finished) {
-    throw Error("step: the run is finished; no step may follow");
+    throw Error("the run is finished; no step may follow");
   }
 }
 
@@ -175,9 +175,8 @@ sotto_status sotto_optimizer_create(const char* const* settings, float* paramete
       refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMaxDimension));
     }
     const NodeSettings read = read_settings(settings);
-    *out = new sotto_optimizer(node_options(read, store == nullptr ? nullptr : store->store), model,
-                               layout == nullptr ? ParameterLayout() : layout->blocks,
-                               read.shared.peers);
+    *out = new sotto_optimizer(read, node_options(read, store == nullptr ? nullptr : store->store),
+                               model, layout == nullptr ? ParameterLayout() : layout->blocks);
     return SOTTO_OK;
   });
 }
@@ -218,6 +217,25 @@ sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, doubl
     }
     optimizer->optimizer.set_learning_rate(rate);
     return Status();
+  });
+}
+
+sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, double loss, double accuracy) {
+  return with(optimizer, [&] {
+    check_unfinished(*optimizer);
+    return optimizer->optimizer.evaluated(loss, accuracy);
+  });
+}
+
+sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* mean, size_t count,
+                                  double* consensus_distance) {
+  return with(optimizer, [&] {
+    check_unfinished(*optimizer);
+    const auto distance = optimizer->optimizer.mean_model(span_at(mean, count, "mean"));
+    if (distance.ok() && consensus_distance != nullptr) {
+      *consensus_distance = *distance;
+    }
+    return distance.status();
   });
 }
 

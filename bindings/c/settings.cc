@@ -34,6 +34,21 @@ SettingGroup own_settings(NodeSettings& o) {
           }};
 }
 
+SettingGroup telemetry_settings(NodeSettings& o) {
+  return {
+      "Who watches (docs/observability.md)",
+      {
+          {"metrics", &o.telemetry.metrics, "[HOST:]PORT",
+           "Serve /metrics for Prometheus on this host, from node 0"},
+          {"log-json", &o.telemetry.log_json, "FILE", "Write a line of JSON for each report"},
+          {"tensorboard", &o.telemetry.tensorboard, "DIR", "Write scalars for TensorBoard"},
+          {"trace", &o.telemetry.trace, "FILE.json",
+           "Write the phases of this node for Perfetto (ui.perfetto.dev); of several nodes each "
+           "writes FILE.node-RANK.json"},
+          {"report-every", &o.report_every, "R", "Rounds from one report to the next"},
+      }};
+}
+
 std::vector<std::string> setting_names(const std::vector<SettingGroup>& groups) {
   std::vector<std::string> names;
   for (const SettingGroup& group : groups) {
@@ -99,7 +114,7 @@ void find_place(const NodeSettings& settings, OptimizerOptions& options) {
 }  // namespace
 
 std::vector<SettingGroup> groups_of(NodeSettings& settings) {
-  std::vector<SettingGroup> groups = {own_settings(settings)};
+  std::vector<SettingGroup> groups = {own_settings(settings), telemetry_settings(settings)};
   for (SettingGroup& group : settings_of(settings.shared)) {
     std::erase_if(group.settings, [](const Setting& setting) {
       return setting.name == "byzantine" || setting.name == "attack";
@@ -146,6 +161,10 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
     refuse("schedule", settings.shared.schedule, "it needs the length of the run: give rounds");
   }
   OptimizerOptions options = options_of(settings.shared, settings.rounds);
+  if (settings.report_every == 0) {
+    refuse("report-every", "0", "it is 1 or more");
+  }
+  options.report_every = settings.report_every;
   options.seed = settings.seed;
   options.job = settings.job;
   options.privacy = node_privacy(settings);
@@ -159,6 +178,21 @@ OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Stor
         options.store ? "inproc" : default_transport(true, options.security.has_value());
   }
   return options;
+}
+
+std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
+                                          const OptimizerOptions& options, Tell warn) {
+  TelemetryOptions wanted = settings.telemetry;
+  if (wanted.metrics.empty() && wanted.log_json.empty() && wanted.tensorboard.empty() &&
+      wanted.trace.empty()) {
+    return nullptr;
+  }
+  if (options.nodes > 1) {
+    wanted.rank = options.rank;
+  }
+  wanted.whole_job = options.nodes == 1;
+  wanted.warn = std::move(warn);
+  return std::make_unique<Telemetry>(std::move(wanted));
 }
 
 }  // namespace sotto::c

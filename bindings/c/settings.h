@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <sotto/observe/telemetry.h>
 #include <sotto/trainers/optimizer_settings.h>
 
 namespace sotto::c {
@@ -20,6 +21,8 @@ struct NodeSettings {
   std::optional<double> sampling_rate;
   std::optional<double> privacy_batch;
   std::string privacy_ledger;
+  TelemetryOptions telemetry;
+  Round report_every = OptimizerOptions().report_every;
   Settings job;
   std::vector<std::string> given;  ///< names, with dashes
 };
@@ -31,7 +34,11 @@ std::vector<SettingGroup> groups_of(NodeSettings& settings);
 /// twice or without value, and for a value that cannot be read.
 NodeSettings read_settings(const char* const* settings);
 
-/// What they come to. Throws Error.
+/// What they come to, but for who watches. Throws Error.
 OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store);
+
+/// Who watches a node of these options; null: nobody is wanted. Throws Error.
+std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
+                                          const OptimizerOptions& options, Tell warn);
 
 }  // namespace sotto::c

@@ -100,6 +100,9 @@ SOTTO_API sotto_status sotto_list(const char* kind, char** json);
 //
 // - privacy-ledger: a file that keeps what is spent of the budget
 //
+// - metrics, log-json, tensorboard, trace and report-every: who watches the run, and how often all
+// nodes tell node 0 how they stand for it (docs/observability.md); the same at all nodes
+//
 // - job.NAME: anything else that all nodes must agree on, e.g. {"job.model", "resnet18"}
 //
 // Without `nodes`, the variables of a launcher (mpirun, srun, torchrun) or `key` and `peers` say
@@ -163,6 +166,15 @@ SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const fl
                                             size_t count);
 // The base learning rate from the next step on.
 SOTTO_API sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate);
+// The mean of all nodes' models, in `mean` (`count` floats, as many as parameters) on every node,
+// e.g. to evaluate or save it; *consensus_distance, which may be null, is the mean squared distance
+// of the models from it. All nodes call it after the same step, and once after any.
+SOTTO_API sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* mean, size_t count,
+                                            double* consensus_distance);
+// What the caller has found of its model, for who watches the run (settings metrics, log-json,
+// tensorboard): node 0 reports it at once; on other nodes nothing happens. `accuracy` may be a NaN.
+SOTTO_API sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, double loss,
+                                                 double accuracy);
 // Waits until this node's exchanges are complete, e.g. for exact counts.
 SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
 // Drains, and waits until all nodes have come this far. No step may follow.

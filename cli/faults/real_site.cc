@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "observe/monitor.h"
+#include <sotto/observe/monitor.h>
 
 namespace sotto::cli {
 namespace {

@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "trace_event.h"
+#include <sotto/observe/trace_event.h>
+
 #include "units.h"
 
 namespace sotto::cli {

@@ -13,14 +13,14 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/observe/monitor.h>
+#include <sotto/observe/tensorboard.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/federated/site_run.h>
 #include <sotto/trainers/parameter_file.h>
 
 #include "commands.h"
 #include "event_log.h"
-#include "observe/monitor.h"
-#include "observe/tensorboard.h"
 #include "output.h"
 #include "result_file.h"
 #include "signals.h"

@@ -8,8 +8,8 @@
 #include <string>
 
 #include <sotto/base/ids.h>
+#include <sotto/observe/monitor_address.h>
 
-#include "observe/monitor_address.h"
 #include "site_places.h"
 #include "train/train_options.h"
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/unix_time.h>
+#include <sotto/observe/metrics_text.h>
 
-#include "observe/metrics_text.h"
 #include "units.h"
 
 namespace sotto::cli {

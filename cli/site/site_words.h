@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <sotto/observe/monitor.h>
 #include <sotto/trainers/federated/site_report.h>
 
-#include "observe/monitor.h"
 #include "output.h"
 
 namespace sotto::cli {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/observe/monitor.h>
 
 #include "commands.h"
-#include "observe/monitor.h"
 #include "output.h"
 #include "site_config.h"
 #include "site_words.h"

@@ -11,9 +11,9 @@
 #include <sotto/trainers/checkpoint.h>
 
 #include "commands.h"
-#include "observe/progress.h"
 #include "output.h"
 #include "signals.h"
+#include "terminal/progress.h"
 #include "train_execution.h"
 #include "train_observers.h"
 #include "train_options.h"

@@ -1,52 +1,17 @@
 #include "train_observers.h"
 
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
 #include <sotto/topology/registry.h>
 
-#include "observe/dashboard.h"
-#include "observe/json_lines.h"
-#include "observe/mllog.h"
-#include "observe/phase_trace.h"
-#include "observe/run_metrics.h"
-#include "observe/tensorboard.h"
 #include "option_group.h"
 #include "units.h"
 
 namespace sotto::cli {
 namespace {
-
-/// Has this node tell node 0 of a launched job how it stands.
-class Reporting final : public Observer {
- public:
-  bool wants_health() const override { return true; }
-};
-
-/// "trace.json" → "trace.node-3.json" of a launched job: its nodes may share the folder, but hardly
-/// a clock.
-std::string trace_path(const std::string& path, const TrainPlan& plan) {
-  std::error_code unknown;
-  if (!plan.launched || std::filesystem::is_character_file(path, unknown)) {
-    return path;
-  }
-  const std::filesystem::path name(path);
-  return (name.parent_path() / fmt::format("{}.node-{}{}", name.stem().string(),
-                                           plan.launched->rank, name.extension().string()))
-      .string();
-}
-
-MonitorAddress metrics_address(const std::string& text) {
-  try {
-    return parse_monitor_address(text);
-  } catch (const Error& error) {
-    throw Error(fmt::format("--metrics: {}", error.what()));
-  }
-}
 
 std::string title_of(const TrainPlan& plan) {
   const OptimizerOptions& used = plan.run.optimizer;
@@ -64,6 +29,19 @@ MllogSettings mllog_settings(const TrainPlan& plan) {
           .learning_rate = used.step_rule.learning_rate};
 }
 
+/// Warnings go the way of any, for which what stands on the terminal makes room.
+TelemetryOptions of_plan(TelemetryOptions telemetry, const TrainPlan& plan, Tell warn) {
+  telemetry.keep = plan.run.resume;
+  telemetry.config = plan.config.dump();
+  telemetry.mllog_settings = mllog_settings(plan);
+  if (plan.launched) {
+    telemetry.rank = plan.launched->rank;
+  }
+  telemetry.whole_job = !plan.launched;
+  telemetry.warn = std::move(warn);
+  return telemetry;
+}
+
 }  // namespace
 
 void add_observe_options(CLI::App& command, ObserveOptions& o) {
@@ -71,65 +49,27 @@ void add_observe_options(CLI::App& command, ObserveOptions& o) {
   group.option("--progress", o.progress, "HOW",
                "auto: a dashboard on a terminal of 100 columns, a bar on a narrower one, else a "
                "line for each evaluation; or plain, bar, dashboard, none");
-  group.option("--metrics", o.metrics, "[HOST:]PORT",
+  group.option("--metrics", o.telemetry.metrics, "[HOST:]PORT",
                "Serve /metrics for Prometheus on this host, from node 0");
-  group.option("--log-json", o.log_json, "FILE", "Write a line of JSON for each evaluation");
-  group.option("--tensorboard", o.tensorboard, "DIR", "Write scalars for TensorBoard");
-  group.option("--mllog", o.mllog, "FILE", "Write MLPerf's log lines (:::MLLOG)");
-  group.option("--trace", o.trace, "FILE.json",
+  group.option("--log-json", o.telemetry.log_json, "FILE",
+               "Write a line of JSON for each evaluation");
+  group.option("--tensorboard", o.telemetry.tensorboard, "DIR", "Write scalars for TensorBoard");
+  group.option("--mllog", o.telemetry.mllog, "FILE", "Write MLPerf's log lines (:::MLLOG)");
+  group.option("--trace", o.telemetry.trace, "FILE.json",
                "Write the phases of all nodes for Perfetto (ui.perfetto.dev); of a launched job "
                "each node writes FILE.node-RANK.json");
 }
 
 TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& progress,
-                               const TrainPlan& plan, Observer& report) {
-  const bool keep = plan.run.resume;
+                               const TrainPlan& plan, Observer& report)
+    : telemetry_(of_plan(options.telemetry, plan,
+                         [this](const std::string& text) { all_.warning(text); })) {
   all_.add(&report);
-  if (!options.trace.empty()) {
-    const std::string path = trace_path(options.trace, plan);
-    make<PhaseTrace>(
-        path, plan.config, plan.launched ? plan.launched->rank : 0,
-        list(fmt::format("trace: {}{}", path,
-                         path == options.trace ? "" : ", and one of each other node")));
+  all_.add(&telemetry_);
+  if (progress.dashboard && plan.reports()) {
+    dashboard_ = std::make_unique<Dashboard>(title_of(plan));
+    all_.add(dashboard_.get());
   }
-  if (!plan.reports()) {
-    if (!options.metrics.empty() || !options.log_json.empty() || !options.tensorboard.empty()) {
-      make<Reporting>();
-    }
-    return;
-  }
-  if (progress.dashboard) {
-    make<Dashboard>(title_of(plan));
-  }
-  if (!options.metrics.empty()) {
-    make<RunMetrics>(metrics_address(options.metrics));
-  }
-  if (!options.log_json.empty()) {
-    make<JsonLines>(options.log_json, keep, plan.config, list("log: " + options.log_json));
-  }
-  if (!options.tensorboard.empty()) {
-    make<TensorBoard>(options.tensorboard, list("tensorboard: " + options.tensorboard));
-  }
-  if (!options.mllog.empty()) {
-    make<Mllog>(options.mllog, keep, mllog_settings(plan), list("mllog: " + options.mllog));
-  }
-}
-
-Tell TrainObservers::list(std::string line) {
-  Output& output = outputs_.emplace_back();
-  output.line = std::move(line);
-  return [this, &output](const std::string& text) {
-    output.lost = true;
-    all_.warning(text);
-  };
-}
-
-std::vector<std::string> TrainObservers::outputs() const {
-  std::vector<std::string> lines;
-  for (const Output& output : outputs_) {
-    lines.push_back(output.line + (output.lost ? " (in part: a write failed)" : ""));
-  }
-  return lines;
 }
 
 }  // namespace sotto::cli

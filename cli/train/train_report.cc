@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "observe/dashboard_frame.h"
+#include "terminal/dashboard_frame.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -27,6 +27,15 @@ std::string privacy_line(const PrivacyReport& privacy) {
   return fmt::format("privacy: epsilon {:.4g} at delta {:g} after {}{}", privacy.epsilon,
                      privacy.delta, counted(privacy.steps, "step"),
                      limited ? fmt::format("; the budget allows {} more", privacy.steps_left) : "");
+}
+
+/// Beside the bytes of all nodes: those of the method that most use.
+std::string saving(const RunResult& result, double sent) {
+  const double others =
+      result.nodes * allreduce_bytes(result.nodes, result.dimension, result.rounds);
+  return others > 0 && sent > 0
+             ? fmt::format(" (all-reduce: {}, {:.1f} ×)", amount(others), others / sent)
+             : "";
 }
 
 }  // namespace
@@ -59,10 +68,10 @@ void TrainReport::summary(const RunResult& result) {
   clear_bar();
   const auto sent = result.bytes_sent_per_node();
   const auto total = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
-  output_.line(fmt::format("{}, {}, {}, {} sent in all",
-                           counted(static_cast<std::uint64_t>(result.nodes), "node"),
-                           counted(result.rounds, "round"), counted(result.dimension, "parameter"),
-                           amount(static_cast<double>(total))));
+  output_.line(fmt::format(
+      "{}, {}, {}, {} sent in all{}", counted(static_cast<std::uint64_t>(result.nodes), "node"),
+      counted(result.rounds, "round"), counted(result.dimension, "parameter"),
+      amount(static_cast<double>(total)), saving(result, static_cast<double>(total))));
   output_.line(fmt::format(
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
       result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));

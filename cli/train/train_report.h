@@ -7,8 +7,8 @@
 #include <sotto/trainers/observer.h>
 #include <sotto/trainers/result.h>
 
-#include "observe/progress.h"
 #include "output.h"
+#include "terminal/progress.h"
 
 namespace sotto::cli {
 

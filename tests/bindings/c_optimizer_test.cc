@@ -367,3 +367,48 @@ TEST_CASE("the tensors of a layout are told apart") {
   CHECK(c_optimizer(words, longer, nullptr, layout.get()).get() == nullptr);
   CHECK(says("40"));
 }
+
+TEST_CASE("a run of C's tells who watches it what all nodes do, and takes their mean") {
+  const Scratch scratch;
+  const auto log = (scratch.path() / "run.jsonl").string();
+  const auto trace = (scratch.path() / "trace.json").string();
+  Models x = zeros();
+  Models means = zeros();
+  const CStore store = c_store();
+  c_play(kNodes, [&](int rank) {
+    auto& mine = x[static_cast<std::size_t>(rank)];
+    auto& mean = means[static_cast<std::size_t>(rank)];
+    const COptimizer optimizer = c_optimizer(
+        words_of(rank, {"log-json", log, "trace", trace, "report-every", "5"}), mine, store.get());
+    REQUIRE(optimizer != nullptr);
+    REQUIRE(step_to(optimizer.get(), rank, mine, 12) == SOTTO_OK);
+    double distance = -1;
+    CHECK(sotto_optimizer_mean(optimizer.get(), mean.data(), mean.size(), &distance) == SOTTO_OK);
+    CHECK(distance > 0);
+    CHECK(sotto_optimizer_mean(optimizer.get(), mean.data(), mean.size() - 1, nullptr) ==
+          SOTTO_REFUSED);
+    CHECK(sotto_optimizer_evaluated(optimizer.get(), 0.5,
+                                    std::numeric_limits<double>::quiet_NaN()) == SOTTO_OK);
+    CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_OK);
+    CHECK(sotto_optimizer_evaluated(optimizer.get(), 0.5, 0.5) == SOTTO_REFUSED);
+  });
+  CHECK(means == Models(kNodes, means[0]));
+  std::ifstream in(log);
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+  }
+  REQUIRE(lines.size() == 6);  // began, rounds 5 and 10, the loss, the end, ended
+  CHECK(lines[3].at("test_loss") == 0.5);
+  CHECK(lines[3].at("consensus_distance").get<double>() > 0);
+  CHECK(lines[4].at("nodes").size() == kNodes);
+  CHECK(lines[5].at("ok") == true);
+  for (int rank = 0; rank < kNodes; ++rank) {
+    CHECK(
+        std::filesystem::exists(scratch.path() / ("trace.node-" + std::to_string(rank) + ".json")));
+  }
+  CHECK_MESSAGE(c_optimizer({"nodes", "1", "log-json", "/proc/none/x"}, x[0]) == nullptr,
+                std::string(sotto_last_error()));
+  CHECK(std::string(sotto_last_error()).starts_with("log-json: '/proc/none/x'"));
+  CHECK(c_optimizer({"nodes", "1", "report-every", "0"}, x[0]) == nullptr);
+}

@@ -7,8 +7,8 @@
 
 #include "cli/program.h"
 #include "cli/terminal.h"
-#include "observe/dashboard_frame.h"
-#include "observe/series.h"
+#include "terminal/dashboard_frame.h"
+#include "terminal/series.h"
 
 using namespace sotto;
 using namespace sotto::test;

@@ -9,16 +9,16 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "cli/observed.h"
+#include <sotto/observe/event_record.h>
+
 #include "cli/program.h"
 #include "cli/sites.h"
 #include "comm/free_port.h"
-#include "observe/event_record.h"
+#include "observe/observed.h"
 #include "support/skip.h"
 
 using namespace sotto::test;
 using nlohmann::json;
-namespace cli = sotto::cli;
 
 TEST_CASE("a file that fails during a run is told once, and the run goes on") {
   const Scratch scratch;
@@ -100,7 +100,7 @@ TEST_CASE("a run that an exception ends has its last lines") {
 }
 
 TEST_CASE("a site's log in JSON says that TensorBoard's file has no room, and nothing else does") {
-  if (!cli::has_event_records()) {
+  if (!sotto::has_event_records()) {
     SOTTO_SKIP("this build has no ISA-L");
   }
   if (!has_transport("zmq")) {

@@ -12,52 +12,21 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "cli/observed.h"
+#include <sotto/observe/event_record.h>
+#include <sotto/observe/figures.h>
+#include <sotto/observe/metrics_text.h>
+#include <sotto/observe/monitor.h>
+
 #include "cli/program.h"
 #include "cli/sites.h"
 #include "comm/free_port.h"
-#include "observe/event_record.h"
-#include "observe/figures.h"
-#include "observe/metrics_text.h"
-#include "observe/monitor.h"
+#include "observe/observed.h"
 #include "support/skip.h"
 
 using namespace sotto::test;
 using nlohmann::json;
-namespace cli = sotto::cli;
 
 namespace {
-
-template <typename T>
-T number_at(const std::string& bytes, std::size_t at) {
-  T value{};
-  REQUIRE(at + sizeof value <= bytes.size());
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-/// The data of each record; frame and checksums are checked.
-std::vector<std::string> records_of(const std::string& file) {
-  std::vector<std::string> records;
-  for (std::size_t at = 0; at < file.size();) {
-    const auto length = number_at<std::uint64_t>(file, at);
-    CHECK(number_at<std::uint32_t>(file, at + 8) == cli::masked_crc32c(file.substr(at, 8)));
-    records.push_back(file.substr(at + 12, length));
-    REQUIRE(records.back().size() == length);
-    CHECK(number_at<std::uint32_t>(file, at + 12 + length) == cli::masked_crc32c(records.back()));
-    at += 12 + length + 4;
-  }
-  return records;
-}
-
-std::string event_file(const std::filesystem::path& folder) {
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().filename().string().starts_with("events.out.tfevents.")) {
-      return entry.path().string();
-    }
-  }
-  return {};
-}
 
 /// promtool's opinion of a page; empty when it has none to give.
 std::string lint(const std::string& page, const Scratch& scratch) {
@@ -71,40 +40,8 @@ bool has_promtool() { return shell("command -v promtool").status == 0; }
 
 }  // namespace
 
-TEST_CASE("CRC32C and its mask have their known answers") {
-  if (!cli::has_event_records()) {
-    SOTTO_SKIP("this build has no ISA-L");
-  }
-  CHECK(cli::crc32c("123456789") == 0xE3069283U);
-  CHECK(cli::crc32c("") == 0);
-  CHECK(cli::crc32c(std::string(32, '\0')) == 0x8A9136AAU);  // RFC 3720, B.4
-  CHECK(cli::crc32c(std::string(32, '\xff')) == 0x62A8AB43U);
-  // The mask of LevelDB's and TFRecord's formats: rotate right by 15, add 0xa282ead8.
-  const std::uint32_t crc = 0xE3069283U;
-  CHECK(cli::masked_crc32c("123456789") == ((crc >> 15U | crc << 17U) + 0xa282ead8U));
-}
-
-TEST_CASE("an event record is the protocol buffer that its schema says") {
-  if (!cli::has_event_records()) {
-    SOTTO_SKIP("this build has no ISA-L");
-  }
-  const std::vector<cli::EventScalar> scalars = {{"a", 1.5F}};
-  const auto data = records_of(cli::scalars_record(2.0, 300, scalars)).at(0);
-  const std::string expected(
-      "\x09\x00\x00\x00\x00\x00\x00\x00\x40"  // 1: wall_time, double
-      "\x10\xac\x02"                          // 2: step, varint
-      "\x2a\x0a"                              // 5: summary
-      "\x0a\x08"                              // 1: value
-      "\x0a\x01"
-      "a"                      // 1: tag
-      "\x15\x00\x00\xc0\x3f",  // 2: simple_value, float
-      9 + 3 + 2 + 2 + 3 + 5);
-  CHECK(data == expected);
-  CHECK(contains(records_of(cli::version_record(2.0)).at(0), "brain.Event:2"));
-}
-
 TEST_CASE("TensorBoard reads what a run has written") {
-  if (!cli::has_event_records()) {
+  if (!sotto::has_event_records()) {
     SOTTO_SKIP("this build has no ISA-L");
   }
   const Scratch scratch;
@@ -326,14 +263,14 @@ TEST_CASE("Prometheus takes what a run serves while it trains") {
                                        "pushsum", "--metrics", std::to_string(port)})));
   REQUIRE(process.wait_for(" 50 "));
   REQUIRE(process.wait_for(" 100 "));
-  const std::string page = cli::ask_monitor({"127.0.0.1", port}, "/metrics");
-  CHECK(cli::ask_monitor({"127.0.0.1", port}, "/healthz") == "ok\n");
+  const std::string page = sotto::ask_monitor({"127.0.0.1", port}, "/metrics");
+  CHECK(sotto::ask_monitor({"127.0.0.1", port}, "/healthz") == "ok\n");
   process.send(SIGINT);
   CHECK(process.wait().status == 130);
-  for (const auto& figure : cli::run_figures()) {
+  for (const auto& figure : sotto::run_figures()) {
     CHECK(contains(page, fmt::format("\nsotto_train_{} ", figure.info.name)));
   }
-  for (const auto& figure : cli::node_figures()) {
+  for (const auto& figure : sotto::node_figures()) {
     CHECK(contains(page, fmt::format("\nsotto_train_{}{{node=\"3\"}} ", figure.info.name)));
   }
   CHECK(contains(page, "sotto_train_link_sent_bytes_total{from=\"0\",to=\"1\"}"));
@@ -359,7 +296,7 @@ TEST_CASE("Prometheus takes what a site serves") {
 }
 
 TEST_CASE("a site writes its evaluations for TensorBoard") {
-  if (!cli::has_event_records()) {
+  if (!sotto::has_event_records()) {
     SOTTO_SKIP("this build has no ISA-L");
   }
   const Scratch scratch;
@@ -373,7 +310,7 @@ TEST_CASE("a site writes its evaluations for TensorBoard") {
   CHECK(records.size() == 1 + result.at("history").size());
   // All figures that a site has, and no other: what it does not know is not 0.
   std::set<std::string> tags;
-  for (const auto& figure : cli::run_figures()) {
+  for (const auto& figure : sotto::run_figures()) {
     const auto tag = fmt::format("{}/{}", figure.info.group, figure.info.name);
     if (contains(records.back(), tag + "\x15")) {  // the field behind it: its value
       tags.insert(tag);
@@ -384,7 +321,7 @@ TEST_CASE("a site writes its evaluations for TensorBoard") {
 }
 
 TEST_CASE("labels of metrics hold what Prometheus lets them hold") {
-  CHECK(cli::metric_label("peer", "a\"b\\c\nd") == "peer=\"a\\\"b\\\\c d\"");
+  CHECK(sotto::metric_label("peer", "a\"b\\c\nd") == "peer=\"a\\\"b\\\\c d\"");
 }
 
 TEST_CASE("every figure has a line in the manual") {
@@ -392,13 +329,13 @@ TEST_CASE("every figure has a line in the manual") {
   const auto check_in = [&](std::string_view name) {
     CHECK_MESSAGE(contains(manual, fmt::format("`{}`", name)), name);
   };
-  for (const auto& figure : cli::run_figures()) {
+  for (const auto& figure : sotto::run_figures()) {
     check_in(figure.info.name);
   }
-  for (const auto& figure : cli::node_figures()) {
+  for (const auto& figure : sotto::node_figures()) {
     check_in(figure.info.name);
   }
-  for (const auto& figure : cli::link_figures()) {
+  for (const auto& figure : sotto::link_figures()) {
     check_in(figure.info.name);
   }
 }

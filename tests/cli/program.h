@@ -180,6 +180,8 @@ inline Ended run(const Arguments& arguments, const Variables& more = {}) {
   return Process(command(arguments), more).wait();
 }
 
+inline Ended shell(const std::string& words) { return Process({"/bin/sh", "-c", words}).wait(); }
+
 /// `sotto train` on a small set of digits, followed by `more`.
 inline Arguments small_train(const Arguments& more) {
   Arguments all = {"train",   "--task",    "digits,train=320,test=100",

@@ -17,9 +17,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/observe/monitor.h>
+
 #include "cli/program.h"
 #include "comm/free_port.h"
-#include "observe/monitor.h"
 
 namespace sotto::test {
 
@@ -112,7 +113,7 @@ class Sites {
   }
 
   std::string ask(const std::string& name, const std::string& path) const {
-    return cli::ask_monitor({"127.0.0.1", monitors_.at(name)}, path);
+    return sotto::ask_monitor({"127.0.0.1", monitors_.at(name)}, path);
   }
   int monitor_port(const std::string& name) const { return monitors_.at(name); }
   /// Asks until the site's status is as wanted; the test's time limit ends what never is.

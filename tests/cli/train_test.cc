@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "cli/observed.h"
 #include "cli/program.h"
+#include "observe/observed.h"
 #include "support/skip.h"
 
 using namespace sotto::test;

@@ -24,16 +24,15 @@
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/host/targets.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/observe/event_record.h>
+#include <sotto/observe/json_lines.h>
+#include <sotto/observe/mllog.h>
+#include <sotto/observe/phase_trace.h>
+#include <sotto/observe/run_metrics.h>
+#include <sotto/observe/tensorboard.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sim/lockstep.h>
 #include <sotto/topology/registry.h>
-
-#include "observe/event_record.h"
-#include "observe/json_lines.h"
-#include "observe/mllog.h"
-#include "observe/phase_trace.h"
-#include "observe/run_metrics.h"
-#include "observe/tensorboard.h"
 
 /// Kept whole and called by its name, so that callgrind finds where counting begins and ends.
 extern "C" [[gnu::noinline]] void sotto_counted(const std::function<void()>& work) {
@@ -169,8 +168,8 @@ RunEvaluation an_evaluation() {
 /// What all observers do with a phase, and with an evaluation of kNodes nodes.
 void count_observers() {
   const Folder folder;
-  const cli::Tell tell = [](const std::string& trouble) { fmt::print("{}\n", trouble); };
-  cli::PhaseTrace trace(folder.path / "trace.json", {}, 0, tell);
+  const sotto::Tell tell = [](const std::string& trouble) { fmt::print("{}\n", trouble); };
+  sotto::PhaseTrace trace(folder.path / "trace.json", {}, 0, tell);
   const auto now = PhaseSpan::Time::clock::now();
   const auto trace_all = [&](RunPhase phase) {
     for (std::size_t i = 0; i < kSpans; ++i) {
@@ -179,15 +178,15 @@ void count_observers() {
   };
   count(kSpans, std::string(kObserved[0]), [&] { trace_all(RunPhase::encode); });
   count(kSpans, std::string(kObserved[1]), [&] { trace_all(RunPhase::wire); });
-  cli::JsonLines lines(folder.path / "lines", false, {}, tell);
-  cli::Mllog mllog(folder.path / "mllog", false, {}, tell);
-  cli::RunMetrics metrics(cli::MonitorAddress{});
+  sotto::JsonLines lines(folder.path / "lines", false, {}, tell);
+  sotto::Mllog mllog(folder.path / "mllog", false, {}, tell);
+  sotto::RunMetrics metrics(sotto::MonitorAddress{});
   Observers all;
   for (Observer* one : std::initializer_list<Observer*>{&lines, &mllog, &metrics}) {
     all.add(one);
   }
-  std::optional<cli::TensorBoard> board;
-  if (cli::has_event_records()) {
+  std::optional<sotto::TensorBoard> board;
+  if (sotto::has_event_records()) {
     all.add(&board.emplace(folder.path / "board", tell));
   }
   const RunEvaluation evaluation = an_evaluation();

@@ -10,6 +10,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/compress/cuda/accelerator.h>
 #include <sotto/compress/cuda/codec.h>
+#include <sotto/observe/telemetry.h>
 #include <sotto/trainers/optimizer.h>
 
 void readme(std::span<float> parameters, std::span<const float> gradient, int batches) {
@@ -25,6 +26,13 @@ void readme(std::span<float> parameters, std::span<const float> gradient, int ba
   }
   const sotto::Status done = optimizer.finish();
   static_cast<void>(done);
+}
+
+void observability(std::span<float> parameters) {
+  sotto::Telemetry telemetry({.metrics = "9464", .tensorboard = "board"});
+  sotto::OptimizerOptions options;
+  options.observer = &telemetry;
+  sotto::Optimizer optimizer(options, parameters);
 }
 
 int torch(void (*train)()) {

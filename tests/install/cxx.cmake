@@ -7,6 +7,12 @@ run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/p
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DUSES_TORCH=${USES_TORCH})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/trainer)
+run(${WORK}/build/watched ${WORK}/run.jsonl)
+file(STRINGS ${WORK}/run.jsonl lines)
+list(LENGTH lines told)
+if(NOT told EQUAL 4)  # began, the loss, the end, ended
+  message(FATAL_ERROR "run.jsonl has ${told} lines: ${lines}")
+endif()
 if(USES_TORCH)
   run(${WORK}/build/uses_torch)
 endif()

@@ -30,8 +30,11 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"comm", {"base"}},
     {"trainers", {"base", "kernels", "compress", "topology", "optim", "comm"}},
     {"sim", {"base", "kernels", "compress", "topology", "optim"}},
-    {"cli", {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim"}},
-    {"bindings", {"base", "kernels", "compress", "topology", "optim", "comm", "trainers"}},
+    {"observe", {"base", "trainers"}},
+    {"cli",
+     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "observe"}},
+    {"bindings",
+     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe"}},
 };
 
 std::vector<std::string> read_lines(const fs::path& path) {

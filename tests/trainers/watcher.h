@@ -23,10 +23,17 @@ class Watcher final : public Observer {
   std::vector<Rank> nodes_ended;
   Round rounds = 0;
   std::function<void(Round)> after_round;
+  std::function<void()> on_begin;
+  std::vector<Status> ends;
 
   bool wants_phases() const override { return phases; }
   bool wants_health() const override { return health; }
-  void began(const RunStart& start) override { starts.push_back(start); }
+  void began(const RunStart& start) override {
+    if (on_begin) {
+      on_begin();
+    }
+    starts.push_back(start);
+  }
   void round_done(Round done) override {
     rounds = done;
     if (after_round) {
@@ -43,6 +50,7 @@ class Watcher final : public Observer {
     const std::lock_guard lock(mutex_);
     nodes_ended.push_back(node);
   }
+  void ended(const Status& status) override { ends.push_back(status); }
 
  private:
   std::mutex mutex_;

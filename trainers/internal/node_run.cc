@@ -50,6 +50,7 @@ std::optional<PrivacyReport> privacy_report(const Optimizer& optimizer) {
 OptimizerOptions completed(const RunOptions& run, Observer* observer) {
   OptimizerOptions options = run.optimizer;
   options.observer = observer;
+  options.report_every = 0;  // evaluations tell more
   options.metered = observer != nullptr && observer->wants_health();
   if (options.privacy && options.privacy->ledger.empty() && !run.checkpoint.empty()) {
     options.privacy->ledger = fmt::format("{}/node-{}.privacy", run.checkpoint, options.rank);
@@ -198,7 +199,8 @@ void NodeRun::aim_meter() {
 Round NodeRun::last_round() const { return std::max<Round>(1, optimizer_.round()) - 1; }
 
 NodeStanding NodeRun::standing() const {
-  return {.traffic = optimizer_.traffic(),
+  return {.node = rank_,
+          .traffic = optimizer_.traffic(),
           .times = optimizer_.times(),
           .wall_s = wall_.seconds(),
           .compute_s = compute_.seconds(),
@@ -264,16 +266,12 @@ Status NodeRun::one_round() {
 }
 
 Status NodeRun::step() {
-  const Told whole(phases_, rank_, RunPhase::round, optimizer_.round());
   if (Status status = optimizer_.begin_step(); !status.ok()) {
     return status;
   }
-  {
-    const Told gradient(phases_, rank_, RunPhase::gradient, optimizer_.round());
-    compute_.go();
-    task_.loss_and_gradient(optimizer_.round(), optimizer_.parameters(), gradient_);
-    compute_.pause();
-  }
+  compute_.go();
+  task_.loss_and_gradient(optimizer_.round(), optimizer_.parameters(), gradient_);
+  compute_.pause();
   return optimizer_.step(gradient_);
 }
 
@@ -325,6 +323,8 @@ Status NodeRun::take_average(const AveragedModel& model) {
     return {};
   }
   RunEvaluation evaluation{.point = point};
+  evaluation.allreduce_bytes =
+      allreduce_bytes(optimizer_.options().nodes, parameters_.size(), point.round);
   const bool all_tell = std::all_of(model.notes.begin(), model.notes.end(),
                                     [](const auto& note) { return !note.empty(); });
   if (health_ && all_tell) {

@@ -34,8 +34,12 @@ std::size_t read_count(ByteReader& in, std::size_t item_bytes) {
   return count <= in.remaining() / item_bytes ? static_cast<std::size_t>(count) : 0;
 }
 
-Result<NodeStanding> read_standing(ByteReader& in) {
+}  // namespace
+
+Result<NodeStanding> read_standing(Rank node, std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
   NodeStanding standing;
+  standing.node = node;
   const std::size_t edges = read_count(in, kEdgeBytes);
   for (std::size_t k = 0; k < edges; ++k) {
     LinkTraffic edge;
@@ -72,12 +76,11 @@ Result<NodeStanding> read_standing(ByteReader& in) {
     privacy.steps_left = in.read<std::uint64_t>();
   }
   if (!in.finished()) {
-    return Status(Fault::malformed, "what a node tells of itself has another length");
+    return Status(Fault::malformed,
+                  fmt::format("what node {} tells of itself has another length", node));
   }
   return standing;
 }
-
-}  // namespace
 
 void write_run_state(const RunState& state, ByteBuffer& out) {
   out.write(state.wall_s);
@@ -141,9 +144,8 @@ void write_standing(const NodeStanding& standing, ByteBuffer& out) {
 
 Result<std::vector<NodeStanding>> read_standings(std::span<const std::vector<std::byte>> all) {
   std::vector<NodeStanding> standings;
-  for (const auto& bytes : all) {
-    ByteReader in(bytes);
-    auto standing = read_standing(in);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    auto standing = read_standing(static_cast<Rank>(rank), all[rank]);
     if (!standing.ok()) {
       return standing.status();
     }

@@ -11,7 +11,6 @@
 #include <torch/utils.h>
 
 #include <sotto/base/error.h>
-#include <sotto/trainers/meeting.h>
 
 #include "early_gradient.h"
 #include "flat_parameters.h"
@@ -72,8 +71,6 @@ std::vector<double> rates_of(const ParameterGroups& groups) {
                          [](const auto& group) { return group.options().get_lr(); });
   return rates;
 }
-
-std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
 
 }  // namespace
 
@@ -223,24 +220,46 @@ void DistributedOptimizer::end(bool take_mean) {
   require_ok(node.connect());
   require_ok(node.drain());
   run_->ended = true;
-  const OptimizerOptions& options = node.options();
-  if (take_mean && options.nodes > 1) {
-    Meetings meetings(node.store(), options.rank, options.nodes, options.timeout);
-    meetings.leave_out(options.byzantine);
-    std::vector<float> mean;
-    require_ok(meetings.meet(node.round(), node.parameters(), 0,
-                             [&](const AveragedModel& all) { mean = all.parameters; }));
-    const auto told = meetings.broadcast("mean-model", bytes_of(mean));
-    require_ok(told.status());
+  if (take_mean && node.options().nodes > 1) {
+    std::vector<float> mean(run_->flat.values().size());
+    require_ok(node.mean_model(mean).status());
     require_ok(node.finish());
-    ByteReader in(*told);
-    if (!in.read_into(run_->flat.values()) || !in.finished()) {
-      throw RunFault({Fault::malformed, "the mean model has another number of parameters"});
-    }
+    std::ranges::copy(mean, run_->flat.values().begin());
     run_->flat.publish();
   } else {
     require_ok(node.finish());
   }
+}
+
+double DistributedOptimizer::with_mean(const std::function<void()>& use) {
+  require_not_ended();
+  if (run_->begun) {
+    throw Error("with_mean comes after step() and before the next zero_grad()");
+  }
+  run_->flat.require_unchanged();
+  const auto values = run_->flat.values();
+  std::vector<float> mean(values.size());
+  const auto distance = run_->node->mean_model(mean);
+  require_ok(distance.status());
+  // Between two steps nobody but the caller uses the values; what is sent now was encoded before.
+  std::ranges::swap_ranges(mean, values);
+  const auto take_back = [&] {
+    std::ranges::copy(mean, values.begin());
+    run_->flat.publish();
+  };
+  run_->flat.publish();
+  try {
+    use();
+  } catch (...) {
+    take_back();
+    throw;
+  }
+  take_back();
+  return *distance;
+}
+
+void DistributedOptimizer::evaluated(double loss, double accuracy) {
+  require_ok(run_->node->evaluated(loss, accuracy));
 }
 
 void DistributedOptimizer::save(::torch::serialize::OutputArchive& archive) const {

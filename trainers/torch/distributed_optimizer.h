@@ -22,6 +22,8 @@
 #pragma once
 
 #include <concepts>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -92,6 +94,12 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// returns its loss.
   ::torch::Tensor step(LossClosure closure = nullptr) override;
 
+  /// Calls `use` while the parameters hold the mean of all nodes' models, to evaluate or save it;
+  /// afterwards they are as they were. All nodes call it after the same step, and before
+  /// zero_grad(). Returns the consensus distance (1/n) Σ‖x_i − x̄‖².
+  double with_mean(const std::function<void()>& use);
+  /// What node 0 has found of its model, for who watches the run (OptimizerOptions::observer).
+  void evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
   /// Waits until all nodes have come this far; no step may follow. The model stays this node's own,
   /// which with all algorithms but the averaging ones differs a little from the others'.
   void finish();

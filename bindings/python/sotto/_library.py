@@ -28,6 +28,13 @@ _SIGNATURES = {
     "sotto_optimizer_begin_step": [_handle],
     "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],
     "sotto_optimizer_set_learning_rate": [_handle, ctypes.c_double],
+    "sotto_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
+    "sotto_optimizer_mean": [
+        _handle,
+        c_float_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_double),
+    ],
     "sotto_optimizer_drain": [_handle],
     "sotto_optimizer_finish": [_handle],
     "sotto_optimizer_round": [_handle, _uint64_p],

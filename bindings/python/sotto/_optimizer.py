@@ -1,6 +1,7 @@
 """One node of a training run."""
 
 import ctypes
+import math
 
 from ._arrays import floats
 from ._handle import Handle, handle_of, layout_handle
@@ -23,8 +24,8 @@ class Optimizer(Handle):
     `parameters` is changed in place and must not be resized or moved; all nodes start from the same
     values. `layout` names its tensors for settings that tell them apart: [("layer1.weight", (64,
     784)), …]. `store` joins threads of one process. `settings` are those of `sotto train`, and rank,
-    seed, rounds, sampling_rate, privacy_batch, privacy_ledger and job, a dictionary of what else all
-    nodes must agree on. Without `nodes`, the launcher's variables say who this node is.
+    seed, rounds, sampling_rate, privacy_batch, privacy_ledger, report_every and job, a dictionary of
+    what else all nodes must agree on. Without `nodes`, the launcher's variables say who this node is.
 
     As a context manager it finishes the run at the end of the block, or leaves at once when the
     block raised.
@@ -83,6 +84,20 @@ class Optimizer(Handle):
     def set_learning_rate(self, rate):
         """The base learning rate from the next step on."""
         self._do("set_learning_rate", rate)
+
+    def mean(self, out):
+        """Writes the mean of all nodes' models into the array `out`, on every node, to evaluate or
+        save it; returns the mean squared distance of the models from it. All nodes call it after the
+        same step, and once after any."""
+        address, length = floats(out, "out", writable=True)
+        distance = ctypes.c_double()
+        self._do("mean", address, length, ctypes.byref(distance))
+        return distance.value
+
+    def evaluated(self, loss, accuracy=math.nan):
+        """What the caller has found of its model, for who watches the run (metrics, log_json,
+        tensorboard): node 0 reports it at once; on other nodes nothing happens."""
+        self._do("evaluated", loss, accuracy)
 
     def drain(self):
         """Waits until this node's exchanges are complete."""

@@ -8,6 +8,8 @@
     optimizer.finish()
 """
 
+import contextlib
+
 import torch
 
 from ._optimizer import Optimizer
@@ -77,9 +79,31 @@ class DistributedOptimizer:
                     gradient.copy_(parameter.grad)  # made anew, e.g. after zero_grad of the module
                 parameter.grad = gradient
             self.optimizer.step(self._gradient)
-            for _, parameter, _, _ in self._slots:
-                # Tells autograd that it has changed: a graph of before cannot be used any more.
-                parameter.view(-1)[:0].zero_()
+            self._tell_autograd()
+
+    @contextlib.contextmanager
+    def averaged(self):
+        """Inside the block the module holds the mean of all nodes' models, to evaluate or save it;
+        afterwards it is as it was. All nodes enter it after the same step, before zero_grad()."""
+        mean = torch.empty_like(self._flat)
+        self.optimizer.mean(mean)
+        own = self._flat.clone()
+        self._show(mean)
+        try:
+            yield
+        finally:
+            self._show(own)
+
+    def _show(self, values):
+        """Has the module hold other values."""
+        with torch.no_grad():
+            self._flat.copy_(values)
+            self._tell_autograd()
+
+    def _tell_autograd(self):
+        """The parameters have changed: a graph of before cannot be used any more."""
+        for _, parameter, _, _ in self._slots:
+            parameter.view(-1)[:0].zero_()
 
     def finish(self):
         """Waits until all nodes have come this far. No step may follow."""

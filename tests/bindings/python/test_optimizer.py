@@ -1,5 +1,6 @@
 """The optimizer from Python: the same bits as the program, and clear errors."""
 
+import json
 import multiprocessing
 import os
 import subprocess
@@ -243,3 +244,30 @@ def test_the_report_counts_bytes():
     assert reports[1]["rank"] == 1
     assert reports[1]["job"] == {"model": "none"}
     assert reports[1]["dimension"] == nodes.DIMENSION
+
+
+def test_who_watches_hears_of_all_nodes_and_of_their_mean(tmp_path):
+    given = nodes.problem(4)
+    models = [nodes.start_of(given) for _ in range(4)]
+    means = [numpy.empty_like(model) for model in models]
+    store = sotto.Store()
+    log = tmp_path / "run.jsonl"
+
+    def node(rank):
+        x = models[rank]
+        watched = {"log_json": log, "report_every": 5}
+        with sotto.Optimizer(x, nodes=4, rank=rank, store=store, **watched) as optimizer:
+            for _ in range(12):
+                optimizer.step(nodes.gradient_of(given, rank, x))
+            distance = optimizer.mean(means[rank])
+            assert distance > 0
+            optimizer.evaluated(0.5, accuracy=0.75)
+
+    nodes.threads(4, node)
+    assert numpy.allclose(means[0], sum(models) / 4, atol=1e-6)
+    assert all(numpy.array_equal(means[0], mean) for mean in means)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["began"] + 4 * ["evaluation"] + ["ended"]
+    assert [line["round"] for line in lines[1:5]] == [5, 10, 12, 12]
+    assert lines[3]["test_accuracy"] == 0.75 and lines[3]["consensus_distance"] > 0
+    assert len(lines[4]["nodes"]) == 4 and lines[4]["traffic_saving"] > 0

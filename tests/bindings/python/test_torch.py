@@ -130,3 +130,30 @@ def test_a_tensor_is_changed_in_place():
     with sotto.Optimizer(x, nodes=1, lr=0.5) as optimizer:
         optimizer.step(torch.ones(8))
     assert numpy.array_equal(x.numpy(), numpy.full(8, 0.5, dtype=numpy.float32))
+
+
+def test_the_mean_is_there_inside_a_block():
+    store = sotto.Store()
+    models = [module() for _ in range(3)]
+    wrapped = [
+        sotto.torch.DistributedOptimizer(m, nodes=3, rank=rank, store=store, lr=0.1)
+        for rank, m in enumerate(models)
+    ]
+    seen = [None] * 3
+
+    def node(rank):
+        for round in range(4):
+            wrapped[rank].zero_grad()
+            loss_at(models[rank], rank, round).backward()
+            wrapped[rank].step()
+        own = [p.detach().clone() for p in models[rank].parameters()]
+        with wrapped[rank].averaged():
+            seen[rank] = [p.detach().clone() for p in models[rank].parameters()]
+        assert all(torch.equal(a, b) for a, b in zip(own, models[rank].parameters()))
+        wrapped[rank].finish()
+
+    nodes.threads(3, node)
+    for index, means in enumerate(zip(*seen)):
+        expected = sum(list(m.parameters())[index].detach() for m in models) / 3
+        assert torch.allclose(means[0], expected, atol=1e-6)
+        assert torch.equal(means[0], means[2])

@@ -1,0 +1,50 @@
+// What is told of a training run, as one table: each figure with its name, unit and meaning, for
+// all that show figures. docs/observability.md lists the same. Pure functions; thread-safe.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <sotto/trainers/result.h>
+
+namespace sotto {
+
+/// What a figure is, whatever it is of. Names say the unit: _seconds, _bytes; counters end in
+/// _total.
+struct FigureInfo {
+  std::string_view name;
+  std::string_view group;  ///< quality, health, network or time
+  std::string_view help;
+  bool counter() const { return name.ends_with("_total"); }
+};
+
+/// Of the whole run, at an evaluation; NaN where it has none.
+struct RunFigure {
+  FigureInfo info;
+  double (*value)(const RunEvaluation&);
+};
+/// All of them, in the order in which they are shown.
+std::span<const RunFigure> run_figures();
+
+/// Of one node.
+struct NodeFigure {
+  FigureInfo info;
+  double (*value)(const NodeStanding&);
+};
+/// As run_figures.
+std::span<const NodeFigure> node_figures();
+
+/// Of one directed link.
+struct LinkFigure {
+  FigureInfo info;
+  double (*value)(const LinkTraffic&);
+};
+/// As run_figures.
+std::span<const LinkFigure> link_figures();
+
+/// Σ‖v − C(v)‖² / Σ‖v‖²: what compression leaves out.
+double error_ratio(const CompressionSample& sample);
+/// Σ‖v − C(v)‖² / what the contract allows, in expectation; 0 where nothing is left out.
+double contract_use(const CompressionSample& sample);
+
+}  // namespace sotto

@@ -1,0 +1,38 @@
+// A file that grows while a run goes on, and of which whatever was written can be read at once. A
+// write that fails is told once, and the run goes on.
+//
+// Thread-safe, but that `tell` is called from the thread whose write fails. After a fork, parent
+// and children may all append.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <sotto/observe/tell.h>
+
+namespace sotto {
+
+class GrowingFile {
+ public:
+  /// Opens the file, whose `option` messages name; empty at first unless it is to be kept. Throws
+  /// Error when it cannot be opened. `tell` may append to this file.
+  GrowingFile(std::string_view option, std::string path, bool keep, Tell tell);
+  ~GrowingFile();
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+
+  /// Appends whole records.
+  void append(std::string_view records);
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string option_;
+  std::string path_;
+  Tell tell_;
+  int descriptor_ = -1;
+  std::mutex mutex_;
+  bool failed_ = false;
+};
+
+}  // namespace sotto

@@ -1,0 +1,43 @@
+// A training run in MLPerf's log format: lines ":::MLLOG {…}" with the keys of its loggers
+// (github.com/mlcommons/logging), which compliance checkers and result tables read. As an observer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <sotto/observe/growing_file.h>
+#include <sotto/trainers/observer.h>
+
+namespace sotto {
+
+/// What MLPerf's keys ask of a run's settings.
+struct MllogSettings {
+  std::string benchmark;  ///< submission_benchmark: the task
+  std::uint64_t seed = 0;
+  std::uint64_t global_batch_size = 0;
+  std::string optimizer;
+  double learning_rate = 0;
+};
+
+class Mllog final : public Observer {
+ public:
+  /// `tell`: growing_file.h. Throws Error when the file cannot be written.
+  Mllog(const std::string& path, bool keep, MllogSettings settings, Tell tell);
+
+  void began(const RunStart& start) override;
+  void evaluation_began(Round done) override;
+  void evaluated(const RunEvaluation& evaluation) override;
+  void ended(const Status& status) override;
+
+ private:
+  void open_block();
+  void close_block(Round done);
+
+  GrowingFile file_;
+  MllogSettings settings_;
+  RunStart start_;
+  Round block_from_ = 0;
+  bool evaluating_ = false;  ///< what comes next is a model's quality, and no mere report
+};
+
+}  // namespace sotto

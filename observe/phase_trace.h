@@ -1,0 +1,77 @@
+// The phases of a training run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing
+// open: a process for each node, with a thread for its training, one for its communication, and
+// each exchange as an asynchronous event. As an observer.
+//
+// The file is whole JSON between any two writes: events are buffered, a hundred kilobytes or so,
+// and each time they are written the end of the file moves behind them. Nodes of several processes
+// share the file; they take turns by a lock on it, for which a node that trains never waits: it
+// keeps its events meanwhile, kMostHeld at most. After kMostBytes what follows is left out.
+//
+// A trace that ends early, for that or any other reason, is told once in each process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <sotto/observe/tell.h>
+#include <sotto/trainers/observer.h>
+
+namespace sotto {
+
+class PhaseTrace final : public Observer {
+ public:
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20U;
+  static constexpr std::size_t kMostHeld = std::size_t{8} << 20U;
+
+  /// Begins the file; times count from now. `config`: all settings as a JSON object. `first`: the
+  /// node at which the beginning and warnings are shown. `tell` is called in round_done and ended,
+  /// and in a child of this process as its node ends. Throws Error when the file cannot be written.
+  PhaseTrace(std::string path, std::string_view config, Rank first, Tell tell);
+  ~PhaseTrace() override;
+
+  bool wants_phases() const override { return true; }
+  void round_done(Round done) override;
+  void phase(const PhaseSpan& span) override;
+  void warning(const std::string& text) override;
+  void node_ended(Rank node) override;
+  void ended(const Status& status) override;
+
+ private:
+  /// Opens the file, in each process anew: locks are those of who opened.
+  void open(int flags);
+  void name_node(Rank node);
+  void add(const std::string& event);
+  /// Writes what is held, if the file's lock comes within `patience`.
+  void flush(std::chrono::milliseconds patience);
+  /// Locks the file: 0, or an errno; EWOULDBLOCK: somebody else has kept it for all of `patience`.
+  int take_turn(std::chrono::milliseconds patience) const;
+  /// Leaves out all that follows.
+  void give_up(std::string trouble);
+  void tell_trouble();
+  std::int64_t since_begin(PhaseSpan::Time time) const;
+
+  const std::string path_;
+  const Rank first_;
+  const Tell tell_;
+  const pid_t creator_;
+  const PhaseSpan::Time begin_;
+  std::mutex mutex_;  ///< guards what follows
+  int descriptor_ = -1;
+  pid_t opener_ = -1;
+  bool given_up_ = false;
+  std::string trouble_;                ///< why; empty once it is told
+  std::atomic<bool> troubled_{false};  ///< it is to be told; unguarded
+  std::string events_;
+  PhaseSpan::Time flushed_;
+  std::set<Rank> named_;
+  std::uint64_t exchanges_ = 0;
+};
+
+}  // namespace sotto
