@@ -45,14 +45,6 @@ double error_norm_of(const NodeStanding& node) {
   return node.compression ? std::sqrt(node.compression->error) : kNone;
 }
 
-double sent_by(const NodeStanding& node) {
-  double bytes = 0;
-  for (const LinkTraffic& link : node.traffic) {
-    bytes += static_cast<double>(link.bytes);
-  }
-  return bytes;
-}
-
 template <std::uint64_t AlgorithmCounters::*Member>
 double counted_by(const NodeStanding& node) {
   return static_cast<double>(node.counters.*Member);
@@ -108,7 +100,7 @@ constexpr std::array kRunFigures = {
     RunFigure{{"mass_max", "health", "Largest push-sum weight of a node"},
               [](Run run) { return extreme(run, mass_of, std::greater<>()); }},
     RunFigure{{"mass_drift", "health", "Mean push-sum weight of the nodes, less 1"},
-              [](Run run) { return mean(run, mass_of) - 1; }},
+              [](Run run) { return run.complete ? mean(run, mass_of) - 1 : kNone; }},
     RunFigure{{"saturated_total", "health", "Elements that the compressor clamped, of all nodes"},
               counted_by_all<&AlgorithmCounters::saturated>},
     RunFigure{{"bad_frames_total", "health", "Frames refused, of all nodes"},
@@ -144,7 +136,7 @@ constexpr std::array kNodeFigures = {
     NodeFigure{{"node_wait_seconds_total", "time", "Waiting for neighbours"},
                [](Node node) { return node.times.wait_s; }},
     NodeFigure{{"node_sent_bytes_total", "network", "Bytes sent, headers of frames included"},
-               sent_by},
+               sent_bytes},
     NodeFigure{{"node_mass", "health", "Push-sum weight; NaN for other algorithms"}, mass_of},
     NodeFigure{{"node_compression_error_ratio", "health", "As of the run; NaN where not measured"},
                [](Node node) { return node.compression ? error_ratio(*node.compression) : kNone; }},

@@ -41,19 +41,23 @@ Json epoch_of(const RunStart& start, Round done) {
 
 Mllog::Mllog(const std::string& path, bool keep, MllogSettings settings, Tell tell)
     : file_("--mllog", path, keep, std::move(tell)), settings_(std::move(settings)) {
-  file_.append(line_of(Kind::start, "init_start", nullptr) +
-               line_of(Kind::point, "submission_benchmark", settings_.benchmark) +
-               line_of(Kind::point, "submission_platform", "sotto " SOTTO_VERSION) +
-               line_of(Kind::point, "seed", settings_.seed) +
-               line_of(Kind::point, "global_batch_size", settings_.global_batch_size) +
-               line_of(Kind::point, "opt_name", settings_.optimizer) +
-               line_of(Kind::point, "opt_base_learning_rate", settings_.learning_rate));
+  for (const std::string& line : {
+           line_of(Kind::start, "init_start", nullptr),
+           line_of(Kind::point, "submission_benchmark", settings_.benchmark),
+           line_of(Kind::point, "submission_platform", "sotto " SOTTO_VERSION),
+           line_of(Kind::point, "seed", settings_.seed),
+           line_of(Kind::point, "global_batch_size", settings_.global_batch_size),
+           line_of(Kind::point, "opt_name", settings_.optimizer),
+           line_of(Kind::point, "opt_base_learning_rate", settings_.learning_rate),
+       }) {
+    file_.append(line);
+  }
 }
 
 void Mllog::began(const RunStart& start) {
   start_ = start;
-  file_.append(line_of(Kind::stop, "init_stop", nullptr) +
-               line_of(Kind::start, "run_start", nullptr));
+  file_.append(line_of(Kind::stop, "init_stop", nullptr));
+  file_.append(line_of(Kind::start, "run_start", nullptr));
   block_from_ = start.done;
   open_block();
 }
@@ -73,13 +77,12 @@ void Mllog::close_block(Round done) {
 }
 
 void Mllog::evaluation_began(Round done) {
-  evaluating_ = true;
   close_block(done);
   file_.append(line_of(Kind::start, "eval_start", nullptr, epoch_of(start_, done)));
 }
 
 void Mllog::evaluated(const RunEvaluation& evaluation) {
-  if (!std::exchange(evaluating_, false)) {
+  if (evaluation.report) {
     return;
   }
   const Round done = evaluation.point.round;

@@ -37,7 +37,6 @@ class Mllog final : public Observer {
   MllogSettings settings_;
   RunStart start_;
   Round block_from_ = 0;
-  bool evaluating_ = false;  ///< what comes next is a model's quality, and no mere report
 };
 
 }  // namespace sotto

@@ -2,6 +2,8 @@
 
 #include <httplib.h>
 
+#include <csignal>
+
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -88,10 +90,28 @@ bool names_this_host(std::string_view host) {
   return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
 }
 
+/// A server; what making one does to the process's SIGPIPE is undone.
+std::unique_ptr<httplib::Server> make_server() {
+  struct sigaction before {};
+  ::sigaction(SIGPIPE, nullptr, &before);
+  auto server = std::make_unique<httplib::Server>();
+  ::sigaction(SIGPIPE, &before, nullptr);
+  return server;
+}
+
+/// In this thread, and those that it starts, a client that is gone is an error and no signal.
+void block_sigpipe() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
 }  // namespace
 
 struct Monitor::Parts {
-  httplib::Server server;
+  const std::unique_ptr<httplib::Server> owned = make_server();
+  httplib::Server& server = *owned;
   std::thread thread;
 };
 
@@ -126,7 +146,10 @@ Monitor::Monitor(const MonitorAddress& address, std::vector<MonitorPage> pages)
     throw std::runtime_error(fmt::format("the monitor cannot listen at {}:{}: is the port taken?",
                                          address.host, address.port));
   }
-  parts_->thread = std::thread([&server] { server.listen_after_bind(); });
+  parts_->thread = std::thread([&server] {
+    block_sigpipe();
+    server.listen_after_bind();
+  });
   while (!server.is_running()) {
     std::this_thread::sleep_for(1ms);  // until then it could not be stopped
   }

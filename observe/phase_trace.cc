@@ -162,8 +162,8 @@ void PhaseTrace::node_ended(Rank /*node*/) {
     const std::lock_guard lock(mutex_);
     flush(kLastPatience);
   }
-  if (::getpid() != creator_) {
-    tell_trouble();  // nothing else is called here any more
+  if (::getpid() != creator_ || first_ != 0) {
+    tell_trouble();  // nothing else is called any more in a child, or at a node that is not node 0
   }
 }
 

@@ -32,7 +32,8 @@ class PhaseTrace final : public Observer {
 
   /// Begins the file; times count from now. `config`: all settings as a JSON object. `first`: the
   /// node at which the beginning and warnings are shown. `tell` is called in round_done and ended,
-  /// and in a child of this process as its node ends. Throws Error when the file cannot be written.
+  /// and as a node ends that is in a child of this process, or not node 0. Throws Error when the
+  /// file cannot be written.
   PhaseTrace(std::string path, std::string_view config, Rank first, Tell tell);
   ~PhaseTrace() override;
 

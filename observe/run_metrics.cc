@@ -1,6 +1,5 @@
 #include <sotto/observe/run_metrics.h>
 
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,8 +63,13 @@ std::string run_metrics_text(const RunStart& start, Round done,
 }
 
 void RunMetrics::began(const RunStart& start) {
-  done_ = start.done;
-  start_ = start;
+  monitor_.reset();  // of a run before this one
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = start.done;
+    start_ = start;
+    last_.reset();
+  }
   monitor_.emplace(address_, std::vector<MonitorPage>{{"/metrics", kMetricsType, [this] {
                                                          const std::lock_guard lock(mutex_);
                                                          return run_metrics_text(start_, done_,
@@ -76,18 +80,13 @@ void RunMetrics::began(const RunStart& start) {
 void RunMetrics::evaluated(const RunEvaluation& evaluation) {
   const std::lock_guard lock(mutex_);
   const auto before = std::exchange(last_, evaluation);
-  if (!before) {
+  if (!before || !evaluation.report) {
     return;
   }
-  // A gauge keeps its value until there is a new one.
-  const auto keep = [&](double HistoryPoint::*member) {
-    if (std::isnan(last_->point.*member)) {
-      last_->point.*member = before->point.*member;
-    }
-  };
-  keep(&HistoryPoint::loss);
-  keep(&HistoryPoint::accuracy);
-  keep(&HistoryPoint::consensus_distance);
+  // A mere report leaves these gauges as they are.
+  last_->point.loss = before->point.loss;
+  last_->point.accuracy = before->point.accuracy;
+  last_->point.consensus_distance = before->point.consensus_distance;
 }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 #include <sotto/observe/telemetry.h>
 
-#include <cstdio>
+#include <unistd.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include <sotto/observe/phase_trace.h>
 #include <sotto/observe/run_metrics.h>
 #include <sotto/observe/tensorboard.h>
+#include <sotto/observe/write_all.h>
 #include <sotto/trainers/launcher.h>
 
 namespace sotto {
@@ -102,11 +104,12 @@ Tell Telemetry::list(std::string line) {
   output.line = std::move(line);
   return [this, &output](const std::string& text) {
     output.lost = true;
+    warning(text);
     if (options_.warn) {
       return options_.warn(text);
     }
-    fmt::print(stderr, "sotto: warning: {}\n", text);
-    warning(text);
+    // Standard error may be what has no room.
+    (void)write_all(STDERR_FILENO, fmt::format("sotto: warning: {}\n", text));
   };
 }
 

@@ -39,8 +39,8 @@ struct TelemetryOptions {
   std::optional<Rank> rank{};
   /// All nodes are here, as threads or as processes of this one's, whatever a launcher says.
   bool whole_job = false;
-  /// Takes a line when something can no longer be written, and passes it on to all who watch the
-  /// run. Null: it goes to standard error, and to what is still written here.
+  /// Takes a line when something can no longer be written; null: it goes to standard error. What is
+  /// still written here says so too.
   Tell warn{};
 };
 

@@ -97,7 +97,8 @@ Status Meetings::given_up() {
   ByteReader in(*value);
   const auto fault = in.read<std::uint8_t>();
   const std::string message = in.read_string(kMaxCause);
-  const bool sound = in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::io);
+  const bool sound =
+      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::budget);
   return sound ? Status(static_cast<Fault>(fault), printable(message))
                : Status(Fault::malformed, "a node gave up and its reason cannot be read");
 }

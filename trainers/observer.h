@@ -87,7 +87,8 @@ class Observer {
   /// A node of this process has ended; from its thread, as phase. Nothing of it follows.
   virtual void node_ended(Rank /*node*/) {}
   /// The run is over. The last call; for who started the run to make, not the run: with nodes in
-  /// processes of their own it comes in their parent.
+  /// processes of their own it comes in their parent. In a loop of the caller's own node 0's
+  /// optimizer makes it; where other nodes are threads of the process, their phases may follow.
   virtual void ended(const Status& /*status*/) {}
 };
 

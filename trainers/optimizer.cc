@@ -135,6 +135,9 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
 }
 
 Optimizer::~Optimizer() {
+  if (!refused_.ok()) {
+    (void)ended_by(refused_);
+  }
   // What lies with an accelerator is given back in turn.
   const internal::InTurn turn(options_.accelerator.get());
   driver_.reset();
@@ -202,7 +205,7 @@ Status Optimizer::start_round() {
     return status;
   }
   begun_ = true;
-  return status_ = driver_->begin_round();
+  return ended_by(driver_->begin_round());
 }
 
 Status Optimizer::step(std::span<const float> gradient) {
@@ -246,8 +249,10 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   if (watch_) {
     watch_->clock.resume();
   }
-  if (status.fault() != Fault::non_finite) {
-    status_ = status;  // which a step() after it returns
+  if (status.fault() == Fault::non_finite) {
+    refused_ = status;
+  } else {
+    status = ended_by(status);  // which a step() after it returns
   }
   if (status.ok() && !part.empty()) {
     parts_.emplace(first, first + part.size());
@@ -289,18 +294,18 @@ Status Optimizer::step() {
   if (watch_) {
     watch_->clock.enter(round_);
   }
-  return end_step(driver_ ? driver_->end_parts() : status_);
+  return end_step(driver_ && status_.ok() ? driver_->end_parts() : status_);
 }
 
 Status Optimizer::drain() {
   if (!driver_ || !status_.ok()) {
     return status_;
   }
-  status_ = driver_->drain();
-  if (status_.ok() && ledger_) {
-    status_ = named(ledger_->settle(private_->steps()));
+  Status status = driver_->drain();
+  if (status.ok() && ledger_) {
+    status = named(ledger_->settle(private_->steps()));
   }
-  return status_;
+  return ended_by(status);
 }
 
 Status Optimizer::enter_step() {

@@ -138,13 +138,15 @@ class Optimizer {
   /// for a wrong setting or pairing.
   Optimizer(OptimizerOptions options, std::span<float> parameters,
             const ParameterLayout& layout = {});
-  /// Leaves without waiting for anybody; call finish() first when the run went well.
+  /// Leaves without waiting for anybody, but to say why where a gradient was refused and no other
+  /// followed; call finish() first when the run went well.
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Faults name the node, and the peer at fault. Unless said otherwise the run has then ended for
-  // this node: later calls return the fault again.
+  // this node: later calls return the fault again. All nodes that can still be reached end with the
+  // first one's fault, in place of the loss of their neighbours.
 
   /// Meets the other nodes, compares settings and initial parameters with node 0's, and connects to
   /// the neighbours. When one differs all nodes say so at once. The first step does it when the
@@ -179,10 +181,13 @@ class Optimizer {
   /// steps.
   Status evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
   /// The mean of all nodes' models, in `mean` on every node, and the consensus distance
-  /// (1/n) Σ‖x_i − x̄‖². All nodes call it after the same step, and once after any; the models go
-  /// through the store, whole, and count as no traffic. Throws Error for another length than the
-  /// parameters', in the middle of a step, and a second time after the same step.
+  /// (1/n) Σ‖x_i − x̄‖². All nodes call it after the same step; the models go through the store,
+  /// whole, and count as no traffic. Throws Error for another length than the parameters', and in
+  /// the middle of a step.
   Result<double> mean_model(std::span<float> mean);
+  /// For a program that ends for a reason of its own: all nodes end with it. Returns it with this
+  /// node's name, or what ended the run before; OK of OK.
+  Status give_up(const Status& cause);
   /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
   Status drain();
   /// Drains, and waits until all nodes have come this far. No step may follow.
@@ -211,6 +216,9 @@ class Optimizer {
   std::vector<LinkTraffic> traffic() const;
   /// Time spent so far, by what it went into.
   DriverTimes times() const;
+  /// All of these and more, as an observer is told them. Seconds in training and in gradients are 0
+  /// unless one is.
+  NodeStanding standing() const;
   /// The algorithm's counters; exact after drain().
   AlgorithmCounters counters() const;
   /// Measures, with options().metered, what compression leaves out in the first round from `first`
@@ -229,6 +237,9 @@ class Optimizer {
   void require_part(std::size_t first, std::size_t elements) const;
   /// Throws Error in the middle of a step whose gradient comes in parts.
   void require_whole_step() const;
+  /// The fault that has ended the run, said to all nodes; or that of another node, which it follows
+  /// from. OK as it is.
+  Status ended_by(Status fault);
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
   /// Where the parameters lie.
@@ -242,10 +253,9 @@ class Optimizer {
   /// Tells the observer that the run begins, before its first round.
   Status begin_report();
   /// Tells it how the nodes stand, and what the caller has found or NaN.
-  Status report(double loss, double accuracy);
+  Status report(bool evaluated, double loss, double accuracy);
   /// Tells it how the run has ended.
   void end_report();
-  NodeStanding standing() const;
   /// Removes the mean model that all nodes have read.
   void forget_mean();
   /// Chooses the round before the next report whose compression is measured, if it is time.
@@ -272,6 +282,7 @@ class Optimizer {
   std::vector<LinkTraffic> traffic_before_;  ///< from the checkpoint
   DriverTimes times_before_;
   Status status_;
+  Status refused_;  ///< why the last gradient was; OK when it was taken
   Round round_ = 0;
   bool begun_ = false;
   struct Mean {
@@ -279,6 +290,7 @@ class Optimizer {
     double consensus_distance = 0;
   };
   std::optional<Mean> mean_;  ///< that was taken last
+  std::uint64_t means_ = 0;   ///< that were taken
   std::map<std::size_t, std::size_t>
       parts_;  ///< of this round's gradient: where they begin and end
   std::unique_ptr<Transport> transport_;

@@ -15,18 +15,44 @@
 namespace sotto {
 namespace {
 
-std::string mean_key(Round round) { return fmt::format("mean/{}", round); }
+/// Ends in a word, as a number would be the node that alone may read it
+/// (comm/internal/store_rules.h).
+std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model", number); }
 
 }  // namespace
+
+Status Optimizer::ended_by(Status fault) {
+  if (fault.ok()) {
+    return fault;
+  }
+  refused_ = Status();
+  if (!driver_) {
+    return status_ = fault;  // nobody has met this node yet
+  }
+  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
+  const bool of_others = fault.fault() == Fault::peer_lost || fault.fault() == Fault::deadline;
+  const Status cause = of_others ? meetings.given_up() : Status();
+  if (cause.ok()) {
+    meetings.give_up(fault);
+  }
+  status_ = cause.ok() ? fault : cause;
+  end_report();
+  return status_;
+}
+
+Status Optimizer::give_up(const Status& cause) {
+  if (!status_.ok() || cause.ok()) {
+    return status_;
+  }
+  const bool says_who = cause.message().starts_with(fmt::format("node {}", options_.rank));
+  return ended_by(says_who ? cause : named(cause));
+}
 
 Result<double> Optimizer::mean_model(std::span<float> mean) {
   require_whole_step();
   if (mean.size() != parameters_.size()) {
     refuse("mean", fmt::format("{} elements", mean.size()),
            fmt::format("the parameters have {}", parameters_.size()));
-  }
-  if (mean_ && mean_->round == round_) {
-    refuse("mean", fmt::format("round {}", round_), "it was taken after this step already");
   }
   Status status = connect();
   if (status.ok()) {
@@ -42,34 +68,38 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
     mine = on_host(parameters_, ops(), room);
   }
   if (Status fault = accelerator_status(); !fault.ok()) {
-    return status_ = named(fault);
+    return ended_by(named(fault));
   }
   Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
   meetings.leave_out(options_.byzantine);
   ByteBuffer found;
-  status_ = meetings.meet(round_, mine, 0, [&](const AveragedModel& all) {
+  status = meetings.meet(means_, mine, 0, [&](const AveragedModel& all) {
     forget_mean();
     found.write(all.consensus_distance);
     found.write_span(std::span<const float>(all.parameters));
   });
-  if (!status_.ok()) {
-    return status_;
+  if (!status.ok()) {
+    return ended_by(status);
   }
-  const auto told = meetings.broadcast(mean_key(round_), found.bytes());
+  const auto told = meetings.broadcast(mean_key(means_), found.bytes());
   if (!told.ok()) {
-    return status_ = told.status();
+    return ended_by(told.status());
   }
   ByteReader in(*told);
+  ++means_;
   mean_ = Mean{round_, in.read<double>()};
   if (!in.read_into(mean) || !in.finished()) {
-    return status_ = named({Fault::malformed, "the mean model has another number of parameters"});
+    return ended_by(named({Fault::malformed, "the mean model has another number of parameters"}));
+  }
+  if (watch_ && !begun_) {
+    watch_->clock.leave();  // what this took is nobody's gradient
   }
   return mean_->consensus_distance;
 }
 
 void Optimizer::forget_mean() {
   if (options_.rank == 0 && mean_) {
-    (void)session_->remove(mean_key(mean_->round));
+    (void)session_->remove(mean_key(means_ - 1));
   }
 }
 
@@ -79,15 +109,15 @@ Status Optimizer::finish() {
     return status;
   }
   if (watch_ && watch_->reporter) {
-    watch_->reporter->publish(standing());
+    watch_->reporter->leave(standing(), options_.timeout);
   }
   Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-  status_ = meetings.barrier("end");
-  if (status_.ok()) {
-    forget_mean();
+  if (Status status = meetings.barrier("end"); !status.ok()) {
+    return ended_by(status);
   }
+  forget_mean();
   end_report();
-  return status_;
+  return {};
 }
 
 }  // namespace sotto

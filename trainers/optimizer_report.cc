@@ -29,6 +29,7 @@ std::optional<PrivacyReport> report_of(const std::optional<PrivacySpent>& spent)
 NodeStanding Optimizer::standing() const {
   NodeStanding standing;
   standing.node = options_.rank;
+  standing.round = round_;
   standing.traffic = traffic();
   standing.times = times();
   standing.counters = counters();
@@ -49,11 +50,7 @@ Status Optimizer::begin_report() {
   aim_meter();
   Status status = watch_->reporter->begin(
       {.nodes = options_.nodes, .done = round_, .dimension = parameters_.size()}, warnings_);
-  if (!status.ok()) {
-    status_ = named(status);
-    watch_->reporter->set_fault(status_);
-  }
-  return status_;
+  return ended_by(named(status));
 }
 
 void Optimizer::aim_meter() {
@@ -62,13 +59,15 @@ void Optimizer::aim_meter() {
   }
 }
 
-Status Optimizer::report(double loss, double accuracy) {
+Status Optimizer::report(bool evaluated, double loss, double accuracy) {
   if (Status status = drain(); !status.ok()) {
     return status;
   }
-  watch_->reporter->report(
-      standing(), point_at(round_, watch_->wall.seconds(), loss, accuracy,
-                           mean_ && mean_->round == round_ ? mean_->consensus_distance : kNone));
+  const bool known = mean_ && mean_->round == round_;
+  watch_->reporter->report(standing(),
+                           point_at(round_, watch_->wall.seconds(), loss, accuracy,
+                                    known ? mean_->consensus_distance : kNone),
+                           evaluated);
   aim_meter();
   return {};
 }
@@ -93,19 +92,28 @@ Status Optimizer::evaluated(double loss, double accuracy) {
   if (status.ok()) {
     status = begin_report();
   }
-  return status.ok() ? report(loss, accuracy) : status;
+  if (status.ok()) {
+    status = report(true, loss, accuracy);
+  }
+  if (!begun_) {
+    watch_->clock.leave();
+  }
+  return status;
 }
 
 Status Optimizer::end_step(const Status& status) {
-  if (!status.ok()) {
+  const bool open = status.fault() == Fault::non_finite || status.fault() == Fault::budget;
+  if (!status.ok() && open) {
+    refused_ = status;
     if (watch_) {
       watch_->clock.again();
     }
-    if (watch_ && watch_->reporter) {
-      watch_->reporter->set_fault(status);
-    }
     return status;
   }
+  if (!status.ok()) {
+    return ended_by(status);
+  }
+  refused_ = Status();
   begun_ = false;
   ++round_;
   if (!watch_) {
@@ -117,9 +125,9 @@ Status Optimizer::end_step(const Status& status) {
   }
   watch_->clock.done(round_ - 1);
   if (watch_->due(round_)) {
-    reported = report(kNone, kNone);
-    watch_->clock.leave();
+    reported = report(false, kNone, kNone);
   }
+  watch_->clock.leave();
   return reported;
 }
 

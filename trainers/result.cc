@@ -18,6 +18,14 @@ std::vector<std::uint64_t> RunResult::frames_sent_per_node() const {
   return sums;
 }
 
+double sent_bytes(const NodeStanding& node) {
+  double bytes = 0;
+  for (const LinkTraffic& link : node.traffic) {
+    bytes += static_cast<double>(link.bytes);
+  }
+  return bytes;
+}
+
 double allreduce_bytes(int nodes, std::size_t dimension, Round rounds) {
   const double vector = static_cast<double>(dimension) * sizeof(float);
   return 2 * (nodes - 1.0) / nodes * vector * static_cast<double>(rounds);

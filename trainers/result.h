@@ -46,6 +46,7 @@ struct PrivacyReport {
 /// How one node stands; sums from its first round on.
 struct NodeStanding {
   Rank node = 0;
+  Round round = 0;                   ///< after so many
   std::vector<LinkTraffic> traffic;  ///< to each peer
   DriverTimes times;
   double wall_s = 0;     ///< in training
@@ -54,6 +55,9 @@ struct NodeStanding {
   std::optional<CompressionSample> compression;  ///< measured last
   std::optional<PrivacyReport> privacy;
 };
+
+/// Bytes sent over all links.
+double sent_bytes(const NodeStanding& node);
 
 /// The sums over all nodes that measured; nothing when none has.
 std::optional<CompressionSample> compression_of(std::span<const NodeStanding> nodes);
@@ -72,11 +76,17 @@ struct SiteStanding {
 /// An evaluation, as observers see it.
 struct RunEvaluation {
   HistoryPoint point;
-  /// By rank; empty unless observers of all nodes want them.
+  /// Sorted by node; empty unless observers of all nodes want them. In a loop of the caller's own
+  /// those that node 0 has heard of, as they stood then.
   std::vector<NodeStanding> nodes{};
+  /// `nodes` has all nodes, as they stand after this round.
+  bool complete = false;
+  /// It only says how the nodes stand, without an evaluation: point.loss is a NaN.
+  bool report = false;
   /// compression_of(nodes)
   std::optional<CompressionSample> compression{};
-  /// allreduce_bytes so far; NaN where there is nothing to compare with.
+  /// allreduce_bytes at the rounds of `nodes`, mean over them; NaN where there is nothing to
+  /// compare with.
   double allreduce_bytes = std::numeric_limits<double>::quiet_NaN();
   /// Of a federated site: it knows of itself alone, so that there are no `nodes`.
   std::optional<SiteStanding> site{};

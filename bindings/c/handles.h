@@ -60,10 +60,7 @@ struct sotto_optimizer {
   sotto_optimizer(const sotto::c::NodeSettings& settings, sotto::OptimizerOptions options,
                   std::span<float> parameters, const sotto::ParameterLayout& layout)
       : telemetry(make_telemetry(settings, options,
-                                 [this](const std::string& text) {
-                                   notices.add(text);
-                                   telemetry->warning(text);
-                                 })),
+                                 [this](const std::string& text) { notices.add(text); })),
         optimizer(watched(options), parameters, layout),
         dimension(parameters.size()) {
     if (options.privacy && options.privacy->test_seed) {

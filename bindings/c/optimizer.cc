@@ -221,10 +221,7 @@ sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, doubl
 }
 
 sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, double loss, double accuracy) {
-  return with(optimizer, [&] {
-    check_unfinished(*optimizer);
-    return optimizer->optimizer.evaluated(loss, accuracy);
-  });
+  return with(optimizer, [&] { return optimizer->optimizer.evaluated(loss, accuracy); });
 }
 
 sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* mean, size_t count,
@@ -236,6 +233,14 @@ sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* mean, size_
       *consensus_distance = *distance;
     }
     return distance.status();
+  });
+}
+
+sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* reason) {
+  return in_turn(optimizer, "optimizer", [&] {
+    need(reason, "reason");
+    (void)optimizer->optimizer.give_up({Fault::peer_lost, reason});
+    return SOTTO_OK;
   });
 }
 

@@ -191,6 +191,7 @@ std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
     wanted.rank = options.rank;
   }
   wanted.whole_job = options.nodes == 1;
+  wanted.keep = true;  // a setting that is refused, or a run that goes on, erases no lines
   wanted.warn = std::move(warn);
   return std::make_unique<Telemetry>(std::move(wanted));
 }

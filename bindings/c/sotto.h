@@ -168,13 +168,16 @@ SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const fl
 SOTTO_API sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate);
 // The mean of all nodes' models, in `mean` (`count` floats, as many as parameters) on every node,
 // e.g. to evaluate or save it; *consensus_distance, which may be null, is the mean squared distance
-// of the models from it. All nodes call it after the same step, and once after any.
+// of the models from it. All nodes call it after the same step.
 SOTTO_API sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* mean, size_t count,
                                             double* consensus_distance);
 // What the caller has found of its model, for who watches the run (settings metrics, log-json,
 // tensorboard): node 0 reports it at once; on other nodes nothing happens. `accuracy` may be a NaN.
 SOTTO_API sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, double loss,
                                                  double accuracy);
+// For a program that ends for a reason of its own: all nodes end with SOTTO_PEER_LOST
+// and these words. Destroy the optimizer then.
+SOTTO_API sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* reason);
 // Waits until this node's exchanges are complete, e.g. for exact counts.
 SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
 // Drains, and waits until all nodes have come this far. No step may follow.

@@ -62,14 +62,17 @@ void add_observe_options(CLI::App& command, ObserveOptions& o) {
 
 TrainObservers::TrainObservers(const ObserveOptions& options, const Progress& progress,
                                const TrainPlan& plan, Observer& report)
-    : telemetry_(of_plan(options.telemetry, plan,
-                         [this](const std::string& text) { all_.warning(text); })) {
+    : dashboard_(progress.dashboard && plan.reports() ? std::make_unique<Dashboard>(title_of(plan))
+                                                      : nullptr),
+      telemetry_(of_plan(options.telemetry, plan, [this, &report](const std::string& text) {
+        report.warning(text);
+        if (dashboard_) {
+          dashboard_->warning(text);
+        }
+      })) {
   all_.add(&report);
+  all_.add(dashboard_.get());
   all_.add(&telemetry_);
-  if (progress.dashboard && plan.reports()) {
-    dashboard_ = std::make_unique<Dashboard>(title_of(plan));
-    all_.add(dashboard_.get());
-  }
 }
 
 }  // namespace sotto::cli

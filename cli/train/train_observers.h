@@ -37,9 +37,9 @@ class TrainObservers {
   std::vector<std::string> outputs() const { return telemetry_.outputs(); }
 
  private:
-  Observers all_;
-  Telemetry telemetry_;
   std::unique_ptr<Dashboard> dashboard_;
+  Telemetry telemetry_;
+  Observers all_;
 };
 
 }  // namespace sotto::cli

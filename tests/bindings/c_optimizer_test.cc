@@ -390,7 +390,7 @@ TEST_CASE("a run of C's tells who watches it what all nodes do, and takes their 
     CHECK(sotto_optimizer_evaluated(optimizer.get(), 0.5,
                                     std::numeric_limits<double>::quiet_NaN()) == SOTTO_OK);
     CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_OK);
-    CHECK(sotto_optimizer_evaluated(optimizer.get(), 0.5, 0.5) == SOTTO_REFUSED);
+    CHECK(sotto_optimizer_evaluated(optimizer.get(), 0.25, 0.5) == SOTTO_OK);
   });
   CHECK(means == Models(kNodes, means[0]));
   std::ifstream in(log);
@@ -398,11 +398,16 @@ TEST_CASE("a run of C's tells who watches it what all nodes do, and takes their 
   for (std::string line; std::getline(in, line);) {
     lines.push_back(nlohmann::json::parse(line));
   }
-  REQUIRE(lines.size() == 6);  // began, rounds 5 and 10, the loss, the end, ended
+  REQUIRE(lines.size() == 7);  // began, rounds 5 and 10, a loss, the end, a loss, ended
   CHECK(lines[3].at("test_loss") == 0.5);
   CHECK(lines[3].at("consensus_distance").get<double>() > 0);
   CHECK(lines[4].at("nodes").size() == kNodes);
-  CHECK(lines[5].at("ok") == true);
+  CHECK(lines[5].at("test_accuracy") == 0.5);
+  CHECK(lines[5].at("nodes").size() == kNodes);
+  CHECK(lines[6].at("ok") == true);
+  // Lines of before stay, also where the next one is refused.
+  CHECK(c_optimizer({"nodes", "1", "log-json", log, "compressor", "qunat:8"}, x[0]) == nullptr);
+  CHECK(std::filesystem::file_size(log) > 1000);
   for (int rank = 0; rank < kNodes; ++rank) {
     CHECK(
         std::filesystem::exists(scratch.path() / ("trace.node-" + std::to_string(rank) + ".json")));

@@ -25,6 +25,7 @@ int sotto_c_functions(void) {
       (function)sotto_optimizer_set_learning_rate,
       (function)sotto_optimizer_mean,
       (function)sotto_optimizer_evaluated,
+      (function)sotto_optimizer_give_up,
       (function)sotto_optimizer_drain,
       (function)sotto_optimizer_finish,
       (function)sotto_optimizer_round,

@@ -4,14 +4,21 @@ include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 
 install_build()
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DUSES_TORCH=${USES_TORCH})
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DUSES_TORCH=${USES_TORCH}
+    -DUSES_OBSERVE=${USES_OBSERVE})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/trainer)
-run(${WORK}/build/watched ${WORK}/run.jsonl)
-file(STRINGS ${WORK}/run.jsonl lines)
-list(LENGTH lines told)
-if(NOT told EQUAL 4)  # began, the loss, the end, ended
-  message(FATAL_ERROR "run.jsonl has ${told} lines: ${lines}")
+# Four lines: it began, the loss, the end, it ended.
+function(run_watched program)
+  run(${program} ${WORK}/run.jsonl)
+  file(STRINGS ${WORK}/run.jsonl lines)
+  list(LENGTH lines told)
+  if(NOT told EQUAL 4)
+    message(FATAL_ERROR "run.jsonl has ${told} lines: ${lines}")
+  endif()
+endfunction()
+if(USES_OBSERVE)
+  run_watched(${WORK}/build/watched)
 endif()
 if(USES_TORCH)
   run(${WORK}/build/uses_torch)
@@ -21,3 +28,9 @@ pkg_config(flags sotto)
 run(${CXX} -std=c++20 ${SOURCE}/main.cc -o ${WORK}/with_pkg_config ${flags}
     -Wl,-rpath,${WORK}/prefix/lib)
 run(${WORK}/with_pkg_config)
+if(USES_OBSERVE)
+  pkg_config(flags sotto-observe)
+  run(${CXX} -std=c++20 ${SOURCE}/watched.cc -o ${WORK}/watched_with_pkg_config ${flags}
+      -Wl,-rpath,${WORK}/prefix/lib)
+  run_watched(${WORK}/watched_with_pkg_config)
+endif()

@@ -149,3 +149,17 @@ TEST_CASE("a node in a process of its own says that it cannot open the trace") {
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
 }
+
+TEST_CASE("a node that has a trace of its own says that it is lost") {
+  std::vector<std::string> told;
+  const Scratch scratch;
+  const auto path = (scratch.path() / "trace.json").string();
+  PhaseTrace trace(path, {}, 3, [&](const std::string& text) { told.push_back(text); });
+  const Held held(path);
+  const auto now = PhaseSpan::Time::clock::now();
+  for (std::size_t k = 0; k < PhaseTrace::kMostHeld / 40; ++k) {
+    trace.phase({.node = 3, .phase = RunPhase::gradient, .round = k, .from = now, .until = now});
+  }
+  trace.node_ended(3);
+  CHECK(told.size() == 1);
+}

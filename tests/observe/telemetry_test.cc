@@ -1,7 +1,12 @@
 // All that tells of a loop of a program's own, read back as other programs read it.
 #include <sotto/observe/telemetry.h>
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -164,4 +169,61 @@ TEST_CASE("a file that can no longer be written is told to whoever asked for it,
   REQUIRE(told.size() == 1);
   CHECK(told[0] == "--log-json: /dev/full: No space left on device; the run goes on without");
   CHECK(telemetry.outputs().at(0) == "log: /dev/full (in part: a write failed)");
+}
+
+TEST_CASE("what cannot be written when it is made is told as well") {
+  std::vector<std::string> told;
+  const Telemetry telemetry(
+      {.mllog = "/dev/full", .mllog_settings = {}, .rank = 0, .warn = [&](const std::string& text) {
+         told.push_back(text);
+       }});
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].starts_with("--mllog: /dev/full: "));
+}
+
+TEST_CASE("a page shows a loss that became no number, and a second run begins it anew") {
+  const int port = free_port();
+  Telemetry telemetry({.metrics = std::to_string(port), .whole_job = true});
+  const auto page = [&] { return ask_monitor({"127.0.0.1", port}, "/metrics"); };
+  const auto shows = [&](const std::string& line) {
+    return page().find("\nsotto_train_" + line + "\n") != std::string::npos;
+  };
+  telemetry.began({.nodes = 2, .dimension = 10});
+  RunEvaluation evaluation{.point = {.round = 1, .loss = 0.5}};
+  telemetry.evaluated(evaluation);
+  CHECK(shows("test_loss 0.5"));
+  evaluation.report = true;
+  evaluation.point.loss = std::numeric_limits<double>::quiet_NaN();
+  telemetry.evaluated(evaluation);
+  CHECK(shows("test_loss 0.5"));
+  evaluation.report = false;
+  telemetry.evaluated(evaluation);
+  CHECK(shows("test_loss NaN"));
+  telemetry.began({.nodes = 3, .dimension = 10});
+  CHECK(shows("nodes 3"));
+  CHECK(page().find("test_loss") == std::string::npos);
+}
+
+TEST_CASE("a page leaves the program's signals as they are, and outlives clients that leave") {
+  struct sigaction before {};
+  struct sigaction after {};
+  REQUIRE(::sigaction(SIGPIPE, nullptr, &before) == 0);
+  const int port = free_port();
+  const Monitor monitor({"127.0.0.1", port},
+                        {{"/long", "text/plain", [] { return std::string(1 << 24, 'x'); }}});
+  REQUIRE(::sigaction(SIGPIPE, nullptr, &after) == 0);
+  const bool same = after.sa_handler == before.sa_handler;
+  CHECK(same);
+  for (int client = 0; client < 3; ++client) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = loopback(port);
+    REQUIRE(::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    const std::string request = "GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    CHECK(::send(socket, request.data(), request.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(request.size()));
+    char first = 0;
+    CHECK(::recv(socket, &first, 1, 0) == 1);
+    ::close(socket);  // with all the rest on its way
+  }
+  CHECK(ask_monitor({"127.0.0.1", port}, "/healthz") == "ok\n");
 }

@@ -1,17 +1,23 @@
 // What an optimizer in a loop of the caller's own tells whoever watches it.
 #include <sotto/trainers/optimizer.h>
 
+#include <atomic>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/trainers/result.h>
 
+#include "comm/free_port.h"
+#include "comm/nodes.h"
+#include "support/skip.h"
 #include "trainers/nodes.h"
 #include "trainers/watcher.h"
 
@@ -262,8 +268,7 @@ TEST_CASE("the mean of all models is every node's, and its distance is reported 
           return distance.status();
         }
         distances[index] = *distance;
-        CHECK_THROWS_WITH_AS((void)optimizer.mean_model(means[index]),
-                             doctest::Contains("it was taken after this step"), Error);
+        CHECK(*optimizer.mean_model(means[index]) == *distance);  // again, at the same step
         if (Status status = optimizer.evaluated(1); !status.ok()) {
           return status;
         }
@@ -292,4 +297,117 @@ TEST_CASE("the mean of all models is every node's, and its distance is reported 
     CHECK(distances[0] == doctest::Approx(squares / kNodes));
     CHECK(watcher.evaluations.at(5).point.consensus_distance == distances[0]);
   }
+}
+
+TEST_CASE("with keys too nodes tell node 0 how they stand, and have their mean") {
+  if (!available("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Watcher watcher;
+  watcher.health = true;
+  auto options = watched(&watcher);
+  options.store = nullptr;
+  options.transport = "zmq";
+  options.rendezvous = fmt::format("tcp://127.0.0.1:{}", free_port());
+  const auto statuses = play(kNodes, [&](Rank rank) {
+    auto mine = options;
+    mine.rank = rank;
+    mine.security = security_of(kNodes, rank);
+    std::vector<float> x(kDimension);
+    std::vector<float> mean(kDimension);
+    Optimizer optimizer(mine, x);
+    std::vector<float> gradient(kDimension);
+    for (Round round = 0; round < kRounds; ++round) {
+      pull(rank, round, x, gradient);
+      if (Status status = optimizer.step(gradient); !status.ok()) {
+        return status;
+      }
+      if (round % 7 == 6) {
+        if (const auto distance = optimizer.mean_model(mean); !distance.ok()) {
+          return distance.status();
+        }
+      }
+    }
+    return optimizer.finish();
+  });
+  for (const Status& status : statuses) {
+    CHECK_MESSAGE(status.ok(), status.message());
+  }
+  CHECK(watcher.evaluations.back().nodes.size() == kNodes);
+  CHECK(watcher.evaluations.back().complete);
+}
+
+TEST_CASE("a run goes on without a store that takes no reports, and says so once") {
+  /// Fails what concerns reports.
+  class Broken final : public Store {
+   public:
+    Status set(std::string_view key, std::span<const std::byte> value) override {
+      return of_reports(key) ? Status(Fault::io, "the store is gone") : inner_->set(key, value);
+    }
+    Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override {
+      if (of_reports(key)) {
+        ++asked;
+        return Status(Fault::io, "the store is gone");
+      }
+      return inner_->get(key, deadline);
+    }
+    Status remove(std::string_view key) override { return inner_->remove(key); }
+
+    std::atomic<int> asked = 0;
+
+   private:
+    static bool of_reports(std::string_view key) {
+      return key.find("standing") != std::string_view::npos;
+    }
+    std::shared_ptr<Store> inner_ = make_memory_store();
+  };
+  if (!available("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto broken = std::make_shared<Broken>();
+  Watcher watcher;
+  watcher.health = true;
+  auto options = watched(&watcher);
+  options.transport = "zmq";
+  options.store = broken;
+  trained(options);
+  CHECK(broken->asked == 1);
+  CHECK(watcher.warned.find("the store is gone") != std::string::npos);
+  REQUIRE(watcher.evaluations.size() == kRounds / 5 + 1);
+  CHECK(watcher.evaluations.back().nodes.size() == 1);
+  CHECK_FALSE(watcher.evaluations.back().complete);
+  CHECK(watcher.ends.at(0).ok());
+}
+
+TEST_CASE("a loss that is no number is an evaluation all the same, and one may follow the end") {
+  Watcher watcher;
+  watcher.health = true;
+  auto options = watched(&watcher);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto statuses = play(kNodes, [&](Rank rank) {
+    auto mine = options;
+    mine.rank = rank;
+    std::vector<float> x(kDimension);
+    Optimizer optimizer(mine, x);
+    const std::vector<float> gradient(kDimension, 0.5F);
+    if (Status status = optimizer.step(gradient); !status.ok()) {
+      return status;
+    }
+    if (Status status = optimizer.evaluated(nan, 0.5); !status.ok()) {
+      return status;
+    }
+    if (Status status = optimizer.finish(); !status.ok()) {
+      return status;
+    }
+    return optimizer.evaluated(0.25);
+  });
+  for (const Status& status : statuses) {
+    CHECK_MESSAGE(status.ok(), status.message());
+  }
+  REQUIRE(watcher.evaluations.size() == 3);
+  CHECK_FALSE(watcher.evaluations[0].report);
+  CHECK(watcher.evaluations[1].report);
+  CHECK_FALSE(watcher.evaluations[2].report);
+  CHECK(watcher.evaluations[2].point.loss == 0.25);
+  CHECK(watcher.evaluations[2].nodes.size() == kNodes);
 }

@@ -31,21 +31,6 @@ std::vector<float> initial_parameters(const RunOptions& options, const Task& tas
   return options.start;
 }
 
-std::uint64_t total_bytes(std::span<const LinkTraffic> traffic) {
-  std::uint64_t sum = 0;
-  for (const LinkTraffic& edge : traffic) {
-    sum += edge.bytes;
-  }
-  return sum;
-}
-
-std::optional<PrivacyReport> privacy_report(const Optimizer& optimizer) {
-  const auto spent = optimizer.privacy();
-  return spent
-             ? std::optional(PrivacyReport{spent->steps, spent->epsilon, spent->delta, spent->left})
-             : std::nullopt;
-}
-
 /// With the ledger of the node's privacy budget beside its checkpoints, and what observers want.
 OptimizerOptions completed(const RunOptions& run, Observer* observer) {
   OptimizerOptions options = run.optimizer;
@@ -189,35 +174,23 @@ void NodeRun::aim_meter() {
   const Round done = optimizer_.round();
   const Round every = options_.eval_every;
   const Round next = every == 0 ? end_ : std::min(end_, (done / every + 1) * every);
-  const Round first = next - std::min(next, options_.optimizer.communication_interval);
-  if (!measured_ || first >= *measured_ + kMeasureEvery) {
-    optimizer_.measure_compression(first);
-    measured_ = first;
+  if (const auto first = aim_.at(next, options_.optimizer.communication_interval)) {
+    optimizer_.measure_compression(*first);
   }
 }
 
 Round NodeRun::last_round() const { return std::max<Round>(1, optimizer_.round()) - 1; }
 
 NodeStanding NodeRun::standing() const {
-  return {.node = rank_,
-          .traffic = optimizer_.traffic(),
-          .times = optimizer_.times(),
-          .wall_s = wall_.seconds(),
-          .compute_s = compute_.seconds(),
-          .counters = optimizer_.counters(),
-          .compression = optimizer_.compression(),
-          .privacy = privacy_report(optimizer_)};
+  NodeStanding standing = optimizer_.standing();
+  standing.wall_s = wall_.seconds();
+  standing.compute_s = compute_.seconds();
+  return standing;
 }
 
 Status NodeRun::explain(const Status& fault) {
-  const bool of_others = fault.fault() == Fault::peer_lost || fault.fault() == Fault::deadline;
-  if (of_others) {
-    Status cause = meetings_.given_up();
-    return cause.ok() ? fault : cause;
-  }
-  meetings_.give_up(fault.message() == kStopped ? fault.with_context(fmt::format("node {}", rank_))
-                                                : fault);
-  return fault;
+  Status told = optimizer_.give_up(fault);
+  return fault.message() == kStopped ? fault : told;
 }
 
 bool NodeRun::due(Round every) const {
@@ -291,9 +264,9 @@ Status NodeRun::evaluate(bool last) {
   if (health_) {
     write_standing(standing(), note);
   }
-  Status status =
-      meetings_.meet(optimizer_.round(), optimizer_.parameters(), total_bytes(optimizer_.traffic()),
-                     inspect, last ? Meetings::Visit(visit) : nullptr, note.bytes());
+  Status status = meetings_.meet(optimizer_.round(), optimizer_.parameters(),
+                                 static_cast<std::uint64_t>(sent_bytes(optimizer_.standing())),
+                                 inspect, last ? Meetings::Visit(visit) : nullptr, note.bytes());
   if (status.ok()) {
     status = unread;
     aim_meter();
@@ -333,6 +306,7 @@ Status NodeRun::take_average(const AveragedModel& model) {
       return nodes.status();
     }
     evaluation.nodes = std::move(*nodes);
+    evaluation.complete = true;
     evaluation.compression = compression_of(evaluation.nodes);
   }
   observer->evaluated(evaluation);

@@ -10,6 +10,7 @@
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/run.h>
 
+#include "meter_aim.h"
 #include "stop_agreement.h"
 #include "stopwatch.h"
 
@@ -62,9 +63,9 @@ class NodeRun {
   Optimizer optimizer_;
   Meetings meetings_;
   std::optional<CheckpointFolder> folder_;
-  Round end_;                      ///< rounds in all
-  Round saved_ = 0;                ///< round of the last checkpoint written or loaded
-  std::optional<Round> measured_;  ///< round of the last measurement of the compression
+  Round end_;        ///< rounds in all
+  Round saved_ = 0;  ///< round of the last checkpoint written or loaded
+  MeterAim aim_;
 
   Stopwatch wall_;
   Stopwatch compute_;

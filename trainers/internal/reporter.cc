@@ -1,6 +1,6 @@
 #include "reporter.h"
 
-#include <cmath>
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -13,14 +13,6 @@ namespace {
 
 std::string key_of(Rank node) { return fmt::format("standing/{}", node); }
 
-double sent_by(const NodeStanding& node) {
-  double bytes = 0;
-  for (const LinkTraffic& link : node.traffic) {
-    bytes += static_cast<double>(link.bytes);
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Reporter::Reporter(Observer& observer, Store& store, Rank rank, int nodes)
@@ -30,9 +22,13 @@ Reporter::~Reporter() {
   if (!begun_) {
     return;
   }
-  observer_.node_ended(rank_);
-  if (rank_ == 0) {
-    observer_.ended(end_);
+  try {
+    observer_.node_ended(rank_);
+    if (rank_ == 0) {
+      observer_.ended(end_);
+    }
+  } catch (const std::exception&) {
+    return;  // there is nobody left to tell
   }
 }
 
@@ -40,6 +36,9 @@ Status Reporter::begin(const RunStart& start, const std::vector<std::string>& wa
   begun_ = true;
   dimension_ = start.dimension;
   if (rank_ != 0) {
+    if (observer_.wants_health()) {
+      postbox_.emplace(store_, key_of(rank_));
+    }
     return {};
   }
   try {
@@ -59,46 +58,60 @@ void Reporter::round_done(Round done) {
   }
 }
 
-void Reporter::publish(const NodeStanding& mine) {
-  if (rank_ != 0 && observer_.wants_health()) {
+void Reporter::report(const NodeStanding& mine, HistoryPoint point, bool evaluated) {
+  if (postbox_) {
     ByteBuffer note;
     write_standing(mine, note);
-    (void)store_.set(key_of(rank_), note.bytes());  // the next may come through
+    postbox_->post(std::move(note).take());
   }
-}
-
-void Reporter::report(const NodeStanding& mine, HistoryPoint point) {
-  publish(mine);
   if (rank_ != 0) {
     return;
   }
+  hear(mine);
   RunEvaluation evaluation{.point = point};
-  evaluation.nodes = observer_.wants_health() ? all_nodes(mine) : std::vector{mine};
-  evaluation.compression = compression_of(evaluation.nodes);
-  for (const NodeStanding& node : evaluation.nodes) {
-    evaluation.point.bytes_per_node += sent_by(node) / static_cast<double>(evaluation.nodes.size());
+  evaluation.report = !evaluated;
+  evaluation.nodes = known_;
+  evaluation.complete =
+      known_.size() == static_cast<std::size_t>(nodes_) &&
+      std::ranges::all_of(known_, [&](const auto& node) { return node.round == point.round; });
+  evaluation.compression = compression_of(known_);
+  evaluation.allreduce_bytes = 0;
+  for (const NodeStanding& node : known_) {
+    const double share = 1.0 / static_cast<double>(known_.size());
+    evaluation.point.bytes_per_node += share * sent_bytes(node);
+    evaluation.allreduce_bytes += share * allreduce_bytes(nodes_, dimension_, node.round);
   }
-  evaluation.allreduce_bytes = allreduce_bytes(nodes_, dimension_, point.round);
-  if (!std::isnan(point.loss)) {
+  if (evaluated) {
     observer_.evaluation_began(point.round);
   }
   observer_.evaluated(evaluation);
 }
 
-std::vector<NodeStanding> Reporter::all_nodes(const NodeStanding& mine) const {
-  std::vector<NodeStanding> nodes{mine};
-  for (Rank peer = 1; peer < nodes_; ++peer) {
+void Reporter::hear(const NodeStanding& mine) {
+  if (deaf_) {
+    return;
+  }
+  known_ = {mine};
+  for (Rank peer = 1; peer < nodes_ && observer_.wants_health(); ++peer) {
     const auto note = store_.get(key_of(peer), Deadline::after({}));
-    if (!note.ok()) {
+    if (note.status().fault() == Fault::deadline) {
       continue;  // it has said nothing yet, or never will
     }
-    if (auto standing = read_standing(peer, *note); standing.ok()) {
-      nodes.push_back(std::move(*standing));
-    } else {
-      observer_.warning(standing.status().message());
+    auto standing = note.ok() ? read_standing(peer, *note) : note.status();
+    if (!standing.ok()) {
+      deaf_ = true;
+      observer_.warning(standing.status().message() + "; of other nodes nothing more is reported");
+      return;
     }
+    known_.push_back(std::move(*standing));
   }
-  return nodes;
+}
+
+void Reporter::leave(const NodeStanding& mine, std::chrono::milliseconds patience) {
+  if (postbox_) {
+    report(mine, {}, false);
+    postbox_->flush(patience);
+  }
 }
 
 void Reporter::finish(const NodeStanding& mine, HistoryPoint point) {
@@ -106,7 +119,8 @@ void Reporter::finish(const NodeStanding& mine, HistoryPoint point) {
   if (rank_ != 0 || !begun_) {
     return;
   }
-  report(mine, point);
+  report(mine, point, false);
+  deaf_ = true;
   for (Rank peer = 1; peer < nodes_; ++peer) {
     (void)store_.remove(key_of(peer));  // the next run removes what is left
   }

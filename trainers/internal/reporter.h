@@ -3,13 +3,17 @@
 // another node may be a report old. One thread a node.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sotto/comm/store.h>
 #include <sotto/trainers/observer.h>
 #include <sotto/trainers/result.h>
+
+#include "postbox.h"
 
 namespace sotto::internal {
 
@@ -27,23 +31,28 @@ class Reporter {
   Status begin(const RunStart& start, const std::vector<std::string>& warnings);
   void round_done(Round done);
   /// This node stands so; node 0 tells of all nodes, and completes `point` by what they sent.
-  void report(const NodeStanding& mine, HistoryPoint point);
+  /// Unless `evaluated` it has no loss.
+  void report(const NodeStanding& mine, HistoryPoint point, bool evaluated);
   /// Leaves how this node stands at the end, which it has not come to yet.
-  void publish(const NodeStanding& mine);
+  void leave(const NodeStanding& mine, std::chrono::milliseconds patience);
   /// All nodes have left that and come to the end.
   void finish(const NodeStanding& mine, HistoryPoint point);
   /// The fault that has ended the run, for all that is known so far.
   void set_fault(const Status& fault) { end_ = fault; }
 
  private:
-  std::vector<NodeStanding> all_nodes(const NodeStanding& mine) const;
+  /// Asks for what the others have left.
+  void hear(const NodeStanding& mine);
 
   Observer& observer_;
   Store& store_;
   const Rank rank_;
   const int nodes_;
   bool begun_ = false;
+  bool deaf_ = false;  ///< the store has failed, or the run is over: what is known stays
   std::size_t dimension_ = 0;
+  std::vector<NodeStanding> known_;  ///< sorted by node
+  std::optional<Postbox> postbox_;   ///< of a node that is not node 0 and is to tell
   Status end_{Fault::unexpected, "the program left before the end of the run"};
 };
 

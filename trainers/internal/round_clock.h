@@ -2,9 +2,8 @@
 // optimizer steps. One thread at a time.
 #pragma once
 
+#include <sotto/base/elapsed.h>
 #include <sotto/trainers/observer.h>
-
-#include "stopwatch.h"
 
 namespace sotto::internal {
 
@@ -16,33 +15,27 @@ class RoundClock {
   RoundClock(Rank node, Observer* phases) : node_(node), phases_(phases) {}
 
   static Time now() { return Time::clock::now(); }
-  /// The caller has its time back, and a round that has begun at `from` goes on.
+  /// The caller takes a gradient from now on; its round has begun at `from`.
   void leave(Time from) {
     round_from_ = from;
     again();
   }
   void leave() { leave(now()); }
-  /// It has been refused a gradient, and takes another one.
-  void again() {
-    gradient_from_ = now();
-    resume();
-  }
+  /// The caller takes its gradient, or another one, from now on.
+  void again() { gradient_from_ = resumed_ = now(); }
+  /// The caller has handed over a part of its gradient, and goes on with `resume`.
+  void pause() { gradient_s_ += seconds_since(resumed_); }
+  void resume() { resumed_ = now(); }
   /// The caller hands over the gradient of `round`.
   void enter(Round round) {
     pause();
     tell(RunPhase::gradient, round, gradient_from_);
   }
-  /// The caller's time stands still.
-  void pause() { gradient_.pause(); }
-  void resume() { gradient_.go(); }
-  /// The step of `round` is over; the next round begins with the caller's time.
-  void done(Round round) {
-    tell(RunPhase::round, round, round_from_);
-    leave();
-  }
+  /// The step of `round` is over.
+  void done(Round round) const { tell(RunPhase::round, round, round_from_); }
 
-  /// In gradients, so far.
-  double gradient_s() const { return gradient_.seconds(); }
+  /// In gradients that were handed over.
+  double gradient_s() const { return gradient_s_; }
 
  private:
   void tell(RunPhase phase, Round round, Time from) const {
@@ -55,7 +48,8 @@ class RoundClock {
   Observer* const phases_;
   Time round_from_{};
   Time gradient_from_{};
-  Stopwatch gradient_;
+  Time resumed_{};
+  double gradient_s_ = 0;
 };
 
 }  // namespace sotto::internal

@@ -40,6 +40,7 @@ Result<NodeStanding> read_standing(Rank node, std::span<const std::byte> bytes) 
   ByteReader in(bytes);
   NodeStanding standing;
   standing.node = node;
+  standing.round = in.read<Round>();
   const std::size_t edges = read_count(in, kEdgeBytes);
   for (std::size_t k = 0; k < edges; ++k) {
     LinkTraffic edge;
@@ -106,6 +107,7 @@ Result<RunState> read_run_state(ByteReader& in) {
 }
 
 void write_standing(const NodeStanding& standing, ByteBuffer& out) {
+  out.write(standing.round);
   out.write(std::uint64_t{standing.traffic.size()});
   for (const LinkTraffic& edge : standing.traffic) {
     out.write(edge.from);

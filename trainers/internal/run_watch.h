@@ -1,11 +1,11 @@
 // What an optimizer keeps where somebody watches it. One thread at a time.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 
 #include <sotto/trainers/optimizer.h>
 
+#include "meter_aim.h"
 #include "reporter.h"
 #include "round_clock.h"
 #include "stopwatch.h"
@@ -24,17 +24,9 @@ class RunWatch {
   }
 
   bool due(Round done) const { return every_ > 0 && done % every_ == 0; }
-  /// The round before the next report, if it is time for its compression to be measured.
-  std::optional<Round> aim(Round done, Round communication_interval) {
-    if (every_ == 0) {
-      return std::nullopt;
-    }
-    const Round next = (done / every_ + 1) * every_;
-    const Round first = next - std::min(next, communication_interval);
-    if (measured_ && first < *measured_ + kMeasureEvery) {
-      return std::nullopt;
-    }
-    return measured_ = first;
+  /// The round whose compression is to be measured for the next report, if it is time.
+  std::optional<Round> aim(Round done, Round interval) {
+    return every_ > 0 ? aim_.at((done / every_ + 1) * every_, interval) : std::nullopt;
   }
 
   RoundClock clock;
@@ -43,7 +35,7 @@ class RunWatch {
 
  private:
   const Round every_;
-  std::optional<Round> measured_;
+  MeterAim aim_;
 };
 
 }  // namespace sotto::internal

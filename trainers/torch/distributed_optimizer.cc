@@ -219,14 +219,15 @@ void DistributedOptimizer::end(bool take_mean) {
   sotto::Optimizer& node = *run_->node;
   require_ok(node.connect());
   require_ok(node.drain());
-  run_->ended = true;
   if (take_mean && node.options().nodes > 1) {
     std::vector<float> mean(run_->flat.values().size());
     require_ok(node.mean_model(mean).status());
+    run_->ended = true;
     require_ok(node.finish());
     std::ranges::copy(mean, run_->flat.values().begin());
     run_->flat.publish();
   } else {
+    run_->ended = true;
     require_ok(node.finish());
   }
 }

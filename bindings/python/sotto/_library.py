@@ -35,6 +35,7 @@ _SIGNATURES = {
         ctypes.c_size_t,
         ctypes.POINTER(ctypes.c_double),
     ],
+    "sotto_optimizer_give_up": [_handle, ctypes.c_char_p],
     "sotto_optimizer_drain": [_handle],
     "sotto_optimizer_finish": [_handle],
     "sotto_optimizer_round": [_handle, _uint64_p],

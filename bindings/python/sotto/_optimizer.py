@@ -1,9 +1,11 @@
 """One node of a training run."""
 
+import contextlib
 import ctypes
 import math
 
 from ._arrays import floats
+from ._errors import Error
 from ._handle import Handle, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 
@@ -53,6 +55,9 @@ class Optimizer(Handle):
         try:
             if kind is None:
                 self.finish()
+            else:
+                with contextlib.suppress(Error):  # what is being raised matters more
+                    self.give_up(f"{kind.__name__}: {error}")
         finally:
             self.close()
 
@@ -88,7 +93,7 @@ class Optimizer(Handle):
     def mean(self, out):
         """Writes the mean of all nodes' models into the array `out`, on every node, to evaluate or
         save it; returns the mean squared distance of the models from it. All nodes call it after the
-        same step, and once after any."""
+        same step."""
         address, length = floats(out, "out", writable=True)
         distance = ctypes.c_double()
         self._do("mean", address, length, ctypes.byref(distance))
@@ -98,6 +103,11 @@ class Optimizer(Handle):
         """What the caller has found of its model, for who watches the run (metrics, log_json,
         tensorboard): node 0 reports it at once; on other nodes nothing happens."""
         self._do("evaluated", loss, accuracy)
+
+    def give_up(self, reason):
+        """For a program that ends for a reason of its own: all nodes end with it, in place of the
+        loss of this one. A block of `with` that raises does so by itself."""
+        self._do("give_up", encoded("reason", reason))
 
     def drain(self):
         """Waits until this node's exchanges are complete."""

@@ -102,3 +102,25 @@ def test_the_interpreter_may_end_while_a_daemon_thread_is_inside_a_call(body, se
             text=True,
         )
         assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_block_that_raises_tells_all_nodes_why():
+    given = nodes.problem(4)
+    store = sotto.Store()
+    said = [None] * 4
+
+    def node(rank):
+        x = nodes.start_of(given)
+        try:
+            with sotto.Optimizer(x, nodes=4, rank=rank, store=store) as optimizer:
+                while True:
+                    if rank == 2 and optimizer.round == 5:
+                        raise ValueError("the disk is full")
+                    optimizer.step(nodes.gradient_of(given, rank, x))
+        except (sotto.PeerLost, ValueError) as error:
+            said[rank] = str(error)
+
+    nodes.threads(4, node)
+    assert said[2] == "the disk is full"
+    for rank in (0, 1, 3):
+        assert said[rank] == "node 2: ValueError: the disk is full"
