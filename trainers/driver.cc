@@ -454,6 +454,11 @@ void Driver::count_sends(const Exchange& exchange) {
   }
 }
 
+Status Driver::status() const {
+  const Lock lock(mutex_);
+  return status_;
+}
+
 std::vector<LinkTraffic> Driver::traffic() const {
   const Lock lock(mutex_);
   return traffic_;

@@ -84,6 +84,8 @@ class Driver {
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
 
+  /// The fault that has ended the run; OK as long as none has.
+  Status status() const;
   /// Per peer that this node sends to, sorted by peer. Exact after drain.
   std::vector<LinkTraffic> traffic() const;
   /// Time spent so far, by what it went into.

@@ -13,6 +13,7 @@
 #include <sotto/trainers/model_sum.h>
 
 #include "internal/overdue.h"
+#include "internal/store_look.h"
 
 namespace sotto {
 namespace {
@@ -80,6 +81,16 @@ Result<Published> read_model(std::span<const std::byte> value, Rank rank, std::s
   return model;
 }
 
+Status read_cause(std::span<const std::byte> value) {
+  ByteReader in(value);
+  const auto fault = in.read<std::uint8_t>();
+  const std::string message = in.read_string(kMaxCause);
+  const bool sound =
+      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::budget);
+  return sound ? Status(static_cast<Fault>(fault), printable(message))
+               : Status(Fault::malformed, "a node gave up and its reason cannot be read");
+}
+
 }  // namespace
 
 void Meetings::give_up(const Status& cause) {
@@ -91,16 +102,18 @@ void Meetings::give_up(const Status& cause) {
 
 Status Meetings::given_up() {
   const auto value = store_.get(kGivenUpKey, Deadline::after({}));
-  if (!value.ok()) {
-    return {};
+  return value.ok() ? read_cause(*value) : Status();
+}
+
+Status Meetings::given_up_or(const Status& cause) {
+  const auto look = internal::look_for(store_, kGivenUpKey);
+  if (look.value) {
+    return read_cause(*look.value);
   }
-  ByteReader in(*value);
-  const auto fault = in.read<std::uint8_t>();
-  const std::string message = in.read_string(kMaxCause);
-  const bool sound =
-      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::budget);
-  return sound ? Status(static_cast<Fault>(fault), printable(message))
-               : Status(Fault::malformed, "a node gave up and its reason cannot be read");
+  if (look.answered) {
+    give_up(cause);
+  }
+  return {};
 }
 
 Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer,

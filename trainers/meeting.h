@@ -71,6 +71,8 @@ class Meetings {
   void give_up(const Status& cause);
   /// Why a node gave up; OK when none has.
   Status given_up();
+  /// The same, and tells all nodes `cause` when none has and the store is there to tell.
+  Status given_up_or(const Status& cause);
 
  private:
   /// Waits for `patience` or, with `pulse`, for as long as the value of that key goes on changing.

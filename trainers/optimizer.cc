@@ -15,6 +15,7 @@
 
 #include "internal/in_turn.h"
 #include "internal/overdue.h"
+#include "internal/refusal.h"
 #include "internal/run_watch.h"
 
 namespace sotto {
@@ -170,12 +171,12 @@ Status Optimizer::connect() {
   if (driver_ || !status_.ok()) {
     return status_;
   }
-  if (status_ = agree(); !status_.ok()) {
-    return status_;
+  if (Status status = agree(); !status.ok()) {
+    return ended_by(status);
   }
   auto made = make_transport(options_.transport, transport_options());
   if (!made.ok()) {
-    return status_ = named(internal::naming_timeout(made.status(), options_.timeout));
+    return ended_by(named(internal::naming_timeout(made.status(), options_.timeout)));
   }
   transport_ = std::move(*made);
   driver_ =
@@ -228,6 +229,15 @@ Status Optimizer::step(std::span<const float> gradient) {
   return end_step(status.ok() ? driver_->gradient_ready(gradient) : status);
 }
 
+bool Optimizer::keep_open(const Status& status) {
+  // A frame that holds a NaN ends the run, for the driver too.
+  if (!internal::is_refusal(status) || !status_.ok() || !driver_ || !driver_->status().ok()) {
+    return false;
+  }
+  refused_ = status;
+  return true;
+}
+
 bool Optimizer::takes_parts() const {
   const auto transport = std::ranges::find(transports(), options_.transport, &TransportInfo::name);
   return algorithm_->takes_parts() && transport != transports().end() && transport->any_order;
@@ -249,9 +259,7 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   if (watch_) {
     watch_->clock.resume();
   }
-  if (status.fault() == Fault::non_finite) {
-    refused_ = status;
-  } else {
+  if (!keep_open(status)) {
     status = ended_by(status);  // which a step() after it returns
   }
   if (status.ok() && !part.empty()) {

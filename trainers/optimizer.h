@@ -185,8 +185,8 @@ class Optimizer {
   /// whole, and count as no traffic. Throws Error for another length than the parameters', and in
   /// the middle of a step.
   Result<double> mean_model(std::span<float> mean);
-  /// For a program that ends for a reason of its own: all nodes end with it. Returns it with this
-  /// node's name, or what ended the run before; OK of OK.
+  /// For a program that ends for a reason of its own: once the nodes have met, all end with it.
+  /// Returns it with this node's name, or what ended the run before; OK of OK, and after finish().
   Status give_up(const Status& cause);
   /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
   Status drain();
@@ -240,6 +240,8 @@ class Optimizer {
   /// The fault that has ended the run, said to all nodes; or that of another node, which it follows
   /// from. OK as it is.
   Status ended_by(Status fault);
+  /// Whether `status` leaves the round open for another gradient; keeps it then.
+  bool keep_open(const Status& status);
   /// Counts the round, if it went well.
   Status end_step(const Status& status);
   /// Where the parameters lie.
@@ -282,7 +284,9 @@ class Optimizer {
   std::vector<LinkTraffic> traffic_before_;  ///< from the checkpoint
   DriverTimes times_before_;
   Status status_;
-  Status refused_;  ///< why the last gradient was; OK when it was taken
+  Status refused_;         ///< why the last gradient was; OK when it was taken
+  bool entered_ = false;   ///< the session: all nodes can be told something
+  bool finished_ = false;  ///< finish() went well
   Round round_ = 0;
   bool begun_ = false;
   struct Mean {

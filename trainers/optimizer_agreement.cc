@@ -117,6 +117,7 @@ Status Optimizer::agree() {
     }
     return status;
   }
+  entered_ = true;
   if (Status status = compare_with_node_0(meetings); !status.ok()) {
     if (status.fault() == Fault::unexpected || !accelerator_status().ok()) {
       meetings.give_up(status);

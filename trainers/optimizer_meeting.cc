@@ -1,7 +1,9 @@
 // Where all nodes of a run come together once it is under way: for their mean, and at the end.
 #include <sotto/trainers/optimizer.h>
 
-#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,7 @@
 #include <sotto/trainers/meeting.h>
 
 #include "internal/in_turn.h"
+#include "internal/refusal.h"
 #include "internal/run_watch.h"
 
 namespace sotto {
@@ -19,33 +22,40 @@ namespace {
 /// (comm/internal/store_rules.h).
 std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model", number); }
 
+/// "node 3: …", "node 3, round 7: …"
+bool says_who(std::string_view message) {
+  constexpr std::string_view kNode = "node ";
+  return message.starts_with(kNode) && message.size() > kNode.size() &&
+         message[kNode.size()] >= '0' && message[kNode.size()] <= '9';
+}
+
 }  // namespace
 
 Status Optimizer::ended_by(Status fault) {
-  if (fault.ok()) {
-    return fault;
+  if (fault.ok() || !status_.ok()) {
+    return status_;
   }
   refused_ = Status();
-  if (!driver_) {
-    return status_ = fault;  // nobody has met this node yet
+  status_ = std::move(fault);
+  if (entered_ && !finished_) {
+    const bool of_others =
+        status_.fault() == Fault::peer_lost || status_.fault() == Fault::deadline;
+    Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
+    const Status cause = meetings.given_up_or(status_);
+    if (of_others && !cause.ok()) {
+      // A gradient that was refused is for another one to follow only where it was taken.
+      status_ = internal::is_refusal(cause) ? Status(Fault::peer_lost, cause.message()) : cause;
+    }
   }
-  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-  const bool of_others = fault.fault() == Fault::peer_lost || fault.fault() == Fault::deadline;
-  const Status cause = of_others ? meetings.given_up() : Status();
-  if (cause.ok()) {
-    meetings.give_up(fault);
-  }
-  status_ = cause.ok() ? fault : cause;
   end_report();
   return status_;
 }
 
 Status Optimizer::give_up(const Status& cause) {
-  if (!status_.ok() || cause.ok()) {
+  if (!status_.ok() || finished_ || cause.ok()) {
     return status_;
   }
-  const bool says_who = cause.message().starts_with(fmt::format("node {}", options_.rank));
-  return ended_by(says_who ? cause : named(cause));
+  return ended_by(says_who(cause.message()) ? cause : named(cause));
 }
 
 Result<double> Optimizer::mean_model(std::span<float> mean) {
@@ -116,6 +126,8 @@ Status Optimizer::finish() {
     return ended_by(status);
   }
   forget_mean();
+  finished_ = true;
+  refused_ = Status();
   end_report();
   return {};
 }

@@ -102,9 +102,7 @@ Status Optimizer::evaluated(double loss, double accuracy) {
 }
 
 Status Optimizer::end_step(const Status& status) {
-  const bool open = status.fault() == Fault::non_finite || status.fault() == Fault::budget;
-  if (!status.ok() && open) {
-    refused_ = status;
+  if (keep_open(status)) {
     if (watch_) {
       watch_->clock.again();
     }

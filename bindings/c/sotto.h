@@ -175,8 +175,8 @@ SOTTO_API sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* m
 // tensorboard): node 0 reports it at once; on other nodes nothing happens. `accuracy` may be a NaN.
 SOTTO_API sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, double loss,
                                                  double accuracy);
-// For a program that ends for a reason of its own: all nodes end with SOTTO_PEER_LOST
-// and these words. Destroy the optimizer then.
+// For a program that ends for a reason of its own: once the nodes have met, all end with
+// SOTTO_PEER_LOST and these words. Destroy the optimizer then.
 SOTTO_API sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* reason);
 // Waits until this node's exchanges are complete, e.g. for exact counts.
 SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);

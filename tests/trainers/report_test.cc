@@ -371,10 +371,11 @@ TEST_CASE("a run goes on without a store that takes no reports, and says so once
   options.transport = "zmq";
   options.store = broken;
   trained(options);
-  CHECK(broken->asked == 1);
+  CHECK(broken->asked <= kNodes);  // once by each
   CHECK(watcher.warned.find("the store is gone") != std::string::npos);
   REQUIRE(watcher.evaluations.size() == kRounds / 5 + 1);
-  CHECK(watcher.evaluations.back().nodes.size() == 1);
+  REQUIRE(watcher.evaluations.back().nodes.size() == 1);
+  CHECK(watcher.evaluations.back().nodes[0].round == kRounds);
   CHECK_FALSE(watcher.evaluations.back().complete);
   CHECK(watcher.ends.at(0).ok());
 }

@@ -111,7 +111,7 @@ Result<RunResult> NodeRun::run() {
       return run_to_end();
     } catch (const std::exception& error) {
       thrown = std::current_exception();
-      return explain(Status(Fault::io, error.what()));
+      return explain(Status(Fault::io, fmt::format("node {}: {}", rank_, error.what())));
     }
   }();
   if (hooks_.observer != nullptr) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "store_look.h"
+
 namespace sotto::internal {
 
 Postbox::Postbox(Store& store, std::string key)
@@ -39,10 +41,10 @@ void Postbox::carry() {
     const auto value = std::exchange(waiting_, std::nullopt);
     sending_ = true;
     lock.unlock();
-    const Status sent = store_.set(key_, *value);
+    const bool sent = look_for(store_, key_).answered && store_.set(key_, *value).ok();
     lock.lock();
     sending_ = false;
-    failed_ = !sent.ok();
+    failed_ = !sent;
     change_.notify_all();
   }
 }

@@ -89,6 +89,7 @@ void Reporter::report(const NodeStanding& mine, HistoryPoint point, bool evaluat
 
 void Reporter::hear(const NodeStanding& mine) {
   if (deaf_) {
+    known_.front() = mine;
     return;
   }
   known_ = {mine};

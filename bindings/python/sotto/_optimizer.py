@@ -5,7 +5,6 @@ import ctypes
 import math
 
 from ._arrays import floats
-from ._errors import Error
 from ._handle import Handle, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 
@@ -56,8 +55,9 @@ class Optimizer(Handle):
             if kind is None:
                 self.finish()
             else:
-                with contextlib.suppress(Error):  # what is being raised matters more
-                    self.give_up(f"{kind.__name__}: {error}")
+                with contextlib.suppress(Exception):  # what is being raised matters more
+                    reason = f"{kind.__name__}: {error}".encode("utf-8", "replace")
+                    self._do("give_up", reason.replace(b"\0", b" "))
         finally:
             self.close()
 
@@ -105,8 +105,8 @@ class Optimizer(Handle):
         self._do("evaluated", loss, accuracy)
 
     def give_up(self, reason):
-        """For a program that ends for a reason of its own: all nodes end with it, in place of the
-        loss of this one. A block of `with` that raises does so by itself."""
+        """For a program that ends for a reason of its own: once the nodes have met, all end with it, in
+        place of the loss of this one. A block of `with` that raises does so by itself."""
         self._do("give_up", encoded("reason", reason))
 
     def drain(self):
