@@ -129,6 +129,8 @@ constexpr std::array kRunFigures = {
 };
 
 constexpr std::array kNodeFigures = {
+    NodeFigure{{"node_round", "time", "Rounds after which it stood as is told here"},
+               [](Node node) { return static_cast<double>(node.round); }},
     NodeFigure{{"node_gradient_seconds_total", "time", "In gradients"},
                [](Node node) { return node.compute_s; }},
     NodeFigure{{"node_codec_seconds_total", "time", "Compressing, decoding and mixing"},

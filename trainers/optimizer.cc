@@ -138,6 +138,8 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
 Optimizer::~Optimizer() {
   if (!refused_.ok()) {
     (void)ended_by(refused_);
+  } else if (entered_ && !finished_ && std::uncaught_exceptions() > exceptions_) {
+    (void)give_up({Fault::peer_lost, "an exception ended the program"});
   }
   // What lies with an accelerator is given back in turn.
   const internal::InTurn turn(options_.accelerator.get());

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <map>
 #include <memory>
@@ -139,7 +140,7 @@ class Optimizer {
   Optimizer(OptimizerOptions options, std::span<float> parameters,
             const ParameterLayout& layout = {});
   /// Leaves without waiting for anybody, but to say why where a gradient was refused and no other
-  /// followed; call finish() first when the run went well.
+  /// followed, or an exception ends the block; call finish() first when the run went well.
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -287,6 +288,7 @@ class Optimizer {
   Status refused_;         ///< why the last gradient was; OK when it was taken
   bool entered_ = false;   ///< the session: all nodes can be told something
   bool finished_ = false;  ///< finish() went well
+  int exceptions_ = std::uncaught_exceptions();  ///< when this was made
   Round round_ = 0;
   bool begun_ = false;
   struct Mean {

@@ -1,6 +1,8 @@
 // The mean of all nodes' models while a run goes on, and what is found of it.
 #include <cmath>
 #include <new>
+#include <stdexcept>
+#include <string>
 
 #include "torch/nets.h"
 
@@ -133,4 +135,32 @@ TEST_CASE("the mean that a run ends with may have been looked at after the same 
     CHECK(same_bits(mean, nets[index]->first->weight));
   });
   CHECK(thrown == std::vector<std::string>(2));
+}
+
+TEST_CASE("all nodes hear why one gave up, and that an exception ended one that did not say") {
+  for (const bool says : {false, true}) {
+    CAPTURE(says);
+    const auto options = job(3, "dcd");
+    std::vector<Net> nets = {make_net(), make_net(), make_net()};
+    const Batch batch = make_batches(1, 8, 9)[0];
+    const auto thrown = play(3, [&](int rank) {
+      Net& net = nets[static_cast<std::size_t>(rank)];
+      DistributedOptimizer optimizer(torch::optim::SGD(net->parameters(), 0.1),
+                                     at_rank(options, rank));
+      for (int step = 0; step < 100; ++step) {
+        if (rank == 1 && step == 5) {
+          if (says) {
+            optimizer.give_up("the disk is full");
+          }
+          throw std::runtime_error("mine");
+        }
+        take_step(net, optimizer, batch);
+      }
+    });
+    CHECK(thrown[1] == "mine");
+    const std::string words =
+        says ? "node 1: the disk is full" : "node 1: an exception ended the program";
+    CHECK(thrown[0] == words);
+    CHECK(thrown[2] == words);
+  }
 }

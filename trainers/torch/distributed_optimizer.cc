@@ -259,6 +259,10 @@ double DistributedOptimizer::with_mean(const std::function<void()>& use) {
   return *distance;
 }
 
+void DistributedOptimizer::give_up(const std::string& reason) {
+  (void)run_->node->give_up({Fault::peer_lost, reason});
+}
+
 void DistributedOptimizer::evaluated(double loss, double accuracy) {
   require_ok(run_->node->evaluated(loss, accuracy));
 }

@@ -100,6 +100,9 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   double with_mean(const std::function<void()>& use);
   /// What node 0 has found of its model, for who watches the run (OptimizerOptions::observer).
   void evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
+  /// For a program that ends for a reason of its own: once the nodes have met, all end with these
+  /// words. One that an exception ends says so by itself, though not which.
+  void give_up(const std::string& reason);
   /// Waits until all nodes have come this far; no step may follow. The model stays this node's own,
   /// which with all algorithms but the averaging ones differs a little from the others'.
   void finish();

@@ -6,9 +6,13 @@
         loss(module(inputs), targets).backward()
         optimizer.step()
     optimizer.finish()
+
+As a context manager it finishes the run at the end of the block, or tells all nodes what the block
+raised.
 """
 
 import contextlib
+import math
 
 import torch
 
@@ -104,6 +108,24 @@ class DistributedOptimizer:
         """The parameters have changed: a graph of before cannot be used any more."""
         for _, parameter, _, _ in self._slots:
             parameter.view(-1)[:0].zero_()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.optimizer.__exit__(kind, error, trace)
+
+    def evaluated(self, loss, accuracy=math.nan):
+        """As Optimizer.evaluated: what the caller has found of its model, for who watches the run."""
+        self.optimizer.evaluated(loss, accuracy)
+
+    def give_up(self, reason):
+        """As Optimizer.give_up. A block of `with` that raises does so by itself."""
+        self.optimizer.give_up(reason)
+
+    def report(self):
+        """As Optimizer.report."""
+        return self.optimizer.report()
 
     def finish(self):
         """Waits until all nodes have come this far. No step may follow."""

@@ -157,3 +157,28 @@ def test_the_mean_is_there_inside_a_block():
         expected = sum(list(m.parameters())[index].detach() for m in models) / 3
         assert torch.allclose(means[0], expected, atol=1e-6)
         assert torch.equal(means[0], means[2])
+
+
+def test_a_block_that_raises_tells_all_nodes_why():
+    store = sotto.Store()
+    said = [None] * 3
+
+    def node(rank):
+        model = models[rank]
+        try:
+            with sotto.torch.DistributedOptimizer(
+                model, nodes=3, rank=rank, store=store, lr=0.1
+            ) as optimizer:
+                for round in range(100):
+                    if rank == 2 and round == 4:
+                        raise KeyError("label 12")
+                    optimizer.zero_grad()
+                    loss_at(model, rank, round).backward()
+                    optimizer.step()
+                    optimizer.evaluated(0.5)
+        except (KeyError, sotto.PeerLost) as error:
+            said[rank] = str(error)
+
+    models = [module() for _ in range(3)]
+    nodes.threads(3, node)
+    assert said[:2] == 2 * ["node 2: KeyError: 'label 12'"]
