@@ -65,7 +65,7 @@ SOTTO_HOST_DEVICE std::uint32_t packed_code(const std::byte* packed, std::uint32
 }
 
 /// visit(i, random) for the elements first + i, i < count, of the stream `key`: a thread takes the
-/// eight that one Philox block serves.
+/// eight that one noise block serves.
 template <typename Visit>
 SOTTO_HOST_DEVICE void each_noise(const RandomKey& key, std::size_t first, std::uint32_t count,
                                   std::uint32_t thread, std::uint32_t threads, const Visit& visit) {
@@ -75,7 +75,7 @@ SOTTO_HOST_DEVICE void each_noise(const RandomKey& key, std::size_t first, std::
   const auto first_block = static_cast<std::uint32_t>(kBlocks * (first / kGroup));
   const std::uint32_t blocks = (lead + count + kGroup - 1) / kGroup * kBlocks;
   for (std::uint32_t b = thread; b < blocks; b += threads) {
-    const PhiloxCounter words = key.block(first_block + b);
+    const PhiloxCounter words = key.noise_block(first_block + b);
     // Below the first element it wraps around, beyond the last.
     const std::uint32_t begin = b / kBlocks * kGroup + b % kBlocks - lead;
     SOTTO_UNROLL

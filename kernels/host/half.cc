@@ -156,7 +156,9 @@ HWY_INLINE void half_axpy(float a, const uint16_t* bits, float* y, size_t count,
   const F32 d;
   const VecF factor = hn::Set(d, a);
   for_each_register(count, [=, &fetcher](auto access, size_t i) HWY_ATTR {
-    fetcher.fetch(kLanes);
+    if (i % kLineFloats == 0) {
+      fetcher.line();
+    }
     const VecF product = hn::Mul(factor, value(access.load(U16(), bits + i)));
     access.store(hn::Add(access.load(d, y + i), product), d, y + i);
   });

@@ -1,4 +1,4 @@
-// Philox4x32-10 for many blocks at once: the rounding noise of base/philox.h, in registers.
+// Philox4x32-7 for many blocks at once: the rounding noise of base/philox.h, in registers.
 //
 // Included once per instruction set (see Highway's foreach_target.h), hence the toggled guard.
 #if defined(SOTTO_KERNELS_HOST_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -21,7 +21,7 @@ using U64 = hn::Repartition<uint64_t, U32>;
 struct PhiloxStream {
   explicit PhiloxStream(const RandomKey& key) : counter(key.counter(0)) {
     PhiloxKey round_key = key.philox_key();
-    for (size_t i = 0; i < kPhiloxRounds; ++i) {
+    for (size_t i = 0; i < kNoiseRounds; ++i) {
       keys[i][0] = round_key[0];
       keys[i][1] = round_key[1];
       round_key = {round_key[0] + kPhiloxWeyl0, round_key[1] + kPhiloxWeyl1};
@@ -29,7 +29,7 @@ struct PhiloxStream {
   }
 
   PhiloxCounter counter;
-  uint32_t keys[kPhiloxRounds][2];
+  uint32_t keys[kNoiseRounds][2];
 };
 
 /// Blocks side by side in the even 32-bit lanes; what the odd lanes hold does not matter. That way
@@ -57,9 +57,10 @@ constexpr size_t kSideBySide = kLanes == 16 ? 2 : 1;
 constexpr size_t kBlocksAtOnce = kSideBySide * kLanes;
 
 /// Blocks first_block … first_block + kBlocksAtOnce − 1 (modulo 2^32): hands use(i, w, words) word
-/// w of the kLanes blocks from the i-th on.
-template <class Use>
-HWY_INLINE void philox_blocks(const PhiloxStream& stream, uint32_t first_block, const Use& use) {
+/// w of the kLanes blocks from the i-th on. Calls meanwhile(r) in round r.
+template <class Use, class Meanwhile>
+HWY_INLINE void philox_blocks(const PhiloxStream& stream, uint32_t first_block, const Use& use,
+                              const Meanwhile& meanwhile) {
   const U32 d;
   EvenBlocks even[kSideBySide];
   EvenBlocks odd[kSideBySide];
@@ -73,11 +74,12 @@ HWY_INLINE void philox_blocks(const PhiloxStream& stream, uint32_t first_block, 
       odd[i].words[w] = even[i].words[w];
     }
   }
-  for (const auto& key : stream.keys) {
+  for (size_t r = 0; r < kNoiseRounds; ++r) {
     for (size_t i = 0; i < kSideBySide; ++i) {
-      even[i].round(key[0], key[1]);
-      odd[i].round(key[0], key[1]);
+      even[i].round(stream.keys[r][0], stream.keys[r][1]);
+      odd[i].round(stream.keys[r][0], stream.keys[r][1]);
     }
+    meanwhile(r);
   }
   for (size_t i = 0; i < kSideBySide; ++i) {
     for (size_t w = 0; w < 4; ++w) {

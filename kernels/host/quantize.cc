@@ -20,16 +20,26 @@ static_assert(kBlock % kPackGroup == 0);
 /// Random words of the noise of a group (base/philox.h): each serves two elements, 64 apart.
 constexpr size_t kGroupWords = kNoiseGroup / 2;
 
+/// Blocks of noise are 8 elements each, their rounds 7: a line in each of 32 blocks' rounds is half
+/// of all lines, whatever the register's width. The other half is fetched beside the codes.
+constexpr size_t kRoundsALine = HWY_MAX(size_t{1}, 32 / kBlocksAtOnce);
+constexpr size_t kGroupLines = kNoiseGroup / kLineFloats;
+
 /// Noise words of `groups` groups, from group number `group` on; words of one group more may be
-/// written.
+/// written. Fetches half of a group's lines the while: the products leave the memory idle.
 HWY_INLINE void noise_words(const PhiloxStream& stream, size_t group, size_t groups,
-                            uint32_t* words) {
+                            uint32_t* words, Fetcher& fetcher) {
   const auto first_block = static_cast<uint32_t>(16 * group);
   for (size_t block = 0; block < 16 * groups; block += kBlocksAtOnce) {
     const auto first = static_cast<uint32_t>(first_block + block);
-    philox_blocks(stream, first, [=](size_t i, size_t w, VecU v) HWY_ATTR {
+    const auto store = [=](size_t i, size_t w, VecU v) HWY_ATTR {
       const size_t b = block + i;
       hn::StoreU(v, U32(), words + b / 16 * kGroupWords + w * 16 + b % 16);
+    };
+    philox_blocks(stream, first, store, [&](size_t round) HWY_ATTR {
+      if (round % kRoundsALine == 0) {
+        fetcher.line();
+      }
     });
   }
 }
@@ -64,8 +74,9 @@ class Quantizer {
  public:
   using Float = std::conditional_t<kBeside == Beside::subtract, float, const float>;
 
-  Quantizer(const Grid& grid, const Fetcher& fetcher)
+  Quantizer(const Grid& grid, Rounding rounding, Fetcher& fetcher)
       : fetcher_(fetcher),
+        lead_lines_(rounding == Rounding::stochastic ? 1 : kGroupLines / 2),
         origin_(grid.origin),
         step_(grid.step),
         inverse_(1.0F / grid.step),
@@ -78,7 +89,9 @@ class Quantizer {
     while (i < count) {
       const size_t run = HWY_MIN(kNoiseGroup - place, count - i);
       if (run == kNoiseGroup) {
-        fetcher_.fetch(kNoiseGroup);
+        for (size_t line = 0; line < lead_lines_; ++line) {
+          fetcher_.line();
+        }
         group_codes(x + i, words, out + i);
       } else {
         float padded_x[kNoiseGroup];
@@ -106,9 +119,10 @@ class Quantizer {
     return hn::BitCast(I32(), hn::Set(F32(), value));
   }
 
-  /// Calls use(place, v) with every register of (x − origin) × (1 / step) + noise.
+  /// Calls use(place, v) with every register of (x − origin) × (1 / step) + noise. Fetches half of
+  /// a group's lines.
   template <class Use>
-  HWY_INLINE void for_levels(const float* x, const uint32_t* words, const Use& use) const {
+  HWY_INLINE void for_levels(const float* x, const uint32_t* words, const Use& use) {
     const F32 df;
     const U32 du;
     const VecF origin = hn::Set(df, origin_);
@@ -126,6 +140,9 @@ class Quantizer {
       const VecU high = hn::Or(hn::ShiftRight<16>(word), bias_bits);
       use(place, level(x + place, hn::OrAnd(bias_bits, word, low_half)));
       use(place + kGroupWords, level(x + place + kGroupWords, high));
+      if (place % kLineFloats == 0) {
+        fetcher_.line();
+      }
     }
   }
 
@@ -173,7 +190,8 @@ class Quantizer {
     });
   }
 
-  Fetcher fetcher_;
+  Fetcher& fetcher_;
+  size_t lead_lines_;  ///< before a group's codes, beside those of the noise
   float origin_;
   float step_;
   float inverse_;
@@ -184,10 +202,10 @@ class Quantizer {
 template <Beside kBeside>
 HWY_INLINE size_t quantize(typename Quantizer<kBeside>::Float* x, size_t count, const Grid& grid,
                            Rounding rounding, const RandomKey& key, size_t first, uint8_t* out,
-                           const Fetcher& fetcher) {
+                           Fetcher fetcher) {
   const auto bits = static_cast<size_t>(grid.bits);
   const PhiloxStream stream(key);
-  Quantizer<kBeside> quantizer(grid, fetcher);
+  Quantizer<kBeside> quantizer(grid, rounding, fetcher);
   const size_t place = first % kNoiseGroup;
   HWY_ALIGN uint32_t words[(kBlock / kNoiseGroup + 2) * kGroupWords];
   HWY_ALIGN uint8_t codes[kBlock];
@@ -200,7 +218,7 @@ HWY_INLINE size_t quantize(typename Quantizer<kBeside>::Float* x, size_t count, 
     const size_t block = HWY_MIN(kBlock, count - begin);
     if (rounding == Rounding::stochastic) {
       const size_t groups = (place + block + kNoiseGroup - 1) / kNoiseGroup;
-      noise_words(stream, (first + begin) / kNoiseGroup, groups, words);
+      noise_words(stream, (first + begin) / kNoiseGroup, groups, words, fetcher);
     }
     if (bits == 8) {
       quantizer.codes(x + begin, block, words, place, out + begin);

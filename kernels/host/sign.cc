@@ -41,7 +41,7 @@ void sign_pack(const float* x, size_t count, uint8_t* out) {
   Fetcher fetcher(x, count);
   size_t i = 0;
   for (; i + kRun <= count; i += kRun) {
-    fetcher.fetch(kRun);
+    fetcher.line();
     pack_run(x + i, out + i / 8);
   }
   if (i < count) {
@@ -77,7 +77,7 @@ void sign_residual(float* v, float magnitude, size_t count, uint8_t* out, const 
   const VecF change = hn::Set(F32(), -magnitude);
   size_t i = 0;
   for (; i + kRun <= count; i += kRun) {
-    fetcher.fetch(kRun);
+    fetcher.line();
     pack_run(v + i, out + i / 8);
     axpy_run(change, out + i / 8, v + i);
   }

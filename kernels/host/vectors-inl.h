@@ -34,6 +34,7 @@ using VecU = hn::Vec<U32>;
 
 constexpr size_t kLanes = hn::MaxLanes(F32());
 static_assert(kLanes >= 4, "the packing kernels need at least four lanes");
+constexpr size_t kLineFloats = 16;  // of a cache line
 
 /// Access to whole registers.
 struct Whole {
@@ -77,8 +78,8 @@ HWY_INLINE void for_each_register(size_t count, const Body& body) {
   }
 }
 
-/// Fetches what is wanted soon (../ops.h), step by step: a burst would fill the processor's queue
-/// of pending loads, and stop it.
+/// Fetches what is wanted soon (../ops.h), a line at a time and evenly: a burst would fill the
+/// processor's queue of pending loads, and stop it, and the memory would wait until the next.
 class Fetcher {
  public:
   explicit Fetcher(const Soon& soon) {
@@ -92,21 +93,21 @@ class Fetcher {
     add(reinterpret_cast<uintptr_t>(x) + count * sizeof(float), count);
   }
 
-  /// To be called once for every `count` elements that are done; whole lines are best.
-  HWY_INLINE void fetch(size_t count) {
-    const size_t end = HWY_MIN(done_ + count * sizeof(float), bytes_);
-    for (size_t s = 0; s < streams_; ++s) {
-      for (size_t i = done_; i < end; i += kCacheLine) {
+  /// The next line of each: to be called once for every kLineFloats elements that are done, or a
+  /// little more often.
+  HWY_INLINE void line() {
+    if (done_ < bytes_) {
+      for (size_t s = 0; s < streams_; ++s) {
         // NOLINTNEXTLINE(performance-no-int-to-ptr)
-        hwy::Prefetch(reinterpret_cast<const char*>(begin_[s] + i));
+        hwy::Prefetch(reinterpret_cast<const char*>(begin_[s] + done_));
       }
+      done_ += kCacheLine;
     }
-    done_ = end;
   }
 
  private:
   static constexpr size_t kLongest = 16384;  // 64 KiB: it and the next fit in a second-level cache
-  static constexpr size_t kCacheLine = 64;
+  static constexpr size_t kCacheLine = kLineFloats * sizeof(float);
 
   void add(uintptr_t begin, size_t count) {
     if (begin != 0 && count <= kLongest) {

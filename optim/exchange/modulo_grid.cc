@@ -28,7 +28,7 @@ void draw_noise(const RandomKey& key, std::size_t first, std::span<double> u) {
   for (std::size_t group = 0; group < u.size(); group += kNoiseGroup) {
     const std::size_t first_block = kBlocks * ((first + group) / kNoiseGroup);
     for (std::size_t b = 0; b < kBlocks; ++b) {
-      const auto words = key.block(static_cast<std::uint32_t>(first_block + b));
+      const auto words = key.noise_block(static_cast<std::uint32_t>(first_block + b));
       for (std::size_t half = 0; half < 8; ++half) {
         const std::size_t i = group + kBlocks * half + b;
         if (i < u.size()) {
