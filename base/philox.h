@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kPhiloxWeyl1 = 0xBB67AE85;  ///< added to its sec
 /// The paper's default, with a margin.
 inline constexpr int kPhiloxRounds = 10;
 /// The fewest that pass all of BigCrush (the paper, table 2). Rounding draws more bits than all
-/// else together, and needs no margin: a third less work.
+/// else together, and needs no margin: 30 % less work.
 inline constexpr int kNoiseRounds = 7;
 
 /// The 128 random bits that belong to (counter, key).
@@ -84,7 +84,7 @@ struct RandomKey {
   constexpr PhiloxCounter block(std::uint32_t number) const {
     return philox4x32(counter(number), philox_key());
   }
-  /// The same, of the noise that rounds: of kNoiseRounds.
+  /// The same with kNoiseRounds: what rounding noise is taken from.
   constexpr PhiloxCounter noise_block(std::uint32_t number) const {
     return philox4x32<kNoiseRounds>(counter(number), philox_key());
   }

@@ -56,20 +56,34 @@ Status LocalNode::direction(std::span<const float> gradient, std::span<float> d)
     ops().copy(gradient, d);
     return {};
   }
-  if (Status status = enter_step_rule(gradient); !status) {
+  if (Status status = begin_step(gradient); !status) {
     return status;
   }
-  return leave_step_rule(setup_.step_rule->direction(round_, x(), gradient, d));
+  return leave_step_rule(setup_.step_rule->direction(round_, x(), gradient, d), gradient);
 }
 
-Status LocalNode::enter_step_rule(std::span<const float> gradient, bool begins) {
+Status LocalNode::enter_step_rule(std::span<const float> gradient) {
   if (!overflow_.ok()) {
     return overflow_;
   }
-  if (Status status = require_finite(gradient, "gradient"); !status) {
-    return status;
+  Status status = require_finite(gradient, "gradient");
+  return status.ok() ? take_gradient() : status;
+}
+
+Status LocalNode::begin_step(std::span<const float> gradient, bool begins) {
+  if (!overflow_.ok()) {
+    return overflow_;
   }
-  if (begins && stepped_ == round_) {
+  if (!setup_.step_rule->stateless()) {
+    if (Status status = require_finite(gradient, "gradient"); !status) {
+      return status;
+    }
+  }
+  return begins ? take_gradient() : Status();
+}
+
+Status LocalNode::take_gradient() {
+  if (stepped_ == round_) {
     return fault(Fault::non_finite,
                  "the update overflowed, and the step rule has taken its gradient in: it takes no "
                  "other; go on from a checkpoint, with a lower learning rate");
@@ -78,20 +92,32 @@ Status LocalNode::enter_step_rule(std::span<const float> gradient, bool begins) 
   return {};
 }
 
-Status LocalNode::leave_step_rule(const Status& status) {
-  return status.ok() ? status : overflow_ = here(status);
+Status LocalNode::leave_step_rule(const Status& status, std::span<const float> gradient,
+                                  bool begins) {
+  if (status.ok()) {
+    return status;
+  }
+  if (setup_.step_rule->stateless()) {
+    if (Status bad = require_finite(gradient, "gradient"); !bad) {
+      stepped_ = begins ? std::nullopt : stepped_;  // nothing of it stays: another may come
+      return bad;
+    }
+  }
+  return overflow_ = here(status);
 }
 
 Status LocalNode::direction_part(bool begins, std::size_t first, std::span<const float> gradient,
                                  std::span<float> d) {
-  if (Status status = enter_step_rule(gradient, begins); !status) {
+  if (Status status = begin_step(gradient, begins); !status) {
     return status.with_context(fmt::format("from parameter {} on", first));
   }
   if (begins) {
     setup_.step_rule->begin_parts(round_);
   }
-  return leave_step_rule(
-      setup_.step_rule->direction_part(first, x().subspan(first, d.size()), gradient, d));
+  const Status status = leave_step_rule(
+      setup_.step_rule->direction_part(first, x().subspan(first, d.size()), gradient, d), gradient,
+      begins);
+  return status.with_context(fmt::format("from parameter {} on", first));
 }
 
 Result<std::span<const float>> LocalNode::direction_in(std::span<const float> gradient,
@@ -107,12 +133,12 @@ Result<std::span<const float>> LocalNode::direction_in(std::span<const float> gr
 
 Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
   check(!setup_.given_direction, "the step rule makes the step");
-  if (Status status = enter_step_rule(gradient); !status) {
+  if (Status status = begin_step(gradient); !status) {
     return status;
   }
   const Status status = setup_.step_rule->next_model(round_, x(), gradient, scratch, ops());
   if (!status) {
-    return leave_step_rule(status);
+    return leave_step_rule(status, gradient);
   }
   return take(scratch, ops().count_non_finite(scratch).count == 0);
 }

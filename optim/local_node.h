@@ -72,9 +72,8 @@ class LocalNode {
   /// Fault::non_finite naming node, round, `what`, count and first element, unless all are finite.
   Status require_finite(std::span<const float> values, std::string_view what) const;
   /// The step rule may take this gradient: it is finite, and the rule has taken none this round,
-  /// whose update then overflowed, which is final. Further parts of one (not `begins`) it may take.
-  /// For algorithms that call their rule themselves.
-  Status enter_step_rule(std::span<const float> gradient, bool begins = true);
+  /// whose update then overflowed, which is final. For algorithms that call their rule themselves.
+  Status enter_step_rule(std::span<const float> gradient);
   /// Writes the step rule's d at x_i. A gradient that is not finite is a fault and changes nothing;
   /// the rule's own faults are those of StepRule::direction, and final. Once a round: a second
   /// gradient means that the update of the first overflowed, which is final as well.
@@ -148,8 +147,13 @@ class LocalNode {
   Status load(ByteReader& in);
 
  private:
-  /// What the rule said, which is final where it is a fault.
-  Status leave_step_rule(const Status& status);
+  /// As enter_step_rule, of a gradient or of a part of one, which goes on where it does not begin.
+  /// A gradient for a stateless rule is only looked through where d turns out not to be finite.
+  Status begin_step(std::span<const float> gradient, bool begins = true);
+  /// The rule takes its one gradient of this round.
+  Status take_gradient();
+  /// What the rule said of it, which is final where it is a fault of the rule's own.
+  Status leave_step_rule(const Status& status, std::span<const float> gradient, bool begins = true);
   /// x_i ← next, if that is finite.
   Status take(std::span<const float> next, bool finite);
 

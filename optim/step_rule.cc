@@ -41,6 +41,7 @@ class Sgd final : public StepRule {
     begin_parts(round);
     return direction_of(clip_.factor(gradient), 0, x, gradient, d);
   }
+  bool stateless() const override { return momentum_ == 0 && !clip_.clips(); }
   bool separable() const override { return !clip_.clips(); }
   void begin_parts(Round round) override { round_rate_ = static_cast<float>(rate_.at(round)); }
   Status direction_part(std::size_t first, std::span<const float> x,

@@ -60,7 +60,7 @@ class StepRule {
   virtual void resize(const ParameterLayout& layout) = 0;
   /// Writes d for `round` given x and g; all three have the layout's dimension, and g and d may be
   /// one span. Fault::non_finite when d or a moment overflows; the rule has then taken the gradient
-  /// in, and must be discarded.
+  /// in, and must be discarded unless it is stateless().
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
   /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. `ops` is for
@@ -68,6 +68,9 @@ class StepRule {
   /// makes the next model at once, and d as a difference, spares itself two roundings here.
   virtual Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                             std::span<float> next, const Ops& ops);
+  /// Whether nothing of a gradient stays in the rule, and no element of d is finite where g's is
+  /// not: then a gradient need not be looked through before it is taken.
+  virtual bool stateless() const { return false; }
   /// Whether an element's direction depends on its own tensor alone, so that `direction_part` may
   /// be asked for one tensor after the other.
   virtual bool separable() const { return false; }

@@ -20,13 +20,13 @@ static_assert(kBlock % kPackGroup == 0);
 /// Random words of the noise of a group (base/philox.h): each serves two elements, 64 apart.
 constexpr size_t kGroupWords = kNoiseGroup / 2;
 
-/// Blocks of noise are 8 elements each, their rounds 7: a line in each of 32 blocks' rounds is half
-/// of all lines, whatever the register's width. The other half is fetched beside the codes.
+/// What is fetched meanwhile is spread evenly. Of a group's eight lines four, or with 32 blocks at
+/// a time 3.5, go with the seven rounds of its noise: one in so many rounds.
 constexpr size_t kRoundsALine = HWY_MAX(size_t{1}, 32 / kBlocksAtOnce);
 constexpr size_t kGroupLines = kNoiseGroup / kLineFloats;
 
 /// Noise words of `groups` groups, from group number `group` on; words of one group more may be
-/// written. Fetches half of a group's lines the while: the products leave the memory idle.
+/// written. Fetches about half of a group's lines: the products leave the memory idle.
 HWY_INLINE void noise_words(const PhiloxStream& stream, size_t group, size_t groups,
                             uint32_t* words, Fetcher& fetcher) {
   const auto first_block = static_cast<uint32_t>(16 * group);
@@ -119,10 +119,9 @@ class Quantizer {
     return hn::BitCast(I32(), hn::Set(F32(), value));
   }
 
-  /// Calls use(place, v) with every register of (x − origin) × (1 / step) + noise. Fetches half of
-  /// a group's lines.
+  /// Calls use(place, v) with every register of (x − origin) × (1 / step) + noise.
   template <class Use>
-  HWY_INLINE void for_levels(const float* x, const uint32_t* words, const Use& use) {
+  HWY_INLINE void for_levels(const float* x, const uint32_t* words, const Use& use) const {
     const F32 df;
     const U32 du;
     const VecF origin = hn::Set(df, origin_);
@@ -140,9 +139,6 @@ class Quantizer {
       const VecU high = hn::Or(hn::ShiftRight<16>(word), bias_bits);
       use(place, level(x + place, hn::OrAnd(bias_bits, word, low_half)));
       use(place + kGroupWords, level(x + place + kGroupWords, high));
-      if (place % kLineFloats == 0) {
-        fetcher_.line();
-      }
     }
   }
 
@@ -153,6 +149,9 @@ class Quantizer {
     auto highest = hn::Zero(di);
     auto lowest = hn::Zero(du);
     for_levels(x, words, [&](size_t place, VecF v) HWY_ATTR {
+      if (place < kGroupWords && place % kLineFloats == 0) {
+        fetcher_.line();  // half of the group's
+      }
       // Floats are compared as integers, for which processors have more units: the positive ones
       // keep their order, the negative ones are below them, or unsigned above, the lowest last.
       const auto bits = hn::BitCast(di, v);
@@ -191,7 +190,7 @@ class Quantizer {
   }
 
   Fetcher& fetcher_;
-  size_t lead_lines_;  ///< before a group's codes, beside those of the noise
+  size_t lead_lines_;  ///< before a group's codes: what is missing of eight
   float origin_;
   float step_;
   float inverse_;

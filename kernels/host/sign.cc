@@ -9,6 +9,7 @@ namespace sotto::HWY_NAMESPACE {
 
 constexpr size_t kRun =
     16;  // elements of two bytes of signs: whole registers, whatever their width
+static_assert(kRun == kLineFloats);
 
 HWY_INLINE void pack_run(const float* x, uint8_t* out) {
   const F32 d;
