@@ -16,6 +16,13 @@ NonFinite nothing_finite(std::size_t count) { return {count, 0}; }
 
 DeviceOps::DeviceOps(Queue& queue) : queue_(queue), answer_(Queue::kMostAnswer) {}
 
+DeviceOps::~DeviceOps() {
+  if (!queue_.settle()) {
+    static_cast<void>(answer_.detach());
+    room_.abandon();
+  }
+}
+
 Stream DeviceOps::enter() const {
   queue_.enter();
   return queue_.stream();
@@ -60,6 +67,9 @@ float* DeviceOps::allocate(std::size_t count) const {
 
 void DeviceOps::release(float* floats, std::size_t count) const {
   queue_.wait();  // work on them may be under way
+  if (queue_.hung()) {
+    return;
+  }
   const Memory freed(std::as_writable_bytes(std::span(floats, count)));
 }
 

@@ -24,6 +24,9 @@ class DeviceOps final : public Ops {
  public:
   /// `queue` must outlive it, and all vectors. Throws Error where there is no memory.
   explicit DeviceOps(Queue& queue);
+  ~DeviceOps() override;
+  DeviceOps(const DeviceOps&) = delete;
+  DeviceOps& operator=(const DeviceOps&) = delete;
 
   std::string_view name() const override { return "CUDA"; }
 

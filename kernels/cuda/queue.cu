@@ -2,9 +2,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
@@ -12,12 +15,30 @@
 namespace sotto::cuda {
 namespace {
 
+using std::chrono::steady_clock;
+
+/// Most waits are short: for so long the device is asked without a pause, then in between.
+constexpr std::chrono::microseconds kEager{200};
+constexpr std::chrono::microseconds kPause{20};
+/// More patience than that is no different, and could not be counted in nanoseconds.
+constexpr std::chrono::hours kLongest{24 * 365};
+
 Status told(cudaError_t error, const char* what) {
   if (error == cudaSuccess) {
     return {};
   }
   static_cast<void>(cudaGetLastError());  // it is told here
   return {Fault::io, std::string("CUDA, ") + what + ": " + cudaGetErrorString(error)};
+}
+
+/// Memory of the host that the device cannot copy by itself.
+bool pageable(const void* at) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, at) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return true;
+  }
+  return attributes.type == cudaMemoryTypeUnregistered;
 }
 
 void expect(cudaError_t error, const char* what) {
@@ -29,7 +50,8 @@ void expect(cudaError_t error, const char* what) {
 }  // namespace
 
 struct Queue::State {
-  State() {
+  explicit State(std::chrono::milliseconds patience)
+      : patience(std::min<std::chrono::milliseconds>(patience, kLongest)) {
     expect(cudaHostAlloc(&answer, kMostAnswer, cudaHostAllocDefault), "allocating pinned memory");
     if (const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
         error != cudaSuccess) {
@@ -44,6 +66,7 @@ struct Queue::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  const std::chrono::milliseconds patience;
   void* answer = nullptr;
   cudaEvent_t event = nullptr;
   int device = 0;
@@ -52,11 +75,14 @@ struct Queue::State {
   Status status;  ///< under the mutex
 };
 
-Queue::Queue() {
+Queue::Queue(std::chrono::milliseconds patience) {
+  if (patience.count() <= 0) {
+    throw Error("the patience with a CUDA device: more than nothing is needed");
+  }
   if (Status status = device_status(); !status) {
     throw Error(status.message());
   }
-  state_ = std::make_unique<State>();
+  state_ = std::make_unique<State>(patience);
   expect(cudaGetDevice(&state_->device), "finding a device");
   cudaStream_t stream = nullptr;
   int least = 0;
@@ -70,8 +96,11 @@ Queue::Queue() {
 }
 
 Queue::~Queue() {
-  static_cast<void>(cudaStreamSynchronize(stream_));
-  static_cast<void>(cudaStreamDestroy(stream_));
+  if (settle()) {
+    static_cast<void>(cudaStreamDestroy(stream_));
+  } else {
+    static_cast<void>(state_.release());  // the device may still write there
+  }
 }
 
 void Queue::enter() { fail(told(cudaSetDevice(state_->device), "choosing a device")); }
@@ -87,8 +116,10 @@ void Queue::follow(Stream other) {
 void Queue::lead(Stream other) {
   enter();
   fail(take_fault());
-  fail(told(cudaEventRecord(state_->event, stream_), "recording an event"));
-  fail(told(cudaStreamWaitEvent(other, state_->event, 0), "waiting for an event"));
+  if (!hung()) {  // the caller's work shall not wait for what is never done
+    fail(told(cudaEventRecord(state_->event, stream_), "recording an event"));
+    fail(told(cudaStreamWaitEvent(other, state_->event, 0), "waiting for an event"));
+  }
   fail(told(cudaSetDevice(state_->callers_device), "choosing a device"));
 }
 
@@ -107,12 +138,24 @@ void Queue::copy(std::span<const std::byte> from, std::byte* to) {
     return;
   }
   enter();
+  fail(take_fault());  // of a launch; asking for addresses would cover it up
+  if (pageable(from.data()) || pageable(to)) {
+    wait();
+    if (!sound()) {
+      return;
+    }
+  }
+  put_copy(from, to);
+}
+
+void Queue::put_copy(std::span<const std::byte> from, void* to) {
   fail(told(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyDefault, stream_), "copying"));
 }
 
 bool Queue::fetch(std::span<const std::byte> from, std::span<std::byte> to) {
   check(from.size() == to.size() && to.size() <= kMostAnswer, "fetch: a short answer");
-  copy(from, static_cast<std::byte*>(state_->answer));
+  enter();
+  put_copy(from, state_->answer);
   wait();
   if (!sound()) {
     return false;
@@ -122,9 +165,39 @@ bool Queue::fetch(std::span<const std::byte> from, std::span<std::byte> to) {
 }
 
 void Queue::wait() {
+  if (hung()) {
+    return;
+  }
   enter();
-  fail(told(cudaStreamSynchronize(stream_), "waiting"));
+  fail(take_fault());  // of a launch; asking for events would cover it up
+  cudaError_t state = cudaEventRecord(state_->event, stream_);
+  const auto began = steady_clock::now();
+  while (state == cudaSuccess && (state = cudaEventQuery(state_->event)) == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    const auto waited = steady_clock::now() - began;
+    if (waited > state_->patience) {
+      hung_.raise();
+      fail({Fault::io, "CUDA, waiting: the device was not done within " +
+                           std::to_string(state_->patience.count()) +
+                           " ms; where the work before a step takes so long, give its accelerator "
+                           "more patience"});
+      return;
+    }
+    if (waited > kEager) {
+      std::this_thread::sleep_for(kPause);
+    }
+    state = cudaSuccess;
+  }
+  fail(told(state, "waiting"));
   fail(take_fault());
+}
+
+bool Queue::settle() {
+  int callers_device = state_->device;
+  static_cast<void>(cudaGetDevice(&callers_device));
+  wait();
+  static_cast<void>(cudaSetDevice(callers_device));
+  return !hung();
 }
 
 Status Queue::status() const {

@@ -3,9 +3,11 @@
 // Thread safety: one thread at a time, but for sound() and status(), which any may ask. Ownership:
 // owns its stream; everything on it must be done or of no more use when the queue goes. Where the
 // device refuses anything, that is kept as the queue's status, and whatever comes later is
-// worthless.
+// worthless. Waits have a deadline: one that passes is such a fault, and from then on whatever
+// would wait for the device is left undone, giving its memory back among it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -20,9 +22,12 @@ class Queue {
  public:
   /// The longest answer.
   static constexpr std::size_t kMostAnswer = 64;
+  /// As long as a node waits for a peer that says nothing, unless told otherwise.
+  static constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(60);
 
-  /// On the calling thread's device. Throws Error where none can be used.
-  Queue();
+  /// On the calling thread's device; each wait may take so long. Throws Error where none can be
+  /// used, and for a patience of nothing.
+  explicit Queue(std::chrono::milliseconds patience = kPatience);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -41,12 +46,19 @@ class Queue {
 
   /// Puts a copy here, in any direction. Bytes of the host that are copied from may be reused at
   /// once where they are pageable, otherwise after wait(); those copied to are there after wait().
+  /// Pageable bytes are copied when all before is done: the runtime would wait without a deadline.
   void copy(std::span<const std::byte> from, std::byte* to);
   /// Copies at most kMostAnswer bytes of the device to the host and waits for them, with all that
   /// was put here before. False where the device is in fault: `to` is then as it was.
   bool fetch(std::span<const std::byte> from, std::span<std::byte> to);
-  /// Waits until all is done.
+  /// Waits until all is done, or for as long as it may.
   void wait();
+  /// Waits as well, and leaves the thread its device: for those who give memory of this queue back.
+  /// False where that must not be.
+  bool settle();
+  /// A wait took longer. The device may still touch all that was ever put here: nothing of it may
+  /// be given back.
+  bool hung() const { return hung_.raised(); }
 
   /// Keeps what has gone wrong elsewhere, unless something has already.
   void fail(const Status& status);
@@ -56,11 +68,14 @@ class Queue {
   Status status() const;
 
  private:
+  void put_copy(std::span<const std::byte> from, void* to);
+
   struct State;  // what the runtime gives it, and what it is told
 
   Stream stream_ = nullptr;
   std::unique_ptr<State> state_;
   SharedFlag failed_;
+  SharedFlag hung_;
 };
 
 }  // namespace sotto::cuda

@@ -15,11 +15,14 @@ namespace sotto::cuda {
 
 class Room {
  public:
-  /// At least so many bytes, at a multiple of 256; what they held is lost where they grow. Where
-  /// there is no memory, none, and the queue is in fault.
+  /// At least so many bytes, at a multiple of 256; what they held is lost where they grow. None
+  /// where there is no memory, and then the queue is in fault, or where it is already.
   std::span<std::byte> of(std::size_t bytes, Queue& queue) {
     if (!memory_ || memory_->bytes().size() < bytes) {
       queue.wait();  // what is there may be in use
+      if (!queue.sound()) {
+        return {};
+      }
       memory_.reset();
       try {
         memory_.emplace(bytes);
@@ -29,6 +32,12 @@ class Room {
       }
     }
     return memory_->bytes();
+  }
+  /// Never gives it back: the device may still touch it (Queue::hung).
+  void abandon() {
+    if (memory_) {
+      static_cast<void>(memory_->detach());
+    }
   }
 
  private:

@@ -28,6 +28,7 @@ std::recursive_mutex mutex;
 bool lost = false;
 int waits_left = -1;  // negative: any number
 bool memory_refused = false;
+bool stalled = false;
 
 test::FakeDevice& device() {
   static test::FakeDevice device;
@@ -161,6 +162,17 @@ int& current_device() {
   return device;
 }
 void refuse_memory(bool refuse) { memory_refused = refuse; }
+std::size_t reclaim() {
+  const std::lock_guard lock(mutex);
+  for (const LazyStream* stream : std::exchange(streams(), {})) {
+    delete stream;
+  }
+  return device().reclaim();
+}
+void stall(bool now_stalled) {
+  const std::lock_guard lock(mutex);
+  stalled = now_stalled;
+}
 
 }  // namespace fake_cuda
 }  // namespace test
@@ -182,6 +194,7 @@ Memory::Memory(std::size_t bytes) {
 
 Memory::~Memory() {
   if (bytes_.data() != nullptr) {
+    check(!stalled, "nothing is given back that a device may still touch");
     finish_all();
     device().release(DeviceRoom::device, bytes_);
   }
@@ -210,8 +223,13 @@ struct Queue::State {
   Status status;
 };
 
-Queue::Queue() : stream_(new_stream()), state_(std::make_unique<State>()) {}
-Queue::~Queue() { delete_stream(stream_); }
+Queue::Queue(std::chrono::milliseconds /*patience*/)
+    : stream_(new_stream()), state_(std::make_unique<State>()) {}
+Queue::~Queue() {
+  if (settle()) {
+    delete_stream(stream_);
+  }
+}
 void Queue::enter() { test::fake_cuda::current_device() = 0; }
 void Queue::follow(Stream other) {
   state_->callers_device = test::fake_cuda::current_device();
@@ -229,6 +247,10 @@ void Queue::copy(std::span<const std::byte> from, std::byte* to) {
     return;
   }
   enter();
+  if (stalled) {  // as pageable bytes wait for what is before them
+    wait();
+    return;
+  }
   check(on_device(from.data()) || on_device(to), "one side of a copy is on the device");
   if (on_device(from.data())) {
     std::byte* target = on_device(to) ? device().reach(to) : to;
@@ -251,8 +273,16 @@ bool Queue::fetch(std::span<const std::byte> from, std::span<std::byte> to) {
 }
 
 void Queue::wait() {
+  if (hung()) {
+    return;
+  }
   enter();
   const std::lock_guard lock(mutex);
+  if (stalled) {
+    hung_.raise();
+    fail({Fault::io, "CUDA, waiting: the device was not done in time"});
+    return;
+  }
   lost = lost || waits_left == 0;
   waits_left -= waits_left > 0 ? 1 : 0;
   if (!lost) {
@@ -261,6 +291,13 @@ void Queue::wait() {
     of(stream_).drop();  // it will never be done
     fail({Fault::io, "CUDA, waiting: the device is lost"});
   }
+}
+
+bool Queue::settle() {
+  const int callers_device = test::fake_cuda::current_device();
+  wait();
+  test::fake_cuda::current_device() = callers_device;
+  return !hung();
 }
 
 Status Queue::status() const {

@@ -9,12 +9,20 @@
 // Thread safety: any thread; one at a time works.
 #pragma once
 
+#include <cstddef>
+
 namespace sotto::test::fake_cuda {
 
 /// From the next wait on, the device is lost.
 void lose_device();
 /// After so many more waits, of any queue, the device is lost.
 void lose_device_after(int waits);
+/// All work takes for ever from now on: every wait of a queue runs out at once, and nothing may be
+/// given back.
+void stall(bool stalled);
+/// Takes back what was left to the device for good, once nobody holds any of its memory; returns
+/// how many pieces that were.
+std::size_t reclaim();
 /// It can be used again, by queues that are made now.
 void recover();
 /// The device that the calling thread has chosen; those of queues are device 0.

@@ -57,6 +57,36 @@ TEST_CASE("a device that is lost ends the run with its own fault, and nothing of
   CHECK(later.message() == status.message());
 }
 
+TEST_CASE("a device that is never done ends the run in time, and keeps what it may still touch") {
+  auto options = options_for(1, make_memory_store());
+  options.algorithm = "dpsgd";
+  {
+    Trainer trainer(options, 0, std::vector<float>(std::size_t{500}, 0.25F));
+    REQUIRE(trainer.step().ok());
+    fake_cuda::stall(true);
+    const Status status = trainer.step();
+    CHECK(status.fault() == Fault::io);
+    CHECK_MESSAGE(status.message().find("not done in time") != std::string::npos, status.message());
+    trainer.optimizer.reset();  // the fake ends the test where anything is given back now
+    fake_cuda::stall(false);
+  }
+  CHECK(fake_cuda::reclaim() > 0);
+}
+
+TEST_CASE("a device that stalls after the last answer is noticed before memory is given back") {
+  {
+    cuda::Queue queue;
+    auto ops = std::make_unique<cuda::DeviceOps>(queue);
+    static_cast<void>(ops->sum_squares(Vector(5000, *ops)));
+    fake_cuda::stall(true);
+    ops.reset();
+    CHECK(queue.hung());
+    CHECK(queue.status().fault() == Fault::io);
+  }
+  fake_cuda::stall(false);
+  CHECK(fake_cuda::reclaim() > 0);
+}
+
 TEST_CASE("an encoding of a device that is lost is one that every decoder refuses") {
   for (const std::string spec :
        {"none", "fp16", "bf16", "quant:8", "quant:3", "grid:8:0.05", "sign", "sign,chunk=64"}) {

@@ -89,6 +89,17 @@ class FakeDevice final : public internal::Device {
   FakeDevice(const FakeDevice&) = delete;
   FakeDevice& operator=(const FakeDevice&) = delete;
 
+  /// Takes back memory that was left to it for good, once nothing is at work on it any more;
+  /// returns how many pieces that were.
+  std::size_t reclaim() {
+    const std::size_t kept = blocks_.size();
+    while (!blocks_.empty()) {
+      const auto& [at, block] = *blocks_.begin();
+      release(block.room, {const_cast<std::byte*>(at), block.length});
+    }
+    return kept;
+  }
+
   /// The next copy that is asked for is refused, as a device that fell off its bus would.
   void break_copies() { broken_ = true; }
   /// No event looks as if it had passed, until some looks after release_events().

@@ -1,6 +1,6 @@
-# Looks into compiled GPU code: no kernel spills or uses local memory or a stack, and memory is
-# touched 16 bytes at a time.
-#   cmake -DCUOBJDUMP=… -DLIBRARY=… -P resources.cmake
+# Looks into compiled GPU code: no kernel spills or uses local memory or a stack, memory is touched
+# 16 bytes at a time, and each kernel that encodes or decodes reads and writes the device so.
+#   cmake -DCUOBJDUMP=… -DLIBRARY=… [-DCODECS=ON, there must be some] -P resources.cmake
 if(NOT CUOBJDUMP)
   message("SKIPPED: cuobjdump was not found when this was built")
   return()
@@ -39,4 +39,25 @@ foreach(unwanted IN ITEMS "LDL" "STL")
     message(FATAL_ERROR "${LIBRARY} has ${unwanted}: local memory")
   endif()
 endforeach()
-message(STATUS "${count} kernels, in registers and shared memory")
+# A list of kernels, each from its name on; instructions end in semicolons, as items of lists do.
+string(REPLACE ";" "" code "${code}")
+string(REPLACE "Function : " ";" functions "${code}")
+list(POP_FRONT functions)
+set(codecs 0)
+foreach(function IN LISTS functions)
+  string(REGEX MATCH "^[^\n]*" name "${function}")
+  if(name MATCHES "(encode|decode)_kernel")
+    math(EXPR codecs "${codecs} + 1")
+    foreach(wanted IN ITEMS "LDG.E.128" "STG.E.128")
+      string(FIND "${function}" "${wanted}" at)
+      if(at EQUAL -1)
+        message(FATAL_ERROR "${name} has no ${wanted}")
+      endif()
+    endforeach()
+  endif()
+endforeach()
+if(CODECS AND codecs EQUAL 0)
+  message(FATAL_ERROR "${LIBRARY} has no kernels that encode or decode")
+endif()
+message(STATUS "${count} kernels, in registers and shared memory; "
+        "${codecs} that encode or decode, 16 bytes at a time")

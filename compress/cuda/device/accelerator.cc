@@ -10,7 +10,8 @@ namespace {
 
 class CudaAccelerator final : public Accelerator {
  public:
-  explicit CudaAccelerator(Stream caller) : ops_(queue_), caller_(caller) {}
+  CudaAccelerator(Stream caller, std::chrono::milliseconds patience)
+      : queue_(patience), ops_(queue_), caller_(caller) {}
 
   std::string_view name() const override { return "CUDA"; }
   const Ops& ops() const override { return ops_; }
@@ -34,8 +35,8 @@ class CudaAccelerator final : public Accelerator {
 
 }  // namespace
 
-std::shared_ptr<Accelerator> make_accelerator(Stream caller) {
-  return std::make_shared<CudaAccelerator>(caller);
+std::shared_ptr<Accelerator> make_accelerator(Stream caller, std::chrono::milliseconds patience) {
+  return std::make_shared<CudaAccelerator>(caller, patience);
 }
 
 }  // namespace sotto::cuda

@@ -16,6 +16,13 @@ class DeviceCompressor final : public Compressor {
  public:
   DeviceCompressor(std::unique_ptr<Compressor> host, const DeviceOps& ops, Queue& queue)
       : host_(std::move(host)), codec_(host_->spec()), ops_(ops), queue_(queue) {}
+  ~DeviceCompressor() override {
+    if (!queue_.settle()) {
+      room_.abandon();
+    }
+  }
+  DeviceCompressor(const DeviceCompressor&) = delete;
+  DeviceCompressor& operator=(const DeviceCompressor&) = delete;
 
   std::string spec() const override { return host_->spec(); }
   std::uint16_t wire_id() const override { return host_->wire_id(); }
