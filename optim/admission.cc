@@ -158,7 +158,7 @@ void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
   if (!info.delayable) {
     refuse("delayed_gradient", "true",
-           fmt::format("{} is not known to work with gradients of the round before; use choco, "
+           fmt::format("{} is not known to work with gradients from before it mixes; use choco, "
                        "deepsqueeze or pushsum, or leave it out",
                        info.name));
   }

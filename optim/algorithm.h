@@ -74,8 +74,8 @@ struct AlgorithmSetup {
   /// What an exchange makes of the movement of the H rounds; by default it is taken as it is. When
   /// given, step_rule makes the local steps, also with H = 1.
   std::unique_ptr<StepRule> outer_step_rule;
-  /// Take each gradient at the model of the round before, so that the exchange hides behind it
-  /// (delayed_gradient.h); for algorithms that allow it (AlgorithmInfo::delayable).
+  /// Take each gradient before the neighbours' part of the round before is in, so that the exchange
+  /// hides behind it (delayed_gradient.h); for algorithms that allow it (AlgorithmInfo::delayable).
   bool delayed_gradient = false;
   /// Clip the gradient and add noise to it before the algorithm sees it (private_gradient.h).
   std::optional<PrivacyOptions> privacy;
@@ -100,7 +100,8 @@ struct AlgorithmSetup {
   /// algorithms that can be cut (AlgorithmInfo::separable).
   std::uint32_t buckets = 1;
   std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
-  /// Of a bucket: gradients come as directions, finite, and stay until the round has ended.
+  /// Of a part of another algorithm: gradients come as directions, finite, and stay until the round
+  /// has ended.
   bool given_direction = false;
   /// Of a bucket: a vector at least as long as the parameters, which all buckets use in turn.
   std::shared_ptr<Vector> scratch = {};
@@ -164,6 +165,9 @@ class Algorithm {
   /// but the step rule has taken the gradient in, and takes no other. `*post` says whether `out` is
   /// to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
+  /// How far a direction d moves parameters() before anything is mixed: they become
+  /// parameters() − step_scale() d. Between rounds, and until an exchange is over.
+  virtual float step_scale() const { return 1; }
   /// Whether a round's gradient may come in parts.
   virtual bool takes_parts() const { return false; }
   /// Takes the gradient of whole tensors that follow each other, from parameter `first` on. The

@@ -20,6 +20,7 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   part.compressor = setup.compressor->clone();  // names itself in checkpoints
   part.ops = setup.ops;
   part.accelerator = setup.accelerator;
+  part.given_direction = setup.given_direction;
   return part;
 }
 

@@ -51,7 +51,7 @@ struct AlgorithmInfo {
   bool time_varying = false;          ///< takes graphs that change between rounds
   bool replicas = false;              ///< and hands whole vectors over along edges that are new
   bool overlaps = false;              ///< its exchange hides behind a gradient exactly
-  bool delayable = false;             ///< does so with a gradient that is one round old
+  bool delayable = false;             ///< does so with gradients that do not wait for it
   bool separable = false;             ///< parameters can be cut into buckets (bucketed.h)
   bool consensus_stepsize = false;    ///< has the parameter η
   bool extrapolation_clock = false;   ///< has the parameter that bounds t

@@ -81,9 +81,9 @@ struct OptimizerOptions {
   /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
   std::vector<Rank> byzantine;
   std::string attack;
-  /// Take each gradient at the model of the round before (delayed_gradient.h), so that choco,
-  /// deepsqueeze and pushsum talk to the neighbours meanwhile. The parameters are then a round
-  /// behind, after the last step too.
+  /// Take each gradient at x − γ g, before the neighbours' part of the round is in
+  /// (delayed_gradient.h), so that choco, deepsqueeze and pushsum talk to them meanwhile. The
+  /// parameters are without that part, after the last step too.
   bool delayed_gradient = false;
   /// Pieces that the model is cut into, whose exchanges overlap (bucketed.h); by default what fits
   /// its length, and 1 where algorithm or compressor need it whole.

@@ -71,8 +71,8 @@ SettingGroup algorithm_settings(OptimizerSettings& o) {
           {"allow-contract-violation", &o.allow_contract_violation, "",
            "Run a compressor or graph for which the algorithm's theory does not hold"},
           {"delayed-gradient", &o.delayed_gradient, "",
-           "choco, deepsqueeze, pushsum: take each gradient at the model of the round before, so "
-           "that they too talk to the neighbours during it"},
+           "choco, deepsqueeze, pushsum: take each gradient before the neighbours' part of the "
+           "round before is in, so that they too talk to the neighbours during it"},
           {"overlap", &o.overlap, "on|off", "on: talk to the neighbours during the gradient"},
           {"buckets", &o.buckets, "N",
            "Cut the model into N pieces: while one is on the wire the next is encoded; by default "

@@ -107,6 +107,10 @@ void settle_tcp() {
   // Results must not depend on what this machine prefers, and every kernel allows this one in every
   // namespace. It differs from others in what follows a loss and in when slow start ends.
   set("ipv4/tcp_congestion_control", "reno");
+  // As much as 1 Gbit/s and 100 ms there and back have on their way, and more: by default a
+  // connection of this kernel would fill a third of such a link.
+  set("ipv4/tcp_rmem", "4096 131072 67108864");
+  set("ipv4/tcp_wmem", "4096 16384 33554432");
   // One run must not start with what the kernel learned in another.
   set("ipv4/tcp_no_metrics_save", "1");
 }

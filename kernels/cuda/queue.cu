@@ -2,7 +2,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <mutex>
@@ -20,8 +19,6 @@ using std::chrono::steady_clock;
 /// Most waits are short: for so long the device is asked without a pause, then in between.
 constexpr std::chrono::microseconds kEager{200};
 constexpr std::chrono::microseconds kPause{20};
-/// More patience than that is no different, and could not be counted in nanoseconds.
-constexpr std::chrono::hours kLongest{24 * 365};
 
 Status told(cudaError_t error, const char* what) {
   if (error == cudaSuccess) {
@@ -50,8 +47,7 @@ void expect(cudaError_t error, const char* what) {
 }  // namespace
 
 struct Queue::State {
-  explicit State(std::chrono::milliseconds patience)
-      : patience(std::min<std::chrono::milliseconds>(patience, kLongest)) {
+  explicit State(double patience) : patience_s(patience) {
     expect(cudaHostAlloc(&answer, kMostAnswer, cudaHostAllocDefault), "allocating pinned memory");
     if (const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
         error != cudaSuccess) {
@@ -66,7 +62,7 @@ struct Queue::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  const std::chrono::milliseconds patience;
+  const double patience_s;
   void* answer = nullptr;
   cudaEvent_t event = nullptr;
   int device = 0;
@@ -75,14 +71,14 @@ struct Queue::State {
   Status status;  ///< under the mutex
 };
 
-Queue::Queue(std::chrono::milliseconds patience) {
-  if (patience.count() <= 0) {
+Queue::Queue(double patience_s) {
+  if (!(patience_s > 0)) {
     throw Error("the patience with a CUDA device: more than nothing is needed");
   }
   if (Status status = device_status(); !status) {
     throw Error(status.message());
   }
-  state_ = std::make_unique<State>(patience);
+  state_ = std::make_unique<State>(patience_s);
   expect(cudaGetDevice(&state_->device), "finding a device");
   cudaStream_t stream = nullptr;
   int least = 0;
@@ -174,12 +170,12 @@ void Queue::wait() {
   const auto began = steady_clock::now();
   while (state == cudaSuccess && (state = cudaEventQuery(state_->event)) == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());
-    const auto waited = steady_clock::now() - began;
-    if (waited > state_->patience) {
+    const std::chrono::duration<double> waited = steady_clock::now() - began;
+    if (waited.count() > state_->patience_s) {
       hung_.raise();
       fail({Fault::io, "CUDA, waiting: the device was not done within " +
-                           std::to_string(state_->patience.count()) +
-                           " ms; where the work before a step takes so long, give its accelerator "
+                           std::to_string(state_->patience_s) +
+                           " s; where the work before a step takes so long, give its accelerator "
                            "more patience"});
       return;
     }

@@ -7,7 +7,6 @@
 // would wait for the device is left undone, giving its memory back among it.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -23,11 +22,11 @@ class Queue {
   /// The longest answer.
   static constexpr std::size_t kMostAnswer = 64;
   /// As long as a node waits for a peer that says nothing, unless told otherwise.
-  static constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(60);
+  static constexpr double kPatienceS = 60;
 
-  /// On the calling thread's device; each wait may take so long. Throws Error where none can be
-  /// used, and for a patience of nothing.
-  explicit Queue(std::chrono::milliseconds patience = kPatience);
+  /// On the calling thread's device; each wait may take so many seconds. Throws Error where none
+  /// can be used, and for a patience that is not positive.
+  explicit Queue(double patience_s = kPatienceS);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;

@@ -29,7 +29,7 @@
 //   the step rule and the frames; where the graph changes, the degree more.
 // Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour; where the graph changes, 8 more, for a
 //   version, and 4 d + 72 to a new neighbour.
-// Overlap: the next model needs the neighbours' bytes; with a gradient that is one round old
+// Overlap: the next model needs the neighbours' bytes; with a gradient that does not wait for them
 //   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 

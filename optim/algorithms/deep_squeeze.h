@@ -15,7 +15,7 @@
 //   Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian vectors.
 // Memory: 3 floats a parameter (δ, v, x^½), besides those of the step rule and the frames.
 // Bytes a round: |C(v)| + 64 to each neighbour.
-// Overlap: the next model needs the neighbours' bytes; with a gradient that is one round old
+// Overlap: the next model needs the neighbours' bytes; with a gradient that does not wait for them
 //   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 

@@ -2,19 +2,34 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
+namespace {
+
+/// `setup` for a model at `x`.
+AlgorithmSetup& at(AlgorithmSetup& setup, std::span<float> x) {
+  setup.parameters = x;
+  return setup;
+}
+
+}  // namespace
 
 DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : accelerator_(setup.accelerator), ops_(*setup.ops), z_(setup.parameters), x_(z_, ops_) {
-  setup.parameters = x_;
+    : accelerator_(setup.accelerator),
+      z_(setup.parameters),
+      x_(z_, *setup.ops),
+      node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(at(setup, x_))),
+      direction_(node_.vector()) {
+  setup.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
+  setup.given_direction = true;
   inner_ = build_exchanging(info, std::move(setup));
 }
 
 bool DelayedGradient::begin_round(Exchange& out) {
-  check(!in_round_, "begin_round starts a round once");
-  in_round_ = true;
+  node_.begin_round();
   waiting_ = !inner_->parameters_ready();
   return !waiting_ && inner_->begin_round(out);
 }
@@ -31,32 +46,39 @@ Result<bool> DelayedGradient::next_exchange(Exchange& out) {
 
 Status DelayedGradient::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "a delayed gradient is taken once the round before it is over");
-  // 2. A steps from x_t, which stays as it is until the exchange is over
-  if (Status status = inner_->gradient_ready(gradient, out, post); !status) {
+  *post = false;
+  // 2. d_t
+  if (Status status = node_.direction(gradient, direction_); !status) {
     return status;
   }
-  // 1. z_{t+1} = x_t
-  ops_.copy(x_, z_);
-  in_round_ = false;
-  ++round_;
+  // 3. A steps from x_t, which stays as it is until its exchange is over; z_{t+1} = x_t − d_t
+  if (Status status = inner_->gradient_ready(direction_, out, post); !status) {
+    return status;
+  }
+  node_.ops().combine({{1, x_}, {-inner_->step_scale(), direction_}}, z_);
+  node_.finish_round();
   return {};
 }
 
 void DelayedGradient::save(ByteBuffer& out) const {
+  node_.save(out);
   inner_->save(out);
   write_floats(x_, out);
 }
 
 Status DelayedGradient::load(ByteReader& in) {
+  if (Status status = node_.load(in); !status) {
+    return status;
+  }
   if (Status status = inner_->load(in); !status) {
     return status;
   }
-  if (Status status = read_floats(in, "model of the round before", x_); !status) {
-    return status;
+  if (inner_->round() != node_.round()) {
+    return {Fault::malformed, fmt::format("checkpoint of an algorithm in round {} where {} is due",
+                                          inner_->round(), node_.round())};
   }
-  round_ = inner_->round();
-  in_round_ = waiting_ = false;
-  return {};
+  waiting_ = false;
+  return read_floats(in, "model that was mixed", x_);
 }
 
 }  // namespace sotto

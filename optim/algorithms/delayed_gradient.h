@@ -1,28 +1,34 @@
-// A gradient that is one round old, for algorithms whose next model needs the neighbours' bytes:
-// the exchange of a round then hides behind the gradient of the next.
+// A gradient that does not wait for the neighbours, for algorithms whose next model needs their
+// bytes: the exchange of a round then hides behind the gradient of the next.
 //
-// Papers: Assran et al., "Stochastic gradient push", ICML 2019, arXiv:1811.10792 (overlap SGP);
-// Lian et al., "Asynchronous parallel stochastic gradient for nonconvex optimization", 2015,
-// arXiv:1506.08272 (staleness that is bounded, here by 1).
+// Source: with CHOCO-SGD inside it is the order of Koloskova et al., "Decentralized deep learning
+// with arbitrary communication compression", ICLR 2020, arXiv:1907.09356, whose exchange runs
+// beside the gradient; with exact communication that of D-PSGD with the gradient after the mixing
+// of the round before instead of beside it.
 //
-// Rule, around an algorithm A that has made x_t after t rounds, at node i:
-//   1. g_t is taken at z_t = x_{t−1}, z_0 = x_0, while A makes x_t
-//   2. A takes g_t, and steps from x_t
-// parameters() is z, and so a round behind A's model, after the last round too. Step rules see x_t:
-//   weight decay is not delayed. What A keeps invariant holds as it did, e.g. that the mean model
-//   follows SGD without compression; that SGD is one with delayed gradients, which is stable for
-//   smaller learning rates only: on a quadratic of curvature h for γ h < 1 instead of 2.
+// Rule, around an algorithm A that makes x_{t+1} of x_t and a direction d_t, at node i:
+//   1. g_t is taken at z_t, z_0 = x_0, while A makes x_t
+//   2. d_t, the step rule's direction for g_t
+//   3. A takes d_t and steps from x_t;  z_{t+1} = x_t − d_t, what A has before it mixes
+//      (z_i = (x_i − d_i) / ω_i in push-sum, whose parameters() are x_i / ω_i)
+// parameters() is z: the own gradient of the last round is in it, what the neighbours sent in that
+//   round is not, after the last round too. That is all of the delay: where mixing keeps the mean,
+//   z̄_{t+1} = x̄_{t+1}, and the mean model follows SGD without compression as it does in A, with
+//   gradients at z_i in place of x_i. On a quadratic of curvature h an exchange whose mixing has
+//   the smallest eigenvalue a is stable for γ h < 1 + a, as D-PSGD is. Step rules see x_t.
 //
 // Assumes what A assumes, that A does not use a gradient for where it was taken, as gradient
-//   tracking and D² do, and that it takes its direction when it takes the gradient, not later.
-// Memory: 1 float a parameter (x_t), besides A's.
+//   tracking and D² do, and that x_{t+1} is x_t − d_t and a mixture (Algorithm::step_scale).
+// Memory: 2 floats a parameter (x_t, d_t), besides A's.
 // Bytes a round: A's.
 // Overlap: the exchange of round t hides behind the gradient of round t + 1.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/registry.h>
 #include <memory>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/local_node.h>
+#include <sotto/optim/registry.h>
 
 namespace sotto {
 
@@ -31,15 +37,15 @@ class DelayedGradient final : public Algorithm {
   /// Use make_algorithm (registry.h), which validates `setup`.
   DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  std::string_view name() const override { return inner_->name(); }
+  std::string_view name() const override { return node_.name(); }
   Peers peers() const override { return inner_->peers(); }
   std::span<const float> parameters() const override { return z_; }
-  Round round() const override { return round_; }
-  bool parameters_ready() const override { return !in_round_; }
+  Round round() const override { return node_.round(); }
+  bool parameters_ready() const override { return !node_.in_round(); }
   bool accepts_gradient() const override {
-    return in_round_ && !waiting_ && inner_->accepts_gradient();
+    return node_.in_round() && !waiting_ && inner_->accepts_gradient();
   }
-  bool idle() const override { return !in_round_ && inner_->idle(); }
+  bool idle() const override { return !node_.in_round() && inner_->idle(); }
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
@@ -61,12 +67,11 @@ class DelayedGradient final : public Algorithm {
 
  private:
   std::shared_ptr<const Accelerator> accelerator_;  // outlives what it has made
-  const Ops& ops_;
-  std::span<float> z_;  // the caller's
-  Vector x_;            // A's
+  std::span<float> z_;                              // the caller's
+  Vector x_;                                        // A's
+  LocalNode node_;                                  // with the step rule, at x_t
+  Vector direction_;                                // d_t, which A reads until its round is over
   std::unique_ptr<Algorithm> inner_;
-  Round round_ = 0;
-  bool in_round_ = false;
   bool waiting_ = false;  // A is still in the round before
 };
 

@@ -30,7 +30,7 @@
 // Memory: 4 floats a parameter (x, δ, v, x^½), besides those of the step rule and the frames; a
 //   further frame for each further share among a node's out-edges.
 // Bytes a round: |C(v)| + 80 to each out-neighbour, 16 of them the share and ω.
-// Overlap: the next model needs the neighbours' bytes; with a gradient that is one round old
+// Overlap: the next model needs the neighbours' bytes; with a gradient that does not wait for them
 //   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 
@@ -77,6 +77,8 @@ class PushSum final : public Algorithm {
   /// x_i, ω_i and δ_i
   std::span<const float> biased() const { return x_; }
   double mass() const { return mass_; }
+  /// d is a step on x_i.
+  float step_scale() const override { return static_cast<float>(1 / mass_); }
   std::span<const float> error() const { return error_; }
 
  private:

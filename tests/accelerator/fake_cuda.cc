@@ -223,8 +223,7 @@ struct Queue::State {
   Status status;
 };
 
-Queue::Queue(std::chrono::milliseconds /*patience*/)
-    : stream_(new_stream()), state_(std::make_unique<State>()) {}
+Queue::Queue(double /*patience_s*/) : stream_(new_stream()), state_(std::make_unique<State>()) {}
 Queue::~Queue() {
   if (settle()) {
     delete_stream(stream_);

@@ -191,7 +191,7 @@ TEST_CASE("exchanges hide behind gradients exactly where the algorithm allows it
   CHECK(time_of("dcd", true, 0.02) < 100 * 20 * kMs + 11 * kMs);
   CHECK(time_of("dcd", false, 0.02) > 100 * 20 * kMs + 50 * kMs);
   CHECK(time_of("allreduce", true, 0.02) == time_of("allreduce", false, 0.02));
-  // With gradients that are a round old the others hide theirs as DCD does.
+  // With gradients that do not wait the others hide theirs as DCD does.
   for (const char* algorithm : {"choco", "deepsqueeze", "pushsum"}) {
     CAPTURE(algorithm);
     CHECK(time_of(algorithm, true, 0.1, true) < 100 * 100 * kMs + 31 * kMs);

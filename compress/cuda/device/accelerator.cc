@@ -10,8 +10,8 @@ namespace {
 
 class CudaAccelerator final : public Accelerator {
  public:
-  CudaAccelerator(Stream caller, std::chrono::milliseconds patience)
-      : queue_(patience), ops_(queue_), caller_(caller) {}
+  CudaAccelerator(Stream caller, double patience_s)
+      : queue_(patience_s), ops_(queue_), caller_(caller) {}
 
   std::string_view name() const override { return "CUDA"; }
   const Ops& ops() const override { return ops_; }
@@ -35,8 +35,8 @@ class CudaAccelerator final : public Accelerator {
 
 }  // namespace
 
-std::shared_ptr<Accelerator> make_accelerator(Stream caller, std::chrono::milliseconds patience) {
-  return std::make_shared<CudaAccelerator>(caller, patience);
+std::shared_ptr<Accelerator> make_accelerator(Stream caller, double patience_s) {
+  return std::make_shared<CudaAccelerator>(caller, patience_s);
 }
 
 }  // namespace sotto::cuda
