@@ -165,8 +165,9 @@ class Algorithm {
   /// but the step rule has taken the gradient in, and takes no other. `*post` says whether `out` is
   /// to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
-  /// How far a direction d moves parameters() before anything is mixed: they become
-  /// parameters() − step_scale() d. Between rounds, and until an exchange is over.
+  /// How far a direction d moves parameters() before anything is mixed: to
+  /// parameters() − step_scale() d. Between rounds, of algorithms that step before they mix
+  /// (AlgorithmInfo::delayable).
   virtual float step_scale() const { return 1; }
   /// Whether a round's gradient may come in parts.
   virtual bool takes_parts() const { return false; }

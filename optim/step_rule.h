@@ -69,7 +69,8 @@ class StepRule {
   virtual Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                             std::span<float> next, const Ops& ops);
   /// Whether nothing of a gradient stays in the rule, and no element of d is finite where g's is
-  /// not: then a gradient need not be looked through before it is taken.
+  /// not: then a gradient need not be looked through before it is taken. next_model faults where
+  /// direction does.
   virtual bool stateless() const { return false; }
   /// Whether an element's direction depends on its own tensor alone, so that `direction_part` may
   /// be asked for one tensor after the other.

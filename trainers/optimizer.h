@@ -81,7 +81,7 @@ struct OptimizerOptions {
   /// robust, for tests: these nodes lie (optim/robust/attack.h), and are not among those averaged.
   std::vector<Rank> byzantine;
   std::string attack;
-  /// Take each gradient at x − γ g, before the neighbours' part of the round is in
+  /// Take each gradient at the own step's end, before the neighbours' part of the round is in
   /// (delayed_gradient.h), so that choco, deepsqueeze and pushsum talk to them meanwhile. The
   /// parameters are without that part, after the last step too.
   bool delayed_gradient = false;

@@ -52,7 +52,7 @@ std::uint32_t default_buckets(std::size_t elements) {
 
 Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
     : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
-      direction_(node_.vector()) {
+      direction_(node_.direction_room()) {
   const std::size_t length = bucket_length(node_.dimension(), setup.buckets);
   const std::size_t count = (node_.dimension() + length - 1) / length;
   const auto scratch = std::make_shared<Vector>(std::min(length, node_.dimension()), node_.ops());
@@ -63,7 +63,7 @@ Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
     const auto number = static_cast<std::uint32_t>(buckets_.size());
     buckets_.push_back(
         info.build(bucket_part(setup, number, node_.x().subspan(first, elements), scratch)));
-    directions_.push_back(std::span(direction_).subspan(first, elements));
+    directions_.push_back(node_.x().subspan(first, elements));  // as long as its direction
   }
   begun_ = buckets_.size();
   missing_.resize(buckets_.size());
@@ -111,10 +111,12 @@ Status Bucketed::gradient_ready(std::span<const float> gradient, Exchange& /*out
   check(accepts_gradient(), "buckets take one gradient a round");
   *post = false;
   // 1. d_i; an overflow is found here, before a bucket has stepped
-  if (Status status = node_.direction(gradient, direction_); !status) {
-    return status;
+  const auto d = node_.direction_in(gradient, direction_);
+  if (!d) {
+    return d.status();
   }
-  give(0, direction_.size());
+  cut(*d);
+  give(0, d->size());
   return {};
 }
 
@@ -124,6 +126,9 @@ Status Bucketed::gradient_part(std::size_t first, std::span<const float> part) {
         "parts lie in the gradient");
   if (part.empty()) {
     return {};
+  }
+  if (given_ == 0) {
+    cut(direction_);
   }
   const auto d = std::span(direction_).subspan(first, part.size());
   if (Status status = node_.direction_part(given_ == 0, first, part, d); !status) {
@@ -145,6 +150,13 @@ void Bucketed::give(std::size_t first, std::size_t elements) {
       whole_.push_back(b);
     }
     first += count;
+  }
+}
+
+void Bucketed::cut(std::span<const float> direction) {
+  for (auto& piece : directions_) {
+    piece = direction.first(piece.size());
+    direction = direction.subspan(piece.size());
   }
 }
 

@@ -73,6 +73,8 @@ class Bucketed final : public Algorithm {
   bool stepping() const { return given_ > 0 && stepped_ < buckets_.size(); }
   /// Directions of `elements` from `first` on are there.
   void give(std::size_t first, std::size_t elements);
+  /// The buckets' directions are pieces of this one.
+  void cut(std::span<const float> direction);
   /// None of the next round is there yet.
   void await_directions();
   /// Begins the round of further buckets, until one wants an exchange.
@@ -82,10 +84,10 @@ class Bucketed final : public Algorithm {
   /// A fault of a bucket, with its number.
   Status placed(std::size_t bucket, const Status& status) const;
 
-  LocalNode node_;  // x_i and the step rule
-  Vector direction_;
+  LocalNode node_;    // x_i and the step rule
+  Vector direction_;  // where directions are not given
   std::vector<std::unique_ptr<Algorithm>> buckets_;
-  std::vector<std::span<const float>> directions_;  // of direction_, by bucket
+  std::vector<std::span<const float>> directions_;  // by bucket
   // Of this round:
   std::size_t begun_;                 // buckets
   std::size_t given_ = 0;             // elements with their direction

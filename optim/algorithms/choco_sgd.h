@@ -2,7 +2,8 @@
 //
 // Papers: Koloskova et al., "Decentralized stochastic optimization and gossip algorithms with
 // compressed communication", ICML 2019, arXiv:1902.00340; "Decentralized deep learning with
-// arbitrary communication compression", ICLR 2020, arXiv:1907.09356.
+// arbitrary communication compression", ICLR 2020, arXiv:1907.09356, which runs the exchange beside
+// the gradient (delayed_gradient.h).
 //
 // Rule, at node i, with public copies x̂_j that start at 0:
 //   1. x_i^½ = x_i − γ g_i,  g_i taken at x_i

@@ -51,11 +51,17 @@ Status DelayedGradient::gradient_ready(std::span<const float> gradient, Exchange
   if (Status status = node_.direction(gradient, direction_); !status) {
     return status;
   }
-  // 3. A steps from x_t, which stays as it is until its exchange is over; z_{t+1} = x_t − d_t
-  if (Status status = inner_->gradient_ready(direction_, out, post); !status) {
+  // 3. z_{t+1} = x_t − d_t, first, so that nothing is sent of an update that overflows; A steps
+  // from x_t, which stays as it is until its exchange is over
+  const bool finite = node_.ops().combine({{1, x_}, {-inner_->step_scale(), direction_}}, z_);
+  Status status = finite ? Status() : node_.require_finite(z_, "updated model");
+  if (status.ok()) {
+    status = inner_->gradient_ready(direction_, out, post);
+  }
+  if (!status) {
+    node_.ops().copy(x_, z_);
     return status;
   }
-  node_.ops().combine({{1, x_}, {-inner_->step_scale(), direction_}}, z_);
   node_.finish_round();
   return {};
 }

@@ -3,8 +3,7 @@
 //
 // Source: with CHOCO-SGD inside it is the order of Koloskova et al., "Decentralized deep learning
 // with arbitrary communication compression", ICLR 2020, arXiv:1907.09356, whose exchange runs
-// beside the gradient; with exact communication that of D-PSGD with the gradient after the mixing
-// of the round before instead of beside it.
+// beside the gradient. With exact communication and η = 1, z follows D-PSGD (arXiv:1705.09056).
 //
 // Rule, around an algorithm A that makes x_{t+1} of x_t and a direction d_t, at node i:
 //   1. g_t is taken at z_t, z_0 = x_0, while A makes x_t
@@ -12,13 +11,16 @@
 //   3. A takes d_t and steps from x_t;  z_{t+1} = x_t − d_t, what A has before it mixes
 //      (z_i = (x_i − d_i) / ω_i in push-sum, whose parameters() are x_i / ω_i)
 // parameters() is z: the own gradient of the last round is in it, what the neighbours sent in that
-//   round is not, after the last round too. That is all of the delay: where mixing keeps the mean,
-//   z̄_{t+1} = x̄_{t+1}, and the mean model follows SGD without compression as it does in A, with
-//   gradients at z_i in place of x_i. On a quadratic of curvature h an exchange whose mixing has
-//   the smallest eigenvalue a is stable for γ h < 1 + a, as D-PSGD is. Step rules see x_t.
+//   round is not, after the last round too. That is all of the delay. Where mixing keeps the mean
+//   (CHOCO-SGD, DeepSqueeze), z̄_{t+1} = x̄_{t+1}, and the mean model follows SGD without compression
+//   as it does in A, with gradients at z_i in place of x_i; in push-sum Σ ω_i z_i does.
+//   Differences between nodes lose room: with exact communication, W symmetric and λ_n its smallest
+//   eigenvalue, a quadratic of curvature h is stable for γ h < 1 + a, a = 1 − η (1 − λ_n), where A
+//   is for γ h < 2. On an even ring with η = 1 that is 2/3, and 4/3 with (I + W) / 2.
+// Step rules see x_t. After an update that overflows parameters() is x_t.
 //
 // Assumes what A assumes, that A does not use a gradient for where it was taken, as gradient
-//   tracking and D² do, and that x_{t+1} is x_t − d_t and a mixture (Algorithm::step_scale).
+//   tracking and D² do, and that x_{t+1} is a mixture of all x_t − d_t (Algorithm::step_scale).
 // Memory: 2 floats a parameter (x_t, d_t), besides A's.
 // Bytes a round: A's.
 // Overlap: the exchange of round t hides behind the gradient of round t + 1.

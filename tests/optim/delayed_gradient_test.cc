@@ -1,8 +1,10 @@
 // Gradients that do not wait for the neighbours: the algorithm inside does what it always does.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -29,6 +31,16 @@ std::vector<std::string_view> delayable() {
   return names;
 }
 
+/// Each whole, and cut.
+std::vector<std::pair<std::string_view, std::uint32_t>> names_and_buckets() {
+  std::vector<std::pair<std::string_view, std::uint32_t>> all;
+  for (const std::string_view name : delayable()) {
+    all.emplace_back(name, 1);
+    all.emplace_back(name, 3);
+  }
+  return all;
+}
+
 /// What `options` are refused for; empty when they are taken.
 std::string refusal(const ClusterOptions& options) {
   std::vector<float> x(options.dimension);
@@ -42,11 +54,28 @@ std::string refusal(const ClusterOptions& options) {
 
 constexpr float kRate = 0.05F;
 constexpr float kMomentum = 0.5F;
+constexpr float kDecay = 0.1F;
+const StepRuleOptions kStep{.learning_rate = kRate, .momentum = kMomentum, .weight_decay = kDecay};
+
+/// A fixed one; one that changes, for who can; and for push-sum one whose masses are uneven.
+std::vector<std::shared_ptr<const Topology>> graphs_for(std::string_view name) {
+  std::vector<std::shared_ptr<const Topology>> graphs;
+  graphs.emplace_back(make_topology("ring", kNodes));
+  if (algorithm_info(name).time_varying) {
+    graphs.emplace_back(make_topology("base:2", kNodes));
+  }
+  if (name == "pushsum") {
+    graphs.emplace_back(make_topology("star", kNodes, {.weighting = Weighting::shares}));
+  }
+  return graphs;
+}
 
 /// What a run with delays does, worked out beside one without: gradients are taken at what each
 /// node has before it mixes.
 struct BeforeMixing {
-  BeforeMixing(const ClusterOptions& options, const Quadratic& of) : task(of), plain(options) {
+  BeforeMixing(const ClusterOptions& options, const std::shared_ptr<const Topology>& topology,
+               const Quadratic& of)
+      : task(of), plain(options, topology) {
     z = plain.x;
     velocity.assign(z.size(), std::vector<float>(options.dimension));
   }
@@ -58,7 +87,7 @@ struct BeforeMixing {
       const float scale = plain.driver.node(node).step_scale();
       for (std::size_t k = 0; k < x.size(); ++k) {
         float& v = velocity[node][k];
-        v = kMomentum * v + g[k];
+        v = kMomentum * v + (g[k] + kDecay * x[k]);  // the rule sees the model that was mixed
         z[node][k] = x[k] + -scale * (kRate * v);
       }
     });
@@ -75,34 +104,85 @@ struct BeforeMixing {
 TEST_CASE("a delay is the algorithm itself with gradients from before its nodes mix") {
   constexpr Round kRounds = 30;
   for (const std::string_view name : delayable()) {
-    for (const std::uint32_t buckets : {1U, 3U}) {
-      if (buckets > 1 && !algorithm_info(name).separable) {
-        continue;
-      }
-      for (const Delivery delivery : {Delivery::eager, Delivery::late}) {
-        CAPTURE(name);
-        CAPTURE(buckets);
-        ClusterOptions options{.algorithm = std::string(name),
-                               .nodes = kNodes,
-                               .dimension = buckets == 1 ? 33U : 3U * 4096,
-                               .step = {.learning_rate = kRate, .momentum = kMomentum},
-                               .buckets = buckets,
-                               .delivery = delivery};
-        const Quadratic task(kNodes, options.dimension, 3, 0.2);
-        BeforeMixing expected(options, task);
-        REQUIRE(expected.run(kRounds).ok());
+    for (const auto& topology : graphs_for(name)) {
+      for (const std::uint32_t buckets : {1U, 3U}) {
+        for (const Delivery delivery : {Delivery::eager, Delivery::late}) {
+          CAPTURE(name);
+          CAPTURE(topology->name());
+          CAPTURE(buckets);
+          ClusterOptions options{.algorithm = std::string(name),
+                                 .nodes = kNodes,
+                                 .dimension = buckets == 1 ? 33U : 3U * 4096,
+                                 .step = kStep,
+                                 .buckets = buckets,
+                                 .delivery = delivery};
+          const Quadratic task(kNodes, options.dimension, 3, 0.2);
+          BeforeMixing expected(options, topology, task);
+          REQUIRE(expected.run(kRounds).ok());
 
-        options.delayed_gradient = true;
-        Cluster delayed(options);
-        const Status status = delayed.driver.run(kRounds, task);
-        CAPTURE(status.message());
-        REQUIRE(status.ok());
-        for (std::size_t rank = 0; rank < kNodes; ++rank) {
-          const auto& node = delayed.node<DelayedGradient>(rank);
-          CHECK(node.round() == kRounds);
-          CHECK(same_bits(node.inner().parameters(), expected.plain.x[rank]));
-          CHECK(same_bits(node.parameters(), expected.z[rank]));
+          options.delayed_gradient = true;
+          Cluster delayed(options, topology);
+          const Status status = delayed.driver.run(kRounds, task);
+          CAPTURE(status.message());
+          REQUIRE(status.ok());
+          for (std::size_t rank = 0; rank < kNodes; ++rank) {
+            const auto& node = delayed.node<DelayedGradient>(rank);
+            CHECK(node.round() == kRounds);
+            CHECK(same_bits(node.inner().parameters(), expected.plain.x[rank]));
+            CHECK(same_bits(node.parameters(), expected.z[rank]));
+          }
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("with exact communication a delay makes D-PSGD of CHOCO-SGD") {
+  ClusterOptions options{.algorithm = "choco",
+                         .compressor = "none",
+                         .nodes = kNodes,
+                         .dimension = 40,
+                         .step = {.learning_rate = 0.2},
+                         .consensus_stepsize = 1};
+  options.delayed_gradient = true;
+  const Quadratic task(kNodes, options.dimension, 7);
+  Cluster delayed(options);
+  REQUIRE(delayed.driver.run(50, task).ok());
+  options.delayed_gradient = false;
+  options.algorithm = "dpsgd";
+  options.consensus_stepsize = {};
+  Cluster dpsgd(options);
+  REQUIRE(dpsgd.driver.run(50, task).ok());
+  for (std::size_t rank = 0; rank < kNodes; ++rank) {
+    for (std::size_t k = 0; k < options.dimension; ++k) {
+      CHECK(delayed.x[rank][k] == doctest::Approx(dpsgd.x[rank][k]).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("an update that overflows with a delay is a fault before anything is sent") {
+  for (const std::string_view name : delayable()) {
+    for (const std::uint32_t buckets : {1U, 2U}) {
+      CAPTURE(name);
+      CAPTURE(buckets);
+      ClusterOptions options{.algorithm = std::string(name),
+                             .nodes = 2,
+                             .dimension = 2 * 4096,
+                             .step = {.learning_rate = 1},
+                             .buckets = buckets,
+                             .delayed_gradient = true};
+      Cluster cluster(options);
+      const auto pull = [](float by) {
+        return [=](Rank, Round, std::span<const float>, std::span<float> g) {
+          std::fill(g.begin(), g.end(), 0.0F);
+          g[5000] = by;
+        };
+      };
+      REQUIRE(cluster.driver.run(1, pull(3e38F)).ok());
+      const Status status = cluster.driver.run(1, pull(3e38F));
+      CHECK(status.fault() == Fault::non_finite);
+      for (const auto& x : cluster.x) {
+        CHECK(std::all_of(x.begin(), x.end(), [](float value) { return std::isfinite(value); }));
       }
     }
   }
@@ -157,12 +237,14 @@ TEST_CASE("a delay leaves the mean SGD's learning rates, and differences those o
 }
 
 TEST_CASE("a delayed run, saved in mid-run and loaded, continues to the bit") {
-  for (const std::string_view name : delayable()) {
+  for (const auto& [name, buckets] : names_and_buckets()) {
     CAPTURE(name);
+    CAPTURE(buckets);
     const ClusterOptions options{.algorithm = std::string(name),
                                  .nodes = kNodes,
-                                 .dimension = 33,
+                                 .dimension = buckets == 1 ? 33U : 3U * 4096,
                                  .step = {.learning_rate = 0.02, .momentum = 0.9},
+                                 .buckets = buckets,
                                  .delayed_gradient = true};
     const Quadratic task(kNodes, options.dimension, 3, 0.2);
     Cluster whole(options);
