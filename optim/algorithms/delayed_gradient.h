@@ -12,8 +12,8 @@
 //      (z_i = (x_i − d_i) / ω_i in push-sum, whose parameters() are x_i / ω_i)
 // parameters() is z: the own gradient of the last round is in it, what the neighbours sent in that
 //   round is not, after the last round too. That is all of the delay. Where mixing keeps the mean
-//   (CHOCO-SGD, DeepSqueeze), z̄_{t+1} = x̄_{t+1}, and the mean model follows SGD without compression
-//   as it does in A, with gradients at z_i in place of x_i; in push-sum Σ ω_i z_i does.
+//   (CHOCO-SGD, DeepSqueeze), z̄_{t+1} = x̄_{t+1}, and the mean model follows SGD without
+//   compression as it does in A, with gradients at z_i in place of x_i; in push-sum Σ ω_i z_i does.
 //   Differences between nodes lose room: with exact communication, W symmetric and λ_n its smallest
 //   eigenvalue, a quadratic of curvature h is stable for γ h < 1 + a, a = 1 − η (1 − λ_n), where A
 //   is for γ h < 2. On an even ring with η = 1 that is 2/3, and 4/3 with (I + W) / 2.
