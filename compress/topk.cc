@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -16,13 +14,12 @@
 #include "internal/feedback.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
-#include "internal/rice.h"
 #include "internal/shares.h"
+#include "internal/topk_format.h"
 
 namespace sotto {
 namespace {
 
-constexpr std::size_t kTopkHeaderBytes = sizeof(std::uint32_t) + sizeof(std::uint8_t);
 /// Elements that are looked through at a time: 64 KiB.
 constexpr std::size_t kPiece = 16384;
 /// Of k: how many elements are above the bound, and how many may be the next time. With error
@@ -39,10 +36,7 @@ class TopkCompressor final : public Compressor {
   std::string spec() const override { return fmt::format("topk:{}", keep_ratio_); }
   std::uint16_t wire_id() const override { return kTopkWireId; }
   std::size_t max_bytes(std::size_t elements) const override {
-    const std::size_t k = kept(elements);
-    const int p = internal::rice_parameter(k, elements);
-    return kTopkHeaderBytes + k * sizeof(float) +
-           (internal::rice_bits_bound(k, elements, p) + 7) / 8;
+    return internal::topk_max_bytes(kept(elements), elements);
   }
   Contract contract(std::size_t elements) const override {
     return internal::contraction_contract(
@@ -178,45 +172,17 @@ std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepar
 }
 
 std::size_t TopkCompressor::write(std::size_t elements, std::span<std::byte> out) const {
-  const int p = internal::rice_parameter(chosen_.indices.size(), elements);
-  ByteWriter writer(out);
-  writer.write(static_cast<std::uint32_t>(chosen_.indices.size()));
-  writer.write(static_cast<std::uint8_t>(p));
-  writer.write_bytes(std::as_bytes(std::span(chosen_.values)));
-  internal::RiceWriter gaps(out.subspan(writer.position()), p);
-  for (const std::uint32_t index : chosen_.indices) {
-    gaps.write(index);
-  }
-  return writer.position() + gaps.finish();
+  return internal::write_topk(chosen_.indices, chosen_.values, elements, out);
 }
 
 Status TopkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
                                   std::span<float> y) const {
   const std::size_t k = kept(y.size());
-  ByteReader reader(bytes);
-  const auto stated = reader.read<std::uint32_t>();
-  const auto p = reader.read<std::uint8_t>();
-  const auto values = reader.take(k * sizeof(float));
-  if (reader.failed() || stated != k || p > internal::kMaxRiceParameter) {
-    return internal::malformed(
-        fmt::format("topk: {} bytes with k = {}, p = {} where k = {} of {} elements are due",
-                    bytes.size(), stated, p, k, y.size()));
+  const auto payload = internal::read_topk(bytes, k, y.size());
+  if (!payload) {
+    return payload.status();
   }
-  const auto coded = reader.take(reader.remaining());
-  internal::RiceReader judge(coded, p, y.size());
-  for (std::size_t i = 0; i < k; ++i) {
-    if (!judge.read()) {
-      return internal::malformed(
-          fmt::format("topk: index {} of {} is not below {} or is cut off", i, k, y.size()));
-    }
-    if (!std::isfinite(internal::load<float>(values, i))) {
-      return internal::non_finite(fmt::format("topk: value {} of {} is not finite", i, k));
-    }
-  }
-  if (!judge.finished()) {
-    return internal::malformed("topk: something follows the last index");
-  }
-  internal::RiceReader indices(coded, p, y.size());
+  internal::RiceReader indices = payload->indices();
   std::array<float*, kFetched> targets{};
   for (std::size_t first = 0; first < k; first += kFetched) {
     const auto batch = std::span(targets).first(std::min(kFetched, k - first));
@@ -225,7 +191,7 @@ Status TopkCompressor::decode_add(std::span<const std::byte> bytes, float scale,
       __builtin_prefetch(target, 1);
     }
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      *batch[i] = *batch[i] + scale * internal::load<float>(values, first + i);
+      *batch[i] = *batch[i] + scale * internal::load<float>(payload->values, first + i);
     }
   }
   return {};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -131,7 +130,7 @@ Result<bool> Carrier::advance() {
     moved = true;
   }
   const bool free = running_.size() < kLanes && (running_.empty() || running_.back().launched);
-  if (free && !waiting_.empty() && !missed_next()) {
+  if (free && !waiting_.empty() && !missed_next() && announced(waiting_.front())) {
     Exchange next = std::move(waiting_.front());
     waiting_.pop_front();
     if (auto status = begin(std::move(next)); !status) {
@@ -142,10 +141,24 @@ Result<bool> Carrier::advance() {
   return moved;
 }
 
+bool Carrier::announced(const Exchange& exchange) const {
+  return std::all_of(exchange.receives.begin(), exchange.receives.end(),
+                     [&](const Receive& receive) {
+                       const auto found = announced_.find(receive.from);
+                       return found != announced_.end() && !found->second.empty();
+                     });
+}
+
 Status Carrier::begin(Exchange exchange) {
   const std::size_t number = groups_++ % kLanes;
   Lane& lane = lanes_[number];
-  running_.push_back({.exchange = std::move(exchange), .lane = number});
+  std::vector<std::size_t> bytes;
+  bytes.reserve(exchange.receives.size());
+  for (const Receive& receive : exchange.receives) {
+    bytes.push_back(announced_.at(receive.from).front());
+    announced_.at(receive.from).pop_front();
+  }
+  running_.push_back({.exchange = std::move(exchange), .bytes = std::move(bytes), .lane = number});
   const Exchange& group = running_.back().exchange;
   std::vector<std::span<const std::byte>> messages;
   messages.reserve(group.sends.size());
@@ -165,9 +178,7 @@ Status Carrier::begin(Exchange exchange) {
   }
   for (std::size_t i = 0; i < group.receives.size() && status.ok(); ++i) {
     const Receive& receive = group.receives[i];
-    const Slot& slot = lane.from.at(receive.from);
-    const auto room = slot.device.bytes();
-    status = api_->receive(direct(receive, slot) ? receive.buffer.first(room.size()) : room,
+    status = api_->receive(landing(receive, lane.from.at(receive.from), running_.back().bytes[i]),
                            receive.from, communicator_, stream_);
   }
   const Status ended = api_->end_group();
@@ -175,43 +186,32 @@ Status Carrier::begin(Exchange exchange) {
 }
 
 Result<std::span<const std::byte>> Carrier::stage(const Send& send, const Slot& slot) {
-  const auto message = slot.device.bytes();
-  auto from = send.frame;
   if (device_->holds(send.frame.data())) {
-    if (send.frame.size() == message.size()) {
-      return send.frame;
-    }
-  } else {
-    from = slot.host.bytes().first(send.frame.size());
-    std::memcpy(slot.host.bytes().data(), send.frame.data(), send.frame.size());
+    return send.frame;
   }
-  if (auto status = device_->copy(from, message.data(), stream_); !status) {
+  const auto pinned = slot.host.bytes().first(send.frame.size());
+  std::memcpy(pinned.data(), send.frame.data(), send.frame.size());
+  const auto staged = slot.device.bytes().first(send.frame.size());
+  if (auto status = device_->copy(pinned, staged.data(), stream_); !status) {
     return status;
   }
-  return std::span<const std::byte>(message);
+  return std::span<const std::byte>(staged);
 }
 
-bool Carrier::direct(const Receive& receive, const Slot& slot) const {
-  return receive.buffer.size() >= slot.device.bytes().size() &&
-         device_->holds(receive.buffer.data());
+std::span<std::byte> Carrier::landing(const Receive& receive, const Slot& slot,
+                                      std::size_t bytes) const {
+  const bool there = bytes <= receive.buffer.size() && device_->holds(receive.buffer.data());
+  return (there ? receive.buffer : slot.device.bytes()).first(bytes);
 }
 
 Status Carrier::follow(const Running& group) {
   const Lane& lane = lanes_[group.lane];
-  for (const Receive& receive : group.exchange.receives) {
+  for (std::size_t i = 0; i < group.bytes.size(); ++i) {
+    const Receive& receive = group.exchange.receives[i];
     const Slot& slot = lane.from.at(receive.from);
-    std::span<const std::byte> message = slot.device.bytes();
-    std::span<const std::byte> seen = message;  // by the host
-    if (device_->holds(receive.buffer.data())) {
-      if (direct(receive, slot)) {
-        message = receive.buffer;
-      } else if (auto status = device_->copy(message.first(receive.buffer.size()),
-                                             receive.buffer.data(), stream_);
-                 !status) {
-        return status;
-      }
-      seen = message.first(kFrameHeaderBytes);
-    }
+    const auto frame = landing(receive, slot, group.bytes[i]);
+    const bool stays = device_->holds(receive.buffer.data());
+    const auto seen = stays ? frame.first(kFrameHeaderBytes) : frame;  // by the host
     if (auto status = device_->copy(seen, slot.host.bytes().data(), stream_); !status) {
       return status;
     }
@@ -220,21 +220,24 @@ Status Carrier::follow(const Running& group) {
 }
 
 Result<std::size_t> Carrier::unpack(const ExchangeTag& tag, const Receive& receive,
-                                    const Slot& slot) {
-  const auto message = slot.host.bytes();
-  const auto bytes =
-      announced_frame_bytes(message, std::min(message.size(), receive.buffer.size()));
-  if (!bytes) {
-    return bytes.status();
+                                    const Slot& slot, std::size_t bytes) {
+  const auto frame = slot.host.bytes().first(bytes);
+  const auto stated = announced_frame_bytes(frame, receive.buffer.size());
+  if (!stated) {
+    return stated.status();
   }
-  if (const ExchangeTag announced = announced_tag(message); announced != tag) {
+  if (*stated != bytes) {
+    return Status(Fault::malformed,
+                  fmt::format("announced {} bytes for a frame of {}", bytes, *stated));
+  }
+  if (const ExchangeTag theirs = announced_tag(frame); theirs != tag) {
     return Status(Fault::unexpected, fmt::format("sent its frame of {} where that of {} was due",
-                                                 describe(announced), describe(tag)));
+                                                 describe(theirs), describe(tag)));
   }
   if (!device_->holds(receive.buffer.data())) {
-    std::memcpy(receive.buffer.data(), message.data(), *bytes);
+    std::memcpy(receive.buffer.data(), frame.data(), bytes);
   }
-  return *bytes;
+  return bytes;
 }
 
 void Carrier::finish() {
@@ -244,11 +247,13 @@ void Carrier::finish() {
   for (const Send& send : group.exchange.sends) {
     ++done_[send.to].sent;
   }
-  carried.frames.reserve(group.exchange.receives.size());
-  for (const Receive& receive : group.exchange.receives) {
+  carried.frames.reserve(group.bytes.size());
+  for (std::size_t i = 0; i < group.bytes.size(); ++i) {
+    const Receive& receive = group.exchange.receives[i];
+    const Slot& slot = lanes_[group.lane].from.at(receive.from);
     ++done_[receive.from].received;
-    carried.frames.push_back({receive.from, unpack(group.exchange.tag, receive,
-                                                   lanes_[group.lane].from.at(receive.from))});
+    carried.frames.push_back(
+        {receive.from, unpack(group.exchange.tag, receive, slot, group.bytes[i])});
   }
   carried.exchange = std::move(group.exchange);
   carried_.push_back(std::move(carried));
@@ -308,11 +313,6 @@ std::optional<Rank> Carrier::missed(const Exchange& exchange) const {
 }
 
 std::optional<Rank> Carrier::missed_next() const {
-  for (const Exchange& exchange : dropped_) {
-    if (const auto peer = missed(exchange)) {
-      return peer;
-    }
-  }
   return waiting_.empty() ? std::nullopt : missed(waiting_.front());
 }
 
@@ -321,12 +321,7 @@ std::optional<Rank> Carrier::missed_now() const {
 }
 
 void Carrier::drop(Rank peer) {
-  const auto first =
-      std::stable_partition(waiting_.begin(), waiting_.end(),
-                            [&](const Exchange& exchange) { return !includes(exchange, peer); });
-  std::move(first, waiting_.end(), std::back_inserter(dropped_));
-  waiting_.erase(first, waiting_.end());
-  std::erase_if(dropped_, [&](Exchange& exchange) {
+  std::erase_if(waiting_, [&](Exchange& exchange) {
     std::erase_if(exchange.sends, [&](const Send& send) { return send.to == peer; });
     std::erase_if(exchange.receives, [&](const Receive& receive) { return receive.from == peer; });
     return exchange.sends.empty() && exchange.receives.empty();
@@ -350,7 +345,6 @@ void Carrier::stop(Deadline deadline) {
   api_->abort(communicator_);
   communicator_ = nullptr;
   waiting_.clear();
-  dropped_.clear();
   running_.clear();
   // What the stream still holds are copies; a mark behind them tells when they are done.
   DeviceEvent mark = lanes_.front().done;

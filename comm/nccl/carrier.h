@@ -1,9 +1,10 @@
 // Carries exchanges over one communicator: each is one group of sends and receives.
 //
-// NCCL wants both ends of a message to name the same length before either knows it. So the messages
-// of an edge are all as long as its longest frame, and the frame's own header says how much of one
-// counts. A frame or a room in the device's memory is used where it lies if it is as long as that,
-// and through a copy on the device otherwise; those of the host go through pinned memory.
+// NCCL wants both ends of a message to name the same length. So a group begins only when everybody
+// it hears from has announced how long their frames are (announce()); it also spares a group that
+// would wait for the frame of one who died before it posted, which only an abort of all could end.
+// A frame or a room in the device's memory is used where it lies; those of the host go through
+// pinned memory.
 //
 // Groups run in the order of add(), one after the other, and so nodes must add exchanges in orders
 // that agree. While one is on the wire the next is staged behind it on the stream.
@@ -46,7 +47,8 @@ struct Carried {
 
 class Carrier {
  public:
-  /// Messages to and from each peer have so many bytes. Takes the communicator, also when it fails.
+  /// Frames to and from each peer have so many bytes at most. Takes the communicator, also when it
+  /// fails.
   static Result<std::unique_ptr<Carrier>> make(std::shared_ptr<Device> device,
                                                std::shared_ptr<NcclApi> api,
                                                Communicator communicator,
@@ -58,6 +60,9 @@ class Carrier {
   Carrier& operator=(const Carrier&) = delete;
 
   void add(Exchange exchange) { waiting_.push_back(std::move(exchange)); }
+  /// The next frame of the peer, after those it announced before, has so many bytes: of a header at
+  /// least, and of what it was made with at most.
+  void announce(Rank peer, std::size_t bytes) { announced_[peer].push_back(bytes); }
   /// Does what can be done now; true if that was anything. A fault is the communicator's: nothing
   /// under way will end, and only stop() is left to do.
   Result<bool> advance();
@@ -82,8 +87,7 @@ class Carrier {
   std::optional<Rank> missed_next() const;
   /// One who left, for whom the oldest group under way waits in vain.
   std::optional<Rank> missed_now() const;
-  /// The peer is lost: what waits and needs it will never be carried. Others that it needs and who
-  /// leave are missed all the same.
+  /// The peer is lost: what waits is carried without it.
   void drop(Rank peer);
 
   /// Flushes what is done but may still be in NCCL's own buffers; true when that is over.
@@ -105,6 +109,7 @@ class Carrier {
   };
   struct Running {
     Exchange exchange;
+    std::vector<std::size_t> bytes;  ///< of the frame that each receive gets
     std::size_t lane = 0;
     bool launched = false;  ///< NCCL has put it on the stream, and its `done` is marked behind it
   };
@@ -113,14 +118,18 @@ class Carrier {
       : device_(std::move(device)), api_(std::move(api)), communicator_(communicator) {}
   Status allocate(const std::map<Rank, std::size_t>& to, const std::map<Rank, std::size_t>& from);
   Result<Slot> make_slot(std::size_t bytes);
+  /// True when the lengths of all frames that it is to get are known.
+  bool announced(const Exchange& exchange) const;
   Status begin(Exchange exchange);
-  /// What is sent for a frame: as long as the edge's messages.
+  /// The frame where the device can read it.
   Result<std::span<const std::byte>> stage(const Send& send, const Slot& slot);
-  /// True when a message can be received where its room lies.
-  bool direct(const Receive& receive, const Slot& slot) const;
+  /// Where so many bytes are received: in their room, if that lies on the device and they fit.
+  std::span<std::byte> landing(const Receive& receive, const Slot& slot, std::size_t bytes) const;
   /// Behind the group: copies out of the slots, and the mark.
   Status follow(const Running& group);
-  Result<std::size_t> unpack(const ExchangeTag& tag, const Receive& receive, const Slot& slot);
+  /// The frame of so many bytes, of which the host has seen what it needs, brought to its room.
+  Result<std::size_t> unpack(const ExchangeTag& tag, const Receive& receive, const Slot& slot,
+                             std::size_t bytes);
   void finish();
   std::optional<Rank> missed(const Exchange& exchange) const;
 
@@ -131,7 +140,7 @@ class Carrier {
   std::array<Lane, kLanes> lanes_;
   std::size_t groups_ = 0;  ///< begun so far
   std::deque<Exchange> waiting_;
-  std::vector<Exchange> dropped_;  ///< without those who are lost
+  std::map<Rank, std::deque<std::size_t>> announced_;  ///< and no group begun for them
   std::deque<Running> running_;
   std::deque<Carried> carried_;
   std::map<Rank, FrameCounts> done_;

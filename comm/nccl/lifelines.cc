@@ -26,7 +26,7 @@
 namespace sotto::internal {
 namespace {
 
-constexpr std::uint64_t kGreeting = 0x4E434C4F54544F53;  // "SOTTOLCN"
+constexpr std::uint64_t kGreeting = 0x32434C4F54544F53;  // "SOTTOLC2"
 constexpr std::size_t kHelloBytes = 3 * sizeof(std::uint64_t) + sizeof(Rank);
 constexpr std::size_t kMostEndpointBytes = 100;
 /// How long a connection may take to say whose it is.
@@ -86,8 +86,7 @@ bool read_all(int socket, std::span<std::byte> bytes, Deadline deadline) {
   return true;
 }
 
-/// True when all of `bytes` went out; they are few, and a socket has room for them unless its peer
-/// has long stopped to read.
+/// True when all of `bytes` went out; they are few, and the socket is new.
 bool write_all(int socket, std::span<const std::byte> bytes) {
   return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
          static_cast<ssize_t>(bytes.size());
@@ -106,8 +105,9 @@ std::optional<Notice> parse_notice(std::span<const std::byte> bytes) {
   notice.cause = in.read<Rank>();
   notice.counts.sent = in.read<std::uint64_t>();
   notice.counts.received = in.read<std::uint64_t>();
+  notice.bytes = in.read<std::uint64_t>();
   const bool known = kind >= static_cast<std::uint32_t>(Notice::Kind::leaving) &&
-                     kind <= static_cast<std::uint32_t>(Notice::Kind::aborted);
+                     kind <= static_cast<std::uint32_t>(Notice::Kind::frame);
   return in.finished() && known ? std::optional(notice) : std::nullopt;
 }
 
@@ -280,8 +280,8 @@ void Lifelines::read(Rank peer, Link& link, std::vector<News>& news) {
       return;
     }
     if (got <= 0) {
-      news.push_back(
-          {peer, std::nullopt, got == 0 ? "its process ended" : std::string(std::strerror(errno))});
+      const char* why = got < 0 ? std::strerror(errno) : "its process ended";
+      news.push_back({peer, std::nullopt, link.deaf ? "it takes no notices any more" : why});
       link.socket.close();
       return;
     }
@@ -316,8 +316,14 @@ void Lifelines::tell(Rank peer, const Notice& notice) {
   out.write(notice.cause);
   out.write(notice.counts.sent);
   out.write(notice.counts.received);
-  // That it cannot be written shows when the connection is read.
-  static_cast<void>(write_all(link.socket.get(), bytes));
+  out.write(notice.bytes);
+  const auto sent = ::send(link.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  // A connection that has ended shows when it is read.
+  if (sent < 0 ? errno == EAGAIN : static_cast<std::size_t>(sent) < bytes.size()) {
+    // Half a notice, or none, would leave the peer waiting.
+    link.deaf = true;
+    static_cast<void>(::shutdown(link.socket.get(), SHUT_RDWR));
+  }
 }
 
 }  // namespace sotto::internal

@@ -1,9 +1,11 @@
-// A TCP connection to each neighbour that says who leaves, who gave up, and who is gone.
+// A TCP connection to each neighbour that says how long its next frame is, who leaves, who gave up,
+// and who is gone.
 //
-// NCCL's own messages show none of it: a group waits for a node that left as for one that is slow,
-// and where frames move through memory that two processes share, for one that died too. The kernel
-// closes the connection of a process that ends, whichever way, and its keep-alive finds hosts that
-// are gone. Nothing but these few messages goes over it.
+// NCCL's own messages show none of it: both ends must know a message's length, and a group waits
+// for a node that left as for one that is slow, and where frames move through memory that two
+// processes share, for one that died too. The kernel closes the connection of a process that ends,
+// whichever way, and its keep-alive finds hosts that are gone. Nothing but these few messages goes
+// over it.
 //
 // Neighbours find each other as other transports' do (internal/rendezvous.h), and prove by a number
 // drawn for the pair that they are who was met. As NCCL's, its connections are for one trusted
@@ -33,12 +35,14 @@ struct Notice {
   enum class Kind : std::uint8_t {
     leaving = 1,  ///< in good order, after the frames that it counts
     taken = 2,    ///< it has received as many as it counts
-    aborted =
-        3,  ///< it gave up its communicator after the frames that it counts, because of `cause`
+    /// It gave up its communicator after the frames that it counts, because of `cause`.
+    aborted = 3,
+    frame = 4,  ///< its next one to this peer, after all before, is of so many `bytes`
   };
   Kind kind = Kind::leaving;
   FrameCounts counts{};  ///< sent and received by the one who tells
   Rank cause = -1;
+  std::uint64_t bytes = 0;
 };
 
 struct News {
@@ -62,16 +66,17 @@ class Lifelines {
   std::vector<News> wait(Deadline::Clock::duration at_most);
   /// Ends a wait, or else the next one that would.
   void wake();
-  /// A peer that is gone is told nothing.
+  /// A peer that is gone is told nothing; one that takes no more is gone, as its news will say.
   void tell(Rank peer, const Notice& notice);
 
  private:
-  static constexpr std::size_t kNoticeBytes = 24;
+  static constexpr std::size_t kNoticeBytes = 32;
   struct Link {
     FileDescriptor socket;
     std::size_t message_bytes = 0;
     std::array<std::byte, kNoticeBytes> begun{};  ///< of the notice that is coming
     std::size_t have = 0;
+    bool deaf = false;  ///< it did not take what it was told
   };
 
   Status listen(const Address& address);

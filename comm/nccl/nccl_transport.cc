@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/frame.h>
+
 #include "../internal/backends.h"
 
 namespace sotto::internal {
@@ -147,9 +149,15 @@ void NcclTransport::take_posted() {
     closing = closing_;
   }
   for (Exchange& exchange : posted) {
-    if (!given_up_) {
-      links_.carrier->add(std::move(exchange));
+    if (given_up_) {
+      continue;
     }
+    for (const Send& send : exchange.sends) {
+      if (!lost_.contains(send.to)) {
+        links_.lifelines->tell(send.to, {.kind = Notice::Kind::frame, .bytes = send.frame.size()});
+      }
+    }
+    links_.carrier->add(std::move(exchange));
   }
   for (const Rank peer : lost_) {
     links_.carrier->drop(peer);
@@ -204,9 +212,21 @@ void NcclTransport::hear(const News& news) {
       // Its last groups may have been done when ours look as if they were not.
       gave_up_[news.peer] = notice.cause == news.peer
                                 ? std::string("it gave up: its device or its NCCL failed")
+                            : notice.cause == options_->rank
+                                ? std::string("it takes nothing more from this node")
                                 : fmt::format("it gave up when rank {} was lost", notice.cause);
       links_.carrier->limit(news.peer, notice.counts);
       ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
+      break;
+    case Notice::Kind::frame:
+      if (const std::size_t most = links_.lifelines->message_bytes(news.peer);
+          notice.bytes < kFrameHeaderBytes || notice.bytes > most) {
+        turn_away(news.peer);
+        lose(news.peer, fmt::format("it announced a frame of {} bytes where {} to {} are due",
+                                    notice.bytes, kFrameHeaderBytes, most));
+      } else {
+        links_.carrier->announce(news.peer, notice.bytes);
+      }
       break;
   }
 }
@@ -246,12 +266,12 @@ bool NcclTransport::carry() {
     return false;
   }
   const auto moved = links_.carrier->advance();
+  while (const auto carried = links_.carrier->take()) {
+    deliver(*carried);
+  }
   if (!moved) {
     broken_ = Broken{moved.status().message(), Deadline::after(kBlamePatience)};
     return false;
-  }
-  while (const auto carried = links_.carrier->take()) {
-    deliver(*carried);
   }
   return *moved;
 }
@@ -259,7 +279,7 @@ bool NcclTransport::carry() {
 void NcclTransport::deliver(const Carried& carried) {
   for (const Carried::Frame& frame : carried.frames) {
     if (!frame.bytes.ok()) {
-      // Its messages still come, and others' with them; they are for nobody.
+      turn_away(frame.from);
       report_loss(frame.from, frame.bytes.status().message());
       links_.carrier->drop(frame.from);
     }
@@ -301,6 +321,11 @@ void NcclTransport::lose_unless_held(Rank peer, const std::string& reason) {
   }
   report_loss(peer, reason);
   links_.carrier->drop(peer);
+}
+
+void NcclTransport::turn_away(Rank peer) {
+  links_.lifelines->tell(
+      peer, {.kind = Notice::Kind::aborted, .counts = links_.carrier->done(peer), .cause = peer});
 }
 
 void NcclTransport::give_up(Rank cause, const std::string& reason) {

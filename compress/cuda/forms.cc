@@ -97,7 +97,8 @@ ChosenForm choose_form(std::string_view text) {
   if (const Family* family = find_family(spec.name())) {
     return family->form(spec);
   }
-  refuse("compressor on a CUDA device", text, fmt::format("{} would do", all_families()));
+  refuse("compressor on a CUDA device", text,
+         fmt::format("{} would do, and for an optimizer topk", all_families()));
 }
 
 }  // namespace sotto::cuda

@@ -1,4 +1,5 @@
-// The table of vector operations (kernels/ops.h) on a CUDA device.
+// The table of vector operations (kernels/ops.h) on a CUDA device, and scatter_axpy, which hosts
+// have within their codecs.
 //
 // Every operation leaves the bytes that reference_ops() does, on any device: the same arithmetic in
 // the same order, from functions that are tested on hosts (element.h, coders.h, tile.h,
@@ -96,5 +97,8 @@ void top_k_gather(std::span<const float> x, const TopK* top, std::span<std::byte
 void gather_above(std::span<const float> x, std::uint32_t threshold, std::span<std::byte> workspace,
                   std::span<std::uint32_t> indices, std::span<float> values, std::uint64_t* found,
                   Stream stream);
+/// y[indices[k]] ← y[indices[k]] + a × values[k]; the indices are distinct and below y.size().
+void scatter_axpy(float a, std::span<const std::uint32_t> indices, std::span<const float> values,
+                  std::span<float> y, Stream stream);
 
 }  // namespace sotto::cuda

@@ -78,6 +78,13 @@ __global__ void __launch_bounds__(kMostThreads)
               blockIdx.x);
 }
 
+__global__ void __launch_bounds__(kMostThreads)
+    scatter_kernel(float a, const std::uint32_t* indices, const float* values, std::size_t count,
+                   float* y) {
+  scatter_own(a, indices, values, count, y, std::size_t{blockIdx.x} * kMostThreads + threadIdx.x,
+              std::size_t{gridDim.x} * kMostThreads);
+}
+
 void check_room(std::size_t count, std::span<std::byte> workspace) {
   check(count <= std::numeric_limits<std::uint32_t>::max(), "more than 2^32 − 1 elements");
   check(workspace.size() >= top_k_workspace(count), "a selection's workspace is too small");
@@ -134,6 +141,16 @@ void gather_above(std::span<const float> x, std::uint32_t threshold, std::span<s
   check(indices.size() == values.size(), "gather_above: lengths differ");
   gather(x, {.threshold = threshold}, workspace, {indices.data(), values.data(), values.size()},
          found, stream);
+}
+
+void scatter_axpy(float a, std::span<const std::uint32_t> indices, std::span<const float> values,
+                  std::span<float> y, Stream stream) {
+  check(indices.size() == values.size(), "scatter_axpy: lengths differ");
+  check(indices.size() <= y.size(), "scatter_axpy: more indices than elements");
+  if (!indices.empty()) {
+    scatter_kernel<<<launch_blocks(pieces_of(indices.size(), kMostThreads)), kMostThreads, 0,
+                     stream>>>(a, indices.data(), values.data(), indices.size(), y.data());
+  }
 }
 
 }  // namespace sotto::cuda

@@ -226,4 +226,14 @@ SOTTO_HOST_DEVICE void gather_part(const Block& block, const float* x, std::size
   });
 }
 
+/// y[indices[k]] ← y[indices[k]] + a × values[k], for all those k of thread `thread` of `threads`
+/// among `count`. The indices are distinct.
+SOTTO_HOST_DEVICE void scatter_own(float a, const std::uint32_t* indices, const float* values,
+                                   std::size_t count, float* y, std::size_t thread,
+                                   std::size_t threads) {
+  for (std::size_t k = thread; k < count; k += threads) {
+    y[indices[k]] = y[indices[k]] + a * values[k];
+  }
+}
+
 }  // namespace sotto::cuda

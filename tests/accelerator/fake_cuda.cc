@@ -248,6 +248,8 @@ void Queue::copy(std::span<const std::byte> from, std::byte* to) {
   enter();
   if (stalled) {  // as pageable bytes wait for what is before them
     wait();
+  }
+  if (!sound()) {
     return;
   }
   check(on_device(from.data()) || on_device(to), "one side of a copy is on the device");

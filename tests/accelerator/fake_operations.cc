@@ -177,13 +177,20 @@ void sign_axpy(float magnitude, std::span<const std::byte> signs, std::span<floa
 }
 
 std::size_t top_k_workspace(std::size_t count) { return 1024 + count / 16; }
-void top_k(std::span<const float> x, std::size_t k, std::span<std::byte> /*work*/, TopK* result,
+void top_k(std::span<const float> x, std::size_t k, std::span<std::byte> work, TopK* result,
            Stream stream) {
-  put(stream, [k, x = used(x), result = used(result)] { *result = ops().top_k(x, k); });
+  check(work.size() >= top_k_workspace(x.size()), "the workspace is large enough");
+  put(stream, [k, work = used(work), x = used(x), result = used(result)] {
+    std::ranges::fill(work, std::byte{0xA5});
+    *result = ops().top_k(x, k);
+  });
 }
-void top_k_gather(std::span<const float> x, const TopK* top, std::span<std::byte> /*work*/,
+void top_k_gather(std::span<const float> x, const TopK* top, std::span<std::byte> work,
                   std::span<std::uint32_t> indices, std::span<float> values, Stream stream) {
-  put(stream, [x = used(x), top = used(top), indices = used(indices), values = used(values)] {
+  check(work.size() >= top_k_workspace(x.size()), "the workspace is large enough");
+  put(stream, [work = used(work), x = used(x), top = used(top), indices = used(indices),
+               values = used(values)] {
+    std::ranges::fill(work, std::byte{0xA5});
     ops().top_k_gather(x, *top, indices, values);
   });
 }
@@ -193,6 +200,16 @@ void gather_above(std::span<const float> x, std::uint32_t threshold, std::span<s
   put(stream,
       [threshold, x = used(x), indices = used(indices), values = used(values),
        found = used(found)] { *found = ops().gather_above(x, threshold, indices, values); });
+}
+
+void scatter_axpy(float a, std::span<const std::uint32_t> indices, std::span<const float> values,
+                  std::span<float> y, Stream stream) {
+  put(stream, [a, indices = used(indices), values = used(values), y = used(y)] {
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      check(indices[k] < y.size(), "an index is one of an element");
+      y[indices[k]] = y[indices[k]] + a * values[k];
+    }
+  });
 }
 
 struct Codec::Form {

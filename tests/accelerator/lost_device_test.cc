@@ -88,8 +88,8 @@ TEST_CASE("a device that stalls after the last answer is noticed before memory i
 }
 
 TEST_CASE("an encoding of a device that is lost is one that every decoder refuses") {
-  for (const std::string spec :
-       {"none", "fp16", "bf16", "quant:8", "quant:3", "grid:8:0.05", "sign", "sign,chunk=64"}) {
+  for (const std::string spec : {"none", "fp16", "bf16", "quant:8", "quant:3", "grid:8:0.05",
+                                 "sign", "sign,chunk=64", "topk:0.1", "topk:1"}) {
     CAPTURE(spec);
     const auto accelerator = cuda::make_accelerator();
     const auto host = make_compressor(spec);

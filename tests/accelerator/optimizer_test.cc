@@ -90,7 +90,7 @@ TEST_CASE(
   const std::pair<std::string, std::string> pairs[] = {
       {"dcd", "quant:8"},     {"dpsgd", "none"},       {"choco", "sign"},
       {"ecd", "grid:8:0.05"}, {"deepsqueeze", "sign"}, {"pushsum", "quant:4"},
-      {"allreduce", "none"},  {"beer", "sign"}};
+      {"allreduce", "none"},  {"beer", "sign"},        {"choco", "topk:0.05"}};
   for (const auto& pair : pairs) {
     CAPTURE(pair.first);
     for (const bool overlap : {false, true}) {

@@ -142,8 +142,12 @@ class FakeNccl final : public internal::NcclApi {
 
   /// The communicators of this rank are broken from now on.
   void fail() { failing_ = true; }
+  /// Groups of this rank stay under way from now on, and nothing of them moves.
+  void stall() { stalled_ = true; }
   /// How many groups were begun.
   int groups() const { return groups_; }
+  /// Of the messages that were sent, all together.
+  std::size_t bytes_sent() const { return bytes_sent_; }
 
   Result<internal::CommunicatorId> make_id() override {
     internal::CommunicatorId id{};
@@ -166,7 +170,7 @@ class FakeNccl final : public internal::NcclApi {
     if (failing_ || member.broken) {
       return Status(Fault::io, "NCCL, the communicator: remote process exited");
     }
-    if (member.room->joined < member.ranks) {
+    if (member.room->joined < member.ranks || stalled_) {
       return false;
     }
     member.under_way = std::max(0, member.under_way - 1);
@@ -183,6 +187,7 @@ class FakeNccl final : public internal::NcclApi {
   }
   Status send(std::span<const std::byte> memory, Rank to, internal::Communicator communicator,
               internal::DeviceStream stream) override {
+    bytes_sent_ += memory.size();
     // Only read from.
     add({device_->reach(memory.data()), memory.size(), to, true}, communicator, stream);
     return {};
@@ -317,7 +322,9 @@ class FakeNccl final : public internal::NcclApi {
   const std::shared_ptr<FakeDevice> device_;
   std::atomic<int> ranks_{0};
   std::atomic<bool> failing_{false};
+  std::atomic<bool> stalled_{false};
   std::atomic<int> groups_{0};
+  std::atomic<std::size_t> bytes_sent_{0};
   bool grouped_ = false;
   Member* group_ = nullptr;
   internal::DeviceStream stream_ = nullptr;

@@ -55,6 +55,13 @@ TEST_CASE("a CUDA device reduces and selects from a million elements as the refe
                                expected_values);
   CHECK(found_indices == expected_indices);
   CHECK(found_values == expected_values);
+  cuda::scatter_axpy(-0.5F, indices, values, device, nullptr);
+  std::vector<float> found_x(kMany);
+  cuda::copy_to_host(std::as_bytes(device), std::as_writable_bytes(std::span(found_x)));
+  for (std::size_t k = 0; k < kKept; ++k) {
+    x[expected_indices[k]] += -0.5F * expected_values[k];
+  }
+  CHECK(found_x == x);
 }
 
 #else

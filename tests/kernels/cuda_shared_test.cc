@@ -19,6 +19,29 @@ TEST_CASE("what CUDA devices do conforms, with any number of threads") {
   }
 }
 
+TEST_CASE("elements that CUDA devices scatter to come out as one by one, and no other is touched") {
+  constexpr std::size_t kMany = 1000;
+  std::vector<std::uint32_t> indices;
+  std::vector<float> values;
+  for (std::uint32_t i = 3; i < kMany; i += 7) {
+    indices.push_back(i);
+    values.push_back(0.1F * static_cast<float>(i) - 30.0F);
+  }
+  std::vector<float> expected(kMany, 0.3F);
+  for (std::size_t k = 0; k < indices.size(); ++k) {
+    const float product = -0.7F * values[k];
+    expected[indices[k]] = expected[indices[k]] + product;
+  }
+  for (const std::size_t threads : {1U, 64U, 1000U}) {
+    std::vector<float> y(kMany, 0.3F);
+    for (std::size_t thread = threads; thread-- > 0;) {
+      cuda::scatter_own(-0.7F, indices.data(), values.data(), indices.size(), y.data(), thread,
+                        threads);
+    }
+    CHECK(y == expected);
+  }
+}
+
 TEST_CASE("every half-precision bit pattern widens on CUDA devices as in the reference") {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);

@@ -59,7 +59,15 @@ void DenseLayer::forward(std::span<const float> parameters, const MatrixView& x,
 
 void DenseLayer::backward(const MatrixView& x, const MatrixView& dy,
                           std::span<float> gradient) const {
-  mutable_view(gradient.subspan(weight), out, in).noalias() = dy.transpose() * x;
+  auto dw = mutable_view(gradient.subspan(weight), out, in);
+  if (x.rows() == 1) {
+    // A single example's is written once; Eigen's product fills it with zeros and adds to them.
+    for (Eigen::Index row = 0; row < dw.rows(); ++row) {
+      dw.row(row) = dy(0, row) * x.row(0);
+    }
+  } else {
+    dw.noalias() = dy.transpose() * x;
+  }
   if (!bias) {
     return;
   }

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/cuda/device_ops.h>
 #include <sotto/kernels/cuda/queue.h>
+#include <sotto/kernels/cuda/room.h>
 
 namespace sotto::cuda {
 
@@ -17,5 +19,52 @@ namespace sotto::cuda {
 /// have.
 std::unique_ptr<Compressor> make_device_compressor(const Compressor& host, const DeviceOps& ops,
                                                    Queue& queue);
+
+/// What they share: all but the bytes is the host's.
+class DeviceCompressor : public Compressor {
+ public:
+  /// Of every format that devices encode, as a length, a scale or values that are none.
+  static constexpr std::byte kRefusedByAll{0xFF};
+
+  DeviceCompressor(std::unique_ptr<Compressor> host, const DeviceOps& ops, Queue& queue)
+      : host_(std::move(host)), ops_(ops), queue_(queue) {}
+  ~DeviceCompressor() override;
+  DeviceCompressor(const DeviceCompressor&) = delete;
+  DeviceCompressor& operator=(const DeviceCompressor&) = delete;
+
+  std::string spec() const override { return host_->spec(); }
+  std::uint16_t wire_id() const override { return host_->wire_id(); }
+  std::size_t max_bytes(std::size_t elements) const override { return host_->max_bytes(elements); }
+  Contract contract(std::size_t elements) const override { return host_->contract(elements); }
+  std::unique_ptr<Compressor> clone() const override;
+  const Compressor& undecorated() const override { return *host_; }
+
+  std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
+                                             const RandomKey& key,
+                                             std::span<std::byte> out) override;
+  Status decode_sum(std::span<const Term> terms, std::span<float> scratch, const Visitor& visit,
+                    std::size_t& refused) const override;
+
+ protected:
+  /// As encode, and leaves the residual in v.
+  virtual std::size_t encode_to_residual(std::span<float> v, const RandomKey& key,
+                                         std::span<std::byte> out) = 0;
+
+  Queue& queue() const { return queue_; }
+  /// To work in.
+  std::span<std::byte> room(std::size_t bytes) const { return room_.of(bytes, queue_); }
+
+ private:
+  std::unique_ptr<Compressor> host_;
+  const DeviceOps& ops_;
+  Queue& queue_;
+  mutable Room room_;
+};
+
+/// So many bytes, to the next multiple at which device memory is best read.
+constexpr std::size_t to_grain(std::size_t bytes) {
+  constexpr std::size_t kGrain = 256;
+  return (bytes + kGrain - 1) / kGrain * kGrain;
+}
 
 }  // namespace sotto::cuda
