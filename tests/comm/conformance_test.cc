@@ -147,6 +147,7 @@ TEST_CASE("a wait ends at its deadline and names whom it waited for") {
     const auto store = make_memory_store();
     std::vector<std::byte> told{std::byte{1}};
     spawn(3, [&](Rank rank) {
+      const Swap swap(graph, rank, {.round = 41}, 100);
       const auto transport = connect(name, options_for(graph, rank, store, 100));
       if (rank == 0) {
         const auto idle = transport->poll(Deadline::after(std::chrono::milliseconds(1)));
@@ -158,7 +159,6 @@ TEST_CASE("a wait ends at its deadline and names whom it waited for") {
         CHECK(store->get("done/1", generous()).ok());
         return;
       }
-      const Swap swap(graph, rank, {.round = 41}, 100);
       REQUIRE(transport->post(swap.exchange).ok());
       if (reports_singly(name)) {
         const auto first = transport->poll(generous());
@@ -258,6 +258,7 @@ TEST_CASE("a peer that told its part and left without taking ours is lost, and n
     const auto store = make_memory_store();
     spawn(2, [&](Rank rank) {
       Swap swap(graph, rank, {.round = 0}, 100);
+      const Swap again(graph, rank, {.round = 1}, 100);
       auto transport = connect(name, options_for(graph, rank, store, 100));
       if (rank == 1) {
         swap.exchange.receives.clear();
@@ -275,7 +276,6 @@ TEST_CASE("a peer that told its part and left without taking ours is lost, and n
       REQUIRE(transport->post(swap.exchange).ok());
       // The news of its end may overtake its frame; and ours may have gone out before that news
       // came in: what needs the peer next is then told.
-      const Swap again(graph, rank, {.round = 1}, 100);
       auto next = transport->poll(generous());
       REQUIRE_MESSAGE(next.ok(), next.status().message());
       while (next->kind != TransportEvent::Kind::peer_lost) {
