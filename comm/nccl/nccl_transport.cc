@@ -221,7 +221,7 @@ void NcclTransport::hear(const News& news) {
     case Notice::Kind::frame:
       if (const std::size_t most = links_.lifelines->message_bytes(news.peer);
           notice.bytes < kFrameHeaderBytes || notice.bytes > most) {
-        turn_away(news.peer);
+        turn_away(news.peer, news.peer);
         lose(news.peer, fmt::format("it announced a frame of {} bytes where {} to {} are due",
                                     notice.bytes, kFrameHeaderBytes, most));
       } else {
@@ -279,7 +279,7 @@ bool NcclTransport::carry() {
 void NcclTransport::deliver(const Carried& carried) {
   for (const Carried::Frame& frame : carried.frames) {
     if (!frame.bytes.ok()) {
-      turn_away(frame.from);
+      turn_away(frame.from, frame.from);
       report_loss(frame.from, frame.bytes.status().message());
       links_.carrier->drop(frame.from);
     }
@@ -323,17 +323,15 @@ void NcclTransport::lose_unless_held(Rank peer, const std::string& reason) {
   links_.carrier->drop(peer);
 }
 
-void NcclTransport::turn_away(Rank peer) {
+void NcclTransport::turn_away(Rank peer, Rank cause) {
   links_.lifelines->tell(
-      peer, {.kind = Notice::Kind::aborted, .counts = links_.carrier->done(peer), .cause = peer});
+      peer, {.kind = Notice::Kind::aborted, .counts = links_.carrier->done(peer), .cause = cause});
 }
 
 void NcclTransport::give_up(Rank cause, const std::string& reason) {
   given_up_ = true;
   for (const Rank peer : neighbours_) {
-    links_.lifelines->tell(
-        peer,
-        {.kind = Notice::Kind::aborted, .counts = links_.carrier->done(peer), .cause = cause});
+    turn_away(peer, cause);
   }
   {
     // All at once, the culprit first: who hears of one finds the others beside it.

@@ -83,8 +83,8 @@ class NcclTransport final : public Transport {
   void lose(Rank peer, const std::string& reason);
   /// The peer is gone, unless something under way includes it.
   void lose_unless_held(Rank peer, const std::string& reason);
-  /// Tells one that lied that nothing more of it is taken.
-  void turn_away(Rank peer);
+  /// Tells the peer that nothing more of it is taken, because of `cause`: itself, where it lied.
+  void turn_away(Rank peer, Rank cause);
   /// Ends the communicator, because of `cause`, or of this node's own device where that is itself.
   void give_up(Rank cause, const std::string& reason);
   void report_loss(Rank peer, const std::string& reason);

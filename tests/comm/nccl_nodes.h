@@ -22,6 +22,23 @@ struct NcclNode {
   std::unique_ptr<Transport> transport;
 };
 
+/// Waits until the node has begun so many groups; false where it does not.
+inline bool begins_groups(const NcclNode& node, int groups) {
+  for (const Deadline limit = generous(); node.library->groups() < groups;) {
+    if (limit.expired()) {
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// Makes an exchange one without this peer.
+inline void leave_out(Rank peer, Exchange& exchange) {
+  std::erase_if(exchange.sends, [=](const Send& send) { return send.to == peer; });
+  std::erase_if(exchange.receives, [=](const Receive& receive) { return receive.from == peer; });
+}
+
 /// A vector of the device, as a program would have it.
 class OnDevice {
  public:

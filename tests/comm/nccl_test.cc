@@ -146,12 +146,9 @@ TEST_CASE("nccl: what was done when a neighbour gave up is still delivered, and 
       REQUIRE_FALSE(losses(*node.transport).empty());
       return;
     }
-    std::erase_if(second.exchange.sends, [](const Send& send) { return send.to == 1; });
-    std::erase_if(second.exchange.receives, [](const Receive& from) { return from.from == 1; });
+    leave_out(1, second.exchange);
     REQUIRE(node.transport->post(second.exchange).ok());
-    for (const Deadline limit = generous(); node.library->groups() < 2 && !limit.expired();) {
-      std::this_thread::yield();
-    }
+    REQUIRE(begins_groups(node, 2));
     node.library->fail();
     REQUIRE_FALSE(losses(*node.transport).empty());
     devices[1]->release_events(20);
@@ -242,10 +239,7 @@ TEST_CASE("nccl: a transport whose group never ends goes in its time, and frees 
       node.library->stall();  // its group is announced, and never put on the stream
     }
     REQUIRE(node.transport->post(swap.exchange).ok());
-    for (const Deadline limit = generous(); node.library->groups() < 1 && !limit.expired();) {
-      std::this_thread::yield();
-    }
-    CHECK(node.library->groups() == 1);
+    REQUIRE(begins_groups(node, 1));
     REQUIRE(store->set(fmt::format("begun/{}", rank), {}).ok());
     for (Rank peer = 0; peer < 3; ++peer) {
       REQUIRE(store->get(fmt::format("begun/{}", peer), generous()).ok());
@@ -285,8 +279,7 @@ TEST_CASE("nccl: a node that goes before it posts costs nobody but itself") {
     CHECK(lost == std::set<Rank>{2});
     // The two go on with each other.
     Swap next(graph, rank, {.round = 1}, 10);
-    std::erase_if(next.exchange.sends, [](const Send& send) { return send.to == 2; });
-    std::erase_if(next.exchange.receives, [](const Receive& from) { return from.from == 2; });
+    leave_out(2, next.exchange);
     REQUIRE(node.transport->post(next.exchange).ok());
     for (auto event = next_event(*node.transport);
          event.kind != TransportEvent::Kind::exchange_done || event.tag.round != 1;
