@@ -12,6 +12,9 @@ namespace {
 
 /// What a turn of the round robin adds to a pair's credit: a whole packet.
 constexpr std::int64_t kQuantum = 1500;
+/// See packets_at_once; the largest piece of a stream is 64 kB.
+constexpr SimTime kPieceTime = 500'000;
+constexpr double kMostAtOnce = 64;
 
 SimTime duration(std::uint32_t bytes, double bytes_per_s) {
   return bytes_per_s == kUnlimited ? 0 : from_seconds(bytes / bytes_per_s);
@@ -51,7 +54,17 @@ Fabric::Fabric(int hosts, std::uint64_t queue_bytes, std::uint64_t seed)
 void Fabric::set_link(SimTime now, Host from, Host to, const LinkShape& shape) {
   Pair& pair = at(from, to);
   pair.shape = shape;
+  SimTime& shortest = host(from).shortest_latency;
+  shortest = kNever;
+  for (Host other = 0; other < hosts_count_; ++other) {
+    const LinkShape& link = at(from, other).shape;
+    shortest = other == from ? shortest : std::min(shortest, link.latency - link.jitter);
+  }
   schedule(std::max({now, pair.free_at, host(from).out_free_at}), Kind::out, from);
+}
+
+SimTime Fabric::shortest_latency() const {
+  return std::ranges::min(hosts_, {}, &HostState::shortest_latency).shortest_latency;
 }
 
 void Fabric::set_host(Host host, double up, double down) {
@@ -62,6 +75,16 @@ void Fabric::set_host(Host host, double up, double down) {
 
 void Fabric::schedule(SimTime time, Kind kind, int subject) {
   agenda_.push({std::max(time, now_), sequence_++, kind, subject});
+}
+
+std::uint32_t Fabric::packets_at_once(Host from, Host to) const {
+  const LinkShape& shape = at(from, to).shape;
+  if (shape.loss > 0 || shape.jitter > 0) {
+    return 1;
+  }
+  const double rate = std::min({shape.bytes_per_s, host(from).up, host(to).down});
+  return static_cast<std::uint32_t>(
+      std::clamp(to_seconds(kPieceTime) * rate / kQuantum, 1.0, kMostAtOnce));
 }
 
 void Fabric::accept(SimTime now, Packet packet) {
@@ -156,7 +179,7 @@ void Fabric::arrive(int number) {
   Moving moving = std::move(pair.moving.front());
   pair.moving.pop_front();
   pair.carried.bytes += moving.packet.wire_bytes;
-  ++pair.carried.packets;
+  pair.carried.packets += moving.packet.segments;
   const Host to = moving.packet.to;
   if (host(to).down == kUnlimited) {
     (*deliver_)(moving.packet);

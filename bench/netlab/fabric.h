@@ -35,8 +35,8 @@ struct LinkShape {
 
 /// What went from one host to another.
 struct Carried {
-  std::uint64_t bytes = 0;  ///< of delivered packets, on the wire
-  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;    ///< of delivered packets, on the wire
+  std::uint64_t packets = 0;  ///< pieces of TCP streams count as the packets they stand for
   std::uint64_t lost = 0;     ///< as declared
   std::uint64_t dropped = 0;  ///< found no room in the queue
 };
@@ -48,9 +48,15 @@ class Fabric {
 
   /// For packets that leave from `now` on.
   void set_link(SimTime now, Host from, Host to, const LinkShape& shape);
+  /// Of all links between two hosts, jitter taken off.
+  SimTime shortest_latency() const;
   /// Bytes per second out of and into a host, all peers together; not 0.
   void set_host(Host host, double up, double down);
 
+  /// How many full packets may go from one host to another as one, which arrives when its last bit
+  /// does: as many as take half a millisecond, since TCP hardly feels that; one where each has a
+  /// latency or a fate of its own. At least 1.
+  std::uint32_t packets_at_once(Host from, Host to) const;
   /// A packet leaves its host. Requires valid hosts.
   void accept(SimTime now, Packet packet);
   using Deliver = std::function<void(const Packet&)>;
@@ -88,6 +94,7 @@ class Fabric {
     double down = kUnlimited;
     SimTime out_free_at = 0;
     SimTime in_free_at = 0;
+    SimTime shortest_latency = 0;  ///< of its links out, jitter taken off
     bool receiving = false;
     Moving current;  ///< on the way in, if receiving
     int turn_out = 0;
@@ -110,6 +117,7 @@ class Fabric {
     return pairs_[static_cast<std::size_t>(index(from, to))];
   }
   HostState& host(Host host) { return hosts_[static_cast<std::size_t>(host)]; }
+  const HostState& host(Host host) const { return hosts_[static_cast<std::size_t>(host)]; }
   void schedule(SimTime time, Kind kind, int subject);
   void send(Host from);
   void start(Host from, Pair& pair);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -16,9 +17,6 @@ namespace sotto::netlab {
 
 struct LabOptions {
   int hosts = 2;
-  /// Pieces of TCP streams pass whole (NetworkNamespace): for fast links without loss only, where a
-  /// piece of 64 kB takes next to no time.
-  bool large_pieces = false;
   bool free_net = true;    ///< each host has a second address, past all links
   std::uint64_t seed = 0;  ///< of jitter and loss
 };
@@ -48,12 +46,13 @@ class Lab {
  private:
   void serve();
   void take_from(Host host);
-  void pass(const Packet& packet);
+  void pass(Host to, std::span<const std::byte> bytes);
 
   std::vector<NetworkNamespace> namespaces_;
   std::vector<std::byte> room_;
   std::uint64_t refused_ = 0;  ///< by a host's device
-  mutable std::mutex mutex_;   ///< guards the fabric and refused_
+  SimTime interval_ = 0;       ///< between two looks while packets are under way; 0: none
+  mutable std::mutex mutex_;   ///< guards the fabric, refused_ and interval_
   Fabric fabric_;
   FileDescriptor wake_;
   std::atomic<bool> stopping_{false};

@@ -64,13 +64,13 @@ void bring_up(int socket, const char* name) {
   require(::ioctl(socket, SIOCSIFFLAGS, &request) == 0, "bringing a device up");
 }
 
-FileDescriptor open_device(bool large_pieces) {
+FileDescriptor open_device() {
   FileDescriptor device(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   require(device.get() >= 0, "/dev/net/tun");
   ifreq request = request_for(kDevice);
   request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
   require(::ioctl(device.get(), TUNSETIFF, &request) == 0, "making a TUN device");
-  const unsigned int offload = TUN_F_CSUM | (large_pieces ? TUN_F_TSO4 : 0U);
+  constexpr unsigned int offload = TUN_F_CSUM | TUN_F_TSO4;
   require(::ioctl(device.get(), TUNSETOFFLOAD, offload) == 0, "setting up a TUN device");
   return device;
 }
@@ -139,13 +139,13 @@ void in_thread(const std::function<void()>& work) {
 
 }  // namespace
 
-NetworkNamespace::NetworkNamespace(Host host, bool large_pieces, bool free_net) {
+NetworkNamespace::NetworkNamespace(Host host, bool free_net) {
   in_thread([&] {
     require(::unshare(CLONE_NEWNET) == 0, "making a network namespace");
     namespace_ = FileDescriptor(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     require(namespace_.get() >= 0, "/proc/thread-self/ns/net");
     settle_tcp();
-    device_ = open_device(large_pieces);
+    device_ = open_device();
     set_up_addresses(host, free_net);
   });
 }
@@ -162,7 +162,7 @@ std::string free_address(Host host) { return address_text(kFreeNet, host); }
 
 std::optional<std::string> unavailable() {
   try {
-    const NetworkNamespace probe(0, true);
+    const NetworkNamespace probe(0);
     return std::nullopt;
   } catch (const Error& error) {
     return error.what();

@@ -17,14 +17,14 @@ namespace sotto::netlab {
 
 class NetworkNamespace {
  public:
-  /// With `large_pieces` the kernel hands over pieces of a TCP stream as large as it likes;
-  /// otherwise packets as they would be on a wire. Without `free_net` it has no address past the
-  /// links. Throws Error saying what this machine lacks.
-  NetworkNamespace(Host host, bool large_pieces, bool free_net = true);
+  /// Without `free_net` it has no address past the links. Throws Error saying what this machine
+  /// lacks.
+  explicit NetworkNamespace(Host host, bool free_net = true);
 
   /// To setns into.
   int fd() const { return namespace_.get(); }
-  /// Non-blocking. A read gives one packet, and a write takes one, behind its virtio_net_hdr.
+  /// Non-blocking. A read gives one packet, or a piece of a TCP stream as large as the kernel
+  /// likes, behind its virtio_net_hdr; a write takes one.
   int device() const { return device_.get(); }
   /// Runs `work` in a thread inside the namespace, and waits for it. Passes exceptions on.
   void inside(const std::function<void()>& work) const;

@@ -1,5 +1,6 @@
-// What the switch must know of a packet: where it goes, and what it weighs on the wire. Packets
-// come from the nodes' kernels and are read with bounds all the same. Pure functions; thread-safe.
+// What the switch must know of a packet: where it goes, and what it weighs on the wire; and pieces
+// of TCP streams, cut smaller. Packets come from the nodes' kernels and are read with bounds all
+// the same. Pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +27,19 @@ struct Packet {
   Host from = 0;
   Host to = 0;
   bool shaped = true;            ///< its addresses lie in the shaped net
-  std::uint32_t wire_bytes = 0;  ///< with all headers from IP on, of all packets that it stands for
+  std::uint32_t segments = 1;    ///< packets that it stands for: a piece of a TCP stream, several
+  std::uint32_t wire_bytes = 0;  ///< of all of them, with all headers from IP on
   std::vector<std::byte> bytes;  ///< as read from the device
 };
 
 /// What is said about the bytes that came from a host's device; nothing for what is no whole IPv4
 /// packet between two of the hosts. Does not copy the bytes.
 std::optional<Packet> read_packet(std::span<const std::byte> bytes, Host from, int hosts);
+
+/// The packet as pieces of at most `segments` segments, each with bytes of its own, in their order:
+/// what a network card makes of a piece (RFC 9293; generic segmentation offload). `packet` is what
+/// read_packet says of `bytes`. Requires segments ≥ 1.
+std::vector<Packet> cut(const Packet& packet, std::span<const std::byte> bytes,
+                        std::uint32_t segments);
 
 }  // namespace sotto::netlab

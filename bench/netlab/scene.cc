@@ -14,8 +14,6 @@
 namespace sotto::netlab {
 namespace {
 
-/// From here on pieces of TCP streams pass whole: 64 kB take 1.7 ms at most.
-constexpr double kFastLink = 300e6 / 8;
 /// What the switch was seen to carry at the declared rate, with some to spare.
 constexpr double kFastestLink = 2e9 / 8;
 /// Of a packet that is full; what is left is payload.
@@ -30,23 +28,6 @@ double limit_of(const cli::Scenario& scenario, Host from, Host to) {
   return std::min({scenario.link_between(from, to).bytes_per_s,
                    scenario.hosts[static_cast<std::size_t>(from)].up_bytes_per_s,
                    scenario.hosts[static_cast<std::size_t>(to)].down_bytes_per_s});
-}
-
-bool wants_large_pieces(const cli::Scenario& scenario) {
-  if (std::any_of(scenario.changes.begin(), scenario.changes.end(), [](const auto& change) {
-        return change.bytes_per_s.value_or(kUnlimited) < kFastLink;
-      })) {
-    return false;
-  }
-  for (Host from = 0; from < scenario.nodes; ++from) {
-    for (Host to = 0; to < scenario.nodes; ++to) {
-      if (from != to &&
-          (limit_of(scenario, from, to) < kFastLink || scenario.link_between(from, to).loss > 0)) {
-        return false;
-      }
-    }
-  }
-  return true;
 }
 
 /// Throws Error for what the switch, in user space on one core, is too slow for.
@@ -156,10 +137,8 @@ void check_emulable(const cli::Scenario& scenario) {
 }
 
 std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario, bool free_net) {
-  auto lab = std::make_unique<Lab>(LabOptions{.hosts = scenario.nodes,
-                                              .large_pieces = wants_large_pieces(scenario),
-                                              .free_net = free_net,
-                                              .seed = scenario.task.common.seed});
+  auto lab = std::make_unique<Lab>(
+      LabOptions{.hosts = scenario.nodes, .free_net = free_net, .seed = scenario.task.common.seed});
   for (Host from = 0; from < scenario.nodes; ++from) {
     const cli::HostSpec& host = scenario.hosts[static_cast<std::size_t>(from)];
     lab->set_host(from, host.up_bytes_per_s, host.down_bytes_per_s);

@@ -87,6 +87,39 @@ TEST_CASE("the slowest part of the way decides the rate") {
   }
 }
 
+TEST_CASE("the shortest latency is that of all links between two hosts") {
+  Fabric fabric(3, 1'000'000, 1);
+  CHECK(fabric.shortest_latency() == 0);
+  for (Host from = 0; from < 3; ++from) {
+    for (Host to = 0; to < 3; ++to) {
+      fabric.set_link(0, from, to, {.latency = from == to ? 0 : 20 * kMs});
+    }
+  }
+  CHECK(fabric.shortest_latency() == 20 * kMs);
+  fabric.set_link(0, 2, 1, {.latency = 15 * kMs, .jitter = 4 * kMs});
+  CHECK(fabric.shortest_latency() == 11 * kMs);
+  fabric.set_link(0, 2, 1, {.latency = 30 * kMs});
+  CHECK(fabric.shortest_latency() == 20 * kMs);
+}
+
+TEST_CASE("as many packets go as one as TCP hardly feels, and only where all fare alike") {
+  Fabric fabric(2, 1'000'000, 1);
+  CHECK(fabric.packets_at_once(0, 1) == 64);  // unlimited
+  fabric.set_link(0, 0, 1, {.bytes_per_s = 100 * kMbit, .latency = 20 * kMs});
+  CHECK(fabric.packets_at_once(0, 1) == 4);  // 480 µs
+  fabric.set_host(1, kUnlimited, 48 * kMbit);
+  CHECK(fabric.packets_at_once(0, 1) == 2);
+  fabric.set_host(0, 5 * kMbit, kUnlimited);
+  CHECK(fabric.packets_at_once(0, 1) == 1);
+  fabric.set_link(0, 1, 0, {.bytes_per_s = 0, .latency = 0});
+  CHECK(fabric.packets_at_once(1, 0) == 1);
+  for (const LinkShape& shape : {LinkShape{.jitter = kMs}, LinkShape{.loss = 0.01}}) {
+    Fabric other(2, 1'000'000, 1);
+    other.set_link(0, 0, 1, shape);
+    CHECK(other.packets_at_once(0, 1) == 1);
+  }
+}
+
 TEST_CASE("waking late delays packets and slows nothing") {
   Fabric fabric(2, 10'000'000, 1);
   fabric.set_link(0, 0, 1, {.bytes_per_s = 100 * kMbit, .latency = 3 * kMs});

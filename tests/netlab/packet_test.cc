@@ -1,5 +1,6 @@
 // Packets as they come from a device, also hostile ones.
 #include <random>
+#include <span>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -35,7 +36,106 @@ void make_piece(std::vector<std::byte>& bytes, unsigned segment) {
   bytes[5] = std::byte(segment >> 8U);
 }
 
+unsigned word(std::span<const std::byte> bytes, std::size_t at) {
+  return std::to_integer<unsigned>(bytes[at]) << 8U | std::to_integer<unsigned>(bytes[at + 1]);
+}
+
+void set_word(std::span<std::byte> bytes, std::size_t at, unsigned value) {
+  bytes[at] = std::byte(value >> 8U & 255U);
+  bytes[at + 1] = std::byte(value & 255U);
+}
+
+unsigned ones_complement_sum(std::span<const std::byte> bytes, std::size_t from, std::size_t to) {
+  unsigned sum = 0;
+  for (std::size_t i = from; i < to; i += 2) {
+    sum += word(bytes, i);
+  }
+  return (sum & 0xFFFFU) + (sum >> 16U);
+}
+
+/// What a kernel leaves for the card to complete (RFC 9293, 3.1): addresses, protocol, TCP's
+/// length.
+unsigned pseudo_header_sum(std::span<const std::byte> bytes) {
+  const unsigned sum = ones_complement_sum(bytes, kIp + 12, kIp + 20) + 6 +
+                       static_cast<unsigned>(bytes.size() - kIp - 20);
+  return (sum & 0xFFFFU) + (sum >> 16U);
+}
+
+constexpr std::size_t kHeaders = kIp + 52;
+constexpr std::size_t kTcp = kIp + 20;
+
+/// A piece of a stream of random payload, as Linux hands it over.
+std::vector<std::byte> random_piece(std::mt19937& random, std::size_t payload, unsigned segment) {
+  auto bytes = tcp(payload);
+  make_piece(bytes, segment);
+  for (std::size_t i = kHeaders; i < bytes.size(); ++i) {
+    bytes[i] = std::byte(random() & 255U);
+  }
+  set_word(bytes, kIp + 4, 0xFFFE);    // IP's number, about to wrap
+  set_word(bytes, kTcp + 4, 0xFFFFU);  // a sequence number about to wrap
+  set_word(bytes, kTcp + 6, 0xFFF0U);
+  bytes[kTcp + 13] = std::byte{0x80 | 0x18 | 1};  // CWR, ACK, PSH, FIN
+  set_word(bytes, kTcp + 16, pseudo_header_sum(bytes));
+  return bytes;
+}
+
 }  // namespace
+
+TEST_CASE("a piece of a stream is cut into what a card would make of it") {
+  std::mt19937 random(3);
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    const unsigned segment = 1 + static_cast<unsigned>(random() % 1448);
+    const std::size_t payload = 1 + random() % 20'000;
+    const auto at_once = static_cast<std::uint32_t>(1 + random() % 8);
+    CAPTURE(segment);
+    CAPTURE(payload);
+    CAPTURE(at_once);
+    const auto bytes = random_piece(random, payload, segment);
+    const auto whole = read_packet(bytes, 0, 2);
+    REQUIRE(whole);
+    CHECK(whole->segments == (payload + segment - 1) / segment);
+    const auto parts = cut(*whole, bytes, at_once);
+    CHECK(parts.size() == (whole->segments + at_once - 1) / at_once);
+    std::vector<std::byte> stream;
+    std::uint32_t wire = 0;
+    std::uint32_t before = 0;
+    for (const Packet& part : parts) {
+      const std::span<const std::byte> own = part.bytes;
+      const auto read = read_packet(own, 0, 2);
+      REQUIRE(read);
+      CHECK(read->segments == part.segments);
+      CHECK(read->wire_bytes == part.wire_bytes);
+      CHECK(part.segments <= at_once);
+      wire += part.wire_bytes;
+      const bool last = &part == &parts.back();
+      const bool first = &part == &parts.front();
+      if (parts.size() > 1) {
+        CHECK(ones_complement_sum(own, kIp, kIp + 20) == 0xFFFF);
+        CHECK(word(own, kTcp + 16) % 0xFFFF == pseudo_header_sum(own) % 0xFFFF);
+      }
+      CHECK(word(own, kIp + 4) == ((word(bytes, kIp + 4) + before) & 0xFFFFU));
+      const std::uint32_t sequence = word(own, kTcp + 4) << 16U | word(own, kTcp + 6);
+      CHECK(sequence == static_cast<std::uint32_t>(0xFFFFFFF0U + stream.size()));
+      CHECK(std::to_integer<unsigned>(own[kTcp + 13]) ==
+            (0x10U | (first ? 0x80U : 0U) | (last ? 9U : 0U)));
+      stream.insert(stream.end(), own.begin() + kHeaders, own.end());
+      before += part.segments;
+    }
+    CHECK(wire == whole->wire_bytes);
+    CHECK(before == whole->segments);
+    CHECK(stream == std::vector(bytes.begin() + kHeaders, bytes.end()));
+  }
+}
+
+TEST_CASE("what is no piece of a stream, or a small one, is left as it is") {
+  auto bytes = tcp(1448);
+  CHECK(cut(*read_packet(bytes, 0, 2), bytes, 1).at(0).bytes == bytes);
+  bytes = tcp(3000);
+  make_piece(bytes, 1448);
+  const auto parts = cut(*read_packet(bytes, 0, 2), bytes, 3);
+  REQUIRE(parts.size() == 1);
+  CHECK(parts[0].bytes == bytes);
+}
 
 TEST_CASE("a packet weighs what its IP header says") {
   const auto found = read_packet(tcp(1448), 0, 2);
