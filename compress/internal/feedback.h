@@ -3,7 +3,8 @@
 //
 // While pieces are reduced, as many elements that are still to be made are fetched, and made when
 // there are enough: so the memory works while the processor does. The lengths are by measurement:
-// several calls a chunk cost more than they hide, and longer pieces leave the innermost cache.
+// the memory pauses while longer pieces are reduced, and shorter ones cost more calls than they
+// hide.
 #pragma once
 
 #include <algorithm>
@@ -63,9 +64,9 @@ class Feedback {
 
  private:
   /// Whole groups of packed codes, and of rounding noise.
-  static constexpr std::size_t kPiece = 2048;
+  static constexpr std::size_t kPiece = 512;
   /// Elements that are fetched before those that are made: a line takes its time to come.
-  static constexpr std::size_t kLead = 512;
+  static constexpr std::size_t kLead = 192;
   /// Elements of v that are written before its first are written again, where no residual is to
   /// stay: they all stay in a cache of the processor's own.
   static constexpr std::size_t kWindow = 32768;
