@@ -20,9 +20,11 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 template <typename Reducer>
-__global__ void finish_kernel(Reducer reducer, const typename Reducer::State* parts,
-                              std::size_t count, typename Reducer::Result* result) {
-  *result = reducer.finish(total_of(reducer, parts, count));
+__global__ void __launch_bounds__(kMostThreads)
+    finish_kernel(Reducer reducer, const typename Reducer::State* parts, std::size_t count,
+                  typename Reducer::Result* result) {
+  auto* room = reinterpret_cast<typename Reducer::Total*>(block_memory());
+  finish_parts(DeviceBlock(), reducer, parts, count, room, result);
 }
 
 template <typename Reducer>
@@ -36,7 +38,9 @@ void reduce(const Reducer& reducer, std::size_t count, std::span<std::byte> work
     reduce_kernel<<<launch_blocks(pieces_of(parts, kParts)), kMostThreads,
                     kMostThreads * sizeof(State), stream>>>(reducer, count, states);
   }
-  finish_kernel<<<1, 1, 0, stream>>>(reducer, states, parts, result);
+  constexpr std::uint32_t kFinishers = Reducer::kAnyOrder ? kMostThreads : 1;
+  finish_kernel<<<1, kFinishers, kFinishers * sizeof(typename Reducer::Total), stream>>>(
+      reducer, states, parts, result);
 }
 
 template <typename Coder>

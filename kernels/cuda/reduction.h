@@ -1,7 +1,8 @@
 // Sums and extremes in the fixed shape of kReduceLanes (kernels/ops.h), for host and device.
 //
 // A reducer has State, what a lane holds, begin(), take(state, i) for element i, merge(a, b); and
-// Total, what blocks add up to, with total(), add(total, state) and finish(total).
+// Total, what blocks add up to, with total(), add(total, state) and finish(total). With kAnyOrder
+// State and Total are one, and the order of what is added does not show.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,7 @@ struct Sum {
   using State = float;
   using Total = double;
   using Result = double;
+  static constexpr bool kAnyOrder = false;
   const float* x = nullptr;
   const float* y = nullptr;
 
@@ -60,6 +62,7 @@ struct Extremes {
   using State = MinMax;
   using Total = MinMax;
   using Result = MinMax;
+  static constexpr bool kAnyOrder = true;
   const float* x = nullptr;
 
   /// Of no elements: each is beyond the other.
@@ -86,6 +89,7 @@ struct NotFinite {
   using State = NonFinite;
   using Total = NonFinite;
   using Result = NonFinite;
+  static constexpr bool kAnyOrder = true;
   const std::byte* codes = nullptr;
 
   SOTTO_HOST_DEVICE NonFinite begin() const { return {}; }
@@ -198,6 +202,29 @@ SOTTO_HOST_DEVICE typename Reducer::Total total_of(const Reducer& reducer,
     reducer.add(total, parts[k]);
   }
   return total;
+}
+
+/// What one block makes of the parts. `room` is its own, a total for each thread.
+template <typename Block, typename Reducer>
+SOTTO_HOST_DEVICE void finish_parts(const Block& block, const Reducer& reducer,
+                                    const typename Reducer::State* parts, std::size_t count,
+                                    typename Reducer::Total* room,
+                                    typename Reducer::Result* result) {
+  if constexpr (Reducer::kAnyOrder) {
+    block.each([&](std::uint32_t thread) {
+      room[thread] = reducer.total();
+      for (std::size_t k = thread; k < count; k += block.threads()) {
+        reducer.add(room[thread], parts[k]);
+      }
+    });
+    parts = room;
+    count = block.threads();
+  }
+  block.each([&](std::uint32_t thread) {
+    if (thread == 0) {
+      *result = reducer.finish(total_of(reducer, parts, count));
+    }
+  });
 }
 
 }  // namespace sotto::cuda

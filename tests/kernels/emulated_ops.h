@@ -188,7 +188,10 @@ typename Reducer::Result EmulatedOps::reduce(const Reducer& reducer, std::size_t
   for (std::size_t index = 0; index < parts.size(); ++index) {
     cuda::reduce_part(block_, reducer, count, index, lanes.data(), parts.data());
   }
-  return reducer.finish(cuda::total_of(reducer, parts.data(), parts.size()));
+  std::vector<typename Reducer::Total> room(block_.threads());
+  typename Reducer::Result result = {};
+  cuda::finish_parts(block_, reducer, parts.data(), parts.size(), room.data(), &result);
+  return result;
 }
 
 template <typename Coder>
