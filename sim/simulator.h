@@ -48,11 +48,12 @@ struct TransportModel {
   /// that peer; a larger one when it is delivered. Linux lets a socket's buffer grow to 4 MiB
   /// (tcp_wmem).
   std::uint64_t send_buffer_bytes = std::uint64_t{4} << 20U;
-  /// A frame leaves its sender once that has heard, a latency after it, that its receive is posted.
+  /// A frame leaves its sender once that has heard, a latency later, of its receive.
   bool on_demand = false;
 
   /// Gloo 0.5 over TCP: whoever posts a receive notifies the sender, and a send that is not awaited
-  /// yet stays where it is (Pair::sendNotifyRecvReady).
+  /// yet stays where it is (Pair::sendNotifyRecvReady). Receives that the next round will post are
+  /// told of in this one, as comm/gloo does (ReceiveForecast).
   static TransportModel gloo() { return {.on_demand = true}; }
   /// ZeroMQ as comm/zmq uses it: its socket holds four chunks of 256 KiB besides the kernel.
   static TransportModel zmq() { return {.send_buffer_bytes = std::uint64_t{5} << 20U}; }

@@ -1,8 +1,11 @@
 // Nodes as processes that reach each other over TCP through Gloo.
 //
-// Only neighbours are connected, one connection a pair. A frame leaves its sender when the receive
-// is posted at the other end, so nothing arrives early, and what is on the wire is the frame
-// itself: the receive has room for the largest, and the frame's header says how long it is.
+// Only neighbours are connected, one connection a pair. A frame leaves its sender when that has
+// heard of the receive, and what is on the wire is the frame itself: the receive has room for the
+// largest, and the frame's header says how long it is. So that a frame need not wait for the word
+// of its receive, receives that will be posted in the next round are told of in this one
+// (ReceiveForecast), into rooms of the transport's own; the word then is also ahead of all that
+// this node sends in the round, on the connection and in the queues of the network.
 //
 // Gloo tells nobody when a connection ends in the middle of a frame. So a receive is posted for
 // each peer that the peer answers when it leaves in good order, with how many frames it sent and
@@ -19,11 +22,13 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/base/receive_forecast.h>
 
 #include "../internal/address.h"
 #include "../internal/backends.h"
@@ -48,9 +53,36 @@ struct Farewell {
   std::uint64_t received = 0;  ///< frames from the peer
 };
 
+/// Where a frame comes in whose receive is not posted yet. A waiter of its own, since frames may
+/// come in any order, or never.
+struct Room {
+  Room(Rank peer, Reports& reports, std::size_t bytes) : memory(bytes), waiter(peer, reports) {}
+
+  std::vector<std::byte> memory;
+  bool taken = false;
+  ExchangeTag tag;
+  std::optional<std::size_t> frame_bytes;      ///< once it is here
+  std::optional<std::span<std::byte>> posted;  ///< where it is wanted, once that is known
+  Waiter waiter;
+};
+
 /// What is kept for one neighbour.
 struct Link {
-  Link(Rank peer, Reports& reports) : operations(peer, reports), presence(peer, reports) {}
+  Link(Rank peer, Reports& reports, std::size_t most_rooms)
+      : operations(peer, reports), presence(peer, reports), forecast(most_rooms) {}
+
+  /// The room that `tag` has; null: none.
+  Room* room(const ExchangeTag& tag) {
+    const auto at = std::ranges::find_if(
+        rooms, [&](const auto& room) { return room->taken && slot_of(room->tag) == slot_of(tag); });
+    return at == rooms.end() ? nullptr : at->get();
+  }
+  /// The room of this memory; null: it is none's.
+  Room* room_at(const std::byte* memory) {
+    const auto at = std::ranges::find_if(
+        rooms, [&](const auto& room) { return room->memory.data() == memory; });
+    return at == rooms.end() ? nullptr : at->get();
+  }
 
   Farewell mine;
   Farewell theirs;    ///< valid once it has left
@@ -58,6 +90,8 @@ struct Link {
   Waiter operations;
   Waiter presence;                 ///< waits for theirs
   std::optional<Waiter> farewell;  ///< waits until mine is on its way
+  ReceiveForecast forecast;
+  std::vector<std::unique_ptr<Room>> rooms;
 };
 
 class GlooTransport final : public Transport {
@@ -77,7 +111,14 @@ class GlooTransport final : public Transport {
   void interrupt() override { reports_.interrupt(); }
 
  private:
-  void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory);
+  void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
+             Waiter& waiter);
+  /// Starts a receive, unless its frame already has a room, and the one that will come next.
+  void await(const Receive& receive, const ExchangeTag& tag);
+  /// Starts a receive that is not posted yet.
+  void await_ahead(Rank peer, Link& link, const ExchangeTag& tag);
+  /// Hands over a frame that came into a room, once it is posted.
+  void empty(Rank peer, Link& link, Room& room);
   void watch(Rank peer);
   /// Sends the farewell; true when it has to be waited for.
   bool take_leave(Rank peer, Link& link);
@@ -103,6 +144,9 @@ GlooTransport::GlooTransport(const TransportOptions& options, const Address& add
 GlooTransport::~GlooTransport() {
   for (auto& [peer, link] : links_) {
     link.operations.stop();
+    for (const auto& room : link.rooms) {
+      room->waiter.stop();
+    }
   }
   (void)reports_.take_interruption();
   // What ended without having been polled counts too: the peers know of it.
@@ -170,7 +214,9 @@ Status GlooTransport::connect(Deadline deadline) {
 }
 
 void GlooTransport::watch(Rank peer) {
-  Link& link = links_.try_emplace(peer, peer, reports_).first->second;
+  const std::size_t rooms =
+      ReceiveForecast::rooms_for(options_.max_frame_bytes, options_.frames_ahead);
+  Link& link = links_.try_emplace(peer, peer, reports_, rooms).first->second;
   auto buffer = context_->createUnboundBuffer(&link.theirs, sizeof link.theirs);
   try {
     buffer->recv(peer, kPresenceSlot);
@@ -200,20 +246,69 @@ Status GlooTransport::post(const Exchange& exchange) {
   }
   const SigpipeGuard guard;
   for (const Receive& receive : exchange.receives) {
-    // A header of zeros announces no frame, should less than a header arrive.
-    std::fill_n(receive.buffer.begin(), kFrameHeaderBytes, std::byte{0});
-    start(Use::receive, receive.from, exchange.tag, receive.buffer);
+    await(receive, exchange.tag);
   }
   for (const Send& send : exchange.sends) {
     // Gloo's buffers serve both ways, hence its pointer without const; a send only reads.
     auto* data = const_cast<std::byte*>(send.frame.data());
-    start(Use::send, send.to, exchange.tag, {data, send.frame.size()});
+    start(Use::send, send.to, exchange.tag, {data, send.frame.size()},
+          links_.at(send.to).operations);
   }
   lose_leavers();
   return {};
 }
 
-void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory) {
+void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
+  Link& link = links_.at(receive.from);
+  const auto forecast = link.forecast.post(tag);
+  if (Room* const room = link.room(tag)) {
+    room->posted = receive.buffer;
+    room->tag = tag;
+    empty(receive.from, link, *room);
+  } else {
+    start(Use::receive, receive.from, tag, receive.buffer, link.operations);
+  }
+  if (forecast.ahead) {
+    await_ahead(receive.from, link, *forecast.ahead);
+  }
+}
+
+void GlooTransport::await_ahead(Rank peer, Link& link, const ExchangeTag& tag) {
+  auto free = std::ranges::find_if(link.rooms, [](const auto& room) { return !room->taken; });
+  if (free == link.rooms.end()) {
+    link.rooms.push_back(std::make_unique<Room>(peer, reports_, options_.max_frame_bytes));
+    free = link.rooms.end() - 1;
+  }
+  Room& room = **free;
+  room.taken = true;
+  room.tag = tag;
+  start(Use::receive, peer, tag, room.memory, room.waiter);
+}
+
+void GlooTransport::empty(Rank peer, Link& link, Room& room) {
+  if (!room.frame_bytes || !room.posted) {
+    return;
+  }
+  const auto frame = std::span(room.memory).first(*room.frame_bytes);
+  if (frame.size() > room.posted->size()) {
+    ledger_.lose(peer, fmt::format("its frame of {} bytes is longer than the {} that are due",
+                                   frame.size(), room.posted->size()));
+    return;
+  }
+  std::ranges::copy(frame, room.posted->begin());
+  room.taken = false;
+  room.frame_bytes.reset();
+  room.posted.reset();
+  link.forecast.vacate();
+  ledger_.received(peer, room.tag, frame.size());
+}
+
+void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
+                          Waiter& waiter) {
+  if (use == Use::receive) {
+    // A header of zeros announces no frame, should less than a header arrive.
+    std::fill_n(memory.begin(), kFrameHeaderBytes, std::byte{0});
+  }
   auto buffer = context_->createUnboundBuffer(memory.data(), memory.size());
   try {
     if (use == Use::send) {
@@ -221,7 +316,7 @@ void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<
     } else {
       buffer->recv(peer, slot_of(tag));
     }
-    links_.at(peer).operations.add({use, tag, std::move(buffer)});
+    waiter.add({use, tag, std::move(buffer)});
   } catch (const std::exception& failure) {
     ledger_.lose(peer, plain_message(failure));
   }
@@ -268,7 +363,12 @@ void GlooTransport::take(const Report& report) {
   } else if (const auto bytes = announced_frame_bytes(report.memory, report.memory.size());
              bytes.ok()) {
     ++link.mine.received;
-    ledger_.received(report.peer, report.tag, *bytes);
+    if (Room* const room = link.room_at(report.memory.data())) {
+      room->frame_bytes = *bytes;
+      empty(report.peer, link, *room);
+    } else {
+      ledger_.received(report.peer, report.tag, *bytes);
+    }
   } else {
     ledger_.lose(report.peer, bytes.status().message());
   }

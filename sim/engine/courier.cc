@@ -10,13 +10,18 @@ namespace sotto {
 Courier::Courier(Network& network, std::size_t nodes, const Options& options)
     : network_(network), options_(options), boxes_(nodes) {}
 
-void Courier::connect(Rank node, std::span<const Rank> to, std::size_t ahead) {
+void Courier::connect(Rank node, std::span<const Rank> to, std::size_t ahead,
+                      std::size_t frame_bytes) {
+  const std::size_t rooms =
+      options_.transport.on_demand ? ReceiveForecast::rooms_for(frame_bytes, ahead) : 0;
   for (const Rank peer : to) {
     const ConnectionId line = network_.connect(node, peer);
     check(line == lines_.size(), "lines are numbered as connections");
     lines_.push_back({.edge = {.from = node, .to = peer},
                       .parcels = {},
-                      .ahead = static_cast<std::uint32_t>(ahead)});
+                      .ahead = static_cast<std::uint32_t>(ahead),
+                      .forecast = ReceiveForecast(rooms),
+                      .in_rooms = {}});
     boxes_[index(node)].out.push_back(line);
     boxes_[index(peer)].in.push_back(line);
   }
@@ -167,6 +172,15 @@ void Courier::post(Rank node, Exchange& exchange, std::vector<Rank>* released) {
   }
 }
 
+int Courier::words(ConnectionId id, const ExchangeTag& tag) {
+  Line& line = lines_[id];
+  const auto posted = line.forecast.post(tag);
+  if (posted.told) {
+    line.in_rooms.push_back(tag);
+  }
+  return (posted.told ? 0 : 1) + (posted.ahead ? 1 : 0);
+}
+
 void Courier::launch(ConnectionId id) {
   Line& line = lines_[id];
   for (Parcel& parcel : line.parcels) {
@@ -231,6 +245,9 @@ bool Courier::take(Line& line, std::vector<Parcel>::iterator parcel, Open& excha
   }
   if (!parcel->handed_over) {
     forget(line, *parcel);
+  }
+  if (std::erase(line.in_rooms, parcel->tag) > 0) {
+    line.forecast.vacate();
   }
   line.parcels.erase(parcel);
   --line.landed;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <sotto/base/exchange.h>
+#include <sotto/base/receive_forecast.h>
 #include <sotto/sim/network/network.h>
 #include <sotto/sim/simulator.h>
 
@@ -46,8 +47,8 @@ class Courier {
   };
 
   /// Opens the connections of `node` to its peers, sorted, on each of which it may be `ahead`
-  /// frames ahead.
-  void connect(Rank node, std::span<const Rank> to, std::size_t ahead);
+  /// frames ahead, of `frame_bytes` at most.
+  void connect(Rank node, std::span<const Rank> to, std::size_t ahead, std::size_t frame_bytes);
   /// Once all are connected.
   void connected();
 
@@ -56,6 +57,9 @@ class Courier {
   /// Takes an exchange, in place of which it leaves an old one. Senders that a frame taken from
   /// them lets go on are appended to `released`.
   void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
+  /// How often the sender on a line is told of receives, as one is about to be posted
+  /// (transport.on_demand): once of it, if it has not been told before, and of the next round's.
+  int words(ConnectionId line, const ExchangeTag& tag);
   /// The sender on a line knows of one more receive that is posted (transport.on_demand).
   void demand(ConnectionId line) { ++lines_[line].demanded; }
   /// Puts those frames of a line on their way that may go.
@@ -107,6 +111,8 @@ class Courier {
     std::uint32_t demanded = 0;   ///< receives that no frame has left for, as the sender knows
     std::uint32_t landed = 0;     ///< of the parcels, those that are delivered
     std::uint32_t ahead = 0;      ///< so many parcels the receiver keeps
+    ReceiveForecast forecast{0};  ///< with transport.on_demand
+    std::vector<ExchangeTag> in_rooms;  ///< posted receives that were told of before
     bool sender_gone = false;
     bool receiver_gone = false;
   };

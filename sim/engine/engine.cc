@@ -100,7 +100,7 @@ void Simulator::Engine::connect() {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto rank = static_cast<Rank>(i);
     const Peers peers = nodes_[i].algorithm->peers();
-    courier_.connect(rank, peers.to, 2 * peers.frames_a_round);
+    courier_.connect(rank, peers.to, 2 * peers.frames_a_round, peers.max_frame_bytes);
     schedule(rank, node_starts, spec(rank).start);
   }
   courier_.connected();

@@ -25,7 +25,8 @@ bool Simulator::Engine::post(Rank rank, Exchange& exchange) {
   if (options_.transport.on_demand) {
     asked_.clear();
     for (const Receive& receive : exchange.receives) {
-      asked_.push_back(receive.from);
+      const int words = courier_.words(courier_.line(receive.from, rank), exchange.tag);
+      asked_.insert(asked_.end(), static_cast<std::size_t>(words), receive.from);
     }
   }
   courier_.post(rank, exchange, &released_);

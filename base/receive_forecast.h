@@ -1,0 +1,52 @@
+// Which receives will be posted next, so that a peer may be told of them a round early.
+//
+// Where a frame waits until its sender has heard of its receive, as over Gloo, it costs two
+// latencies. But algorithms ask for the same frames round after round: what was posted in three
+// rounds that lie equally far apart, under one phase and bucket, will be posted as far on again.
+// Where a forecast fails its room is lost for good, and its phase and bucket are forecast no more.
+//
+// Of one peer. One thread at a time; owns nothing of the frames.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <sotto/base/exchange.h>
+
+namespace sotto {
+
+class ReceiveForecast {
+ public:
+  /// Rooms for frames of up to `frame_bytes` from one peer, of which `frames` at most may be ahead:
+  /// 8 MiB and 16 rooms at most, for what one latency matters to is short.
+  static std::size_t rooms_for(std::size_t frame_bytes, std::size_t frames);
+
+  explicit ReceiveForecast(std::size_t rooms) : rooms_(rooms) {}
+
+  struct Posted {
+    bool told = false;                 ///< the peer has heard of it before: there is a room for it
+    std::optional<ExchangeTag> ahead;  ///< is to be told now, and takes a room
+  };
+  /// A receive is posted.
+  Posted post(const ExchangeTag& tag);
+  /// A frame has left its room for the receive that was posted.
+  void vacate() { --taken_; }
+
+ private:
+  /// The receives of one phase and bucket.
+  struct Series {
+    std::optional<Round> last;  ///< posted
+    Round stride = 0;           ///< between the last two
+    std::optional<Round> told;
+    bool failed = false;
+  };
+
+  std::size_t rooms_;
+  std::size_t taken_ = 0;
+  std::map<std::pair<std::uint16_t, std::uint32_t>, Series> series_;
+};
+
+}  // namespace sotto
