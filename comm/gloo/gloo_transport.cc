@@ -111,8 +111,11 @@ class GlooTransport final : public Transport {
   void interrupt() override { reports_.interrupt(); }
 
  private:
-  void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
-             Waiter& waiter);
+  /// Fault::peer_lost when the peer is gone.
+  Status start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
+               Waiter& waiter);
+  /// Loses the peer with which an operation could not start.
+  void keep(Rank peer, const Status& started);
   /// Starts a receive, unless its frame already has a room, and the one that will come next.
   void await(const Receive& receive, const ExchangeTag& tag);
   /// Starts a receive that is not posted yet.
@@ -251,8 +254,8 @@ Status GlooTransport::post(const Exchange& exchange) {
   for (const Send& send : exchange.sends) {
     // Gloo's buffers serve both ways, hence its pointer without const; a send only reads.
     auto* data = const_cast<std::byte*>(send.frame.data());
-    start(Use::send, send.to, exchange.tag, {data, send.frame.size()},
-          links_.at(send.to).operations);
+    keep(send.to, start(Use::send, send.to, exchange.tag, {data, send.frame.size()},
+                        links_.at(send.to).operations));
   }
   lose_leavers();
   return {};
@@ -266,7 +269,7 @@ void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
     room->tag = tag;
     empty(receive.from, link, *room);
   } else {
-    start(Use::receive, receive.from, tag, receive.buffer, link.operations);
+    keep(receive.from, start(Use::receive, receive.from, tag, receive.buffer, link.operations));
   }
   if (forecast.ahead) {
     await_ahead(receive.from, link, *forecast.ahead);
@@ -280,9 +283,13 @@ void GlooTransport::await_ahead(Rank peer, Link& link, const ExchangeTag& tag) {
     free = link.rooms.end() - 1;
   }
   Room& room = **free;
-  room.taken = true;
   room.tag = tag;
-  start(Use::receive, peer, tag, room.memory, room.waiter);
+  room.taken = start(Use::receive, peer, tag, room.memory, room.waiter).ok();
+  if (!room.taken) {
+    // The peer is gone. Frames of it may still be among the reports, and the next receive will
+    // tell.
+    link.forecast.vacate();
+  }
 }
 
 void GlooTransport::empty(Rank peer, Link& link, Room& room) {
@@ -303,8 +310,14 @@ void GlooTransport::empty(Rank peer, Link& link, Room& room) {
   ledger_.received(peer, room.tag, frame.size());
 }
 
-void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
-                          Waiter& waiter) {
+void GlooTransport::keep(Rank peer, const Status& started) {
+  if (!started) {
+    ledger_.lose(peer, started.message());
+  }
+}
+
+Status GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
+                            Waiter& waiter) {
   if (use == Use::receive) {
     // A header of zeros announces no frame, should less than a header arrive.
     std::fill_n(memory.begin(), kFrameHeaderBytes, std::byte{0});
@@ -318,8 +331,9 @@ void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<
     }
     waiter.add({use, tag, std::move(buffer)});
   } catch (const std::exception& failure) {
-    ledger_.lose(peer, plain_message(failure));
+    return {Fault::peer_lost, plain_message(failure)};
   }
+  return {};
 }
 
 Result<TransportEvent> GlooTransport::poll(Deadline deadline) {

@@ -206,6 +206,28 @@ TEST_CASE("the last frames of a node that leaves still arrive") {
   }
 }
 
+TEST_CASE("who leaves with all frames taken does not wait for those who stay") {
+  for (const auto& name : conforming_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(2);
+    const auto store = make_memory_store();
+    spawn(2, [&](Rank rank) {
+      auto options = options_for(graph, rank, store, 100);
+      options.close_timeout = std::chrono::hours(1);
+      auto transport = connect(name, options);
+      for (Round round = 0; round < 5; ++round) {
+        swap_frames(*transport, graph, rank, {.round = round}, 100);
+      }
+      if (rank == 0) {
+        transport.reset();
+        REQUIRE(store->set("left", {}).ok());
+      } else {
+        REQUIRE(store->get("left", generous()).ok());
+      }
+    });
+  }
+}
+
 TEST_CASE("a peer that closed is lost when something needs it, once") {
   for (const auto& name : conforming_transports()) {
     CAPTURE(name);

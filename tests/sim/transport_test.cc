@@ -34,6 +34,16 @@ TEST_CASE("over Gloo a frame leaves when word of its receive has come, by the wa
   CHECK(gloo.nodes[1].end == 110 * kMs);
 }
 
+TEST_CASE("over Gloo the words of like rounds are a round ahead of their receives") {
+  const Platform platform = platform_of(2, {{0, 1, 10 * kMs}, {1, 0, 10 * kMs}});
+  SimulatorOptions options;
+  options.rounds = 10;
+  CHECK(play(pair(), platform, options).end == 100 * kMs);
+  options.transport = TransportModel::gloo();
+  // Two latencies each until the third round is posted, and foretells the fourth.
+  CHECK(play(pair(), platform, options).end == 3 * 20 * kMs + 7 * 10 * kMs);
+}
+
 TEST_CASE("a frame that fits the buffer is handed over at once, a larger one when it is there") {
   const Platform platform = platform_of(2, {{0, 1, 100 * kMs}, {1, 0, kMs}});
   auto options = one_round();

@@ -1,0 +1,88 @@
+// What will be posted next is told from what was, and no room is promised twice.
+#include <doctest/doctest.h>
+
+#include <sotto/base/receive_forecast.h>
+
+using namespace sotto;
+
+namespace {
+
+std::optional<Round> ahead_of(ReceiveForecast& forecast, Round round, std::uint32_t bucket = 0) {
+  const auto posted = forecast.post({.round = round, .bucket = bucket});
+  if (!posted.ahead) {
+    return std::nullopt;
+  }
+  CHECK(posted.ahead->bucket == bucket);
+  return posted.ahead->round;
+}
+
+}  // namespace
+
+TEST_CASE("three rounds equally far apart foretell the fourth, and its post finds it told") {
+  for (const Round stride : {1U, 3U, 16U}) {
+    CAPTURE(stride);
+    ReceiveForecast forecast(2);
+    CHECK_FALSE(ahead_of(forecast, 5));
+    CHECK_FALSE(ahead_of(forecast, 5 + stride));
+    CHECK(ahead_of(forecast, 5 + 2 * stride) == 5 + 3 * stride);
+    const auto next = forecast.post({.round = 5 + 3 * stride});
+    CHECK(next.told);
+    CHECK(next.ahead->round == 5 + 4 * stride);
+  }
+}
+
+TEST_CASE("nothing is foretold from rounds that are unequally far apart, too far, or go back") {
+  ReceiveForecast forecast(8);
+  for (const Round round : {0U, 1U, 3U, 4U, 6U, 7U, 40U, 73U, 106U, 2U, 1U, 0U}) {
+    CHECK_FALSE(ahead_of(forecast, round));
+  }
+}
+
+TEST_CASE("phases and buckets are foretold apart") {
+  ReceiveForecast forecast(8);
+  for (Round round = 0; round < 3; ++round) {
+    for (std::uint32_t bucket = 0; bucket < 3; ++bucket) {
+      const auto next = ahead_of(forecast, round, bucket);
+      CHECK(next.has_value() == (round == 2));
+    }
+  }
+  CHECK_FALSE(forecast.post({.round = 3, .phase = 1, .bucket = 0}).told);
+  CHECK(forecast.post({.round = 3, .phase = 0, .bucket = 0}).told);
+}
+
+TEST_CASE("a forecast that failed is not repeated, and keeps its room") {
+  ReceiveForecast forecast(2);
+  for (Round round = 0; round < 3; ++round) {
+    (void)forecast.post({.round = round});
+  }
+  for (Round round = 10; round < 20; ++round) {
+    const auto posted = forecast.post({.round = round});
+    CHECK_FALSE(posted.told);
+    CHECK_FALSE(posted.ahead);
+  }
+  // One of two rooms is left for others.
+  for (std::uint32_t bucket = 1; bucket <= 2; ++bucket) {
+    for (Round round = 0; round < 2; ++round) {
+      (void)forecast.post({.round = round, .bucket = bucket});
+    }
+    CHECK(ahead_of(forecast, 2, bucket).has_value() == (bucket == 1));
+  }
+}
+
+TEST_CASE("a room is free again when its frame has left it") {
+  ReceiveForecast forecast(1);
+  (void)ahead_of(forecast, 0);
+  (void)ahead_of(forecast, 1);
+  CHECK(ahead_of(forecast, 2) == 3);
+  CHECK_FALSE(ahead_of(forecast, 3));  // that of round 3 is still on its way
+  forecast.vacate();
+  CHECK(ahead_of(forecast, 4) == 5);
+}
+
+TEST_CASE("rooms hold 8 MiB in all, and no frame that is longer") {
+  CHECK(ReceiveForecast::rooms_for(1000, 2) == 2);
+  CHECK(ReceiveForecast::rooms_for(1000, 100) == 16);
+  CHECK(ReceiveForecast::rooms_for(std::size_t{3} << 20U, 8) == 2);
+  CHECK(ReceiveForecast::rooms_for((std::size_t{8} << 20U) + 1, 8) == 0);
+  CHECK(ReceiveForecast::rooms_for(0, 2) == 2);
+}
