@@ -120,6 +120,8 @@ class GlooTransport final : public Transport {
   void await(const Receive& receive, const ExchangeTag& tag);
   /// Starts a receive that is not posted yet.
   void await_ahead(Rank peer, Link& link, const ExchangeTag& tag);
+  /// The room is free again.
+  static void vacate(Link& link, Room& room);
   /// Hands over a frame that came into a room, once it is posted.
   void empty(Rank peer, Link& link, Room& room);
   void watch(Rank peer);
@@ -284,12 +286,17 @@ void GlooTransport::await_ahead(Rank peer, Link& link, const ExchangeTag& tag) {
   }
   Room& room = **free;
   room.tag = tag;
-  room.taken = start(Use::receive, peer, tag, room.memory, room.waiter).ok();
-  if (!room.taken) {
-    // The peer is gone. Frames of it may still be among the reports, and the next receive will
-    // tell.
-    link.forecast.vacate();
+  room.taken = true;
+  if (!start(Use::receive, peer, tag, room.memory, room.waiter)) {
+    vacate(link, room);  // frames of it may still be among the reports; the next receive will tell
   }
+}
+
+void GlooTransport::vacate(Link& link, Room& room) {
+  room.taken = false;
+  room.frame_bytes.reset();
+  room.posted.reset();
+  link.forecast.vacate();
 }
 
 void GlooTransport::empty(Rank peer, Link& link, Room& room) {
@@ -303,10 +310,7 @@ void GlooTransport::empty(Rank peer, Link& link, Room& room) {
     return;
   }
   std::ranges::copy(frame, room.posted->begin());
-  room.taken = false;
-  room.frame_bytes.reset();
-  room.posted.reset();
-  link.forecast.vacate();
+  vacate(link, room);
   ledger_.received(peer, room.tag, frame.size());
 }
 
@@ -367,7 +371,10 @@ void GlooTransport::lose_leavers() {
 
 void GlooTransport::take(const Report& report) {
   Link& link = links_.at(report.peer);
-  if (report.failure) {
+  Room* const room = link.room_at(report.memory.data());
+  if (report.failure && room != nullptr && !room->posted) {
+    vacate(link, *room);  // nobody waits for it, and the peer may have left in good order
+  } else if (report.failure) {
     ledger_.lose(report.peer, *report.failure);
   } else if (report.use == Use::presence) {
     link.left = true;
@@ -377,7 +384,7 @@ void GlooTransport::take(const Report& report) {
   } else if (const auto bytes = announced_frame_bytes(report.memory, report.memory.size());
              bytes.ok()) {
     ++link.mine.received;
-    if (Room* const room = link.room_at(report.memory.data())) {
+    if (room != nullptr) {
       room->frame_bytes = *bytes;
       empty(report.peer, link, *room);
     } else {
