@@ -7,33 +7,31 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
 constexpr std::size_t kMostRooms = 16;
+constexpr std::size_t kMostInAll = 64;
 /// Rounds between two posts: the neighbours of a graph that changes come back after log₂ n.
 constexpr Round kLongestStride = 16;
 
 }  // namespace
 
-std::size_t ReceiveForecast::rooms_for(std::size_t frame_bytes, std::size_t frames) {
-  return std::min({frames, kMostRooms, kMostBytes / std::max<std::size_t>(frame_bytes, 1)});
+std::size_t ReceiveForecast::rooms_for(std::size_t frame_bytes, std::size_t peers) {
+  const std::size_t share = std::max<std::size_t>(kMostInAll / std::max<std::size_t>(peers, 1), 1);
+  return std::min({kMostRooms, share, kMostBytes / std::max<std::size_t>(frame_bytes, 1)});
 }
 
-ReceiveForecast::Posted ReceiveForecast::post(const ExchangeTag& tag) {
+std::optional<ExchangeTag> ReceiveForecast::post(const ExchangeTag& tag) {
   Series& series = series_[{tag.phase, tag.bucket}];
-  Posted posted;
-  if (series.told) {
-    posted.told = series.told == tag.round;
-    series.failed = series.failed || !posted.told;
-    series.told.reset();
-  }
+  series.failed = series.failed || (series.told && *series.told != tag.round);
+  series.told.reset();
   const Round stride = series.last && *series.last < tag.round ? tag.round - *series.last : 0;
   const bool steady = stride > 0 && stride == series.stride && stride <= kLongestStride;
   series.last = tag.round;
   series.stride = stride;
-  if (steady && !series.failed && taken_ < rooms_) {
-    ++taken_;
-    series.told = tag.round + stride;
-    posted.ahead = ExchangeTag{*series.told, tag.phase, tag.bucket};
+  if (!steady || series.failed || taken_ == rooms_) {
+    return std::nullopt;
   }
-  return posted;
+  ++taken_;
+  series.told = tag.round + stride;
+  return ExchangeTag{*series.told, tag.phase, tag.bucket};
 }
 
 }  // namespace sotto

@@ -20,18 +20,14 @@ namespace sotto {
 
 class ReceiveForecast {
  public:
-  /// Rooms for frames of up to `frame_bytes` from one peer, of which `frames` at most may be ahead:
-  /// 8 MiB and 16 rooms at most, for what one latency matters to is short.
-  static std::size_t rooms_for(std::size_t frame_bytes, std::size_t frames);
+  /// Rooms for frames of up to `frame_bytes` from one of `peers` that are heard: 16 and 8 MiB at
+  /// most, for what a latency matters to is short; and 64 of all peers together, or one of each.
+  static std::size_t rooms_for(std::size_t frame_bytes, std::size_t peers);
 
   explicit ReceiveForecast(std::size_t rooms) : rooms_(rooms) {}
 
-  struct Posted {
-    bool told = false;                 ///< the peer has heard of it before: there is a room for it
-    std::optional<ExchangeTag> ahead;  ///< is to be told now, and takes a room
-  };
-  /// A receive is posted.
-  Posted post(const ExchangeTag& tag);
+  /// A receive is posted. What it returns is to be told now, and takes a room.
+  std::optional<ExchangeTag> post(const ExchangeTag& tag);
   /// A frame has left its room for the receive that was posted.
   void vacate() { --taken_; }
 

@@ -123,9 +123,13 @@ class Rehearsal final : public Algorithm {
     open_ = true;
     out.sends.clear();
     out.receives.clear();
+    const bool ring = stage_->shape.pattern == Pattern::ring;
+    const int phases = ring ? 2 * (stage_->topology->nodes() - 1) : 1;
     // A round that has ended already keeps the number under which its exchange goes on.
-    out.tag = {.round = exchanges_++, .phase = 0, .bucket = 0};
-    if (stage_->shape.pattern == Pattern::ring) {
+    out.tag = {.round = exchanges_++ / static_cast<Round>(phases),
+               .phase = static_cast<std::uint16_t>(phase_),
+               .bucket = 0};
+    if (ring) {
       out.sends.push_back({next(), ring_frame()});
       out.receives.push_back({previous(), stage_->scratch});
       return;

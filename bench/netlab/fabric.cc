@@ -90,7 +90,7 @@ std::uint32_t Fabric::packets_at_once(Host from, Host to) const {
 void Fabric::accept(SimTime now, Packet packet) {
   Pair& pair = at(packet.from, packet.to);
   if (pair.waiting_bytes + packet.wire_bytes > queue_bytes_) {
-    ++pair.carried.dropped;
+    pair.carried.dropped += packet.segments;
     return;
   }
   pair.waiting_bytes += packet.wire_bytes;
@@ -162,7 +162,7 @@ void Fabric::start(Host from, Pair& pair) {
   }
   ++pair.number;
   if (lose(pair, packet)) {
-    ++pair.carried.lost;
+    pair.carried.lost += packet.segments;
     return;
   }
   const SimTime latency = latency_of(pair, packet);

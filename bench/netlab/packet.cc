@@ -175,6 +175,7 @@ std::vector<Packet> cut(const Packet& packet, std::span<const std::byte> bytes,
     const std::uint32_t offset = before * offload.segment_bytes;
     const std::uint32_t payload = std::min(piece.payload - offset, count * offload.segment_bytes);
     Offload own = offload;
+    own.header_bytes = static_cast<std::uint16_t>(piece.headers);
     if (count == 1) {
       own.piece_type = kNoPiece;
       own.segment_bytes = 0;

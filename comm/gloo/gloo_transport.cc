@@ -12,6 +12,11 @@
 // received: who has as many knows that no more will come. That the receive fails shows that the
 // peer is gone, whatever else is under way.
 //
+// Who leaves must not close a connection on which the peer has not read all: what the peer says to
+// a closed end makes its kernel drop what is left. So each node offers its peers an answer from the
+// start; who leaves asks for it last, and gets it, from the I/O thread of the peer, once that has
+// read everything in front.
+//
 // Gloo is made for the nodes of one trusted cluster: its I/O thread ends the process when a peer
 // breaks its protocol, and it takes whoever connects to a port for the peer that it expects there.
 #include <algorithm>
@@ -46,6 +51,7 @@ std::uint64_t slot_of(const ExchangeTag& tag) {
 }
 /// And this differs from all of them.
 constexpr std::uint64_t kPresenceSlot = std::uint64_t{1} << 63;
+constexpr std::uint64_t kAnswerSlot = kPresenceSlot + 1;
 
 /// What a node tells a peer when it leaves, in the machine's byte order as all of Gloo's.
 struct Farewell {
@@ -88,8 +94,12 @@ struct Link {
   Farewell theirs;    ///< valid once it has left
   bool left = false;  ///< in good order
   Waiter operations;
-  Waiter presence;                 ///< waits for theirs
-  std::optional<Waiter> farewell;  ///< waits until mine is on its way
+  char offered = 0;   ///< the answer to their farewell
+  char answered = 0;  ///< the answer to mine
+  std::unique_ptr<gloo::transport::UnboundBuffer> offer;
+  std::unique_ptr<gloo::transport::UnboundBuffer> parting;  ///< sends mine
+  Waiter presence;                                          ///< waits for theirs
+  std::optional<Waiter> farewell;                           ///< waits for the answer
   ReceiveForecast forecast;
   std::vector<std::unique_ptr<Room>> rooms;
 };
@@ -220,10 +230,12 @@ Status GlooTransport::connect(Deadline deadline) {
 
 void GlooTransport::watch(Rank peer) {
   const std::size_t rooms =
-      ReceiveForecast::rooms_for(options_.max_frame_bytes, options_.frames_ahead);
+      ReceiveForecast::rooms_for(options_.max_frame_bytes, options_.from.size());
   Link& link = links_.try_emplace(peer, peer, reports_, rooms).first->second;
   auto buffer = context_->createUnboundBuffer(&link.theirs, sizeof link.theirs);
+  link.offer = context_->createUnboundBuffer(&link.offered, sizeof link.offered);
   try {
+    link.offer->send(peer, kAnswerSlot);
     buffer->recv(peer, kPresenceSlot);
     link.presence.add({Use::presence, {}, std::move(buffer)});
   } catch (const std::exception& failure) {
@@ -234,9 +246,11 @@ void GlooTransport::watch(Rank peer) {
 bool GlooTransport::take_leave(Rank peer, Link& link) {
   const SigpipeGuard guard;
   const bool gone = link.left || ledger_.lost(peer);
-  auto buffer = context_->createUnboundBuffer(&link.mine, sizeof link.mine);
+  link.parting = context_->createUnboundBuffer(&link.mine, sizeof link.mine);
+  auto buffer = context_->createUnboundBuffer(&link.answered, sizeof link.answered);
   try {
-    buffer->send(peer, kPresenceSlot);
+    link.parting->send(peer, kPresenceSlot);
+    buffer->recv(peer, kAnswerSlot);
     link.farewell.emplace(peer, reports_).add({Use::farewell, {}, std::move(buffer)});
   } catch (const std::exception&) {
     return false;  // the peer is gone already
@@ -265,7 +279,6 @@ Status GlooTransport::post(const Exchange& exchange) {
 
 void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
   Link& link = links_.at(receive.from);
-  const auto forecast = link.forecast.post(tag);
   if (Room* const room = link.room(tag)) {
     room->posted = receive.buffer;
     room->tag = tag;
@@ -273,15 +286,23 @@ void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
   } else {
     keep(receive.from, start(Use::receive, receive.from, tag, receive.buffer, link.operations));
   }
-  if (forecast.ahead) {
-    await_ahead(receive.from, link, *forecast.ahead);
+  const auto next = link.forecast.post(tag);
+  if (next && receive.buffer.size() <= options_.max_frame_bytes) {
+    await_ahead(receive.from, link, *next);
+  } else if (next) {
+    link.forecast.vacate();  // its frame may be longer than a room
   }
 }
 
 void GlooTransport::await_ahead(Rank peer, Link& link, const ExchangeTag& tag) {
   auto free = std::ranges::find_if(link.rooms, [](const auto& room) { return !room->taken; });
   if (free == link.rooms.end()) {
-    link.rooms.push_back(std::make_unique<Room>(peer, reports_, options_.max_frame_bytes));
+    try {
+      link.rooms.push_back(std::make_unique<Room>(peer, reports_, options_.max_frame_bytes));
+    } catch (const std::exception&) {
+      link.forecast.vacate();  // no memory, or no thread: the frame waits for its receive
+      return;
+    }
     free = link.rooms.end() - 1;
   }
   Room& room = **free;
@@ -326,8 +347,8 @@ Status GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::spa
     // A header of zeros announces no frame, should less than a header arrive.
     std::fill_n(memory.begin(), kFrameHeaderBytes, std::byte{0});
   }
-  auto buffer = context_->createUnboundBuffer(memory.data(), memory.size());
   try {
+    auto buffer = context_->createUnboundBuffer(memory.data(), memory.size());
     if (use == Use::send) {
       buffer->send(peer, slot_of(tag));
     } else {

@@ -96,9 +96,8 @@ void Waiter::run() {
                   .memory = {static_cast<const std::byte*>(buffer.ptr), buffer.size},
                   .failure = {}};
     try {
-      const bool sends = next->use == Use::send || next->use == Use::farewell;
-      const bool ended =
-          sends ? buffer.waitSend(nullptr, kForever) : buffer.waitRecv(nullptr, kForever);
+      const bool ended = next->use == Use::send ? buffer.waitSend(nullptr, kForever)
+                                                : buffer.waitRecv(nullptr, kForever);
       if (!ended) {
         return;  // stopping
       }

@@ -28,7 +28,7 @@ enum class Use {
   send,
   receive,
   presence,  ///< a receive that ends when the peer leaves: done in good order, failed otherwise
-  farewell,  ///< the send that ends it
+  farewell,  ///< a receive that ends when the peer has taken all that was sent to it
 };
 
 struct Operation {

@@ -12,16 +12,16 @@ Courier::Courier(Network& network, std::size_t nodes, const Options& options)
 
 void Courier::connect(Rank node, std::span<const Rank> to, std::size_t ahead,
                       std::size_t frame_bytes) {
-  const std::size_t rooms =
-      options_.transport.on_demand ? ReceiveForecast::rooms_for(frame_bytes, ahead) : 0;
   for (const Rank peer : to) {
     const ConnectionId line = network_.connect(node, peer);
     check(line == lines_.size(), "lines are numbered as connections");
     lines_.push_back({.edge = {.from = node, .to = peer},
                       .parcels = {},
                       .ahead = static_cast<std::uint32_t>(ahead),
-                      .forecast = ReceiveForecast(rooms),
-                      .in_rooms = {}});
+                      .frame_bytes = frame_bytes,
+                      .in_rooms = {},
+                      .words = {},
+                      .demanded = {}});
     boxes_[index(node)].out.push_back(line);
     boxes_[index(peer)].in.push_back(line);
   }
@@ -33,6 +33,10 @@ void Courier::connected() {
               [this](ConnectionId a, ConnectionId b) { return to(a) < to(b); });
     std::sort(box.in.begin(), box.in.end(),
               [this](ConnectionId a, ConnectionId b) { return from(a) < from(b); });
+  }
+  for (Line& line : lines_) {
+    line.forecast = ReceiveForecast(
+        ReceiveForecast::rooms_for(line.frame_bytes, boxes_[index(line.edge.to)].in.size()));
   }
 }
 
@@ -174,11 +178,30 @@ void Courier::post(Rank node, Exchange& exchange, std::vector<Rank>* released) {
 
 int Courier::words(ConnectionId id, const ExchangeTag& tag) {
   Line& line = lines_[id];
-  const auto posted = line.forecast.post(tag);
-  if (posted.told) {
-    line.in_rooms.push_back(tag);
+  const std::size_t before = line.words.size();
+  if (std::ranges::find(line.in_rooms, tag) == line.in_rooms.end()) {
+    line.words.push_back(tag);
+  } else if (std::ranges::any_of(line.parcels,
+                                 [&](const Parcel& p) { return p.delivered && p.tag == tag; })) {
+    empty_room(line, tag);
   }
-  return (posted.told ? 0 : 1) + (posted.ahead ? 1 : 0);
+  if (const auto ahead = line.forecast.post(tag)) {
+    line.in_rooms.push_back(*ahead);
+    line.words.push_back(*ahead);
+  }
+  return static_cast<int>(line.words.size() - before);
+}
+
+void Courier::empty_room(Line& line, const ExchangeTag& tag) {
+  if (std::erase(line.in_rooms, tag) > 0) {
+    line.forecast.vacate();
+  }
+}
+
+void Courier::demand(ConnectionId id) {
+  Line& line = lines_[id];
+  line.demanded.push_back(line.words.front());
+  line.words.pop_front();
 }
 
 void Courier::launch(ConnectionId id) {
@@ -188,12 +211,14 @@ void Courier::launch(ConnectionId id) {
       continue;
     }
     if (options_.transport.on_demand) {
-      if (line.demanded == 0) {
-        break;
+      const auto word = std::ranges::find(line.demanded, parcel.tag);
+      if (word == line.demanded.end()) {
+        continue;
       }
-      --line.demanded;
+      line.demanded.erase(word);
     }
     parcel.launched = true;
+    parcel.number = line.launches++;
     ++line.edge.frames;
     line.edge.bytes += parcel.bytes;
     ++boxes_[index(line.edge.from)].under_way;
@@ -213,9 +238,12 @@ Courier::Effects Courier::deliver(const Arrival& arrival) {
   Line& line = lines_[arrival.connection];
   --boxes_[index(line.edge.from)].under_way;
   --boxes_[index(line.edge.to)].under_way;
-  const auto parcel = std::find_if(line.parcels.begin(), line.parcels.end(),
-                                   [](const Parcel& p) { return !p.delivered; });
-  check(parcel != line.parcels.end(), "what is delivered was sent");
+  // In the order in which they were launched, which is not always that of their posts.
+  const auto parcel = std::ranges::min_element(line.parcels, {}, [](const Parcel& p) {
+    return p.launched && !p.delivered ? p.number : ~std::uint64_t{0};
+  });
+  check(parcel != line.parcels.end() && parcel->launched && !parcel->delivered,
+        "what is delivered was sent");
   parcel->delivered = true;
   ++line.landed;
   Open* const open = find(line.edge.to, parcel->tag);
@@ -246,9 +274,7 @@ bool Courier::take(Line& line, std::vector<Parcel>::iterator parcel, Open& excha
   if (!parcel->handed_over) {
     forget(line, *parcel);
   }
-  if (std::erase(line.in_rooms, parcel->tag) > 0) {
-    line.forecast.vacate();
-  }
+  empty_room(line, parcel->tag);
   line.parcels.erase(parcel);
   --line.landed;
   return true;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -57,11 +58,11 @@ class Courier {
   /// Takes an exchange, in place of which it leaves an old one. Senders that a frame taken from
   /// them lets go on are appended to `released`.
   void post(Rank node, Exchange& exchange, std::vector<Rank>* released);
-  /// How often the sender on a line is told of receives, as one is about to be posted
-  /// (transport.on_demand): once of it, if it has not been told before, and of the next round's.
+  /// How many words go to the sender on a line, as a receive is about to be posted
+  /// (transport.on_demand): of it, if it has not been told of before, and of the next round's.
   int words(ConnectionId line, const ExchangeTag& tag);
-  /// The sender on a line knows of one more receive that is posted (transport.on_demand).
-  void demand(ConnectionId line) { ++lines_[line].demanded; }
+  /// The next of the words on a line has come to the sender.
+  void demand(ConnectionId line);
   /// Puts those frames of a line on their way that may go.
   void launch(ConnectionId line);
   /// The first that was posted of those of a node's exchanges that are complete; null: none is.
@@ -101,6 +102,7 @@ class Courier {
     std::uint32_t bytes = 0;
     std::uint32_t elements = 0;
     bool launched = false;
+    std::uint64_t number = 0;  ///< of those that were launched on the line
     bool delivered = false;
     bool handed_over = false;
     std::vector<std::byte> frame;
@@ -108,11 +110,14 @@ class Courier {
   struct Line {
     EdgeReport edge;
     std::vector<Parcel> parcels;  ///< posted and not taken, in order
-    std::uint32_t demanded = 0;   ///< receives that no frame has left for, as the sender knows
-    std::uint32_t landed = 0;     ///< of the parcels, those that are delivered
-    std::uint32_t ahead = 0;      ///< so many parcels the receiver keeps
-    ReceiveForecast forecast{0};  ///< with transport.on_demand
-    std::vector<ExchangeTag> in_rooms;  ///< posted receives that were told of before
+    std::uint64_t launches = 0;
+    std::uint32_t landed = 0;           ///< of the parcels, those that are delivered
+    std::uint32_t ahead = 0;            ///< so many parcels the receiver keeps
+    std::size_t frame_bytes = 0;        ///< of the longest
+    ReceiveForecast forecast{0};        ///< with transport.on_demand
+    std::vector<ExchangeTag> in_rooms;  ///< receives that are told of early, or were
+    std::deque<ExchangeTag> words;      ///< on their way to the sender
+    std::vector<ExchangeTag> demanded;  ///< receives that the sender knows of, and has no frame for
     bool sender_gone = false;
     bool receiver_gone = false;
   };
@@ -133,6 +138,8 @@ class Courier {
   Open* find(Rank node, const ExchangeTag& tag);
   /// Gives a parcel that is delivered to `exchange` of the receiver, if that awaits it.
   bool take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange);
+  /// What came for a receive that was told of early is the receiver's now.
+  static void empty_room(Line& line, const ExchangeTag& tag);
   /// A parcel has left its sender's hands.
   void forget(const Line& line, Parcel& parcel);
   /// Counts what the sender may now forget; true when an exchange of its is complete by that.

@@ -8,26 +8,21 @@ using namespace sotto;
 namespace {
 
 std::optional<Round> ahead_of(ReceiveForecast& forecast, Round round, std::uint32_t bucket = 0) {
-  const auto posted = forecast.post({.round = round, .bucket = bucket});
-  if (!posted.ahead) {
-    return std::nullopt;
-  }
-  CHECK(posted.ahead->bucket == bucket);
-  return posted.ahead->round;
+  const auto next = forecast.post({.round = round, .bucket = bucket});
+  CHECK((!next || next->bucket == bucket));
+  return next ? std::optional(next->round) : std::nullopt;
 }
 
 }  // namespace
 
-TEST_CASE("three rounds equally far apart foretell the fourth, and its post finds it told") {
+TEST_CASE("three rounds equally far apart foretell the fourth") {
   for (const Round stride : {1U, 3U, 16U}) {
     CAPTURE(stride);
     ReceiveForecast forecast(2);
     CHECK_FALSE(ahead_of(forecast, 5));
     CHECK_FALSE(ahead_of(forecast, 5 + stride));
     CHECK(ahead_of(forecast, 5 + 2 * stride) == 5 + 3 * stride);
-    const auto next = forecast.post({.round = 5 + 3 * stride});
-    CHECK(next.told);
-    CHECK(next.ahead->round == 5 + 4 * stride);
+    CHECK(ahead_of(forecast, 5 + 3 * stride) == 5 + 4 * stride);
   }
 }
 
@@ -46,8 +41,9 @@ TEST_CASE("phases and buckets are foretold apart") {
       CHECK(next.has_value() == (round == 2));
     }
   }
-  CHECK_FALSE(forecast.post({.round = 3, .phase = 1, .bucket = 0}).told);
-  CHECK(forecast.post({.round = 3, .phase = 0, .bucket = 0}).told);
+  CHECK_FALSE(forecast.post({.round = 3, .phase = 1, .bucket = 0}));
+  CHECK(forecast.post({.round = 3, .phase = 0, .bucket = 0}) ==
+        ExchangeTag{.round = 4, .phase = 0, .bucket = 0});
 }
 
 TEST_CASE("a forecast that failed is not repeated, and keeps its room") {
@@ -56,9 +52,7 @@ TEST_CASE("a forecast that failed is not repeated, and keeps its room") {
     (void)forecast.post({.round = round});
   }
   for (Round round = 10; round < 20; ++round) {
-    const auto posted = forecast.post({.round = round});
-    CHECK_FALSE(posted.told);
-    CHECK_FALSE(posted.ahead);
+    CHECK_FALSE(ahead_of(forecast, round));
   }
   // One of two rooms is left for others.
   for (std::uint32_t bucket = 1; bucket <= 2; ++bucket) {
@@ -79,10 +73,11 @@ TEST_CASE("a room is free again when its frame has left it") {
   CHECK(ahead_of(forecast, 4) == 5);
 }
 
-TEST_CASE("rooms hold 8 MiB in all, and no frame that is longer") {
-  CHECK(ReceiveForecast::rooms_for(1000, 2) == 2);
-  CHECK(ReceiveForecast::rooms_for(1000, 100) == 16);
-  CHECK(ReceiveForecast::rooms_for(std::size_t{3} << 20U, 8) == 2);
-  CHECK(ReceiveForecast::rooms_for((std::size_t{8} << 20U) + 1, 8) == 0);
-  CHECK(ReceiveForecast::rooms_for(0, 2) == 2);
+TEST_CASE("rooms hold 8 MiB of a peer, no frame that is longer, and 64 frames in all") {
+  CHECK(ReceiveForecast::rooms_for(1000, 2) == 16);
+  CHECK(ReceiveForecast::rooms_for(std::size_t{3} << 20U, 2) == 2);
+  CHECK(ReceiveForecast::rooms_for((std::size_t{8} << 20U) + 1, 2) == 0);
+  CHECK(ReceiveForecast::rooms_for(0, 0) == 16);
+  CHECK(ReceiveForecast::rooms_for(1000, 8) == 8);
+  CHECK(ReceiveForecast::rooms_for(1000, 1000) == 1);
 }

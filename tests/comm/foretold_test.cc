@@ -87,6 +87,24 @@ TEST_CASE("a frame that came before its receive is there after its sender has le
   }
 }
 
+TEST_CASE("words to one who leaves do not cost the last of its frames") {
+  // A connection that is closed with unread words in it drops what its other end has not read.
+  constexpr std::size_t kLong = std::size_t{1} << 20U;
+  for (const auto& name : transports_that_foretell()) {
+    CAPTURE(name);
+    const Graph graph = chain(2);
+    for (int repeat = 0; repeat < 10; ++repeat) {
+      const auto store = make_memory_store();
+      spawn(2, [&](Rank rank) {
+        const auto transport = connect(name, options_for(graph, rank, store, kLong));
+        for (Round round = 0; round < 5; ++round) {
+          swap_frames(*transport, graph, rank, {.round = round}, kLong);
+        }
+      });
+    }
+  }
+}
+
 TEST_CASE("rounds that are left out, and return, find their frames") {
   for (const auto& name : transports_that_foretell()) {
     CAPTURE(name);

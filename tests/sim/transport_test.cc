@@ -44,6 +44,28 @@ TEST_CASE("over Gloo the words of like rounds are a round ahead of their receive
   CHECK(play(pair(), platform, options).end == 3 * 20 * kMs + 7 * 10 * kMs);
 }
 
+TEST_CASE("over Gloo the words of a receive let no other frame go") {
+  // Ten nodes: 18 phases a round, of which 16 have a room.
+  const int nodes = 10;
+  std::vector<std::pair<Rank, Rank>> cycle;
+  for (Rank rank = 0; rank < nodes; ++rank) {
+    cycle.emplace_back(rank, (rank + 1) % nodes);
+  }
+  const Platform platform = make_star(nodes, kUnlimited, 10 * kMs);
+  SimulatorOptions options;
+  options.rounds = 4;
+  const auto end = [&](const TransportModel& transport) {
+    options.transport = transport;
+    const RehearsalShape shape = {.timing = RehearsalShape::Timing::blocking,
+                                  .pattern = RehearsalShape::Pattern::ring,
+                                  .frame_bytes = 1000,
+                                  .elements = 250};
+    return Simulator(platform, options, make_rehearsals(shape, graph_of(nodes, cycle))).run().end;
+  };
+  CHECK(end(TransportModel::zmq()) == 4 * 18 * 10 * kMs);
+  CHECK(end(TransportModel::gloo()) == (3 * 18 * 20 + 16 * 10 + 2 * 20) * kMs);
+}
+
 TEST_CASE("a frame that fits the buffer is handed over at once, a larger one when it is there") {
   const Platform platform = platform_of(2, {{0, 1, 100 * kMs}, {1, 0, kMs}});
   auto options = one_round();
