@@ -24,6 +24,7 @@ class ReceiveForecast {
   /// most, for what a latency matters to is short; and 64 of all peers together, or one of each.
   static std::size_t rooms_for(std::size_t frame_bytes, std::size_t peers);
 
+  /// No more than `rooms` at a time are foretold and not vacated.
   explicit ReceiveForecast(std::size_t rooms) : rooms_(rooms) {}
 
   /// A receive is posted. What it returns is to be told now, and takes a room.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sotto/base/philox.h>
+#include <sotto/base/receive_forecast.h>
 #include <sotto/sim/network/congestion_window.h>
 #include <sotto/sim/network/losses.h>
 #include <sotto/sim/time.h>
@@ -20,6 +21,8 @@ constexpr std::size_t kMostFrames = 3'000'000;
 constexpr Round kLeastRounds = 3;
 /// Added to a round trip: after so long without sending, Linux halves a window.
 constexpr double kTimeOutFloor_s = 0.2;
+/// After which the next receives are foretold.
+constexpr int kRoundsUnforetold = 3;
 
 std::size_t slot(Rank rank) { return static_cast<std::size_t>(rank); }
 
@@ -162,7 +165,8 @@ class Clocks {
       if (&exchange != &exchanges.front()) {
         encode(exchange, clocks);
       }
-      const std::vector<double> arrivals = serve(exchange, clocks);
+      const auto place = static_cast<std::size_t>(&exchange - exchanges.data());
+      const std::vector<double> arrivals = serve(exchange, place, clocks);
       for (std::size_t k = 0; k < exchange.size(); ++k) {
         const PlannedFrame& frame = exchange[k].frame;
         double& receiver = clocks[slot(frame.to)];
@@ -180,16 +184,39 @@ class Clocks {
     }
   }
 
+  /// When the frames may leave that are posted at these times, in the round's exchange number
+  /// `place`: where words of receives are waited for, and not told of early (ReceiveForecast), a
+  /// latency after their receives are posted.
+  std::vector<double> departures(const RoutedExchange& exchange, std::size_t place,
+                                 const std::vector<double>& posted) {
+    std::vector<double> leave;
+    leave.reserve(exchange.size());
+    for (const RoutedFrame& one : exchange) {
+      const Rank from = one.frame.from;
+      const Rank to = one.frame.to;
+      double post = posted[slot(from)];
+      if (pace_.transport.on_demand) {
+        const auto senders = static_cast<std::size_t>(std::ranges::count_if(
+            exchange, [&](const RoutedFrame& other) { return other.frame.to == to; }));
+        auto& before = connections_[{from, to}].exchanges;
+        before.resize(std::max(before.size(), place + 1));
+        const bool early = before[place]++ >= kRoundsUnforetold &&
+                           place < ReceiveForecast::rooms_for(one.frame.bytes, senders);
+        post = early ? post : std::max(post, posted[slot(to)] + one.latency_s);
+      }
+      leave.push_back(post);
+    }
+    return leave;
+  }
+
   /// When the frames arrive that their senders post at these times. Each link works through them in
   /// the order of posting; what a node posts at once ends at once.
-  std::vector<double> serve(const RoutedExchange& exchange, const std::vector<double>& posted) {
+  std::vector<double> serve(const RoutedExchange& exchange, std::size_t place,
+                            const std::vector<double>& posted) {
     std::vector<std::size_t> order(exchange.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const auto post_of = [&](std::size_t k) {
-      const auto& [frame, links, latency, jitter, bound] = exchange[k];
-      const double post = posted[slot(frame.from)];
-      return pace_.transport.on_demand ? std::max(post, posted[slot(frame.to)] + latency) : post;
-    };
+    const std::vector<double> leave = departures(exchange, place, posted);
+    const auto post_of = [&](std::size_t k) { return leave[k]; };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return post_of(a) < post_of(b); });
     std::vector<double> arrivals(exchange.size());
@@ -244,9 +271,10 @@ class Clocks {
 
   /// What goes from one node to another.
   struct Connection {
-    double before_last = 0;  ///< when the last frame but one arrived
-    double last = 0;         ///< and the last
-    double window = 0;       ///< bytes; 0: nothing was sent yet
+    double before_last = 0;      ///< when the last frame but one arrived
+    double last = 0;             ///< and the last
+    double window = 0;           ///< bytes; 0: nothing was sent yet
+    std::vector<int> exchanges;  ///< so far, by their places in a round
   };
 
   const Platform& platform_;

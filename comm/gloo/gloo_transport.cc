@@ -255,8 +255,8 @@ bool GlooTransport::take_leave(Rank peer, Link& link) {
   } catch (const std::exception&) {
     return false;  // the peer is gone already
   }
-  // Frames that an unfinished exchange has left in front may never be taken.
-  return !gone && !ledger_.owes(peer);
+  // With an exchange unfinished its frames may never be taken, or the peer hang.
+  return !gone && !ledger_.needs(peer);
 }
 
 Status GlooTransport::post(const Exchange& exchange) {
