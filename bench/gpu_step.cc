@@ -2,8 +2,6 @@
 // with a stream each on one device, that exchange over inproc while kernels of the caller's go on.
 // Prints JSON: the time of a step over that of computing alone.
 //
-//   gpu_step [ELEMENTS [STEPS [ALGORITHM COMPRESSOR]]]
-//
 // Computing is so many passes over a vector of the trainer's own that it takes about ten times as
 // long as an exchange with nothing beside it.
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
@@ -161,24 +160,17 @@ nlohmann::json measure(const Job& job) {
 
 int main(int argc, char** argv) {
   Job job;
-  const std::vector<std::string> given(argv + 1, argv + argc);
+  CLI::App app("A step of training on a GPU beside its computing alone, as JSON");
+  app.add_option("elements", job.elements, "Length of the model")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("steps", job.steps, "That are timed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("algorithm", job.algorithm, "As `sotto train` has it")->capture_default_str();
+  app.add_option("compressor", job.compressor, "The same")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   try {
-    if (given.size() > 4 || given.size() == 3) {
-      throw Error("usage: gpu_step [ELEMENTS [STEPS [ALGORITHM COMPRESSOR]]]");
-    }
-    if (!given.empty()) {
-      job.elements = std::stoull(given[0]);
-    }
-    if (given.size() > 1) {
-      job.steps = std::stoi(given[1]);
-    }
-    if (given.size() > 2) {
-      job.algorithm = given[2];
-      job.compressor = given[3];
-    }
-    if (job.elements == 0 || job.steps < 1) {
-      throw Error("ELEMENTS and STEPS are at least 1");
-    }
     std::puts(measure(job).dump(2).c_str());
     return 0;
   } catch (const std::exception& error) {

@@ -36,33 +36,29 @@ constexpr std::array<TransportInfo, 4> kTransports = {{
     {.name = "inproc",
      .summary = "threads of one process, frames copied in memory",
      .available = true,
+     .needs = "",
      .processes = false,
      .encrypts = false},
     {.name = "gloo",
      .summary = "TCP through Gloo, for the nodes of one trusted cluster",
      .available = kHaveGloo,
+     .needs = "libgloo-dev",
      .processes = true,
      .encrypts = false},
     {.name = "zmq",
      .summary = "TCP through ZeroMQ, encrypted between hosts with keys",
      .available = kHaveZmq,
+     .needs = "libzmq3-dev and cppzmq-dev",
      .processes = true,
      .encrypts = true},
     {.name = "nccl",
      .summary = "GPUs through NCCL, one a node, for the nodes of one trusted cluster",
      .available = kHaveNccl,
+     .needs = "-DSOTTO_WITH_CUDA=ON where nvcc and NCCL are (docs/gpu.md)",
      .processes = true,
      .encrypts = false,
      .any_order = false},
 }};
-
-/// What a build needs for a transport that it lacks.
-std::string_view missing_for(std::string_view name) {
-  if (name == "nccl") {
-    return "-DSOTTO_WITH_CUDA=ON where nvcc and NCCL are (docs/gpu.md)";
-  }
-  return name == "gloo" ? "libgloo-dev" : "libzmq3-dev and cppzmq-dev";
-}
 
 void check_peers(std::string_view field, const std::vector<Rank>& peers,
                  const TransportOptions& options) {
@@ -130,7 +126,7 @@ const TransportInfo& transport_info(std::string_view name) {
 void check_transport(std::string_view name, const TransportOptions& options) {
   const TransportInfo& info = transport_info(name);
   if (!info.available) {
-    refuse("transport", name, fmt::format("this build lacks it; build with {}", missing_for(name)));
+    refuse("transport", name, fmt::format("this build lacks it; build with {}", info.needs));
   }
   check_options(options);
   if (options.security && !info.encrypts) {

@@ -101,6 +101,7 @@ struct TransportInfo {
   std::string_view name;
   std::string_view summary;
   bool available = false;  ///< built in
+  std::string_view needs;  ///< what a build must have for it
   bool processes = false;  ///< nodes are processes of their own (inproc: threads)
   bool encrypts = false;   ///< can be given keys
   bool any_order = true;   ///< nodes may post the exchanges of a round in different orders

@@ -128,7 +128,9 @@ DeviceTimings time_on_device(const std::vector<std::string>& specs, std::size_t 
 
 DeviceTimings time_on_device(const std::vector<std::string>& /*specs*/, std::size_t /*elements*/,
                              std::uint64_t /*seed*/, int /*repeats*/) {
-  refuse("--device", "cuda", "this sotto was built without CUDA; docs/gpu.md says how to");
+  refuse("--device", "cuda",
+         "this sotto was built without CUDA; build with -DSOTTO_WITH_CUDA=ON where nvcc is "
+         "(docs/gpu.md)");
 }
 
 #endif

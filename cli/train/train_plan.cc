@@ -128,7 +128,9 @@ void check_transport(const OptimizerOptions& optimizer,
                      const std::optional<LaunchedNode>& launched) {
   const TransportInfo& info = transport_info(optimizer.transport);
   if (!info.available) {
-    refuse("--transport", info.name, "this build lacks it; `sotto list` shows what it has");
+    refuse("--transport", info.name,
+           fmt::format("this build lacks it; build with {}, or take another (`sotto list`)",
+                       info.needs));
   }
   if (launched && !info.processes) {
     refuse(
