@@ -191,17 +191,19 @@ class Clocks {
                                  const std::vector<double>& posted) {
     std::vector<double> leave;
     leave.reserve(exchange.size());
+    std::vector<std::size_t> senders(pace_.nodes.size());
+    for (const RoutedFrame& one : exchange) {
+      ++senders[slot(one.frame.to)];
+    }
     for (const RoutedFrame& one : exchange) {
       const Rank from = one.frame.from;
       const Rank to = one.frame.to;
       double post = posted[slot(from)];
       if (pace_.transport.on_demand) {
-        const auto senders = static_cast<std::size_t>(std::ranges::count_if(
-            exchange, [&](const RoutedFrame& other) { return other.frame.to == to; }));
         auto& before = connections_[{from, to}].exchanges;
         before.resize(std::max(before.size(), place + 1));
         const bool early = before[place]++ >= kRoundsUnforetold &&
-                           place < ReceiveForecast::rooms_for(one.frame.bytes, senders);
+                           place < ReceiveForecast::rooms_for(one.frame.bytes, senders[slot(to)]);
         post = early ? post : std::max(post, posted[slot(to)] + one.latency_s);
       }
       leave.push_back(post);

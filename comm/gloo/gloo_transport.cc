@@ -125,7 +125,7 @@ class GlooTransport final : public Transport {
   Status start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
                Waiter& waiter);
   /// Loses the peer with which an operation could not start.
-  void keep(Rank peer, const Status& started);
+  void lose_unless_started(Rank peer, const Status& started);
   /// Starts a receive, unless its frame already has a room, and the one that will come next.
   void await(const Receive& receive, const ExchangeTag& tag);
   /// Starts a receive that is not posted yet.
@@ -270,8 +270,8 @@ Status GlooTransport::post(const Exchange& exchange) {
   for (const Send& send : exchange.sends) {
     // Gloo's buffers serve both ways, hence its pointer without const; a send only reads.
     auto* data = const_cast<std::byte*>(send.frame.data());
-    keep(send.to, start(Use::send, send.to, exchange.tag, {data, send.frame.size()},
-                        links_.at(send.to).operations));
+    lose_unless_started(send.to, start(Use::send, send.to, exchange.tag, {data, send.frame.size()},
+                                       links_.at(send.to).operations));
   }
   lose_leavers();
   return {};
@@ -284,7 +284,8 @@ void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
     room->tag = tag;
     empty(receive.from, link, *room);
   } else {
-    keep(receive.from, start(Use::receive, receive.from, tag, receive.buffer, link.operations));
+    lose_unless_started(receive.from,
+                        start(Use::receive, receive.from, tag, receive.buffer, link.operations));
   }
   const auto next = link.forecast.post(tag);
   if (next && receive.buffer.size() <= options_.max_frame_bytes) {
@@ -335,7 +336,7 @@ void GlooTransport::empty(Rank peer, Link& link, Room& room) {
   ledger_.received(peer, room.tag, frame.size());
 }
 
-void GlooTransport::keep(Rank peer, const Status& started) {
+void GlooTransport::lose_unless_started(Rank peer, const Status& started) {
   if (!started) {
     ledger_.lose(peer, started.message());
   }

@@ -201,7 +201,7 @@ void Courier::empty_room(Line& line, const ExchangeTag& tag) {
 void Courier::demand(ConnectionId id) {
   Line& line = lines_[id];
   line.demanded.push_back(line.words.front());
-  line.words.pop_front();
+  line.words.erase(line.words.begin());
 }
 
 void Courier::launch(ConnectionId id) {

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <vector>
 
@@ -116,7 +115,7 @@ class Courier {
     std::size_t frame_bytes = 0;        ///< of the longest
     ReceiveForecast forecast{0};        ///< with transport.on_demand
     std::vector<ExchangeTag> in_rooms;  ///< receives that are told of early, or were
-    std::deque<ExchangeTag> words;      ///< on their way to the sender
+    std::vector<ExchangeTag> words;     ///< on their way to the sender
     std::vector<ExchangeTag> demanded;  ///< receives that the sender knows of, and has no frame for
     bool sender_gone = false;
     bool receiver_gone = false;
