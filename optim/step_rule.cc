@@ -41,6 +41,15 @@ class Sgd final : public StepRule {
     begin_parts(round);
     return direction_of(clip_.factor(gradient), 0, x, gradient, d);
   }
+  Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
+                    std::span<float> next, const Ops& ops) override {
+    // x − γ g in one pass; what is not finite is named from the gradient, which must be left then.
+    begin_parts(round);
+    const bool plain = stateless() && weight_decay_ == 0 && next.data() != gradient.data();
+    return plain && ops.combine({{1, x}, {-round_rate_, gradient}}, next)
+               ? Status()
+               : StepRule::next_model(round, x, gradient, next, ops);
+  }
   bool stateless() const override { return momentum_ == 0 && !clip_.clips(); }
   bool separable() const override { return !clip_.clips(); }
   void begin_parts(Round round) override { round_rate_ = static_cast<float>(rate_.at(round)); }

@@ -18,10 +18,9 @@ bool AllReduceSgd::begin_round(Exchange& /*out*/) {
 Status AllReduceSgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "all-reduce takes one gradient a round");
   *post = false;
-  if (Status status = node_.require_finite(gradient, "gradient"); !status) {
-    return status;
+  if (!node_.ops().combine({{1, gradient}}, sum_)) {
+    return node_.require_finite(gradient, "gradient");
   }
-  node_.ops().copy(gradient, sum_);
   const auto posted = mean_.begin(sum_, 0, "sum of the gradients", out);
   if (!posted.ok()) {
     return posted.status();
