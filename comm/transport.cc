@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -100,17 +99,6 @@ void check_options(const TransportOptions& options) {
 }
 
 }  // namespace
-
-namespace internal {
-
-std::vector<Rank> neighbours(const TransportOptions& options) {
-  std::vector<Rank> all;
-  std::set_union(options.to.begin(), options.to.end(), options.from.begin(), options.from.end(),
-                 std::back_inserter(all));
-  return all;
-}
-
-}  // namespace internal
 
 std::span<const TransportInfo> transports() { return kTransports; }
 

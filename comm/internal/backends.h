@@ -4,14 +4,21 @@
 // that only it refuses, and returns a fault when a peer does not come in time.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <vector>
 
 #include <sotto/comm/transport.h>
 
 namespace sotto::internal {
 
 /// `to` and `from` merged, sorted, each once.
-std::vector<Rank> neighbours(const TransportOptions& options);
+inline std::vector<Rank> neighbours(const TransportOptions& options) {
+  std::vector<Rank> all;
+  std::ranges::set_union(options.to, options.from, std::back_inserter(all));
+  return all;
+}
 
 /// Throws Error unless the list of peers lets every neighbour of `options` do what the graph asks
 /// of it, and agrees with the node's own key and rank. Requires security.
