@@ -5,8 +5,6 @@
 // way. With --real the same runs are also done by that many processes over loopback: their bytes
 // must be the simulator's, byte for byte. Their time is not shown: they share this machine's cores.
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <fstream>
 #include <map>
 #include <string>
@@ -18,9 +16,12 @@
 
 #include <sotto/trainers/local_processes.h>
 
+#include "command_line.h"
 #include "output.h"
 #include "plot.h"
+#include "quantity.h"
 #include "result_file.h"
+#include "scenario/compute_spec.h"
 #include "scenario/scenario.h"
 #include "simulate/simulated_run.h"
 #include "train/run_words.h"
@@ -222,33 +223,39 @@ std::string picture(const Study& settings, const Curves& curves) {
   return svg + "</svg>\n";
 }
 
+void run(const Study& settings) {
+  const cli::Output output(settings.common);
+  cli::check_writable("--plot", settings.plot);
+  const Curves curves = measure(settings);
+  show(settings, curves, output);
+  if (!settings.plot.empty()) {
+    cli::write_result_file("--plot", settings.plot, picture(settings, curves));
+  }
+}
+
+void add_options(CLI::App& app, Study& settings) {
+  cli::add_common_options(app, settings.common);
+  app.remove_option(app.get_option("--config"));
+  app.option_defaults()->always_capture_default();
+  app.add_option("--nodes", settings.nodes, "Numbers of nodes")->delimiter(',');
+  app.add_option("--run", settings.runs, "Runs, each in the words of `sotto compare --run`");
+  app.add_option("--model", settings.model, "The model, of the task digits");
+  app.add_option("--bandwidth", settings.bandwidth, "Of each host's connection, each way")
+      ->check(bench::readable_by(cli::parse_bandwidth));
+  app.add_option("--latency", settings.latency, "One way")
+      ->check(bench::readable_by(cli::parse_duration));
+  app.add_option("--gradient", settings.gradient, "Time of a gradient")
+      ->check(bench::readable_by(cli::parse_compute_time));
+  app.add_option("--rounds", settings.rounds, "Of each run")->check(CLI::Range(1, 100'000));
+  app.add_option("--real", settings.real, "Also run processes over this transport: gloo, zmq");
+  app.add_option("--plot", settings.plot, "Draw both into this SVG file");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Study settings;
-  CLI::App app("Bytes and time of a round against the number of nodes");
-  cli::add_common_options(app, settings.common);
-  app.add_option("--nodes", settings.nodes, "Numbers of nodes")->delimiter(',');
-  app.add_option("--run", settings.runs, "Runs, each in the words of `sotto compare --run`");
-  app.add_option("--model", settings.model, "The model, of the task digits");
-  app.add_option("--bandwidth", settings.bandwidth, "Of each host's connection, each way");
-  app.add_option("--latency", settings.latency, "One way");
-  app.add_option("--gradient", settings.gradient, "Time of a gradient");
-  app.add_option("--rounds", settings.rounds, "Of each run")->check(CLI::Range(1, 100'000));
-  app.add_option("--real", settings.real, "Also run processes over this transport: gloo, zmq");
-  app.add_option("--plot", settings.plot, "Draw both into this SVG file");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    const cli::Output output(settings.common);
-    cli::check_writable("--plot", settings.plot);
-    const Curves curves = measure(settings);
-    show(settings, curves, output);
-    if (!settings.plot.empty()) {
-      cli::write_result_file("--plot", settings.plot, picture(settings, curves));
-    }
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "scaling: {}\n", error.what());
-    return 1;
-  }
-  return 0;
+  CLI::App app("Bytes and time of a round against the number of nodes", "scaling");
+  add_options(app, settings);
+  return bench::run_program(app, argc, argv, [&] { run(settings); });
 }

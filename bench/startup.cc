@@ -7,8 +7,6 @@
 // Memory is the slope between two sizes of one model, in floats a parameter, beside what
 // AlgorithmInfo states with the model, the gradient and the frames.
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,6 +19,7 @@
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
 
+#include "command_line.h"
 #include "gloo_mesh.h"
 #include "output.h"
 #include "running_job.h"
@@ -52,6 +51,21 @@ constexpr int kDegree = 2;
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+/// Refuses what no job could be started with, before one is.
+void check_names(const Study& settings) {
+  for (const std::string& transport : settings.transports) {
+    (void)transport_info(transport);
+  }
+  for (const std::string& algorithm : settings.algorithms) {
+    (void)algorithm_info(algorithm);
+  }
+  for (const std::string& topology : settings.topologies) {
+    for (const int nodes : settings.nodes) {
+      (void)make_topology(topology, nodes);
+    }
+  }
 }
 
 std::vector<std::string> words_of(const std::string& transport, const std::string& topology,
@@ -211,6 +225,7 @@ Json measure_memory(const Study& settings, const std::string& algorithm,
 
 void run(const Study& settings) {
   const cli::Output output(settings.common);
+  check_names(settings);
   Json result = {{"starts", Json::array()}, {"memory", Json::array()}};
   std::vector<std::vector<std::string>> rows;
   for (const int nodes : settings.nodes) {
@@ -237,19 +252,14 @@ void run(const Study& settings) {
 
 int main(int argc, char** argv) {
   Study settings;
-  CLI::App app("Start-up of many local nodes: time, connections, memory");
+  CLI::App app("Start-up of many local nodes: time, connections, memory", "startup");
   cli::add_common_options(app, settings.common);
+  app.remove_option(app.get_option("--config"));
+  app.option_defaults()->always_capture_default();
   app.add_option("--nodes", settings.nodes, "Numbers of nodes")->delimiter(',');
   app.add_option("--transports", settings.transports, "gloo, zmq")->delimiter(',');
   app.add_option("--topologies", settings.topologies, "Graphs")->delimiter(',');
   app.add_option("--algorithms", settings.algorithms, "Whose memory to measure")->delimiter(',');
   app.add_option("--repeats", settings.repeats, "Starts of each kind")->check(CLI::Range(1, 100));
-  CLI11_PARSE(app, argc, argv);
-  try {
-    run(settings);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "startup: {}\n", error.what());
-    return 1;
-  }
-  return 0;
+  return bench::run_program(app, argc, argv, [&] { run(settings); });
 }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 
 namespace sotto::netlab {
 namespace {
@@ -15,16 +16,18 @@ namespace {
 using enum Runner;
 
 constexpr std::array kRacers = {
-    Contender{"sotto allreduce gloo", sotto, "allreduce", "gloo", Standard::own, 1},
-    Contender{"sotto dpsgd gloo", sotto, "dpsgd ring", "gloo", Standard::none, 1},
-    Contender{"sotto dcd quant:8 gloo", sotto, "dcd quant:8 ring", "gloo", Standard::none, 0.28},
-    Contender{"sotto dcd quant:4 gloo", sotto, "dcd quant:4 ring", "gloo", Standard::none, 0.14},
-    Contender{"sotto choco sign gloo", sotto, "choco sign ring", "gloo", Standard::none, 0.05},
-    Contender{"sotto allreduce zmq", sotto, "allreduce", "zmq", Standard::own, 1},
-    Contender{"sotto dpsgd zmq", sotto, "dpsgd ring", "zmq", Standard::none, 1},
-    Contender{"sotto dcd quant:8 zmq", sotto, "dcd quant:8 ring", "zmq", Standard::none, 0.28},
-    Contender{"sotto dcd quant:4 zmq", sotto, "dcd quant:4 ring", "zmq", Standard::none, 0.14},
-    Contender{"sotto choco sign zmq", sotto, "choco sign ring", "zmq", Standard::none, 0.05},
+    Contender{"sotto allreduce gloo", sotto_peer, "allreduce", "gloo", Standard::own, 1},
+    Contender{"sotto dpsgd gloo", sotto_peer, "dpsgd ring", "gloo", Standard::none, 1},
+    Contender{"sotto dcd quant:8 gloo", sotto_peer, "dcd quant:8 ring", "gloo", Standard::none,
+              0.28},
+    Contender{"sotto dcd quant:4 gloo", sotto_peer, "dcd quant:4 ring", "gloo", Standard::none,
+              0.14},
+    Contender{"sotto choco sign gloo", sotto_peer, "choco sign ring", "gloo", Standard::none, 0.05},
+    Contender{"sotto allreduce zmq", sotto_peer, "allreduce", "zmq", Standard::own, 1},
+    Contender{"sotto dpsgd zmq", sotto_peer, "dpsgd ring", "zmq", Standard::none, 1},
+    Contender{"sotto dcd quant:8 zmq", sotto_peer, "dcd quant:8 ring", "zmq", Standard::none, 0.28},
+    Contender{"sotto dcd quant:4 zmq", sotto_peer, "dcd quant:4 ring", "zmq", Standard::none, 0.14},
+    Contender{"sotto choco sign zmq", sotto_peer, "choco sign ring", "zmq", Standard::none, 0.05},
     Contender{"gloo ring", gloo_peer, "ring", "", Standard::gloo, 1},
     Contender{"gloo bcube", gloo_peer, "bcube", "", Standard::gloo, 1},
     Contender{"gloo halving-doubling", gloo_peer, "halving-doubling", "", Standard::gloo, 1},
@@ -80,10 +83,10 @@ std::vector<Contender> choose(std::span<const Contender> all,
   for (const std::string& name : names) {
     if (std::ranges::none_of(
             all, [&](const Contender& one) { return one.name.find(name) != std::string::npos; })) {
-      std::vector<std::string_view> known;
-      known.reserve(all.size());
-      std::ranges::transform(all, std::back_inserter(known), &Contender::name);
-      refuse("only", name, fmt::format("known are {}", fmt::join(known, ", ")));
+      const auto known = names_of(all);
+      refuse("--only", name,
+             fmt::format("no contender's name has that in it{} there are {}",
+                         did_you_mean(name, known), fmt::join(known, ", ")));
     }
   }
   std::vector<Contender> chosen;

@@ -11,6 +11,7 @@ namespace sotto::netlab {
 /// What runs on the hosts (contender_words.h knows how).
 enum class Runner {
   sotto,         ///< `sotto train`
+  sotto_peer,    ///< bench/peers/sotto_peer.cc
   gloo_peer,     ///< bench/peers/gloo_collectives.cc
   gloo_trainer,  ///< bench/peers/gloo_train.cc
   mpi_peer,      ///< bench/peers/mpi_peer.cc under mpirun
@@ -29,7 +30,7 @@ enum class Standard {
 struct Contender {
   std::string_view name;
   Runner runner = Runner::sotto;
-  std::string_view words;      ///< for the runner; of sotto as of `sotto compare --run`
+  std::string_view words;      ///< for the runner; of both sotto's as of `sotto compare --run`
   std::string_view transport;  ///< of sotto only
   Standard standard = Standard::none;
   /// About how long a round takes, where a full-precision all-reduce takes 1: only so that all run

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/check.h>
 #include <sotto/base/error.h>
 
 #include "program_output.h"
@@ -71,17 +72,12 @@ Words task_words(const Lesson& lesson, int hidden) {
   return {"--task=mnist:" + lesson.mnist, fmt::format("--model=mlp:{}", hidden)};
 }
 
-Words sotto_words(const Contender& contender, const JobRequest& request, const Course& course,
-                  const std::string& folder, Host host) {
+Words train_words(const Contender& contender, const JobRequest& request, const Lesson& lesson,
+                  const Course& course, const std::string& folder, Host host) {
   Words words = cli::train_words(contender.words, {});
   append(words, length_words(request));
-  if (const auto& lesson = request.lesson) {
-    append(words, task_words(*lesson, request.hidden));
-    append(words, lesson_words(*lesson, request.seed));
-  } else {  // a gradient that costs next to nothing, of data made in no time
-    append(words, {"--task=digits,train=256,test=8", fmt::format("--model=mlp:{}", request.hidden),
-                   "--batch=1", "--eval-every=0", fmt::format("--seed={}", request.seed)});
-  }
+  append(words, task_words(lesson, request.hidden));
+  append(words, lesson_words(lesson, request.seed));
   append(words,
          {fmt::format("--transport={}", contender.transport), "--bind=" + course.address(host),
           "--insecure", "--rendezvous=file:" + folder, "--quiet"});
@@ -95,6 +91,17 @@ Words sotto_words(const Contender& contender, const JobRequest& request, const C
 Words place_words(const Course& course, const std::string& folder, Host host) {
   return {fmt::format("--rank={}", host), fmt::format("--size={}", course.hosts()),
           "--store=" + folder};
+}
+
+Words step_words(const Contender& contender, const JobRequest& request, const Course& course,
+                 const std::string& folder, Host host) {
+  Words words = place_words(course, folder, host);
+  append(words, length_words(request));
+  append(words, cli::train_words(contender.words, {}));
+  append(words, {fmt::format("--transport={}", contender.transport),
+                 "--address=" + course.address(host), fmt::format("--seed={}", request.seed),
+                 fmt::format("--elements={}", elements_of(request.hidden))});
+  return words;
 }
 
 Words gloo_words(const Contender& contender, const JobRequest& request, const Course& course,
@@ -187,6 +194,9 @@ std::optional<std::string> Runners::missing(Runner runner) const {
   switch (runner) {
     case Runner::sotto:
       return runs(sotto) ? std::nullopt : std::optional("no `sotto` is at " + sotto);
+    case Runner::sotto_peer:
+      return runs(built("sotto_peer")) ? std::nullopt
+                                       : std::optional<std::string>("it was not built");
     case Runner::gloo_peer:
     case Runner::gloo_trainer:
       return runs(built("gloo_peer")) ? std::nullopt
@@ -215,9 +225,15 @@ std::vector<Process> processes_of(const Contender& contender, const JobRequest& 
     switch (contender.runner) {
       case Runner::sotto:
         process.words = {runners.sotto, "train"};
-        append(process.words, sotto_words(contender, request, course, folder, host));
+        check(request.lesson.has_value(), "`sotto train` has something to learn");
+        append(process.words,
+               train_words(contender, request, *request.lesson, course, folder, host));
         process.variables = {{"RANK", fmt::to_string(host)},
                              {"WORLD_SIZE", fmt::to_string(course.hosts())}};
+        break;
+      case Runner::sotto_peer:
+        process.words = {built("sotto_peer")};
+        append(process.words, step_words(contender, request, course, folder, host));
         break;
       case Runner::ddp_peer:
         process.words = {runners.python, source("ddp_peer.py")};

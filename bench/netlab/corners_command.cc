@@ -299,7 +299,7 @@ int run_corners(const CornersRequest& request) {
   const cli::Output output(request.lab.common);
   cli::check_writable("--page", request.page);
   if (!(request.seconds > 0 && request.seconds <= 600)) {
-    refuse("seconds", fmt::format("{}", request.seconds), "above 0, and 600 at most, would do");
+    refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
   }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/trainers/loaders.h>
 
 #include "lab_commands.h"
 #include "option_group.h"
@@ -23,7 +25,8 @@ constexpr const char* kFinishExamples =
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --json finish.json\n"
     "  netlab finish --mnist \"$SOTTO_DATA/mnist\" --accuracy 0.9 --only sotto --only ddp\n"
     "All train the same model from the same kind of start on the same examples, dealt out evenly, "
-    "with the same batch and learning rate. The clock stands still during evaluations.";
+    "with the same batch and learning rate. The clock stands still during evaluations. What cannot "
+    "run or fails is a row that says why; where all do, the exit status is 1.";
 
 const std::vector<Standard> kAllreduce = {Standard::gloo, Standard::others, Standard::own};
 const std::vector<Standard> kHooks = {Standard::ddp_hook};
@@ -89,12 +92,29 @@ cli::Json json_of(const std::vector<Standing>& standings, const Finishes& finish
   return all;
 }
 
+/// Refuses what nobody could train with, before anybody does.
+void check_training(const FinishRequest& request) {
+  for (const auto& [name, value] :
+       {std::pair{"--rounds", request.rounds}, std::pair{"--hidden", request.hidden},
+        std::pair{"--batch", request.lesson.batch}}) {
+    if (value < 1) {
+      refuse(name, fmt::to_string(value), "at least one is needed");
+    }
+  }
+  if (request.lesson.eval_every < 1) {
+    refuse("--eval-every", "0", "at least one is needed");
+  }
+  try {
+    (void)load_mnist(request.lesson.mnist);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--mnist: {}", error.what()));
+  }
+}
+
 int run(const FinishRequest& request) {
   const cli::Output output(request.heat.lab.common);
   cli::catch_stop_signals();
-  if (request.rounds < 1 || request.hidden < 1 || request.lesson.eval_every < 1) {
-    throw Error("--rounds, --hidden and --eval-every: at least 1 is needed");
-  }
+  check_training(request);
   const Meeting meeting(request.heat, choose(trainees(), request.heat.only));
   const cli::Json links = meeting.links();
   output.line(meeting.course().text());
@@ -127,7 +147,8 @@ int run(const FinishRequest& request) {
                {"lr", request.lesson.lr},
                {"repeats", request.heat.repeats},
                {"contenders", json_of(standings, finishes)}});
-  return cli::kDone;
+  const std::string fault = failure_of_all(standings);
+  return fault.empty() ? cli::kDone : failed(fault);
 }
 
 }  // namespace

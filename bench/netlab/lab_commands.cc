@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -23,10 +25,15 @@ std::vector<std::string> LabRequest::transports() const {
   return {transport};
 }
 
-Laboratory LabRequest::laboratory() const {
-  if (::access(program.c_str(), X_OK) != 0) {
+void LabRequest::check_program() const {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(program, unknown) || ::access(program.c_str(), X_OK) != 0) {
     refuse("--program", program, "no program can be run there; it is a path of sotto");
   }
+}
+
+Laboratory LabRequest::laboratory() const {
+  check_program();
   Laboratory laboratory = {program, &cli::stop_requested(), {}};
   if (!common.quiet) {
     laboratory.say = [](const std::string& what) { fmt::print(stderr, "netlab: {}\n", what); };

@@ -16,6 +16,8 @@ struct LabRequest {
   std::string program;  ///< path of `sotto`
   std::string transport = "both";
 
+  /// Throws Error where the program cannot be run.
+  void check_program() const;
   /// The real program, what stops it, and progress on standard error unless that is unwanted.
   /// Throws Error where the program cannot be run.
   Laboratory laboratory() const;

@@ -145,10 +145,10 @@ cli::Json json_of(const std::vector<Answer>& answers) {
 int run_overhead(const OverheadRequest& request) {
   const cli::Output output(request.lab.common);
   if (request.nodes < 2 || request.nodes > 64) {
-    refuse("--nodes", fmt::to_string(request.nodes), "2 to 64 would do");
+    refuse("--nodes", fmt::to_string(request.nodes), "it must be 2 to 64");
   }
   if (request.repeats < 1) {
-    refuse("--repeats", fmt::to_string(request.repeats), "1 or more would do");
+    refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
   }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();

@@ -25,7 +25,7 @@ constexpr const char* kRaceExamples =
     "  netlab race --loopback --hosts 2 --only sotto --only gloo\n"
     "A ratio is how many times as fast a contender is as the fastest full-precision all-reduce of "
     "the same repeat: of Gloo's own collectives, or of all programs but sotto. What cannot run or "
-    "fails is a row that says why.";
+    "fails is a row that says why; where all do, the exit status is 1.";
 
 const std::vector<Standard> kGloo = {Standard::gloo};
 const std::vector<Standard> kAllPeers = {Standard::gloo, Standard::others};
@@ -52,7 +52,7 @@ Race run_size(const RaceRequest& request, const Meeting& meeting, std::uint64_t 
                       .lesson = std::nullopt};
   };
   const auto take = [&](Standing& one, const JobEnd& end) -> Result<std::optional<double>> {
-    const auto lap = lap_from(one.contender.runner, end.output);
+    const auto lap = lap_from(end.output);
     if (!lap.ok()) {
       return lap.status();
     }
@@ -147,12 +147,13 @@ int run(const RaceRequest& request) {
   cli::check_writable("--plot", request.plot);
   cli::catch_stop_signals();
   if (request.rounds < 1) {
-    refuse("rounds", fmt::to_string(request.rounds), "at least one is needed");
+    refuse("--rounds", fmt::to_string(request.rounds), "at least one is needed");
   }
   const Meeting meeting(request.heat, choose(racers(), request.heat.only));
   const cli::Json links = meeting.links();
   output.line(meeting.course().text());
   std::vector<Race> races;
+  std::string fault;
   cli::Json sizes = cli::Json::array();
   races.reserve(request.elements.size());
   for (const std::uint64_t elements : request.elements) {
@@ -161,6 +162,7 @@ int run(const RaceRequest& request) {
       return cli::kFailed;
     }
     show(races.back(), output);
+    fault = fault.empty() ? failure_of_all(races.back().standings) : fault;
     sizes.push_back(json_of(races.back()));
   }
   if (!request.plot.empty()) {
@@ -172,7 +174,7 @@ int run(const RaceRequest& request) {
                {"rounds", request.rounds},
                {"repeats", request.heat.repeats},
                {"sizes", sizes}});
-  return cli::kDone;
+  return fault.empty() ? cli::kDone : failed(fault);
 }
 
 }  // namespace
@@ -197,6 +199,7 @@ cli::Command add_race_command(CLI::App& netlab, const std::string& program) {
                "as many");
   group.option("--plot", request->plot, "FILE.svg", "Draw the ratios as bars");
   add_heat_options(*command, request->heat, "'gloo ring', 'sotto', 'fp16', …");
+  command->remove_option(command->get_option("--program"));  // sotto_peer races
   command->footer(kRaceExamples);
   return {command, [request] { return run(*request); }};
 }

@@ -22,7 +22,7 @@ constexpr double kBytesPerMbit = 125'000;
 
 Course::Course(const CourseShape& shape) : shape_(shape) {
   if (shape.hosts < 2 || shape.hosts > kMostHosts) {
-    refuse("hosts", fmt::to_string(shape.hosts), fmt::format("expected 2 … {}", kMostHosts));
+    refuse("--hosts", fmt::to_string(shape.hosts), fmt::format("it must be 2 to {}", kMostHosts));
   }
   if (shape.loopback) {
     return;
@@ -33,7 +33,11 @@ Course::Course(const CourseShape& shape) : shape_(shape) {
                              .mbit_per_s = cli::parse_bandwidth(shape.bandwidth) / kBytesPerMbit,
                              .latency_ms = 1000 * to_seconds(cli::parse_duration(shape.latency))};
   scenario_ = scenario_from(made.text());
-  check_emulable(*scenario_);
+  try {
+    check_emulable(*scenario_);
+  } catch (const Error& error) {  // all else of it is made here
+    throw Error(fmt::format("--bandwidth: {}", error.what()));
+  }
   // Programs meet through files. Open MPI cannot tell two addresses of a device apart.
   lab_ = make_lab(*scenario_, false);
 }

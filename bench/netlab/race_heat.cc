@@ -1,5 +1,6 @@
 #include "race_heat.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -9,20 +10,41 @@
 
 #include <sotto/base/error.h>
 
+#include "../command_line.h"
 #include "option_group.h"
+#include "quantity.h"
 #include "signals.h"
 #include "units.h"
 
 namespace sotto::netlab {
+namespace {
+
+/// Refuses what is wrong with all of them before there is a network.
+Runners runners_of(const HeatRequest& request, const std::vector<Contender>& contenders) {
+  if (request.repeats < 1) {
+    refuse("--repeats", "0", "at least one is needed");
+  }
+  if (std::ranges::find(contenders, Runner::sotto, &Contender::runner) != contenders.end()) {
+    request.lab.check_program();
+  }
+  return {.sotto = request.lab.program, .python = request.python};
+}
+
+}  // namespace
 
 void add_heat_options(CLI::App& command, HeatRequest& request, const std::string& rivals) {
   cli::OptionGroup group(command, "Where, and who");
   group.option("--hosts", request.course.hosts, "N", "Number of nodes");
-  group.option("--bandwidth", request.course.bandwidth, "RATE", "Of each host, up and down");
-  group.option("--latency", request.course.latency, "TIME",
-               "One way; a round trip takes twice that");
-  group.flag("--loopback", request.course.loopback,
-             "On this machine's loopback without shaping; needs no root");
+  CLI::Option& bandwidth =
+      group.option("--bandwidth", request.course.bandwidth, "RATE", "Of each host, up and down");
+  bandwidth.check(bench::readable_by(cli::parse_bandwidth));
+  CLI::Option& latency = group.option("--latency", request.course.latency, "TIME",
+                                      "One way; a round trip takes twice that");
+  latency.check(bench::readable_by(cli::parse_duration));
+  group
+      .flag("--loopback", request.course.loopback,
+            "On this machine's loopback as it is, without these two; needs no root")
+      .excludes(&bandwidth, &latency);
   group.list("--only", request.only, "NAME",
              "Only contenders of this name, or whose name contains it; may be repeated: " + rivals);
   group.option("--python", request.python, "PATH", "The Python that has PyTorch");
@@ -35,12 +57,8 @@ void add_heat_options(CLI::App& command, HeatRequest& request, const std::string
 Meeting::Meeting(const HeatRequest& request, std::vector<Contender> contenders)
     : request_(request),
       contenders_(std::move(contenders)),
-      runners_{.sotto = request.lab.program, .python = request.python},
-      course_(request.course) {
-  if (request.repeats < 1) {
-    refuse("repeats", "0", "at least one is needed");
-  }
-}
+      runners_(runners_of(request, contenders_)),
+      course_(request.course) {}
 
 void Meeting::say(const std::string& what) const {
   if (!request_.lab.common.quiet) {
@@ -76,7 +94,7 @@ std::vector<Standing> Meeting::line_up() const {
                          .seconds = {},
                          .bytes = {},
                          .wire = {},
-                         .failure = missing ? "SKIPPED: " + *missing : ""});
+                         .failure = missing ? std::string(kSkipped) + *missing : ""});
   }
   return standings;
 }

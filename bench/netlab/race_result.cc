@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -39,46 +38,26 @@ Result<double> time_of(const cli::Json& json, const char* name) {
   return value;
 }
 
-Result<Lap> sotto_lap(const cli::Json& json) {
-  if (!json.contains("time") || !json.contains("bytes_sent_per_node")) {
-    return malformed("'time' or 'bytes_sent_per_node' is missing");
-  }
-  const auto seconds = time_of(json.at("time"), "slowest_s");
-  const auto rounds = time_of(json, "rounds");
-  if (!seconds.ok() || !rounds.ok()) {
-    return (seconds.ok() ? rounds : seconds).status();
-  }
-  const auto sent = json.at("bytes_sent_per_node").get<std::vector<double>>();
-  const double total = std::accumulate(sent.begin(), sent.end(), 0.0);
-  return Lap{.round_s = *seconds / *rounds,
-             .bytes = total / static_cast<double>(sent.size()) / *rounds,
-             .wire = std::nullopt};
-}
-
-Result<Lap> peer_lap(const cli::Json& json) {
-  const auto seconds = time_of(json, "round_s");
-  if (!seconds.ok()) {
-    return seconds.status();
-  }
-  Lap lap = {.round_s = *seconds, .bytes = std::nullopt, .wire = std::nullopt};
-  if (json.contains("bytes_per_round") && json.at("bytes_per_round").is_number()) {
-    lap.bytes = json.at("bytes_per_round").get<double>();
-  }
-  return lap;
-}
-
 bool among(Standard standard, const std::vector<Standard>& standards) {
   return std::ranges::find(standards, standard) != standards.end();
 }
 
 }  // namespace
 
-Result<Lap> lap_from(Runner runner, const std::string& output) {
+Result<Lap> lap_from(const std::string& output) {
   const auto json = last_json(output);
   if (!json.ok()) {
     return json.status();
   }
-  return runner == Runner::sotto ? sotto_lap(*json) : peer_lap(*json);
+  const auto seconds = time_of(*json, "round_s");
+  if (!seconds.ok()) {
+    return seconds.status();
+  }
+  Lap lap = {.round_s = *seconds, .bytes = std::nullopt, .wire = std::nullopt};
+  if (json->contains("bytes_per_round") && json->at("bytes_per_round").is_number()) {
+    lap.bytes = json->at("bytes_per_round").get<double>();
+  }
+  return lap;
 }
 
 Result<Finish> finish_from(const std::string& output, double accuracy) {
@@ -160,6 +139,16 @@ const Standing* best_of(const std::vector<Standing>& all, const std::vector<Stan
     }
   }
   return best;
+}
+
+std::string failure_of_all(const std::vector<Standing>& all) {
+  const bool some = std::ranges::any_of(all, [](auto& one) { return one.failure.empty(); });
+  if (some || all.empty()) {
+    return "";
+  }
+  std::string_view why = all.front().failure;
+  why.remove_prefix(why.starts_with(kSkipped) ? kSkipped.size() : 0);
+  return fmt::format("every contender has failed; {}: {}", all.front().contender.name, why);
 }
 
 std::string spread_text(const Spread& spread) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/status.h>
@@ -21,7 +22,7 @@ struct Lap {
 };
 
 /// From the last line that the first process printed. A fault says what is wrong with it.
-Result<Lap> lap_from(Runner runner, const std::string& output);
+Result<Lap> lap_from(const std::string& output);
 
 /// When training first reached the accuracy.
 struct Finish {
@@ -43,6 +44,9 @@ struct Spread {
 Spread spread_of(const std::vector<double>& values);
 cli::Json spread_json(const Spread& spread);
 
+/// In front of why a contender cannot run here.
+inline constexpr std::string_view kSkipped = "SKIPPED: ";
+
 /// How a contender did in every repeat that it finished.
 struct Standing {
   Contender contender;
@@ -61,6 +65,9 @@ std::vector<double> speedups(const Standing& one, const std::vector<Standing>& a
 
 /// Who is the fastest of those by its median; null for none.
 const Standing* best_of(const std::vector<Standing>& all, const std::vector<Standard>& standards);
+
+/// What the first of them failed for where all have; empty where one has not.
+std::string failure_of_all(const std::vector<Standing>& all);
 
 /// "1.234 s, 1.2 … 1.3" as people read it, and "–" for none.
 std::string spread_text(const Spread& spread);

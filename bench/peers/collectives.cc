@@ -156,7 +156,7 @@ std::vector<std::size_t> layer_sizes(std::size_t elements) {
   return sizes;
 }
 
-Averager::Averager(const GlooPlace& place, const CollectiveOptions& options, std::size_t elements)
+Averager::Averager(const Place& place, const CollectiveOptions& options, std::size_t elements)
     : elements_(elements),
       context_(meet(place, "all", place.rank, place.size)),
       values_(padded(elements, place.size)) {
@@ -169,7 +169,7 @@ Averager::Averager(const GlooPlace& place, const CollectiveOptions& options, std
 }
 
 template <typename T>
-void Averager::prepare(const GlooPlace& place, const CollectiveOptions& options, T* data) {
+void Averager::prepare(const Place& place, const CollectiveOptions& options, T* data) {
   const std::string& name = options.name;
   const bool sharding = name == "sharded";
   share_ = sharding ? 1 : 1.0F / static_cast<float>(place.size);

@@ -30,7 +30,7 @@ class Averager {
  public:
   /// Connects; collective. Throws std::invalid_argument for options that do not go together, and
   /// what Gloo throws.
-  Averager(const GlooPlace& place, const CollectiveOptions& options, std::size_t elements);
+  Averager(const Place& place, const CollectiveOptions& options, std::size_t elements);
 
   /// What is averaged, in place.
   std::span<float> values() { return std::span(values_).first(elements_); }
@@ -43,7 +43,7 @@ class Averager {
 
  private:
   template <typename T>
-  void prepare(const GlooPlace& place, const CollectiveOptions& options, T* data);
+  void prepare(const Place& place, const CollectiveOptions& options, T* data);
 
   std::size_t elements_;
   std::shared_ptr<gloo::Context> context_;

@@ -141,8 +141,8 @@ def race(arguments, model, optimizer):
         now = time.monotonic()
         laps.append(now - before)
         before = now
+    total = before - begin
     dist.barrier()
-    total = time.monotonic() - begin
     laps.sort()
     return {"rounds": arguments.rounds, "round_s": total / arguments.rounds,
             "median_s": laps[len(laps) // 2], "min_s": laps[0], "max_s": laps[-1],

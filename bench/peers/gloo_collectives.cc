@@ -1,50 +1,44 @@
-// The program `gloo_peer`: one process of a job that averages a vector again and again through one
-// of Gloo's own collectives. Rank 0 prints "warm" when the measured rounds begin, and JSON at the
-// end.
+// The program `gloo_peer`: one process of a job that averages a gradient again and again through
+// one of Gloo's own collectives, and steps along it. Rank 0 prints "warm" when the measured rounds
+// begin, and JSON at the end.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+
+#include <sotto/kernels/host/host_ops.h>
 
 #include "collectives.h"
+#include "laps.h"
 
 namespace {
 
 using sotto::peers::Averager;
-using Clock = std::chrono::steady_clock;
 
-/// For who reads "warm", before more goes over the wire; less than any TCP takes for idle.
-constexpr std::chrono::milliseconds kMarkTime{50};
+/// Of the step that follows.
+constexpr float kRate = 0.01F;
 
 struct Request {
-  sotto::peers::GlooPlace place;
+  sotto::peers::Place place;
   sotto::peers::CollectiveOptions collective;
+  sotto::peers::LapRequest laps;
   bool unfused = false;
   std::size_t elements = 1'000'000;
-  int warm_up = 2;
-  int rounds = 10;
 };
 
 void add_options(CLI::App& program, Request& request) {
   add_place_options(program, request.place);
+  add_lap_options(program, request.laps);
   program.add_option("--collective", request.collective.name,
                      "ring, bcube, halving-doubling, sharded or hierarchical");
   program.add_flag("--half", request.collective.half, "Values travel as fp16");
   program.add_flag("--unfused", request.unfused, "One tensor after the other, not one buffer");
   program.add_option("--group", request.collective.group_size, "Members of a hierarchy's group");
   program.add_option("--elements", request.elements, "Length of the vector");
-  program.add_option("--warm-up", request.warm_up, "Rounds before those that are measured");
-  program.add_option("--rounds", request.rounds, "Rounds that are measured");
 }
-
-double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
 
 /// All started from rank + 1, and averages of averages are the average.
 void check_average(Averager& averager, int size) {
@@ -61,40 +55,18 @@ void race(Request& request) {
   const auto& place = request.place;
   Averager averager(place, request.collective, request.elements);
   std::ranges::fill(averager.values(), static_cast<float>(place.rank + 1));
-  for (int round = 0; round < request.warm_up; ++round) {
-    averager.run();
-  }
-  averager.meet_again();
-  if (place.rank == 0) {
-    fmt::print("warm\n");
-    std::fflush(stdout);
-  }
-  std::this_thread::sleep_for(kMarkTime);
-  averager.meet_again();
-  std::vector<double> laps;
-  const auto begin = Clock::now();
-  auto before = begin;
-  for (int round = 0; round < request.rounds; ++round) {
-    averager.run();
-    const auto now = Clock::now();
-    laps.push_back(seconds(now - before));
-    before = now;
-  }
-  averager.meet_again();
-  const double total = seconds(Clock::now() - begin);
+  std::vector<float> x(request.elements, 0.0F);
+  const auto laps =
+      run_laps(request.laps, {.rank = place.rank,
+                              .round =
+                                  [&] {
+                                    averager.run();
+                                    sotto::host_ops().axpy(-kRate, averager.values(), x);
+                                  },
+                              .meet = [&] { averager.meet_again(); }});
   check_average(averager, place.size);
   if (place.rank == 0) {
-    std::ranges::sort(laps);
-    nlohmann::ordered_json result = {{"rounds", request.rounds},
-                                     {"round_s", total / request.rounds},
-                                     {"median_s", laps[laps.size() / 2]},
-                                     {"min_s", laps.front()},
-                                     {"max_s", laps.back()},
-                                     {"bytes_per_round", nullptr}};
-    if (const auto bytes = averager.bytes()) {
-      result["bytes_per_round"] = *bytes;
-    }
-    fmt::print("{}\n", result.dump());
+    print_laps(laps, averager.bytes());
   }
 }
 

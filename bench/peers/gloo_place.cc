@@ -2,28 +2,16 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 
-#include <fmt/format.h>
 #include <gloo/barrier.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/transport/tcp/device.h>
-#include <CLI/CLI.hpp>
 
 namespace sotto::peers {
 
-void add_place_options(CLI::App& program, GlooPlace& place) {
-  program.add_option("--rank", place.rank, "This process, from 0")->required();
-  program.add_option("--size", place.size, "How many there are")->required();
-  program.add_option("--store", place.store, "An empty folder to meet in")->required();
-  program.add_option("--address", place.address, "To listen on");
-  program.add_option("--timeout", place.timeout_s, "Seconds after which any wait is a failure");
-}
-
-std::shared_ptr<gloo::Context> meet(const GlooPlace& place, const std::string& name, int rank,
+std::shared_ptr<gloo::Context> meet(const Place& place, const std::string& name, int rank,
                                     int size) {
   gloo::rendezvous::FileStore files(place.store);
   gloo::rendezvous::PrefixStore store(name, files);
@@ -37,19 +25,6 @@ std::shared_ptr<gloo::Context> meet(const GlooPlace& place, const std::string& n
 void meet_again(const std::shared_ptr<gloo::Context>& context) {
   gloo::BarrierOptions options(context);
   gloo::barrier(options);
-}
-
-int run_peer(CLI::App& program, int argc, char** argv, const std::function<void()>& work) {
-  try {
-    program.parse(argc, argv);
-    work();
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", program.get_name(), error.what());
-    return 1;
-  }
 }
 
 }  // namespace sotto::peers

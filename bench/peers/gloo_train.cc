@@ -22,7 +22,7 @@ using sotto::peers::Averager;
 using Clock = std::chrono::steady_clock;
 
 struct Request {
-  sotto::peers::GlooPlace place;
+  sotto::peers::Place place;
   sotto::peers::CollectiveOptions collective;
   std::string task = "digits";
   std::string model;

@@ -1,32 +1,32 @@
-// The program `mpi_peer`: one process of a job that averages a vector through MPI_Allreduce, or
-// swaps buffers of a given size with its two neighbours on a ring through MPI_Neighbor_alltoallv.
-// Rank 0 prints "warm" when the measured rounds begin, and JSON at the end.
+// The program `mpi_peer`: one process of a job that averages a gradient through MPI_Allreduce
+// and steps along it, or swaps buffers of a given size with its two neighbours on a ring through
+// MPI_Neighbor_alltoallv. Rank 0 prints "warm" when the measured rounds begin, and JSON at the end.
 #include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <functional>
-#include <thread>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+
+#include "laps.h"
 
 namespace {
 
-/// For who reads "warm", before more goes over the wire; less than any TCP takes for idle.
-constexpr std::chrono::milliseconds kMarkTime{50};
+using sotto::peers::Laps;
+
+/// Of the step along a mean.
+constexpr float kRate = 0.01F;
 
 struct Request {
   std::size_t elements = 1'000'000;
   double bits = 0;
-  int warm_up = 2;
-  int rounds = 10;
+  sotto::peers::LapRequest laps;
   unsigned timeout_s = 600;
 };
 
@@ -34,8 +34,7 @@ void add_options(CLI::App& program, Request& request) {
   program.add_option("--elements", request.elements, "Length of the vector");
   program.add_option("--neighbour-bits", request.bits,
                      "Swap so many bits an element with each neighbour; 0: all-reduce of floats");
-  program.add_option("--warm-up", request.warm_up, "Rounds before those that are measured");
-  program.add_option("--rounds", request.rounds, "Rounds that are measured");
+  add_lap_options(program, request.laps);
   program.add_option("--timeout", request.timeout_s,
                      "Seconds after which a process whose round is not over ends itself");
 }
@@ -56,15 +55,17 @@ class Mpi {
   int size = 1;
 };
 
-/// In place; all start from rank + 1.
-std::function<void()> allreduce(const Mpi& mpi, std::vector<float>& x) {
-  std::ranges::fill(x, static_cast<float>(mpi.rank + 1));
+/// In place, and a step along the mean; all gradients start from rank + 1.
+std::function<void()> allreduce(const Mpi& mpi, std::vector<float>& gradient,
+                                std::vector<float>& x) {
+  std::ranges::fill(gradient, static_cast<float>(mpi.rank + 1));
   return [&] {
-    MPI_Allreduce(MPI_IN_PLACE, x.data(), static_cast<int>(x.size()), MPI_FLOAT, MPI_SUM,
-                  MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, gradient.data(), static_cast<int>(gradient.size()), MPI_FLOAT,
+                  MPI_SUM, MPI_COMM_WORLD);
     const float share = 1.0F / static_cast<float>(mpi.size);
-    for (float& value : x) {
-      value *= share;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      gradient[i] *= share;
+      x[i] -= kRate * gradient[i];
     }
   };
 }
@@ -87,33 +88,15 @@ std::function<void()> swap_with_neighbours(const Mpi& mpi, int bytes, std::vecto
   };
 }
 
-std::vector<double> measured(const Mpi& mpi, const Request& request,
-                             const std::function<void()>& round, double& total) {
-  for (int i = 0; i < request.warm_up; ++i) {
-    ::alarm(request.timeout_s);  // MPI's calls have no deadline of their own
-    round();
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (mpi.rank == 0) {
-    fmt::print("warm\n");
-    std::fflush(stdout);
-  }
-  std::this_thread::sleep_for(kMarkTime);
-  MPI_Barrier(MPI_COMM_WORLD);
-  std::vector<double> laps;
-  const double begin = MPI_Wtime();
-  double before = begin;
-  for (int i = 0; i < request.rounds; ++i) {
-    ::alarm(request.timeout_s);
-    round();
-    const double now = MPI_Wtime();
-    laps.push_back(now - before);
-    before = now;
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  total = MPI_Wtime() - begin;
-  std::ranges::sort(laps);
-  return laps;
+Laps measured(const Mpi& mpi, const Request& request, const std::function<void()>& round) {
+  return run_laps(request.laps, {.rank = mpi.rank,
+                                 .round =
+                                     [&] {
+                                       // MPI's calls have no deadline of their own.
+                                       ::alarm(request.timeout_s);
+                                       round();
+                                     },
+                                 .meet = [] { MPI_Barrier(MPI_COMM_WORLD); }});
 }
 
 void require(bool right, const char* what) {
@@ -126,35 +109,28 @@ void require(bool right, const char* what) {
 void race(const Request& request) {
   ::alarm(request.timeout_s);
   const Mpi mpi;
-  double total = 0;
-  std::vector<double> laps;
-  nlohmann::ordered_json bytes;
+  Laps laps;
+  std::optional<double> bytes;
   if (request.bits > 0) {
     const auto part =
         static_cast<int>(std::ceil(request.bits * static_cast<double>(request.elements) / 8));
     require(mpi.size > 2, "a ring needs three processes");
     std::vector<char> out;
     std::vector<char> in;
-    laps = measured(mpi, request, swap_with_neighbours(mpi, part, out, in), total);
+    laps = measured(mpi, request, swap_with_neighbours(mpi, part, out, in));
     require(in.front() == static_cast<char>((mpi.rank + mpi.size - 1) % mpi.size) &&
                 in.back() == static_cast<char>((mpi.rank + 1) % mpi.size),
             "the neighbours' buffers did not come");
     bytes = 2.0 * part;
   } else {
-    std::vector<float> x(request.elements);
-    laps = measured(mpi, request, allreduce(mpi, x), total);
+    std::vector<float> gradient(request.elements);
+    std::vector<float> x(request.elements, 0.0F);
+    laps = measured(mpi, request, allreduce(mpi, gradient, x));
     const float expected = static_cast<float>(mpi.size + 1) / 2;
-    require(std::abs(x.front() - expected) <= 0.01F * expected, "the average is wrong");
+    require(std::abs(gradient.front() - expected) <= 0.01F * expected, "the average is wrong");
   }
   if (mpi.rank == 0) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"rounds", request.rounds},
-                                              {"round_s", total / request.rounds},
-                                              {"median_s", laps[laps.size() / 2]},
-                                              {"min_s", laps.front()},
-                                              {"max_s", laps.back()},
-                                              {"bytes_per_round", bytes}}
-                           .dump());
-    std::fflush(stdout);
+    print_laps(laps, bytes);
   }
 }
 

@@ -52,8 +52,9 @@ TEST_CASE("every contender has a name of its own, words that sotto takes, and so
       CAPTURE(one.name);
       CHECK(names.insert(one.name).second);
       CHECK(one.share > 0);
-      CHECK((one.runner == Runner::sotto) == !one.transport.empty());
-      if (one.runner == Runner::sotto) {
+      const bool own = one.runner == Runner::sotto || one.runner == Runner::sotto_peer;
+      CHECK(own == !one.transport.empty());
+      if (own) {
         CHECK_NOTHROW(cli::train_words(one.words, {}));
       }
       full = full || one.standard == Standard::gloo;
@@ -73,7 +74,7 @@ TEST_CASE("contenders are chosen by name, or by a part of it that is nobody's na
   CHECK(chosen({"ddp"}) == 1);
   CHECK(chosen({"powersgd"}) == 2);
   CHECK(chosen({"powersgd", "ddp powersgd:1"}) == 2);
-  CHECK_THROWS_WITH(choose(racers(), {"nccl"}), doctest::Contains("only: 'nccl' is refused"));
+  CHECK_THROWS_WITH(choose(racers(), {"nccl"}), doctest::Contains("--only: 'nccl' is refused"));
 }
 
 TEST_CASE("who needs less time takes more rounds, within bounds") {
@@ -99,32 +100,21 @@ TEST_CASE("a model is as long as was asked for, or a hidden unit longer") {
   CHECK(elements_of(64) == 50'890);
 }
 
-TEST_CASE("what sotto prints is read: the slowest node's time, and the mean of what nodes sent") {
-  const auto lap = lap_from(Runner::sotto,
-                            "{\n  \"rounds\": 4,\n  \"bytes_sent_per_node\": [80, 160],\n"
-                            "  \"time\": {\"wall_s\": 1, \"slowest_s\": 2}\n}\n");
-  REQUIRE(lap.ok());
-  CHECK(lap->round_s == 0.5);
-  CHECK(lap->bytes == 30);
-}
-
 TEST_CASE("what peers print is read from the last line, and what is no result is told") {
-  const auto lap =
-      lap_from(Runner::gloo_peer, "warm\n{\"round_s\": 0.25, \"bytes_per_round\": 700}\n");
+  const auto lap = lap_from("warm\n{\"round_s\": 0.25, \"bytes_per_round\": 700}\n");
   REQUIRE(lap.ok());
   CHECK(lap->round_s == 0.25);
   CHECK(lap->bytes == 700);
-  const auto without = lap_from(Runner::mpi_peer, "{\"round_s\":1,\"bytes_per_round\":null}");
+  const auto without = lap_from("{\"round_s\":1,\"bytes_per_round\":null}");
   REQUIRE(without.ok());
   CHECK_FALSE(without->bytes.has_value());
   for (const char* text : {"", "warm\n", "[1]", "{\"round_s\": 0}", "{\"round_s\": -1}",
                            "{\"round_s\": \"1\"}", "{\"rounds\": 3", "{}"}) {
     CAPTURE(text);
-    const auto wrong = lap_from(Runner::ddp_peer, text);
+    const auto wrong = lap_from(text);
     REQUIRE_FALSE(wrong.ok());
     CHECK(wrong.status().message().find("it printed no result") != std::string::npos);
   }
-  CHECK_FALSE(lap_from(Runner::sotto, "{\"rounds\": 3}").ok());
 }
 
 TEST_CASE("a target is reached at the first evaluation that is as good, or never") {
@@ -160,6 +150,15 @@ TEST_CASE("a ratio is to the fastest full-precision all-reduce of the same repea
   CHECK(std::isnan(standing(Standard::none, {}).spread().median));
 }
 
+TEST_CASE("a race has failed when every contender has, and says why with the first one's words") {
+  std::vector<Standing> all = {standing(Standard::gloo, {}), standing(Standard::none, {2.0})};
+  all[0].failure = "why";
+  CHECK(failure_of_all(all).empty());
+  all[1].failure = "why not";
+  const std::string first(all[0].contender.name);
+  CHECK(failure_of_all(all) == "every contender has failed; " + first + ": why");
+}
+
 TEST_CASE("bars are drawn for what there is, and none for what failed") {
   const BarPlot plot = {
       .title = "a < b",
@@ -189,7 +188,7 @@ TEST_CASE("sotto and Gloo's ring finish a short race on loopback") {
         run_job(course, processes_of(contender, brief(), course, runners, where), 60, stop);
     CAPTURE(end.status().message());
     REQUIRE(end.ok());
-    const auto lap = lap_from(contender.runner, end->output);
+    const auto lap = lap_from(end->output);
     REQUIRE(lap.ok());
     CHECK(lap->round_s > 0);
     CHECK(lap->bytes.value_or(0) > 0);

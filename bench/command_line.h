@@ -1,0 +1,57 @@
+// The command lines of the programs beside `sotto`: options that its readers read, and what becomes
+// of mistakes. One thread at a time.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/App.hpp>
+
+#include <sotto/base/error.h>
+
+#include "commands.h"
+#include "usage.h"
+
+namespace sotto::bench {
+
+/// For options whose value `parse` reads: refuses what it throws Error for, and names the option.
+template <typename Parse>
+CLI::Validator readable_by(Parse parse) {
+  return CLI::Validator(
+      [parse](std::string& text) -> std::string {
+        try {
+          (void)parse(text);
+          return {};
+        } catch (const Error& error) {
+          return error.what();
+        }
+      },
+      "");
+}
+
+/// Reads the command line and works. What goes wrong becomes a message, and the exit status that
+/// `sotto` has for it.
+inline int run_program(CLI::App& app, int argc, const char* const* argv,
+                       const std::function<void()>& work) {
+  const auto complain = [&](const std::string& what, int status) {
+    fmt::print(stderr, "{}: {}\n", app.get_name(), what);
+    return status;
+  };
+  try {
+    app.parse(argc, argv);
+    work();
+    return cli::kDone;
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error)  // --help
+                                      : complain(cli::explain(app, error), cli::kWrongRequest);
+  } catch (const Error& error) {
+    return complain(error.what(), cli::kWrongRequest);
+  } catch (const std::exception& error) {
+    return complain(error.what(), cli::kFailed);
+  }
+}
+
+}  // namespace sotto::bench

@@ -1,0 +1,41 @@
+// The clock of the peers that are raced: a warm-up, a mark for who counts what the network carries,
+// and the rounds that are measured.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include <CLI/App.hpp>
+
+namespace sotto::peers {
+
+struct LapRequest {
+  int warm_up = 2;  ///< rounds before those that are measured
+  int rounds = 10;  ///< that are measured, at least one
+};
+
+/// `request` must live as long as the program.
+void add_lap_options(CLI::App& program, LapRequest& request);
+
+/// What is measured.
+struct Racer {
+  int rank = 0;
+  std::function<void()> round;
+  std::function<void()> meet;         ///< returns when all processes are there
+  std::function<void()> end = [] {};  ///< of what is still under way after a round
+};
+
+/// Seconds from the common start until this process has ended its last round.
+struct Laps {
+  double total_s = 0;
+  std::vector<double> sorted;  ///< of each round
+};
+
+/// Rank 0 prints "warm" when the measured rounds begin.
+Laps run_laps(const LapRequest& request, const Racer& racer);
+
+/// Prints the result as JSON; `bytes` is what a process sends in a round, where that is known.
+void print_laps(const Laps& laps, const std::optional<double>& bytes);
+
+}  // namespace sotto::peers

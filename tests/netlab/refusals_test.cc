@@ -1,0 +1,118 @@
+// What netlab and the programs beside `sotto` refuse before anything runs, and with which status
+// they end. Needs no root.
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/base/error.h>
+#include <sotto/trainers/local_processes.h>
+
+#include "bench/command_line.h"
+#include "bench/netlab/lab_commands.h"
+#include "quantity.h"
+#include "usage.h"
+
+using namespace sotto;
+using namespace sotto::netlab;
+
+namespace {
+
+struct Ending {
+  int status = 0;
+  std::string refusal;
+};
+
+Ending run_netlab(std::vector<std::string> words) {
+  CLI::App program("", "netlab");
+  program.require_subcommand(1);
+  const std::vector<cli::Command> commands = {
+      add_calibrate_command(program, SOTTO_PROGRAM), add_heldout_command(program, SOTTO_PROGRAM),
+      add_loss_command(program, SOTTO_PROGRAM),      add_links_command(program, SOTTO_PROGRAM),
+      add_corners_command(program, SOTTO_PROGRAM),   add_overhead_command(program, SOTTO_PROGRAM),
+      add_race_command(program, SOTTO_PROGRAM),      add_finish_command(program, SOTTO_PROGRAM)};
+  std::ranges::reverse(words);  // as CLI11 takes them
+  try {
+    program.parse(words);
+    const auto chosen = std::ranges::find_if(
+        commands, [](const cli::Command& command) { return command.app->parsed(); });
+    return {chosen->run(), {}};
+  } catch (const CLI::ParseError& error) {
+    return {cli::kWrongRequest, cli::explain(program, error)};
+  } catch (const Error& error) {
+    return {cli::kWrongRequest, error.what()};
+  }
+}
+
+void check_refused(const std::vector<std::string>& words, const std::string& what) {
+  const Ending end = run_netlab(words);
+  CAPTURE(what);
+  CAPTURE(end.refusal);
+  CHECK(end.status == cli::kWrongRequest);
+  CHECK(end.refusal.find(what) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("commands of netlab that run sotto refuse a program that is none") {
+  for (const char* command : {"calibrate", "heldout", "loss", "links", "corners", "overhead"}) {
+    CAPTURE(command);
+    check_refused({command, "--program", "/nowhere/sotto"},
+                  "--program: '/nowhere/sotto' is refused");
+    check_refused({command, "--program", "/"}, "--program: '/' is refused");
+  }
+}
+
+TEST_CASE("netlab finish refuses a folder without MNIST's files") {
+  const PrivateDirectory empty;
+  check_refused({"finish", "--mnist", "/nowhere"}, "--mnist: /nowhere: there is no such folder");
+  check_refused({"finish", "--mnist", empty.path()}, "none of its files is there");
+}
+
+TEST_CASE("what netlab refuses has the option's name, and what would do") {
+  check_refused({"race", "--rounds", "0"}, "--rounds: '0' is refused: at least one is needed");
+  check_refused({"race", "--repeats", "0"}, "--repeats: '0' is refused: at least one is needed");
+  check_refused({"race", "--hosts", "1"}, "--hosts: '1' is refused: it must be 2 to ");
+  check_refused({"race", "--bandwidth", "5 Mbits"}, "--bandwidth: '5 Mbits' is no bandwidth");
+  check_refused({"race", "--bandwidth", "10 Gbit/s"}, "--bandwidth: the link from node 0");
+  check_refused({"race", "--latency", "5"}, "--latency: '5' is no duration");
+  check_refused({"race", "--only", "quic"}, "--only: 'quic' is refused: no contender's name");
+  check_refused({"race", "--only", "gloo rign"}, "; did you mean gloo ring? there are sotto ");
+  check_refused({"finish", "--mnist", "/nowhere", "--hidden", "0"}, "--hidden: '0' is refused");
+  check_refused({"corners", "--seconds", "601"}, "--seconds: '601' is refused: it must be above 0");
+  check_refused({"overhead", "--nodes", "65"}, "--nodes: '65' is refused: it must be 2 to 64");
+}
+
+TEST_CASE("loopback has no bandwidth and no latency to choose") {
+  const std::string both = ": give one of the two";
+  check_refused({"race", "--loopback", "--bandwidth", "5 Mbit/s"},
+                "--bandwidth excludes --loopback" + both);
+  check_refused({"finish", "--mnist", "/nowhere", "--loopback", "--latency", "1 ms"},
+                "--latency excludes --loopback" + both);
+}
+
+TEST_CASE("a race in which no contender runs has failed") {
+  const Ending end = run_netlab(
+      {"race", "--loopback", "--hosts", "2", "--quiet", "--only", "ddp", "--python", "/nowhere"});
+  CAPTURE(end.refusal);
+  CHECK(end.status == cli::kFailed);
+}
+
+TEST_CASE("the programs beside sotto end with its statuses: 0, 1 a failure, 2 a wrong request") {
+  const auto status = [](const std::vector<const char*>& words, const std::function<void()>& work) {
+    std::string rate;
+    CLI::App app("", "study");
+    app.add_option("--rate", rate, "")->check(bench::readable_by(cli::parse_bandwidth));
+    return bench::run_program(app, static_cast<int>(words.size()), words.data(), work);
+  };
+  const auto nothing = [] {};
+  CHECK(status({"study", "--rate", "5 Mbit/s"}, nothing) == cli::kDone);
+  CHECK(status({"study", "--help"}, nothing) == cli::kDone);
+  CHECK(status({"study", "--rate", "5 Mbits"}, nothing) == cli::kWrongRequest);
+  CHECK(status({"study", "--rats", "5 Mbit/s"}, nothing) == cli::kWrongRequest);
+  CHECK(status({"study"}, [] { throw Error("refused"); }) == cli::kWrongRequest);
+  CHECK(status({"study"}, [] { throw std::runtime_error("failed"); }) == cli::kFailed);
+}
