@@ -130,8 +130,6 @@ class Trainer {
   std::optional<Driver> driver_;
 };
 
-using Trainers = std::vector<std::unique_ptr<Trainer>>;
-
 /// Each in a thread of its own; throws what one of them has thrown.
 template <typename Work>
 void on_all_nodes(const Work& work) {
