@@ -43,7 +43,7 @@ class Sgd final : public StepRule {
   }
   Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                     std::span<float> next, const Ops& ops) override {
-    // x − γ g in one pass; what is not finite is named from the gradient, which must be left then.
+    // Both in one pass; what is not finite is named from the gradient, which must be left then.
     begin_parts(round);
     const bool plain = stateless() && weight_decay_ == 0 && next.data() != gradient.data();
     return plain && ops.combine({{1, x}, {-round_rate_, gradient}}, next)

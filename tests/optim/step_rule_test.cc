@@ -1,7 +1,9 @@
 // Step rules against references written in double precision from the documentation of torch.optim.
 #include <sotto/optim/step_rule.h>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
@@ -98,6 +100,45 @@ TEST_CASE("SGD, with momentum, Nesterov and weight decay, follows torch.optim.SG
           largest_difference(
               {.learning_rate = 0.05, .momentum = 0.9, .nesterov = nesterov, .weight_decay = decay},
               sgd_reference(0.05, 0.9, nesterov, decay)) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("the next model is x − d, bit for bit, and faults where d does") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const std::vector<float> x = {1, -0.0F, 0, 3e-41F, kLargest, -2, 0.1F};
+  const std::vector<std::vector<float>> gradients = {
+      {0.3F, -0.0F, 0, -1e-41F, 1, 0.7F, 1e-9F},  // both are finite
+      {1, 2, 3, 4, -kLargest, 6, 7},              // x − d overflows
+      {1, 2, 3, 4, 5, kLargest, -kLargest},       // at a rate above 1, d does
+      {1, 2, kInfinity, 4, 5, 6, 7},              // g is not finite
+      {1, 2, std::numeric_limits<float>::quiet_NaN(), 4, 5, 6, 7}};
+  for (const StepRuleOptions& options :
+       {StepRuleOptions{.learning_rate = 0.3}, StepRuleOptions{.learning_rate = 0},
+        StepRuleOptions{.learning_rate = 1.7}, StepRuleOptions{.momentum = 0.9},
+        StepRuleOptions{.weight_decay = 0.01}, StepRuleOptions{.clip_norm = 1}}) {
+    CAPTURE(options.learning_rate);
+    for (const auto& gradient : gradients) {
+      for (const bool over_gradient : {false, true}) {
+        const auto rule = make_step_rule(options);
+        const auto again = make_step_rule(options);
+        rule->resize(one_tensor(x.size()));
+        again->resize(one_tensor(x.size()));
+        std::vector<float> d(x.size());
+        const Status one = rule->direction(0, x, gradient, d);
+        std::vector<float> next = gradient;
+        const std::vector<float> kept = gradient;
+        const Status other = again->next_model(0, x, over_gradient ? next : kept, next, host_ops());
+        CHECK(other.ok() == one.ok());
+        CHECK(other.message() == one.message());
+        if (one.ok()) {
+          host_ops().subtract(x, d, d);
+          for (std::size_t i = 0; i < x.size(); ++i) {
+            CHECK(std::bit_cast<std::uint32_t>(next[i]) == std::bit_cast<std::uint32_t>(d[i]));
+          }
+        }
+      }
     }
   }
 }
