@@ -193,7 +193,7 @@ int hidden_for(std::size_t elements) {
 std::optional<std::string> Runners::missing(Runner runner) const {
   switch (runner) {
     case Runner::sotto:
-      return runs(sotto) ? std::nullopt : std::optional("no `sotto` is at " + sotto);
+      return std::nullopt;  // looked for when the command line is read
     case Runner::sotto_peer:
       return runs(built("sotto_peer")) ? std::nullopt
                                        : std::optional<std::string>("it was not built");

@@ -172,6 +172,7 @@ template <typename T>
 void Averager::prepare(const Place& place, const CollectiveOptions& options, T* data) {
   const std::string& name = options.name;
   const bool sharding = name == "sharded";
+  sharded_ = sharding;
   share_ = sharding ? 1 : 1.0F / static_cast<float>(place.size);
   if (sharding && !options.fused) {
     throw std::invalid_argument("sharded works on one buffer only; leave --unfused out");
@@ -212,20 +213,50 @@ void Averager::prepare(const Place& place, const CollectiveOptions& options, T* 
   }
 }
 
-void Averager::run() {
-  const Ops& ops = host_ops();
+void Averager::sum() {
   if (!half_.empty()) {
-    ops.to_fp16(values_, std::as_writable_bytes(std::span(half_)));
+    host_ops().to_fp16(values_, std::as_writable_bytes(std::span(half_)));
   }
   for (const Step& sum : sums_) {
     sum();
   }
+}
+
+void Averager::run() {
+  const Ops& ops = host_ops();
+  sum();
   if (half_.empty()) {
     ops.scale(share_, values_);
   } else {
     ops.fill(0, values_);
     ops.fp16_axpy(share_, std::as_bytes(std::span(half_)), values_);
   }
+}
+
+void Averager::run_and_step(float rate, std::span<float> x) {
+  if (sharded_) {
+    run();
+  } else if (half_.empty()) {
+    sum();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      values_[i] *= share_;
+      x[i] -= rate * values_[i];
+    }
+  } else {
+    run();
+    host_ops().axpy(-rate, values(), x);
+  }
+}
+
+double Averager::largest(double value) const {
+  gloo::AllreduceOptions options(context_);
+  options.setOutput(&value, 1);
+  options.setReduceFunction([](void* out, const void* a, const void* b, std::size_t /*count*/) {
+    *static_cast<double*>(out) =
+        std::max(*static_cast<const double*>(a), *static_cast<const double*>(b));
+  });
+  gloo::allreduce(options);
+  return value;
 }
 
 }  // namespace sotto::peers

@@ -36,12 +36,18 @@ class Averager {
   std::span<float> values() { return std::span(values_).first(elements_); }
   /// Collective. Throws what Gloo throws when a member is not there in time.
   void run();
+  /// The same, and a step of `x` along the average: x ← x − rate × average. Of sharded collectives
+  /// what is gathered stands for the parameters, each of which its shard's process has updated.
+  void run_and_step(float rate, std::span<float> x);
+  /// The largest of all members' values, on every one.
+  double largest(double value) const;
   /// Returns when all members are there.
   void meet_again() const { peers::meet_again(context_); }
   /// Payload that this process sends in a run, by the algorithm's formula, if it has a simple one.
   std::optional<double> bytes() const { return bytes_; }
 
  private:
+  void sum();
   template <typename T>
   void prepare(const Place& place, const CollectiveOptions& options, T* data);
 
@@ -52,6 +58,7 @@ class Averager {
   std::vector<gloo::float16> half_;          ///< as long, or empty
   std::vector<std::function<void()>> sums_;  ///< after all of which the sum is there
   float share_ = 1;                          ///< of the sum that is the average
+  bool sharded_ = false;
   std::optional<double> bytes_;
 };
 

@@ -40,10 +40,13 @@ def parse_arguments():
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--warm-up", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=10, help="at least one")
     parser.add_argument("--mnist", help="a folder of IDX files: train, and print the history")
     parser.add_argument("--eval-every", type=int, default=10)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.rounds < 1 or arguments.warm_up < 0:
+        parser.error("--rounds is 1 or more, and --warm-up not negative")
+    return arguments
 
 
 def read_idx(folder, name):
@@ -141,8 +144,9 @@ def race(arguments, model, optimizer):
         now = time.monotonic()
         laps.append(now - before)
         before = now
-    total = before - begin
-    dist.barrier()
+    slowest = torch.tensor([before - begin], dtype=torch.float64)
+    dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+    total = slowest.item()
     laps.sort()
     return {"rounds": arguments.rounds, "round_s": total / arguments.rounds,
             "median_s": laps[len(laps) // 2], "min_s": laps[0], "max_s": laps[-1],

@@ -9,8 +9,6 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <sotto/kernels/host/host_ops.h>
-
 #include "collectives.h"
 #include "laps.h"
 
@@ -56,14 +54,11 @@ void race(Request& request) {
   Averager averager(place, request.collective, request.elements);
   std::ranges::fill(averager.values(), static_cast<float>(place.rank + 1));
   std::vector<float> x(request.elements, 0.0F);
-  const auto laps =
-      run_laps(request.laps, {.rank = place.rank,
-                              .round =
-                                  [&] {
-                                    averager.run();
-                                    sotto::host_ops().axpy(-kRate, averager.values(), x);
-                                  },
-                              .meet = [&] { averager.meet_again(); }});
+  const auto laps = run_laps(
+      request.laps, {.rank = place.rank,
+                     .round = [&] { averager.run_and_step(kRate, x); },
+                     .meet = [&] { averager.meet_again(); },
+                     .slowest = [&](double seconds) { return averager.largest(seconds); }});
   check_average(averager, place.size);
   if (place.rank == 0) {
     print_laps(laps, averager.bytes());

@@ -22,9 +22,10 @@ double seconds(Clock::duration span) { return std::chrono::duration<double>(span
 }  // namespace
 
 void add_lap_options(CLI::App& program, LapRequest& request) {
-  program.add_option("--warm-up", request.warm_up, "Rounds before those that are measured");
+  program.add_option("--warm-up", request.warm_up, "Rounds before those that are measured")
+      ->check(CLI::Range(0, 1'000'000'000));
   program.add_option("--rounds", request.rounds, "Rounds that are measured")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000'000));
 }
 
 Laps run_laps(const LapRequest& request, const Racer& racer) {
@@ -51,8 +52,7 @@ Laps run_laps(const LapRequest& request, const Racer& racer) {
     laps.sorted.push_back(seconds(now - before));
     before = now;
   }
-  laps.total_s = seconds(before - begin);
-  racer.meet();
+  laps.total_s = racer.slowest(seconds(before - begin));
   std::ranges::sort(laps.sorted);
   return laps;
 }

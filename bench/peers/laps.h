@@ -22,14 +22,15 @@ void add_lap_options(CLI::App& program, LapRequest& request);
 struct Racer {
   int rank = 0;
   std::function<void()> round;
-  std::function<void()> meet;         ///< returns when all processes are there
-  std::function<void()> end = [] {};  ///< of what is still under way after a round
+  std::function<void()> meet;             ///< returns when all processes are there
+  std::function<double(double)> slowest;  ///< the longest of all processes' times, on rank 0
+  std::function<void()> end = [] {};      ///< of what is still under way after a round
 };
 
-/// Seconds from the common start until this process has ended its last round.
+/// Seconds from the common start on.
 struct Laps {
-  double total_s = 0;
-  std::vector<double> sorted;  ///< of each round
+  double total_s = 0;          ///< until the slowest process has ended its last round, on rank 0
+  std::vector<double> sorted;  ///< of each round of this process
 };
 
 /// Rank 0 prints "warm" when the measured rounds begin.

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "laps.h"
+#include "place.h"
 
 namespace {
 
@@ -96,7 +97,13 @@ Laps measured(const Mpi& mpi, const Request& request, const std::function<void()
                                        ::alarm(request.timeout_s);
                                        round();
                                      },
-                                 .meet = [] { MPI_Barrier(MPI_COMM_WORLD); }});
+                                 .meet = [] { MPI_Barrier(MPI_COMM_WORLD); },
+                                 .slowest =
+                                     [](double seconds) {
+                                       MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX,
+                                                     MPI_COMM_WORLD);
+                                       return seconds;
+                                     }});
 }
 
 void require(bool right, const char* what) {
@@ -141,7 +148,5 @@ int main(int argc, char** argv) {
                    "mpi_peer");
   Request request;
   add_options(program, request);
-  CLI11_PARSE(program, argc, argv);
-  race(request);
-  return 0;
+  return sotto::peers::run_peer(program, argc, argv, [&] { race(request); });
 }

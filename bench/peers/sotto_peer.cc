@@ -1,18 +1,25 @@
 // The program `sotto_peer`: one process of a job that steps again and again with sotto's optimizer,
 // along a gradient that is there already, as the vectors of other peers are. Rank 0 prints "warm"
 // when the measured rounds begin, and JSON at the end.
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/philox.h>
-#include <sotto/comm/deadline.h>
+#include <sotto/base/status.h>
 #include <sotto/comm/store.h>
+#include <sotto/trainers/meeting.h>
 #include <sotto/trainers/optimizer.h>
 
 #include "laps.h"
@@ -49,27 +56,57 @@ void require(const sotto::Status& status) {
   }
 }
 
-/// Where all processes wait for each other, beside the network that is measured.
-class Barrier {
- public:
-  Barrier(const Place& place, sotto::Store& store) : place_(place), store_(store) {}
+template <typename T>
+T expect(sotto::Result<T> result) {
+  require(result.status());
+  return std::move(*result);
+}
 
-  void wait() {
-    const auto key = [this](int rank) { return fmt::format("lap/{}/{}", waits_, rank); };
-    const auto deadline = sotto::Deadline::after(
-        std::chrono::milliseconds(static_cast<std::int64_t>(1000 * place_.timeout_s)));
-    require(store_.set(key(place_.rank), {}));
-    for (int rank = 0; rank < place_.size; ++rank) {
-      require(store_.get(key(rank), deadline).status());
+/// Where the processes, all of one machine, agree beside the network that is measured.
+class Referee {
+ public:
+  Referee(sotto::Store& store, const Place& place, std::chrono::milliseconds timeout)
+      : meetings_(store, place.rank, place.size, timeout) {}
+
+  /// Returns on all processes at the same time, when all are there: a store is looked at from time
+  /// to time, which is longer than a round may be.
+  void start_together() {
+    constexpr std::chrono::milliseconds kAhead{100};
+    const std::string name = fmt::format("lap-{}", starts_++);
+    require(meetings_.barrier(name));
+    const auto start = bytes_of((Clock::now() + kAhead).time_since_epoch().count());
+    const auto agreed = expect(meetings_.broadcast("start-" + name, start));
+    std::this_thread::sleep_until(
+        Clock::time_point(Clock::duration(sotto::ByteReader(agreed).read<Clock::duration::rep>())));
+  }
+  /// Of all processes, on rank 0.
+  double slowest(double seconds) {
+    for (const auto& one : expect(meetings_.gather("seconds", bytes_of(seconds)))) {
+      seconds = std::max(seconds, sotto::ByteReader(one).read<double>());
     }
-    ++waits_;
+    return seconds;
   }
 
  private:
-  const Place& place_;
-  sotto::Store& store_;
-  int waits_ = 0;
+  using Clock = std::chrono::steady_clock;
+
+  template <typename T>
+  static std::vector<std::byte> bytes_of(T value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    return {bytes.begin(), bytes.end()};
+  }
+
+  sotto::Meetings meetings_;
+  int starts_ = 0;
 };
+
+/// What does not step may not win.
+void check_model(std::span<const float> x) {
+  const bool finite = std::ranges::all_of(x, [](float value) { return std::isfinite(value); });
+  if (!finite || std::ranges::all_of(x, [](float value) { return value == 0; })) {
+    throw std::runtime_error(finite ? "the model has not moved" : "the model is not finite");
+  }
+}
 
 std::vector<float> gradient_of(const Request& request) {
   sotto::RandomStream normals({.seed = request.optimizer.seed,
@@ -103,15 +140,18 @@ void race(Request& request) {
   std::vector<float> x(request.elements, 0.0F);
   sotto::Optimizer optimizer(options, x);
   require(optimizer.connect());
-  Barrier barrier(place, optimizer.store());
-  const auto laps = run_laps(request.laps, {.rank = place.rank,
-                                            .round =
-                                                [&] {
-                                                  require(optimizer.begin_step());
-                                                  require(optimizer.step(gradient));
-                                                },
-                                            .meet = [&] { barrier.wait(); },
-                                            .end = [&] { require(optimizer.drain()); }});
+  Referee referee(optimizer.store(), place, options.timeout);
+  const auto step = [&] {
+    require(optimizer.begin_step());
+    require(optimizer.step(gradient));
+  };
+  const auto laps =
+      run_laps(request.laps, {.rank = place.rank,
+                              .round = step,
+                              .meet = [&] { referee.start_together(); },
+                              .slowest = [&](double seconds) { return referee.slowest(seconds); },
+                              .end = [&] { require(optimizer.drain()); }});
+  check_model(optimizer.parameters());
   if (place.rank == 0) {
     const auto rounds = static_cast<double>(optimizer.round());
     print_laps(laps, static_cast<double>(bytes_sent(optimizer)) / rounds);

@@ -1,4 +1,4 @@
-// The constructors of the transports, for the table in transport.cc.
+// The constructors of the transports, for the table in transport.cc, and what they share.
 //
 // Options have been checked when these are called (transport.cc). Each throws Error for a setting
 // that only it refuses, and returns a fault when a peer does not come in time.
@@ -13,7 +13,8 @@
 
 namespace sotto::internal {
 
-/// `to` and `from` merged, sorted, each once.
+/// `to` and `from` merged, sorted, each once. Here, for programs with one transport alone
+/// (tests/gpu).
 inline std::vector<Rank> neighbours(const TransportOptions& options) {
   std::vector<Rank> all;
   std::ranges::set_union(options.to, options.from, std::back_inserter(all));
