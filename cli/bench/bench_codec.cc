@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
 #include <sotto/compress/cuda/codec.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/ops.h>
@@ -32,7 +33,7 @@ constexpr const char* kBenchCodecExamples =
     "  sotto bench codec --compressor quant:4 --compressor sign --elements 1048576 --json -";
 
 /// Beside the examples of the registry.
-constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1"};
+constexpr const char* kMoreCompressors[] = {"quant:4", "quant:2", "quant:1", "topk:0.01"};
 constexpr std::size_t kMaxElements = std::size_t{1} << 30;
 constexpr std::uint64_t kMostRepeats = 1'000'000;
 constexpr const char* kHost = "host";
@@ -146,7 +147,8 @@ std::vector<std::string> chosen(const BenchCodecRequest& request) {
     }
   }
   for (const char* more : kMoreCompressors) {
-    if (std::find(specs.begin(), specs.end(), more) == specs.end()) {
+    const bool known = request.device == kHost || cuda::has_codec(family(more));
+    if (known && std::find(specs.begin(), specs.end(), more) == specs.end()) {
       specs.emplace_back(more);
     }
   }
@@ -195,13 +197,22 @@ void refuse_out_of_range(const BenchCodecRequest& request) {
   }
 }
 
+/// Before anything is measured.
+void refuse_unknown_compressors(const std::vector<std::string>& specs) {
+  for (const std::string& spec : specs) {
+    try {
+      static_cast<void>(make_compressor(spec));
+    } catch (const Error& error) {
+      throw Error(fmt::format("--compressor {}: {}", spec, error.what()));
+    }
+  }
+}
+
 int run(const BenchCodecRequest& request) {
   refuse_out_of_range(request);
   const Output output(request.common);
   const auto specs = chosen(request);
-  for (const std::string& spec : specs) {
-    static_cast<void>(make_compressor(spec));  // refuse before measuring
-  }
+  refuse_unknown_compressors(specs);
   const CodecMeasurement measured =
       request.device == kHost ? measure_host(specs, request) : measure_device(specs, request);
   print(measured, request, output);

@@ -143,8 +143,11 @@ void PlanSearch::screen() {
   }
   candidates_ = in_order_of_promise(std::move(candidates_));
   output_.line(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
-  output_.line(fmt::format("{} screened by the model, {} refused: algorithm and graph do not fit",
-                           counted(candidates_.size(), "candidate"), refused_.size()));
+  output_.line(fmt::format(
+      "{} screened by the model{}", counted(candidates_.size(), "candidate"),
+      refused_.empty()
+          ? ""
+          : fmt::format(", {} refused: algorithm and graph do not fit", refused_.size())));
 }
 
 double PlanSearch::promise(const Candidate& candidate) const {
