@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -226,6 +227,23 @@ TEST_CASE("step rules, compressors, buckets and local steps on a device leave th
   options.delayed_gradient = false;
   options.communication_interval = 3;
   check_same(options);
+}
+
+TEST_CASE(
+    "a node on a device and one on the host leave the bits of two on the host for 50 rounds") {
+  SOTTO_NEEDS_DEVICE();
+  for (const auto& [algorithm, compressor] :
+       {std::pair{"dcd", "quant:8"}, std::pair{"dcd", "quant:4"}, std::pair{"choco", "sign"},
+        std::pair{"dpsgd", "none"}, std::pair{"allreduce", "none"}}) {
+    ClusterOptions options = small(algorithm);
+    options.nodes = 2;
+    options.dimension = 5000;
+    options.compressor = compressor;
+    if (options.algorithm == "choco") {
+      options.consensus_stepsize = 0.3;
+    }
+    check_same(options, 2, {}, 50);
+  }
 }
 
 TEST_CASE("a gradient that is not finite is named as on the host") {
