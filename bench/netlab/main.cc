@@ -40,7 +40,9 @@ void hurry() {
 
 int main(int argc, char** argv) {
   using namespace sotto::netlab;
-  CLI::App program("Runs the real program on an emulated network. Needs Linux and root.", "netlab");
+  CLI::App program(
+      "Runs the real program on an emulated network. Needs Linux and, but for --loopback, root.",
+      "netlab");
   program.require_subcommand(1);
   program.footer(
       "Nothing outlives netlab: hosts, links and processes go when it ends, however it ends.");

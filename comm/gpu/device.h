@@ -37,8 +37,9 @@ class Device {
 
   virtual Result<std::span<std::byte>> allocate(DeviceRoom room, std::size_t bytes) = 0;
   virtual void release(DeviceRoom room, std::span<std::byte> memory) = 0;
-  /// True for memory of the device: false for what the host may touch.
-  virtual bool holds(const std::byte* at) const = 0;
+  /// True for memory of the device, false for what the host may touch. A device that is lost tells
+  /// neither.
+  virtual Result<bool> holds(const std::byte* at) const = 0;
 
   virtual Result<DeviceStream> make_stream() = 0;
   virtual void destroy(DeviceStream stream) = 0;

@@ -49,6 +49,7 @@ StagedTransport::StagedTransport(std::unique_ptr<Transport> inner, std::shared_p
     : device_(std::move(device)), stream_(stream), pool_(*device_), inner_(std::move(inner)) {}
 
 StagedTransport::~StagedTransport() {
+  (void)device_->use();  // failing, what follows finds the device lost as well
   Backoff backoff(Deadline::after(kCopyPatience));
   while (post_copied().ok() && !waiting_.empty() && backoff.wait()) {
   }
@@ -71,6 +72,9 @@ StagedTransport::~StagedTransport() {
 }
 
 Status StagedTransport::post(const Exchange& exchange) {
+  if (auto status = device_->use(); !status) {
+    return status;
+  }
   reclaim();
   Staged staged;
   staged.outer = exchange;
@@ -98,11 +102,11 @@ Status StagedTransport::stage(Staged& staged) {
   staged.pinned.reserve(staged.outer.sends.size() + staged.outer.receives.size());
   bool copies = false;
   for (Send send : staged.outer.sends) {
-    if (device_->holds(send.frame.data())) {
-      const auto memory = stand_in(staged, send.frame.size());
-      if (!memory) {
-        return memory.status();
-      }
+    const auto memory = stand_in(staged, send.frame);
+    if (!memory) {
+      return memory.status();
+    }
+    if (!memory->empty()) {
       if (auto status = device_->copy(send.frame, memory->data(), stream_); !status) {
         return status;
       }
@@ -112,11 +116,11 @@ Status StagedTransport::stage(Staged& staged) {
     staged.inner.sends.push_back(send);
   }
   for (Receive receive : staged.outer.receives) {
-    if (device_->holds(receive.buffer.data())) {
-      const auto memory = stand_in(staged, receive.buffer.size());
-      if (!memory) {
-        return memory.status();
-      }
+    const auto memory = stand_in(staged, receive.buffer);
+    if (!memory) {
+      return memory.status();
+    }
+    if (!memory->empty()) {
       receive.buffer = *memory;
     }
     staged.inner.receives.push_back(receive);
@@ -132,13 +136,21 @@ Status StagedTransport::stage(Staged& staged) {
   return device_->record(staged.copied, stream_);
 }
 
-Result<std::span<std::byte>> StagedTransport::stand_in(Staged& staged, std::size_t bytes) {
-  auto memory = pool_.take(bytes);
-  if (!memory) {
-    return memory.status();
+Result<std::span<std::byte>> StagedTransport::stand_in(Staged& staged,
+                                                       std::span<const std::byte> memory) {
+  const auto on_device = device_->holds(memory.data());
+  if (!on_device) {
+    return on_device.status();
   }
-  staged.pinned.push_back(std::move(*memory));
-  return staged.pinned.back().bytes().first(bytes);
+  if (!*on_device) {
+    return std::span<std::byte>();
+  }
+  auto pinned = pool_.take(memory.size());
+  if (!pinned) {
+    return pinned.status();
+  }
+  staged.pinned.push_back(std::move(*pinned));
+  return staged.pinned.back().bytes().first(memory.size());
 }
 
 Status StagedTransport::post_copied() {
@@ -161,6 +173,9 @@ Status StagedTransport::post_copied() {
 }
 
 Result<TransportEvent> StagedTransport::poll(Deadline deadline) {
+  if (auto status = device_->use(); !status) {
+    return status;
+  }
   for (;;) {
     if (auto status = post_copied(); !status) {
       return status;
@@ -207,27 +222,34 @@ Status StagedTransport::unstage(const TransportEvent& event) {
 }
 
 void StagedTransport::retire(Staged staged) {
-  if (staged.copied == nullptr && !staged.pinned.empty()) {
+  if (staged.pinned.empty()) {
+    return;
+  }
+  if (staged.copied == nullptr) {
     if (const auto event = pool_.take_event(); event.ok()) {
       staged.copied = *event;
     }
   }
-  if (staged.copied != nullptr) {
-    // Failing, it leaves the mark in front of the last copies; then the device is lost anyway.
-    (void)device_->record(staged.copied, stream_);
+  if (staged.copied != nullptr && device_->record(staged.copied, stream_).ok()) {
+    retired_.push_back({std::move(staged.pinned), staged.copied});
+    return;
   }
-  retired_.push_back({std::move(staged.pinned), staged.copied});
+  // An event without a mark behind the last copies looks as if they were done.
+  for (DeviceMemory& memory : staged.pinned) {
+    memory.abandon();
+  }
+  if (staged.copied != nullptr) {
+    pool_.give_back(staged.copied);
+  }
 }
 
 void StagedTransport::reclaim() {
   while (!retired_.empty()) {
     Retired& oldest = retired_.front();
-    if (oldest.copied != nullptr) {
-      if (const auto passed = device_->passed(oldest.copied); !passed.ok() || !*passed) {
-        return;
-      }
-      pool_.give_back(oldest.copied);
+    if (const auto passed = device_->passed(oldest.copied); !passed.ok() || !*passed) {
+      return;
     }
+    pool_.give_back(oldest.copied);
     for (DeviceMemory& memory : oldest.pinned) {
       pool_.give_back(std::move(memory));
     }

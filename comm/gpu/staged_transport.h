@@ -1,6 +1,7 @@
 // Frames of a device over a transport of the host's: staged.h, over any Device.
 //
-// Thread safety and ownership: as staged.h says.
+// Thread safety and ownership: as staged.h says. The thread that calls may be one that has chosen
+// no device, or another: post(), poll() and the destructor leave it with this one.
 #pragma once
 
 #include <deque>
@@ -66,11 +67,12 @@ class StagedTransport final : public Transport {
 
   /// Fills `inner`, and puts the copies of what is sent on the stream.
   Status stage(Staged& staged);
-  /// Pinned memory in place of `memory`.
-  Result<std::span<std::byte>> stand_in(Staged& staged, std::size_t bytes);
+  /// Pinned memory in place of `memory`; nothing where that is the host's already.
+  Result<std::span<std::byte>> stand_in(Staged& staged, std::span<const std::byte> memory);
   /// Posts what is copied, in the order in which it was handed over.
   Status post_copied();
   Status unstage(const TransportEvent& event);
+  /// Keeps its memory until the copies on the stream are done; for good where nobody can tell when.
   void retire(Staged staged);
   void reclaim();
   Exchanges::iterator find(const ExchangeTag& tag);

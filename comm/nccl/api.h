@@ -8,7 +8,7 @@
 // the other.
 //
 // Faults are Fault::io with NCCL's own words. Thread safety: one thread a communicator. Ownership:
-// a communicator lives until abort().
+// a communicator lives until destroy() or abort().
 #pragma once
 
 #include <array>
@@ -51,6 +51,8 @@ class NcclApi {
 
   /// Begins to flush what is under way on this rank.
   virtual Status finalize(Communicator communicator) = 0;
+  /// Ends the communicator; only where finalize() was the last call, and has settled.
+  virtual void destroy(Communicator communicator) = 0;
   /// Ends what is under way, and the communicator.
   virtual void abort(Communicator communicator) = 0;
 };

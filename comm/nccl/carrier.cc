@@ -152,14 +152,18 @@ bool Carrier::announced(const Exchange& exchange) const {
 Status Carrier::begin(Exchange exchange) {
   const std::size_t number = groups_++ % kLanes;
   Lane& lane = lanes_[number];
-  std::vector<std::size_t> bytes;
-  bytes.reserve(exchange.receives.size());
-  for (const Receive& receive : exchange.receives) {
-    bytes.push_back(announced_.at(receive.from).front());
+  running_.push_back({.exchange = std::move(exchange), .incoming = {}, .lane = number});
+  const Exchange& group = running_.back().exchange;
+  std::vector<Incoming>& incoming = running_.back().incoming;
+  incoming.reserve(group.receives.size());
+  for (const Receive& receive : group.receives) {
+    const auto on_device = device_->holds(receive.buffer.data());
+    if (!on_device) {
+      return on_device.status();
+    }
+    incoming.push_back({announced_.at(receive.from).front(), *on_device});
     announced_.at(receive.from).pop_front();
   }
-  running_.push_back({.exchange = std::move(exchange), .bytes = std::move(bytes), .lane = number});
-  const Exchange& group = running_.back().exchange;
   std::vector<std::span<const std::byte>> messages;
   messages.reserve(group.sends.size());
   for (const Send& send : group.sends) {
@@ -178,15 +182,19 @@ Status Carrier::begin(Exchange exchange) {
   }
   for (std::size_t i = 0; i < group.receives.size() && status.ok(); ++i) {
     const Receive& receive = group.receives[i];
-    status = api_->receive(landing(receive, lane.from.at(receive.from), running_.back().bytes[i]),
-                           receive.from, communicator_, stream_);
+    status = api_->receive(landing(receive, lane.from.at(receive.from), incoming[i]), receive.from,
+                           communicator_, stream_);
   }
   const Status ended = api_->end_group();
   return status.ok() ? ended : status;
 }
 
 Result<std::span<const std::byte>> Carrier::stage(const Send& send, const Slot& slot) {
-  if (device_->holds(send.frame.data())) {
+  const auto on_device = device_->holds(send.frame.data());
+  if (!on_device) {
+    return on_device.status();
+  }
+  if (*on_device) {
     return send.frame;
   }
   const auto pinned = slot.host.bytes().first(send.frame.size());
@@ -199,18 +207,18 @@ Result<std::span<const std::byte>> Carrier::stage(const Send& send, const Slot& 
 }
 
 std::span<std::byte> Carrier::landing(const Receive& receive, const Slot& slot,
-                                      std::size_t bytes) const {
-  const bool there = bytes <= receive.buffer.size() && device_->holds(receive.buffer.data());
-  return (there ? receive.buffer : slot.device.bytes()).first(bytes);
+                                      const Incoming& incoming) {
+  const bool there = incoming.on_device && incoming.bytes <= receive.buffer.size();
+  return (there ? receive.buffer : slot.device.bytes()).first(incoming.bytes);
 }
 
 Status Carrier::follow(const Running& group) {
   const Lane& lane = lanes_[group.lane];
-  for (std::size_t i = 0; i < group.bytes.size(); ++i) {
+  for (std::size_t i = 0; i < group.incoming.size(); ++i) {
     const Receive& receive = group.exchange.receives[i];
     const Slot& slot = lane.from.at(receive.from);
-    const auto frame = landing(receive, slot, group.bytes[i]);
-    const bool stays = device_->holds(receive.buffer.data());
+    const auto frame = landing(receive, slot, group.incoming[i]);
+    const bool stays = group.incoming[i].on_device;
     const auto seen = stays ? frame.first(kFrameHeaderBytes) : frame;  // by the host
     if (auto status = device_->copy(seen, slot.host.bytes().data(), stream_); !status) {
       return status;
@@ -220,7 +228,8 @@ Status Carrier::follow(const Running& group) {
 }
 
 Result<std::size_t> Carrier::unpack(const ExchangeTag& tag, const Receive& receive,
-                                    const Slot& slot, std::size_t bytes) {
+                                    const Slot& slot, const Incoming& incoming) {
+  const std::size_t bytes = incoming.bytes;
   const auto frame = slot.host.bytes().first(bytes);
   const auto stated = announced_frame_bytes(frame, receive.buffer.size());
   if (!stated) {
@@ -234,7 +243,7 @@ Result<std::size_t> Carrier::unpack(const ExchangeTag& tag, const Receive& recei
     return Status(Fault::unexpected, fmt::format("sent its frame of {} where that of {} was due",
                                                  describe(theirs), describe(tag)));
   }
-  if (!device_->holds(receive.buffer.data())) {
+  if (!incoming.on_device) {
     std::memcpy(receive.buffer.data(), frame.data(), bytes);
   }
   return bytes;
@@ -247,13 +256,13 @@ void Carrier::finish() {
   for (const Send& send : group.exchange.sends) {
     ++done_[send.to].sent;
   }
-  carried.frames.reserve(group.bytes.size());
-  for (std::size_t i = 0; i < group.bytes.size(); ++i) {
+  carried.frames.reserve(group.incoming.size());
+  for (std::size_t i = 0; i < group.incoming.size(); ++i) {
     const Receive& receive = group.exchange.receives[i];
     const Slot& slot = lanes_[group.lane].from.at(receive.from);
     ++done_[receive.from].received;
     carried.frames.push_back(
-        {receive.from, unpack(group.exchange.tag, receive, slot, group.bytes[i])});
+        {receive.from, unpack(group.exchange.tag, receive, slot, group.incoming[i])});
   }
   carried.exchange = std::move(group.exchange);
   carried_.push_back(std::move(carried));
@@ -335,14 +344,20 @@ Result<bool> Carrier::flush() {
       return status;
     }
   }
-  return api_->settled(communicator_);
+  const auto settled = api_->settled(communicator_);
+  flushed_ = settled.ok() && *settled;
+  return settled;
 }
 
 void Carrier::stop(Deadline deadline) {
   if (communicator_ == nullptr) {
     return;
   }
-  api_->abort(communicator_);
+  if (flushed_) {
+    api_->destroy(communicator_);
+  } else {
+    api_->abort(communicator_);
+  }
   communicator_ = nullptr;
   waiting_.clear();
   running_.clear();

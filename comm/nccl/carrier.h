@@ -107,9 +107,14 @@ class Carrier {
     std::map<Rank, Slot> from;
     DeviceEvent done = nullptr;
   };
+  /// What a receive gets, and whether its room is the device's.
+  struct Incoming {
+    std::size_t bytes = 0;
+    bool on_device = false;
+  };
   struct Running {
     Exchange exchange;
-    std::vector<std::size_t> bytes;  ///< of the frame that each receive gets
+    std::vector<Incoming> incoming;  ///< one for each receive
     std::size_t lane = 0;
     bool launched = false;  ///< NCCL has put it on the stream, and its `done` is marked behind it
   };
@@ -123,13 +128,14 @@ class Carrier {
   Status begin(Exchange exchange);
   /// The frame where the device can read it.
   Result<std::span<const std::byte>> stage(const Send& send, const Slot& slot);
-  /// Where so many bytes are received: in their room, if that lies on the device and they fit.
-  std::span<std::byte> landing(const Receive& receive, const Slot& slot, std::size_t bytes) const;
+  /// Where a frame is received: in its room, if that lies on the device and it fits.
+  static std::span<std::byte> landing(const Receive& receive, const Slot& slot,
+                                      const Incoming& incoming);
   /// Behind the group: copies out of the slots, and the mark.
   Status follow(const Running& group);
-  /// The frame of so many bytes, of which the host has seen what it needs, brought to its room.
-  Result<std::size_t> unpack(const ExchangeTag& tag, const Receive& receive, const Slot& slot,
-                             std::size_t bytes);
+  /// The frame, of which the host has seen what it needs, brought to its room: its length.
+  static Result<std::size_t> unpack(const ExchangeTag& tag, const Receive& receive,
+                                    const Slot& slot, const Incoming& incoming);
   void finish();
   std::optional<Rank> missed(const Exchange& exchange) const;
 
@@ -146,6 +152,7 @@ class Carrier {
   std::map<Rank, FrameCounts> done_;
   std::map<Rank, FrameCounts> limits_;
   bool flushing_ = false;
+  bool flushed_ = false;
 };
 
 }  // namespace sotto::internal

@@ -265,6 +265,7 @@ void DeviceOps::top_k_gather(std::span<const float> x, const TopK& top,
   const auto there = answer_.as<TopK>(0, 1);
   queue_.copy(std::as_bytes(std::span(&top, 1)), std::as_writable_bytes(there).data());
   cuda::top_k_gather(x, there.data(), work, indices, values, stream);
+  queue_.wait();  // for the copy: `top` is the caller's
 }
 
 std::size_t DeviceOps::gather_above(std::span<const float> x, std::uint32_t threshold,

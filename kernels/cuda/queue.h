@@ -43,9 +43,10 @@ class Queue {
   /// Whether kernels of this device may work on what lies there.
   bool reaches(const void* at);
 
-  /// Puts a copy here, in any direction. Bytes of the host that are copied from may be reused at
-  /// once where they are pageable, otherwise after wait(); those copied to are there after wait().
-  /// Pageable bytes are copied when all before is done: the runtime would wait without a deadline.
+  /// Puts a copy here, in any direction. Bytes of the host that are copied from may be reused after
+  /// wait(), and those copied to are there after wait(): that pageable bytes are taken before this
+  /// returns is nothing that CUDA promises. Pageable bytes are copied when all before is done: the
+  /// runtime would wait without a deadline.
   void copy(std::span<const std::byte> from, std::byte* to);
   /// Copies at most kMostAnswer bytes of the device to the host and waits for them, with all that
   /// was put here before. False where the device is in fault: `to` is then as it was.

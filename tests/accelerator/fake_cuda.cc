@@ -92,7 +92,7 @@ void order(cuda::Stream earlier, cuda::Stream later) {
   put(later, [&stream = of(earlier), until = of(earlier).put] { stream.finish(until); });
 }
 
-bool on_device(const std::byte* at) { return device().holds(at); }
+bool on_device(const std::byte* at) { return *device().holds(at); }
 
 }  // namespace
 
@@ -257,9 +257,7 @@ void Queue::copy(std::span<const std::byte> from, std::byte* to) {
     std::byte* target = on_device(to) ? device().reach(to) : to;
     put(stream_, [from = used(from), target] { std::ranges::copy(from, target); });
   } else {
-    put(stream_, [bytes = std::vector(from.begin(), from.end()), to = device().reach(to)] {
-      std::ranges::copy(bytes, to);
-    });
+    put(stream_, [from, to = device().reach(to)] { std::ranges::copy(from, to); });
   }
 }
 

@@ -1,4 +1,5 @@
 // `topk` of vectors on a device, held to the host's bytes (compress/cuda/device/device_topk.h).
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
@@ -85,4 +86,28 @@ TEST_CASE("topk of a vector on a device has the host's bytes, residual and sum")
     CHECK(there->decode_add(damaged, 1, y).fault() == Fault::malformed);
     CHECK(accelerator->finish().ok());
   }
+}
+
+TEST_CASE("topk that decodes again, or goes, leaves alone what the device still reads") {
+  SOTTO_NEEDS_DEVICE();
+  const auto accelerator = cuda::make_accelerator();
+  const auto host = make_compressor("topk:0.1");
+  auto there = accelerator->adopt(*host);
+  std::vector<float> sum(10'000);
+  Vector y(sum.size(), accelerator->ops());
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    RandomStream stream({.seed = seed});
+    std::vector<float> x(sum.size());
+    for (float& value : x) {
+      value = static_cast<float>(stream.normal());
+    }
+    std::vector<std::byte> encoding(host->max_bytes(x.size()));
+    encoding.resize(host->encode(x, {}, encoding));
+    REQUIRE(host->decode_add(encoding, 0.5F, sum).ok());
+    REQUIRE(there->decode_add(encoding, 0.5F, y).ok());
+  }
+  there.reset();
+  std::vector<float> found(sum.size());
+  accelerator->ops().to_host(y, std::as_writable_bytes(std::span(found)));
+  CHECK(found == sum);
 }

@@ -1,7 +1,8 @@
 // A GPU that is none: streams are threads, and the device's memory is such that the host cannot
 // touch it. Each allocation is mapped twice: the pointers that are handed out have no access where
 // they are of the device, and the streams use the other mapping. So a transport that reads a frame
-// where only the device can crashes here, as one that reads it too early sees old bytes.
+// where only the device can crashes here, as one that reads it too early sees old bytes. Events and
+// copies need a thread that has chosen the device; any other ends the test.
 //
 // Thread safety: as internal::Device.
 #pragma once
@@ -18,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -102,11 +104,18 @@ class FakeDevice final : public internal::Device {
 
   /// The next copy that is asked for is refused, as a device that fell off its bus would.
   void break_copies() { broken_ = true; }
+  /// So are marks on streams.
+  void break_marks() { marks_broken_ = true; }
+  /// So is telling where memory lies.
+  void break_lookups() { lookups_broken_ = true; }
   /// No event looks as if it had passed, until some looks after release_events().
   void hold_events() { held_looks_ = std::numeric_limits<int>::max(); }
   void release_events(int looks) { held_looks_ = looks; }
 
-  Status use() override { return {}; }
+  Status use() override {
+    chosen() = this;
+    return {};
+  }
 
   Result<std::span<std::byte>> allocate(DeviceRoom room, std::size_t bytes) override {
     Block block;
@@ -136,7 +145,10 @@ class FakeDevice final : public internal::Device {
     ::munmap(memory.data(), block.length);
     ::munmap(block.used, block.length);
   }
-  bool holds(const std::byte* at) const override {
+  Result<bool> holds(const std::byte* at) const override {
+    if (lookups_broken_) {
+      return lost("asking where memory lies");
+    }
     const std::lock_guard lock(mutex_);
     const auto found = find(at);
     return found != blocks_.end() && found->second.room == DeviceRoom::device;
@@ -151,6 +163,7 @@ class FakeDevice final : public internal::Device {
     delete of(stream);
   }
   Result<internal::DeviceEvent> make_event() override {
+    check_chosen();
     ++things_;
     return reinterpret_cast<internal::DeviceEvent>(new FakeEvent);
   }
@@ -161,8 +174,9 @@ class FakeDevice final : public internal::Device {
 
   Status copy(std::span<const std::byte> from, std::byte* to,
               internal::DeviceStream stream) override {
+    check_chosen();
     if (broken_) {
-      return {Fault::io, "CUDA, copying: the device is lost"};
+      return lost("copying");
     }
     of(stream)->put([source = reach(from.data()), target = reach(to), size = from.size()] {
       std::memcpy(target, source, size);
@@ -170,6 +184,10 @@ class FakeDevice final : public internal::Device {
     return {};
   }
   Status record(internal::DeviceEvent event, internal::DeviceStream stream) override {
+    check_chosen();
+    if (marks_broken_) {
+      return lost("marking a stream");
+    }
     FakeEvent* mark = of(event);
     const auto number = ++mark->recorded;
     of(stream)->put([mark, number] { mark->passed = number; });
@@ -202,6 +220,16 @@ class FakeDevice final : public internal::Device {
   };
   using Blocks = std::map<const std::byte*, Block>;
 
+  static Status lost(const std::string& doing) {
+    return {Fault::io, "CUDA, " + doing + ": the device is lost"};
+  }
+  static FakeDevice*& chosen() {
+    thread_local FakeDevice* device = nullptr;
+    return device;
+  }
+  void check_chosen() const {
+    sotto::check(chosen() == this, "the calling thread has chosen the device");
+  }
   Blocks::const_iterator find(const std::byte* at) const {
     auto next = blocks_.upper_bound(at);
     if (next == blocks_.begin()) {
@@ -216,6 +244,8 @@ class FakeDevice final : public internal::Device {
   Blocks blocks_;
   std::atomic<int> things_{0};
   std::atomic<bool> broken_{false};
+  std::atomic<bool> marks_broken_{false};
+  std::atomic<bool> lookups_broken_{false};
   std::atomic<int> held_looks_{0};
 };
 

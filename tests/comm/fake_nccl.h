@@ -5,7 +5,8 @@
 // be of one length; a sender is done once its bytes are in a short pipe (so short messages leave
 // before they are taken) and waits otherwise; groups of a communicator run one after the other, on
 // the stream; a rank that is gone stalls what waits for it, and only shows as an error where the
-// world is told so. Wrong use ends the test.
+// world is told so; a communicator is destroyed when it is flushed, or aborted at any time. Wrong
+// use ends the test.
 //
 // Thread safety: World any; FakeNccl as internal::NcclApi.
 #pragma once
@@ -136,7 +137,7 @@ class FakeNccl final : public internal::NcclApi {
  public:
   FakeNccl(std::shared_ptr<World> world, std::shared_ptr<FakeDevice> device)
       : world_(std::move(world)), device_(std::move(device)) {}
-  ~FakeNccl() override { sotto::check(ranks_ == 0, "communicators are aborted"); }
+  ~FakeNccl() override { sotto::check(ranks_ == 0, "communicators are ended"); }
   FakeNccl(const FakeNccl&) = delete;
   FakeNccl& operator=(const FakeNccl&) = delete;
 
@@ -146,6 +147,8 @@ class FakeNccl final : public internal::NcclApi {
   void stall() { stalled_ = true; }
   /// How many groups were begun.
   int groups() const { return groups_; }
+  /// How many communicators ended in good order.
+  int destroyed() const { return destroyed_; }
   /// Of the messages that were sent, all together.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
@@ -218,20 +221,20 @@ class FakeNccl final : public internal::NcclApi {
   }
 
   Status finalize(internal::Communicator communicator) override {
-    of(communicator).under_way = kLooks;
+    Member& member = of(communicator);
+    sotto::check(member.under_way == 0 && !member.launch, "nothing before the last has settled");
+    member.finalized = true;
+    member.under_way = kLooks;
     return {};
   }
-  void abort(internal::Communicator communicator) override {
-    Member& member = of(communicator);
-    member.aborted = true;
-    member.room->left[static_cast<std::size_t>(member.rank)] = true;
-    while (member.on_stream > 0) {
-      std::this_thread::yield();
-    }
-    ++member.room->gone;
-    delete &member;
-    --ranks_;
+  void destroy(internal::Communicator communicator) override {
+    const Member& member = of(communicator);
+    sotto::check(member.finalized && member.under_way == 0 && member.on_stream == 0,
+                 "a communicator is destroyed when it is flushed");
+    ++destroyed_;
+    end(communicator);
   }
+  void abort(internal::Communicator communicator) override { end(communicator); }
 
  private:
   static constexpr int kLooks = 3;
@@ -241,6 +244,7 @@ class FakeNccl final : public internal::NcclApi {
     Rank rank = 0;
     int under_way = 0;  ///< looks at it until it has settled
     std::function<void()> launch{};
+    bool finalized = false;
     std::atomic<int> on_stream{0};
     std::atomic<bool> aborted{false};
     std::atomic<bool> broken{false};
@@ -259,9 +263,21 @@ class FakeNccl final : public internal::NcclApi {
   static Member& of(internal::Communicator communicator) {
     return *reinterpret_cast<Member*>(communicator);
   }
+  void end(internal::Communicator communicator) {
+    Member& member = of(communicator);
+    member.aborted = true;
+    member.room->left[static_cast<std::size_t>(member.rank)] = true;
+    while (member.on_stream > 0) {
+      std::this_thread::yield();
+    }
+    ++member.room->gone;
+    delete &member;
+    --ranks_;
+  }
   void add(Move move, internal::Communicator communicator, internal::DeviceStream stream) {
     Member& member = of(communicator);
     sotto::check(grouped_, "messages are sent and received in groups");
+    sotto::check(!member.finalized, "nothing is sent or received after a flush");
     sotto::check(member.under_way == 0 && !member.launch, "nothing before the last has settled");
     sotto::check(move.peer >= 0 && move.peer < member.ranks, "the peer is a rank");
     const std::uint64_t bytes = move.bytes;
@@ -324,6 +340,7 @@ class FakeNccl final : public internal::NcclApi {
   std::atomic<bool> failing_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<int> groups_{0};
+  std::atomic<int> destroyed_{0};
   std::atomic<std::size_t> bytes_sent_{0};
   bool grouped_ = false;
   Member* group_ = nullptr;

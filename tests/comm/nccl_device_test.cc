@@ -70,7 +70,7 @@ TEST_CASE("NCCL on a GPU: one rank sends itself messages of several lengths in o
   }
   REQUIRE(library->finalize(*communicator).ok());
   settle();
-  library->abort(*communicator);
+  library->destroy(*communicator);
   device.destroy(mark);
   device.destroy(stream);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -158,10 +159,18 @@ TEST_CASE("nccl: what was done when a neighbour gave up is still delivered, and 
 TEST_CASE("nccl: a device that refuses its work costs its own node, which says so") {
   const Graph graph = ring(2);
   const auto store = make_memory_store();
+  bool lookups = false;
+  SUBCASE("a copy") {}
+  SUBCASE("to tell where memory lies, which the host might touch otherwise") { lookups = true; }
   spawn(2, [&](Rank rank) {
-    const Swap swap(graph, rank, {.round = 0}, 1000);
+    Swap swap(graph, rank, {.round = 0}, 1000);
     NcclNode node(options_for(graph, rank, store, 1000), fake_world());
-    if (rank == 0) {
+    std::optional<OnDevice> frame;
+    if (rank == 0 && lookups) {
+      frame.emplace(*node.device, swap.exchange.sends[0].frame);
+      swap.exchange.sends[0].frame = frame->bytes();
+      node.device->break_lookups();
+    } else if (rank == 0) {
       node.device->break_copies();
     }
     const Status posted = node.transport->post(swap.exchange);
@@ -173,6 +182,22 @@ TEST_CASE("nccl: a device that refuses its work costs its own node, which says s
         CHECK(told.front().reason.find("the device is lost") != std::string::npos);
       }
     }
+  });
+}
+
+TEST_CASE("nccl: who leaves in good order destroys its communicator, others abort theirs") {
+  const Graph graph = ring(2);
+  const auto store = make_memory_store();
+  spawn(2, [&](Rank rank) {
+    auto options = options_for(graph, rank, store, kMost);
+    options.close_timeout = milliseconds(60'000);
+    NcclNode node(options, fake_world());
+    swap_frames(*node.transport, graph, rank, {.round = 0}, kMost);
+    if (rank == 0) {
+      node.library->fail();  // which shows in its flush
+    }
+    node.transport.reset();
+    CHECK(node.library->destroyed() == rank);
   });
 }
 

@@ -2,6 +2,7 @@
 // that is none (fake_device.h).
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -82,5 +83,64 @@ TEST_CASE("a peer that died shows through staged frames, and unfinished copies a
       }
     }
     device->destroy(stream);
+  });
+}
+
+TEST_CASE("staged frames are posted and polled by threads that have chosen no device") {
+  const Graph graph = ring(2);
+  const auto store = make_memory_store();
+  spawn(2, [&](Rank rank) {
+    const auto device = std::make_shared<FakeDevice>();
+    const auto stream = *device->make_stream();
+    {
+      Swap first(graph, rank, {.round = 0}, 1000);
+      Swap second(graph, rank, {.round = 1}, 1000);
+      const OnDevice frame(*device, first.exchange.sends[0].frame);
+      const OnDevice room(*device, first.exchange.receives[0].buffer.size());
+      const OnDevice later(*device, second.exchange.sends[0].frame);
+      first.exchange.sends[0].frame = frame.bytes();
+      first.exchange.receives[0].buffer = room.bytes();
+      second.exchange.sends[0].frame = later.bytes();
+      internal::StagedTransport transport(connect("inproc", options_for(graph, rank, store, 1000)),
+                                          device, stream);
+      spawn(1, [&](Rank) {
+        REQUIRE(transport.post(first.exchange).ok());
+        while (next_event(transport).kind != TransportEvent::Kind::exchange_done) {
+        }
+      });
+      spawn(1, [&](Rank) { (void)transport.post(second.exchange); });  // the peer may be gone
+    }
+    device->destroy(stream);
+  });
+}
+
+TEST_CASE("a device that refuses its work shows through staged frames, and memory is not reused") {
+  const Graph graph = ring(2);
+  const auto store = make_memory_store();
+  spawn(2, [&](Rank rank) {
+    const auto device = std::make_shared<FakeDevice>();
+    const auto stream = *device->make_stream();
+    {
+      Swap first(graph, rank, {.round = 0}, 1000);
+      const Swap second(graph, rank, {.round = 1}, 1000);
+      const OnDevice room(*device, first.exchange.receives[0].buffer.size());
+      first.exchange.receives[0].buffer = room.bytes();
+      internal::StagedTransport transport(connect("inproc", options_for(graph, rank, store, 1000)),
+                                          device, stream);
+      if (rank == 0) {
+        device->break_marks();  // nobody can tell when the frame has left pinned memory
+      }
+      REQUIRE(transport.post(first.exchange).ok());
+      while (next_event(transport).kind != TransportEvent::Kind::exchange_done) {
+      }
+      if (rank == 0) {
+        device->break_lookups();
+        const Status refused = transport.post(second.exchange);
+        CHECK(refused.fault() == Fault::io);
+        CHECK(refused.message().find("the device is lost") != std::string::npos);
+      }
+    }
+    device->destroy(stream);
+    CHECK(device->reclaim() == (rank == 0 ? 1U : 0U));
   });
 }

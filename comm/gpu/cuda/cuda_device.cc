@@ -28,6 +28,11 @@ class CudaDevice final : public Device {
                                                    : cudaMalloc(&at, bytes);
     if (error == cudaSuccess && room == DeviceRoom::device) {
       error = cudaMemset(at, 0, bytes);
+      if (error == cudaSuccess) {
+        // It may return before the zeros are there, and streams of make_stream() do not wait for
+        // the default one: a first copy could be overwritten.
+        error = cudaStreamSynchronize(nullptr);
+      }
       if (error != cudaSuccess) {
         static_cast<void>(cudaFree(at));
       }
@@ -41,10 +46,11 @@ class CudaDevice final : public Device {
     static_cast<void>(room == DeviceRoom::pinned ? cudaFreeHost(memory.data())
                                                  : cudaFree(memory.data()));
   }
-  bool holds(const std::byte* at) const override {
+  Result<bool> holds(const std::byte* at) const override {
     cudaPointerAttributes attributes{};
-    if (!told(cudaPointerGetAttributes(&attributes, at), "asking where memory lies")) {
-      return false;
+    if (auto status = told(cudaPointerGetAttributes(&attributes, at), "asking where memory lies");
+        !status) {
+      return status;
     }
     return attributes.type == cudaMemoryTypeDevice;
   }

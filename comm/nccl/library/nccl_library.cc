@@ -43,6 +43,9 @@ class NcclLibrary final : public NcclApi {
     if (auto status = told(ncclCommInitRankConfig(&communicator, ranks, unique, rank, &config),
                            "joining the communicator");
         !status) {
+      if (communicator != nullptr) {
+        abort(communicator);
+      }
       return status;
     }
     return communicator;
@@ -72,6 +75,9 @@ class NcclLibrary final : public NcclApi {
   Status end_group() override { return told(ncclGroupEnd(), "a group"); }
   Status finalize(Communicator communicator) override {
     return told(ncclCommFinalize(communicator), "flushing the communicator", communicator);
+  }
+  void destroy(Communicator communicator) override {
+    static_cast<void>(ncclCommDestroy(communicator));
   }
   void abort(Communicator communicator) override { static_cast<void>(ncclCommAbort(communicator)); }
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,13 @@ class DeviceTopk final : public DeviceCompressor {
   DeviceTopk(std::unique_ptr<Compressor> host, double keep_ratio, const DeviceOps& ops,
              Queue& queue)
       : DeviceCompressor(std::move(host), ops, queue), keep_ratio_(keep_ratio) {}
+  ~DeviceTopk() override {
+    if (!queue().settle()) {
+      static_cast<void>(lists_.release());  // the device may still touch them
+    }
+  }
+  DeviceTopk(const DeviceTopk&) = delete;
+  DeviceTopk& operator=(const DeviceTopk&) = delete;
 
   std::size_t encode(std::span<const float> x, const RandomKey& /*key*/,
                      std::span<std::byte> out) override {
@@ -39,18 +47,22 @@ class DeviceTopk final : public DeviceCompressor {
     if (!payload) {
       return payload.status();
     }
-    indices_.resize(k);
+    if (!resize(k)) {
+      return queue().status();
+    }
     internal::RiceReader indices = payload->indices();
-    std::ranges::generate(indices_, [&] { return *indices.read(); });
+    std::ranges::generate(lists_->indices, [&] { return *indices.read(); });
+    const auto values = std::as_writable_bytes(std::span(lists_->values));
+    std::ranges::copy(payload->values, values.begin());
     queue().enter();
     const Places places = take(k, 0);
     if (places.top == nullptr) {
       return queue().status();
     }
-    queue().copy(std::as_bytes(std::span(indices_)), std::as_writable_bytes(places.indices).data());
-    values_.resize(k);  // as the stream may read them after this call
-    std::ranges::copy(payload->values, std::as_writable_bytes(std::span(values_)).begin());
-    queue().copy(std::as_bytes(std::span(values_)), std::as_writable_bytes(places.values).data());
+    lists_->lent = true;
+    queue().copy(std::as_bytes(std::span(lists_->indices)),
+                 std::as_writable_bytes(places.indices).data());
+    queue().copy(values, std::as_writable_bytes(places.values).data());
     if (!queue().sound()) {
       return queue().status();  // what lies there may be no indices
     }
@@ -64,6 +76,26 @@ class DeviceTopk final : public DeviceCompressor {
     return made(v, out, [&](const Places& chosen) {
       scatter_axpy(-1, chosen.indices, chosen.values, v, queue().stream());
     });
+  }
+
+  /// Of the last encoding, or decoding, with the host.
+  struct Lists {
+    std::vector<std::uint32_t> indices;
+    std::vector<float> values;
+    bool lent = false;  ///< to copies that nobody has waited for
+  };
+
+  /// Makes the lists k long, when nothing reads them any more; false where the device is in fault.
+  bool resize(std::size_t k) const {
+    if (std::exchange(lists_->lent, false)) {
+      queue().wait();
+    }
+    if (!queue().sound()) {
+      return false;
+    }
+    lists_->indices.resize(k);
+    lists_->values.resize(k);
+    return true;
   }
 
   /// On the device. Without memory, null.
@@ -94,9 +126,7 @@ class DeviceTopk final : public DeviceCompressor {
     check(x.size() <= std::numeric_limits<std::uint32_t>::max(),
           "topk: more than 2^32 − 1 elements");
     const std::size_t k = internal::kept_elements(keep_ratio_, x.size());
-    indices_.resize(k);
-    values_.resize(k);
-    if (k > 0) {
+    if (resize(k) && k > 0) {
       queue().enter();
       const Places chosen = take(k, top_k_workspace(x.size()));
       if (chosen.top != nullptr) {
@@ -104,9 +134,9 @@ class DeviceTopk final : public DeviceCompressor {
         top_k_gather(x, chosen.top, chosen.work, chosen.indices, chosen.values, queue().stream());
         then(chosen);
         queue().copy(std::as_bytes(chosen.indices),
-                     std::as_writable_bytes(std::span(indices_)).data());
+                     std::as_writable_bytes(std::span(lists_->indices)).data());
         queue().copy(std::as_bytes(chosen.values),
-                     std::as_writable_bytes(std::span(values_)).data());
+                     std::as_writable_bytes(std::span(lists_->values)).data());
         queue().wait();
       }
     }
@@ -115,13 +145,11 @@ class DeviceTopk final : public DeviceCompressor {
       std::ranges::fill(refused, kRefusedByAll);
       return refused.size();
     }
-    return internal::write_topk(indices_, values_, x.size(), out);
+    return internal::write_topk(lists_->indices, lists_->values, x.size(), out);
   }
 
   double keep_ratio_;
-  // Of the last encoding, or decoding.
-  mutable std::vector<std::uint32_t> indices_;
-  mutable std::vector<float> values_;
+  std::unique_ptr<Lists> lists_ = std::make_unique<Lists>();
 };
 
 }  // namespace
