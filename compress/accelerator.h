@@ -8,6 +8,7 @@
 // Ownership: it must outlive the vectors and compressors that it made.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string_view>
 
@@ -28,6 +29,9 @@ class Accelerator {
   /// `compressor`, one of the host's, for vectors that lie there: the same encodings, byte for
   /// byte. Throws Error for a family that only hosts have.
   virtual std::unique_ptr<Compressor> adopt(const Compressor& compressor) const = 0;
+  /// Zeroed memory of the host, between which and the vectors' memory copies go straight: for
+  /// frames. Goes before the accelerator.
+  virtual std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const = 0;
   /// Whether its operations can work on what lies there.
   virtual bool reaches(const float* at) const = 0;
 

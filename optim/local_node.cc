@@ -163,6 +163,12 @@ Status LocalNode::take(std::span<const float> next, bool finite) {
   return {};
 }
 
+std::shared_ptr<std::byte> LocalNode::frame_memory(std::size_t bytes) const {
+  return setup_.accelerator ? setup_.accelerator->frame_memory(bytes)
+                            : std::shared_ptr<std::byte>(new std::byte[bytes]{},
+                                                         std::default_delete<std::byte[]>());
+}
+
 std::unique_ptr<Compressor> LocalNode::make_exact() const {
   auto exact = make_none(setup_.accelerator ? host_ops() : ops());
   return setup_.accelerator ? setup_.accelerator->adopt(*exact) : std::move(exact);

@@ -90,6 +90,8 @@ class LocalNode {
                                               std::span<float> room);
   /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
   Vector direction_room() const { return {setup_.given_direction ? 0 : dimension(), ops()}; }
+  /// Zeroed memory of the host for a frame, from and to which encodings go soonest.
+  std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const;
   /// Zeros, as many as x_i has elements.
   Vector vector() const { return {dimension(), ops()}; }
   /// x_i ← x_i − d, `scratch` is as long as x_i. On a fault x_i is untouched.

@@ -129,6 +129,25 @@ bool Queue::reaches(const void* at) {
          (attributes.type == cudaMemoryTypeDevice && attributes.device == state_->device);
 }
 
+std::shared_ptr<std::byte> Queue::host_memory(std::size_t bytes) {
+  int callers_device = state_->device;
+  static_cast<void>(cudaGetDevice(&callers_device));
+  static_cast<void>(cudaSetDevice(state_->device));
+  void* memory = nullptr;
+  const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+  static_cast<void>(cudaGetLastError());
+  static_cast<void>(cudaSetDevice(callers_device));
+  if (error != cudaSuccess) {
+    return {new std::byte[bytes]{}, std::default_delete<std::byte[]>()};
+  }
+  std::memset(memory, 0, bytes);
+  return {static_cast<std::byte*>(memory), [this](std::byte* at) {
+            if (settle()) {
+              static_cast<void>(cudaFreeHost(at));
+            }
+          }};
+}
+
 void Queue::copy(std::span<const std::byte> from, std::byte* to) {
   if (from.empty()) {
     return;

@@ -43,6 +43,9 @@ class Queue {
   /// Whether kernels of this device may work on what lies there.
   bool reaches(const void* at);
 
+  /// Zeroed, pinned memory of the host, or pageable where CUDA has no other. It must go before the
+  /// queue; where that hung, it stays for good.
+  std::shared_ptr<std::byte> host_memory(std::size_t bytes);
   /// Puts a copy here, in any direction. Bytes of the host that are copied from may be reused after
   /// wait(), and those copied to are there after wait(): that pageable bytes are taken before this
   /// returns is nothing that CUDA promises. Pageable bytes are copied when all before is done: the

@@ -28,25 +28,27 @@ Mailbox::Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload
 
 Mailbox::Mailbox(const LocalNode& node, std::size_t senders,
                  const std::vector<std::size_t>& parcel_bytes)
-    : node_(node), slots_(senders) {
+    : node_(node) {
+  outgoing_.reserve(parcel_bytes.size());
   for (const std::size_t bytes : parcel_bytes) {
-    outgoing_.emplace_back(kFrameHeaderBytes + bytes);
-    max_frame_bytes_ = std::max(max_frame_bytes_, outgoing_.back().size());
+    outgoing_.emplace_back(node, kFrameHeaderBytes + bytes);
+    max_frame_bytes_ = std::max(max_frame_bytes_, kFrameHeaderBytes + bytes);
   }
-  for (Slot& slot : slots_) {
-    slot.frame.resize(max_frame_bytes_);
+  slots_.reserve(senders);
+  for (std::size_t sender = 0; sender < senders; ++sender) {
+    slots_.push_back({.frame = {node, max_frame_bytes_}, .payload = {}});
   }
 }
 
 std::span<std::byte> Mailbox::outgoing(std::size_t parcel) {
   check(!open_, "a frame under way is not overwritten");
-  return std::span(outgoing_[parcel]).subspan(kFrameHeaderBytes);
+  return outgoing_[parcel].bytes.subspan(kFrameHeaderBytes);
 }
 
 void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange& out) {
   open_exchange(plan, out);
   sent_bytes_ = payload_bytes;
-  const auto frame = seal(outgoing_.front());
+  const auto frame = seal(outgoing_.front().bytes);
   for (const Edge& edge : plan.to) {
     out.sends.push_back({edge.peer, frame});
   }
@@ -56,7 +58,7 @@ void Mailbox::post_each(const ExchangePlan& plan, std::span<const Parcel> parcel
   check(parcels.size() == plan.to.size(), "each peer is sent a parcel");
   open_exchange(plan, out);
   for (std::size_t i = 0; i < parcels.size(); ++i) {
-    out.sends.push_back({plan.to[i].peer, seal(outgoing_[i], parcels[i])});
+    out.sends.push_back({plan.to[i].peer, seal(outgoing_[i].bytes, parcels[i])});
   }
 }
 
@@ -66,11 +68,11 @@ void Mailbox::post_chosen(const ExchangePlan& plan, std::span<const Parcel> parc
   open_exchange(plan, out);
   sent_bytes_ = parcels.front().payload_bytes;
   for (std::size_t k = 0; k < parcels.size(); ++k) {
-    seal(outgoing_[k], parcels[k]);
+    seal(outgoing_[k].bytes, parcels[k]);
   }
   for (std::size_t i = 0; i < choice.size(); ++i) {
     const std::size_t bytes = kFrameHeaderBytes + parcels[choice[i]].payload_bytes;
-    out.sends.push_back({plan.to[i].peer, std::span(outgoing_[choice[i]]).first(bytes)});
+    out.sends.push_back({plan.to[i].peer, outgoing_[choice[i]].bytes.first(bytes)});
   }
 }
 
@@ -84,7 +86,7 @@ void Mailbox::open_exchange(const ExchangePlan& plan, Exchange& out) {
   out.receives.clear();
   for (std::size_t edge = 0; edge < plan.from.size(); ++edge) {
     slots_[edge].arrived = false;
-    out.receives.push_back({plan.from[edge].peer, slots_[edge].frame});
+    out.receives.push_back({plan.from[edge].peer, slots_[edge].frame.bytes});
   }
 }
 
@@ -107,7 +109,7 @@ std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame, const Parce
 }
 
 std::span<const std::byte> Mailbox::sent() const {
-  return std::span(outgoing_.front()).subspan(kFrameHeaderBytes, sent_bytes_);
+  return outgoing_.front().bytes.subspan(kFrameHeaderBytes, sent_bytes_);
 }
 
 Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame) {
@@ -122,9 +124,10 @@ Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame)
   if (slot.arrived) {
     return refusal(Fault::unexpected, from, "its frame is here already");
   }
-  if (frame.size() > slot.frame.size()) {
+  const auto room = slot.frame.bytes;
+  if (frame.size() > room.size()) {
     return refusal(Fault::malformed, from,
-                   fmt::format("{} bytes where {} fit", frame.size(), slot.frame.size()));
+                   fmt::format("{} bytes where {} fit", frame.size(), room.size()));
   }
   const auto view = parse_frame(frame);
   if (!view) {
@@ -133,10 +136,10 @@ Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame)
   if (const std::string why = objection(view->header, edge); !why.empty()) {
     return refusal(Fault::unexpected, from, why);
   }
-  if (frame.data() != slot.frame.data()) {
-    std::memmove(slot.frame.data(), frame.data(), frame.size());
+  if (frame.data() != room.data()) {
+    std::memmove(room.data(), frame.data(), frame.size());
   }
-  slot.payload = std::span(slot.frame).subspan(kFrameHeaderBytes, view->payload.size());
+  slot.payload = room.subspan(kFrameHeaderBytes, view->payload.size());
   slot.arrived = true;
   return edge;
 }

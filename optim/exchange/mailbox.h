@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -111,8 +112,15 @@ class Mailbox {
   std::uint64_t bad_frames() const { return bad_frames_; }
 
  private:
+  struct Frame {
+    Frame(const LocalNode& node, std::size_t length)
+        : memory(node.frame_memory(length)), bytes(memory.get(), length) {}
+
+    std::shared_ptr<std::byte> memory;
+    std::span<std::byte> bytes;
+  };
   struct Slot {
-    std::vector<std::byte> frame;
+    Frame frame;
     std::span<const std::byte> payload;
     bool arrived = false;
   };
@@ -125,7 +133,7 @@ class Mailbox {
   Status refusal(Fault fault, Rank from, std::string_view why);
 
   const LocalNode& node_;
-  std::vector<std::vector<std::byte>> outgoing_;
+  std::vector<Frame> outgoing_;
   std::vector<Slot> slots_;
   std::size_t max_frame_bytes_ = 0;
   ExchangePlan plan_;

@@ -241,6 +241,17 @@ void Queue::lead(Stream other) {
 }
 bool Queue::reaches(const void* at) { return on_device(static_cast<const std::byte*>(at)); }
 
+std::shared_ptr<std::byte> Queue::host_memory(std::size_t bytes) {
+  static std::vector<std::byte*> kept;  // for good, and not lost
+  return {new std::byte[bytes]{}, [this](std::byte* at) {
+            if (settle()) {
+              delete[] at;
+            } else {
+              kept.push_back(at);
+            }
+          }};
+}
+
 void Queue::copy(std::span<const std::byte> from, std::byte* to) {
   if (from.empty()) {
     return;

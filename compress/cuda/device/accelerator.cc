@@ -18,6 +18,9 @@ class CudaAccelerator final : public Accelerator {
   std::unique_ptr<Compressor> adopt(const Compressor& compressor) const override {
     return make_device_compressor(compressor, ops_, queue_);
   }
+  std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const override {
+    return queue_.host_memory(bytes);
+  }
   bool reaches(const float* at) const override { return queue_.reaches(at); }
   void follow_caller() override { queue_.follow(caller_); }
   void lead_caller() override { queue_.lead(caller_); }
