@@ -65,6 +65,33 @@ class Bench {
   std::vector<std::pair<std::size_t, std::size_t>> places_;
 };
 
+/// The same, each part in memory of its own that ends with it: for compute-sanitizer, which sees
+/// what is read or written beyond.
+class Allotments {
+ public:
+  void clear() { memory_.clear(); }
+  template <typename T>
+  std::span<T> place(std::size_t count, std::size_t offset) {
+    memory_.emplace_back((offset + count) * sizeof(T));
+    return memory_.back().as<T>(offset * sizeof(T), count);
+  }
+  template <typename T>
+  std::span<T> place(std::span<const T> values, std::size_t offset) {
+    const auto device = place<T>(values.size(), offset);
+    cuda::copy_to_device(std::as_bytes(values), std::as_writable_bytes(device));
+    return device;
+  }
+  /// Waits; what is written elsewhere is the sanitizer's to see.
+  bool intact() {
+    const Status status = cuda::synchronize();
+    REQUIRE_MESSAGE(status.ok(), status.message());
+    return true;
+  }
+
+ private:
+  std::vector<cuda::Memory> memory_;
+};
+
 template <typename T>
 std::vector<std::remove_const_t<T>> fetched(std::span<T> device) {
   std::vector<std::remove_const_t<T>> host(device.size());
@@ -72,7 +99,8 @@ std::vector<std::remove_const_t<T>> fetched(std::span<T> device) {
   return host;
 }
 
-void hold_to_compressor(Bench& bench, const std::string& spec, const NamedVector& vector,
+template <typename Places>
+void hold_to_compressor(Places& bench, const std::string& spec, const NamedVector& vector,
                         std::size_t offset) {
   const std::size_t n = vector.values.size();
   INFO("spec ", spec, ", vector ", vector.name, ", length ", n, ", offset ", offset);
@@ -87,13 +115,13 @@ void hold_to_compressor(Bench& bench, const std::string& spec, const NamedVector
   host_ops().axpy(1.0F, vector.values, sum);
 
   bench.clear();
-  const auto x = bench.place<float>(vector.values, offset % 4);
-  const auto residual = bench.place<float>(e, offset % 3);
-  const auto y = bench.place<float>(vector.values, offset % 2);
-  const auto out = bench.place<std::byte>(codec.bytes(n), offset);
-  const auto again = bench.place<std::byte>(codec.bytes(n), offset / 2);
-  const auto work = bench.place<std::byte>(codec.workspace(n), 0);
-  const auto outcomes = bench.place<cuda::Outcome>(3, 0);
+  const auto x = bench.template place<float>(vector.values, offset % 4);
+  const auto residual = bench.template place<float>(e, offset % 3);
+  const auto y = bench.template place<float>(vector.values, offset % 2);
+  const auto out = bench.template place<std::byte>(codec.bytes(n), offset);
+  const auto again = bench.template place<std::byte>(codec.bytes(n), offset / 2);
+  const auto work = bench.template place<std::byte>(codec.workspace(n), 0);
+  const auto outcomes = bench.template place<cuda::Outcome>(3, 0);
   codec.encode(x, key, out, work, &outcomes[0], nullptr);
   codec.encode_residual(x, residual, key, again, work, &outcomes[1], nullptr);
   REQUIRE(codec.decode_add(out, -0.37F, y, &outcomes[2], nullptr).ok());
@@ -132,6 +160,19 @@ TEST_CASE("codecs on a CUDA device leave the compressors' bytes") {
     std::size_t turn = 0;
     for (const NamedVector& vector : vectors) {
       hold_to_compressor(bench, spec, vector, turn++ % 17);
+    }
+  }
+}
+
+TEST_CASE("codecs on a CUDA device read and write nothing beyond their vectors and frames") {
+  if (const Status status = cuda::device_status(); !status) {
+    SOTTO_SKIP(status.message());
+  }
+  Allotments allotments;
+  for (const std::string& spec : device_specs()) {
+    std::size_t turn = 0;
+    for (const std::size_t length : {1U, 65U, 4097U, 25000U}) {
+      hold_to_compressor(allotments, spec, {"gaussian", gaussian(length)}, 5 * turn++);
     }
   }
 }
