@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -120,11 +121,11 @@ TEST_CASE("a device that refuses its work shows through staged frames, and memor
   spawn(2, [&](Rank rank) {
     const auto device = std::make_shared<FakeDevice>();
     const auto stream = *device->make_stream();
+    Swap first(graph, rank, {.round = 0}, 1000);
+    const Swap second(graph, rank, {.round = 1}, 1000);
+    std::optional<OnDevice> room(std::in_place, *device, first.exchange.receives[0].buffer.size());
+    first.exchange.receives[0].buffer = room->bytes();
     {
-      Swap first(graph, rank, {.round = 0}, 1000);
-      const Swap second(graph, rank, {.round = 1}, 1000);
-      const OnDevice room(*device, first.exchange.receives[0].buffer.size());
-      first.exchange.receives[0].buffer = room.bytes();
       internal::StagedTransport transport(connect("inproc", options_for(graph, rank, store, 1000)),
                                           device, stream);
       if (rank == 0) {
@@ -141,6 +142,7 @@ TEST_CASE("a device that refuses its work shows through staged frames, and memor
       }
     }
     device->destroy(stream);
+    room.reset();  // copies to it may have been under way until here
     CHECK(device->reclaim() == (rank == 0 ? 1U : 0U));
   });
 }
