@@ -344,7 +344,7 @@ Result<bool> Carrier::flush() {
       return status;
     }
   }
-  const auto settled = api_->settled(communicator_);
+  auto settled = api_->settled(communicator_);
   flushed_ = settled.ok() && *settled;
   return settled;
 }
