@@ -36,12 +36,6 @@ class Bench {
     places_.push_back({begin, used_});
     return memory_.as<T>(begin, count);
   }
-  template <typename T>
-  std::span<T> place(std::span<const T> values, std::size_t offset) {
-    const auto device = place<T>(values.size(), offset);
-    cuda::copy_to_device(std::as_bytes(values), std::as_writable_bytes(device));
-    return device;
-  }
   /// Waits; whether nothing was written but to what was placed.
   bool intact() {
     const Status status = cuda::synchronize();
@@ -75,12 +69,6 @@ class Allotments {
     memory_.emplace_back((offset + count) * sizeof(T));
     return memory_.back().as<T>(offset * sizeof(T), count);
   }
-  template <typename T>
-  std::span<T> place(std::span<const T> values, std::size_t offset) {
-    const auto device = place<T>(values.size(), offset);
-    cuda::copy_to_device(std::as_bytes(values), std::as_writable_bytes(device));
-    return device;
-  }
   /// Waits; what is written elsewhere is the sanitizer's to see.
   bool intact() {
     const Status status = cuda::synchronize();
@@ -91,6 +79,14 @@ class Allotments {
  private:
   std::vector<cuda::Memory> memory_;
 };
+
+/// The values, on the device.
+template <typename Places>
+std::span<float> placed(Places& places, const std::vector<float>& values, std::size_t offset) {
+  const auto device = places.template place<float>(values.size(), offset);
+  cuda::copy_to_device(std::as_bytes(std::span(values)), std::as_writable_bytes(device));
+  return device;
+}
 
 template <typename T>
 std::vector<std::remove_const_t<T>> fetched(std::span<T> device) {
@@ -115,9 +111,9 @@ void hold_to_compressor(Places& bench, const std::string& spec, const NamedVecto
   host_ops().axpy(1.0F, vector.values, sum);
 
   bench.clear();
-  const auto x = bench.template place<float>(vector.values, offset % 4);
-  const auto residual = bench.template place<float>(e, offset % 3);
-  const auto y = bench.template place<float>(vector.values, offset % 2);
+  const auto x = placed(bench, vector.values, offset % 4);
+  const auto residual = placed(bench, e, offset % 3);
+  const auto y = placed(bench, vector.values, offset % 2);
   const auto out = bench.template place<std::byte>(codec.bytes(n), offset);
   const auto again = bench.template place<std::byte>(codec.bytes(n), offset / 2);
   const auto work = bench.template place<std::byte>(codec.workspace(n), 0);
