@@ -23,7 +23,9 @@ struct LabOptions {
 
 class Lab {
  public:
-  /// All links are unlimited at first. Throws Error saying what this machine lacks.
+  /// All links are unlimited at first. The caller's thread goes ahead of what else runs on the
+  /// machine from now on, and so do programs that it starts. Throws Error saying what this machine
+  /// lacks.
   explicit Lab(const LabOptions& options);
   ~Lab();
   Lab(const Lab&) = delete;

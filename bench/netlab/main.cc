@@ -1,6 +1,5 @@
 // The program `netlab`: the real `sotto train` on an emulated network, against the simulator and
 // against other programs.
-#include <sched.h>
 
 #include <cstdio>
 #include <exception>
@@ -27,15 +26,6 @@ constexpr int kInterrupted = 130;
 
 bool stopped(int status) { return status != sotto::cli::kDone && sotto::cli::stop_requested(); }
 
-/// Ahead of all else on the machine but the switch, and in turns; the nodes too, which inherit it:
-/// each stands for a machine of its own, which does not wait for what else runs here. Where it is
-/// not allowed they wait, and a busy machine makes runs longer.
-void hurry() {
-  sched_param priority = {};
-  priority.sched_priority = 5;
-  (void)::sched_setscheduler(0, SCHED_RR, &priority);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -54,7 +44,6 @@ int main(int argc, char** argv) {
       add_finish_command(program, SOTTO_PROGRAM)};
   try {
     program.parse(argc, argv);
-    hurry();
     for (const auto& command : commands) {
       if (command.app->parsed()) {
         const int status = command.run();

@@ -1,6 +1,7 @@
 // The program `mpi_peer`: one process of a job that averages a gradient through MPI_Allreduce
-// and steps along it, or swaps buffers of a given size with its two neighbours on a ring through
-// MPI_Neighbor_alltoallv. Rank 0 prints "warm" when the measured rounds begin, and JSON at the end.
+// and steps along it, or swaps buffers of a given size with its neighbours on a ring, two where
+// there are more than two processes, through MPI_Neighbor_alltoallv. Rank 0 prints "warm" when the
+// measured rounds begin, and JSON at the end.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -71,15 +72,21 @@ std::function<void()> allreduce(const Mpi& mpi, std::vector<float>& gradient,
   };
 }
 
+/// On a ring, which two processes close with one edge.
+std::vector<int> neighbours_of(const Mpi& mpi) {
+  const int right = (mpi.rank + 1) % mpi.size;
+  return mpi.size == 2 ? std::vector{right}
+                       : std::vector{(mpi.rank + mpi.size - 1) % mpi.size, right};
+}
+
 /// Both buffers have a part a neighbour.
-std::function<void()> swap_with_neighbours(const Mpi& mpi, int bytes, std::vector<char>& out,
-                                           std::vector<char>& in) {
-  const std::array<int, 2> around = {(mpi.rank + mpi.size - 1) % mpi.size,
-                                     (mpi.rank + 1) % mpi.size};
+std::function<void()> swap_with_neighbours(const std::vector<int>& around, int rank, int bytes,
+                                           std::vector<char>& out, std::vector<char>& in) {
+  const auto degree = static_cast<int>(around.size());
   MPI_Comm ring = MPI_COMM_NULL;
-  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, around.data(), MPI_UNWEIGHTED, 2, around.data(),
-                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
-  out.assign(2 * static_cast<std::size_t>(bytes), static_cast<char>(mpi.rank));
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, degree, around.data(), MPI_UNWEIGHTED, degree,
+                                 around.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+  out.assign(around.size() * static_cast<std::size_t>(bytes), static_cast<char>(rank));
   in.resize(out.size());
   return [&out, &in, ring, bytes] {
     const std::array<int, 2> counts = {bytes, bytes};
@@ -121,14 +128,15 @@ void race(const Request& request) {
   if (request.bits > 0) {
     const auto part =
         static_cast<int>(std::ceil(request.bits * static_cast<double>(request.elements) / 8));
-    require(mpi.size > 2, "a ring needs three processes");
+    require(mpi.size > 1, "neighbours need two processes");
+    const auto around = neighbours_of(mpi);
     std::vector<char> out;
     std::vector<char> in;
-    laps = measured(mpi, request, swap_with_neighbours(mpi, part, out, in));
-    require(in.front() == static_cast<char>((mpi.rank + mpi.size - 1) % mpi.size) &&
-                in.back() == static_cast<char>((mpi.rank + 1) % mpi.size),
+    laps = measured(mpi, request, swap_with_neighbours(around, mpi.rank, part, out, in));
+    require(in.front() == static_cast<char>(around.front()) &&
+                in.back() == static_cast<char>(around.back()),
             "the neighbours' buffers did not come");
-    bytes = 2.0 * part;
+    bytes = static_cast<double>(around.size()) * part;
   } else {
     std::vector<float> gradient(request.elements);
     std::vector<float> x(request.elements, 0.0F);
