@@ -100,9 +100,9 @@ struct AlgorithmSetup {
   /// algorithms that can be cut (AlgorithmInfo::separable).
   std::uint32_t buckets = 1;
   std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
-  /// Of a part of another algorithm: gradients come as directions, finite, and stay until the round
-  /// has ended.
-  bool given_direction = false;
+  /// Of a part of another algorithm: this times a gradient is the direction, finite. It must
+  /// outlive the part; null: the step rule makes directions.
+  const float* direction_scale = nullptr;
   /// Of a bucket: a vector at least as long as the parameters, which all buckets use in turn.
   std::shared_ptr<Vector> scratch = {};
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
@@ -159,11 +159,11 @@ class Algorithm {
 
   /// Starts a round; requires parameters_ready(). Returns true when `out` is to be posted.
   virtual bool begin_round(Exchange& out) = 0;
-  /// Takes the local gradient at parameters(). Fault::non_finite names node, round and element of a
-  /// NaN or an infinity; the state is then unchanged, and another gradient may be given. An update
-  /// that overflows is such a fault too, noticed before it is sent: the model is then unchanged,
-  /// but the step rule has taken the gradient in, and takes no other. `*post` says whether `out` is
-  /// to be posted.
+  /// Takes the local gradient at parameters(), which must stay until parameters_ready().
+  /// Fault::non_finite names node, round and element of a NaN or an infinity; the state is then
+  /// unchanged, and another gradient may be given. An update that overflows is such a fault too,
+  /// noticed before it is sent: the model is then unchanged, but the step rule has taken the
+  /// gradient in, and takes no other. `*post` says whether `out` is to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
   /// How far a direction d moves parameters() before anything is mixed: to
   /// parameters() − step_scale() d. Between rounds, of algorithms that step before they mix

@@ -20,7 +20,7 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   part.compressor = setup.compressor->clone();  // names itself in checkpoints
   part.ops = setup.ops;
   part.accelerator = setup.accelerator;
-  part.given_direction = setup.given_direction;
+  part.direction_scale = setup.direction_scale;
   return part;
 }
 
@@ -53,8 +53,8 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
 
 Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
   check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
-  if (setup_.given_direction) {
-    ops().copy(gradient, d);
+  if (given_direction()) {
+    ops().combine({{*setup_.direction_scale, gradient}}, d);
     return {};
   }
   if (Status status = begin_step(gradient); !status) {
@@ -121,19 +121,32 @@ Status LocalNode::direction_part(bool begins, std::size_t first, std::span<const
   return status.with_context(fmt::format("from parameter {} on", first));
 }
 
-Result<std::span<const float>> LocalNode::direction_in(std::span<const float> gradient,
-                                                       std::span<float> room) {
-  if (setup_.given_direction) {
-    return gradient;
+Result<Direction> LocalNode::direction_in(std::span<const float> gradient, std::span<float> room) {
+  check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
+  if (given_direction()) {
+    return Direction{*setup_.direction_scale, gradient};
   }
-  if (Status status = direction(gradient, room); !status) {
+  if (Status status = begin_step(gradient); !status) {
     return status;
   }
-  return std::span<const float>(room);
+  auto d = setup_.step_rule->direction_in(round_, x(), gradient, room);
+  if (Status status = leave_step_rule(d.status(), gradient); !status) {
+    return status;
+  }
+  return d;
+}
+
+Result<bool> LocalNode::move(std::span<const float> from, std::span<const float> gradient,
+                             std::span<float> out) {
+  const auto d = direction_in(gradient, out);
+  if (!d) {
+    return d.status();
+  }
+  return ops().combine({{1, from}, {-d->scale, d->values}}, out);
 }
 
 Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
-  check(!setup_.given_direction, "the step rule makes the step");
+  check(!given_direction(), "the step rule makes the step");
   if (Status status = begin_step(gradient); !status) {
     return status;
   }
@@ -146,13 +159,11 @@ Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch
 
 Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
                             std::span<float> scratch) {
-  if (nodes() == 1 && !setup_.given_direction) {
+  if (nodes() == 1 && !given_direction()) {
     return step(gradient, scratch);
   }
-  if (Status status = direction(gradient, scratch); !status) {
-    return status;
-  }
-  return take(scratch, ops().combine({{1, from}, {-1, scratch}}, scratch));
+  const auto finite = move(from, gradient, scratch);
+  return finite ? take(scratch, *finite) : finite.status();
 }
 
 Status LocalNode::take(std::span<const float> next, bool finite) {

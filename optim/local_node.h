@@ -84,12 +84,15 @@ class LocalNode {
   /// `direction` of whole tensors, from element `first` on; says whether it is the round's first.
   Status direction_part(bool begins, std::size_t first, std::span<const float> gradient,
                         std::span<float> d);
-  /// `direction` where the caller only reads d: in `room`, which is direction_room(), or where it
-  /// stands when it was given (AlgorithmSetup::given_direction).
-  Result<std::span<const float>> direction_in(std::span<const float> gradient,
-                                              std::span<float> room);
+  /// `direction` where the caller only reads d: as StepRule::direction_in has it, in `room`, which
+  /// is direction_room(), or as it was given (AlgorithmSetup::direction_scale).
+  Result<Direction> direction_in(std::span<const float> gradient, std::span<float> room);
   /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
-  Vector direction_room() const { return {setup_.given_direction ? 0 : dimension(), ops()}; }
+  Vector direction_room() const { return {given_direction() ? 0 : dimension(), ops()}; }
+  /// out ← from − d, and whether that is finite; faults are those of `direction`. `from` may be
+  /// x_i, but not `out`.
+  Result<bool> move(std::span<const float> from, std::span<const float> gradient,
+                    std::span<float> out);
   /// Zeroed memory of the host for a frame, from and to which encodings go soonest.
   std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const;
   /// Zeros, as many as x_i has elements.
@@ -150,6 +153,7 @@ class LocalNode {
   Status load(ByteReader& in);
 
  private:
+  bool given_direction() const { return setup_.direction_scale != nullptr; }
   /// As enter_step_rule, of a gradient or of a part of one, which goes on where it does not begin.
   /// A gradient for a stateless rule is only looked through where d turns out not to be finite.
   Status begin_step(std::span<const float> gradient, bool begins = true);

@@ -41,6 +41,21 @@ class Sgd final : public StepRule {
     begin_parts(round);
     return direction_of(clip_.factor(gradient), 0, x, gradient, d);
   }
+  Result<Direction> direction_in(Round round, std::span<const float> x,
+                                 std::span<const float> gradient, std::span<float> room) override {
+    begin_parts(round);
+    const bool plain = stateless() && weight_decay_ == 0;
+    const bool moment = momentum_ != 0 && !nesterov_;
+    // γ times what is finite is finite, unless it is made larger.
+    if (round_rate_ > 1 || !(plain || moment)) {
+      return StepRule::direction_in(round, x, gradient, room);
+    }
+    const bool finite = plain ? ops_.count_non_finite(gradient).count == 0
+                              : take_moment(clip_.factor(gradient), x, gradient, room);
+    const std::span<const float> values = plain ? gradient : velocity_;
+    return finite ? Direction{round_rate_, values}
+                  : Result<Direction>(finite_direction(values, ops_));
+  }
   Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                     std::span<float> next, const Ops& ops) override {
     // Both in one pass; what is not finite is named from the gradient, which must be left then.
@@ -76,20 +91,43 @@ class Sgd final : public StepRule {
   /// d ← the direction of the gradient, all from element `at` of the model on.
   Status direction_of(float clip, std::size_t at, std::span<const float> x,
                       std::span<const float> gradient, std::span<float> d) {
-    // Piece by piece, so that the memory is read and written once.
-    bool finite = true;
-    for (std::size_t first = 0; first < d.size(); first += ops_.piece()) {
-      const std::size_t count = std::min(ops_.piece(), d.size() - first);
-      finite = step(clip, x.subspan(first, count), gradient.subspan(first, count), at + first,
-                    d.subspan(first, count)) &&
-               finite;
-    }
-    return finite ? Status() : finite_direction(d, ops_);
+    const auto step = [&](std::size_t first, std::span<float> piece) {
+      const Unscaled of = unscaled(clip, x.subspan(first, piece.size()),
+                                   gradient.subspan(first, piece.size()), at + first, piece);
+      return ops_.combine({{round_rate_, of.values}}, piece);
+    };
+    return by_piece(d, step) ? Status() : finite_direction(d, ops_);
   }
 
-  /// The same of a piece, from element `first` of the model on. Whether it is finite.
-  bool step(float clip, std::span<const float> x, std::span<const float> gradient,
-            std::size_t first, std::span<float> d) {
+  /// v ← μ v + g of the whole gradient, over `room`. Whether it is finite.
+  bool take_moment(float clip, std::span<const float> x, std::span<const float> gradient,
+                   std::span<float> room) {
+    return by_piece(room, [&](std::size_t first, std::span<float> piece) {
+      return unscaled(clip, x.subspan(first, piece.size()), gradient.subspan(first, piece.size()),
+                      first, piece)
+          .finite;
+    });
+  }
+
+  /// Whether work(first, piece) is finite for all of d, a piece after the other, so that the memory
+  /// is read and written once.
+  template <typename Work>
+  bool by_piece(std::span<float> d, const Work& work) const {
+    bool finite = true;
+    for (std::size_t first = 0; first < d.size(); first += ops_.piece()) {
+      finite = work(first, d.subspan(first, std::min(ops_.piece(), d.size() - first))) && finite;
+    }
+    return finite;
+  }
+
+  /// What d is γ times: the gradient, the moment, or a sum of them in d.
+  struct Unscaled {
+    std::span<const float> values;
+    bool finite;  ///< of the moment, where it is that
+  };
+  /// Of a piece, from element `first` of the model on.
+  Unscaled unscaled(float clip, std::span<const float> x, std::span<const float> gradient,
+                    std::size_t first, std::span<float> d) {
     std::span<const float> g = gradient;
     if (clip != 1) {
       ops_.combine({{clip, g}}, d);
@@ -101,15 +139,14 @@ class Sgd final : public StepRule {
     }
     if (momentum_ != 0) {
       const auto velocity = std::span(velocity_).subspan(first, d.size());
-      ops_.combine({{momentum_, velocity}, {1, g}}, velocity);  // v ← μ v + g
-      if (nesterov_) {
-        ops_.combine({{1, g}, {momentum_, velocity}}, d);  // d = γ (g + μ v)
-        g = d;
-      } else {
-        g = velocity;  // d = γ v
+      const bool finite = ops_.combine({{momentum_, velocity}, {1, g}}, velocity);  // v ← μ v + g
+      if (!nesterov_) {
+        return {velocity, finite};  // d = γ v
       }
+      ops_.combine({{1, g}, {momentum_, velocity}}, d);  // d = γ (g + μ v)
+      g = d;
     }
-    return ops_.combine({{round_rate_, g}}, d);
+    return {g, true};
   }
 
   const Ops& ops_;
@@ -159,6 +196,12 @@ Status StepRule::next_model(Round round, std::span<const float> x, std::span<con
   }
   ops.subtract(x, next, next);
   return {};
+}
+
+Result<Direction> StepRule::direction_in(Round round, std::span<const float> x,
+                                         std::span<const float> gradient, std::span<float> room) {
+  Status status = direction(round, x, gradient, room);
+  return status.ok() ? Result(Direction{1, room}) : std::move(status);
 }
 
 Status StepRule::direction_part(std::size_t /*first*/, std::span<const float> /*x*/,

@@ -49,6 +49,12 @@ struct StepRuleOptions {
   Schedule schedule = {};  ///< multiplies the learning rate
 };
 
+/// d = scale · values, where it need not be written.
+struct Direction {
+  float scale = 1;
+  std::span<const float> values;
+};
+
 class StepRule {
  public:
   virtual ~StepRule() = default;
@@ -63,6 +69,10 @@ class StepRule {
   /// in, and must be discarded unless it is stateless().
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
+  /// The same, where d is only read: the gradient or a moment with its factor, which stay as they
+  /// are until the next direction, or else what `direction` writes in `room`.
+  virtual Result<Direction> direction_in(Round round, std::span<const float> x,
+                                         std::span<const float> gradient, std::span<float> room);
   /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. `ops` is for
   /// where they lie. A rule that
   /// makes the next model at once, and d as a difference, spares itself two roundings here.

@@ -414,6 +414,9 @@ Status Driver::named(const Status& status, Round round) const {
 Status Driver::deliver(Load::iterator done) {
   tell_wire(*done);
   const Lock lock(mutex_);
+  if (!status_.ok()) {
+    return status_;  // the caller may have taken back its gradient
+  }
   const Exchange& exchange = done->exchange;
   bool more = false;
   {

@@ -20,7 +20,8 @@ std::size_t bucket_length(std::size_t elements, std::uint32_t buckets) {
 }
 
 AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
-                           std::span<float> parameters, const std::shared_ptr<Vector>& scratch) {
+                           std::span<float> parameters, const std::shared_ptr<Vector>& scratch,
+                           const float* direction_scale) {
   AlgorithmSetup part;
   part.rank = setup.rank;
   part.nodes = setup.nodes;
@@ -35,7 +36,7 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.seed = setup.seed;
   part.run_id = setup.run_id;
   part.bucket = number;
-  part.given_direction = true;
+  part.direction_scale = direction_scale;
   part.scratch = scratch;
   part.allow_contract_violation = setup.allow_contract_violation;
   part.ops = setup.ops;
@@ -61,8 +62,8 @@ Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
   for (std::size_t first = 0; first < node_.dimension(); first += length) {
     const std::size_t elements = std::min(length, node_.dimension() - first);
     const auto number = static_cast<std::uint32_t>(buckets_.size());
-    buckets_.push_back(
-        info.build(bucket_part(setup, number, node_.x().subspan(first, elements), scratch)));
+    buckets_.push_back(info.build(
+        bucket_part(setup, number, node_.x().subspan(first, elements), scratch, &scale_)));
     directions_.push_back(node_.x().subspan(first, elements));  // as long as its direction
   }
   begun_ = buckets_.size();
@@ -116,7 +117,7 @@ Status Bucketed::gradient_ready(std::span<const float> gradient, Exchange& /*out
     return d.status();
   }
   cut(*d);
-  give(0, d->size());
+  give(0, d->values.size());
   return {};
 }
 
@@ -128,7 +129,7 @@ Status Bucketed::gradient_part(std::size_t first, std::span<const float> part) {
     return {};
   }
   if (given_ == 0) {
-    cut(direction_);
+    cut({1, direction_});
   }
   const auto d = std::span(direction_).subspan(first, part.size());
   if (Status status = node_.direction_part(given_ == 0, first, part, d); !status) {
@@ -153,10 +154,12 @@ void Bucketed::give(std::size_t first, std::size_t elements) {
   }
 }
 
-void Bucketed::cut(std::span<const float> direction) {
+void Bucketed::cut(const Direction& direction) {
+  scale_ = direction.scale;
+  auto rest = direction.values;
   for (auto& piece : directions_) {
-    piece = direction.first(piece.size());
-    direction = direction.subspan(piece.size());
+    piece = rest.first(piece.size());
+    rest = rest.subspan(piece.size());
   }
 }
 

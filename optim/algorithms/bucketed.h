@@ -17,7 +17,8 @@
 //
 // Assumes what A assumes, and a compressor to which pieces are as good as the whole
 //   (Compressor::divisible).
-// Memory: 1 float a parameter (d_i), and the step rule's, besides A's.
+// Memory: 1 float a parameter (d_i, where it is not the gradient or a moment times a factor), and
+//   the step rule's, besides A's.
 // Bytes a round: those of A, and a header for each further bucket and frame.
 #pragma once
 
@@ -74,7 +75,7 @@ class Bucketed final : public Algorithm {
   /// Directions of `elements` from `first` on are there.
   void give(std::size_t first, std::size_t elements);
   /// The buckets' directions are pieces of this one.
-  void cut(std::span<const float> direction);
+  void cut(const Direction& direction);
   /// None of the next round is there yet.
   void await_directions();
   /// Begins the round of further buckets, until one wants an exchange.
@@ -85,8 +86,9 @@ class Bucketed final : public Algorithm {
   Status placed(std::size_t bucket, const Status& status) const;
 
   LocalNode node_;    // x_i and the step rule
-  Vector direction_;  // where directions are not given
+  Vector direction_;  // where it has to be written
   std::vector<std::unique_ptr<Algorithm>> buckets_;
+  float scale_ = 1;                                 // of directions, which the buckets look at
   std::vector<std::span<const float>> directions_;  // by bucket
   // Of this round:
   std::size_t begun_;                 // buckets

@@ -47,7 +47,7 @@ Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, 
   // 2. send q_i = C(x_i^½ − x̂_i)
   const auto difference = [&](std::size_t first, std::span<float> v) {
     return node_.ops().combine({{1, x.subspan(first, v.size())},
-                                {-1, direction_.subspan(first, v.size())},
+                                {-direction_.scale, direction_.values.subspan(first, v.size())},
                                 {-1, copy.subspan(first, v.size())}},
                                v);
   };
@@ -122,8 +122,8 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
 bool ChocoSgd::step(std::size_t first, std::span<const float> pull) {
   const auto x = node_.x().subspan(first, pull.size());
   // 4. x_i ← x_i^½ + η p_i
-  return node_.ops().combine({{1, x}, {-1, direction_.subspan(first, pull.size())}, {eta_, pull}},
-                             x);
+  const auto d = direction_.values.subspan(first, pull.size());
+  return node_.ops().combine({{1, x}, {-direction_.scale, d}, {eta_, pull}}, x);
 }
 
 void ChocoSgd::sum_pull() {

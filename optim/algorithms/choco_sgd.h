@@ -84,9 +84,9 @@ class ChocoSgd final : public Algorithm {
   Mailbox mail_;
   std::optional<ReplicaExchange> copies_;  // of a graph that changes
   float eta_;
-  PublicCopy public_;                 // x̂_i, p_i
-  Vector own_direction_;              // empty where γ g_i is given
-  std::span<const float> direction_;  // γ g_i of the round under way
+  PublicCopy public_;     // x̂_i, p_i
+  Vector own_direction_;  // empty where γ g_i is given
+  Direction direction_;   // γ g_i of the round under way
   std::span<float> scratch_;
 };
 

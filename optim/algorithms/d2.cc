@@ -25,14 +25,11 @@ bool D2::begin_round(Exchange& /*out*/) {
 Status D2::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "D² takes one gradient a round");
   *post = false;
-  if (Status status = node_.direction(gradient, y_); !status) {
-    return status;
-  }
-  const Ops& ops = node_.ops();
-
   // 1. y_i = x_i − γ g_i + u_i
-  ops.subtract(node_.x(), y_, y_);
-  ops.axpy(1, correction_, y_);
+  if (auto moved = node_.move(node_.x(), gradient, y_); !moved) {
+    return moved.status();
+  }
+  node_.ops().axpy(1, correction_, y_);
   if (Status status = node_.require_finite(y_, "corrected model"); !status) {
     return status;
   }

@@ -40,12 +40,12 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
     for (const Replica& neighbour : replicas()) {
       sum.add(neighbour.weight, piece(ReplicaExchange::value(neighbour, x)));
     }
-    sum.add(-1, piece(*d));
+    sum.add(-d->scale, piece(d->values));
     return sum.add(-1, piece(x)).write();
   };
   const auto encoded =
-      replicas_.encode(x, {.make = std::ref(movement), .reads = {x, *d}, .residual = false}, z_,
-                       "difference of the models");
+      replicas_.encode(x, {.make = std::ref(movement), .reads = {x, d->values}, .residual = false},
+                       z_, "difference of the models");
   if (!encoded) {
     return encoded.status();
   }

@@ -28,13 +28,10 @@ bool DeepSqueeze::begin_round(Exchange& /*out*/) {
 Status DeepSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
   *post = false;
-  if (Status status = node_.direction(gradient, half_); !status) {
-    return status;
-  }
-  const Ops& ops = node_.ops();
-
   // 1. x_i^½ = x_i − γ g_i
-  ops.subtract(node_.x(), half_, half_);
+  if (auto moved = node_.move(node_.x(), gradient, half_); !moved) {
+    return moved.status();
+  }
 
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
   const auto payload = node_.encode_compensated(half_, error_, v_, mail_.outgoing());

@@ -9,6 +9,9 @@
 namespace sotto {
 namespace {
 
+/// A direction is handed on as it is.
+constexpr float kWhole = 1;
+
 /// `setup` for a model at `x`.
 AlgorithmSetup& at(AlgorithmSetup& setup, std::span<float> x) {
   setup.parameters = x;
@@ -24,7 +27,7 @@ DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup
       node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(at(setup, x_))),
       direction_(node_.vector()) {
   setup.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
-  setup.given_direction = true;
+  setup.direction_scale = &kWhole;
   inner_ = build_exchanging(info, std::move(setup));
 }
 

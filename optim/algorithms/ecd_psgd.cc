@@ -33,8 +33,9 @@ bool EcdPsgd::begin_round(Exchange& /*out*/) {
 Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "ECD-PSGD takes a gradient after the exchange of the round before");
   *post = false;
-  if (Status status = node_.direction(gradient, z_); !status) {
-    return status;
+  const auto d = node_.direction_in(gradient, z_);
+  if (!d) {
+    return d.status();
   }
   const Ops& ops = node_.ops();
   const auto x = node_.x();
@@ -46,7 +47,7 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   for (const Replica& neighbour : estimates()) {
     sum.add(neighbour.weight, ReplicaExchange::value(neighbour, own_));
   }
-  sum.add(-1, z_).write();
+  sum.add(-d->scale, d->values).write();
 
   // 2. z_i = x_i^t + (t/2) (x_i^{t+1} − x_i^t); send C(z_i)
   const auto extrapolated = [&](std::size_t first, std::span<float> z) {

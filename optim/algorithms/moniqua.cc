@@ -91,13 +91,13 @@ Result<bool> Moniqua::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
 Status Moniqua::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
   check(accepts_gradient(), "Moniqua takes a gradient after its exchange");
   *post = false;
-  if (Status status = node_.direction(gradient, next_); !status) {
-    return status;
-  }
   // 3. … − γ g_i
-  node_.ops().subtract(mixed_, next_, next_);
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
-    return status;
+  const auto finite = node_.move(mixed_, gradient, next_);
+  if (!finite) {
+    return finite.status();
+  }
+  if (!*finite) {
+    return node_.require_finite(next_, "updated model");
   }
   if (Status status = require_in_range(next_, "updated model"); !status) {
     return status;

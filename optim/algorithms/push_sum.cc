@@ -77,13 +77,10 @@ bool PushSum::begin_round(Exchange& /*out*/) {
 Status PushSum::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "push-sum takes one gradient a round");
   *post = false;
-  if (Status status = node_.direction(gradient, half_); !status) {
-    return status;
-  }
-  const Ops& ops = node_.ops();
-
   // 1. x_i^½ = x_i − γ ∇f_i(z_i)
-  ops.subtract(x_, half_, half_);
+  if (auto moved = node_.move(x_, gradient, half_); !moved) {
+    return moved.status();
+  }
 
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
   const auto payload = mail_.outgoing();

@@ -29,13 +29,13 @@ bool RobustGossip::begin_round(Exchange& /*out*/) {
 Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "robust gossip takes one gradient a round");
   *post = false;
-  if (Status status = node_.direction(gradient, next_); !status) {
-    return status;
-  }
   // x_i^½ = x_i − γ g_i
-  node_.ops().subtract(node_.x(), next_, next_);
-  if (Status status = node_.require_finite(next_, "updated model"); !status) {
-    return status;
+  const auto finite = node_.move(node_.x(), gradient, next_);
+  if (!finite) {
+    return finite.status();
+  }
+  if (!*finite) {
+    return node_.require_finite(next_, "updated model");
   }
   std::swap(half_, next_);
   node_.ops().subtract(half_, node_.x(), step_);

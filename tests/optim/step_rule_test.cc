@@ -33,6 +33,14 @@ double gradient_at(double x, std::size_t i, Round t) {
   return 0.3 * x + std::sin(0.7 * static_cast<double>(i) + 0.05 * static_cast<double>(t));
 }
 
+std::vector<float> waves(std::size_t count, Round phase) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(gradient_at(1, i, phase));
+  }
+  return values;
+}
+
 /// Runs the rule and the reference side by side and returns the largest difference of any x.
 double largest_difference(const StepRuleOptions& options, const ReferenceStep& step) {
   const auto rule = make_step_rule(options);
@@ -139,6 +147,55 @@ TEST_CASE("the next model is x − d, bit for bit, and faults where d does") {
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE("a direction that is not written has the bits of the one that is, round after round") {
+  constexpr std::size_t kElements = 10'000;  // more than a piece
+  const StepRuleOptions rules[] = {
+      {.learning_rate = 0.3},
+      {.learning_rate = 3},
+      {.learning_rate = 0.3, .weight_decay = 0.1},
+      {.learning_rate = 0.3, .clip_norm = 1},
+      {.learning_rate = 0.3, .momentum = 0.9},
+      {.learning_rate = 3, .momentum = 0.9},
+      {.learning_rate = 0.3, .momentum = 0.9, .weight_decay = 0.1, .clip_norm = 1},
+      {.learning_rate = 0.3, .momentum = 0.9, .nesterov = true},
+      {.rule = "adam", .learning_rate = 0.01},
+  };
+  for (const StepRuleOptions& options : rules) {
+    CAPTURE(options.rule);
+    CAPTURE(options.learning_rate);
+    CAPTURE(options.momentum);
+    const auto written = make_step_rule(options);
+    const auto read = make_step_rule(options);
+    written->resize(one_tensor(kElements));
+    read->resize(one_tensor(kElements));
+    const std::vector<float> x = waves(kElements, 0);
+    std::vector<float> d(kElements);
+    std::vector<float> room(kElements);
+    for (Round round = 0; round < 3; ++round) {
+      std::vector<float> gradient = waves(kElements, 1 + round);
+      REQUIRE(written->direction(round, x, gradient, d).ok());
+      const auto direction = read->direction_in(round, x, gradient, room);
+      REQUIRE(direction.ok());
+      REQUIRE(direction->values.size() == kElements);
+      std::size_t different = 0;
+      for (std::size_t i = 0; i < kElements; ++i) {
+        const float value = direction->scale * direction->values[i];
+        different += std::bit_cast<std::uint32_t>(value) != std::bit_cast<std::uint32_t>(d[i]);
+      }
+      CHECK(different == 0);
+    }
+    // What overflows is refused in the same words, also where only the factor makes it so.
+    for (const float bad : {std::numeric_limits<float>::infinity(), 3e38F}) {
+      std::vector<float> gradient(kElements, 1);
+      gradient[kElements - 1] = bad;
+      const Status one = written->direction(3, x, gradient, d);
+      const auto other = read->direction_in(3, x, gradient, room);
+      CHECK(other.ok() == one.ok());
+      CHECK(other.status().fault() == one.fault());
     }
   }
 }

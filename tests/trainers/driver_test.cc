@@ -28,6 +28,8 @@ class TwoPhases final : public Algorithm {
 
   /// Post the first frame before the gradient.
   bool early = false;
+  /// The update that a gradient makes overflows once it has been taken.
+  bool overflows = false;
 
   bool begin_round(Exchange& out) override {
     begun_ = true;
@@ -44,6 +46,9 @@ class TwoPhases final : public Algorithm {
     fill(0, out);
     *post = busy_ = true;
     return {};
+  }
+  Result<bool> next_exchange(Exchange& /*out*/) override {
+    return overflows && busy_ ? Result<bool>(Status(Fault::non_finite, "overflow")) : false;
   }
   Status frame_arrived(const ExchangeTag& /*tag*/, Rank /*from*/,
                        std::span<const std::byte> frame) override {
@@ -95,6 +100,9 @@ TransportEvent lost(Rank peer, bool needed) {
 class Script final : public Transport {
  public:
   explicit Script(std::deque<TransportEvent> events) : events_(std::move(events)) {}
+  /// Holds events back from now on, or no longer.
+  void hold(bool held) { held_ = held; }
+  bool played_out() const { return left_ == 0; }
   std::string_view name() const override { return "script"; }
   Status post(const Exchange& exchange) override {
     tag_ = exchange.tag;
@@ -102,25 +110,35 @@ class Script final : public Transport {
   }
   void interrupt() override { interrupted_ = true; }
   Result<TransportEvent> poll(Deadline deadline) override {
-    if (events_.empty()) {
+    if (events_.empty() || held_) {
       while (!deadline.expired()) {
         if (interrupted_.exchange(false)) {
           return TransportEvent{TransportEvent::Kind::interrupted, {}, -1, 0, {}};
+        }
+        if (!events_.empty() && !held_) {
+          return play();
         }
         std::this_thread::yield();
       }
       return Status(Fault::deadline, "round 0: rank 7 awaited");
     }
-    TransportEvent event = events_.front();
-    event.tag = tag_;
-    events_.pop_front();
-    return event;
+    return play();
   }
 
  private:
+  TransportEvent play() {
+    TransportEvent event = events_.front();
+    event.tag = tag_;
+    events_.pop_front();
+    left_ = events_.size();
+    return event;
+  }
+
   std::deque<TransportEvent> events_;
   ExchangeTag tag_;
   std::atomic<bool> interrupted_{false};
+  std::atomic<bool> held_{false};
+  std::atomic<std::size_t> left_{events_.size()};
 };
 
 struct Rig {
@@ -202,6 +220,25 @@ TEST_CASE("a refused gradient leaves the round open for another") {
     CHECK(rig.driver.gradient_ready(std::span(&gradient, 1)).ok());
     CHECK(rig.algorithm.round() == 1);
   }
+}
+
+TEST_CASE("after a fault of the caller's thread the algorithm hears of nothing that arrives") {
+  TwoPhases algorithm;
+  algorithm.early = algorithm.overflows = true;
+  Script script({frame(5), done()});
+  script.hold(true);
+  {
+    Driver driver(algorithm, script, {3, true, std::chrono::hours(1)});
+    REQUIRE(driver.begin_round().ok());
+    const float gradient = 1;
+    CHECK(driver.gradient_ready(std::span(&gradient, 1)).fault() == Fault::non_finite);
+    script.hold(false);  // of what the algorithm might do with a gradient that is gone by now
+    while (!script.played_out()) {
+      std::this_thread::yield();
+    }
+    CHECK(driver.drain().fault() == Fault::non_finite);
+  }
+  CHECK(algorithm.parameters()[0] == 0);
 }
 
 TEST_CASE("a driver can be dropped in the middle of an exchange") {
