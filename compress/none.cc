@@ -1,6 +1,6 @@
 #include <sotto/compress/none.h>
 
-#include <algorithm>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -29,8 +29,8 @@ class NoneCompressor final : public internal::ChunkedCompressor {
                      std::span<std::byte> out) override {
     internal::Shares::of_elements(workers(), x.size())
         .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-          std::ranges::copy(std::as_bytes(x.subspan(begin, end - begin)),
-                            out.subspan(begin * kFloatBytes).begin());
+          std::memcpy(out.data() + begin * kFloatBytes, x.data() + begin,
+                      (end - begin) * kFloatBytes);
         });
     return x.size_bytes();
   }
@@ -39,7 +39,7 @@ class NoneCompressor final : public internal::ChunkedCompressor {
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
     const auto take = [&](std::size_t first, std::span<float> run, const Soon& /*soon*/) {
-      std::ranges::copy(std::as_bytes(run), out.subspan(first * kFloatBytes).begin());
+      std::memcpy(out.data() + first * kFloatBytes, run.data(), run.size_bytes());
       ops_.fill(0, run);
     };
     const bool done = internal::Shares::of_elements(workers(), v.size())

@@ -249,6 +249,9 @@ void Driver::hand_over() {
   } else {
     wake_.notify_one();
   }
+  if (std::this_thread::get_id() != carrier_.get_id()) {
+    std::this_thread::yield();  // where processors are few, the frame goes before the next is made
+  }
 }
 
 void Driver::carry_here(Lock& lock) {

@@ -10,7 +10,7 @@ DPsgd::DPsgd(AlgorithmSetup setup)
     : node_(AlgorithmId::dpsgd, "dpsgd", std::move(setup)),
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
       mixed_(node_.vector()),
-      next_(node_.vector()) {}
+      next_(node_.scratch()) {}
 
 Peers DPsgd::peers() const { return graph_peers(node_, mail_); }
 

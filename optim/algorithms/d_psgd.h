@@ -46,8 +46,8 @@ class DPsgd final : public Algorithm {
  private:
   LocalNode node_;
   Mailbox mail_;
-  Vector mixed_;  // Σ_j W_ij x_j
-  Vector next_;   // d, then the next x_i
+  Vector mixed_;           // Σ_j W_ij x_j
+  std::span<float> next_;  // d, then the next x_i
 };
 
 }  // namespace sotto
