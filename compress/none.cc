@@ -1,7 +1,5 @@
 #include <sotto/compress/none.h>
 
-#include <cstring>
-
 #include <fmt/format.h>
 
 #include "internal/chunked.h"
@@ -29,8 +27,8 @@ class NoneCompressor final : public internal::ChunkedCompressor {
                      std::span<std::byte> out) override {
     internal::Shares::of_elements(workers(), x.size())
         .each([&](std::size_t /*share*/, std::size_t begin, std::size_t end) {
-          std::memcpy(out.data() + begin * kFloatBytes, x.data() + begin,
-                      (end - begin) * kFloatBytes);
+          const auto part = x.subspan(begin, end - begin);
+          ops_.to_host(part, out.subspan(begin * kFloatBytes, part.size_bytes()));
         });
     return x.size_bytes();
   }
@@ -39,7 +37,7 @@ class NoneCompressor final : public internal::ChunkedCompressor {
                                              const RandomKey& /*key*/,
                                              std::span<std::byte> out) override {
     const auto take = [&](std::size_t first, std::span<float> run, const Soon& /*soon*/) {
-      std::memcpy(out.data() + first * kFloatBytes, run.data(), run.size_bytes());
+      ops_.to_host(run, out.subspan(first * kFloatBytes, run.size_bytes()));
       ops_.fill(0, run);
     };
     const bool done = internal::Shares::of_elements(workers(), v.size())

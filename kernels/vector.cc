@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/float_vector.h>
 
@@ -24,12 +25,12 @@ void Ops::release(float* floats, std::size_t count) const {
 
 void Ops::to_host(std::span<const float> x, std::span<std::byte> bytes) const {
   check(bytes.size() == x.size_bytes(), "to_host: lengths differ");
-  std::ranges::copy(std::as_bytes(x), bytes.begin());
+  ByteWriter(bytes).write_bytes(std::as_bytes(x));
 }
 
 void Ops::from_host(std::span<const std::byte> bytes, std::span<float> y) const {
   check(bytes.size() == y.size_bytes(), "from_host: lengths differ");
-  std::ranges::copy(bytes, std::as_writable_bytes(y).begin());
+  ByteReader(bytes).read_into(y);
 }
 
 float element(std::span<const float> x, std::size_t at, const Ops& ops) {

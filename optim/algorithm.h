@@ -159,11 +159,12 @@ class Algorithm {
 
   /// Starts a round; requires parameters_ready(). Returns true when `out` is to be posted.
   virtual bool begin_round(Exchange& out) = 0;
-  /// Takes the local gradient at parameters(), which must stay until parameters_ready().
-  /// Fault::non_finite names node, round and element of a NaN or an infinity; the state is then
-  /// unchanged, and another gradient may be given. An update that overflows is such a fault too,
-  /// noticed before it is sent: the model is then unchanged, but the step rule has taken the
-  /// gradient in, and takes no other. `*post` says whether `out` is to be posted.
+  /// Takes the local gradient at parameters(). It must stay as it is until parameters_ready(), or
+  /// until a fault after which the algorithm is not called any more. Fault::non_finite names node,
+  /// round and element of a NaN or an infinity; the state is then unchanged, and another gradient
+  /// may be given. An update that overflows is such a fault too, noticed before it is sent: the
+  /// model is then unchanged, but the step rule has taken the gradient in, and takes no other.
+  /// `*post` says whether `out` is to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
   /// How far a direction d moves parameters() before anything is mixed: to
   /// parameters() − step_scale() d. Between rounds, of algorithms that step before they mix
@@ -171,7 +172,8 @@ class Algorithm {
   virtual float step_scale() const { return 1; }
   /// Whether a round's gradient may come in parts.
   virtual bool takes_parts() const { return false; }
-  /// Takes the gradient of whole tensors that follow each other, from parameter `first` on. The
+  /// Takes the gradient of whole tensors that follow each other, from parameter `first` on, which
+  /// may go when it returns. The
   /// first part of a round requires accepts_gradient(); the round goes on when each parameter has
   /// been in one part. Parameters that have not been in one yet stay as they are, for the gradients
   /// to come; the others may have moved. Faults are those of gradient_ready.

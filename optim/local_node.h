@@ -84,13 +84,13 @@ class LocalNode {
   /// `direction` of whole tensors, from element `first` on; says whether it is the round's first.
   Status direction_part(bool begins, std::size_t first, std::span<const float> gradient,
                         std::span<float> d);
-  /// `direction` where the caller only reads d: as StepRule::direction_in has it, in `room`, which
-  /// is direction_room(), or as it was given (AlgorithmSetup::direction_scale).
+  /// `direction` where the caller only reads d: as StepRule::direction_in has it, or as it was
+  /// given (AlgorithmSetup::direction_scale). `room` has the dimension, or is a direction_room().
   Result<Direction> direction_in(std::span<const float> gradient, std::span<float> room);
   /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
   Vector direction_room() const { return {given_direction() ? 0 : dimension(), ops()}; }
-  /// out ← from − d, and whether that is finite; faults are those of `direction`. `from` may be
-  /// x_i, but not `out`.
+  /// out ← from − d, and whether that is finite. Faults are those of `direction`; `out`, which must
+  /// not be `from`, may then hold anything.
   Result<bool> move(std::span<const float> from, std::span<const float> gradient,
                     std::span<float> out);
   /// Zeroed memory of the host for a frame, from and to which encodings go soonest.

@@ -46,8 +46,9 @@ class Sgd final : public StepRule {
     begin_parts(round);
     const bool plain = stateless() && weight_decay_ == 0;
     const bool moment = momentum_ != 0 && !nesterov_;
-    // γ times what is finite is finite, unless it is made larger.
-    if (round_rate_ > 1 || !(plain || moment)) {
+    // γ times what is finite is finite, unless it is made larger (or is no number).
+    const bool safe = round_rate_ <= 1;
+    if (!safe || !(plain || moment)) {
       return StepRule::direction_in(round, x, gradient, room);
     }
     const bool finite = plain ? ops_.count_non_finite(gradient).count == 0

@@ -231,10 +231,12 @@ void Driver::hand_over() {
   ++under_way_;
   count_sends(next_);
   bool polling = false;
+  bool called = false;
   {
     const std::lock_guard lock(outbox_mutex_);
     // Where something waits already, the carrier has been called.
     polling = !idle_ && outbox_.empty() && std::this_thread::get_id() != carrier_.get_id();
+    called = polling || idle_;
     if (spare_.empty()) {
       spare_.emplace_back();
     }
@@ -249,8 +251,10 @@ void Driver::hand_over() {
   } else {
     wake_.notify_one();
   }
-  if (std::this_thread::get_id() != carrier_.get_id()) {
-    std::this_thread::yield();  // where processors are few, the frame goes before the next is made
+  if (called && !parts_) {
+    // Where processors are few, the frame goes before the next is made. Beside a gradient that is
+    // still computed it waits for its turn.
+    std::this_thread::yield();
   }
 }
 
@@ -319,7 +323,9 @@ void Driver::carry() {
   }
   {
     const Lock lock(mutex_);
-    status_ = blamed(std::move(status));
+    if (status_.ok()) {
+      status_ = blamed(std::move(status));
+    }
     under_way_ = 0;
   }
   {

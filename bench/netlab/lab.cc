@@ -48,15 +48,6 @@ void hurry() {
   (void)::sched_setscheduler(0, SCHED_FIFO, &priority);
 }
 
-/// Ahead of all else on the machine but the switch, and in turns; the programs of the hosts too,
-/// which inherit it: each stands for a machine of its own, which does not wait for what else runs
-/// here. Where it is not allowed they wait, and a busy machine makes runs longer.
-void hurry_hosts() {
-  sched_param priority = {};
-  priority.sched_priority = 5;
-  (void)::sched_setscheduler(0, SCHED_RR, &priority);
-}
-
 std::vector<NetworkNamespace> make_namespaces(const LabOptions& options) {
   std::vector<NetworkNamespace> made;
   made.reserve(static_cast<std::size_t>(options.hosts));
@@ -68,14 +59,27 @@ std::vector<NetworkNamespace> make_namespaces(const LabOptions& options) {
 
 }  // namespace
 
+HostPriority::HostPriority() : policy_(::sched_getscheduler(0)) {
+  sched_param priority = {};
+  (void)::sched_getparam(0, &priority);
+  priority_ = priority.sched_priority;
+  priority.sched_priority = 5;
+  // Where it is not allowed programs wait, and a busy machine makes runs longer.
+  (void)::sched_setscheduler(0, SCHED_RR, &priority);
+}
+
+HostPriority::~HostPriority() {
+  sched_param priority = {};
+  priority.sched_priority = priority_;
+  (void)::sched_setscheduler(0, policy_, &priority);
+}
+
 Lab::Lab(const LabOptions& options)
     : namespaces_(make_namespaces(options)),
       room_(kLargestPacket),
       fabric_(options.hosts, kQueueBytes, options.seed),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { serve(); }) {
-  hurry_hosts();
-}
+      thread_([this] { serve(); }) {}
 
 Lab::~Lab() {
   stopping_ = true;

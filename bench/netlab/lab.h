@@ -21,11 +21,25 @@ struct LabOptions {
   std::uint64_t seed = 0;  ///< of jitter and loss
 };
 
+/// While it lives, its thread goes ahead of all else on the machine but the switch, in turns with
+/// its like; so do the programs that the thread starts: each stands for a machine of its own, which
+/// does not wait for what else runs here.
+class HostPriority {
+ public:
+  HostPriority();
+  ~HostPriority();
+  HostPriority(const HostPriority&) = delete;
+  HostPriority& operator=(const HostPriority&) = delete;
+
+ private:
+  int policy_;
+  int priority_ = 0;
+};
+
+/// Of the thread that makes it, which starts the hosts' programs.
 class Lab {
  public:
-  /// All links are unlimited at first. The caller's thread goes ahead of what else runs on the
-  /// machine from now on, and so do programs that it starts. Throws Error saying what this machine
-  /// lacks.
+  /// All links are unlimited at first. Throws Error saying what this machine lacks.
   explicit Lab(const LabOptions& options);
   ~Lab();
   Lab(const Lab&) = delete;
@@ -50,6 +64,7 @@ class Lab {
   void take_from(Host host);
   void pass(Host to, std::span<const std::byte> bytes);
 
+  HostPriority priority_;
   std::vector<NetworkNamespace> namespaces_;
   std::vector<std::byte> room_;
   std::uint64_t refused_ = 0;  ///< by a host's device

@@ -17,8 +17,7 @@
 //
 // Assumes what A assumes, and a compressor to which pieces are as good as the whole
 //   (Compressor::divisible).
-// Memory: 1 float a parameter (d_i, where it is not the gradient or a moment times a factor), and
-//   the step rule's, besides A's.
+// Memory: 1 float a parameter (room for d_i), and the step rule's, besides A's.
 // Bytes a round: those of A, and a header for each further bucket and frame.
 #pragma once
 

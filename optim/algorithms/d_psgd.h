@@ -47,7 +47,7 @@ class DPsgd final : public Algorithm {
   LocalNode node_;
   Mailbox mail_;
   Vector mixed_;           // Σ_j W_ij x_j
-  std::span<float> next_;  // d, then the next x_i
+  std::span<float> next_;  // room for d, and the next x_i
 };
 
 }  // namespace sotto

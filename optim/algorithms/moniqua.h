@@ -73,7 +73,7 @@ class Moniqua final : public Algorithm {
   Mailbox mail_;
   std::vector<ModuloGrid::Heard> heard_;  // by in-edge
   std::vector<float> mixed_;              // x_i + Σ_j W_ij (x̂_j − x̂_i)
-  std::vector<float> next_;               // d, then the next x_i
+  std::vector<float> next_;               // room for d, and the next x_i
 };
 
 }  // namespace sotto

@@ -95,7 +95,7 @@ class PowerGossip final : public Algorithm {
   std::vector<Parcel> parcels_;   // by edge of the round
   std::vector<std::size_t> due_;  // floats to come, by edge of the round
   std::vector<float> mixed_;      // x_i after the steps so far
-  std::vector<float> next_;       // d, then the next x_i
+  std::vector<float> next_;       // room for d, and the next x_i
 };
 
 }  // namespace sotto

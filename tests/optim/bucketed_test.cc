@@ -291,7 +291,8 @@ TEST_CASE("a frame of one bucket is refused as that of another, which is named")
   Exchange out;
   node.begin_round(out);
   bool post = false;
-  REQUIRE(node.gradient_ready(std::vector<float>(kDimension, 0.5F), out, &post).ok());
+  const std::vector<float> gradient(kDimension, 0.5F);
+  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
   const auto posted = pair.take(post, out);
   std::vector<std::byte> frame(posted[0].sends.at(0).frame.begin(),
                                posted[0].sends.at(0).frame.end());

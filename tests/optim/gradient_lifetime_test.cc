@@ -1,0 +1,92 @@
+// How long a gradient must stay: until the parameters of the next round are there, and no longer.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "optim/cluster.h"
+#include "optim/decorator.h"
+
+using namespace sotto;
+using namespace sotto::test;
+
+namespace {
+
+constexpr std::size_t kNodes = 4;
+constexpr std::size_t kDimension = 2 * 4096 + 37;  // three buckets
+
+/// Hands on a copy of the gradient, which turns into NaNs as soon as it may go.
+class Fleeting final : public Decorator {
+ public:
+  using Decorator::Decorator;
+
+  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+    gradient_.assign(gradient.begin(), gradient.end());
+    return gone_if_ready(inner().gradient_ready(gradient_, out, post));
+  }
+  Result<bool> next_exchange(Exchange& out) override {
+    return gone_if_ready(inner().next_exchange(out));
+  }
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+    return gone_if_ready(inner().exchange_done(tag, out));
+  }
+
+ private:
+  template <typename T>
+  T gone_if_ready(T result) {
+    if (inner().parameters_ready()) {
+      std::ranges::fill(gradient_, std::numeric_limits<float>::quiet_NaN());
+    }
+    return result;
+  }
+
+  std::vector<float> gradient_;
+};
+
+void check_same(const ClusterOptions& options) {
+  CAPTURE(options.algorithm);
+  CAPTURE(options.buckets);
+  CAPTURE(options.delayed_gradient);
+  CAPTURE(options.communication_interval);
+  CAPTURE(options.step.momentum);
+  const Quadratic task(kNodes, kDimension, 3, 0.1);
+  Cluster kept(options);
+  Cluster fleeting(options,
+                   [](auto inner) { return std::make_unique<Fleeting>(std::move(inner)); });
+  const Status one = kept.driver.run(6, task);
+  const Status other = fleeting.driver.run(6, task);
+  REQUIRE_MESSAGE(one.ok(), one.message());
+  REQUIRE_MESSAGE(other.ok(), other.message());
+  for (std::size_t node = 0; node < kNodes; ++node) {
+    CHECK(same_bits(kept.x[node], fleeting.x[node]));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a gradient may go as soon as the next parameters are there") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    for (const double momentum : {0.0, 0.9}) {
+      ClusterOptions options{.algorithm = std::string(info.name),
+                             .nodes = kNodes,
+                             .dimension = kDimension,
+                             .step = {.learning_rate = 0.02, .momentum = momentum}};
+      check_same(options);
+      options.communication_interval = 2;
+      check_same(options);
+      options.communication_interval = 1;
+      if (info.separable) {
+        options.buckets = 3;
+        check_same(options);
+      }
+      if (info.delayable) {
+        options.delayed_gradient = true;
+        check_same(options);
+      }
+    }
+  }
+}
