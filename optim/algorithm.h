@@ -172,11 +172,11 @@ class Algorithm {
   virtual float step_scale() const { return 1; }
   /// Whether a round's gradient may come in parts.
   virtual bool takes_parts() const { return false; }
-  /// Takes the gradient of whole tensors that follow each other, from parameter `first` on, which
-  /// may go when it returns. The
-  /// first part of a round requires accepts_gradient(); the round goes on when each parameter has
-  /// been in one part. Parameters that have not been in one yet stay as they are, for the gradients
-  /// to come; the others may have moved. Faults are those of gradient_ready.
+  /// Takes the gradient of whole tensors that follow each other, from parameter `first` on; the
+  /// part may go when it returns. The first part of a round requires accepts_gradient(); the round
+  /// goes on when each parameter has been in one part. Parameters that have not been in one yet
+  /// stay as they are, for the gradients to come; the others may have moved. Faults are those of
+  /// gradient_ready.
   virtual Status gradient_part(std::size_t first, std::span<const float> part);
   /// A further exchange that can start now; true when `out` is to be posted. A fault ends the run.
   virtual Result<bool> next_exchange(Exchange& /*out*/) { return false; }

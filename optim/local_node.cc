@@ -9,6 +9,11 @@
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
+namespace {
+
+constexpr std::string_view kUpdated = "updated model";
+
+}  // namespace
 
 AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   AlgorithmSetup part;
@@ -133,13 +138,14 @@ Result<Direction> LocalNode::direction_in(std::span<const float> gradient, std::
   return d;
 }
 
-Result<bool> LocalNode::move(std::span<const float> from, std::span<const float> gradient,
-                             std::span<float> out) {
+Status LocalNode::move(std::span<const float> from, std::span<const float> gradient,
+                       std::span<float> out) {
   const auto d = direction_in(gradient, out);
   if (!d) {
     return d.status();
   }
-  return ops().combine({{1, from}, {-d->scale, d->values}}, out);
+  const bool finite = ops().combine({{1, from}, {-d->scale, d->values}}, out);
+  return finite ? Status() : require_finite(out, kUpdated);
 }
 
 Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
@@ -151,7 +157,11 @@ Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch
   if (!status) {
     return leave_step_rule(status, gradient);
   }
-  return take(scratch, ops().count_non_finite(scratch).count == 0);
+  if (Status finite = require_finite(scratch, kUpdated); !finite) {
+    return finite;
+  }
+  ops().copy(scratch, x());
+  return {};
 }
 
 Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
@@ -159,15 +169,10 @@ Status LocalNode::step_from(std::span<const float> from, std::span<const float> 
   if (nodes() == 1 && !given_direction()) {
     return step(gradient, scratch);
   }
-  const auto finite = move(from, gradient, scratch);
-  return finite ? take(scratch, *finite) : finite.status();
-}
-
-Status LocalNode::take(std::span<const float> next, bool finite) {
-  if (!finite) {
-    return require_finite(next, "updated model");
+  if (Status status = move(from, gradient, scratch); !status) {
+    return status;
   }
-  ops().copy(next, x());
+  ops().copy(scratch, x());
   return {};
 }
 

@@ -89,10 +89,9 @@ class LocalNode {
   Result<Direction> direction_in(std::span<const float> gradient, std::span<float> room);
   /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
   Vector direction_room() const { return {given_direction() ? 0 : dimension(), ops()}; }
-  /// out ← from − d, and whether that is finite. Faults are those of `direction`; `out`, which must
-  /// not be `from`, may then hold anything.
-  Result<bool> move(std::span<const float> from, std::span<const float> gradient,
-                    std::span<float> out);
+  /// out ← from − d, which must be finite. Faults are those of `direction` besides; `out`, which
+  /// must not be `from`, may then hold anything.
+  Status move(std::span<const float> from, std::span<const float> gradient, std::span<float> out);
   /// Zeroed memory of the host for a frame, from and to which encodings go soonest.
   std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const;
   /// Zeros, as many as x_i has elements.
@@ -161,8 +160,6 @@ class LocalNode {
   Status take_gradient();
   /// What the rule said of it, which is final where it is a fault of the rule's own.
   Status leave_step_rule(const Status& status, std::span<const float> gradient, bool begins = true);
-  /// x_i ← next, if that is finite.
-  Status take(std::span<const float> next, bool finite);
 
   AlgorithmId id_;
   std::string_view name_;

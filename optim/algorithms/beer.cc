@@ -72,10 +72,9 @@ Status Beer::gradient_ready(std::span<const float> gradient, Exchange& out, bool
   }
 
   // 2. x_i ← x_i + η p_i − d(v_i)
-  if (Status status = node_.direction(tracked_, next_); !status) {
+  if (Status status = node_.move(x, tracked_, next_); !status) {
     return status;
   }
-  ops.subtract(x, next_, next_);
   ops.axpy(eta_, model_.pull, next_);
   if (Status status = node_.require_finite(next_, "updated model"); !status) {
     return status;

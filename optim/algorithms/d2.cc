@@ -26,8 +26,8 @@ Status D2::gradient_ready(std::span<const float> gradient, Exchange& out, bool* 
   check(accepts_gradient(), "D² takes one gradient a round");
   *post = false;
   // 1. y_i = x_i − γ g_i + u_i
-  if (auto moved = node_.move(node_.x(), gradient, y_); !moved) {
-    return moved.status();
+  if (Status status = node_.move(node_.x(), gradient, y_); !status) {
+    return status;
   }
   node_.ops().axpy(1, correction_, y_);
   if (Status status = node_.require_finite(y_, "corrected model"); !status) {

@@ -29,8 +29,8 @@ Status DeepSqueeze::gradient_ready(std::span<const float> gradient, Exchange& ou
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
   *post = false;
   // 1. x_i^½ = x_i − γ g_i
-  if (auto moved = node_.move(node_.x(), gradient, half_); !moved) {
-    return moved.status();
+  if (Status status = node_.move(node_.x(), gradient, half_); !status) {
+    return status;
   }
 
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)

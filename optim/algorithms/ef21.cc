@@ -86,11 +86,7 @@ Result<bool> Ef21::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) 
   mail_.close();
 
   // 3. x ← x − γ G
-  if (Status status = node_.direction(next_, direction_); !status) {
-    return status;
-  }
-  node_.ops().subtract(node_.x(), direction_, direction_);
-  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+  if (Status status = node_.move(node_.x(), next_, direction_); !status) {
     return status;
   }
   std::swap(mean_, next_);

@@ -92,12 +92,8 @@ Status Moniqua::gradient_ready(std::span<const float> gradient, Exchange& /*out*
   check(accepts_gradient(), "Moniqua takes a gradient after its exchange");
   *post = false;
   // 3. … − γ g_i
-  const auto finite = node_.move(mixed_, gradient, next_);
-  if (!finite) {
-    return finite.status();
-  }
-  if (!*finite) {
-    return node_.require_finite(next_, "updated model");
+  if (Status status = node_.move(mixed_, gradient, next_); !status) {
+    return status;
   }
   if (Status status = require_in_range(next_, "updated model"); !status) {
     return status;

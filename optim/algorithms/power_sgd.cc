@@ -156,11 +156,7 @@ Status PowerSgd::step() {
   if (Status status = node_.require_finite(error_, "error"); !status) {
     return status;
   }
-  if (Status status = node_.direction(update_, direction_); !status) {
-    return status;
-  }
-  ops.subtract(node_.x(), direction_, direction_);
-  if (Status status = node_.require_finite(direction_, "updated model"); !status) {
+  if (Status status = node_.move(node_.x(), update_, direction_); !status) {
     return status;
   }
   ops.copy(direction_, node_.x());

@@ -78,8 +78,8 @@ Status PushSum::gradient_ready(std::span<const float> gradient, Exchange& out, b
   check(accepts_gradient(), "push-sum takes one gradient a round");
   *post = false;
   // 1. x_i^½ = x_i − γ ∇f_i(z_i)
-  if (auto moved = node_.move(x_, gradient, half_); !moved) {
-    return moved.status();
+  if (Status status = node_.move(x_, gradient, half_); !status) {
+    return status;
   }
 
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)

@@ -30,12 +30,8 @@ Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& o
   check(accepts_gradient(), "robust gossip takes one gradient a round");
   *post = false;
   // x_i^½ = x_i − γ g_i
-  const auto finite = node_.move(node_.x(), gradient, next_);
-  if (!finite) {
-    return finite.status();
-  }
-  if (!*finite) {
-    return node_.require_finite(next_, "updated model");
+  if (Status status = node_.move(node_.x(), gradient, next_); !status) {
+    return status;
   }
   std::swap(half_, next_);
   node_.ops().subtract(half_, node_.x(), step_);

@@ -91,10 +91,9 @@ void ByzantineNode::lie_to(Rank victim) {
 Status ByzantineNode::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
   check(accepts_gradient(), "a Byzantine node takes one gradient a round");
   *post = false;
-  if (Status status = node_.direction(gradient, half_); !status) {
+  if (Status status = node_.move(node_.x(), gradient, half_); !status) {
     return status;
   }
-  node_.ops().subtract(node_.x(), half_, half_);
   parcels_.clear();
   for (const Edge& edge : node_.out_edges()) {
     lie_to(edge.peer);
