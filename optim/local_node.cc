@@ -58,7 +58,10 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
 
 Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
   check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
-  check(!given_direction(), "a direction that is given is read where it is");
+  if (given_direction()) {
+    ops().combine({{*setup_.direction_scale, gradient}}, d);
+    return {};
+  }
   if (Status status = begin_step(gradient); !status) {
     return status;
   }

@@ -74,10 +74,10 @@ class LocalNode {
   /// The step rule may take this gradient: it is finite, and the rule has taken none this round,
   /// whose update then overflowed, which is final. For algorithms that call their rule themselves.
   Status enter_step_rule(std::span<const float> gradient);
-  /// Writes the step rule's d at x_i, over other memory than the gradient's. A gradient that is not
-  /// finite is a fault and changes nothing but d;
-  /// the rule's own faults are those of StepRule::direction, and final. Once a round: a second
-  /// gradient means that the update of the first overflowed, which is final as well.
+  /// Writes the step rule's d at x_i, or the one that was given (AlgorithmSetup::direction_scale),
+  /// over other memory than the gradient's. A gradient that is not finite is a fault and changes
+  /// nothing but d; the rule's own faults are those of StepRule::direction, and final. Once a
+  /// round: a second gradient means that the update of the first overflowed, which is final too.
   Status direction(std::span<const float> gradient, std::span<float> d);
   /// Whether direction_part may be asked for.
   bool separable() const { return setup_.step_rule->separable(); }

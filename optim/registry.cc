@@ -412,9 +412,6 @@ std::unique_ptr<Algorithm> build_stepping(const AlgorithmInfo& info, AlgorithmSe
   if (setup.outer_step_rule != nullptr) {
     return std::make_unique<LocalSteps>(info, std::move(setup));
   }
-  if (setup.delayed_gradient) {
-    return std::make_unique<DelayedGradient>(info, std::move(setup));
-  }
   return build_exchanging(info, std::move(setup));
 }
 
@@ -431,9 +428,14 @@ const AlgorithmInfo& algorithm_info(std::string_view name) {
   refuse_unknown("algorithm", name, names_of(kAlgorithms));
 }
 
+std::unique_ptr<Algorithm> build_piece(const AlgorithmInfo& info, AlgorithmSetup setup) {
+  return setup.delayed_gradient ? std::make_unique<DelayedGradient>(info, std::move(setup))
+                                : info.build(std::move(setup));
+}
+
 std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup) {
   return setup.buckets > 1 ? std::make_unique<Bucketed>(info, std::move(setup))
-                           : info.build(std::move(setup));
+                           : build_piece(info, std::move(setup));
 }
 
 std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,

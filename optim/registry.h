@@ -74,6 +74,9 @@ struct AlgorithmInfo {
   std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;
 };
 
+/// The algorithm of a bucket, or of a model that is not cut: with setup.delayed_gradient in a
+/// DelayedGradient. For what is built around an algorithm, as the next one.
+std::unique_ptr<Algorithm> build_piece(const AlgorithmInfo& info, AlgorithmSetup setup);
 /// The algorithm itself or, with setup.buckets above 1, one of each bucket. For what is built
 /// around an algorithm; others call make_algorithm.
 std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup);

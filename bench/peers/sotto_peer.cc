@@ -45,6 +45,8 @@ void add_options(CLI::App& program, Request& request) {
   program.add_option("--algorithm", request.optimizer.algorithm, "As of `sotto train`");
   program.add_option("--compressor", request.optimizer.compressor, "As of `sotto train`");
   program.add_option("--topology", request.optimizer.topology, "As of `sotto train`");
+  program.add_option("--delayed-gradient", request.optimizer.delayed_gradient,
+                     "As of `sotto train`");
   program.add_option("--transport", request.optimizer.transport, "gloo or zmq");
   program.add_option("--seed", request.optimizer.seed, "Of gradients and noise");
   program.add_option("--elements", request.elements, "Length of the model");

@@ -36,6 +36,7 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.seed = setup.seed;
   part.run_id = setup.run_id;
   part.bucket = number;
+  part.delayed_gradient = setup.delayed_gradient;
   part.direction_scale = direction_scale;
   part.scratch = scratch;
   part.allow_contract_violation = setup.allow_contract_violation;
@@ -62,8 +63,8 @@ Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
   for (std::size_t first = 0; first < node_.dimension(); first += length) {
     const std::size_t elements = std::min(length, node_.dimension() - first);
     const auto number = static_cast<std::uint32_t>(buckets_.size());
-    buckets_.push_back(info.build(
-        bucket_part(setup, number, node_.x().subspan(first, elements), scratch, &scale_)));
+    buckets_.push_back(build_piece(
+        info, bucket_part(setup, number, node_.x().subspan(first, elements), scratch, &scale_)));
     directions_.push_back(node_.x().subspan(first, elements));  // as long as its direction
   }
   begun_ = buckets_.size();

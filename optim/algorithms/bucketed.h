@@ -8,6 +8,7 @@
 // choco, deepsqueeze, pushsum), at node i:
 //   1. d_i, the step rule's direction for the whole gradient at x_i
 //   2. for each bucket b: A takes d_i[b] for its gradient, with the step rule sgd of rate 1
+// A with delayed gradients (delayed_gradient.h) is such an algorithm as well.
 // With one bucket that is A itself. The compressor sees buckets: norms and k are those of a bucket,
 //   as they are those of a tensor in other systems.
 // A round's step of bucket b needs the exchange of b alone: the first buckets of a round may be

@@ -12,39 +12,23 @@ namespace {
 /// A direction is handed on as it is.
 constexpr float kWhole = 1;
 
-/// `setup` for a model at `x`.
-AlgorithmSetup& at(AlgorithmSetup& setup, std::span<float> x) {
-  setup.parameters = x;
-  return setup;
-}
-
 }  // namespace
 
 DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup)
     : accelerator_(setup.accelerator),
       z_(setup.parameters),
       x_(z_, *setup.ops),
-      node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(at(setup, x_))),
+      node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
       direction_(node_.vector()) {
+  setup.parameters = x_;
   setup.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
   setup.direction_scale = &kWhole;
-  inner_ = build_exchanging(info, std::move(setup));
+  inner_ = info.build(std::move(setup));
 }
 
-bool DelayedGradient::begin_round(Exchange& out) {
+bool DelayedGradient::begin_round(Exchange& /*out*/) {
   node_.begin_round();
-  waiting_ = !inner_->parameters_ready();
-  return !waiting_ && inner_->begin_round(out);
-}
-
-Result<bool> DelayedGradient::next_exchange(Exchange& out) {
-  if (waiting_ && inner_->parameters_ready()) {
-    waiting_ = false;
-    if (inner_->begin_round(out)) {
-      return true;
-    }
-  }
-  return inner_->next_exchange(out);
+  return false;
 }
 
 Status DelayedGradient::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
@@ -59,6 +43,7 @@ Status DelayedGradient::gradient_ready(std::span<const float> gradient, Exchange
   const bool finite = node_.ops().combine({{1, x_}, {-inner_->step_scale(), direction_}}, z_);
   Status status = finite ? Status() : node_.require_finite(z_, "updated model");
   if (status.ok()) {
+    check(!inner_->begin_round(out), "what can be delayed sends nothing before it steps");
     status = inner_->gradient_ready(direction_, out, post);
   }
   if (!status) {
@@ -86,7 +71,6 @@ Status DelayedGradient::load(ByteReader& in) {
     return {Fault::malformed, fmt::format("checkpoint of an algorithm in round {} where {} is due",
                                           inner_->round(), node_.round())};
   }
-  waiting_ = false;
   return read_floats(in, "model that was mixed", x_);
 }
 

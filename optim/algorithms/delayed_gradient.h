@@ -7,9 +7,12 @@
 //
 // Rule, around an algorithm A that makes x_{t+1} of x_t and a direction d_t, at node i:
 //   1. g_t is taken at z_t, z_0 = x_0, while A makes x_t
-//   2. d_t, the step rule's direction for g_t
+//   2. d_t, the step rule's direction for g_t at z_t
 //   3. A takes d_t and steps from x_t;  z_{t+1} = x_t − d_t, what A has before it mixes
 //      (z_i = (x_i − d_i) / ω_i in push-sum, whose parameters() are x_i / ω_i)
+// Where the model is cut, each bucket has a delay of its own (bucketed.h): its exchange of a round
+//   begins when that of the round before is over, while other buckets are still on the wire, so
+//   that latency hides as well.
 // parameters() is z: the own gradient of the last round is in it, what the neighbours sent in that
 //   round is not, after the last round too. That is all of the delay. Where mixing keeps the mean
 //   (CHOCO-SGD, DeepSqueeze), z̄_{t+1} = x̄_{t+1}, and the mean model follows SGD without
@@ -17,7 +20,7 @@
 //   Differences between nodes lose room: with exact communication, W symmetric and λ_n its smallest
 //   eigenvalue, a quadratic of curvature h is stable for γ h < 1 + a, a = 1 − η (1 − λ_n), where A
 //   is for γ h < 2. On an even ring with η = 1 that is 2/3, and 4/3 with (I + W) / 2.
-// Step rules see x_t. After an update that overflows parameters() is x_t.
+// After an update that overflows parameters() is x_t.
 //
 // Assumes what A assumes, that A does not use a gradient for where it was taken, as gradient
 //   tracking and D² do, and that x_{t+1} is a mixture of all x_t − d_t (Algorithm::step_scale).
@@ -44,14 +47,11 @@ class DelayedGradient final : public Algorithm {
   std::span<const float> parameters() const override { return z_; }
   Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !node_.in_round(); }
-  bool accepts_gradient() const override {
-    return node_.in_round() && !waiting_ && inner_->accepts_gradient();
-  }
+  bool accepts_gradient() const override { return node_.in_round() && inner_->idle(); }
   bool idle() const override { return !node_.in_round() && inner_->idle(); }
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Result<bool> next_exchange(Exchange& out) override;
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override {
     return inner_->frame_arrived(tag, from, frame);
@@ -71,10 +71,9 @@ class DelayedGradient final : public Algorithm {
   std::shared_ptr<const Accelerator> accelerator_;  // outlives what it has made
   std::span<float> z_;                              // the caller's
   Vector x_;                                        // A's
-  LocalNode node_;                                  // with the step rule, at x_t
+  LocalNode node_;                                  // with the step rule, at z_t
   Vector direction_;                                // d_t, which A reads until its round is over
   std::unique_ptr<Algorithm> inner_;
-  bool waiting_ = false;  // A is still in the round before
 };
 
 }  // namespace sotto

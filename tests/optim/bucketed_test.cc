@@ -368,14 +368,23 @@ TEST_CASE("a gradient in parts, in any order, leaves the bits of a whole one") {
       {.learning_rate = 0.05, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
       {.rule = "adam", .learning_rate = 0.01, .weight_decay = 0.1},
       {.rule = "adamw", .learning_rate = 0.01, .weight_decay = 0.1}};
+  std::vector<std::pair<std::string, bool>> all;  // and whether gradients are delayed
   for (const std::string& name : separable()) {
+    all.emplace_back(name, false);
+    if (algorithm_info(name).delayable) {
+      all.emplace_back(name, true);
+    }
+  }
+  for (const auto& [name, delayed] : all) {
     for (const StepRuleOptions& rule : rules) {
       auto options = options_for(name, 3);
+      options.delayed_gradient = delayed;
       options.step = rule;
       Cluster whole(options);
       REQUIRE(run(whole, 8).ok());
       for (const std::uint64_t order : {0U, 1U, 2U, 3U}) {
         CAPTURE(name);
+        CAPTURE(delayed);
         CAPTURE(rule.rule);
         CAPTURE(order);
         options.delivery = order % 2 == 0 ? Delivery::eager : Delivery::late;

@@ -200,6 +200,29 @@ TEST_CASE("exchanges hide behind gradients exactly where the algorithm allows it
   }
 }
 
+TEST_CASE("buckets with delayed gradients hide latency behind each other") {
+  constexpr Round kRounds = 20;
+  constexpr SimTime kLatency = 50 * kMs;
+  const auto time_of = [](const char* algorithm, bool delayed, SimTime latency) {
+    Job job{.algorithm = algorithm, .nodes = 2, .dimension = 4 * 4096};
+    job.compressor = "none";
+    job.buckets = 4;
+    job.delayed_gradient = delayed;
+    SimulatorOptions options;
+    options.rounds = kRounds;
+    return simulate(job, options, make_star(2, 16384 / 0.1, latency)).end;
+  };
+  for (const char* algorithm : {"choco", "deepsqueeze", "pushsum"}) {
+    CAPTURE(algorithm);
+    // Once a round, or once in all: four buckets are on the wire for longer than the way takes.
+    const auto lag = [&](bool delayed) {
+      return time_of(algorithm, delayed, kLatency) - time_of(algorithm, delayed, 0);
+    };
+    CHECK(lag(false) >= static_cast<SimTime>(kRounds) * kLatency);
+    CHECK(lag(true) <= 3 * kLatency);
+  }
+}
+
 TEST_CASE("the topology changes the time, slower links never help, coding costs") {
   const auto time_of = [](const char* topology, double bytes_per_s, double encode) {
     Job job{.topology = topology, .nodes = 9};

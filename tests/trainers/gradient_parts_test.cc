@@ -65,11 +65,14 @@ Status train_in_parts(OptimizerOptions options, Rank rank, Round rounds, std::ve
 }  // namespace
 
 TEST_CASE("gradients in parts leave the bits of whole ones, with overlap and without") {
-  for (const std::string algorithm : {"dpsgd", "dcd", "ecd", "choco", "deepsqueeze", "pushsum"}) {
+  for (const std::string words : {"dpsgd", "dcd", "ecd", "choco", "deepsqueeze", "pushsum",
+                                  "delayed choco", "delayed deepsqueeze", "delayed pushsum"}) {
     for (const bool overlap : {false, true}) {
-      CAPTURE(algorithm);
+      CAPTURE(words);
       CAPTURE(overlap);
-      auto options = bucket_options(algorithm);
+      const bool delayed = words.starts_with("delayed ");
+      auto options = bucket_options(delayed ? words.substr(8) : words);
+      options.delayed_gradient = delayed;
       options.overlap = overlap;
       Models whole(kNodes, std::vector<float>(kLong));
       Models parts = whole;
