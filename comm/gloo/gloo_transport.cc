@@ -32,6 +32,7 @@
 #include <fmt/format.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <sotto/base/check.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/receive_forecast.h>
 
@@ -40,6 +41,7 @@
 #include "../internal/ledger.h"
 #include "../internal/rendezvous.h"
 #include "sigpipe_guard.h"
+#include "starter.h"
 #include "waiter.h"
 
 namespace sotto::internal {
@@ -94,10 +96,10 @@ struct Link {
   Farewell theirs;    ///< valid once it has left
   bool left = false;  ///< in good order
   Waiter operations;
-  char offered = 0;   ///< the answer to their farewell
-  char answered = 0;  ///< the answer to mine
-  std::unique_ptr<gloo::transport::UnboundBuffer> offer;
-  std::unique_ptr<gloo::transport::UnboundBuffer> parting;  ///< sends mine
+  char offered = 0;                                         ///< the answer to their farewell
+  char answered = 0;                                        ///< the answer to mine
+  std::shared_ptr<gloo::transport::UnboundBuffer> offer;    ///< sends `offered`
+  std::shared_ptr<gloo::transport::UnboundBuffer> parting;  ///< sends mine
   Waiter presence;                                          ///< waits for theirs
   std::optional<Waiter> farewell;                           ///< waits for the answer
   ReceiveForecast forecast;
@@ -121,11 +123,9 @@ class GlooTransport final : public Transport {
   void interrupt() override { reports_.interrupt(); }
 
  private:
-  /// Fault::peer_lost when the peer is gone.
-  Status start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
-               Waiter& waiter);
-  /// Loses the peer with which an operation could not start.
-  void lose_unless_started(Rank peer, const Status& started);
+  /// Has an operation started with a frame.
+  void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
+             Waiter& waiter);
   /// Starts a receive, unless its frame already has a room, and the one that will come next.
   void await(const Receive& receive, const ExchangeTag& tag);
   /// Starts a receive that is not posted yet.
@@ -146,6 +146,7 @@ class GlooTransport final : public Transport {
   std::shared_ptr<gloo::transport::Context> context_;
   Reports reports_;
   std::map<Rank, Link> links_;
+  std::unique_ptr<Starter> starter_;
 };
 
 GlooTransport::GlooTransport(const TransportOptions& options, const Address& address)
@@ -154,6 +155,9 @@ GlooTransport::GlooTransport(const TransportOptions& options, const Address& add
   const auto device =
       gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.numeric.c_str()));
   context_ = device->createContext(options.rank, options.nodes);
+  auto tcp = std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device);
+  check(tcp != nullptr, "Gloo's TCP devices are such");
+  starter_ = std::make_unique<Starter>(std::move(tcp), reports_);
 }
 
 GlooTransport::~GlooTransport() {
@@ -184,6 +188,8 @@ GlooTransport::~GlooTransport() {
     }
     unaware.erase(report->peer);  // it is told, or has left or died itself
   }
+  starter_->drain(end);
+  starter_.reset();
   for (auto& [peer, link] : links_) {
     link.presence.stop();
     if (link.farewell) {
@@ -232,29 +238,23 @@ void GlooTransport::watch(Rank peer) {
   const std::size_t rooms =
       ReceiveForecast::rooms_for(options_.max_frame_bytes, options_.from.size());
   Link& link = links_.try_emplace(peer, peer, reports_, rooms).first->second;
-  auto buffer = context_->createUnboundBuffer(&link.theirs, sizeof link.theirs);
   link.offer = context_->createUnboundBuffer(&link.offered, sizeof link.offered);
-  try {
-    link.offer->send(peer, kAnswerSlot);
-    buffer->recv(peer, kPresenceSlot);
-    link.presence.add({Use::presence, {}, std::move(buffer)});
-  } catch (const std::exception& failure) {
-    ledger_.lose(peer, plain_message(failure));
-  }
+  starter_->add({peer, kAnswerSlot, {Use::notice, {}, link.offer}});
+  auto presence = context_->createUnboundBuffer(&link.theirs, sizeof link.theirs);
+  starter_->add({peer, kPresenceSlot, {Use::presence, {}, std::move(presence)}, &link.presence});
 }
 
 bool GlooTransport::take_leave(Rank peer, Link& link) {
-  const SigpipeGuard guard;
   const bool gone = link.left || ledger_.lost(peer);
   link.parting = context_->createUnboundBuffer(&link.mine, sizeof link.mine);
-  auto buffer = context_->createUnboundBuffer(&link.answered, sizeof link.answered);
+  starter_->add({peer, kPresenceSlot, {Use::notice, {}, link.parting}});
   try {
-    link.parting->send(peer, kPresenceSlot);
-    buffer->recv(peer, kAnswerSlot);
-    link.farewell.emplace(peer, reports_).add({Use::farewell, {}, std::move(buffer)});
+    link.farewell.emplace(peer, reports_);
   } catch (const std::exception&) {
-    return false;  // the peer is gone already
+    return false;  // no thread can wait
   }
+  auto answer = context_->createUnboundBuffer(&link.answered, sizeof link.answered);
+  starter_->add({peer, kAnswerSlot, {Use::farewell, {}, std::move(answer)}, &*link.farewell});
   // With an exchange unfinished its frames may never be taken, or the peer hang.
   return !gone && !ledger_.needs(peer);
 }
@@ -263,15 +263,14 @@ Status GlooTransport::post(const Exchange& exchange) {
   if (auto opened = ledger_.open(exchange); !opened) {
     return opened;
   }
-  const SigpipeGuard guard;
   for (const Receive& receive : exchange.receives) {
     await(receive, exchange.tag);
   }
   for (const Send& send : exchange.sends) {
     // Gloo's buffers serve both ways, hence its pointer without const; a send only reads.
     auto* data = const_cast<std::byte*>(send.frame.data());
-    lose_unless_started(send.to, start(Use::send, send.to, exchange.tag, {data, send.frame.size()},
-                                       links_.at(send.to).operations));
+    start(Use::send, send.to, exchange.tag, {data, send.frame.size()},
+          links_.at(send.to).operations);
   }
   lose_leavers();
   return {};
@@ -284,8 +283,7 @@ void GlooTransport::await(const Receive& receive, const ExchangeTag& tag) {
     room->tag = tag;
     empty(receive.from, link, *room);
   } else {
-    lose_unless_started(receive.from,
-                        start(Use::receive, receive.from, tag, receive.buffer, link.operations));
+    start(Use::receive, receive.from, tag, receive.buffer, link.operations);
   }
   const auto next = link.forecast.post(tag);
   if (next && receive.buffer.size() <= options_.max_frame_bytes) {
@@ -309,9 +307,7 @@ void GlooTransport::await_ahead(Rank peer, Link& link, const ExchangeTag& tag) {
   Room& room = **free;
   room.tag = tag;
   room.taken = true;
-  if (!start(Use::receive, peer, tag, room.memory, room.waiter)) {
-    vacate(link, room);  // frames of it may still be among the reports; the next receive will tell
-  }
+  start(Use::receive, peer, tag, room.memory, room.waiter);
 }
 
 void GlooTransport::vacate(Link& link, Room& room) {
@@ -336,30 +332,14 @@ void GlooTransport::empty(Rank peer, Link& link, Room& room) {
   ledger_.received(peer, room.tag, frame.size());
 }
 
-void GlooTransport::lose_unless_started(Rank peer, const Status& started) {
-  if (!started) {
-    ledger_.lose(peer, started.message());
-  }
-}
-
-Status GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
-                            Waiter& waiter) {
+void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
+                          Waiter& waiter) {
   if (use == Use::receive) {
     // A header of zeros announces no frame, should less than a header arrive.
     std::fill_n(memory.begin(), kFrameHeaderBytes, std::byte{0});
   }
-  try {
-    auto buffer = context_->createUnboundBuffer(memory.data(), memory.size());
-    if (use == Use::send) {
-      buffer->send(peer, slot_of(tag));
-    } else {
-      buffer->recv(peer, slot_of(tag));
-    }
-    waiter.add({use, tag, std::move(buffer)});
-  } catch (const std::exception& failure) {
-    return {Fault::peer_lost, plain_message(failure)};
-  }
-  return {};
+  auto buffer = context_->createUnboundBuffer(memory.data(), memory.size());
+  starter_->add({peer, slot_of(tag), {use, tag, std::move(buffer)}, &waiter});
 }
 
 Result<TransportEvent> GlooTransport::poll(Deadline deadline) {

@@ -18,6 +18,15 @@ std::string plain_message(const std::exception& failure) {
   return end == std::string::npos ? message : message.substr(end + 2);
 }
 
+Report report_of(Rank peer, const Operation& operation) {
+  const auto& buffer = *operation.buffer;
+  return {.peer = peer,
+          .use = operation.use,
+          .tag = operation.tag,
+          .memory = {static_cast<const std::byte*>(buffer.ptr), buffer.size},
+          .failure = {}};
+}
+
 void Reports::push(Report report) {
   {
     const std::lock_guard lock(mutex_);
@@ -90,11 +99,7 @@ void Waiter::run() {
       next = &operations_.front();  // stays in place until this thread removes it
     }
     auto& buffer = *next->buffer;
-    Report report{.peer = peer_,
-                  .use = next->use,
-                  .tag = next->tag,
-                  .memory = {static_cast<const std::byte*>(buffer.ptr), buffer.size},
-                  .failure = {}};
+    Report report = report_of(peer_, *next);
     try {
       const bool ended = next->use == Use::send ? buffer.waitSend(nullptr, kForever)
                                                 : buffer.waitRecv(nullptr, kForever);

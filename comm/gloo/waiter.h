@@ -4,8 +4,8 @@
 // So a thread for each peer waits without a limit and reports what ended, in the order of posting;
 // the limits are kept by whoever takes the reports.
 //
-// Thread safety: Reports all members; Waiter one thread. Ownership: a Waiter owns the operations
-// given to it; the frames stay the caller's.
+// Thread safety: Reports all members; of Waiter add, besides one thread. Ownership: a Waiter owns
+// the operations given to it; the frames stay the caller's.
 #pragma once
 
 #include <condition_variable>
@@ -29,12 +29,13 @@ enum class Use {
   receive,
   presence,  ///< a receive that ends when the peer leaves: done in good order, failed otherwise
   farewell,  ///< a receive that ends when the peer has taken all that was sent to it
+  notice,    ///< a send that nobody waits for
 };
 
 struct Operation {
-  Use use;
+  Use use = Use::send;
   ExchangeTag tag;
-  std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+  std::shared_ptr<gloo::transport::UnboundBuffer> buffer;
 };
 
 /// How an operation ended.
@@ -45,6 +46,9 @@ struct Report {
   std::span<const std::byte> memory;   ///< the whole buffer of the operation
   std::optional<std::string> failure;  ///< why the peer is gone
 };
+
+/// Of an operation that has ended, without a failure.
+Report report_of(Rank peer, const Operation& operation);
 
 class Reports {
  public:

@@ -1,0 +1,92 @@
+#include "starter.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace sotto::internal {
+namespace {
+
+int new_eventfd() {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) {
+    throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
+  return fd;
+}
+
+bool sends(Use use) { return use == Use::send || use == Use::notice; }
+
+}  // namespace
+
+Starter::Starter(std::shared_ptr<gloo::transport::tcp::Device> device, Reports& reports)
+    : device_(std::move(device)), reports_(reports), wake_(new_eventfd()) {
+  device_->registerDescriptor(wake_, EPOLLIN, this);
+}
+
+Starter::~Starter() {
+  device_->unregisterDescriptor(wake_, this);  // returns once it handles nothing any more
+  ::close(wake_);
+}
+
+void Starter::add(Start start) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = due_.empty();
+    due_.push_back(std::move(start));
+  }
+  if (first) {
+    ::eventfd_write(wake_, 1);
+  }
+}
+
+void Starter::drain(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  started_.wait_until(lock, deadline.at(), [this] { return due_.empty() && !starting_; });
+}
+
+void Starter::handleEvents(int /*events*/) {
+  eventfd_t calls = 0;
+  ::eventfd_read(wake_, &calls);
+  std::vector<Start> starts;
+  {
+    const std::lock_guard lock(mutex_);
+    starts.swap(due_);
+    starting_ = true;
+  }
+  for (Start& start : starts) {
+    run(start);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    starting_ = false;
+  }
+  started_.notify_all();
+}
+
+void Starter::run(Start& start) {
+  auto& buffer = *start.operation.buffer;
+  try {
+    if (sends(start.operation.use)) {
+      buffer.send(start.peer, start.slot);
+    } else {
+      buffer.recv(start.peer, start.slot);
+    }
+  } catch (const std::exception& failure) {
+    Report report = report_of(start.peer, start.operation);
+    report.failure = plain_message(failure);
+    reports_.push(std::move(report));
+    return;
+  }
+  if (start.waiter != nullptr) {
+    start.waiter->add(std::move(start.operation));
+  }
+}
+
+}  // namespace sotto::internal
