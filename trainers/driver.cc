@@ -198,7 +198,10 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   const auto start = Clock::now();
   const double encoded = times_.encode_s;
   const Round round = algorithm_.round();
-  progress_.wait(lock, [&] { return !status_.ok() || ready() || under_way_ == 0; });
+  const auto done = [&] { return !status_.ok() || ready() || under_way_ == 0; };
+  awaited_ = done;
+  progress_.wait(lock, done);
+  awaited_ = nullptr;
   check(!status_.ok() || ready(), "an algorithm that waits has an exchange under way");
   count_wait(start, encoded, round);
   return status_;
@@ -453,7 +456,9 @@ Status Driver::deliver(Load::iterator done) {
     spare_.splice(spare_.end(), posted_, done);
   }
   Status status = start_exchanges(more);
-  progress_.notify_all();
+  if (awaited_ && awaited_()) {
+    progress_.notify_all();
+  }
   return status;
 }
 

@@ -153,6 +153,7 @@ class Driver {
 
   mutable std::mutex mutex_;  ///< guards what follows, and every call of the algorithm
   std::condition_variable progress_;
+  std::function<bool()> awaited_;  ///< what the caller's thread waits for; empty: it does not
   Exchange next_;
   bool parts_ = false;         ///< of this round's gradient were taken
   std::size_t under_way_ = 0;  ///< exchanges handed over and not delivered
