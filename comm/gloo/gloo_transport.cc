@@ -146,18 +146,18 @@ class GlooTransport final : public Transport {
   std::shared_ptr<gloo::transport::Context> context_;
   Reports reports_;
   std::map<Rank, Link> links_;
-  std::unique_ptr<Starter> starter_;
+  Starter starter_;
 };
 
 GlooTransport::GlooTransport(const TransportOptions& options, const Address& address)
-    : options_(options), neighbours_(neighbours(options)), ledger_(options) {
+    : options_(options), neighbours_(neighbours(options)), ledger_(options), starter_(reports_) {
   const SigpipeGuard guard;  // inherited by Gloo's I/O thread
   const auto device =
       gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.numeric.c_str()));
   context_ = device->createContext(options.rank, options.nodes);
   auto tcp = std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device);
   check(tcp != nullptr, "Gloo's TCP devices are such");
-  starter_ = std::make_unique<Starter>(std::move(tcp), reports_);
+  starter_.attach(std::move(tcp));
 }
 
 GlooTransport::~GlooTransport() {
@@ -188,8 +188,7 @@ GlooTransport::~GlooTransport() {
     }
     unaware.erase(report->peer);  // it is told, or has left or died itself
   }
-  starter_->drain(end);
-  starter_.reset();
+  starter_.detach(end);
   for (auto& [peer, link] : links_) {
     link.presence.stop();
     if (link.farewell) {
@@ -239,22 +238,22 @@ void GlooTransport::watch(Rank peer) {
       ReceiveForecast::rooms_for(options_.max_frame_bytes, options_.from.size());
   Link& link = links_.try_emplace(peer, peer, reports_, rooms).first->second;
   link.offer = context_->createUnboundBuffer(&link.offered, sizeof link.offered);
-  starter_->add({peer, kAnswerSlot, {Use::notice, {}, link.offer}});
+  starter_.add({peer, kAnswerSlot, {Use::notice, {}, link.offer}});
   auto presence = context_->createUnboundBuffer(&link.theirs, sizeof link.theirs);
-  starter_->add({peer, kPresenceSlot, {Use::presence, {}, std::move(presence)}, &link.presence});
+  starter_.add({peer, kPresenceSlot, {Use::presence, {}, std::move(presence)}, &link.presence});
 }
 
 bool GlooTransport::take_leave(Rank peer, Link& link) {
   const bool gone = link.left || ledger_.lost(peer);
   link.parting = context_->createUnboundBuffer(&link.mine, sizeof link.mine);
-  starter_->add({peer, kPresenceSlot, {Use::notice, {}, link.parting}});
+  starter_.add({peer, kPresenceSlot, {Use::notice, {}, link.parting}});
   try {
     link.farewell.emplace(peer, reports_);
   } catch (const std::exception&) {
     return false;  // no thread can wait
   }
   auto answer = context_->createUnboundBuffer(&link.answered, sizeof link.answered);
-  starter_->add({peer, kAnswerSlot, {Use::farewell, {}, std::move(answer)}, &*link.farewell});
+  starter_.add({peer, kAnswerSlot, {Use::farewell, {}, std::move(answer)}, &*link.farewell});
   // With an exchange unfinished its frames may never be taken, or the peer hang.
   return !gone && !ledger_.needs(peer);
 }
@@ -339,7 +338,7 @@ void GlooTransport::start(Use use, Rank peer, const ExchangeTag& tag, std::span<
     std::fill_n(memory.begin(), kFrameHeaderBytes, std::byte{0});
   }
   auto buffer = context_->createUnboundBuffer(memory.data(), memory.size());
-  starter_->add({peer, slot_of(tag), {use, tag, std::move(buffer)}, &waiter});
+  starter_.add({peer, slot_of(tag), {use, tag, std::move(buffer)}, &waiter});
 }
 
 Result<TransportEvent> GlooTransport::poll(Deadline deadline) {

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include <sotto/base/check.h>
+
 namespace sotto::internal {
 namespace {
 
@@ -24,14 +26,26 @@ bool sends(Use use) { return use == Use::send || use == Use::notice; }
 
 }  // namespace
 
-Starter::Starter(std::shared_ptr<gloo::transport::tcp::Device> device, Reports& reports)
-    : device_(std::move(device)), reports_(reports), wake_(new_eventfd()) {
+Starter::Starter(Reports& reports) : reports_(reports), wake_(new_eventfd()) {}
+
+Starter::~Starter() {
+  check(device_ == nullptr, "what starts operations is detached before it goes");
+  ::close(wake_);
+}
+
+void Starter::attach(std::shared_ptr<gloo::transport::tcp::Device> device) {
+  device_ = std::move(device);
   device_->registerDescriptor(wake_, EPOLLIN, this);
 }
 
-Starter::~Starter() {
+void Starter::detach(Deadline deadline) {
+  {
+    std::unique_lock lock(mutex_);
+    started_.wait_until(lock, deadline.at(), [this] { return due_.empty() && !starting_; });
+  }
   device_->unregisterDescriptor(wake_, this);  // returns once it handles nothing any more
-  ::close(wake_);
+  device_.reset();
+  const std::lock_guard lock(mutex_);  // after all that it handled, also for who cannot see why
 }
 
 void Starter::add(Start start) {
@@ -46,27 +60,20 @@ void Starter::add(Start start) {
   }
 }
 
-void Starter::drain(Deadline deadline) {
-  std::unique_lock lock(mutex_);
-  started_.wait_until(lock, deadline.at(), [this] { return due_.empty() && !starting_; });
-}
-
 void Starter::handleEvents(int /*events*/) {
-  eventfd_t calls = 0;
-  ::eventfd_read(wake_, &calls);
   std::vector<Start> starts;
   {
     const std::lock_guard lock(mutex_);
+    eventfd_t calls = 0;
+    ::eventfd_read(wake_, &calls);
     starts.swap(due_);
     starting_ = true;
   }
   for (Start& start : starts) {
     run(start);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    starting_ = false;
-  }
+  const std::lock_guard lock(mutex_);
+  starting_ = false;
   started_.notify_all();
 }
 

@@ -5,8 +5,8 @@
 // takes a write's time, or a time slice where processors are few. So that it never has to, sends
 // and receives are started where events are handled, between two of them.
 //
-// Thread safety: all members of Starter but construction and destruction. Ownership: shares the
-// device and the operations' buffers; waiters and reports must outlive it, and so must connections.
+// Thread safety: Starter's add; the others one thread. Ownership: shares the device and the
+// operations' buffers; connections and waiters must stay while it is attached.
 #pragma once
 
 #include <condition_variable>
@@ -33,22 +33,25 @@ class Starter final : private gloo::transport::tcp::Handler {
  public:
   /// Failures to start are reported to `reports`. Throws std::exception when the system has no
   /// descriptor left.
-  Starter(std::shared_ptr<gloo::transport::tcp::Device> device, Reports& reports);
-  /// What has not started yet never will.
+  explicit Starter(Reports& reports);
+  /// Requires that it is not attached.
   ~Starter() override;
   Starter(const Starter&) = delete;
   Starter& operator=(const Starter&) = delete;
 
+  /// From now on operations start.
+  void attach(std::shared_ptr<gloo::transport::tcp::Device> device);
+  /// Gives operations until the deadline to start; what has not started then never will.
+  void detach(Deadline deadline);
+
   /// Starts after all that were added before.
   void add(Start start);
-  /// Returns once all have started, or at the deadline.
-  void drain(Deadline deadline);
 
  private:
   void handleEvents(int events) override;
   void run(Start& start);
 
-  const std::shared_ptr<gloo::transport::tcp::Device> device_;
+  std::shared_ptr<gloo::transport::tcp::Device> device_;
   Reports& reports_;
   const int wake_;  ///< an eventfd
   std::mutex mutex_;
