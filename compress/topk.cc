@@ -22,12 +22,25 @@ namespace {
 
 /// Elements that are looked through at a time: 64 KiB.
 constexpr std::size_t kPiece = 16384;
-/// Of k: how many elements are above the bound, and how many may be the next time. With error
-/// feedback about k elements come up to the threshold in each round.
+/// Of k: how many elements are above the bound when it is found, from and to how many it may keep
+/// its distance from the threshold, and how many there is room for. With error feedback about k
+/// elements come up to the threshold in each round.
 constexpr std::size_t kAbove = 2;
+constexpr double kFew = 1.5;
+constexpr double kMany = 3;
 constexpr std::size_t kRoom = 8;
 /// Elements that are fetched before the first of them is needed.
 constexpr std::size_t kFetched = 64;
+
+/// Sets these elements of v to zero.
+void leave_out(std::span<const std::uint32_t> indices, std::span<float> v) {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (i + kFetched < indices.size()) {
+      __builtin_prefetch(&v[indices[i + kFetched]], 1);
+    }
+    v[indices[i]] = 0;
+  }
+}
 
 class TopkCompressor final : public Compressor {
  public:
@@ -76,6 +89,9 @@ class TopkCompressor final : public Compressor {
   /// in `done`: called off.
   std::optional<std::size_t> collect(std::span<const float> x, const internal::Origin& origin,
                                      bool& done);
+  /// Places the bound for the next x, which is likely to be much as this one: of `among`, all that
+  /// is known to matter, the k largest reach down to `threshold`.
+  void place_bound(std::span<const float> among, std::size_t k, std::uint32_t threshold);
   std::size_t write(std::size_t elements, std::span<std::byte> out) const;
 
   double keep_ratio_;
@@ -86,6 +102,7 @@ class TopkCompressor final : public Compressor {
   /// is collected while x is in the cache, and is most likely all that matters; the result does not
   /// depend on it.
   std::uint32_t bound_ = 0;
+  std::uint32_t distance_ = 0;  ///< from the threshold down to the bound, in bits of a magnitude
 };
 
 std::optional<std::size_t> TopkCompressor::collect(std::span<const float> x,
@@ -151,8 +168,19 @@ bool TopkCompressor::select(std::span<const float> x, const internal::Origin& or
       index = near_.indices[index];
     }
   }
-  bound_ = ops_.top_k(among, std::min(kAbove * k, among.size())).threshold;
+  place_bound(among, k, top.threshold);
   return true;
+}
+
+void TopkCompressor::place_bound(std::span<const float> among, std::size_t k,
+                                 std::uint32_t threshold) {
+  const auto above = static_cast<double>(among.size()) / static_cast<double>(k);
+  if (bound_ > 0 && above >= kFew && above <= kMany) {
+    bound_ = threshold - std::min(distance_, threshold);
+  } else {
+    bound_ = ops_.top_k(among, std::min(kAbove * k, among.size())).threshold;
+    distance_ = threshold - bound_;
+  }
 }
 
 std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepare,
@@ -162,13 +190,22 @@ std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepar
   if (!select(v, {&prepare, v})) {
     return std::nullopt;
   }
-  for (std::size_t i = 0; i < chosen_.indices.size(); ++i) {
-    if (i + kFetched < chosen_.indices.size()) {
-      __builtin_prefetch(&v[chosen_.indices[i + kFetched]], 1);
-    }
-    v[chosen_.indices[i]] = 0;
-  }
-  return write(v.size(), out);
+  // Tasks that have nothing to do with each other: the frame, and what is left in parts of v.
+  constexpr std::size_t kParts = 4;
+  const std::size_t k = chosen_.indices.size();
+  std::size_t written = 0;
+  internal::Shares(workers(), 1 + kParts, v.size())
+      .each([&](std::size_t, std::size_t task, auto end) {
+        for (; task < end; ++task) {
+          if (task == 0) {
+            written = write(v.size(), out);
+          } else {
+            const std::size_t first = k * (task - 1) / kParts;
+            leave_out(std::span(chosen_.indices).subspan(first, k * task / kParts - first), v);
+          }
+        }
+      });
+  return written;
 }
 
 std::size_t TopkCompressor::write(std::size_t elements, std::span<std::byte> out) const {
