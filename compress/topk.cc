@@ -90,8 +90,9 @@ class TopkCompressor final : public Compressor {
   std::optional<std::size_t> collect(std::span<const float> x, const internal::Origin& origin,
                                      bool& done);
   /// Places the bound for the next x, which is likely to be much as this one: of `among`, all that
-  /// is known to matter, the k largest reach down to `threshold`.
-  void place_bound(std::span<const float> among, std::size_t k, std::uint32_t threshold);
+  /// is known to matter, the k largest reach down to `threshold`. `keep`: it lies well if its
+  /// distance was right.
+  void place_bound(std::span<const float> among, std::size_t k, std::uint32_t threshold, bool keep);
   std::size_t write(std::size_t elements, std::span<std::byte> out) const;
 
   double keep_ratio_;
@@ -168,14 +169,14 @@ bool TopkCompressor::select(std::span<const float> x, const internal::Origin& or
       index = near_.indices[index];
     }
   }
-  place_bound(among, k, top.threshold);
+  place_bound(among, k, top.threshold, /*keep=*/enough);
   return true;
 }
 
 void TopkCompressor::place_bound(std::span<const float> among, std::size_t k,
-                                 std::uint32_t threshold) {
+                                 std::uint32_t threshold, bool keep) {
   const auto above = static_cast<double>(among.size()) / static_cast<double>(k);
-  if (bound_ > 0 && above >= kFew && above <= kMany) {
+  if (keep && above >= kFew && above <= kMany) {
     bound_ = threshold - std::min(distance_, threshold);
   } else {
     bound_ = ops_.top_k(among, std::min(kAbove * k, among.size())).threshold;

@@ -18,7 +18,9 @@
 // read everything in front.
 //
 // Gloo is made for the nodes of one trusted cluster: its I/O thread ends the process when a peer
-// breaks its protocol, and it takes whoever connects to a port for the peer that it expects there.
+// breaks its protocol, and may when the system gives up a connection for another reason than that
+// the peer closed it (a host that has vanished for a quarter of an hour); and it takes whoever
+// connects to a port for the peer that it expects there.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -161,6 +163,7 @@ GlooTransport::GlooTransport(const TransportOptions& options, const Address& add
 }
 
 GlooTransport::~GlooTransport() {
+  starter_.flush();
   for (auto& [peer, link] : links_) {
     link.operations.stop();
     for (const auto& room : link.rooms) {
@@ -188,7 +191,7 @@ GlooTransport::~GlooTransport() {
     }
     unaware.erase(report->peer);  // it is told, or has left or died itself
   }
-  starter_.detach(end);
+  starter_.detach();
   for (auto& [peer, link] : links_) {
     link.presence.stop();
     if (link.farewell) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <system_error>
 #include <utility>
@@ -22,6 +23,8 @@ int new_eventfd() {
   return fd;
 }
 
+constexpr std::chrono::seconds kPatience{1};
+
 bool sends(Use use) { return use == Use::send || use == Use::notice; }
 
 }  // namespace
@@ -34,15 +37,17 @@ Starter::~Starter() {
 }
 
 void Starter::attach(std::shared_ptr<gloo::transport::tcp::Device> device) {
+  device->registerDescriptor(wake_, EPOLLIN, this);
   device_ = std::move(device);
-  device_->registerDescriptor(wake_, EPOLLIN, this);
 }
 
-void Starter::detach(Deadline deadline) {
-  {
-    std::unique_lock lock(mutex_);
-    started_.wait_until(lock, deadline.at(), [this] { return due_.empty() && !starting_; });
-  }
+void Starter::flush() {
+  std::unique_lock lock(mutex_);
+  started_.wait_for(lock, kPatience, [this] { return due_.empty() && !starting_; });
+}
+
+void Starter::detach() {
+  flush();
   device_->unregisterDescriptor(wake_, this);  // returns once it handles nothing any more
   device_.reset();
   const std::lock_guard lock(mutex_);  // after all that it handled, also for who cannot see why
@@ -79,20 +84,19 @@ void Starter::handleEvents(int /*events*/) {
 
 void Starter::run(Start& start) {
   auto& buffer = *start.operation.buffer;
+  Report report = report_of(start.peer, start.operation);
   try {
     if (sends(start.operation.use)) {
       buffer.send(start.peer, start.slot);
     } else {
       buffer.recv(start.peer, start.slot);
     }
+    if (start.waiter != nullptr) {
+      start.waiter->add(std::move(start.operation));
+    }
   } catch (const std::exception& failure) {
-    Report report = report_of(start.peer, start.operation);
     report.failure = plain_message(failure);
     reports_.push(std::move(report));
-    return;
-  }
-  if (start.waiter != nullptr) {
-    start.waiter->add(std::move(start.operation));
   }
 }
 

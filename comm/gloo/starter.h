@@ -41,8 +41,11 @@ class Starter final : private gloo::transport::tcp::Handler {
 
   /// From now on operations start.
   void attach(std::shared_ptr<gloo::transport::tcp::Device> device);
-  /// Gives operations until the deadline to start; what has not started then never will.
-  void detach(Deadline deadline);
+  /// Returns once all that were added have started, or failed to. That takes no longer than writing
+  /// what the system has room for; a second is its limit.
+  void flush();
+  /// Flushes; what has not started then never will.
+  void detach();
 
   /// Starts after all that were added before.
   void add(Start start);

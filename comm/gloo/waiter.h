@@ -47,7 +47,7 @@ struct Report {
   std::optional<std::string> failure;  ///< why the peer is gone
 };
 
-/// Of an operation that has ended, without a failure.
+/// Of an operation, without a failure.
 Report report_of(Rank peer, const Operation& operation);
 
 class Reports {

@@ -85,8 +85,7 @@ bool Bucketed::parameters_ready() const {
 }
 
 bool Bucketed::accepts_gradient() const {
-  return node_.in_round() && begun_ == buckets_.size() && given_ == 0 &&
-         buckets_.front()->accepts_gradient();
+  return node_.in_round() && begun_ == buckets_.size() && given_ == 0;
 }
 
 bool Bucketed::idle() const {

@@ -12,7 +12,8 @@
 // With one bucket that is A itself. The compressor sees buckets: norms and k are those of a bucket,
 //   as they are those of a tensor in other systems.
 // A round's step of bucket b needs the exchange of b alone: the first buckets of a round may be
-//   under way while the last ones of the round before still are.
+//   under way while the last ones of the round before still are. Which ones come first is as the
+//   gradient comes: from the last layer on in parts, from the first parameter on as a whole.
 //
 // A gradient may come in parts: 1. is done by part, and 2. for each bucket as soon as it is whole.
 //

@@ -38,8 +38,8 @@ Status DelayedGradient::gradient_ready(std::span<const float> gradient, Exchange
   if (Status status = node_.direction(gradient, direction_); !status) {
     return status;
   }
-  // 3. z_{t+1} = x_t − d_t, first, so that nothing is sent of an update that overflows; A steps
-  // from x_t, which stays as it is until its exchange is over
+  // 3. z_{t+1} = x_t − d_t, first, so that an update that overflows is not sent; A steps from x_t,
+  // which stays as it is until its exchange is over
   const bool finite = node_.ops().combine({{1, x_}, {-inner_->step_scale(), direction_}}, z_);
   Status status = finite ? Status() : node_.require_finite(z_, "updated model");
   if (status.ok()) {

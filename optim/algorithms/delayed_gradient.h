@@ -20,7 +20,7 @@
 //   Differences between nodes lose room: with exact communication, W symmetric and λ_n its smallest
 //   eigenvalue, a quadratic of curvature h is stable for γ h < 1 + a, a = 1 − η (1 − λ_n), where A
 //   is for γ h < 2. On an even ring with η = 1 that is 2/3, and 4/3 with (I + W) / 2.
-// After an update that overflows parameters() is x_t.
+// After an update that overflows parameters() is x_t, of a bucket its part of it.
 //
 // Assumes what A assumes, that A does not use a gradient for where it was taken, as gradient
 //   tracking and D² do, and that x_{t+1} is a mixture of all x_t − d_t (Algorithm::step_scale).
@@ -47,7 +47,7 @@ class DelayedGradient final : public Algorithm {
   std::span<const float> parameters() const override { return z_; }
   Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !node_.in_round(); }
-  bool accepts_gradient() const override { return node_.in_round() && inner_->idle(); }
+  bool accepts_gradient() const override { return node_.in_round() && inner_->parameters_ready(); }
   bool idle() const override { return !node_.in_round() && inner_->idle(); }
 
   bool begin_round(Exchange& out) override;

@@ -217,6 +217,11 @@ TEST_CASE("step rules, compressors, buckets and local steps on a device leave th
     options.compressor = compressor_for(algorithm_info(algorithm));
     options.buckets = 3;
     check_same(options);
+    if (algorithm_info(algorithm).delayable) {
+      options.delayed_gradient = true;
+      check_same(options);
+      options.delayed_gradient = false;
+    }
   }
   options.dimension = 300;
   options.buckets = 1;

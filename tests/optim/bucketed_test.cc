@@ -239,19 +239,18 @@ TEST_CASE("further buckets are posted while the first is under way, and each end
   CHECK(node.parameters_ready());
   CHECK(node.round() == 1);
 
-  // Only the first bucket's exchange is done: the next gradient is taken, and that bucket goes.
+  // The next gradient is taken; only the first bucket's exchange is done, and that bucket goes.
   std::vector<Exchange> further;
   REQUIRE(pair.take(node.begin_round(out), out).empty());
-  CHECK_FALSE(node.accepts_gradient());
-  pair.finish(first[0], &further);
-  CHECK(further.empty());
   REQUIRE(node.accepts_gradient());
   REQUIRE(node.gradient_ready(gradient, out, &post).ok());
-  auto second = pair.take(post, out);
-  REQUIRE(second.size() == 1);
-  CHECK(second[0].tag == ExchangeTag{1, 0, 0});
-  CHECK_FALSE(node.parameters_ready());
+  CHECK(pair.take(post, out).empty());
   CHECK_FALSE(node.accepts_gradient());
+  pair.finish(first[0], &further);
+  REQUIRE(further.size() == 1);
+  CHECK(further[0].tag == ExchangeTag{1, 0, 0});
+  CHECK_FALSE(node.parameters_ready());
+  further.clear();
 
   // Out of order: the third alone moves nothing, since buckets step in order.
   pair.finish(first[2], &further);
@@ -263,6 +262,27 @@ TEST_CASE("further buckets are posted while the first is under way, and each end
   CHECK(node.parameters_ready());
   CHECK(node.round() == 2);
   CHECK_FALSE(node.idle());
+}
+
+TEST_CASE("a bucket whose gradient is there steps while others are still in the round before") {
+  Lone pair("dcd");
+  Algorithm& node = *pair.node;
+  Exchange out;
+  node.begin_round(out);
+  const std::vector<float> gradient(kDimension, 0.5F);
+  bool post = false;
+  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
+  const auto first = pair.take(post, out);
+  REQUIRE(first.size() == 3);
+  std::vector<Exchange> further;
+  pair.finish(first[2], &further);
+  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  REQUIRE(node.accepts_gradient());
+  const auto last = std::span(gradient).subspan(2 * kGrain);
+  REQUIRE(node.gradient_part(2 * kGrain, last).ok());
+  const auto second = pair.take(false, out);
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].tag == ExchangeTag{1, 0, 2});
 }
 
 TEST_CASE("a gradient that is not finite changes no bucket, and another may be given") {

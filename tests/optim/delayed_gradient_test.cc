@@ -184,7 +184,7 @@ TEST_CASE("with exact communication a delay makes D-PSGD of CHOCO-SGD") {
   }
 }
 
-TEST_CASE("an update that overflows with a delay is a fault before anything is sent") {
+TEST_CASE("an update that overflows with a delay is a fault before it is sent, and the last") {
   for (const std::string_view name : delayable()) {
     for (const std::uint32_t buckets : {1U, 2U}) {
       CAPTURE(name);
@@ -205,10 +205,46 @@ TEST_CASE("an update that overflows with a delay is a fault before anything is s
       REQUIRE(cluster.driver.run(1, pull(3e38F)).ok());
       const Status status = cluster.driver.run(1, pull(3e38F));
       CHECK(status.fault() == Fault::non_finite);
+      if (buckets == 1) {  // the next is refused, as after an overflow without a delay
+        Exchange out;
+        bool post = true;
+        REQUIRE(cluster.driver.node(0).accepts_gradient());
+        const Status again = cluster.driver.node(0).gradient_ready(
+            std::vector<float>(options.dimension), out, &post);
+        CHECK(again.fault() == Fault::non_finite);
+        CHECK_FALSE(post);
+      }
       for (const auto& x : cluster.x) {
         CHECK(std::all_of(x.begin(), x.end(), [](float value) { return std::isfinite(value); }));
       }
     }
+  }
+}
+
+TEST_CASE("an overflow within push-sum is final with a delay as well") {
+  // x and d are as many times z and its step as the mass, so that x overflows where z does not.
+  ClusterOptions options{.algorithm = "pushsum",
+                         .nodes = kNodes,
+                         .dimension = 8,
+                         .step = {.learning_rate = 1},
+                         .delayed_gradient = true};
+  Cluster cluster(options, make_topology("star", kNodes, {.weighting = Weighting::shares}));
+  const auto pull = [](float by) {
+    return [=](Rank, Round, std::span<const float>, std::span<float> g) {
+      std::fill(g.begin(), g.end(), by);
+    };
+  };
+  REQUIRE(cluster.driver.run(1, pull(-1e38F)).ok());
+  Algorithm& hub = cluster.driver.node(0);
+  REQUIRE(hub.counters().mass.value() > 1.5);
+  Exchange out;
+  REQUIRE_FALSE(hub.begin_round(out));
+  bool post = true;
+  Status status = hub.gradient_ready(std::vector<float>(8, -2.5e38F), out, &post);
+  for (int t = 0; t < 3; ++t) {
+    CHECK(status.fault() == Fault::non_finite);
+    REQUIRE(hub.accepts_gradient());
+    status = hub.gradient_ready(std::vector<float>(8), out, &post);
   }
 }
 
