@@ -153,7 +153,8 @@ void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (info.overlaps) {
     refuse(
         "delayed_gradient", "true",
-        fmt::format("the exchanges of {} hide behind gradients that are not delayed; leave it out",
+        fmt::format("the exchanges of {} hide behind gradients that are not delayed; leave it out, "
+                    "or use choco, deepsqueeze or pushsum",
                     info.name));
   }
   if (!info.delayable) {
@@ -163,8 +164,9 @@ void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
                        info.name));
   }
   if (setup.outer_step_rule != nullptr) {
-    refuse("delayed_gradient", "true",
-           "local steps go on from their own model at once; leave one of the two out");
+    refuse(
+        "delayed_gradient", "true",
+        "local steps go on from their own model at once; leave it or communication_interval out");
   }
 }
 
