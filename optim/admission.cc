@@ -146,22 +146,21 @@ void admit_local_steps(AlgorithmSetup& setup) {
   }
 }
 
+constexpr std::string_view kUseDelayable = "; use choco, deepsqueeze or pushsum, or leave it out";
+
 void admit_delay(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (!setup.delayed_gradient) {
     return;
   }
   if (info.overlaps) {
-    refuse(
-        "delayed_gradient", "true",
-        fmt::format("the exchanges of {} hide behind gradients that are not delayed; leave it out, "
-                    "or use choco, deepsqueeze or pushsum",
-                    info.name));
+    refuse("delayed_gradient", "true",
+           fmt::format("the exchanges of {} hide behind gradients that are not delayed{}",
+                       info.name, kUseDelayable));
   }
   if (!info.delayable) {
     refuse("delayed_gradient", "true",
-           fmt::format("{} is not known to work with gradients from before it mixes; use choco, "
-                       "deepsqueeze or pushsum, or leave it out",
-                       info.name));
+           fmt::format("{} is not known to work with gradients from before it mixes{}", info.name,
+                       kUseDelayable));
   }
   if (setup.outer_step_rule != nullptr) {
     refuse(

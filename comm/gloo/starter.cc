@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -15,29 +14,25 @@
 namespace sotto::internal {
 namespace {
 
-int new_eventfd() {
-  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd < 0) {
-    throw std::system_error(errno, std::generic_category(), "eventfd");
-  }
-  return fd;
-}
-
 constexpr std::chrono::seconds kPatience{1};
 
 bool sends(Use use) { return use == Use::send || use == Use::notice; }
 
 }  // namespace
 
-Starter::Starter(Reports& reports) : reports_(reports), wake_(new_eventfd()) {}
+Starter::Starter(Reports& reports)
+    : reports_(reports), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_) {
+    throw std::system_error(errno, std::generic_category(), "eventfd");
+  }
+}
 
 Starter::~Starter() {
   check(device_ == nullptr, "what starts operations is detached before it goes");
-  ::close(wake_);
 }
 
 void Starter::attach(std::shared_ptr<gloo::transport::tcp::Device> device) {
-  device->registerDescriptor(wake_, EPOLLIN, this);
+  device->registerDescriptor(bell_.get(), EPOLLIN, this);
   device_ = std::move(device);
 }
 
@@ -48,7 +43,7 @@ void Starter::flush() {
 
 void Starter::detach() {
   flush();
-  device_->unregisterDescriptor(wake_, this);  // returns once it handles nothing any more
+  device_->unregisterDescriptor(bell_.get(), this);  // returns once it handles nothing any more
   device_.reset();
   const std::lock_guard lock(mutex_);  // after all that it handled, also for who cannot see why
 }
@@ -61,7 +56,7 @@ void Starter::add(Start start) {
     due_.push_back(std::move(start));
   }
   if (first) {
-    ::eventfd_write(wake_, 1);
+    ::eventfd_write(bell_.get(), 1);
   }
 }
 
@@ -70,7 +65,7 @@ void Starter::handleEvents(int /*events*/) {
   {
     const std::lock_guard lock(mutex_);
     eventfd_t calls = 0;
-    ::eventfd_read(wake_, &calls);
+    ::eventfd_read(bell_.get(), &calls);
     starts.swap(due_);
     starting_ = true;
   }

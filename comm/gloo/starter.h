@@ -17,6 +17,8 @@
 
 #include <gloo/transport/tcp/device.h>
 
+#include <sotto/base/file_descriptor.h>
+
 #include "waiter.h"
 
 namespace sotto::internal {
@@ -56,7 +58,7 @@ class Starter final : private gloo::transport::tcp::Handler {
 
   std::shared_ptr<gloo::transport::tcp::Device> device_;
   Reports& reports_;
-  const int wake_;  ///< an eventfd
+  FileDescriptor bell_;  ///< readable where something is due
   std::mutex mutex_;
   std::condition_variable started_;
   std::vector<Start> due_;
