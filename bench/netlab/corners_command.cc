@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,7 @@
 #include "scenario_text.h"
 #include "signals.h"
 #include "simulate/simulated_run.h"
+#include "statistics.h"
 #include "units.h"
 
 namespace sotto::netlab {
@@ -41,7 +43,6 @@ constexpr int kCornersNodes = 8;
 constexpr const char* kCornersModel = "mlp:343";  // 272,695 parameters
 constexpr double kEpochRounds = 100;
 constexpr double kCornersFewest = 3;
-constexpr double kCornersMost = 60;
 /// Of two simulated runs the second is as much longer as all further rounds are: the first rounds
 /// have connections to open, and Adam's variance to gather.
 constexpr std::uint64_t kSimulatedRounds = 6;
@@ -49,6 +50,7 @@ constexpr std::uint64_t kSimulatedRounds = 6;
 struct Method {
   const char* name;
   const char* words;
+  bool even = true;  ///< all rounds are alike
 };
 constexpr std::array kMethods = {
     Method{"all-reduce, 32 bit", "allreduce"},
@@ -56,7 +58,7 @@ constexpr std::array kMethods = {
     Method{"all-reduce, 8 bit", "allreduce quant:8 allow-contract-violation=true"},
     Method{"D-PSGD, 32 bit", "dpsgd ring"}, Method{"DCD-PSGD, 8 bit", "dcd quant:8 ring"},
     Method{"DeepSqueeze, 8 bit", "deepsqueeze quant:8 ring"},
-    Method{"1-bit Adam", "onebit-adam sign freeze-step=1"}};
+    Method{"1-bit Adam", "onebit-adam sign freeze-step=1", false}};
 
 struct Place {
   double mbit_per_s = 0;
@@ -100,8 +102,13 @@ const std::array<Edge, 4>& edges() {
 
 /// Of an epoch, in seconds.
 struct Times {
-  double predicted = 0;            ///< 0: not simulated
-  std::optional<double> measured;  ///< nothing: not measured there
+  double predicted = 0;         ///< 0: not simulated
+  std::vector<double> repeats;  ///< measured; empty: not there
+  double rounds = 0;            ///< that were run in each
+
+  std::optional<double> measured() const {
+    return repeats.empty() ? std::nullopt : std::optional(quantile(repeats, 0.5));
+  }
 };
 /// By place, then by method.
 using Field = std::map<Place, std::array<Times, kMethods.size()>>;
@@ -120,11 +127,12 @@ MadeScenario made_at(const Place& place, std::size_t method, std::uint64_t round
 
 class Survey {
  public:
-  /// Measured runs take as many rounds as are predicted to take `seconds`, within bounds.
-  Survey(std::string transport, double seconds, const Calibration& calibration,
+  /// Each run is measured `repeats` times.
+  Survey(std::string transport, double seconds, int repeats, const Calibration& calibration,
          const Laboratory& laboratory)
       : transport_(std::move(transport)),
         seconds_(seconds),
+        repeats_(repeats),
         calibration_(calibration),
         laboratory_(laboratory) {}
 
@@ -150,7 +158,8 @@ class Survey {
     double worst = 0;
     for (const auto& [place, times] : field_) {
       for (const Times& one : times) {
-        worst = one.measured ? std::max(worst, std::abs(one.predicted / *one.measured - 1)) : worst;
+        const auto measured = one.measured();
+        worst = measured ? std::max(worst, std::abs(one.predicted / *measured - 1)) : worst;
       }
     }
     return worst;
@@ -171,7 +180,7 @@ class Survey {
       const double round = (*twice - *few) / kSimulatedRounds;
       times.predicted = *few + (kEpochRounds - kSimulatedRounds) * round;
     }
-    return measured && !times.measured ? measure(place, method, times) : Status();
+    return measured && times.repeats.empty() ? measure(place, method, times) : Status();
   }
 
   /// Seconds that so many rounds take.
@@ -182,23 +191,29 @@ class Survey {
     return run.ok() ? Result<double>(run->result.at("virtual_s").get<double>()) : run.status();
   }
 
-  /// As much longer or shorter than predicted as some of the rounds are.
+  /// Where all rounds are alike, some stand for the epoch: as many as are predicted to take
+  /// `seconds`. The prediction has no other part in it.
   Status measure(const Place& place, std::size_t method, Times& times) {
-    const double rounds = std::clamp(std::floor(seconds_ * kEpochRounds / times.predicted),
-                                     kCornersFewest, kCornersMost);
-    const MadeScenario made = made_at(place, method, static_cast<std::uint64_t>(rounds));
-    const Comparison found =
-        compare(calibrated(scenario_from(made.text()), calibration_, transport_), made.words,
-                transport_, laboratory_);
-    if (!found.ok()) {
-      return {Fault::unexpected, found.failure};
+    times.rounds = kMethods[method].even
+                       ? std::clamp(std::floor(seconds_ * kEpochRounds / times.predicted),
+                                    kCornersFewest, kEpochRounds)
+                       : kEpochRounds;
+    const MadeScenario made = made_at(place, method, static_cast<std::uint64_t>(times.rounds));
+    for (int repeat = 0; repeat < repeats_; ++repeat) {
+      const Comparison found =
+          compare(calibrated(scenario_from(made.text()), calibration_, transport_), made.words,
+                  transport_, laboratory_);
+      if (!found.ok()) {
+        return {Fault::unexpected, found.failure};
+      }
+      times.repeats.push_back(found.measured_s * kEpochRounds / times.rounds);
     }
-    times.measured = times.predicted * found.measured_s / found.predicted_s;
     return {};
   }
 
   std::string transport_;
   double seconds_;
+  int repeats_;
   const Calibration& calibration_;
   const Laboratory& laboratory_;
   Field field_;
@@ -211,14 +226,15 @@ void show(const Survey& survey, const cli::Output& output) {
   std::ranges::transform(kMethods, std::back_inserter(titles), &Method::name);
   std::vector<std::vector<std::string>> rows;
   for (const auto& [place, times] : survey.field()) {
-    if (!times.front().measured) {
+    if (times.front().repeats.empty()) {
       continue;
     }
     std::vector<std::string> row = {place.name()};
     for (const Times& one : times) {
-      row.push_back(one.measured ? fmt::format("{} / {}", cli::duration_text(one.predicted),
-                                               cli::duration_text(*one.measured))
-                                 : "–");
+      const auto measured = one.measured();
+      row.push_back(measured ? fmt::format("{} / {}", cli::duration_text(one.predicted),
+                                           cli::duration_text(*measured))
+                             : "–");
     }
     rows.push_back(row);
   }
@@ -239,8 +255,8 @@ std::string draw(const Survey& survey, const Edge& edge) {
       const Times& times = found->second[method];
       curve.x.push_back(value);
       curve.y.push_back(times.predicted);
-      if (times.measured) {
-        curve.dots->push_back({value, *times.measured});
+      if (const auto measured = times.measured()) {
+        curve.dots->push_back({value, *measured});
       }
     }
   }
@@ -255,7 +271,8 @@ std::string page_of(const std::vector<Survey>& surveys) {
   std::string html = cli::open_page("Time of an epoch on fast and slow links");
   html += fmt::format(
       "<p class=\"sub\">{} nodes, a model of 1.09 MB, {:g} rounds an epoch. Lines: the simulator. "
-      "Dots: the real program on the emulated network.</p>\n<p>",
+      "Dots: the real program on the emulated network, whose rounds are alike: where an epoch is "
+      "long, some stand for it.</p>\n<p>",
       kCornersNodes, kEpochRounds);
   for (std::size_t method = 0; method < kMethods.size(); ++method) {
     html += fmt::format("{} {}&emsp;", cli::curve_key(method),
@@ -283,7 +300,9 @@ cli::Json json_of(const Survey& survey) {
                       {"method", kMethods[method].name},
                       {"run", kMethods[method].words},
                       {"predicted_epoch_s", one.predicted},
-                      {"measured_epoch_s", one.measured ? cli::Json(*one.measured) : cli::Json()}});
+                      {"measured_epoch_s",
+                       one.repeats.empty() ? cli::Json() : spread_json(spread_of(one.repeats))},
+                      {"measured_rounds", one.rounds}});
     }
   }
   return {{"transport", survey.transport()}, {"times", rows}, {"worst_error", survey.worst()}};
@@ -292,6 +311,7 @@ cli::Json json_of(const Survey& survey) {
 struct CornersRequest {
   LabRequest lab;
   double seconds = 3;
+  int repeats = 1;
   std::string page;
 };
 
@@ -300,6 +320,9 @@ int run_corners(const CornersRequest& request) {
   cli::check_writable("--page", request.page);
   if (!(request.seconds > 0 && request.seconds <= 600)) {
     refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
+  }
+  if (request.repeats < 1) {
+    refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
   }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
@@ -311,7 +334,8 @@ int run_corners(const CornersRequest& request) {
   cli::Json transports = cli::Json::array();
   std::string fault;
   for (const std::string& transport : request.lab.transports()) {
-    Survey& survey = surveys.emplace_back(transport, request.seconds, *calibration, laboratory);
+    Survey& survey =
+        surveys.emplace_back(transport, request.seconds, request.repeats, *calibration, laboratory);
     if (Status status = survey.run(); !status) {
       fault = fmt::format("{}: {}", transport, status.message());
     }
@@ -342,7 +366,9 @@ cli::Command add_corners_command(CLI::App& netlab, const std::string& program) {
   add_lab_options(*command, request->lab);
   cli::OptionGroup group(*command, "What is measured, and what comes out");
   group.option("--seconds", request->seconds, "S",
-               "Rounds of a measured run: as many as are predicted to take so long, 3 to 60");
+               "Rounds of a measured run: as many as are predicted to take so long, 3 to 100; "
+               "1-bit Adam, whose first differs, runs all");
+  group.option("--repeats", request->repeats, "N", "Measured runs of each; medians are shown");
   group.option("--page", request->page, "FILE.html", "Draw the four plots as a page");
   command->footer(kCornersExamples);
   return {command, [request] { return run_corners(*request); }};

@@ -89,17 +89,6 @@ Result<Finish> finish_from(const std::string& output, double accuracy) {
   return finish;
 }
 
-Spread spread_of(const std::vector<double>& values) {
-  return {.median = quantile(values, 0.5), .low = quantile(values, 0), .high = quantile(values, 1)};
-}
-
-cli::Json spread_json(const Spread& spread) {
-  if (!std::isfinite(spread.median)) {
-    return {};
-  }
-  return {{"median", spread.median}, {"min", spread.low}, {"max", spread.high}};
-}
-
 Spread Standing::spread() const {
   std::vector<double> found;
   for (const auto& value : seconds) {

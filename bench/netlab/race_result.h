@@ -11,6 +11,7 @@
 
 #include "contender.h"
 #include "output.h"
+#include "statistics.h"
 
 namespace sotto::netlab {
 
@@ -34,15 +35,6 @@ struct Finish {
 
 /// The same of training; all print their history alike.
 Result<Finish> finish_from(const std::string& output, double accuracy);
-
-/// Median and range; all NaN for no values.
-struct Spread {
-  double median = 0;
-  double low = 0;
-  double high = 0;
-};
-Spread spread_of(const std::vector<double>& values);
-cli::Json spread_json(const Spread& spread);
 
 /// In front of why a contender cannot run here.
 inline constexpr std::string_view kSkipped = "SKIPPED: ";

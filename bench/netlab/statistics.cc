@@ -21,6 +21,17 @@ double quantile(std::span<const double> values, double fraction) {
   return sorted[below] + (at - std::floor(at)) * (sorted[above] - sorted[below]);
 }
 
+Spread spread_of(std::span<const double> values) {
+  return {.median = quantile(values, 0.5), .low = quantile(values, 0), .high = quantile(values, 1)};
+}
+
+cli::Json spread_json(const Spread& spread) {
+  if (!std::isfinite(spread.median)) {
+    return {};
+  }
+  return {{"median", spread.median}, {"min", spread.low}, {"max", spread.high}};
+}
+
 double kendall_tau(std::span<const double> a, std::span<const double> b) {
   check(a.size() == b.size(), "rankings are of the same things");
   double agreement = 0;

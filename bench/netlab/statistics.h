@@ -1,13 +1,25 @@
-// What many predictions come to. Pure functions; thread-safe.
+// What many measurements or predictions come to. Pure functions; thread-safe.
 #pragma once
 
 #include <span>
+
+#include "output.h"
 
 namespace sotto::netlab {
 
 /// The value below which a share of `fraction` lies, between neighbours in proportion; NaN for no
 /// values.
 double quantile(std::span<const double> values, double fraction);
+
+/// Median and range; all NaN for no values.
+struct Spread {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+};
+Spread spread_of(std::span<const double> values);
+/// {"median", "min", "max"}; null where there are none.
+cli::Json spread_json(const Spread& spread);
 
 /// Kendall's τ-b of two rankings of the same things: 1 when all pairs are in the same order, −1
 /// when all are in the opposite one. Ties count as usual (Kendall 1945); NaN when one of the two is

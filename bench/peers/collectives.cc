@@ -226,7 +226,9 @@ void Averager::run() {
   const Ops& ops = host_ops();
   sum();
   if (half_.empty()) {
-    ops.scale(share_, values_);
+    if (!sharded_) {  // whose processes have divided their shards
+      ops.scale(share_, values_);
+    }
   } else {
     ops.fill(0, values_);
     ops.fp16_axpy(share_, std::as_bytes(std::span(half_)), values_);

@@ -51,8 +51,13 @@ struct BenchCodecRequest {
 struct Row {
   std::string compressor;
   const char* operation;
-  double gbs;
+  double bytes;  ///< that must move
+  Elapsed seconds;
   double speedup;  ///< over one thread
+
+  double gbs() const { return gbs_in(seconds.fastest); }
+  /// Where a call takes so long.
+  double gbs_in(double call_s) const { return 1e-9 * bytes / call_s; }
 };
 
 /// Of one run.
@@ -86,7 +91,7 @@ double copy_bandwidth(std::span<const float> from, std::span<float> to, int repe
                       const Crew& crew) {
   const auto bytes = from.size_bytes();
   const auto time = [&](const std::function<void()>& call) {
-    return fastest(repeats, call, crew.clock);
+    return timed(repeats, call, crew.clock).fastest;
   };
   double seconds = std::min(time([&] { std::memcpy(to.data(), from.data(), bytes); }),
                             time([&] { host_ops().copy(from, to); }));
@@ -99,9 +104,10 @@ double copy_bandwidth(std::span<const float> from, std::span<float> to, int repe
 /// Both operations of one compressor on `elements` elements, beside those of one thread.
 std::vector<Row> rows_of(const CodecTiming& timing, const CodecTiming& alone,
                          std::size_t elements) {
-  return {{timing.spec, "encode", timing.encode_gbs(elements), alone.encode_s / timing.encode_s},
-          {timing.spec, "decode_mix", timing.decode_mix_gbs(elements),
-           alone.decode_mix_s / timing.decode_mix_s}};
+  return {{timing.spec, "encode", timing.encode_bytes(elements), timing.encode,
+           alone.encode.fastest / timing.encode.fastest},
+          {timing.spec, "decode_mix", timing.decode_mix_bytes(elements), timing.decode_mix,
+           alone.decode_mix.fastest / timing.decode_mix.fastest}};
 }
 
 CodecMeasurement measure_host(const std::vector<std::string>& specs,
@@ -162,15 +168,18 @@ void print(const CodecMeasurement& measured, const BenchCodecRequest& request,
                   ? fmt::format("copying: {:.1f} GB/s, {} thread{}, {} kernels", measured.limit,
                                 threads, threads == 1 ? "" : "s", measured.device)
                   : fmt::format("copying: {:.1f} GB/s on {}", measured.limit, measured.device));
-  std::vector<std::string> head = {"compressor", "operation", "GB/s", "of copying"};
+  std::vector<std::string> head = {"compressor", "operation", "GB/s",
+                                   "median",     "slowest",   "of copying"};
   if (threads > 1) {
     head.emplace_back("of one thread");
   }
   std::vector<std::vector<std::string>> cells;
   cells.reserve(measured.rows.size());
   for (const Row& row : measured.rows) {
-    cells.push_back({row.compressor, row.operation, fmt::format("{:.2f}", row.gbs),
-                     fmt::format("{:.0f} %", 100 * row.gbs / measured.limit)});
+    cells.push_back({row.compressor, row.operation, fmt::format("{:.2f}", row.gbs()),
+                     fmt::format("{:.2f}", row.gbs_in(row.seconds.median)),
+                     fmt::format("{:.2f}", row.gbs_in(row.seconds.slowest)),
+                     fmt::format("{:.0f} %", 100 * row.gbs() / measured.limit)});
     if (threads > 1) {
       cells.back().push_back(fmt::format("{:.2f} x", row.speedup));
     }
@@ -223,9 +232,11 @@ int run(const BenchCodecRequest& request) {
                        {"device", measured.device},
                        {"threads", request.threads},
                        {"elements", request.elements},
-                       {"gbs", row.gbs},
+                       {"gbs", row.gbs()},
+                       {"gbs_median", row.gbs_in(row.seconds.median)},
+                       {"gbs_slowest", row.gbs_in(row.seconds.slowest)},
                        {"speedup", row.speedup},
-                       {"fraction_of_limit", row.gbs / measured.limit}});
+                       {"fraction_of_limit", row.gbs() / measured.limit}});
   }
   output.json({{"copy_bandwidth_gbs", measured.limit}, {"results", results}});
   return kDone;
@@ -246,7 +257,9 @@ Command add_bench_codec_command(CLI::App& bench) {
               std::numeric_limits<int>::max());
   group.option("--device", request->device, "NAME",
                "Where: host, or cuda for a GPU, on which long vectors tell more");
-  group.count("--repeats", request->repeats, "N", "The fastest of so many counts", kMostRepeats);
+  group.count("--repeats", request->repeats, "N",
+              "Calls of each; the fastest counts, the median and the slowest are shown",
+              kMostRepeats);
   add_common_options(*command, request->common);
   command->footer(kBenchCodecExamples);
   return {command, [request] { return run(*request); }};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -26,14 +25,21 @@ double seconds_of(Clock clock) {
 
 }  // namespace
 
-double fastest(int repeats, const std::function<void()>& call, Clock clock) {
-  double best = std::numeric_limits<double>::infinity();
+Elapsed elapsed_of(std::vector<double> seconds) {
+  check(!seconds.empty(), "something was timed");
+  std::sort(seconds.begin(), seconds.end());
+  return {seconds.front(), seconds[seconds.size() / 2], seconds.back()};
+}
+
+Elapsed timed(int repeats, const std::function<void()>& call, Clock clock) {
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(repeats));
   for (int k = 0; k < repeats; ++k) {
     const double start = seconds_of(clock);
     call();
-    best = std::min(best, seconds_of(clock) - start);
+    seconds.push_back(seconds_of(clock) - start);
   }
-  return best;
+  return elapsed_of(std::move(seconds));
 }
 
 FloatVector normal_values(std::size_t elements, std::uint64_t seed) {
@@ -53,7 +59,7 @@ CodecTiming time_codec(const std::string& spec, std::span<const float> x, std::s
   std::vector<std::byte> frame(feedback.compressor().max_bytes(x.size()));
   RandomKey key{.seed = seed, .purpose = Purpose::quantize};
   CodecTiming timing = {.spec = feedback.compressor().spec()};
-  timing.encode_s = fastest(
+  timing.encode = timed(
       repeats,
       [&] {
         timing.bytes = feedback.encode(x, key, frame);
@@ -62,7 +68,7 @@ CodecTiming time_codec(const std::string& spec, std::span<const float> x, std::s
       clock);
   std::fill(y.begin(), y.end(), 0.0F);
   const auto encoding = std::span<const std::byte>(frame).first(timing.bytes);
-  timing.decode_mix_s = fastest(
+  timing.decode_mix = timed(
       repeats,
       [&] {
         check(feedback.compressor().decode_add(encoding, 0.25F, y).ok(), "an own encoding decodes");

@@ -7,7 +7,7 @@
 
 #ifdef SOTTO_HAVE_CUDA
 #include <functional>
-#include <limits>
+#include <utility>
 
 #include <sotto/base/check.h>
 #include <sotto/compress/cuda/codec.h>
@@ -23,18 +23,19 @@ namespace {
 /// Calls between two looks at the clock, so that what looking costs does not count.
 constexpr int kBatch = 10;
 
-double fastest_on_device(int repeats, const std::function<void()>& call) {
+Elapsed timed_on_device(int repeats, const std::function<void()>& call) {
   call();
-  double best = std::numeric_limits<double>::infinity();
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(repeats));
   for (int k = 0; k < repeats; ++k) {
-    const double seconds = cuda::seconds_on_device([&] {
+    const double batch = cuda::seconds_on_device([&] {
       for (int turn = 0; turn < kBatch; ++turn) {
         call();
       }
     });
-    best = std::min(best, seconds / kBatch);
+    seconds.push_back(batch / kBatch);
   }
-  return best;
+  return elapsed_of(std::move(seconds));
 }
 
 /// The vectors of one run, on the device.
@@ -53,11 +54,11 @@ class DeviceBench {
 
   /// The better of two ways to copy.
   double copy_bandwidth() {
-    const double driver =
-        fastest_on_device(repeats_, [&] { cuda::copy_within(x_.bytes(), e_.bytes(), nullptr); });
-    const double kernel =
-        fastest_on_device(repeats_, [&] { cuda::copy(floats(x_), floats(e_), nullptr); });
-    return 2e-9 * static_cast<double>(x_.bytes().size()) / std::min(driver, kernel);
+    const Elapsed driver =
+        timed_on_device(repeats_, [&] { cuda::copy_within(x_.bytes(), e_.bytes(), nullptr); });
+    const Elapsed kernel =
+        timed_on_device(repeats_, [&] { cuda::copy(floats(x_), floats(e_), nullptr); });
+    return 2e-9 * static_cast<double>(x_.bytes().size()) / std::min(driver.fastest, kernel.fastest);
   }
 
   CodecTiming time(const std::string& spec) {
@@ -68,13 +69,13 @@ class DeviceBench {
     RandomKey key{.seed = seed_, .purpose = Purpose::quantize};
     CodecTiming timing = {.spec = codec.spec(), .bytes = frame.bytes().size()};
     cuda::fill(0, floats(e_), nullptr);
-    timing.encode_s = fastest_on_device(repeats_, [&] {
+    timing.encode = timed_on_device(repeats_, [&] {
       codec.encode_residual(floats(x_), floats(e_), key, frame.bytes(), work.bytes(), outcome,
                             nullptr);
       ++key.round;
     });
     cuda::fill(0, floats(e_), nullptr);
-    timing.decode_mix_s = fastest_on_device(repeats_, [&] {
+    timing.decode_mix = timed_on_device(repeats_, [&] {
       check(codec.decode_add(frame.bytes(), 0.25F, floats(e_), outcome, nullptr).ok(),
             "an own encoding has its length");
     });

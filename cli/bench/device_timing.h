@@ -17,7 +17,7 @@ struct DeviceTimings {
 };
 
 /// Times each of `specs` on vectors of `elements` elements, and in between, copies on the device;
-/// the fastest of `repeats` each, by the device's clock. Throws Error for a specification that no
+/// `repeats` times each, by the device's clock. Throws Error for a specification that no
 /// device has a codec for, and where there is no device, or no code for one in this build.
 DeviceTimings time_on_device(const std::vector<std::string>& specs, std::size_t elements,
                              std::uint64_t seed, int repeats);

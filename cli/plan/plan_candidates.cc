@@ -203,11 +203,11 @@ void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform
   candidate.bytes_per_round = bytes_per_round(job, scenario_.nodes, candidate.rounds);
 }
 
-std::vector<Candidate> Screen::of(const Proposal& proposal, const std::vector<Round>& intervals,
-                                  bool adam) {
+std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& variations) {
   const TrainPlan plan = make_train_plan(parse_run(proposal.words, scenario_.task));
   const OptimizerOptions& options = plan.run.optimizer;
-  const bool to_all = algorithm_info(options.algorithm).graph == GraphNeed::any;
+  const AlgorithmInfo& info = algorithm_info(options.algorithm);
+  const bool to_all = info.graph == GraphNeed::any;
   if (to_all && scenario_.nodes > kMostToAll) {
     throw Error(
         fmt::format("{} nodes that all reach each other send too many messages to plan "
@@ -234,17 +234,26 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const std::vector<Ro
                      .transport = scenario_.transport};
   predict(made, with_local_steps(job, made.interval), platform, pace, plan.run.rounds);
   std::vector<Candidate> found = {made};
-  for (std::size_t k = 0; proposal.varies && made.interval == 1 && k < intervals.size(); ++k) {
+  if (!proposal.varies) {
+    return found;
+  }
+  for (std::size_t k = 0; made.interval == 1 && k < variations.intervals.size(); ++k) {
     Candidate local = made;
-    local.interval = intervals[k];
+    local.interval = variations.intervals[k];
     local.words += fmt::format(" communication-interval={}", local.interval);
     predict(local, with_local_steps(job, local.interval), platform, pace, plan.run.rounds);
     if (local.seconds_per_round < kShorter * found.back().seconds_per_round) {
       found.push_back(std::move(local));
     }
   }
+  if (variations.delays && info.delayable) {
+    Candidate delayed = of({.words = proposal.words + " delayed-gradient=true"}, {}).front();
+    if (delayed.seconds_per_round < kShorter * made.seconds_per_round) {
+      found.push_back(std::move(delayed));
+    }
+  }
   const std::size_t plain = found.size();
-  for (std::size_t k = 0; proposal.varies && adam && k < plain; ++k) {
+  for (std::size_t k = 0; variations.adam && k < plain; ++k) {
     found.push_back(found[k]);
     found.back().words += " step-rule=adam" + adam_rate(scenario_);
     found.back().step_rule = steps_of(found.back().words);

@@ -1,5 +1,5 @@
-// The runs that the planner considers: algorithms × compressors × graphs, and of these local steps
-// and Adam. One thread at a time.
+// The runs that the planner considers: algorithms × compressors × graphs, and of these local steps,
+// delayed gradients and Adam. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -49,7 +49,14 @@ struct Refusal {
 struct Proposal {
   std::string words;
   bool own = false;
-  bool varies = false;  ///< local steps and other step rules may be tried with it
+  bool varies = false;  ///< other ways to step may be tried with it
+};
+
+/// Ways to step that are tried beside a proposal's own.
+struct Variations {
+  std::vector<Round> intervals{};  ///< rounds from one exchange to the next, above 1, rising
+  bool delays = false;             ///< gradients that do not wait for the exchange
+  bool adam = false;               ///< in place of the task's step rule
 };
 
 /// All proposals, full-precision all-reduce first (where nodes lie it is none: only robust runs
@@ -69,10 +76,9 @@ class Screen {
   /// Both must outlive this.
   Screen(const Scenario& scenario, CodecMeter& codec) : scenario_(scenario), codec_(codec) {}
 
-  /// The run, and where it varies, each with `intervals` local steps that makes a round shorter by
-  /// a tenth, and all with Adam if `adam`. Throws Error where the gate refuses it.
-  std::vector<Candidate> of(const Proposal& proposal, const std::vector<Round>& intervals,
-                            bool adam);
+  /// The run, and where it varies, with those intervals and delayed gradients that make a round
+  /// shorter by a tenth; each of these with Adam as well. Throws Error where the gate refuses it.
+  std::vector<Candidate> of(const Proposal& proposal, const Variations& variations);
 
  private:
   void predict(Candidate& candidate, const PlannedJob& job, const Platform& platform,

@@ -21,7 +21,7 @@ CodecSpeed measure(const std::string& spec, std::size_t elements) {
   std::vector<float> y(x.size());
   const CodecTiming timing = time_codec(spec, x, y, 0, kRepeats);
   const auto bytes = static_cast<double>(std::max<std::size_t>(x.size(), 1) * sizeof(float));
-  return {timing.encode_s / bytes, timing.decode_mix_s / bytes};
+  return {timing.encode.fastest / bytes, timing.decode_mix.fastest / bytes};
 }
 
 double parse_speed(const std::string& words) {

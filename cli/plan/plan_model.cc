@@ -92,6 +92,20 @@ double vector_bytes(const PlannedFrame& frame) {
   return sizeof(float) * static_cast<double>(frame.elements);
 }
 
+/// Of something that a frame's buckets pass through one by one.
+struct Span {
+  double first = 0;  ///< when the first is through
+  double last = 0;
+};
+
+/// The same of an exchange, by node.
+struct Ends {
+  std::vector<double> first;
+  std::vector<double> last;
+};
+
+void raise(double& value, double to) { value = std::max(value, to); }
+
 /// The nodes' clocks, round by round.
 class Clocks {
  public:
@@ -99,88 +113,103 @@ class Clocks {
       : platform_(platform),
         pace_(pace),
         thread_(pace.nodes.size(), 0.0),
-        heard_(pace.nodes.size(), 0.0),
-        exchanged_(pace.nodes.size(), 0.0),
+        model_(thread_),
+        heard_{thread_, thread_},
+        exchanged_{thread_, thread_},
         free_(platform.links().size(), 0.0),
         noise_({.seed = pace.seed, .purpose = Purpose::jitter}) {}
 
   void play(const RoutedRound& round, Round number) {
-    encode(round.before, thread_);
     if (!round.before.empty()) {
-      heard_ = thread_;
-      carry(round.before, heard_);
+      heard_ = exchange(round.before);
     }
     for (std::size_t i = 0; i < thread_.size(); ++i) {
-      const double start = pace_.overlap ? thread_[i] : std::max(thread_[i], heard_[i]);
-      const double gradient =
+      raise(thread_[i], pace_.overlap ? model_[i] : heard_.last[i]);
+      thread_[i] +=
           to_seconds(draw(pace_.nodes[i].compute, pace_.seed, static_cast<Rank>(i), number));
-      thread_[i] = start + gradient;
       if (round.waits) {
-        thread_[i] = std::max({thread_[i], heard_[i], exchanged_[i]});
+        raise(thread_[i], std::max(heard_.first[i], exchanged_.first[i]));
+        model_[i] = heard_.last[i];
       }
     }
     if (round.after.empty()) {
       return;
     }
-    encode(round.after, thread_);
-    exchanged_ = thread_;
-    carry(round.after, exchanged_);
+    exchanged_ = exchange(round.after);
     if (!(round.hides && pace_.overlap)) {
-      thread_ = exchanged_;
+      thread_ = exchanged_.last;
     }
   }
 
   double end() const {
     double last = 0;
-    for (const auto* clocks : {&thread_, &heard_, &exchanged_}) {
+    for (const auto* clocks : {&thread_, &heard_.last, &exchanged_.last}) {
       last = std::max(last, *std::max_element(clocks->begin(), clocks->end()));
     }
     return last;
   }
 
  private:
-  /// The first exchange of several is encoded by the node's thread.
-  void encode(const std::vector<RoutedExchange>& exchanges, std::vector<double>& clocks) const {
-    if (!exchanges.empty()) {
-      encode(exchanges.front(), clocks);
+  /// Posts from the nodes' threads, which encode the first of several exchanges.
+  Ends exchange(const std::vector<RoutedExchange>& exchanges) {
+    std::vector<double> posted = thread_;
+    encode(exchanges.front(), posted, /*whole=*/false);
+    encode(exchanges.front(), thread_);
+    Ends ends = carry(exchanges, std::move(posted));
+    for (std::size_t i = 0; i < thread_.size(); ++i) {
+      raise(ends.last[i], thread_[i]);
     }
+    return ends;
   }
 
-  void encode(const RoutedExchange& exchange, std::vector<double>& clocks) const {
+  /// Adds how long it takes: all buckets, or the first.
+  void encode(const RoutedExchange& exchange, std::vector<double>& clocks,
+              bool whole = true) const {
     Rank last = -1;
     for (const RoutedFrame& one : exchange) {
       const PlannedFrame& frame = one.frame;
       const CodecCost& codec = pace_.nodes[slot(frame.from)].codec;
+      const double parts = whole ? 1 : frame.buckets;
       clocks[slot(frame.from)] +=
           (frame.from == last ? 0 : codec.seconds_per_exchange) +
-          (frame.encoded ? vector_bytes(frame) * codec.encode_s_per_byte : 0);
+          (frame.encoded ? vector_bytes(frame) * codec.encode_s_per_byte / parts : 0);
       last = frame.from;
     }
   }
 
   /// From when the first exchange is posted, by node, to when the last is over.
-  void carry(const std::vector<RoutedExchange>& exchanges, std::vector<double>& clocks) {
-    const std::uint64_t buffer = pace_.transport.send_buffer_bytes;
+  Ends carry(const std::vector<RoutedExchange>& exchanges, std::vector<double> posted) {
+    Ends ends = {posted, posted};
     for (const RoutedExchange& exchange : exchanges) {
       if (&exchange != &exchanges.front()) {
-        encode(exchange, clocks);
+        encode(exchange, ends.last);
+        ends.first = ends.last;
       }
       const auto place = static_cast<std::size_t>(&exchange - exchanges.data());
-      const std::vector<double> arrivals = serve(exchange, place, clocks);
-      for (std::size_t k = 0; k < exchange.size(); ++k) {
-        const PlannedFrame& frame = exchange[k].frame;
-        double& receiver = clocks[slot(frame.to)];
-        receiver = std::max(receiver, arrivals[k]);
-        // Handed over once fewer than two are under way to that peer.
-        Connection& connection = connections_[{frame.from, frame.to}];
-        double& sender = clocks[slot(frame.from)];
-        sender = std::max(sender, frame.bytes > buffer ? arrivals[k] : connection.before_last);
-        connection.before_last = std::exchange(connection.last, arrivals[k]);
-      }
-      for (const RoutedFrame& one : exchange) {
-        clocks[slot(one.frame.to)] +=
-            vector_bytes(one.frame) * pace_.nodes[slot(one.frame.to)].codec.decode_s_per_byte;
-      }
+      hand_over(exchange, serve(exchange, place, ends.last), ends);
+    }
+    return ends;
+  }
+
+  /// What has arrived is decoded, and senders know that it has.
+  void hand_over(const RoutedExchange& exchange, const std::vector<Span>& arrivals, Ends& ends) {
+    const std::uint64_t buffer = pace_.transport.send_buffer_bytes;
+    for (std::size_t k = 0; k < exchange.size(); ++k) {
+      const PlannedFrame& frame = exchange[k].frame;
+      raise(ends.first[slot(frame.to)], arrivals[k].first);
+      raise(ends.last[slot(frame.to)], arrivals[k].last);
+      // Handed over once fewer than two are under way to that peer.
+      Connection& connection = connections_[{frame.from, frame.to}];
+      const bool large = frame.bytes > buffer;
+      raise(ends.first[slot(frame.from)], large ? arrivals[k].first : connection.before_last);
+      raise(ends.last[slot(frame.from)], large ? arrivals[k].last : connection.before_last);
+      connection.before_last = std::exchange(connection.last, arrivals[k].last);
+    }
+    for (const RoutedFrame& one : exchange) {
+      const std::size_t to = slot(one.frame.to);
+      const double whole = vector_bytes(one.frame) * pace_.nodes[to].codec.decode_s_per_byte;
+      ends.first[to] += whole / one.frame.buckets;
+      ends.last[to] += whole / one.frame.buckets;
     }
   }
 
@@ -213,34 +242,41 @@ class Clocks {
 
   /// When the frames arrive that their senders post at these times. Each link works through them in
   /// the order of posting; what a node posts at once ends at once.
-  std::vector<double> serve(const RoutedExchange& exchange, std::size_t place,
-                            const std::vector<double>& posted) {
+  std::vector<Span> serve(const RoutedExchange& exchange, std::size_t place,
+                          const std::vector<double>& posted) {
     std::vector<std::size_t> order(exchange.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const std::vector<double> leave = departures(exchange, place, posted);
     const auto post_of = [&](std::size_t k) { return leave[k]; };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return post_of(a) < post_of(b); });
-    std::vector<double> arrivals(exchange.size());
+    std::vector<Span> arrivals(exchange.size());
+    std::map<LinkId, double> begun;  // by those of one posting
     for (auto first = order.begin(); first != order.end();) {
       const double post = post_of(*first);
       const auto last =
           std::find_if(first, order.end(), [&](std::size_t k) { return post_of(k) > post; });
+      begun.clear();
       for (auto k = first; k != last; ++k) {
         for (const LinkId link : exchange[*k].links) {
           const double bandwidth = share_of(pace_.network) * platform_.links()[link].bytes_per_s;
-          free_[link] = std::max(free_[link], post) +
-                        static_cast<double>(exchange[*k].frame.bytes) / bandwidth;
+          raise(free_[link], post);
+          begun.emplace(link, free_[link]);
+          free_[link] += static_cast<double>(exchange[*k].frame.bytes) / bandwidth;
         }
       }
       for (; first != last; ++first) {
         const RoutedFrame& one = exchange[*first];
-        double end = post + flow_s(one, post);
+        const double parts = one.frame.buckets;
+        const double flow = flow_s(one, post);
+        Span end = {post + flow / parts, post + flow};
         for (const LinkId link : one.links) {
-          end = std::max(end, free_[link]);
+          raise(end.first, begun.at(link) + (free_[link] - begun.at(link)) / parts);
+          raise(end.last, free_[link]);
         }
         const double jitter = one.jitter_s > 0 ? one.jitter_s * (2 * noise_.uniform() - 1) : 0;
-        arrivals[*first] = end + one.latency_s + jitter;
+        const double way = one.latency_s + jitter;
+        arrivals[*first] = {end.first + way, end.last + way};
       }
     }
     return arrivals;
@@ -281,10 +317,11 @@ class Clocks {
 
   const Platform& platform_;
   const Pace& pace_;
-  std::vector<double> thread_;     ///< when a node's thread is at the start of the round
-  std::vector<double> heard_;      ///< when what it posted before a gradient is over
-  std::vector<double> exchanged_;  ///< and what it posted after one
-  std::vector<double> free_;       ///< when a link has done all that was posted
+  std::vector<double> thread_;  ///< when a node's thread is at the start of the round
+  std::vector<double> model_;   ///< when the model is there of which it takes a gradient
+  Ends heard_;                  ///< when what it posted before a gradient is over
+  Ends exchanged_;              ///< and what it posted after one
+  std::vector<double> free_;    ///< when a link has done all that was posted
   std::map<std::pair<Rank, Rank>, Connection> connections_;
   RandomStream noise_;  ///< of the jitter
 };

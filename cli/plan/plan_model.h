@@ -13,11 +13,14 @@
 //
 // L: latency, drawn within its jitter; r: what TCP keeps where packets are lost (mean_rate in
 // losses.h, with twice the latency as the round trip), and less while a connection's window
-// is small (congestion_window.h). β and L are those that the protocol leaves (NetworkModel). Over a
-// transport that sends on demand, P is not before the receiver's word of its own post has come. A
-// node's exchange is over when its frames are there and decoded, and what it sent and is larger
-// than a socket's buffer has arrived. Nodes' clocks then advance round by round by the rules of
-// sim/simulator.h: gradient, encoding, exchanges that hide behind gradients or do not.
+// is small (congestion_window.h). Of a frame that stands for several buckets the first is there
+// after its share of the bytes, and is decoded while the others are on their way. β and L are those
+// that the protocol leaves (NetworkModel). Over a transport that sends on demand, P is not before
+// the receiver's word of its own post has come. A node posts when its first bucket is encoded, and
+// what hides behind a gradient is waited for as far as that bucket. Its exchange is over when its
+// frames are there and decoded, and what it sent and is larger than a socket's buffer has arrived.
+// Nodes' clocks then advance round by round by the rules of sim/simulator.h: gradient, encoding,
+// exchanges that hide behind gradients or do not.
 //
 // What the model leaves out: that frames which are under way together share a link, rather than
 // have it in turn; that a frame's way through one link can be slowed down by another; packets,
@@ -39,6 +42,7 @@ struct PlannedFrame {
   std::uint64_t bytes = 0;
   bool encoded = true;         ///< false: the same frame as the one before it, for another peer
   std::uint64_t elements = 0;  ///< parameters that it encodes
+  std::uint32_t buckets = 1;   ///< for which it stands: encoded, sent and decoded one by one
 };
 
 /// What all nodes exchange at a time.

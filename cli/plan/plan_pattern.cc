@@ -83,7 +83,7 @@ class Overheard final : public Algorithm {
     }
     return posts;
   }
-  /// A bucket goes with the one before it: what passes between two nodes is as one frame.
+  /// A bucket goes with the one before it: what passes between two nodes stands as one frame.
   void add_bucket(const Exchange& out) {
     if (posted_ == 0) {
       (void)heard(true, out);
@@ -96,6 +96,7 @@ class Overheard final : public Algorithm {
         check(first != exchange.end(), "all buckets go to the same peers");
         first->bytes += frame.bytes;
         first->elements += frame.elements;
+        ++first->buckets;
       }
     }
     if (place_ == &PlannedRound::after) {

@@ -99,27 +99,29 @@ void PlanSearch::check_own_runs() const {
   }
 }
 
-/// Longer intervals than 1, sorted, with those of the scenario's own runs; none where the task says
-/// how often nodes talk or delays gradients, and where only the pace counts, which knows nothing of
-/// what they cost.
-std::vector<Round> PlanSearch::intervals() const {
-  if (goal_ == Goal::epoch || scenario_.task.communication_interval != 1 ||
-      !scenario_.task.outer_step_rule.empty() || scenario_.task.delayed_gradient) {
+/// With the intervals of the scenario's own runs. None where only the pace counts, which knows
+/// nothing of what they cost; of when nodes talk, none where the task says it.
+Variations PlanSearch::variations() const {
+  if (goal_ == Goal::epoch) {
     return {};
   }
-  std::set<Round> all(kIntervals.begin(), kIntervals.end());
-  for (const std::string& words : scenario_.runs) {
-    all.insert(parse_run(words, scenario_.task).communication_interval);
+  Variations all = {.adam = tries_adam(options_.lists, scenario_)};
+  if (scenario_.task.communication_interval != 1 || !scenario_.task.outer_step_rule.empty() ||
+      scenario_.task.delayed_gradient) {
+    return all;
   }
-  all.erase(all.begin(), all.upper_bound(1));
-  all.erase(all.upper_bound(rounds_), all.end());
-  return {all.begin(), all.end()};
+  all.delays = true;
+  std::set<Round> intervals(kIntervals.begin(), kIntervals.end());
+  for (const std::string& words : scenario_.runs) {
+    intervals.insert(parse_run(words, scenario_.task).communication_interval);
+  }
+  all.intervals.assign(intervals.upper_bound(1), intervals.upper_bound(rounds_));
+  return all;
 }
 
 void PlanSearch::screen() {
   check_own_runs();
-  const bool adam = goal_ == Goal::target && tries_adam(options_.lists, scenario_);
-  const std::vector<Round> intervals = this->intervals();
+  const Variations variations = this->variations();
   Screen screen(scenario_, codec_);
   const auto asked = proposals(options_.lists, scenario_, graphs_, rounds_);
   for (const Proposal& one : asked) {
@@ -127,7 +129,7 @@ void PlanSearch::screen() {
       throw PlanFailed{kInterrupted};
     }
     try {
-      auto found = screen.of(one, intervals, adam);
+      auto found = screen.of(one, variations);
       std::move(found.begin(), found.end(), std::back_inserter(candidates_));
     } catch (const Error& error) {
       refused_.push_back({one.words, with_option_names(error.what())});

@@ -65,7 +65,7 @@ class PlanSearch {
   /// Speaks only when nothing can be refused any more.
   void screen();
   void check_own_runs() const;
-  std::vector<Round> intervals() const;
+  Variations variations() const;
   void say_codec() const;
   /// Simulates candidates that `admitted` lets through, as long as one is promising.
   void explore(std::uint64_t budget, const Admitted& admitted);

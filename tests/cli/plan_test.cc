@@ -1,7 +1,9 @@
 // `sotto plan`, as a user runs it.
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -122,6 +124,28 @@ TEST_CASE("the model is near the simulator on random networks") {
             doctest::Approx(run.at("virtual_s").get<double>() / 40));
     }
   }
+}
+
+TEST_CASE("the model knows that buckets are encoded, sent and waited for one by one") {
+  // A million parameters, in four buckets; rounds of 2 ms of gradient and 10 ms of latency.
+  const auto plan = planned(
+      "sotto-scenario = 1\ntitle = \"buckets\"\n"
+      "run = [\"choco sign ring\", \"choco sign ring delayed-gradient=true\", \"dcd quant:8 "
+      "ring\"]\n"
+      "nodes = { count = 4, gradient = \"2 ms\", codec = \"2 GB/s\" }\nnetwork = { " +
+          links("100 Mbit/s", "10 ms") +
+          " }\ntask = { task = \"digits,train=320,test=10\", model = \"mlp:1258\", batch = 1, "
+          "rounds = 12, lr = 0.05 }\n",
+      {"--budget", "1"});
+  for (const char* name :
+       {"choco sign ring", "choco sign ring delayed-gradient=true", "dcd quant:8 ring"}) {
+    CAPTURE(name);
+    CHECK(std::abs(run_of(plan, name).at("prediction_error").get<double>()) < 0.02);
+  }
+  const auto round_s = [&](const char* name) {
+    return run_of(plan, name).at("simulated_s_per_round").get<double>();
+  };
+  CHECK(round_s("choco sign ring delayed-gradient=true") < 0.75 * round_s("choco sign ring"));
 }
 
 TEST_CASE("the model knows the bytes of a round exactly") {
@@ -380,4 +404,33 @@ TEST_CASE("the printed command trains over real processes what was simulated") {
   words.insert(words.end(), {"--quiet", "--json", "-"});
   CHECK(run(words).json().at("parameters_sha256") ==
         run_of(plan, plan.at("winner").get<std::string>()).at("parameters_sha256"));
+}
+
+TEST_CASE("delayed gradients are tried where they hide an exchange, and only there") {
+  const std::string delayed = "choco sign ring delayed-gradient=true";
+  const Arguments only = {"--algorithm", "choco",      "--algorithm", "dcd",     "--compressor",
+                          "sign",        "--topology", "ring",        "--codec", "1 GB/s"};
+  const auto names = [](const json& plan) {
+    std::vector<std::string> all;
+    for (const json& candidate : plan.at("candidates")) {
+      all.push_back(candidate.at("name"));
+    }
+    return all;
+  };
+  const auto has = [&](const json& plan, const std::string& name) {
+    const auto all = names(plan);
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  const std::string nodes = "count = 8, gradient = \"20 ms\"";
+  const auto late = planned(scenario(nodes, links("100 Mbit/s", "15 ms")), only);
+  CHECK(late.at("winner") == delayed);
+  const json run = run_of(late, delayed);
+  CHECK(std::abs(run.at("prediction_error").get<double>()) < 0.15);
+  CHECK(late.at("command").get<std::string>().find(" --delayed-gradient=true") !=
+        std::string::npos);
+  CHECK_FALSE(has(late, "dcd sign ring delayed-gradient=true"));
+
+  CHECK_FALSE(has(planned(scenario(nodes, links("10 Gbit/s", "50 us")), only), delayed));
+  // Without a target nothing is tried that changes the steps.
+  CHECK_FALSE(has(planned(scenario(nodes, links("100 Mbit/s", "15 ms"), ""), only), delayed));
 }

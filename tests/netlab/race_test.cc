@@ -171,18 +171,21 @@ TEST_CASE("bars are drawn for what there is, and none for what failed") {
   CHECK(svg.find("nan") == std::string::npos);
 }
 
-TEST_CASE("sotto and Gloo's ring finish a short race on loopback") {
+TEST_CASE("a contender of each kind finishes a short race on loopback") {
   const PrivateDirectory folder;
   const Course course({.hosts = 2, .loopback = true});
   const Runners runners = {.sotto = SOTTO_PROGRAM};
   const std::atomic<bool> stop{false};
-  bool any = false;
+  std::string missing;
   const char* ours =
       transport_info("gloo").available ? "sotto choco sign gloo" : "sotto choco sign zmq";
-  for (const char* name : {ours, "gloo ring"}) {
+  for (const char* name :
+       {ours, "gloo ring", "gloo halving-doubling unfused", "gloo sharded",
+        "gloo hierarchical fp16", "mpi allreduce", "mpi neighbours 8 bit", "ddp powersgd:1"}) {
     const Contender& contender = named(racers(), name);
     CAPTURE(name);
-    if (runners.missing(contender.runner)) {
+    if (const auto why = runners.missing(contender.runner)) {
+      missing += fmt::format("{}{}: {}", missing.empty() ? "" : "; ", name, *why);
       continue;
     }
     const std::string where = folder.path() + "/" + name;
@@ -194,11 +197,9 @@ TEST_CASE("sotto and Gloo's ring finish a short race on loopback") {
     const auto lap = lap_from(end->output);
     REQUIRE(lap.ok());
     CHECK(lap->round_s > 0);
-    CHECK(lap->bytes.value_or(0) > 0);
-    any = true;
   }
-  if (!any) {
-    SOTTO_SKIP("neither program is built");
+  if (!missing.empty()) {
+    SOTTO_SKIP(missing);
   }
 }
 
