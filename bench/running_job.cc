@@ -77,9 +77,9 @@ RunningJob::RunningJob(const std::vector<std::string>& words) : start_(Deadline:
 
 RunningJob::~RunningJob() {
   ::kill(pid_, SIGTERM);  // the program ends its nodes, and kills those that do not end
+  ::close(output_);       // so that it does not wait for a reader
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  ::close(output_);
   ::close(errors_);
 }
 

@@ -2,6 +2,7 @@
 // gradients longer than the wire that is the gradient; with a wire longer than gradients it is the
 // wire: bytes / bandwidth + latency.
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ constexpr const char* kOverheadModel = "mlp:1258";  // 1,000,120 parameters
 constexpr double kOverheadMbit = 100;
 constexpr double kOverheadLatencyMs = 10;
 constexpr std::uint64_t kOverheadRounds = 20;
+/// Of a gradient that is taken: more would not end before a run is given up.
+constexpr int kMostExamples = 4096;
 
 struct OverheadRequest {
   LabRequest lab;
@@ -159,8 +162,9 @@ int run_overhead(const OverheadRequest& request) {
   if (request.repeats < 1) {
     refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
   }
-  if (request.batch < 0) {
-    refuse("--batch", fmt::to_string(request.batch), "0 or more examples would do");
+  if (request.batch < 0 || request.batch > kMostExamples) {
+    refuse("--batch", fmt::to_string(request.batch),
+           fmt::format("0 to {} examples would do", kMostExamples));
   }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();

@@ -28,7 +28,7 @@ double seconds_of(Clock clock) {
 Elapsed elapsed_of(std::vector<double> seconds) {
   check(!seconds.empty(), "something was timed");
   std::sort(seconds.begin(), seconds.end());
-  return {seconds.front(), seconds[seconds.size() / 2], seconds.back()};
+  return {seconds.front(), seconds[(seconds.size() - 1) / 2], seconds.back()};
 }
 
 Elapsed timed(int repeats, const std::function<void()>& call, Clock clock) {

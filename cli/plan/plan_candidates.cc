@@ -28,7 +28,7 @@ namespace {
 constexpr double kNearlyAsQuick = 1.05;
 /// n nodes that reduce send 2 (n − 1) n messages a round.
 constexpr int kMostToAll = 500;
-/// Local steps are worth a look where they make a round shorter by this.
+/// Local steps and delayed gradients are worth a look where they make a round shorter by this.
 constexpr double kShorter = 0.9;
 /// Part of the rounds before a variance is frozen, as in the papers.
 constexpr double kWarmUp = 0.15;

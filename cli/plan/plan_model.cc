@@ -114,22 +114,27 @@ class Clocks {
         pace_(pace),
         thread_(pace.nodes.size(), 0.0),
         model_(thread_),
+        codec_(thread_),
         heard_{thread_, thread_},
         exchanged_{thread_, thread_},
         free_(platform.links().size(), 0.0),
         noise_({.seed = pace.seed, .purpose = Purpose::jitter}) {}
 
   void play(const RoutedRound& round, Round number) {
+    for (std::size_t i = 0; i < thread_.size(); ++i) {
+      raise(thread_[i], model_[i]);
+    }
     if (!round.before.empty()) {
       heard_ = exchange(round.before);
     }
     for (std::size_t i = 0; i < thread_.size(); ++i) {
-      raise(thread_[i], pace_.overlap ? model_[i] : heard_.last[i]);
+      raise(thread_[i], pace_.overlap ? 0 : heard_.last[i]);
       thread_[i] +=
           to_seconds(draw(pace_.nodes[i].compute, pace_.seed, static_cast<Rank>(i), number));
       if (round.waits) {
+        // Each bucket steps once its own exchange is over; the next gradient is of all of them.
         raise(thread_[i], std::max(heard_.first[i], exchanged_.first[i]));
-        model_[i] = heard_.last[i];
+        model_[i] = std::max(heard_.last[i], exchanged_.last[i]);
       }
     }
     if (round.after.empty()) {
@@ -152,14 +157,15 @@ class Clocks {
  private:
   /// Posts from the nodes' threads, which encode the first of several exchanges.
   Ends exchange(const std::vector<RoutedExchange>& exchanges) {
-    std::vector<double> posted = thread_;
-    encode(exchanges.front(), posted, /*whole=*/false);
-    encode(exchanges.front(), thread_);
-    Ends ends = carry(exchanges, std::move(posted));
+    Ends encoded = {thread_, {}};
     for (std::size_t i = 0; i < thread_.size(); ++i) {
-      raise(ends.last[i], thread_[i]);
+      raise(codec_[i], thread_[i]);
     }
-    return ends;
+    encode(exchanges.front(), encoded.first, /*whole=*/false);
+    encode(exchanges.front(), codec_);
+    encode(exchanges.front(), thread_);
+    encoded.last = thread_;
+    return carry(exchanges, std::move(encoded));
   }
 
   /// Adds how long it takes: all buckets, or the first.
@@ -171,32 +177,38 @@ class Clocks {
       const CodecCost& codec = pace_.nodes[slot(frame.from)].codec;
       const double parts = whole ? 1 : frame.buckets;
       clocks[slot(frame.from)] +=
-          (frame.from == last ? 0 : codec.seconds_per_exchange) +
+          (frame.from == last ? 0 : codec.seconds_per_exchange * frame.buckets / parts) +
           (frame.encoded ? vector_bytes(frame) * codec.encode_s_per_byte / parts : 0);
       last = frame.from;
     }
   }
 
-  /// From when the first exchange is posted, by node, to when the last is over.
-  Ends carry(const std::vector<RoutedExchange>& exchanges, std::vector<double> posted) {
-    Ends ends = {posted, posted};
+  /// From when the first exchange is encoded to when the last is over.
+  Ends carry(const std::vector<RoutedExchange>& exchanges, Ends ends) {
     for (const RoutedExchange& exchange : exchanges) {
       if (&exchange != &exchanges.front()) {
         encode(exchange, ends.last);
         ends.first = ends.last;
       }
       const auto place = static_cast<std::size_t>(&exchange - exchanges.data());
-      hand_over(exchange, serve(exchange, place, ends.last), ends);
+      const std::vector<Span> arrivals = serve(exchange, place, ends);
+      hand_over(exchange, arrivals, ends);
     }
     return ends;
   }
 
-  /// What has arrived is decoded, and senders know that it has.
+  /// What has arrived is decoded, after what the node encodes, and senders know that it has.
   void hand_over(const RoutedExchange& exchange, const std::vector<Span>& arrivals, Ends& ends) {
     const std::uint64_t buffer = pace_.transport.send_buffer_bytes;
+    ends.first = ends.last;
+    for (std::size_t k = 0; k < exchange.size(); ++k) {
+      raise(ends.first[slot(exchange[k].frame.to)], arrivals[k].first);
+    }
+    for (std::size_t i = 0; i < codec_.size(); ++i) {
+      raise(codec_[i], ends.first[i]);
+    }
     for (std::size_t k = 0; k < exchange.size(); ++k) {
       const PlannedFrame& frame = exchange[k].frame;
-      raise(ends.first[slot(frame.to)], arrivals[k].first);
       raise(ends.last[slot(frame.to)], arrivals[k].last);
       // Handed over once fewer than two are under way to that peer.
       Connection& connection = connections_[{frame.from, frame.to}];
@@ -210,6 +222,10 @@ class Clocks {
       const double whole = vector_bytes(one.frame) * pace_.nodes[to].codec.decode_s_per_byte;
       ends.first[to] += whole / one.frame.buckets;
       ends.last[to] += whole / one.frame.buckets;
+      codec_[to] += whole;
+    }
+    for (std::size_t i = 0; i < codec_.size(); ++i) {
+      raise(ends.last[i], codec_[i]);
     }
   }
 
@@ -242,11 +258,10 @@ class Clocks {
 
   /// When the frames arrive that their senders post at these times. Each link works through them in
   /// the order of posting; what a node posts at once ends at once.
-  std::vector<Span> serve(const RoutedExchange& exchange, std::size_t place,
-                          const std::vector<double>& posted) {
+  std::vector<Span> serve(const RoutedExchange& exchange, std::size_t place, const Ends& encoded) {
     std::vector<std::size_t> order(exchange.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    const std::vector<double> leave = departures(exchange, place, posted);
+    const std::vector<double> leave = departures(exchange, place, encoded.first);
     const auto post_of = [&](std::size_t k) { return leave[k]; };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return post_of(a) < post_of(b); });
@@ -276,6 +291,8 @@ class Clocks {
         }
         const double jitter = one.jitter_s > 0 ? one.jitter_s * (2 * noise_.uniform() - 1) : 0;
         const double way = one.latency_s + jitter;
+        // The last bucket leaves when it is encoded.
+        raise(end.last, encoded.last[slot(one.frame.from)] + flow / parts);
         arrivals[*first] = {end.first + way, end.last + way};
       }
     }
@@ -319,6 +336,7 @@ class Clocks {
   const Pace& pace_;
   std::vector<double> thread_;  ///< when a node's thread is at the start of the round
   std::vector<double> model_;   ///< when the model is there of which it takes a gradient
+  std::vector<double> codec_;   ///< when all is encoded and decoded that it was asked for
   Ends heard_;                  ///< when what it posted before a gradient is over
   Ends exchanged_;              ///< and what it posted after one
   std::vector<double> free_;    ///< when a link has done all that was posted

@@ -17,8 +17,9 @@
 // after its share of the bytes, and is decoded while the others are on their way. β and L are those
 // that the protocol leaves (NetworkModel). Over a transport that sends on demand, P is not before
 // the receiver's word of its own post has come. A node posts when its first bucket is encoded, and
-// what hides behind a gradient is waited for as far as that bucket. Its exchange is over when its
-// frames are there and decoded, and what it sent and is larger than a socket's buffer has arrived.
+// what hides behind a gradient is waited for as far as that bucket; the next gradient is of all of
+// them. It encodes and decodes one at a time. Its exchange is over when its frames are there and
+// decoded, and what it sent and is larger than a socket's buffer has arrived.
 // Nodes' clocks then advance round by round by the rules of sim/simulator.h: gradient, encoding,
 // exchanges that hide behind gradients or do not.
 //
