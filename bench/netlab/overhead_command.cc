@@ -2,7 +2,6 @@
 // gradients longer than the wire that is the gradient; with a wire longer than gradients it is the
 // wire: bytes / bandwidth + latency.
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,6 @@ constexpr const char* kOverheadExamples =
     "Examples:\n"
     "  netlab overhead --repeats 5 --json overhead.json\n"
     "  netlab overhead --transport zmq --nodes 4\n"
-    "  netlab overhead --batch 1024\n"
     "A model of a million parameters over 100 Mbit/s and 10 ms one way. By default two nodes: a "
     "core for each, as real nodes have.";
 
@@ -33,37 +31,25 @@ constexpr const char* kOverheadModel = "mlp:1258";  // 1,000,120 parameters
 constexpr double kOverheadMbit = 100;
 constexpr double kOverheadLatencyMs = 10;
 constexpr std::uint64_t kOverheadRounds = 20;
-/// Of a gradient that is taken: more would not end before a run is given up.
-constexpr int kMostExamples = 4096;
 
 struct OverheadRequest {
   LabRequest lab;
   int nodes = 2;
   int repeats = 3;
-  int batch = 0;  ///< 0: no question with gradients that are taken
 };
 
+/// One of the two questions.
 struct Question {
-  std::string name;
-  std::string gradient;  ///< how long it takes at least; a node sleeps through what is left of it
-  bool wire = false;     ///< the limit is the wire's, else the gradient's
-  int batch = 1;
+  const char* name;
+  const char* gradient;
+  bool wire;  ///< the limit is the wire's, else the gradient's
 };
-
-std::vector<Question> questions_of(const OverheadRequest& request) {
-  std::vector<Question> all = {{.name = "gradient of 300 ms", .gradient = "300 ms"},
-                               {.name = "gradient of 20 ms", .gradient = "20 ms", .wire = true}};
-  if (request.batch > 0) {
-    all.push_back({.name = fmt::format("gradient of {} examples", request.batch),
-                   .gradient = "0 ms",
-                   .batch = request.batch});
-  }
-  return all;
-}
+constexpr Question kQuestions[] = {{"gradient of 300 ms", "300 ms", false},
+                                   {"gradient of 20 ms", "20 ms", true}};
 
 struct Answer {
   std::string transport;
-  Question question;
+  const Question* question = nullptr;
   std::vector<double> round_s;
   std::vector<double> limit_s;
 
@@ -78,18 +64,18 @@ struct Answer {
 
 Result<Comparison> measure_run(const OverheadRequest& request, const std::string& words,
                                const Answer& answer, const Laboratory& laboratory) {
-  const MadeScenario made = {.title = answer.question.name,
+  const MadeScenario made = {.title = answer.question->name,
                              .words = words,
                              .nodes = request.nodes,
                              .mbit_per_s = kOverheadMbit,
                              .latency_ms = kOverheadLatencyMs,
-                             .gradient = answer.question.gradient,
+                             .gradient = answer.question->gradient,
                              .model = kOverheadModel,
-                             .batch = answer.question.batch,
+                             .batch = 1,
                              .rounds = kOverheadRounds};
   Comparison found = compare(scenario_from(made.text()), words, answer.transport, laboratory);
   if (!found.ok()) {
-    return Status(Fault::unexpected, fmt::format("{} over {}: {}", answer.question.name,
+    return Status(Fault::unexpected, fmt::format("{} over {}: {}", answer.question->name,
                                                  answer.transport, found.failure));
   }
   return found;
@@ -107,7 +93,7 @@ Status ask(const OverheadRequest& request, Answer& answer, const Laboratory& lab
     return exchanging.status();
   }
   double limit = wire_s(*exchanging);
-  if (!answer.question.wire) {
+  if (!answer.question->wire) {
     // The same program with the same gradients, whose first exchange would come after its end.
     const std::string words =
         fmt::format("{} communication-interval={}", kOverheadRun, kOverheadRounds + 1);
@@ -130,9 +116,9 @@ void show(const std::vector<Answer>& answers, const cli::Output& output) {
   std::vector<std::vector<std::string>> rows;
   for (const Answer& answer : answers) {
     const auto ratios = answer.ratios();
-    rows.push_back({answer.question.name, answer.transport, milliseconds(answer.round_s),
+    rows.push_back({answer.question->name, answer.transport, milliseconds(answer.round_s),
                     fmt::format("{} {}", milliseconds(answer.limit_s),
-                                answer.question.wire ? "on the wire" : "alone"),
+                                answer.question->wire ? "on the wire" : "alone"),
                     fmt::format("{:.3f} ×", quantile(ratios, 0.5)),
                     fmt::format("{:.3f} … {:.3f}", quantile(ratios, 0), quantile(ratios, 1))});
   }
@@ -143,9 +129,8 @@ cli::Json json_of(const std::vector<Answer>& answers) {
   cli::Json all = cli::Json::array();
   for (const Answer& answer : answers) {
     const auto ratios = answer.ratios();
-    all.push_back({{"gradient", answer.question.gradient},
-                   {"batch", answer.question.batch},
-                   {"limit", answer.question.wire ? "wire" : "gradient"},
+    all.push_back({{"gradient", answer.question->gradient},
+                   {"limit", answer.question->wire ? "wire" : "gradient"},
                    {"transport", answer.transport},
                    {"round_s", answer.round_s},
                    {"limit_s", answer.limit_s},
@@ -162,17 +147,13 @@ int run_overhead(const OverheadRequest& request) {
   if (request.repeats < 1) {
     refuse("--repeats", fmt::to_string(request.repeats), "at least one is needed");
   }
-  if (request.batch < 0 || request.batch > kMostExamples) {
-    refuse("--batch", fmt::to_string(request.batch),
-           fmt::format("0 to {} examples would do", kMostExamples));
-  }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
   std::vector<Answer> answers;
   for (const std::string& transport : request.lab.transports()) {
-    for (const Question& question : questions_of(request)) {
+    for (const Question& question : kQuestions) {
       answers.push_back(
-          {.transport = transport, .question = question, .round_s = {}, .limit_s = {}});
+          {.transport = transport, .question = &question, .round_s = {}, .limit_s = {}});
     }
   }
   for (int repeat = 0; repeat < request.repeats; ++repeat) {
@@ -203,9 +184,6 @@ cli::Command add_overhead_command(CLI::App& netlab, const std::string& program) 
   cli::OptionGroup group(*command, "What is measured");
   group.option("--nodes", request->nodes, "N", "Nodes on a ring, 2 to 64");
   group.option("--repeats", request->repeats, "N", "Runs of each; medians and ranges are shown");
-  group.option("--batch", request->batch, "N",
-               "Ask also with gradients of N examples that keep a processor busy, in place of a "
-               "sleep; 1024 take a third of a second or more");
   command->footer(kOverheadExamples);
   return {command, [request] { return run_overhead(*request); }};
 }
