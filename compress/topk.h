@@ -9,8 +9,8 @@
 // (KEEP ≤ ½).
 //
 // Contraction with δ = k/d (Stich et al. 2018, arXiv:1809.07599). Ties go to the lowest index.
-// Thread safety and ownership: see Compressor. encode keeps k (index, value) pairs, allocated when
-// k first grows.
+// Thread safety and ownership: see Compressor. encode keeps k (index, value) pairs and has
+// room for 8 k (d at most) that may be among them, allocated when k first grows: 18 k words.
 #pragma once
 
 #include <memory>
