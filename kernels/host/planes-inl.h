@@ -18,66 +18,115 @@ using Bytes = hn::CappedTag<uint8_t, kPackGroup>;
 constexpr size_t kByteLanes = hn::MaxLanes(Bytes());
 constexpr size_t kPlaneBytes = kPackGroup / 8;
 
-/// One whole group: 64 codes to `bits` planes of 8 bytes.
-HWY_INLINE void pack_group(const uint8_t* codes, size_t bits, uint8_t* planes) {
+/// A mask of the bytes whose highest bit is set.
+HWY_INLINE hn::Mask<Bytes> highest_bits(hn::Vec<Bytes> v) {
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
+  return hn::MaskFromVec(v);  // the instructions look at no other bit
+#else
+  return hn::TestBit(v, hn::Set(Bytes(), 0x80));
+#endif
+}
+
+/// One whole group: 64 codes to kBits planes of 8 bytes.
+template <size_t kBits>
+HWY_INLINE void pack_group(const uint8_t* codes, uint8_t* planes) {
   const Bytes d;
+  const hn::Repartition<uint16_t, Bytes> words;
   for (size_t i = 0; i < kPackGroup; i += kByteLanes) {
-    const auto v = hn::LoadU(d, codes + i);
-    auto bit = hn::Set(d, 1);
-    for (size_t p = 0; p < bits; ++p) {
-      hn::StoreMaskBits(d, hn::TestBit(v, bit), planes + p * kPlaneBytes + i / 8);
-      bit = hn::Add(bit, bit);
+    // What crosses a byte's border does not get to its highest bit.
+    auto v = hn::BitCast(d, hn::ShiftLeft<8 - kBits>(hn::BitCast(words, hn::LoadU(d, codes + i))));
+    for (size_t p = kBits; p-- > 0; v = hn::Add(v, v)) {
+      hn::StoreMaskBits(d, highest_bits(v), planes + p * kPlaneBytes + i / 8);
     }
   }
 }
 
-HWY_INLINE void unpack_group(const uint8_t* planes, size_t bits, uint8_t* codes) {
+template <size_t kBits>
+HWY_INLINE void unpack_group(const uint8_t* planes, uint8_t* codes) {
   const Bytes d;
   for (size_t i = 0; i < kPackGroup; i += kByteLanes) {
     auto v = hn::Zero(d);
-    auto bit = hn::Set(d, 1);
-    for (size_t p = 0; p < bits; ++p) {
+    for (size_t p = 0; p < kBits; ++p) {
       const auto mask = hn::LoadMaskBits(d, planes + p * kPlaneBytes + i / 8);
-      v = hn::Or(v, hn::IfThenElseZero(mask, bit));
-      bit = hn::Add(bit, bit);
+      v = hn::Or(v, hn::IfThenElseZero(mask, hn::Set(d, static_cast<uint8_t>(1U << p))));
     }
     hn::StoreU(v, d, codes + i);
   }
 }
 
-/// Packs `count` codes; the output is packed_bytes(count, bits) long.
-HWY_INLINE void pack_codes(const uint8_t* codes, size_t count, size_t bits, uint8_t* out) {
+template <size_t kBits>
+HWY_INLINE void pack_codes_of(const uint8_t* codes, size_t count, uint8_t* out) {
   for (; count >= kPackGroup; count -= kPackGroup) {
-    pack_group(codes, bits, out);
+    pack_group<kBits>(codes, out);
     codes += kPackGroup;
-    out += bits * kPlaneBytes;
+    out += kBits * kPlaneBytes;
   }
   if (count > 0) {
     uint8_t padded[kPackGroup] = {};
-    uint8_t planes[8 * kPlaneBytes];
+    uint8_t planes[kBits * kPlaneBytes];
     memcpy(padded, codes, count);
-    pack_group(padded, bits, planes);
+    pack_group<kBits>(padded, planes);
     const size_t plane_bytes = (count + 7) / 8;
-    for (size_t p = 0; p < bits; ++p) {
+    for (size_t p = 0; p < kBits; ++p) {
       memcpy(out + p * plane_bytes, planes + p * kPlaneBytes, plane_bytes);
     }
   }
 }
 
-/// The reverse. `codes` has room for whole groups.
-HWY_INLINE void unpack_codes(const uint8_t* packed, size_t count, size_t bits, uint8_t* codes) {
+template <size_t kBits>
+HWY_INLINE void unpack_codes_of(const uint8_t* packed, size_t count, uint8_t* codes) {
   for (; count >= kPackGroup; count -= kPackGroup) {
-    unpack_group(packed, bits, codes);
-    packed += bits * kPlaneBytes;
+    unpack_group<kBits>(packed, codes);
+    packed += kBits * kPlaneBytes;
     codes += kPackGroup;
   }
   if (count > 0) {
-    uint8_t planes[8 * kPlaneBytes] = {};
+    uint8_t planes[kBits * kPlaneBytes] = {};
     const size_t plane_bytes = (count + 7) / 8;
-    for (size_t p = 0; p < bits; ++p) {
+    for (size_t p = 0; p < kBits; ++p) {
       memcpy(planes + p * kPlaneBytes, packed + p * plane_bytes, plane_bytes);
     }
-    unpack_group(planes, bits, codes);
+    unpack_group<kBits>(planes, codes);
+  }
+}
+
+/// Packs `count` codes of 1 to 7 bits; the output is packed_bytes(count, bits) long.
+HWY_INLINE void pack_codes(const uint8_t* codes, size_t count, size_t bits, uint8_t* out) {
+  switch (bits) {
+    case 1:
+      return pack_codes_of<1>(codes, count, out);
+    case 2:
+      return pack_codes_of<2>(codes, count, out);
+    case 3:
+      return pack_codes_of<3>(codes, count, out);
+    case 4:
+      return pack_codes_of<4>(codes, count, out);
+    case 5:
+      return pack_codes_of<5>(codes, count, out);
+    case 6:
+      return pack_codes_of<6>(codes, count, out);
+    default:
+      return pack_codes_of<7>(codes, count, out);
+  }
+}
+
+/// The reverse. `codes` has room for whole groups.
+HWY_INLINE void unpack_codes(const uint8_t* packed, size_t count, size_t bits, uint8_t* codes) {
+  switch (bits) {
+    case 1:
+      return unpack_codes_of<1>(packed, count, codes);
+    case 2:
+      return unpack_codes_of<2>(packed, count, codes);
+    case 3:
+      return unpack_codes_of<3>(packed, count, codes);
+    case 4:
+      return unpack_codes_of<4>(packed, count, codes);
+    case 5:
+      return unpack_codes_of<5>(packed, count, codes);
+    case 6:
+      return unpack_codes_of<6>(packed, count, codes);
+    default:
+      return unpack_codes_of<7>(packed, count, codes);
   }
 }
 

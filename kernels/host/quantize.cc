@@ -44,22 +44,46 @@ HWY_INLINE void noise_words(const PhiloxStream& stream, size_t group, size_t gro
   }
 }
 
-// Highway's own conversions look after values out of range, with three times the instructions.
+// Highway's own conversions look after values out of range, with up to three times the
+// instructions.
 
 /// The integer parts of 0 … 255.
 HWY_INLINE hn::Vec<I32> integers_of(VecF v) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  return hn::Vec<I32>{_mm512_cvttps_epi32(v.raw)};
-#else
+#if !HWY_ARCH_X86 || HWY_TARGET == HWY_EMU128
   return hn::ConvertTo(I32(), v);
+#elif HWY_TARGET <= HWY_AVX3
+  return hn::Vec<I32>{_mm512_cvttps_epi32(v.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return hn::Vec<I32>{_mm256_cvttps_epi32(v.raw)};
+#else
+  return hn::Vec<I32>{_mm_cvttps_epi32(v.raw)};
 #endif
 }
 
-HWY_INLINE hn::Vec<U8> bytes_of(hn::Vec<I32> integers) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  return hn::Vec<U8>{_mm512_cvtepi32_epi8(integers.raw)};
+/// Registers of integers whose bytes are stored together: as many as their bytes fill one, where
+/// narrowing shuffles several of them for the price of one.
+#if HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3 && HWY_TARGET != HWY_EMU128
+constexpr size_t kByteRegisters = 4;
 #else
-  return hn::DemoteTo(U8(), integers);
+constexpr size_t kByteRegisters = 1;
+#endif
+
+/// Stores integers 0 … 255 of kByteRegisters registers as bytes.
+HWY_INLINE void store_bytes(const hn::Vec<I32>* v, uint8_t* out) {
+#if !HWY_ARCH_X86 || HWY_TARGET == HWY_EMU128
+  hn::StoreU(hn::DemoteTo(U8(), v[0]), U8(), out);
+#elif HWY_TARGET <= HWY_AVX3
+  hn::StoreU(hn::Vec<U8>{_mm512_cvtepi32_epi8(v[0].raw)}, U8(), out);
+#elif HWY_TARGET == HWY_AVX2
+  const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(v[0].raw, v[1].raw),
+                                            _mm256_packs_epi32(v[2].raw, v[3].raw));
+  // Four bytes of each register from the lower halves, then those from the upper ones.
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permutevar8x32_epi32(bytes, order));
+#else
+  const __m128i bytes =
+      _mm_packus_epi16(_mm_packs_epi32(v[0].raw, v[1].raw), _mm_packs_epi32(v[2].raw, v[3].raw));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
 #endif
 }
 
@@ -119,56 +143,74 @@ class Quantizer {
     return hn::BitCast(I32(), hn::Set(F32(), value));
   }
 
-  /// Calls use(place, v) with every register of (x − origin) × (1 / step) + noise.
-  template <class Use>
-  HWY_INLINE void for_levels(const float* x, const uint32_t* words, const Use& use) const {
+  /// Which 16 bits of a group's words are noise.
+  enum class Half { low, high };
+
+  /// (x − origin) × (1 / step) + noise of a register's elements.
+  template <Half kHalf>
+  HWY_INLINE VecF level(const float* x, const uint32_t* words) const {
     const F32 df;
     const U32 du;
-    const VecF origin = hn::Set(df, origin_);
-    const VecF inverse = hn::Set(df, inverse_);
     // In [128, 256) the last bit of a float32 is 2^-16: the noise's bits become 128 + noise.
     const VecF bias = hn::Set(df, 128.0F);
     const VecU bias_bits = hn::BitCast(du, bias);
-    const VecU low_half = hn::Set(du, 0xFFFFU);
-    const auto level = [=](const float* p, VecU noise_bits) HWY_ATTR {
-      const VecF noise = hn::Sub(hn::BitCast(df, noise_bits), bias);
-      return hn::Add(hn::Mul(hn::Sub(hn::LoadU(df, p), origin), inverse), noise);
-    };
-    for (size_t place = 0; place < kGroupWords; place += kLanes) {
-      const VecU word = hn::LoadU(du, words + place);
-      const VecU high = hn::Or(hn::ShiftRight<16>(word), bias_bits);
-      use(place, level(x + place, hn::OrAnd(bias_bits, word, low_half)));
-      use(place + kGroupWords, level(x + place + kGroupWords, high));
+    const VecU word = hn::LoadU(du, words);
+    const VecU noise_bits = kHalf == Half::low ? hn::OrAnd(bias_bits, word, hn::Set(du, 0xFFFFU))
+                                               : hn::Or(hn::ShiftRight<16>(word), bias_bits);
+    const VecF noise = hn::Sub(hn::BitCast(df, noise_bits), bias);
+    const VecF offset = hn::Sub(hn::LoadU(df, x), hn::Set(df, origin_));
+    return hn::Add(hn::Mul(offset, hn::Set(df, inverse_)), noise);
+  }
+
+  /// The largest levels of a group: as integers, and as unsigned ones, of which the negative levels
+  /// are the largest, the lowest the last.
+  struct Extremes {
+    hn::Vec<I32> highest;
+    VecU lowest;
+  };
+
+  template <Half kHalf>
+  HWY_INLINE void half_codes(Float* x, const uint32_t* words, uint8_t* out, Extremes& extremes) {
+    constexpr size_t kAtOnce = kByteRegisters * kLanes;
+    constexpr size_t kHalfLines = kGroupLines / 4;  // fetched here: two halves fetch half of all
+    for (size_t place = 0; place < kGroupWords; place += kAtOnce) {
+      if (place % (kGroupWords / kHalfLines) == 0) {
+        fetcher_.line();
+      }
+      hn::Vec<I32> codes[kByteRegisters];
+      for (size_t i = 0; i < kByteRegisters; ++i) {
+        Float* p = x + place + i * kLanes;
+        codes[i] = code(level<kHalf>(p, words + place + i * kLanes), extremes);
+        if constexpr (kBeside == Beside::subtract) {
+          subtract(codes[i], p);
+        }
+      }
+      store_bytes(codes, out + place);
     }
   }
 
+  /// Floats are compared as integers, for which processors have more units: the positive ones keep
+  /// their order, the negative ones are below them.
+  HWY_INLINE hn::Vec<I32> code(VecF v, Extremes& extremes) const {
+    const I32 d;
+    const auto bits = hn::BitCast(d, v);
+    if constexpr (kBeside == Beside::count) {
+      extremes.highest = hn::Max(extremes.highest, bits);
+      extremes.lowest = hn::Max(extremes.lowest, hn::BitCast(U32(), v));
+    }
+    const auto clamped = hn::Min(hn::Max(bits, hn::Zero(d)), bits_of(max_code_));
+    return integers_of(hn::BitCast(F32(), clamped));
+  }
+
   HWY_INLINE void group_codes(Float* x, const uint32_t* words, uint8_t* out) {
-    const I32 di;
-    const U32 du;
-    const auto max_code = bits_of(max_code_);
-    auto highest = hn::Zero(di);
-    auto lowest = hn::Zero(du);
-    for_levels(x, words, [&](size_t place, VecF v) HWY_ATTR {
-      if (place < kGroupWords && place % kLineFloats == 0) {
-        fetcher_.line();  // half of the group's
-      }
-      // Floats are compared as integers, for which processors have more units: the positive ones
-      // keep their order, the negative ones are below them, or unsigned above, the lowest last.
-      const auto bits = hn::BitCast(di, v);
-      const auto clamped = hn::Min(hn::Max(bits, hn::Zero(di)), max_code);
-      const auto code = integers_of(hn::BitCast(F32(), clamped));
-      hn::StoreU(bytes_of(code), U8(), out + place);
-      if constexpr (kBeside == Beside::count) {
-        highest = hn::Max(highest, bits);
-        lowest = hn::Max(lowest, hn::BitCast(du, v));
-      } else {
-        subtract(code, x + place);
-      }
-    });
-    const auto high = hn::Gt(highest, bits_of(max_code_ + 1.0F));
-    const auto low = hn::Gt(lowest, hn::BitCast(du, bits_of(-1.0F)));
-    if (HWY_UNLIKELY(!hn::AllFalse(di, high) || !hn::AllFalse(du, low))) {
-      count_saturated(x, words);
+    Extremes extremes = {hn::Zero(I32()), hn::Zero(U32())};
+    half_codes<Half::low>(x, words, out, extremes);
+    half_codes<Half::high>(x + kGroupWords, words, out + kGroupWords, extremes);
+    const auto high = hn::Gt(extremes.highest, bits_of(max_code_ + 1.0F));
+    const auto low = hn::Gt(extremes.lowest, hn::BitCast(U32(), bits_of(-1.0F)));
+    if (HWY_UNLIKELY(!hn::AllFalse(I32(), high) || !hn::AllFalse(U32(), low))) {
+      count_saturated<Half::low>(x, words);
+      count_saturated<Half::high>(x + kGroupWords, words);
     }
   }
 
@@ -180,13 +222,15 @@ class Quantizer {
   }
 
   /// ⌊v⌋ is off the grid by more than one step where v < −1 or v ≥ max + 2.
+  template <Half kHalf>
   HWY_NOINLINE void count_saturated(const float* x, const uint32_t* words) {
     const F32 d;
     const VecF low = hn::Set(d, -1.0F);
     const VecF high = hn::Set(d, max_code_ + 2.0F);
-    for_levels(x, words, [&](size_t /*place*/, VecF v) HWY_ATTR {
+    for (size_t place = 0; place < kGroupWords; place += kLanes) {
+      const VecF v = level<kHalf>(x + place, words + place);
       saturated_ += hn::CountTrue(d, hn::Or(hn::Lt(v, low), hn::Ge(v, high)));
-    });
+    }
   }
 
   Fetcher& fetcher_;

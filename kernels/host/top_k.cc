@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "sotto/kernels/host/top_k.cc"
 #include <hwy/foreach_target.h>
 
+#include "compress-inl.h"
 #include "vectors-inl.h"
 
 // The bits of |x| order as the magnitudes do. The k-th largest is found from the top 11 bits down,
@@ -65,7 +66,7 @@ HWY_INLINE void count_low_digits(const float* x, size_t count, uint32_t prefix, 
     for (; i + kLanes <= end; i += kLanes) {
       const VecU bits = hn::And(hn::BitCast(d, hn::LoadU(F32(), x + i)), mask);
       const auto match = hn::Eq(hn::ShiftRight<kPrefixShift>(bits), wanted);
-      hn::StoreU(hn::Compress(bits, match), d, matching + found);
+      hn::StoreU(compress(bits, match), d, matching + found);
       found += hn::CountTrue(d, match);
     }
     for (; i < end; ++i) {
@@ -124,9 +125,9 @@ size_t gather(const float* x, size_t count, uint32_t threshold, size_t ties, uin
     if (found + more > capacity) {
       return capacity + 1;
     }
-    const VecF picked = hn::Compress(v, hn::RebindMask(df, selected));
+    const VecF picked = compress(v, hn::RebindMask(df, selected));
     const VecU picked_indices =
-        hn::Compress(hn::Iota(du, static_cast<uint32_t>(i)), hn::RebindMask(du, selected));
+        compress(hn::Iota(du, static_cast<uint32_t>(i)), hn::RebindMask(du, selected));
     if (found + kLanes <= capacity) {
       hn::StoreU(picked, df, values + found);
       hn::StoreU(picked_indices, du, indices + found);
@@ -152,7 +153,7 @@ size_t gather_above(const float* x, size_t count, uint32_t threshold, uint32_t* 
     const auto bits = hn::BitCast(di, hn::Abs(access.load(F32(), x + i)));
     const auto selected = hn::RebindMask(d, hn::Gt(bits, bound));
     const size_t more = hn::CountTrue(d, selected);
-    const VecU picked = hn::Compress(places, selected);
+    const VecU picked = compress(places, selected);
     places = hn::Add(places, hn::Set(d, static_cast<uint32_t>(kLanes)));
     if (HWY_LIKELY(found + kLanes <= capacity)) {
       hn::StoreU(picked, d, indices + found);
