@@ -10,6 +10,7 @@ import datetime
 import gzip
 import json
 import math
+import os
 import pathlib
 import signal
 import struct
@@ -190,7 +191,10 @@ def main():
     result = (train if arguments.mnist else race)(arguments, model, optimizer)
     if arguments.rank == 0:
         print(json.dumps(result), flush=True)
-    dist.destroy_process_group()
+    dist.barrier()
+    # A process group that is destroyed after a hook in Python waits, with the interpreter locked, for
+    # a thread that waits for the lock (PyTorch 1.13).
+    os._exit(0)
 
 
 if __name__ == "__main__":
