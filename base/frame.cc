@@ -1,10 +1,9 @@
 #include <sotto/base/frame.h>
 
 #include <fmt/format.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/xxh3.h>
 
 namespace sotto {
 namespace {
@@ -18,9 +17,7 @@ constexpr std::size_t kPayloadBytesOffset = 48;
 
 /// XXH3 of the payload, seeded with that of the header before the checksum: both are covered.
 std::uint64_t checksum(std::span<const std::byte> frame) {
-  const std::uint64_t seed = XXH3_64bits(frame.data(), kChecksumOffset);
-  return XXH3_64bits_withSeed(frame.data() + kFrameHeaderBytes, frame.size() - kFrameHeaderBytes,
-                              seed);
+  return xxh3(frame.subspan(kFrameHeaderBytes), xxh3(frame.first(kChecksumOffset)));
 }
 
 Status malformed(std::string message) { return {Fault::malformed, std::move(message)}; }

@@ -13,6 +13,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
+#include <sotto/base/xxh3.h>
 
 namespace sotto {
 namespace {
@@ -22,10 +23,6 @@ constexpr std::size_t kSectionHeaderBytes = 24;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 /// Settings are a page of text.
 constexpr std::uint64_t kMaxSettings = std::uint64_t{1} << 20;
-
-std::uint64_t checksum(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
 
 struct SectionHeader {
   std::uint32_t id = 0;
@@ -47,7 +44,7 @@ SectionHeader read_section_header(ByteReader& in) {
 std::optional<std::span<const std::byte>> read_section(ByteReader& in, std::uint32_t id) {
   const SectionHeader header = read_section_header(in);
   const auto contents = in.take(header.length);
-  if (in.failed() || header.id != id || header.zero != 0 || checksum(contents) != header.sum) {
+  if (in.failed() || header.id != id || header.zero != 0 || xxh3(contents) != header.sum) {
     return std::nullopt;
   }
   return contents;
@@ -70,7 +67,7 @@ Status read_header(const FileKind& kind, std::span<const std::byte> bytes, Secti
   if (in.failed() || magic != kind.magic) {
     return {Fault::malformed, fmt::format("it is no {} of sotto", kind.noun)};
   }
-  if (sum != checksum(bytes.first(kHeaderBytes - sizeof sum))) {
+  if (sum != xxh3(bytes.first(kHeaderBytes - sizeof sum))) {
     return damaged(kind, "its header's checksum is wrong");
   }
   if (version != kind.version || sections != kind.sections.size()) {
@@ -149,13 +146,13 @@ std::vector<std::byte> encode_sections(const FileKind& kind, const SectionFile& 
   out.write(file.first);
   out.write(file.second);
   out.write(file.round);
-  out.write(checksum(out.bytes()));
+  out.write(xxh3(out.bytes()));
   std::uint32_t id = 0;
   for (const auto contents : file.sections) {
     out.write(++id);
     out.write(std::uint32_t{0});
     out.write(std::uint64_t{contents.size()});
-    out.write(checksum(contents));
+    out.write(xxh3(contents));
     out.append(contents);
   }
   return std::move(out).take();

@@ -6,9 +6,7 @@
 #include <limits>
 #include <utility>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include <sotto/base/xxh3.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -112,7 +110,7 @@ std::span<const float> PowerLink::product(std::span<const float> x, std::span<do
 }
 
 std::uint64_t PowerLink::digest() const {
-  return XXH3_64bits(basis_.data(), size_on(side_) * sizeof(float));
+  return xxh3(std::as_bytes(std::span(basis_).first(size_on(side_))));
 }
 
 void PowerLink::take(std::span<const float> theirs, float weight, std::span<float> y) {

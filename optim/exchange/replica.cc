@@ -3,16 +3,15 @@
 #include <vector>
 
 #include <fmt/format.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
+#include <sotto/base/xxh3.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 namespace {
 
-std::uint64_t digest(const void* data, std::size_t bytes, std::uint64_t seed) {
-  return XXH3_64bits_withSeed(data, bytes, seed) & ~std::uint64_t{1};
+std::uint64_t digest(std::span<const std::byte> bytes, std::uint64_t seed) {
+  return xxh3(bytes, seed) & ~std::uint64_t{1};
 }
 
 }  // namespace
@@ -23,12 +22,11 @@ std::uint64_t ModelVersion::before(Round round, std::span<const float> model,
     return chain_;
   }
   std::vector<float> room;
-  const auto here = on_host(model, ops, room);
-  return digest(here.data(), here.size_bytes(), chain_);
+  return digest(std::as_bytes(on_host(model, ops, room)), chain_);
 }
 
 void ModelVersion::advance(const Update& update) {
-  chain_ = digest(update.encoding.data(), update.encoding.size(), update.version);
+  chain_ = digest(update.encoding, update.version);
 }
 
 void save_replica(const Replica& replica, ByteBuffer& out) {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+
+#include <sotto/base/xxh3.h>
 
 namespace sotto {
 namespace federation {
@@ -29,9 +29,7 @@ std::string TraceHash::finish_hex() {
   return digest_.finish_hex();
 }
 
-std::uint64_t fingerprint(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
+std::uint64_t fingerprint(std::span<const std::byte> bytes) { return xxh3(bytes); }
 
 }  // namespace federation
 

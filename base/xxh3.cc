@@ -1,0 +1,23 @@
+#include <sotto/base/xxh3.h>
+
+#ifdef SOTTO_HAVE_XXHASH_DISPATCH
+// Chooses at run time: what is compiled here has the vectors that any x86-64 has, which are slower
+// than copying.
+#define XXH_DISPATCH_DISABLE_REPLACE
+#include <xxh_x86dispatch.h>
+#else
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#endif
+
+namespace sotto {
+
+std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed) {
+#ifdef SOTTO_HAVE_XXHASH_DISPATCH
+  return XXH3_64bits_withSeed_dispatch(bytes.data(), bytes.size(), seed);
+#else
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+#endif
+}
+
+}  // namespace sotto

@@ -1,0 +1,13 @@
+// XXH3-64, the checksum of frames and files: finds damage, not forgery. Pure; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sotto {
+
+/// XXH3-64 of the bytes, with the widest vectors that this processor and the installed xxHash have.
+std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+
+}  // namespace sotto
