@@ -166,10 +166,13 @@ class Algorithm {
   /// model is then unchanged, but the step rule has taken the gradient in, and takes no other.
   /// `*post` says whether `out` is to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
-  /// How far a direction d moves parameters() before anything is mixed: to
-  /// parameters() − step_scale() d. Between rounds, of algorithms that step before they mix
-  /// (AlgorithmInfo::delayable).
-  virtual float step_scale() const { return 1; }
+  /// begin_round and gradient_ready in one, for who looks at the model after the node's own step
+  /// before it is mixed (delayed_gradient.h): takes a direction in place of a gradient, and writes
+  /// that model to `stepped`, as long, which stays as it is until parameters_ready(). Only of
+  /// algorithms that step before they mix (AlgorithmInfo::delayable). After a fault `stepped` may
+  /// hold anything; it is not finite where the step itself overflowed.
+  virtual Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
+                            bool* post);
   /// Whether a round's gradient may come in parts.
   virtual bool takes_parts() const { return false; }
   /// Takes the gradient of whole tensors that follow each other, from parameter `first` on; the

@@ -144,10 +144,12 @@ Result<Direction> LocalNode::direction_in(std::span<const float> gradient, std::
 Status LocalNode::move(std::span<const float> from, std::span<const float> gradient,
                        std::span<float> out) {
   const auto d = direction_in(gradient, out);
-  if (!d) {
-    return d.status();
-  }
-  const bool finite = ops().combine({{1, from}, {-d->scale, d->values}}, out);
+  return d ? step_along(from, *d, out) : d.status();
+}
+
+Status LocalNode::step_along(std::span<const float> from, const Direction& d,
+                             std::span<float> out) const {
+  const bool finite = ops().combine({{1, from}, {-d.scale, d.values}}, out);
   return finite ? Status() : require_finite(out, kUpdated);
 }
 

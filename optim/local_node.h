@@ -55,6 +55,8 @@ class LocalNode {
   std::optional<Round> freeze_step() const { return setup_.freeze_step; }
   std::optional<Round> local_step_limit() const { return setup_.local_step_limit; }
   const Topology& topology() const { return *setup_.topology; }
+  /// Rounds begin with Algorithm::step_ahead.
+  bool steps_ahead() const { return setup_.delayed_gradient; }
 
   /// The graph of the round under way.
   std::span<const Edge> in_edges() const { return topology().in_edges(rank(), round_); }
@@ -89,8 +91,10 @@ class LocalNode {
   Result<Direction> direction_in(std::span<const float> gradient, std::span<float> room);
   /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
   Vector direction_room() const { return {given_direction() ? 0 : dimension(), ops()}; }
-  /// out ← from − d, which must be finite. Faults are those of `direction` besides; `out`, which
-  /// must not be `from`, may then hold anything.
+  /// out ← from − d, which must be finite: Fault::non_finite; `out`, which must not be `from`, may
+  /// then hold anything.
+  Status step_along(std::span<const float> from, const Direction& d, std::span<float> out) const;
+  /// The same along the direction for a gradient. Faults are those of `direction` besides.
   Status move(std::span<const float> from, std::span<const float> gradient, std::span<float> out);
   /// Zeroed memory of the host for a frame, from and to which encodings go soonest.
   std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const;

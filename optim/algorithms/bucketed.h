@@ -52,7 +52,6 @@ class Bucketed final : public Algorithm {
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  float step_scale() const override { return buckets_.front()->step_scale(); }
   bool takes_parts() const override { return node_.separable(); }
   Status gradient_part(std::size_t first, std::span<const float> part) override;
   Result<bool> next_exchange(Exchange& out) override;

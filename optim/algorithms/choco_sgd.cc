@@ -39,17 +39,29 @@ Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, 
   if (!d) {
     return d.status();
   }
-  direction_ = *d;
+  // 1. x_i^½ = x_i − γ g_i
+  half_ = HalfStep(node_.x(), *d);
+  return send_difference(out, post);
+}
+
+Status ChocoSgd::step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
+                            bool* post) {
+  check(!begin_round(out), "CHOCO-SGD sends nothing before it steps");
+  *post = false;
+  half_ = HalfStep(node_.x(), d, stepped);
+  return send_difference(out, post);
+}
+
+Status ChocoSgd::send_difference(Exchange& out, bool* post) {
   const auto x = node_.x();
   const std::span<float> copy = public_.copy;
 
-  // 1. x_i^½ = x_i − γ g_i
   // 2. send q_i = C(x_i^½ − x̂_i)
   const auto difference = [&](std::size_t first, std::span<float> v) {
-    return node_.ops().combine({{1, x.subspan(first, v.size())},
-                                {-direction_.scale, direction_.values.subspan(first, v.size())},
-                                {-1, copy.subspan(first, v.size())}},
-                               v);
+    half_.write(node_.ops(), first, v.size());
+    Combination sum(node_.ops(), v);
+    half_.add_to(sum, first, v.size());
+    return sum.add(-1, copy.subspan(first, v.size())).write();
   };
   const Compressor::Prepare prepare{
       .make = std::ref(difference), .reads = {x, copy}, .residual = false};
@@ -120,10 +132,10 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
 }
 
 bool ChocoSgd::step(std::size_t first, std::span<const float> pull) {
-  const auto x = node_.x().subspan(first, pull.size());
   // 4. x_i ← x_i^½ + η p_i
-  const auto d = direction_.values.subspan(first, pull.size());
-  return node_.ops().combine({{1, x}, {-direction_.scale, d}, {eta_, pull}}, x);
+  Combination sum(node_.ops(), node_.x().subspan(first, pull.size()));
+  half_.add_to(sum, first, pull.size());
+  return sum.add(eta_, pull).write();
 }
 
 void ChocoSgd::sum_pull() {

@@ -35,6 +35,7 @@
 #pragma once
 
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/half_step.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/exchange/replica_exchange.h>
@@ -58,6 +59,8 @@ class ChocoSgd final : public Algorithm {
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
+                    bool* post) override;
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override;
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
@@ -75,9 +78,11 @@ class ChocoSgd final : public Algorithm {
   }
 
  private:
+  /// Sends the difference of x_i^½ to x̂_i, once the former is known.
+  Status send_difference(Exchange& out, bool* post);
   /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
   void sum_pull();
-  /// x_i ← x_i − γ g_i + η p_i, from element `first` on. Whether it is finite there.
+  /// x_i ← x_i^½ + η p_i, from element `first` on. Whether it is finite there.
   bool step(std::size_t first, std::span<const float> pull);
 
   LocalNode node_;
@@ -86,7 +91,7 @@ class ChocoSgd final : public Algorithm {
   float eta_;
   PublicCopy public_;     // x̂_i, p_i
   Vector own_direction_;  // empty where γ g_i is given
-  Direction direction_;   // γ g_i of the round under way
+  HalfStep half_;         // x_i^½ of the round under way
   std::span<float> scratch_;
 };
 

@@ -16,7 +16,8 @@ DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
       sum_(node_),
       error_(node_.vector()),
       v_(node_.vector()),
-      half_(node_.vector()) {}
+      own_half_(node_.steps_ahead() ? Vector() : node_.vector()),
+      half_(own_half_) {}
 
 Peers DeepSqueeze::peers() const { return graph_peers(node_, mail_); }
 
@@ -29,10 +30,25 @@ Status DeepSqueeze::gradient_ready(std::span<const float> gradient, Exchange& ou
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
   *post = false;
   // 1. x_i^½ = x_i − γ g_i
+  half_ = own_half_;
   if (Status status = node_.move(node_.x(), gradient, half_); !status) {
     return status;
   }
+  return send_compensated(out, post);
+}
 
+Status DeepSqueeze::step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
+                               bool* post) {
+  check(!begin_round(out), "DeepSqueeze sends nothing before it steps");
+  *post = false;
+  half_ = stepped;
+  if (Status status = node_.step_along(node_.x(), d, half_); !status) {
+    return status;
+  }
+  return send_compensated(out, post);
+}
+
+Status DeepSqueeze::send_compensated(Exchange& out, bool* post) {
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
   const auto payload = node_.encode_compensated(half_, error_, v_, mail_.outgoing());
   if (!payload.ok()) {
@@ -56,7 +72,7 @@ Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*
   // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
   FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> change) {
-    const auto half = std::span(half_).subspan(first, change.size());
+    const auto half = half_.subspan(first, change.size());
     watch.note(
         node_.ops().combine({{1, half}, {eta_, change}}, node_.x().subspan(first, change.size())));
   };

@@ -41,6 +41,8 @@ class DeepSqueeze final : public Algorithm {
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
+                    bool* post) override;
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override;
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
@@ -53,13 +55,17 @@ class DeepSqueeze final : public Algorithm {
   std::span<const float> error() const { return error_; }
 
  private:
+  /// Sends x_i^½ with the error, once it is known.
+  Status send_compensated(Exchange& out, bool* post);
+
   LocalNode node_;
   Mailbox mail_;
   float eta_;
   FrameSum sum_;
   Vector error_;  // δ_i
   Vector v_;      // v_i, then scratch
-  Vector half_;   // x_i^½
+  Vector own_half_;
+  std::span<float> half_;  // x_i^½, own or in who asked to see it
 };
 
 }  // namespace sotto

@@ -9,7 +9,7 @@
 namespace sotto {
 namespace {
 
-/// A direction is handed on as it is.
+/// Directions are handed on as they are.
 constexpr float kWhole = 1;
 
 }  // namespace
@@ -19,7 +19,7 @@ DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup
       z_(setup.parameters),
       x_(z_, *setup.ops),
       node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
-      direction_(node_.vector()) {
+      direction_(node_.direction_room()) {
   setup.parameters = x_;
   setup.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
   setup.direction_scale = &kWhole;
@@ -35,20 +35,15 @@ Status DelayedGradient::gradient_ready(std::span<const float> gradient, Exchange
   check(accepts_gradient(), "a delayed gradient is taken once the round before it is over");
   *post = false;
   // 2. d_t
-  if (Status status = node_.direction(gradient, direction_); !status) {
-    return status;
+  const auto d = node_.direction_in(gradient, direction_);
+  if (!d) {
+    return d.status();
   }
-  // 3. z_{t+1} = x_t − d_t, first, so that an update that overflows is not sent; A steps from x_t,
-  // which stays as it is until its exchange is over
-  const bool finite = node_.ops().combine({{1, x_}, {-inner_->step_scale(), direction_}}, z_);
-  Status status = finite ? Status() : node_.require_finite(z_, "updated model");
-  if (status.ok()) {
-    check(!inner_->begin_round(out), "what can be delayed sends nothing before it steps");
-    status = inner_->gradient_ready(direction_, out, post);
-  }
-  if (!status) {
+  // 3. A steps from x_t, which stays as it is until its exchange is over; z_{t+1} is where to
+  if (Status status = inner_->step_ahead(*d, z_, out, post); !status) {
+    Status own = node_.require_finite(z_, "updated model");
     node_.ops().copy(x_, z_);
-    return status;
+    return own.ok() ? status : own;
   }
   node_.finish_round();
   return {};

@@ -23,8 +23,8 @@
 // After an update that overflows parameters() is x_t, of a bucket its part of it.
 //
 // Assumes what A assumes, that A does not use a gradient for where it was taken, as gradient
-//   tracking and D² do, and that x_{t+1} is a mixture of all x_t − d_t (Algorithm::step_scale).
-// Memory: 2 floats a parameter (x_t, d_t), besides A's.
+//   tracking and D² do, and that x_{t+1} is a mixture of all x_t − d_t (Algorithm::step_ahead).
+// Memory: 2 floats a parameter (x_t, room for d_t; in a bucket x_t alone), besides A's.
 // Bytes a round: A's.
 // Overlap: the exchange of round t hides behind the gradient of round t + 1.
 #pragma once
@@ -72,7 +72,7 @@ class DelayedGradient final : public Algorithm {
   std::span<float> z_;                              // the caller's
   Vector x_;                                        // A's
   LocalNode node_;                                  // with the step rule, at z_t
-  Vector direction_;                                // d_t, which A reads until its round is over
+  Vector direction_;                                // room for d_t
   std::unique_ptr<Algorithm> inner_;
 };
 

@@ -81,7 +81,24 @@ Status PushSum::gradient_ready(std::span<const float> gradient, Exchange& out, b
   if (Status status = node_.move(x_, gradient, half_); !status) {
     return status;
   }
+  return send_share(out, post);
+}
 
+Status PushSum::step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
+                           bool* post) {
+  check(!begin_round(out), "push-sum sends nothing before it steps");
+  *post = false;
+  if (Status status = node_.step_along(x_, d, half_); !status) {
+    return status;
+  }
+  // x_i^½ / ω_i
+  if (!node_.ops().combine({{static_cast<float>(1 / mass_), half_}}, stepped)) {
+    return node_.require_finite(stepped, "updated model");
+  }
+  return send_share(out, post);
+}
+
+Status PushSum::send_share(Exchange& out, bool* post) {
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
   const auto payload = mail_.outgoing();
   const auto encoding =

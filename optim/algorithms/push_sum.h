@@ -66,6 +66,8 @@ class PushSum final : public Algorithm {
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
+                    bool* post) override;
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override;
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
@@ -77,11 +79,11 @@ class PushSum final : public Algorithm {
   /// x_i, ω_i and δ_i
   std::span<const float> biased() const { return x_; }
   double mass() const { return mass_; }
-  /// d is a step on x_i.
-  float step_scale() const override { return static_cast<float>(1 / mass_); }
   std::span<const float> error() const { return error_; }
 
  private:
+  /// Sends shares of x_i^½ with the error, once it is known, and of ω_i.
+  Status send_share(Exchange& out, bool* post);
   /// η P_ji as it is sent: rounded once, so that giver and taker use the same number.
   float share(const Edge& edge) const { return eta_ * edge.weight; }
   /// Σ_j η P_ji over the out-edges of the round under way: what this node gives away.

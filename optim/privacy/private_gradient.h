@@ -41,7 +41,6 @@ class PrivateGradient final : public Algorithm {
   bool accepts_gradient() const override { return inner_->accepts_gradient(); }
   bool idle() const override { return inner_->idle(); }
   bool begin_round(Exchange& out) override { return inner_->begin_round(out); }
-  float step_scale() const override { return inner_->step_scale(); }
   /// Fault::budget when the step would cost more than is left; nothing has changed then, as with a
   /// gradient that is not finite. Any other gradient counts as a step.
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;

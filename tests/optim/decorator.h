@@ -20,7 +20,6 @@ class Decorator : public Algorithm {
   bool accepts_gradient() const override { return inner_->accepts_gradient(); }
   bool idle() const override { return inner_->idle(); }
   bool begin_round(Exchange& out) override { return inner_->begin_round(out); }
-  float step_scale() const override { return inner_->step_scale(); }
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
     return inner_->gradient_ready(gradient, out, post);
   }

@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/algorithms/bucketed.h>
 #include <sotto/optim/algorithms/delayed_gradient.h>
+#include <sotto/optim/algorithms/push_sum.h>
 
 #include "optim/cluster.h"
 
@@ -92,6 +93,26 @@ std::vector<float> mixed(const Algorithm& node) {
   return all;
 }
 
+/// The model of a node after its own step along d, before it is mixed.
+std::vector<float> before_mixing(const Algorithm& node, std::span<const float> d) {
+  std::vector<float> z;
+  if (const auto* cut = dynamic_cast<const Bucketed*>(&node)) {
+    for (std::size_t b = 0; b < cut->buckets(); ++b) {
+      const Algorithm& bucket = cut->bucket(b);
+      const auto piece = before_mixing(bucket, d.subspan(z.size(), bucket.parameters().size()));
+      z.insert(z.end(), piece.begin(), piece.end());
+    }
+    return z;
+  }
+  const auto* push = dynamic_cast<const PushSum*>(&node);
+  const auto x = push != nullptr ? push->biased() : node.parameters();
+  const float scale = push != nullptr ? static_cast<float>(1 / push->mass()) : 1;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    z.push_back(scale * (x[k] - d[k]));
+  }
+  return z;
+}
+
 /// What a run with delays does, worked out beside one without: gradients are taken at what each
 /// node has before it mixes.
 struct BeforeMixing {
@@ -103,17 +124,16 @@ struct BeforeMixing {
   }
 
   Status run(Round rounds) {
-    return plain.driver.run(rounds, [&](Rank rank, Round round, auto x, auto g) {
+    return plain.driver.run(rounds, [&](Rank rank, Round round, auto /*x*/, auto g) {
       const auto node = static_cast<std::size_t>(rank);
       task(rank, round, z[node], g);
-      const float scale = plain.driver.node(node).step_scale();
-      for (std::size_t k = 0; k < x.size(); ++k) {
+      for (std::size_t k = 0; k < g.size(); ++k) {
         float& v = velocity[node][k];
         const float decayed = g[k] + kDecay * z[node][k];
         v = kMomentum * v + decayed;
         g[k] = kRate * v;
-        z[node][k] = x[k] + -scale * g[k];
       }
+      z[node] = before_mixing(plain.driver.node(node), g);
     });
   }
 
