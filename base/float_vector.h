@@ -1,5 +1,7 @@
-// A vector of floats that starts on a cache line: a vector register that crosses from one line into
-// the next is read and written at half the speed. As thread-safe as std::vector.
+// Vectors that start on a cache line. A vector register that crosses from one line into the next is
+// read and written at half the speed; and AMD's Zen 3 copies at a fifteenth of it where the target
+// lies up to 31 bytes behind the source but for whole pages, as frames that std::vector or new
+// allocate do behind vectors of floats. As thread-safe as std::vector.
 #pragma once
 
 #include <cstddef>
@@ -32,5 +34,7 @@ struct LineAllocator {
 
 /// Floats from the start of a cache line on.
 using FloatVector = std::vector<float, LineAllocator<float>>;
+/// Bytes from the start of a cache line on: frames.
+using FrameVector = std::vector<std::byte, LineAllocator<std::byte>>;
 
 }  // namespace sotto

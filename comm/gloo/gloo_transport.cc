@@ -35,6 +35,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <sotto/base/check.h>
+#include <sotto/base/float_vector.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/receive_forecast.h>
 
@@ -68,7 +69,7 @@ struct Farewell {
 struct Room {
   Room(Rank peer, Reports& reports, std::size_t bytes) : memory(bytes), waiter(peer, reports) {}
 
-  std::vector<std::byte> memory;
+  FrameVector memory;
   bool taken = false;
   ExchangeTag tag;
   std::optional<std::size_t> frame_bytes;      ///< once it is here

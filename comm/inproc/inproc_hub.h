@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include <sotto/base/float_vector.h>
 #include <sotto/comm/transport.h>
 
 #include "../internal/ledger.h"
@@ -26,7 +27,7 @@ namespace sotto::internal {
 struct InprocInbox {
   struct Early {
     ExchangeTag tag;
-    std::vector<std::byte> frame;
+    FrameVector frame;
   };
   /// A frame still in its sender's buffer.
   struct Note {

@@ -39,7 +39,7 @@ Status Inbox::begin(const zmq_wire::Chunk& chunk, Ledger& ledger) {
   } else if (early_.size() >= frames_ahead_) {
     return {Fault::unexpected, fmt::format("sent more than {} frames ahead", frames_ahead_)};
   } else {
-    early_.push_back({chunk.tag, std::vector<std::byte>(chunk.total), false});
+    early_.push_back({chunk.tag, FrameVector(chunk.total), false});
     target_ = early_.back().frame;
     direct_ = false;
   }

@@ -8,6 +8,8 @@
 #include <deque>
 #include <vector>
 
+#include <sotto/base/float_vector.h>
+
 #include "../internal/ledger.h"
 #include "wire.h"
 
@@ -28,7 +30,7 @@ class Inbox {
  private:
   struct Early {
     ExchangeTag tag;
-    std::vector<std::byte> frame;
+    FrameVector frame;
     bool whole = false;
   };
 

@@ -57,7 +57,7 @@ PushSum::PushSum(AlgorithmSetup setup)
       v_(node_.vector()),
       half_(node_.vector()),
       heard_(max_in_degree(node_)),
-      reframed_(max_further_shares(node_), std::vector<std::byte>(mail_.max_frame_bytes())) {}
+      reframed_(max_further_shares(node_), FrameVector(mail_.max_frame_bytes())) {}
 
 Peers PushSum::peers() const { return graph_peers(node_, mail_); }
 
@@ -129,7 +129,7 @@ void PushSum::state_shares(Exchange& out) {
       out.sends[k].frame = out.sends[first].frame;
       continue;
     }
-    std::vector<std::byte>& frame = reframed_[frames++];
+    FrameVector& frame = reframed_[frames++];
     const auto sent = mail_.sent();
     const auto payload = std::span(frame).subspan(kFrameHeaderBytes, sent.size());
     std::copy(sent.begin(), sent.end(), payload.begin());

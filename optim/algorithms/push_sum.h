@@ -36,6 +36,7 @@
 
 #include <vector>
 
+#include <sotto/base/float_vector.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/frame_sum.h>
 #include <sotto/optim/exchange/mailbox.h>
@@ -98,13 +99,13 @@ class PushSum final : public Algorithm {
   Mailbox mail_;
   float eta_;
   FrameSum sum_;
-  double mass_ = 1;                               // ω_i
-  Vector x_;                                      // x_i; x_i^½ while an exchange is under way
-  Vector error_;                                  // δ_i
-  Vector v_;                                      // v_i, then scratch
-  Vector half_;                                   // γ ∇f_i, then x_i^½
-  std::vector<PushHeader> heard_;                 // by in-edge
-  std::vector<std::vector<std::byte>> reframed_;  // frames with further shares
+  double mass_ = 1;                    // ω_i
+  Vector x_;                           // x_i; x_i^½ while an exchange is under way
+  Vector error_;                       // δ_i
+  Vector v_;                           // v_i, then scratch
+  Vector half_;                        // γ ∇f_i, then x_i^½
+  std::vector<PushHeader> heard_;      // by in-edge
+  std::vector<FrameVector> reframed_;  // frames with further shares
 };
 
 }  // namespace sotto
