@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/float_vector.h>
 #include <sotto/compress/none.h>
 #include <sotto/optim/state_io.h>
 
@@ -182,9 +183,11 @@ Status LocalNode::step_from(std::span<const float> from, std::span<const float> 
 }
 
 std::shared_ptr<std::byte> LocalNode::frame_memory(std::size_t bytes) const {
-  return setup_.accelerator ? setup_.accelerator->frame_memory(bytes)
-                            : std::shared_ptr<std::byte>(new std::byte[bytes]{},
-                                                         std::default_delete<std::byte[]>());
+  if (setup_.accelerator) {
+    return setup_.accelerator->frame_memory(bytes);
+  }
+  const auto frame = std::make_shared<FrameVector>(bytes);
+  return {frame, frame->data()};
 }
 
 std::unique_ptr<Compressor> LocalNode::make_exact() const {

@@ -109,6 +109,8 @@ class LocalNode {
 
   /// Of all random choices.
   std::uint64_t seed() const { return setup_.seed; }
+  /// Pieces at most that the model is cut into.
+  std::uint32_t most_buckets() const { return setup_.buckets; }
   /// The piece of the model that these parameters are, 0 where it is not cut.
   std::uint32_t bucket() const { return setup_.bucket; }
   /// The key of the rounding of this round's encoding number `part`. An algorithm that can be cut

@@ -74,6 +74,8 @@ constexpr std::array kAlgorithms = {
                   .contract = ContractKind::exact,
                   .graph = GraphNeed::any,
                   .time_varying = true,
+                  .separable = true,
+                  .cuts_itself = true,
                   .accelerated = true,
                   .most_nodes = RingMean::most_nodes(1),
                   .bytes = "2 (n−1)/n · 4d",
@@ -434,8 +436,8 @@ std::unique_ptr<Algorithm> build_piece(const AlgorithmInfo& info, AlgorithmSetup
 }
 
 std::unique_ptr<Algorithm> build_exchanging(const AlgorithmInfo& info, AlgorithmSetup setup) {
-  return setup.buckets > 1 ? std::make_unique<Bucketed>(info, std::move(setup))
-                           : build_piece(info, std::move(setup));
+  return setup.buckets > 1 && !info.cuts_itself ? std::make_unique<Bucketed>(info, std::move(setup))
+                                                : build_piece(info, std::move(setup));
 }
 
 std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup setup,

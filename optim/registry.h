@@ -53,6 +53,7 @@ struct AlgorithmInfo {
   bool overlaps = false;              ///< its exchange hides behind a gradient exactly
   bool delayable = false;             ///< does so with gradients that do not wait for it
   bool separable = false;             ///< parameters can be cut into buckets (bucketed.h)
+  bool cuts_itself = false;           ///< into buckets, and is not cut from outside
   bool consensus_stepsize = false;    ///< has the parameter η
   bool extrapolation_clock = false;   ///< has the parameter that bounds t
   double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default

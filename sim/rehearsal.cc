@@ -8,7 +8,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
-#include <sotto/optim/exchange/chunks.h>
+#include <sotto/optim/algorithms/all_reduce.h>
 #include <sotto/optim/exchange/pairings.h>
 
 namespace sotto {
@@ -22,8 +22,13 @@ struct Stage {
   RehearsalShape shape;
   std::shared_ptr<const Topology> topology;
   std::vector<std::byte> frame;    ///< of every send
-  std::vector<std::byte> shorter;  ///< of the shorter chunks
   std::vector<std::byte> scratch;  ///< of every receive
+  /// Those of chunks, by bucket; buckets that are alike share them.
+  struct Chunks {
+    std::shared_ptr<const std::vector<std::byte>> longer;
+    std::shared_ptr<const std::vector<std::byte>> shorter;
+  };
+  std::vector<Chunks> rings;
 };
 
 class Rehearsal final : public Algorithm {
@@ -36,9 +41,6 @@ class Rehearsal final : public Algorithm {
 
   std::string_view name() const override { return "rehearsal"; }
   Peers peers() const override {
-    if (stage_->shape.pattern == Pattern::ring) {
-      return alone() ? Peers{} : Peers{{next()}, {previous()}, stage_->frame.size()};
-    }
     return {stage_->topology->out_peers(rank_), stage_->topology->in_peers(rank_),
             stage_->frame.size()};
   }
@@ -70,17 +72,8 @@ class Rehearsal final : public Algorithm {
     return {};
   }
   Result<bool> exchange_done(const ExchangeTag& /*tag*/, Exchange& out) override {
-    const bool ring = stage_->shape.pattern == Pattern::ring;
     open_ = false;
-    if (pairings_) {
-      return pair(out);
-    }
-    if (ring && phase_ + 1 < 2 * (stage_->topology->nodes() - 1)) {
-      ++phase_;
-      fill(out);
-      return true;
-    }
-    return false;
+    return pairings_ && pair(out);
   }
   AlgorithmCounters counters() const override { return {}; }
   void save(ByteBuffer& out) const override {
@@ -94,11 +87,6 @@ class Rehearsal final : public Algorithm {
   }
 
  private:
-  bool alone() const { return stage_->topology->nodes() == 1; }
-  Rank next() const { return (rank_ + 1) % stage_->topology->nodes(); }
-  Rank previous() const {
-    return (rank_ + stage_->topology->nodes() - 1) % stage_->topology->nodes();
-  }
   /// Posts the next pairing of the round; false when there is none.
   bool pair(Exchange& out) {
     if (due_.empty()) {
@@ -112,28 +100,11 @@ class Rehearsal final : public Algorithm {
     return true;
   }
   bool post(Exchange& out) {
-    phase_ = 0;
-    if (stage_->shape.pattern == Pattern::ring && alone()) {
-      return false;
-    }
-    fill(out);
-    return true;
-  }
-  void fill(Exchange& out) {
     open_ = true;
     out.sends.clear();
     out.receives.clear();
-    const bool ring = stage_->shape.pattern == Pattern::ring;
-    const int phases = ring ? 2 * (stage_->topology->nodes() - 1) : 1;
     // A round that has ended already keeps the number under which its exchange goes on.
-    out.tag = {.round = exchanges_++ / static_cast<Round>(phases),
-               .phase = static_cast<std::uint16_t>(phase_),
-               .bucket = 0};
-    if (ring) {
-      out.sends.push_back({next(), ring_frame()});
-      out.receives.push_back({previous(), stage_->scratch});
-      return;
-    }
+    out.tag = {.round = exchanges_++};
     for (const Edge& edge : stage_->topology->out_edges(rank_, round_)) {
       Send& send = out.sends.emplace_back();
       send.to = edge.peer;
@@ -144,25 +115,104 @@ class Rehearsal final : public Algorithm {
       receive.from = edge.peer;
       receive.buffer = stage_->scratch;
     }
-  }
-
-  /// Chunk `rank − phase` goes on in each phase (ring_mean.h).
-  std::span<const std::byte> ring_frame() const {
-    const int nodes = stage_->topology->nodes();
-    const int chunk = ((rank_ - phase_) % nodes + nodes) % nodes;
-    const bool is_short = stage_->shape.short_from > 0 && chunk >= stage_->shape.short_from;
-    return is_short ? stage_->shorter : stage_->frame;
+    return true;
   }
 
   std::shared_ptr<Stage> stage_;
   Rank rank_;
   std::unique_ptr<Pairings> pairings_;
   std::span<const Pairing> due_;
-  int phase_ = 0;
   bool in_round_ = false;
   bool open_ = false;
   Round round_ = 0;
   Round exchanges_ = 0;
+};
+
+/// Buckets on a ring, in the order of all_reduce.h.
+class RingRehearsal final : public Algorithm {
+ public:
+  RingRehearsal(std::shared_ptr<Stage> stage, Rank rank)
+      : stage_(std::move(stage)), rank_(rank), open_(stage_->rings.size()) {}
+
+  std::string_view name() const override { return "rehearsal"; }
+  Peers peers() const override {
+    return phases() == 0 ? Peers{}
+                         : Peers{{to(1)}, {to(-1)}, stage_->scratch.size(), stage_->rings.size()};
+  }
+  std::span<const float> parameters() const override { return {}; }
+  Round round() const override { return round_; }
+  bool parameters_ready() const override { return !summing_; }
+  bool accepts_gradient() const override { return in_round_ && !summing_; }
+  bool idle() const override { return !in_round_; }
+
+  bool begin_round(Exchange& /*out*/) override {
+    in_round_ = true;
+    return false;
+  }
+  Status gradient_ready(std::span<const float> /*gradient*/, Exchange& out, bool* due) override {
+    check(accepts_gradient(), "a gradient is taken once its exchange is over");
+    summing_ = true;
+    posted_ = 0;
+    *due = post(out);
+    return {};
+  }
+  Result<bool> next_exchange(Exchange& out) override { return post(out); }
+  Status frame_arrived(const ExchangeTag& /*tag*/, Rank /*from*/,
+                       std::span<const std::byte> /*frame*/) override {
+    return {};
+  }
+  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+    open_[tag.bucket] = false;
+    return post(out);
+  }
+  AlgorithmCounters counters() const override { return {}; }
+  void save(ByteBuffer& out) const override { out.write(round_); }
+  Status load(ByteReader& in) override {
+    round_ = in.read<Round>();
+    return in.failed() ? Status{Fault::malformed, "a rehearsal's state is cut short"} : Status{};
+  }
+
+ private:
+  int nodes() const { return stage_->topology->nodes(); }
+  std::size_t phases() const { return 2 * static_cast<std::size_t>(nodes() - 1); }
+  Rank to(int steps) const { return ((rank_ + steps) % nodes() + nodes()) % nodes(); }
+
+  /// Posts what is next, once its bucket is free; ends the round where nothing is.
+  bool post(Exchange& out) {
+    const std::size_t bucket = posted_ % open_.size();
+    const std::size_t phase = posted_ / open_.size();
+    if (!summing_ || open_[bucket]) {
+      return false;
+    }
+    if (phase == phases()) {
+      if (std::ranges::find(open_, true) == open_.end()) {
+        summing_ = in_round_ = false;
+        ++round_;
+      }
+      return false;
+    }
+    // Chunk `rank − phase` goes on in each phase (ring_mean.h).
+    const Rank chunk = to(-static_cast<int>(phase % static_cast<std::size_t>(nodes())));
+    const RehearsalShape::Ring& ring = stage_->shape.rings[bucket];
+    const bool is_short = ring.short_from > 0 && chunk >= ring.short_from;
+    out.tag = {.round = round_,
+               .phase = static_cast<std::uint16_t>(phase),
+               .bucket = static_cast<std::uint32_t>(bucket)};
+    const Stage::Chunks& frames = stage_->rings[bucket];
+    out.sends.assign(1, {to(1), is_short ? *frames.shorter : *frames.longer});
+    out.receives.assign(1, {to(-1), stage_->scratch});
+    open_[bucket] = true;
+    ++posted_;
+    return true;
+  }
+
+  std::shared_ptr<Stage> stage_;
+  Rank rank_;
+  std::vector<bool> open_;  ///< exchanges under way, by bucket
+  std::size_t posted_ = 0;  ///< of this round
+  bool in_round_ = false;
+  bool summing_ = false;
+  Round round_ = 0;
 };
 
 /// A pull to 0, so that models stay bounded, and noise.
@@ -185,6 +235,22 @@ std::vector<std::byte> stand_in(std::size_t bytes, std::uint64_t elements) {
   return frame;
 }
 
+/// The stand-ins of chunks, by bucket.
+std::vector<Stage::Chunks> ring_frames(const std::vector<RehearsalShape::Ring>& rings) {
+  const auto make = [](std::size_t bytes, std::uint64_t elements) {
+    return std::make_shared<const std::vector<std::byte>>(stand_in(bytes, elements));
+  };
+  std::vector<Stage::Chunks> frames;
+  for (const RehearsalShape::Ring& ring : rings) {
+    const bool alike = !frames.empty() && ring.elements == rings.front().elements &&
+                       ring.frame_bytes == rings.front().frame_bytes;
+    frames.push_back(alike ? frames.front()
+                           : Stage::Chunks{make(ring.frame_bytes, ring.elements),
+                                           make(ring.short_frame_bytes, ring.elements - 1)});
+  }
+  return frames;
+}
+
 struct Played {
   std::string_view algorithm;
   Pattern pattern = Pattern::neighbours;
@@ -205,11 +271,14 @@ constexpr std::array kPlayed = {
 };
 
 /// Counts the frame to one peer of `out`, if that is posted, and of all that can go beside it.
+/// Where those go round a ring, each is its bucket's.
 void add_frames(Algorithm& algorithm, bool posted, Exchange& out, RehearsalShape& shape) {
   for (;;) {
     if (posted && !out.sends.empty()) {
       shape.frame_bytes += out.sends.front().frame.size();
       shape.elements += announced_elements(out.sends.front().frame);
+      shape.rings.push_back({.frame_bytes = out.sends.front().frame.size(),
+                             .elements = announced_elements(out.sends.front().frame)});
     }
     const auto more = algorithm.next_exchange(out);
     check(more.ok(), "a fresh algorithm takes a gradient of order 1");
@@ -245,12 +314,16 @@ std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topolo
   if (shape.frame_bytes == 0) {
     return {};
   }
-  if (shape.pattern == Pattern::ring) {
-    const auto nodes = static_cast<std::size_t>(topology.nodes());
-    const std::size_t elements = algorithm.parameters().size();
-    const std::size_t longest = longest_chunk(elements, topology.nodes());
-    shape.short_from = static_cast<int>(elements % nodes);
-    shape.short_frame_bytes = shape.frame_bytes - (shape.frame_bytes - kFrameHeaderBytes) / longest;
+  if (shape.pattern != Pattern::ring) {
+    shape.rings.clear();
+  }
+  const auto nodes = static_cast<std::size_t>(topology.nodes());
+  for (std::size_t b = 0; b < shape.rings.size(); ++b) {
+    RehearsalShape::Ring& ring = shape.rings[b];
+    const auto& buckets = dynamic_cast<const AllReduceSgd&>(algorithm).buckets();
+    ring.short_from = static_cast<int>(buckets.length(b) % nodes);
+    ring.short_frame_bytes = ring.frame_bytes - (ring.frame_bytes - kFrameHeaderBytes) /
+                                                    std::max<std::uint64_t>(ring.elements, 1);
   }
   return shape;
 }
@@ -261,13 +334,23 @@ std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& sh
   const int nodes = topology->nodes();
   stage->shape = shape;
   stage->topology = std::move(topology);
-  stage->frame = stand_in(shape.frame_bytes, shape.elements);
-  stage->shorter = stand_in(shape.short_frame_bytes, shape.elements - 1);
-  stage->scratch.resize(shape.frame_bytes);
+  const bool ring = shape.pattern == Pattern::ring;
+  if (ring) {
+    check(!shape.rings.empty(), "a ring has a bucket");
+    stage->rings = ring_frames(shape.rings);
+    stage->scratch.resize(shape.rings.front().frame_bytes);
+  } else {
+    stage->frame = stand_in(shape.frame_bytes, shape.elements);
+    stage->scratch.resize(shape.frame_bytes);
+  }
   std::vector<std::unique_ptr<Algorithm>> job;
   job.reserve(static_cast<std::size_t>(nodes));
   for (Rank rank = 0; rank < nodes; ++rank) {
-    job.push_back(std::make_unique<Rehearsal>(stage, rank));
+    if (ring) {
+      job.push_back(std::make_unique<RingRehearsal>(stage, rank));
+    } else {
+      job.push_back(std::make_unique<Rehearsal>(stage, rank));
+    }
   }
   return job;
 }

@@ -32,25 +32,31 @@ struct RehearsalShape {
   /// Who sends to whom.
   enum class Pattern {
     neighbours,  ///< one exchange with the graph's neighbours
-    ring,        ///< 2 (n − 1) exchanges, each to the next rank and from the one before
+    ring,        ///< 2 (n − 1) exchanges a bucket, each to the next rank and from the one before
     pairings,    ///< one with each partner of the round (AD-PSGD)
   };
   Timing timing = Timing::before_gradient;
   Pattern pattern = Pattern::neighbours;
   std::size_t frame_bytes = 0;  ///< of every frame, header included
-  /// ring: where n does not divide the model, chunks from this one on are shorter (chunks.h).
-  int short_from = 0;                 ///< 0: none
-  std::size_t short_frame_bytes = 0;  ///< of their frames
-  std::uint64_t elements = 0;         ///< that a frame encodes; a shorter one has one less
-  std::uint64_t seed = 0;             ///< of the pairings
+  std::uint64_t elements = 0;   ///< that a frame encodes
+  /// A bucket on the ring.
+  struct Ring {
+    std::size_t frame_bytes = 0;  ///< of the longest chunks' frames
+    std::uint64_t elements = 0;   ///< that they encode
+    /// Where n does not divide the bucket, chunks from this one on have an element less (chunks.h).
+    int short_from = 0;                 ///< 0: none
+    std::size_t short_frame_bytes = 0;  ///< of their frames
+  };
+  std::vector<Ring> rings = {};  ///< ring: by bucket, at least one
+  std::uint64_t seed = 0;        ///< of the pairings
 };
 
 /// The shape of a freshly made algorithm of a job on `topology`, found by driving it to its first
 /// exchange; discard it afterwards. Empty for one that no stand-in plays exactly: that exchanges
 /// more than once a round, or frames of several sizes, or with others than all its neighbours. The
-/// frames of a model's buckets go as one: bytes are the same, and times but for what codecs overlap
-/// with the wire. An algorithm with local steps must not be given: it looks like the one within.
-/// `seed` is the job's.
+/// frames of a model's buckets go as one but on the ring: bytes are the same, and times but for
+/// what codecs overlap with the wire. An algorithm with local steps must not be given: it looks
+/// like the one within. `seed` is the job's.
 std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
                                               std::uint64_t seed = 0);
 

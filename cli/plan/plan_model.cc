@@ -186,12 +186,21 @@ class Clocks {
   /// From when the first exchange is encoded to when the last is over.
   Ends carry(const std::vector<RoutedExchange>& exchanges, Ends ends) {
     for (const RoutedExchange& exchange : exchanges) {
-      if (&exchange != &exchanges.front()) {
-        encode(exchange, ends.last);
-        ends.first = ends.last;
+      const bool further = &exchange != &exchanges.front();
+      if (further) {
+        // Buckets go on one by one, each when it has been decoded.
+        if (exchange.front().frame.buckets == 1) {
+          ends.first = ends.last;
+        }
+        encode(exchange, ends.first, /*whole=*/false);
+        encode(exchange, ends.last, /*whole=*/false);
+        encode(exchange, codec_);
       }
       const auto place = static_cast<std::size_t>(&exchange - exchanges.data());
       const std::vector<Span> arrivals = serve(exchange, place, ends);
+      if (!further) {
+        ends.first = ends.last;  // all are encoded before any is decoded
+      }
       hand_over(exchange, arrivals, ends);
     }
     return ends;
@@ -200,7 +209,6 @@ class Clocks {
   /// What has arrived is decoded, after what the node encodes, and senders know that it has.
   void hand_over(const RoutedExchange& exchange, const std::vector<Span>& arrivals, Ends& ends) {
     const std::uint64_t buffer = pace_.transport.send_buffer_bytes;
-    ends.first = ends.last;
     for (std::size_t k = 0; k < exchange.size(); ++k) {
       raise(ends.first[slot(exchange[k].frame.to)], arrivals[k].first);
     }
@@ -247,8 +255,10 @@ class Clocks {
       if (pace_.transport.on_demand) {
         auto& before = connections_[{from, to}].exchanges;
         before.resize(std::max(before.size(), place + 1));
+        const std::uint32_t buckets = one.frame.buckets;
         const bool early = before[place]++ >= kRoundsUnforetold &&
-                           place < ReceiveForecast::rooms_for(one.frame.bytes, senders[slot(to)]);
+                           place * buckets < ReceiveForecast::rooms_for(one.frame.bytes / buckets,
+                                                                        senders[slot(to)]);
         post = early ? post : std::max(post, posted[slot(to)] + one.latency_s);
       }
       leave.push_back(post);

@@ -18,8 +18,9 @@
 // that the protocol leaves (NetworkModel). Over a transport that sends on demand, P is not before
 // the receiver's word of its own post has come. A node posts when its first bucket is encoded, and
 // what hides behind a gradient is waited for as far as that bucket; the next gradient is of all of
-// them. It encodes and decodes one at a time. Its exchange is over when its frames are there and
-// decoded, and what it sent and is larger than a socket's buffer has arrived.
+// them. Where exchanges follow each other (all-reduce), each bucket goes on to its next once it has
+// been decoded. A node encodes and decodes one at a time. Its exchange is over when its frames are
+// there and decoded, and what it sent and is larger than a socket's buffer has arrived.
 // Nodes' clocks then advance round by round by the rules of sim/simulator.h: gradient, encoding,
 // exchanges that hide behind gradients or do not.
 //

@@ -25,7 +25,10 @@ constexpr Round kFrozenAfter = 2;
 class Overheard final : public Algorithm {
  public:
   Overheard(std::unique_ptr<Algorithm> inner, Rank rank, std::vector<PlannedRound>& rounds)
-      : inner_(std::move(inner)), rank_(rank), rounds_(rounds) {}
+      : inner_(std::move(inner)),
+        rank_(rank),
+        rounds_(rounds),
+        cut_(inner_->peers().frames_a_round > 1) {}
 
   std::string_view name() const override { return inner_->name(); }
   Peers peers() const override { return inner_->peers(); }
@@ -39,14 +42,12 @@ class Overheard final : public Algorithm {
     if (++begun_ > rounds_.size()) {
       rounds_.emplace_back();
     }
-    place_ = &PlannedRound::before;
-    posted_ = 0;
+    enter(&PlannedRound::before);
     return heard(inner_->begin_round(out), out);
   }
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
     Status status = inner_->gradient_ready(gradient, out, post);
-    place_ = &PlannedRound::after;
-    posted_ = 0;
+    enter(&PlannedRound::after);
     if (heard(status.ok() && *post, out)) {
       rounds_[begun_ - 1].hides = inner_->parameters_ready();
     }
@@ -54,8 +55,8 @@ class Overheard final : public Algorithm {
   }
   Result<bool> next_exchange(Exchange& out) override {
     auto more = inner_->next_exchange(out);
-    if (more.ok() && *more) {
-      add_bucket(out);
+    if (heard(more.ok() && *more, out) && place_ == &PlannedRound::after) {
+      rounds_[begun_ - 1].hides = inner_->parameters_ready();
     }
     return more;
   }
@@ -73,35 +74,38 @@ class Overheard final : public Algorithm {
   Status load(ByteReader& in) override { return inner_->load(in); }
 
  private:
-  bool heard(bool posts, const Exchange& out) {
-    if (posts) {
-      auto& exchanges = rounds_[begun_ - 1].*place_;
-      exchanges.resize(std::max(exchanges.size(), ++posted_));
-      for (const PlannedFrame& frame : frames_of(out)) {
-        exchanges[posted_ - 1].push_back(frame);
-      }
-    }
-    return posts;
+  void enter(std::vector<PlannedExchange> PlannedRound::*place) {
+    place_ = place;
+    phases_.clear();
   }
-  /// A bucket goes with the one before it: what passes between two nodes stands as one frame.
-  void add_bucket(const Exchange& out) {
-    if (posted_ == 0) {
-      (void)heard(true, out);
-    } else {
-      auto& exchange = (rounds_[begun_ - 1].*place_)[posted_ - 1];
-      for (const PlannedFrame& frame : frames_of(out)) {
-        const auto first = std::find_if(exchange.begin(), exchange.end(), [&](const auto& earlier) {
-          return earlier.from == frame.from && earlier.to == frame.to;
-        });
-        check(first != exchange.end(), "all buckets go to the same peers");
-        first->bytes += frame.bytes;
-        first->elements += frame.elements;
-        ++first->buckets;
+  /// Writes down an exchange that is posted. That of a bucket goes with those of the others in the
+  /// same phase: what passes between two nodes stands as one frame.
+  bool heard(bool posts, const Exchange& out) {
+    if (!posts) {
+      return false;
+    }
+    auto& exchanges = rounds_[begun_ - 1].*place_;
+    auto phase = cut_ ? std::ranges::find(phases_, out.tag.phase) : phases_.end();
+    if (phase == phases_.end()) {
+      phase = phases_.insert(phase, out.tag.phase);
+    }
+    const auto number = static_cast<std::size_t>(phase - phases_.begin());
+    exchanges.resize(std::max(exchanges.size(), number + 1));
+    PlannedExchange& exchange = exchanges[number];
+    for (const PlannedFrame& frame : frames_of(out)) {
+      const auto earlier = std::ranges::find_if(exchange, [&](const auto& other) {
+        return other.from == frame.from && other.to == frame.to;
+      });
+      if (earlier == exchange.end()) {
+        exchange.push_back(frame);
+      } else {
+        check(cut_, "in an exchange a node sends another one frame");
+        earlier->bytes += frame.bytes;
+        earlier->elements += frame.elements;
+        ++earlier->buckets;
       }
     }
-    if (place_ == &PlannedRound::after) {
-      rounds_[begun_ - 1].hides = inner_->parameters_ready();
-    }
+    return true;
   }
   PlannedExchange frames_of(const Exchange& out) const {
     PlannedExchange frames;
@@ -123,7 +127,8 @@ class Overheard final : public Algorithm {
   std::vector<PlannedRound>& rounds_;
   std::size_t begun_ = 0;
   std::vector<PlannedExchange> PlannedRound::*place_ = &PlannedRound::before;
-  std::size_t posted_ = 0;  ///< exchanges of this place
+  const bool cut_;                     ///< into buckets
+  std::vector<std::uint16_t> phases_;  ///< of the exchanges of this place, in their order
 };
 
 }  // namespace

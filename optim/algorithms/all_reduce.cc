@@ -1,14 +1,31 @@
 #include <sotto/optim/algorithms/all_reduce.h>
 
+#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/compress/none.h>
 
 namespace sotto {
 
 AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
     : node_(AlgorithmId::allreduce, "allreduce", std::move(setup)),
-      mean_(node_, node_.dimension(), RingCodec::compressor),
       sum_(node_.vector()),
-      next_(node_.vector()) {}
+      next_(node_.vector()),
+      buckets_(node_.dimension(), node_.most_buckets()) {
+  const auto codec =
+      node_.compressor().wire_id() == kNoneWireId ? RingCodec::full : RingCodec::compressor;
+  for (std::size_t b = 0; b < buckets_.count(); ++b) {
+    rings_.emplace_back(node_, buckets_.length(b), codec, static_cast<std::uint32_t>(b));
+  }
+}
+
+Peers AllReduceSgd::peers() const {
+  Peers peers = rings_.front().peers();  // the longest is the first
+  peers.frames_a_round = rings_.size();
+  return peers;
+}
 
 bool AllReduceSgd::begin_round(Exchange& /*out*/) {
   node_.begin_round();
@@ -21,35 +38,69 @@ Status AllReduceSgd::gradient_ready(std::span<const float> gradient, Exchange& o
   if (!node_.ops().combine({{1, gradient}}, sum_)) {
     return node_.require_finite(gradient, "gradient");
   }
-  const auto posted = mean_.begin(sum_, 0, "sum of the gradients", out);
-  if (!posted.ok()) {
-    return posted.status();
+  for (std::size_t b = 0; b < rings_.size(); ++b) {
+    rings_[b].begin(buckets_.of(std::span<float>(sum_), b), 0, "sum of the gradients");
   }
-  *post = *posted;
-  return *post ? Status() : step();
+  posted_ = 0;
+  summing_ = true;
+  const auto posted = next_exchange(out);
+  *post = posted.ok() && *posted;
+  return posted.status();
 }
 
-Result<bool> AllReduceSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  auto more = mean_.exchange_done(out);
-  if (!more.ok() || *more) {
-    return more;
+Result<bool> AllReduceSgd::next_exchange(Exchange& out) {
+  // The next in the order of phases, and in a phase of buckets.
+  const std::size_t b = posted_ % rings_.size();
+  RingMean& ring = rings_[b];
+  if (summing_ && !ring.open() && ring.more()) {
+    if (const Status status = ring.post(out); !status) {
+      return placed(b, status);
+    }
+    ++posted_;
+    return true;
   }
-  if (Status status = step(); !status) {
-    return status;
+  const auto ended = [](const RingMean& one) { return !one.open() && !one.more(); };
+  if (summing_ && std::ranges::all_of(rings_, ended)) {
+    if (Status status = step(); !status) {
+      return status;
+    }
   }
   return false;
+}
+
+Status AllReduceSgd::frame_arrived(const ExchangeTag& tag, Rank from,
+                                   std::span<const std::byte> frame) {
+  return placed(tag.bucket, rings_[tag.bucket].frame_arrived(from, frame));
+}
+
+Result<bool> AllReduceSgd::exchange_done(const ExchangeTag& tag, Exchange& out) {
+  if (const Status status = rings_[tag.bucket].take(); !status) {
+    return placed(tag.bucket, status);
+  }
+  return next_exchange(out);
 }
 
 Status AllReduceSgd::step() {
   if (Status status = node_.step(sum_, next_); !status) {
     return status;
   }
+  summing_ = false;
   node_.finish_round();
   return {};
 }
 
+Status AllReduceSgd::placed(std::size_t bucket, const Status& status) const {
+  return status.ok() || rings_.size() == 1
+             ? status
+             : status.with_context(fmt::format("bucket {} of {}", bucket, rings_.size()));
+}
+
 AlgorithmCounters AllReduceSgd::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+  AlgorithmCounters sum{.saturated = node_.saturated()};
+  for (const RingMean& ring : rings_) {
+    sum.bad_frames += ring.bad_frames();
+  }
+  return sum;
 }
 
 }  // namespace sotto

@@ -5,15 +5,25 @@
 // Rule, at every node:  x ← x − γ (1/n) Σ_i g_i.
 //
 // All nodes take the same bytes of the mean: their models stay equal to the bit.
+// A long gradient is cut into buckets, each of which goes round the ring by itself: while one is on
+// the wire, others are summed, and wait for their latencies. All nodes post exchanges in one order,
+// phase by phase and in each bucket by bucket, which transports that match by order need. Sums of a
+// bucket begin at other nodes than those of the whole would, so that their last bits depend on the
+// number of buckets.
 //
 // Assumes nothing of W: the graph is ignored. C exact. With another C (allow_contract_violation)
 //   the first half compresses the partial sum at every hop; the nodes still stay equal.
 // Memory: 2 floats a parameter (sum, direction), besides those of the step rule and the frames.
-// Bytes a round: 2 (n − 1) frames of ⌈d/n⌉ or ⌊d/n⌋ elements: 8 d (n − 1)/n + 128 (n − 1).
+// Bytes a round: 2 (n − 1) frames for each bucket, of ⌈e/n⌉ or ⌊e/n⌋ of its e elements:
+//   8 d (n − 1)/n, and 128 (n − 1) for each bucket.
 // Overlap: none, the sum needs the gradient.
 #pragma once
 
+#include <cstddef>
+#include <deque>
+
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/buckets.h>
 #include <sotto/optim/exchange/ring_mean.h>
 #include <sotto/optim/local_node.h>
 
@@ -26,33 +36,40 @@ class AllReduceSgd final : public Algorithm {
   explicit AllReduceSgd(AlgorithmSetup setup);
 
   std::string_view name() const override { return node_.name(); }
-  Peers peers() const override { return mean_.peers(); }
+  Peers peers() const override;
   std::span<const float> parameters() const override { return node_.x(); }
   Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mean_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mean_.open(); }
+  bool parameters_ready() const override { return !summing_; }
+  bool accepts_gradient() const override { return node_.in_round() && !summing_; }
   bool idle() const override { return !node_.in_round(); }
 
   bool begin_round(Exchange& out) override;
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                       std::span<const std::byte> frame) override {
-    return mean_.frame_arrived(from, frame);
-  }
+  Result<bool> next_exchange(Exchange& out) override;
+  Status frame_arrived(const ExchangeTag& tag, Rank from,
+                       std::span<const std::byte> frame) override;
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override { node_.save(out); }
   Status load(ByteReader& in) override { return node_.load(in); }
 
+  /// How gradients are cut.
+  const Buckets& buckets() const { return buckets_; }
+
  private:
   /// x ← x − d at the mean gradient.
   Status step();
+  /// A fault of a bucket, with its number.
+  Status placed(std::size_t bucket, const Status& status) const;
 
   LocalNode node_;
-  RingMean mean_;
   Vector sum_;  ///< of the gradients, then their mean
   Vector next_;
+  Buckets buckets_;
+  std::deque<RingMean> rings_;  ///< by bucket
+  bool summing_ = false;        ///< the round's gradient is there, its mean not yet
+  std::size_t posted_ = 0;      ///< exchanges of this round
 };
 
 }  // namespace sotto

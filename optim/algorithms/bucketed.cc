@@ -8,16 +8,9 @@
 namespace sotto {
 namespace {
 
-/// Buckets begin at multiples of it, so that the chunks of compressors are cut as in the whole.
-constexpr std::size_t kGrain = 4096;
 /// A bucket's vectors stay in the second cache, and its frames are longer than a few packets.
 constexpr std::size_t kBucketElements = std::size_t{1} << 18U;
 constexpr std::size_t kMostByDefault = 64;
-
-std::size_t bucket_length(std::size_t elements, std::uint32_t buckets) {
-  const std::size_t even = (elements + buckets - 1) / buckets;
-  return (even + kGrain - 1) / kGrain * kGrain;
-}
 
 AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
                            std::span<float> parameters, const std::shared_ptr<Vector>& scratch,
@@ -54,23 +47,17 @@ std::uint32_t default_buckets(std::size_t elements) {
 
 Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
     : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
-      direction_(node_.direction_room()) {
-  const std::size_t length = bucket_length(node_.dimension(), setup.buckets);
-  const std::size_t count = (node_.dimension() + length - 1) / length;
-  const auto scratch = std::make_shared<Vector>(std::min(length, node_.dimension()), node_.ops());
-  buckets_.reserve(count);
-  directions_.reserve(count);
-  for (std::size_t first = 0; first < node_.dimension(); first += length) {
-    const std::size_t elements = std::min(length, node_.dimension() - first);
-    const auto number = static_cast<std::uint32_t>(buckets_.size());
-    buckets_.push_back(build_piece(
-        info, bucket_part(setup, number, node_.x().subspan(first, elements), scratch, &scale_)));
-    directions_.push_back(node_.x().subspan(first, elements));  // as long as its direction
+      direction_(node_.direction_room()),
+      queue_({node_.dimension(), setup.buckets}),
+      begun_(queue_.buckets().count()) {
+  const auto scratch = std::make_shared<Vector>(queue_.buckets().length(0), node_.ops());
+  buckets_.reserve(queue_.buckets().count());
+  directions_.resize(queue_.buckets().count());
+  for (std::size_t b = 0; b < queue_.buckets().count(); ++b) {
+    buckets_.push_back(
+        build_piece(info, bucket_part(setup, static_cast<std::uint32_t>(b),
+                                      queue_.buckets().of(node_.x(), b), scratch, &scale_)));
   }
-  begun_ = buckets_.size();
-  missing_.resize(buckets_.size());
-  whole_.reserve(buckets_.size());
-  await_directions();
 }
 
 Peers Bucketed::peers() const {
@@ -85,7 +72,7 @@ bool Bucketed::parameters_ready() const {
 }
 
 bool Bucketed::accepts_gradient() const {
-  return node_.in_round() && begun_ == buckets_.size() && given_ == 0;
+  return node_.in_round() && begun_ == buckets_.size() && queue_.given() == 0;
 }
 
 bool Bucketed::idle() const {
@@ -117,56 +104,39 @@ Status Bucketed::gradient_ready(std::span<const float> gradient, Exchange& /*out
     return d.status();
   }
   cut(*d);
-  give(0, d->values.size());
+  queue_.give(0, d->values.size());
   return {};
 }
 
 Status Bucketed::gradient_part(std::size_t first, std::span<const float> part) {
-  check(given_ > 0 || accepts_gradient(), "buckets take one gradient a round");
+  check(queue_.given() > 0 || accepts_gradient(), "buckets take one gradient a round");
   check(first <= direction_.size() && part.size() <= direction_.size() - first,
         "parts lie in the gradient");
   if (part.empty()) {
     return {};
   }
-  if (given_ == 0) {
+  const bool begins = queue_.given() == 0;
+  if (begins) {
     cut({1, direction_});
   }
   const auto d = std::span(direction_).subspan(first, part.size());
-  if (Status status = node_.direction_part(given_ == 0, first, part, d); !status) {
+  if (Status status = node_.direction_part(begins, first, part, d); !status) {
     return status;
   }
-  give(first, part.size());
+  queue_.give(first, part.size());
   return {};
-}
-
-void Bucketed::give(std::size_t first, std::size_t elements) {
-  given_ += elements;
-  const std::size_t length = directions_.front().size();
-  for (const std::size_t end = first + elements; first < end;) {
-    const std::size_t b = first / length;
-    const std::size_t count = std::min(end, (b + 1) * length) - first;
-    check(missing_[b] >= count, "each parameter is in one part");
-    missing_[b] -= count;
-    if (missing_[b] == 0) {
-      whole_.push_back(b);
-    }
-    first += count;
-  }
 }
 
 void Bucketed::cut(const Direction& direction) {
   scale_ = direction.scale;
-  auto rest = direction.values;
-  for (auto& piece : directions_) {
-    piece = rest.first(piece.size());
-    rest = rest.subspan(piece.size());
+  for (std::size_t b = 0; b < directions_.size(); ++b) {
+    directions_[b] = queue_.buckets().of(direction.values, b);
   }
 }
 
 void Bucketed::await_directions() {
-  given_ = stepped_ = 0;
-  whole_.clear();
-  std::ranges::transform(directions_, missing_.begin(), [](auto d) { return d.size(); });
+  queue_.clear();
+  stepped_ = 0;
 }
 
 Result<bool> Bucketed::next_exchange(Exchange& out) {
@@ -174,9 +144,10 @@ Result<bool> Bucketed::next_exchange(Exchange& out) {
     return true;
   }
   // 2. A takes d_i[b], in the order in which they came
-  while (stepped_ < whole_.size() && buckets_[whole_[stepped_]]->accepts_gradient()) {
+  const auto whole = queue_.whole();
+  while (stepped_ < whole.size() && buckets_[whole[stepped_]]->accepts_gradient()) {
     bool post = false;
-    const std::size_t b = whole_[stepped_++];
+    const std::size_t b = whole[stepped_++];
     if (Status status = buckets_[b]->gradient_ready(directions_[b], out, &post); !status) {
       return placed(b, status);
     }

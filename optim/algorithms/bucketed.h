@@ -28,6 +28,7 @@
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/bucket_queue.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/registry.h>
 
@@ -71,9 +72,7 @@ class Bucketed final : public Algorithm {
  private:
   Algorithm& at(const ExchangeTag& tag);
   /// Some bucket of the round has its direction, or a part of it, and has not taken it yet.
-  bool stepping() const { return given_ > 0 && stepped_ < buckets_.size(); }
-  /// Directions of `elements` from `first` on are there.
-  void give(std::size_t first, std::size_t elements);
+  bool stepping() const { return queue_.given() > 0 && stepped_ < buckets_.size(); }
   /// The buckets' directions are pieces of this one.
   void cut(const Direction& direction);
   /// None of the next round is there yet.
@@ -85,17 +84,15 @@ class Bucketed final : public Algorithm {
   /// A fault of a bucket, with its number.
   Status placed(std::size_t bucket, const Status& status) const;
 
-  LocalNode node_;    // x_i and the step rule
-  Vector direction_;  // where it has to be written
+  LocalNode node_;     // x_i and the step rule
+  Vector direction_;   // where it has to be written
+  BucketQueue queue_;  // by the directions of this round that are there
   std::vector<std::unique_ptr<Algorithm>> buckets_;
   float scale_ = 1;                                 // of directions, which the buckets look at
   std::vector<std::span<const float>> directions_;  // by bucket
   // Of this round:
-  std::size_t begun_;                 // buckets
-  std::size_t given_ = 0;             // elements with their direction
-  std::vector<std::size_t> missing_;  // elements without, by bucket
-  std::vector<std::size_t> whole_;  // buckets with all their directions, as they came to have them
-  std::size_t stepped_ = 0;         // of them, those that have taken it
+  std::size_t begun_;        // buckets
+  std::size_t stepped_ = 0;  // of those that are whole, those that have taken their direction
 };
 
 }  // namespace sotto

@@ -107,7 +107,8 @@ Result<bool> PowerSgd::begin_left(Exchange& out) {
     to_floats(wide_, left(part));
   }
   right_due_ = true;
-  return mean_.begin(left_, 0, "sum of the left factors", out);
+  mean_.begin(left_, 0, "sum of the left factors");
+  return post_mean(out);
 }
 
 Result<bool> PowerSgd::begin_right(Exchange& out) {
@@ -120,7 +121,18 @@ Result<bool> PowerSgd::begin_right(Exchange& out) {
     }
   }
   right_due_ = false;
-  return mean_.begin(right_, mean_.phases(), "sum of the right factors", out);
+  mean_.begin(right_, mean_.phases(), "sum of the right factors");
+  return post_mean(out);
+}
+
+Result<bool> PowerSgd::post_mean(Exchange& out) {
+  if (!mean_.more()) {
+    return false;
+  }
+  if (Status status = mean_.post(out); !status) {
+    return status;
+  }
+  return true;
 }
 
 Result<bool> PowerSgd::proceed(Exchange& out) {
@@ -137,8 +149,11 @@ Result<bool> PowerSgd::proceed(Exchange& out) {
 }
 
 Result<bool> PowerSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  const auto more = mean_.exchange_done(out);
-  return !more.ok() || *more ? more : proceed(out);
+  if (Status status = mean_.take(); !status) {
+    return status;
+  }
+  const auto posted = post_mean(out);
+  return !posted.ok() || *posted ? posted : proceed(out);
 }
 
 Status PowerSgd::step() {

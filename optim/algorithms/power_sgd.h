@@ -91,6 +91,8 @@ class PowerSgd final : public Algorithm {
   Result<bool> begin_left(Exchange& out);
   /// Starts the mean of M_iᵀ P, P made of the mean before it.
   Result<bool> begin_right(Exchange& out);
+  /// Asks for the next exchange of the mean under way; false where that is done.
+  Result<bool> post_mean(Exchange& out);
   /// What follows the mean that is there: the next one, or the step.
   Result<bool> proceed(Exchange& out);
   Status step();

@@ -2,16 +2,25 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <sotto/optim/exchange/chunks.h>
 
 namespace sotto {
+namespace {
 
-RingMean::RingMean(LocalNode& node, std::size_t longest, RingCodec codec)
+/// Elements that are scaled, looked through and encoded one after the other, in the cache.
+constexpr std::size_t kPiece = 16384;
+
+}  // namespace
+
+RingMean::RingMean(LocalNode& node, std::size_t longest, RingCodec codec, std::uint32_t bucket)
     : node_(node),
       exact_(codec == RingCodec::full ? node.make_exact() : nullptr),
       next_{(node.rank() + 1) % node.nodes(), 1},
       previous_{(node.rank() + node.nodes() - 1) % node.nodes(), 1},
-      mail_(node, 1, this->codec().max_bytes(longest_chunk(longest, node.nodes()))) {}
+      mail_(node, 1, this->codec().max_bytes(longest_chunk(longest, node.nodes()))),
+      bucket_(bucket) {}
 
 Peers RingMean::peers() const {
   Peers peers{.to = {}, .from = {}, .max_frame_bytes = mail_.max_frame_bytes()};
@@ -27,83 +36,116 @@ std::span<float> RingMean::chunk(int back) const {
   return chunk_of(v_.size(), n, ((node_.rank() - back) % n + n) % n).of(v_);
 }
 
-std::span<const std::byte> RingMean::encode(std::span<const float> x, int phase) {
-  const auto out = mail_.outgoing();
-  return exact_ ? std::span<const std::byte>(out.first(exact_->encode(x, {}, out)))
-                : node_.encode(x, out, static_cast<std::uint32_t>(phase));
+Result<std::size_t> RingMean::encode(std::span<float> x) {
+  const bool summed = gathering(phase_);
+  const float factor = summed ? 1.0F / static_cast<float>(node_.nodes()) : 1;
+  if (exact_) {
+    return encode_exactly(x, factor);
+  }
+  if (summed) {
+    node_.ops().scale(factor, x);
+  }
+  if (Status status = node_.require_finite(x, what_); !status) {
+    return status;
+  }
+  const auto part =
+      bucket_ * static_cast<std::uint32_t>(phases()) + static_cast<std::uint32_t>(phase_);
+  const auto payload = node_.encode(x, mail_.outgoing(), part);
+  if (summed) {
+    // The owner of a mean takes what it sends, so that all nodes hold the same bits.
+    node_.ops().fill(0, x);
+    if (Status status = node_.decode_own(payload, 1, x); !status) {
+      return status;
+    }
+  }
+  return payload.size();
 }
 
-Result<bool> RingMean::begin(std::span<float> v, int first, std::string_view what, Exchange& out) {
+Result<std::size_t> RingMean::encode_exactly(std::span<float> x, float factor) {
+  const Ops& ops = node_.ops();
+  const std::size_t length = ops.on_host() ? kPiece : x.size();
+  std::size_t bytes = 0;
+  for (std::size_t first = 0; first < x.size(); first += length) {
+    const auto piece = x.subspan(first, std::min(length, x.size() - first));
+    const bool finite = factor == 1 ? ops.count_non_finite(piece).count == 0
+                                    : ops.combine({{factor, piece}}, piece);
+    if (!finite) {
+      return node_.require_finite(x, what_);
+    }
+    bytes += exact_->encode(piece, {}, mail_.outgoing().subspan(bytes));
+  }
+  return bytes;
+}
+
+Status RingMean::decode_exactly(std::span<const std::byte> bytes, std::span<float> x) const {
+  if (bytes.size() != x.size_bytes()) {
+    return {Fault::malformed,
+            fmt::format("{} bytes where {} floats are due", bytes.size(), x.size())};
+  }
+  const Ops& ops = node_.ops();
+  ops.from_host(bytes, x);
+  const NonFinite bad = ops.count_non_finite(x);
+  return bad.count == 0 ? Status()
+                        : Status(Fault::non_finite,
+                                 fmt::format("{} of {} elements are not finite, first at {}",
+                                             bad.count, x.size(), bad.first));
+}
+
+void RingMean::begin(std::span<float> v, int first, std::string_view what) {
   v_ = v;
   first_ = first;
   what_ = what;
-  if (phases() == 0) {
-    return false;
-  }
-  if (Status status = post_phase(0, out); !status) {
-    return status;
-  }
-  return true;
+  phase_ = 0;
 }
 
-Result<bool> RingMean::exchange_done(Exchange& out) {
-  if (Status status = mail_.require_complete(); !status) {
-    return status;
-  }
-  const int phase = mail_.phase() - first_;
-  if (Status status = take_chunk(phase); !status) {
-    return status;
-  }
-  mail_.close();
-  const bool more = phase + 1 < phases();
-  if (Status status = more ? post_phase(phase + 1, out) : Status(); !status) {
-    return status;
-  }
-  return more;
-}
-
-Status RingMean::take_chunk(int phase) {
-  const auto taken = chunk(phase + 1);
-  if (gathering(phase)) {
-    node_.ops().fill(0, taken);  // a mean replaces the partial sum
-  }
-  const Status decoded = codec().decode_add(mail_.payload(0), 1, taken);
-  return decoded.ok() ? decoded : mail_.refuse(0, decoded);
-}
-
-Status RingMean::post_phase(int phase, Exchange& out) {
-  const auto sent = chunk(phase);
+Status RingMean::post(Exchange& out) {
+  const auto sent = chunk(phase_);
   std::size_t payload_bytes = 0;
-  if (phase > node_.nodes() - 1) {
+  if (phase_ > node_.nodes() - 1) {
     // Means go on as they came, byte for byte.
     const auto payload = mail_.payload(0);
     std::copy(payload.begin(), payload.end(), mail_.outgoing().begin());
     payload_bytes = payload.size();
   } else {
-    const bool summed = gathering(phase);
-    if (summed) {
-      node_.ops().scale(1.0F / static_cast<float>(node_.nodes()), sent);
+    const auto encoded = encode(sent);
+    if (!encoded) {
+      return encoded.status();
     }
-    if (Status status = node_.require_finite(sent, what_); !status) {
-      return status;
-    }
-    const auto payload = encode(sent, phase);
-    payload_bytes = payload.size();
-    if (summed && !exact_) {
-      // The owner of a mean takes what it sends, so that all nodes hold the same bits.
-      node_.ops().fill(0, sent);
-      if (Status status = node_.decode_own(payload, 1, sent); !status) {
-        return status;
-      }
-    }
+    payload_bytes = *encoded;
   }
-  mail_.post({.tag = {.round = node_.round(), .phase = static_cast<std::uint16_t>(first_ + phase)},
+  mail_.post({.tag = {.round = node_.round(),
+                      .phase = static_cast<std::uint16_t>(first_ + phase_),
+                      .bucket = bucket_},
               .compressor = codec().wire_id(),
               .to = {&next_, 1},
               .from = {&previous_, 1},
               .elements_out = sent.size(),
-              .elements_in = chunk(phase + 1).size()},
+              .elements_in = chunk(phase_ + 1).size()},
              payload_bytes, out);
+  ++phase_;
+  return {};
+}
+
+Status RingMean::take() {
+  if (Status status = mail_.require_complete(); !status) {
+    return status;
+  }
+  const auto taken = chunk(phase_);
+  const bool mean = gathering(phase_ - 1);  // which replaces the partial sum
+  const auto payload = mail_.payload(0);
+  Status decoded;
+  if (mean && exact_) {
+    decoded = decode_exactly(payload, taken);
+  } else {
+    if (mean) {
+      node_.ops().fill(0, taken);
+    }
+    decoded = codec().decode_add(payload, 1, taken);
+  }
+  if (!decoded) {
+    return mail_.refuse(0, decoded);
+  }
+  mail_.close();
   return {};
 }
 

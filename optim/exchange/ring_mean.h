@@ -35,8 +35,8 @@ enum class RingCodec {
 
 class RingMean {
  public:
-  /// Of vectors of at most `longest` elements. `node` must outlive it.
-  RingMean(LocalNode& node, std::size_t longest, RingCodec codec);
+  /// Of vectors of at most `longest` elements, with frames of this bucket. `node` must outlive it.
+  RingMean(LocalNode& node, std::size_t longest, RingCodec codec, std::uint32_t bucket = 0);
 
   /// The neighbours on the ring: whom it sends to, and whom it hears.
   Peers peers() const;
@@ -49,36 +49,42 @@ class RingMean {
   static constexpr int most_nodes(int means) { return (1 << 16) / (2 * means) + 1; }
 
   /// Starts the mean of all v, which is replaced by it and must stay where it is; `first` is the
-  /// number of its first phase in the round. True when `out` is to be posted, false when there are
-  /// no other nodes. Fault::non_finite naming `what` when a sum overflows.
-  Result<bool> begin(std::span<float> v, int first, std::string_view what, Exchange& out);
+  /// number of its first phase in the round, `what` names v where a sum overflows.
+  void begin(std::span<float> v, int first, std::string_view what);
+  /// Phases are left; otherwise v is the mean.
+  bool more() const { return phase_ < phases(); }
+  /// Asks for the exchange of the next phase. Requires more(), and that none is open(). A sum that
+  /// is not finite is Fault::non_finite.
+  Status post(Exchange& out);
   /// Takes in a frame, as Algorithm::frame_arrived.
   Status frame_arrived(Rank from, std::span<const std::byte> frame) {
     return mail_.accept(from, frame).status();
   }
-  /// The exchange under way is complete. True when `out` is to be posted next, false when v is the
-  /// mean. Faults as in Algorithm::exchange_done.
-  Result<bool> exchange_done(Exchange& out);
+  /// The exchange under way is complete. Faults as in Algorithm::exchange_done.
+  Status take();
 
  private:
   const Compressor& codec() const { return exact_ ? *exact_ : node_.compressor(); }
-  std::span<const std::byte> encode(std::span<const float> x, int phase);
+  /// Encodes the chunk of the next phase, multiplied by 1/n where it is a whole sum. Returns the
+  /// bytes used, or the fault of what is not finite.
+  Result<std::size_t> encode(std::span<float> x);
+  Result<std::size_t> encode_exactly(std::span<float> x, float factor);
   /// Chunk r − `back`, modulo n; r is this node.
   std::span<float> chunk(int back) const;
   bool gathering(int phase) const { return phase >= node_.nodes() - 1; }
 
-  /// Encodes (or forwards) the chunk of `phase` and asks for its exchange.
-  Status post_phase(int phase, Exchange& out);
-  /// Takes the chunk that came in the phase under way.
-  Status take_chunk(int phase);
+  /// x ← what was encoded exactly.
+  Status decode_exactly(std::span<const std::byte> bytes, std::span<float> x) const;
 
   LocalNode& node_;
   std::unique_ptr<Compressor> exact_;
   Edge next_;      // whom this node sends to
   Edge previous_;  // whom it hears
   Mailbox mail_;
+  std::uint32_t bucket_;
   std::span<float> v_;
   int first_ = 0;
+  int phase_ = 0;  ///< that is posted next
   std::string_view what_;
 };
 

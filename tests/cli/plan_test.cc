@@ -142,15 +142,16 @@ TEST_CASE("the model knows that buckets are encoded, sent and waited for one by 
         fmt::format(
             "sotto-scenario = 1\ntitle = \"buckets\"\nrun = [\"choco sign ring\", \"choco sign "
             "ring "
-            "delayed-gradient=true\", \"dcd quant:8 ring\", \"dpsgd ring\"]\n"
+            "delayed-gradient=true\", \"dcd quant:8 ring\", \"dpsgd ring\", \"allreduce\"]\n"
             "nodes = {{ count = 4, gradient = \"2 ms\", codec = \"{}\" }}\nnetwork = {{ {} }}\n"
             "task = {{ task = \"digits,train=320,test=10\", model = \"mlp:1258\", batch = 1, "
             "rounds = 8, lr = 0.05 }}\n",
             network.codec, links(network.bandwidth, network.latency)),
         {"--budget", "1"});
     for (const char* name : {"choco sign ring", "choco sign ring delayed-gradient=true",
-                             "dcd quant:8 ring", "dpsgd ring"}) {
+                             "dcd quant:8 ring", "dpsgd ring", "allreduce"}) {
       CAPTURE(name);
+      CAPTURE(run_of(plan, name).at("prediction_error").get<double>());
       CHECK(std::abs(run_of(plan, name).at("prediction_error").get<double>()) < 0.02);
     }
     const auto round_s = [&](const char* name) {

@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/optim/exchange/buckets.h>
+#include <sotto/optim/exchange/chunks.h>
 
 #include "optim/cluster.h"
 
@@ -69,6 +71,92 @@ TEST_CASE("a chunk is summed in ring order from its own node on") {
   CHECK(cluster.x[0][0] == -(1.0F * third));            // (g0 + g1) + g2
   CHECK(cluster.x[0][1] == -((1 + 0x1p-23F) * third));  // (g1 + g2) + g0
   CHECK(cluster.x[0][2] == -(1.0F * third));            // (g2 + g0) + g1
+}
+
+TEST_CASE("a gradient in buckets leaves the mean, and all nodes equal to the bit") {
+  constexpr std::size_t kNodes = 5;
+  constexpr std::size_t kDimension = 2 * 4096 + 37;
+  for (const std::string compressor : {"none", "quant:8"}) {
+    CAPTURE(compressor);
+    ClusterOptions options{.algorithm = "allreduce",
+                           .compressor = compressor,
+                           .nodes = kNodes,
+                           .dimension = kDimension,
+                           .step = {.learning_rate = 0.1},
+                           .allow_contract_violation = true};
+    const Quadratic task(kNodes, kDimension, 9);
+    Cluster whole(options);
+    REQUIRE(whole.driver.run(10, task).ok());
+    options.buckets = 3;
+    Cluster cut(options);
+    options.delivery = Delivery::late;
+    Cluster late(options);
+    REQUIRE(cut.driver.run(10, task).ok());
+    REQUIRE(late.driver.run(10, task).ok());
+    CHECK(all_equal(cut.x));
+    CHECK(late.x == cut.x);
+    double apart = 0;
+    for (std::size_t k = 0; k < kDimension; ++k) {
+      apart = std::max(apart, std::fabs(double{cut.x[0][k]} - double{whole.x[0][k]}));
+    }
+    CHECK(apart < (compressor == "none" ? 1e-5 : 0.1));
+    for (const auto& [edge, traffic] : cut.driver.traffic()) {
+      CHECK(traffic.frames == 10 * 3 * 2 * (kNodes - 1));
+    }
+  }
+}
+
+TEST_CASE("buckets are posted in one order: by phase, and in a phase by bucket") {
+  constexpr std::size_t kDimension = 2 * 4096 + 37;
+  ClusterOptions options{
+      .algorithm = "allreduce", .nodes = 3, .dimension = kDimension, .buckets = 3};
+  std::vector<float> x(kDimension);
+  const auto node =
+      make_algorithm("allreduce", node_setup(options, 0, x, cluster_topology(options)));
+  CHECK(node->peers().frames_a_round == 3);
+  Exchange out;
+  CHECK_FALSE(node->begin_round(out));
+  std::vector<Exchange> posted;
+  const auto take = [&](bool post) {
+    while (post) {
+      posted.push_back(out);
+      const auto more = node->next_exchange(out);
+      REQUIRE(more.ok());
+      post = *more;
+    }
+  };
+  bool post = false;
+  REQUIRE(node->gradient_ready(std::vector<float>(kDimension, 1), out, &post).ok());
+  take(post);
+  REQUIRE(posted.size() == 3);
+  CHECK_FALSE(node->parameters_ready());
+  // Bucket 2 is there first, but goes on only after the others.
+  const auto finish = [&](std::size_t number) {
+    const Exchange exchange = posted[number];
+    std::vector<std::byte> frame(exchange.sends.at(0).frame.begin(),
+                                 exchange.sends.at(0).frame.end());
+    const std::size_t elements =
+        chunk_of(Buckets(kDimension, 3).length(exchange.tag.bucket), 3, 2 - exchange.tag.phase)
+            .size;
+    frame.resize(kFrameHeaderBytes + 4 * elements);
+    auto header = parse_frame(exchange.sends.at(0).frame)->header;
+    header.sender = 2;
+    header.elements = elements;
+    header.payload_bytes = 4 * elements;
+    REQUIRE(node->frame_arrived(exchange.tag, 2, seal_frame(header, frame)).ok());
+    const auto more = node->exchange_done(exchange.tag, out);
+    REQUIRE(more.ok());
+    take(*more);
+  };
+  finish(2);
+  finish(1);
+  CHECK(posted.size() == 3);
+  finish(0);
+  REQUIRE(posted.size() == 6);
+  for (std::size_t k = 0; k < posted.size(); ++k) {
+    CHECK(posted[k].tag ==
+          ExchangeTag{0, static_cast<std::uint16_t>(k / 3), static_cast<std::uint32_t>(k % 3)});
+  }
 }
 
 TEST_CASE(

@@ -36,7 +36,7 @@ ClusterOptions options_for(std::string_view algorithm, std::uint32_t buckets) {
 std::vector<std::string> separable() {
   std::vector<std::string> names;
   for (const AlgorithmInfo& info : algorithms()) {
-    if (info.separable) {
+    if (info.separable && !info.cuts_itself) {
       names.emplace_back(info.name);
     }
   }

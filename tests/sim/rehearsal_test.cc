@@ -123,6 +123,7 @@ TEST_CASE("stand-ins leave the trace of what they stand for, to the byte") {
       {"allreduce"},
       {.algorithm = "allreduce", .dimension = 101},
       {.algorithm = "allreduce", .dimension = 5},
+      {.algorithm = "allreduce", .dimension = 2 * 4096 + 7, .buckets = 3},
   };
   for (const Job& job : jobs) {
     compare(job, true, true);
@@ -211,9 +212,11 @@ TEST_CASE("a rehearsal of buckets sends as many bytes as they, and takes as long
     REQUIRE(rehearsal.stand_ins());
     const auto played = Simulator(platform, options, std::move(rehearsal.nodes), {}).run();
     REQUIRE(played.edges.size() == real.edges.size());
+    // On a ring each bucket's frames are played.
+    const unsigned frames = info.cuts_itself ? 1 : 3;
     for (std::size_t i = 0; i < real.edges.size(); ++i) {
       CHECK(played.edges[i].bytes == real.edges[i].bytes);
-      CHECK(3 * played.edges[i].frames == real.edges[i].frames);
+      CHECK(frames * played.edges[i].frames == real.edges[i].frames);
     }
     CHECK(to_seconds(played.end) == doctest::Approx(to_seconds(real.end)).epsilon(0.05));
   }

@@ -58,8 +58,7 @@ TEST_CASE("over Gloo the words of a receive let no other frame go") {
     options.transport = transport;
     const RehearsalShape shape = {.timing = RehearsalShape::Timing::blocking,
                                   .pattern = RehearsalShape::Pattern::ring,
-                                  .frame_bytes = 1000,
-                                  .elements = 250};
+                                  .rings = {{.frame_bytes = 1000, .elements = 250}}};
     return Simulator(platform, options, make_rehearsals(shape, graph_of(nodes, cycle))).run().end;
   };
   CHECK(end(TransportModel::zmq()) == 4 * 18 * 10 * kMs);

@@ -1,0 +1,47 @@
+// How a vector is cut into buckets. Pure; thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sotto {
+
+class Buckets {
+ public:
+  /// Of `elements` elements, in `most` pieces at most, at least one: equally long but for the last.
+  /// They begin at multiples of 4096 elements, so that the chunks of compressors are cut as in the
+  /// whole.
+  Buckets(std::size_t elements, std::uint32_t most)
+      : elements_(elements),
+        length_(std::max(pieces(pieces(elements, most), kGrain), std::size_t{1}) * kGrain) {}
+
+  /// Buckets that there are.
+  std::size_t count() const { return std::max(pieces(elements_, length_), std::size_t{1}); }
+  /// Elements of a bucket; those of the first are the most.
+  std::size_t length(std::size_t bucket) const {
+    return std::min(length_, elements_ - bucket * length_);
+  }
+  /// The element behind a bucket.
+  std::size_t end(std::size_t bucket) const { return bucket * length_ + length(bucket); }
+  /// The bucket of an element.
+  std::size_t of_element(std::size_t element) const { return element / length_; }
+  /// A bucket of a vector.
+  template <typename T>
+  std::span<T> of(std::span<T> whole, std::size_t bucket) const {
+    return whole.subspan(bucket * length_, length(bucket));
+  }
+
+ private:
+  static constexpr std::size_t kGrain = 4096;
+
+  static std::size_t pieces(std::size_t elements, std::size_t length) {
+    return (elements + length - 1) / length;
+  }
+
+  std::size_t elements_;
+  std::size_t length_;
+};
+
+}  // namespace sotto
