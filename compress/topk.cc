@@ -15,6 +15,7 @@
 #include "internal/keep.h"
 #include "internal/payload.h"
 #include "internal/shares.h"
+#include "internal/threshold_forecast.h"
 #include "internal/topk_format.h"
 
 namespace sotto {
@@ -22,13 +23,15 @@ namespace {
 
 /// Elements that are looked through at a time: 64 KiB.
 constexpr std::size_t kPiece = 16384;
-/// Of k: how many elements are above the bound when it is found, from and to how many it may keep
-/// its distance from the threshold, and how many there is room for. With error feedback about k
-/// elements come up to the threshold in each round.
+/// Of k: how many elements are above the bound when its distance from the threshold is set, from
+/// and to how many it is kept, and how many there is room for. With error feedback about k elements
+/// come up to the threshold in each round.
 constexpr std::size_t kAbove = 2;
 constexpr double kFew = 1.5;
 constexpr double kMany = 3;
 constexpr std::size_t kRoom = 8;
+/// Elements of a sample that are above the bound by it: there are 100 % ± 9 % of kAbove × k then.
+constexpr std::size_t kSampled = 128;
 /// Elements that are fetched before the first of them is needed.
 constexpr std::size_t kFetched = 64;
 
@@ -88,27 +91,30 @@ class TopkCompressor final : public Compressor {
   /// Returns how much that is, nothing where it is unknown, or more than there is room for; false
   /// in `done`: called off.
   std::optional<std::size_t> collect(std::span<const float> x, const internal::Origin& origin,
-                                     bool& done);
-  /// Places the bound for the next x, which is likely to be much as this one: of `among`, all that
-  /// is known to matter, the k largest reach down to `threshold`. `keep`: it lies well if its
-  /// distance was right.
-  void place_bound(std::span<const float> among, std::size_t k, std::uint32_t threshold, bool keep);
+                                     Workers* workers, bool& done);
+  /// What about kAbove × k elements of x are above, by a sample of it; 0 where x or k is too small
+  /// for one. Overwrites near_.
+  std::uint32_t sampled_bound(std::span<const float> x, std::size_t k);
+  /// From the threshold down to what about kAbove × k elements are above: as it was, where that
+  /// still holds. `among`: all that is known to matter.
+  std::uint32_t distance(std::span<const float> among, std::size_t k,
+                         std::uint32_t threshold) const;
   std::size_t write(std::size_t elements, std::span<std::byte> out) const;
 
   double keep_ratio_;
   const Ops& ops_;
   Entries chosen_;  ///< the k largest
-  Entries near_;    ///< all of magnitude above the bound
-  /// Bits of a magnitude that few elements of the last x were above; 0: unknown. What is above it
-  /// is collected while x is in the cache, and is most likely all that matters; the result does not
-  /// depend on it.
-  std::uint32_t bound_ = 0;
-  std::uint32_t distance_ = 0;  ///< from the threshold down to the bound, in bits of a magnitude
+  Entries near_;    ///< all of magnitude above the forecast's bound
+  /// Few elements of x are likely to be above its bound. They are collected while x is in the
+  /// cache, and are most likely all that matters; the result does not depend on it.
+  internal::ThresholdForecast forecast_;
 };
 
 std::optional<std::size_t> TopkCompressor::collect(std::span<const float> x,
-                                                   const internal::Origin& origin, bool& done) {
-  const internal::Shares shares = internal::Shares::of_elements(workers(), x.size());
+                                                   const internal::Origin& origin, Workers* workers,
+                                                   bool& done) {
+  const internal::Shares shares = internal::Shares::of_elements(workers, x.size());
+  const std::uint32_t bound = forecast_.bound();
   // Each share has a room of its own for what it finds.
   const std::size_t room = near_.indices.size() / shares.count();
   std::array<std::size_t, internal::Shares::kMost> found{};
@@ -122,10 +128,10 @@ std::optional<std::size_t> TopkCompressor::collect(std::span<const float> x,
       if (feedback && !feedback->make_until(begin + count)) {
         return;
       }
-      if (found[share] <= room && bound_ > 0) {
+      if (found[share] <= room && bound > 0) {
         const auto free = indices.subspan(found[share]);
         const std::size_t more =
-            ops_.gather_above(x.subspan(begin, count), bound_, free, values.subspan(found[share]));
+            ops_.gather_above(x.subspan(begin, count), bound, free, values.subspan(found[share]));
         for (std::uint32_t& index : free.first(std::min(more, free.size()))) {
           index += static_cast<std::uint32_t>(begin);
         }
@@ -136,7 +142,7 @@ std::optional<std::size_t> TopkCompressor::collect(std::span<const float> x,
   });
   const auto used = std::span(found).first(shares.count());
   done = std::ranges::all_of(std::span(made).first(shares.count()), std::identity());
-  if (bound_ == 0 || std::ranges::any_of(used, [=](std::size_t count) { return count > room; })) {
+  if (bound == 0 || std::ranges::any_of(used, [=](std::size_t count) { return count > room; })) {
     return std::nullopt;
   }
   std::size_t total = 0;
@@ -154,13 +160,18 @@ bool TopkCompressor::select(std::span<const float> x, const internal::Origin& or
   check(x.size() <= std::numeric_limits<std::uint32_t>::max(), "topk: more than 2^32 − 1 elements");
   const std::size_t k = kept(x.size());
   chosen_.resize(k);
-  near_.resize(bound_ > 0 ? std::min(x.size(), kRoom * k + kFetched) : 0);
+  near_.resize(std::min(x.size(), kRoom * k + kFetched));
   bool done = false;
-  const auto found = collect(x, origin, done);
+  auto found = collect(x, origin, workers(), done);
   if (!done || k == 0) {
     return done;
   }
-  const bool enough = found && *found >= k;
+  if (found.value_or(0) < k) {
+    forecast_.set(sampled_bound(x, k));
+    // In one share: all that is large may lie in the same part of x.
+    found = collect(x, {}, nullptr, done);
+  }
+  const bool enough = found.value_or(0) >= k;
   const auto among = enough ? std::span<const float>(near_.values).first(*found) : x;
   const TopK top = ops_.top_k(among, k);
   ops_.top_k_gather(among, top, chosen_.indices, chosen_.values);
@@ -169,19 +180,32 @@ bool TopkCompressor::select(std::span<const float> x, const internal::Origin& or
       index = near_.indices[index];
     }
   }
-  place_bound(among, k, top.threshold, /*keep=*/enough);
+  forecast_.learn(top.threshold, distance(among, k, top.threshold));
   return true;
 }
 
-void TopkCompressor::place_bound(std::span<const float> among, std::size_t k,
-                                 std::uint32_t threshold, bool keep) {
-  const auto above = static_cast<double>(among.size()) / static_cast<double>(k);
-  if (keep && above >= kFew && above <= kMany) {
-    bound_ = threshold - std::min(distance_, threshold);
-  } else {
-    bound_ = ops_.top_k(among, std::min(kAbove * k, among.size())).threshold;
-    distance_ = threshold - bound_;
+std::uint32_t TopkCompressor::sampled_bound(std::span<const float> x, std::size_t k) {
+  const std::size_t stride = (kAbove * k / kSampled) | 1;  // odd: the rows of layers seldom are
+  const std::size_t count = x.size() / stride;
+  if (stride == 1 || count < kSampled || count > near_.values.size()) {
+    return 0;
   }
+  const auto sample = std::span(near_.values).first(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    sample[i] = x[i * stride];
+  }
+  return ops_.top_k(sample, kSampled).threshold;
+}
+
+std::uint32_t TopkCompressor::distance(std::span<const float> among, std::size_t k,
+                                       std::uint32_t threshold) const {
+  const std::uint32_t before = std::min(forecast_.distance(), threshold);
+  const auto above =
+      static_cast<double>(before == 0 ? 0 : ops_.gather_above(among, threshold - before, {}, {}));
+  if (above >= kFew * static_cast<double>(k) && above <= kMany * static_cast<double>(k)) {
+    return before;
+  }
+  return threshold - ops_.top_k(among, std::min(kAbove * k, among.size())).threshold;
 }
 
 std::optional<std::size_t> TopkCompressor::encode_prepared(const Prepare& prepare,

@@ -1,10 +1,12 @@
 // Top-k and random-k: what is chosen, and how the choice is coded.
+#include <functional>
 #include <numeric>
 #include <set>
 
 #include <sotto/compress/internal/keep.h>
 #include <sotto/compress/internal/permutation.h>
 #include <sotto/compress/internal/rice.h>
+#include <sotto/compress/internal/threshold_forecast.h>
 
 #include "cases.h"
 
@@ -33,6 +35,19 @@ double chi_squared_limit(std::size_t outcomes) {
   return freedom * std::pow(1 - spread + z * std::sqrt(spread), 3);
 }
 
+/// x without all but its k largest magnitudes, of equals the first.
+std::vector<float> largest(const std::vector<float>& x, std::size_t k) {
+  std::vector<std::size_t> order(x.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return std::abs(x[a]) > std::abs(x[b]); });
+  std::vector<float> kept(x.size(), 0.0F);
+  for (std::size_t i = 0; i < k; ++i) {
+    kept[order[i]] = x[order[i]];
+  }
+  return kept;
+}
+
 }  // namespace
 
 TEST_CASE("k is ⌈KEEP × d⌉ in double precision, at least one") {
@@ -54,14 +69,7 @@ TEST_CASE("top-k keeps the largest magnitudes exactly, ties to the lowest index"
         CAPTURE(n);
         CAPTURE(vector.name);
         const auto& x = vector.values;
-        std::vector<std::size_t> order(n);
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        std::ranges::stable_sort(
-            order, [&](std::size_t a, std::size_t b) { return std::abs(x[a]) > std::abs(x[b]); });
-        std::vector<float> expected(n, 0.0F);
-        for (std::size_t i = 0; i < internal::kept_elements(keep, n); ++i) {
-          expected[order[i]] = x[order[i]];
-        }
+        const std::vector<float> expected = largest(x, internal::kept_elements(keep, n));
         const auto compressor = make_compressor("topk:" + std::to_string(keep));
         CHECK(decoded(*compressor, encoded(*compressor, x, key_of(1)), n) == expected);
       }
@@ -188,6 +196,52 @@ TEST_CASE("random-k chooses anew for every rank, round, bucket and seed") {
       CHECK(encoded(*compressor, x, keys[i]) != encoded(*compressor, x, keys[j]));
     }
   }
+}
+
+TEST_CASE("top-k of vectors that a sample is taken of is exact, whatever the sample shows") {
+  constexpr std::size_t kElements = 400'000;
+  constexpr std::size_t kKept = 4000;
+  std::vector<std::vector<float>> vectors;
+  vectors.reserve(6);  // each is made of those before
+  vectors.push_back(gaussian(kElements));
+  // All that is large in front, and behind.
+  std::ranges::sort(vectors.emplace_back(vectors.front()), std::greater(),
+                    [](float x) { return std::abs(x); });
+  vectors.emplace_back(vectors.back().rbegin(), vectors.back().rend());
+  // Every 63rd, which is what a sample takes, is large; or small beside all others.
+  for (const float scale : {1000.0F, 0.001F}) {
+    auto& x = vectors.emplace_back(vectors.front());
+    for (std::size_t i = 0; i < kElements; i += 63) {
+      x[i] *= scale;
+    }
+  }
+  vectors.emplace_back(kElements, 1.0F);
+  const auto seasoned = make_compressor("topk:0.01");
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    CAPTURE(i);
+    const auto& x = vectors[i];
+    const std::vector<float> expected = largest(x, kKept);
+    CHECK(decoded(*make_compressor("topk:0.01"), encoded(*seasoned, x, key_of(1)), kElements) ==
+          expected);
+    const auto fresh = make_compressor("topk:0.01");
+    CHECK(decoded(*fresh, encoded(*fresh, x, key_of(1)), kElements) == expected);
+  }
+}
+
+TEST_CASE("a threshold is expected to grow as it did, by half, and not after one leap") {
+  internal::ThresholdForecast forecast;
+  CHECK(forecast.bound() == 0);
+  forecast.learn(1000, 100);
+  CHECK(forecast.bound() == 900);
+  CHECK(forecast.distance() == 100);
+  forecast.learn(1200, 100);  // the first growth that was seen
+  CHECK(forecast.bound() == 1100);
+  forecast.learn(1300, 50);
+  CHECK(forecast.bound() == 1300 + 50 - 50);
+  forecast.learn(1250, 50);
+  CHECK(forecast.bound() == 1200);
+  forecast.learn(100, 300);  // never below zero
+  CHECK(forecast.bound() == 0);
 }
 
 TEST_CASE("top-k chooses as if it had seen nothing before") {
