@@ -1,5 +1,7 @@
 #include <sotto/base/xxh3.h>
 
+#include <array>
+
 #ifdef SOTTO_HAVE_XXHASH_DISPATCH
 // Chooses at run time: what is compiled here has the vectors that any x86-64 has, which are slower
 // than copying.
@@ -11,6 +13,18 @@
 #endif
 
 namespace sotto {
+#ifdef SOTTO_HAVE_XXHASH_DISPATCH
+namespace {
+
+// The dispatcher chooses at its first long input, without a thought of other threads: here there
+// is one.
+[[maybe_unused]] const XXH64_hash_t kChosen = [] {
+  constexpr std::array<std::byte, 4096> kLong{};
+  return XXH3_64bits_withSeed_dispatch(kLong.data(), kLong.size(), 0);
+}();
+
+}  // namespace
+#endif
 
 std::uint64_t xxh3(std::span<const std::byte> bytes, std::uint64_t seed) {
 #ifdef SOTTO_HAVE_XXHASH_DISPATCH

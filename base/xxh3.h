@@ -1,4 +1,5 @@
-// XXH3-64, the checksum of frames and files: finds damage, not forgery. Pure; thread-safe.
+// XXH3-64, the checksum of frames and of files' sections: finds damage, not forgery. Pure;
+// thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -34,12 +34,13 @@ class FaultyTransport final : public Transport {
 
  private:
   RandomStream fate_of(const ExchangeTag& tag, Rank peer) const {
-    // The bucket's 24 bits of the key hold bucket and phase; the peer picks a stream of its own.
-    return RandomStream({.seed = plan_.seed + static_cast<std::uint64_t>(peer) * 0x9E3779B97F4A7C15,
+    // Peer and phase pick streams of their own.
+    const auto stream = static_cast<std::uint64_t>(peer) | std::uint64_t{tag.phase} << 32;
+    return RandomStream({.seed = plan_.seed + stream * 0x9E3779B97F4A7C15,
                          .rank = rank_,
                          .round = tag.round,
                          .purpose = Purpose::test,
-                         .bucket = tag.bucket << 4 | tag.phase});
+                         .bucket = tag.bucket});
   }
   std::span<const std::byte> damaged(const ExchangeTag& tag, std::span<const std::byte> frame,
                                      RandomStream& fate);

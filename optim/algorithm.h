@@ -18,8 +18,8 @@
 //   after each of begin_round, gradient_ready, gradient_part and exchange_done: next_exchange(out),
 //   until it has none: further exchanges that can go beside those under way. A driver that carries
 //   one at a time asks when that is done.
-// Exchanges that are under way at a time differ in the buckets of their tags (bucketed.h); an
-// algorithm without buckets has one under way at most.
+// Exchanges that are under way at a time differ in the buckets of their tags (bucketed.h,
+// all_reduce.h); an algorithm without buckets has one under way at most.
 //
 // Thread safety: one thread at a time; but while an exchange is under way and until gradient_ready,
 // frame_arrived and exchange_done leave parameters() untouched whenever parameters_ready() was

@@ -8,7 +8,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
-#include <sotto/optim/algorithms/all_reduce.h>
+#include <sotto/optim/exchange/buckets.h>
 #include <sotto/optim/exchange/pairings.h>
 
 namespace sotto {
@@ -136,8 +136,10 @@ class RingRehearsal final : public Algorithm {
 
   std::string_view name() const override { return "rehearsal"; }
   Peers peers() const override {
-    return phases() == 0 ? Peers{}
-                         : Peers{{to(1)}, {to(-1)}, stage_->scratch.size(), stage_->rings.size()};
+    return phases() == 0
+               ? Peers{}
+               : Peers{
+                     {neighbour(1)}, {neighbour(-1)}, stage_->scratch.size(), stage_->rings.size()};
   }
   std::span<const float> parameters() const override { return {}; }
   Round round() const override { return round_; }
@@ -175,7 +177,7 @@ class RingRehearsal final : public Algorithm {
  private:
   int nodes() const { return stage_->topology->nodes(); }
   std::size_t phases() const { return 2 * static_cast<std::size_t>(nodes() - 1); }
-  Rank to(int steps) const { return ((rank_ + steps) % nodes() + nodes()) % nodes(); }
+  Rank neighbour(int steps) const { return ((rank_ + steps) % nodes() + nodes()) % nodes(); }
 
   /// Posts what is next, once its bucket is free; ends the round where nothing is.
   bool post(Exchange& out) {
@@ -192,15 +194,15 @@ class RingRehearsal final : public Algorithm {
       return false;
     }
     // Chunk `rank − phase` goes on in each phase (ring_mean.h).
-    const Rank chunk = to(-static_cast<int>(phase % static_cast<std::size_t>(nodes())));
+    const Rank chunk = neighbour(-static_cast<int>(phase % static_cast<std::size_t>(nodes())));
     const RehearsalShape::Ring& ring = stage_->shape.rings[bucket];
     const bool is_short = ring.short_from > 0 && chunk >= ring.short_from;
     out.tag = {.round = round_,
                .phase = static_cast<std::uint16_t>(phase),
                .bucket = static_cast<std::uint32_t>(bucket)};
     const Stage::Chunks& frames = stage_->rings[bucket];
-    out.sends.assign(1, {to(1), is_short ? *frames.shorter : *frames.longer});
-    out.receives.assign(1, {to(-1), stage_->scratch});
+    out.sends.assign(1, {neighbour(1), is_short ? *frames.shorter : *frames.longer});
+    out.receives.assign(1, {neighbour(-1), stage_->scratch});
     open_[bucket] = true;
     ++posted_;
     return true;
@@ -316,11 +318,13 @@ std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topolo
   }
   if (shape.pattern != Pattern::ring) {
     shape.rings.clear();
+    return shape;
   }
   const auto nodes = static_cast<std::size_t>(topology.nodes());
+  const Buckets buckets(algorithm.parameters().size(),
+                        static_cast<std::uint32_t>(shape.rings.size()));
   for (std::size_t b = 0; b < shape.rings.size(); ++b) {
     RehearsalShape::Ring& ring = shape.rings[b];
-    const auto& buckets = dynamic_cast<const AllReduceSgd&>(algorithm).buckets();
     ring.short_from = static_cast<int>(buckets.length(b) % nodes);
     ring.short_frame_bytes = ring.frame_bytes - (ring.frame_bytes - kFrameHeaderBytes) /
                                                     std::max<std::uint64_t>(ring.elements, 1);

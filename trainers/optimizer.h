@@ -83,7 +83,8 @@ struct OptimizerOptions {
   std::string attack;
   /// Take each gradient at the own step's end, before the neighbours' part of the round is in
   /// (delayed_gradient.h), so that choco, deepsqueeze and pushsum talk to them meanwhile. The
-  /// parameters are without that part, after the last step too.
+  /// parameters are without that part, after the last step too. What the neighbours sent is added
+  /// to them while the next gradient is taken: between steps they must not be written.
   bool delayed_gradient = false;
   /// Pieces that the model is cut into, whose exchanges overlap (bucketed.h); by default what fits
   /// its length, and 1 where algorithm or compressor need it whole.

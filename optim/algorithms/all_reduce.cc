@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <sotto/compress/none.h>
-
 namespace sotto {
 
 AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
@@ -14,10 +12,9 @@ AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
       sum_(node_.vector()),
       next_(node_.vector()),
       buckets_(node_.dimension(), node_.most_buckets()) {
-  const auto codec =
-      node_.compressor().wire_id() == kNoneWireId ? RingCodec::full : RingCodec::compressor;
   for (std::size_t b = 0; b < buckets_.count(); ++b) {
-    rings_.emplace_back(node_, buckets_.length(b), codec, static_cast<std::uint32_t>(b));
+    rings_.emplace_back(node_, buckets_.length(b), RingCodec::compressor,
+                        static_cast<std::uint32_t>(b));
   }
 }
 
@@ -70,23 +67,28 @@ Result<bool> AllReduceSgd::next_exchange(Exchange& out) {
 
 Status AllReduceSgd::frame_arrived(const ExchangeTag& tag, Rank from,
                                    std::span<const std::byte> frame) {
-  return placed(tag.bucket, rings_[tag.bucket].frame_arrived(from, frame));
+  return placed(tag.bucket, ring(tag).frame_arrived(from, frame));
 }
 
 Result<bool> AllReduceSgd::exchange_done(const ExchangeTag& tag, Exchange& out) {
-  if (const Status status = rings_[tag.bucket].take(); !status) {
+  if (const Status status = ring(tag).take(); !status) {
     return placed(tag.bucket, status);
   }
   return next_exchange(out);
 }
 
 Status AllReduceSgd::step() {
+  summing_ = false;  // also where the step overflows: who is alone may be asked again
   if (Status status = node_.step(sum_, next_); !status) {
     return status;
   }
-  summing_ = false;
   node_.finish_round();
   return {};
+}
+
+RingMean& AllReduceSgd::ring(const ExchangeTag& tag) {
+  check(tag.bucket < rings_.size(), "exchanges are of the model's buckets");
+  return rings_[tag.bucket];
 }
 
 Status AllReduceSgd::placed(std::size_t bucket, const Status& status) const {

@@ -54,12 +54,10 @@ class AllReduceSgd final : public Algorithm {
   void save(ByteBuffer& out) const override { node_.save(out); }
   Status load(ByteReader& in) override { return node_.load(in); }
 
-  /// How gradients are cut.
-  const Buckets& buckets() const { return buckets_; }
-
  private:
   /// x ← x − d at the mean gradient.
   Status step();
+  RingMean& ring(const ExchangeTag& tag);
   /// A fault of a bucket, with its number.
   Status placed(std::size_t bucket, const Status& status) const;
 

@@ -39,7 +39,7 @@ std::span<float> RingMean::chunk(int back) const {
 Result<std::size_t> RingMean::encode(std::span<float> x) {
   const bool summed = gathering(phase_);
   const float factor = summed ? 1.0F / static_cast<float>(node_.nodes()) : 1;
-  if (exact_) {
+  if (exact()) {
     return encode_exactly(x, factor);
   }
   if (summed) {
@@ -48,8 +48,9 @@ Result<std::size_t> RingMean::encode(std::span<float> x) {
   if (Status status = node_.require_finite(x, what_); !status) {
     return status;
   }
+  // The first n phases encode; means go on as they are.
   const auto part =
-      bucket_ * static_cast<std::uint32_t>(phases()) + static_cast<std::uint32_t>(phase_);
+      bucket_ * static_cast<std::uint32_t>(node_.nodes()) + static_cast<std::uint32_t>(phase_);
   const auto payload = node_.encode(x, mail_.outgoing(), part);
   if (summed) {
     // The owner of a mean takes what it sends, so that all nodes hold the same bits.
@@ -72,7 +73,8 @@ Result<std::size_t> RingMean::encode_exactly(std::span<float> x, float factor) {
     if (!finite) {
       return node_.require_finite(x, what_);
     }
-    bytes += exact_->encode(piece, {}, mail_.outgoing().subspan(bytes));
+    const auto out = mail_.outgoing().subspan(bytes);
+    bytes += exact_ ? exact_->encode(piece, {}, out) : node_.encode(piece, out).size();
   }
   return bytes;
 }
@@ -134,7 +136,7 @@ Status RingMean::take() {
   const bool mean = gathering(phase_ - 1);  // which replaces the partial sum
   const auto payload = mail_.payload(0);
   Status decoded;
-  if (mean && exact_) {
+  if (mean && exact()) {
     decoded = decode_exactly(payload, taken);
   } else {
     if (mean) {

@@ -21,6 +21,7 @@
 
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
+#include <sotto/compress/none.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/local_node.h>
@@ -29,7 +30,7 @@ namespace sotto {
 
 /// What the chunks are encoded with.
 enum class RingCodec {
-  full,       ///< float32
+  full,       ///< `none`
   compressor  ///< the node's own, at every hop
 };
 
@@ -65,6 +66,8 @@ class RingMean {
 
  private:
   const Compressor& codec() const { return exact_ ? *exact_ : node_.compressor(); }
+  /// Whether chunks travel as they are.
+  bool exact() const { return codec().wire_id() == kNoneWireId; }
   /// Encodes the chunk of the next phase, multiplied by 1/n where it is a whole sum. Returns the
   /// bytes used, or the fault of what is not finite.
   Result<std::size_t> encode(std::span<float> x);
@@ -77,9 +80,9 @@ class RingMean {
   Status decode_exactly(std::span<const std::byte> bytes, std::span<float> x) const;
 
   LocalNode& node_;
-  std::unique_ptr<Compressor> exact_;
-  Edge next_;      // whom this node sends to
-  Edge previous_;  // whom it hears
+  std::unique_ptr<Compressor> exact_;  ///< where the node's own is not to be taken
+  Edge next_;                          // whom this node sends to
+  Edge previous_;                      // whom it hears
   Mailbox mail_;
   std::uint32_t bucket_;
   std::span<float> v_;

@@ -1,5 +1,7 @@
 #include <sotto/base/frame.h>
 
+#include <xxhash.h>
+
 #include <array>
 #include <cstring>
 #include <fstream>
@@ -7,6 +9,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include <sotto/base/xxh3.h>
 
 using namespace sotto;
 
@@ -54,6 +58,26 @@ TEST_CASE("a sealed frame parses back to what was sealed") {
     CHECK(view->payload.size() == size);
     CHECK(announced_frame_bytes(frame, 5000).value() == frame.size());
     CHECK(announced_elements(frame) == 1000);
+  }
+}
+
+TEST_CASE("checksums are XXH3-64's, of all lengths and seeds") {
+  std::vector<std::byte> bytes(5000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(i * 37 + i / 256);
+  }
+  // Where its ways part, and stripes and blocks of it begin and end.
+  for (const std::size_t size :
+       {0U,   1U,   3U,   4U,   8U,    9U,    16U,   17U,   128U,  129U, 240U,
+        241U, 256U, 257U, 511U, 1023U, 1024U, 1025U, 2048U, 4097U, 4999U}) {
+    for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+      CAPTURE(size);
+      CAPTURE(seed);
+      for (const std::size_t offset : {0U, 1U}) {
+        const auto piece = std::span(bytes).subspan(offset, size);
+        CHECK(xxh3(piece, seed) == XXH3_64bits_withSeed(piece.data(), piece.size(), seed));
+      }
+    }
   }
 }
 

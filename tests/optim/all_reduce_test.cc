@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/compress/metered.h>
 #include <sotto/optim/exchange/buckets.h>
 #include <sotto/optim/exchange/chunks.h>
 
@@ -74,17 +76,24 @@ TEST_CASE("a chunk is summed in ring order from its own node on") {
 }
 
 TEST_CASE("a gradient in buckets leaves the mean, and all nodes equal to the bit") {
-  constexpr std::size_t kNodes = 5;
-  constexpr std::size_t kDimension = 2 * 4096 + 37;
-  for (const std::string compressor : {"none", "quant:8"}) {
+  struct Case {
+    std::string compressor;
+    std::size_t nodes;
+    std::size_t last;  // elements of the last bucket
+  };
+  for (const auto& [compressor, nodes, last] :
+       {Case{"none", 5, 37}, {"none", 5, 3}, {"none", 2, 1}, {"none", 1, 37}, {"quant:8", 5, 37}}) {
     CAPTURE(compressor);
+    CAPTURE(nodes);
+    CAPTURE(last);
+    const std::size_t dimension = 2 * 4096 + last;
     ClusterOptions options{.algorithm = "allreduce",
                            .compressor = compressor,
-                           .nodes = kNodes,
-                           .dimension = kDimension,
+                           .nodes = nodes,
+                           .dimension = dimension,
                            .step = {.learning_rate = 0.1},
                            .allow_contract_violation = true};
-    const Quadratic task(kNodes, kDimension, 9);
+    const Quadratic task(nodes, dimension, 9);
     Cluster whole(options);
     REQUIRE(whole.driver.run(10, task).ok());
     options.buckets = 3;
@@ -96,13 +105,121 @@ TEST_CASE("a gradient in buckets leaves the mean, and all nodes equal to the bit
     CHECK(all_equal(cut.x));
     CHECK(late.x == cut.x);
     double apart = 0;
-    for (std::size_t k = 0; k < kDimension; ++k) {
+    for (std::size_t k = 0; k < dimension; ++k) {
       apart = std::max(apart, std::fabs(double{cut.x[0][k]} - double{whole.x[0][k]}));
     }
     CHECK(apart < (compressor == "none" ? 1e-5 : 0.1));
     for (const auto& [edge, traffic] : cut.driver.traffic()) {
-      CHECK(traffic.frames == 10 * 3 * 2 * (kNodes - 1));
+      CHECK(traffic.frames == 10 * 3 * 2 * (nodes - 1));
     }
+  }
+}
+
+TEST_CASE("buckets of equal values are rounded by noise of their own, in every phase") {
+  constexpr std::size_t kDimension = 2 * 4096;
+  ClusterOptions options{.algorithm = "allreduce",
+                         .compressor = "quant:4",
+                         .nodes = 2,
+                         .dimension = kDimension,
+                         .buckets = 2,
+                         .allow_contract_violation = true};
+  std::vector<float> x(kDimension);
+  const auto node =
+      make_algorithm("allreduce", node_setup(options, 0, x, cluster_topology(options)));
+  Exchange out;
+  REQUIRE_FALSE(node->begin_round(out));
+  std::vector<float> gradient(kDimension);
+  for (std::size_t k = 0; k < kDimension; ++k) {
+    gradient[k] = std::sin(static_cast<float>(k % 4096));
+  }
+  bool post = false;
+  REQUIRE(node->gradient_ready(gradient, out, &post).ok());
+  REQUIRE(post);
+  const Exchange first = out;
+  REQUIRE(*node->next_exchange(out));
+  const Exchange second = out;
+  const auto codes = [](const Exchange& exchange) {
+    return exchange.sends.at(0).frame.subspan(kFrameHeaderBytes);
+  };
+  CHECK(codes(first).size() == codes(second).size());
+  CHECK_FALSE(std::ranges::equal(codes(first), codes(second)));
+}
+
+TEST_CASE("a frame that cannot be decoded is refused with its bucket, and the right one is taken") {
+  constexpr std::size_t kDimension = 2 * 4096;
+  ClusterOptions options{
+      .algorithm = "allreduce", .nodes = 2, .dimension = kDimension, .buckets = 2};
+  std::vector<float> x(kDimension);
+  const auto node =
+      make_algorithm("allreduce", node_setup(options, 0, x, cluster_topology(options)));
+  Exchange out;
+  REQUIRE_FALSE(node->begin_round(out));
+  bool post = false;
+  REQUIRE(node->gradient_ready(std::vector<float>(kDimension, 1), out, &post).ok());
+  REQUIRE(*node->next_exchange(out));
+  REQUIRE(out.tag.bucket == 1);
+  const Exchange exchange = out;
+  std::vector<std::byte> frame(exchange.sends.at(0).frame.begin(),
+                               exchange.sends.at(0).frame.end());
+  auto header = parse_frame(frame)->header;
+  header.sender = 1;
+  auto bad = frame;
+  std::fill_n(bad.begin() + kFrameHeaderBytes, sizeof(float), std::byte{0xFF});  // a NaN
+  REQUIRE(node->frame_arrived(exchange.tag, 1, seal_frame(header, bad)).ok());
+  const auto refused = node->exchange_done(exchange.tag, out);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.status().fault() == Fault::non_finite);
+  CHECK_MESSAGE(refused.status().message().find("bucket 1 of 2") != std::string::npos,
+                refused.status().message());
+}
+
+TEST_CASE("all-reduce in buckets goes on from a checkpoint") {
+  constexpr std::size_t kNodes = 3;
+  constexpr std::size_t kDimension = 2 * 4096 + 37;
+  const ClusterOptions options{.algorithm = "allreduce",
+                               .nodes = kNodes,
+                               .dimension = kDimension,
+                               .step = {.learning_rate = 0.1, .momentum = 0.9},
+                               .buckets = 3};
+  const Quadratic task(kNodes, kDimension, 9);
+  Cluster straight(options);
+  REQUIRE(straight.driver.run(6, task).ok());
+  Cluster first(options);
+  REQUIRE(first.driver.run(2, task).ok());
+  Cluster second(options);
+  for (std::size_t rank = 0; rank < kNodes; ++rank) {
+    ByteBuffer saved;
+    first.driver.node(rank).save(saved);
+    second.x[rank].assign(first.x[rank].begin(), first.x[rank].end());
+    ByteReader in(saved.bytes());
+    const Status loaded = second.driver.node(rank).load(in);
+    REQUIRE_MESSAGE(loaded.ok(), loaded.message());
+  }
+  REQUIRE(second.driver.run(4, task).ok());
+  CHECK(second.x == straight.x);
+}
+
+TEST_CASE("what all-reduce sends is measured where somebody asks, whatever encodes it") {
+  for (const std::string compressor : {"none", "quant:8"}) {
+    CAPTURE(compressor);
+    const ClusterOptions pair{.algorithm = "allreduce",
+                              .compressor = compressor,
+                              .nodes = 2,
+                              .dimension = 2 * 4096,
+                              .allow_contract_violation = true};
+    std::vector<float> x(pair.dimension);
+    const auto meter = std::make_shared<CompressionMeter>();
+    AlgorithmSetup setup = node_setup(pair, 0, x, cluster_topology(pair));
+    setup.compressor = make_metered(std::move(setup.compressor), meter);
+    const auto node = make_algorithm("allreduce", std::move(setup));
+    meter->measure_from(0);
+    Exchange out;
+    node->begin_round(out);
+    bool post = false;
+    const std::vector<float> gradient(pair.dimension, 2);
+    REQUIRE(node->gradient_ready(gradient, out, &post).ok());
+    REQUIRE(meter->last());
+    CHECK(meter->last()->signal == doctest::Approx(4.0 * 4096));  // one chunk of two
   }
 }
 

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/workers.h>
 #include <sotto/optim/algorithms/bucketed.h>
 #include <sotto/optim/algorithms/delayed_gradient.h>
 #include <sotto/optim/algorithms/push_sum.h>
@@ -404,4 +405,33 @@ TEST_CASE("a delay is refused where there is nothing to hide, or theory forbids 
   CHECK(says(refused({.algorithm = "d2"}), "use choco, deepsqueeze or pushsum"));
   CHECK(says(refused({.algorithm = "choco", .communication_interval = 4}), "local steps"));
   CHECK(refused({.algorithm = "choco"}).empty());
+}
+
+TEST_CASE("threads that share the encoding write the same half step") {
+  constexpr std::size_t kLong = 300'000;  // what is shared out at all
+  const auto end = [&](std::string_view name, int threads) {
+    const ClusterOptions options{.algorithm = std::string(name),
+                                 .compressor = "sign",
+                                 .nodes = 2,
+                                 .dimension = kLong,
+                                 .step = {.learning_rate = 0.1},
+                                 .delayed_gradient = true};
+    const auto graph = cluster_topology(options);
+    std::vector<std::vector<float>> x(2, std::vector<float>(kLong, 1));
+    LockstepDriver driver(Delivery::eager);
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      AlgorithmSetup setup = node_setup(options, rank, x[rank], graph);
+      if (threads > 1) {
+        setup.compressor->use(std::make_shared<Workers>(threads));
+      }
+      driver.add(make_algorithm(name, std::move(setup)));
+    }
+    const Status status = driver.run(3, Quadratic(2, kLong, 9));
+    CHECK_MESSAGE(status.ok(), status.message());
+    return std::vector(driver.node(0).parameters().begin(), driver.node(0).parameters().end());
+  };
+  for (const std::string_view name : delayable()) {
+    CAPTURE(name);
+    CHECK(end(name, 3) == end(name, 1));
+  }
 }

@@ -29,6 +29,8 @@ struct Job {
   std::size_t dimension = kDimension;
   Round interval = 1;
   std::uint32_t buckets = 1;
+  bool outer_rule = false;
+  bool is_private = false;
 };
 
 NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph) {
@@ -43,7 +45,10 @@ NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph
     step.learning_rate = 0.01;
     step.rule = info.step_rule.empty() ? "sgd" : std::string(info.step_rule);
     setup.step_rule = make_step_rule(step);
-    if (job.interval > 1) {
+    if (job.is_private) {
+      setup.privacy = PrivacyOptions{.clip_norm = 1, .noise_multiplier = 1, .test_seed = kSeed};
+    }
+    if (job.interval > 1 || job.outer_rule) {
       setup.communication_interval = job.interval;
       setup.outer_step_rule = make_step_rule({.learning_rate = 1});
     }
@@ -124,6 +129,9 @@ TEST_CASE("stand-ins leave the trace of what they stand for, to the byte") {
       {.algorithm = "allreduce", .dimension = 101},
       {.algorithm = "allreduce", .dimension = 5},
       {.algorithm = "allreduce", .dimension = 2 * 4096 + 7, .buckets = 3},
+      // Around it something that has its name.
+      {.algorithm = "allreduce", .dimension = 101, .is_private = true},
+      {.algorithm = "allreduce", .dimension = 101, .outer_rule = true},
   };
   for (const Job& job : jobs) {
     compare(job, true, true);
