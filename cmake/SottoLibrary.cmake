@@ -12,7 +12,7 @@ set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 # sotto_compile_together(target): with SOTTO_UNITY, batches of its sources are compiled as one. Most of
 # the time of a file goes into headers, which a batch reads once.
 function(sotto_compile_together target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${SOTTO_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${SOTTO_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
 
 # sotto_optimize_less(target): for what leaves all work to the libraries. CLI11 takes more than ten

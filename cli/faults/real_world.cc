@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr int kMostSites = 32;
+constexpr int kMostProcesses = 32;
 constexpr int kStep = 20;  // ms between looks
 constexpr SimTime kLookEvery = 250'000'000;
 constexpr SimTime kSampleEvery = 1'000'000'000;
@@ -38,9 +38,9 @@ constexpr std::size_t kMessageBytes = 4 * 7850 + 256;
 }  // namespace
 
 void check_real(const FaultPlan& plan) {
-  if (plan.sites > kMostSites) {
+  if (plan.sites > kMostProcesses) {
     refuse("sites", fmt::to_string(plan.sites),
-           fmt::format("each is a process with relays to its peers: {} at most", kMostSites));
+           fmt::format("each is a process with relays to its peers: {} at most", kMostProcesses));
   }
   if (plan.link.jitter != 0) {
     refuse("link.jitter", fmt::to_string(plan.link.jitter),

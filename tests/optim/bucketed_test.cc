@@ -376,35 +376,6 @@ TEST_CASE("buckets are refused where the model is taken as a whole") {
   CHECK(refusal(lowrank).find("each as a whole") != std::string::npos);
 }
 
-TEST_CASE("as many buckets at most as there are, are the same buckets") {
-  RandomStream random({.seed = 5});
-  for (int k = 0; k < 2000; ++k) {
-    const std::size_t elements = random.below(1 << 20);
-    const auto most = static_cast<std::uint32_t>(1 + random.below(300));
-    CAPTURE(elements);
-    CAPTURE(most);
-    const Buckets buckets(elements, most);
-    REQUIRE(buckets.count() <= most);
-    const Buckets again(elements, static_cast<std::uint32_t>(buckets.count()));
-    REQUIRE(again.count() == buckets.count());
-    CHECK(again.length(0) == buckets.length(0));
-    CHECK(buckets.end(buckets.count() - 1) == elements);
-  }
-}
-
-TEST_CASE("frames start on a cache line, in every bucket") {
-  Lone pair("dcd");
-  Exchange out;
-  bool post = pair.node->begin_round(out);
-  REQUIRE(pair.node->gradient_ready(std::vector<float>(kDimension, 0.5F), out, &post).ok());
-  const auto posted = pair.take(post, out);
-  REQUIRE(posted.size() == 3);
-  for (const Exchange& exchange : posted) {
-    CHECK(std::bit_cast<std::uintptr_t>(exchange.sends.at(0).frame.data()) % 64 == 0);
-    CHECK(std::bit_cast<std::uintptr_t>(exchange.receives.at(0).buffer.data()) % 64 == 0);
-  }
-}
-
 TEST_CASE("the default number of buckets grows with the model, and is bounded") {
   CHECK(default_buckets(1) == 1);
   CHECK(default_buckets((1U << 19U) - 1) == 1);
