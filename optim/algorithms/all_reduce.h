@@ -16,7 +16,7 @@
 // Memory: 2 floats a parameter (sum, direction), besides those of the step rule and the frames.
 // Bytes a round: 2 (n − 1) frames for each bucket, of ⌈e/n⌉ or ⌊e/n⌋ of its e elements:
 //   8 d (n − 1)/n, and 128 (n − 1) for each bucket.
-// Overlap: none, the sum needs the gradient.
+// Overlap: none with the gradient, which the sum needs; buckets overlap each other.
 #pragma once
 
 #include <cstddef>
