@@ -1,21 +1,20 @@
 #include <sotto/observe/trace_event.h>
 
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 
 namespace sotto {
 namespace {
 
-/// Appends to an event, of which there is one for each phase of each round: formats that are walked
+/// Appends to events, of which there is one for each phase of each round: formats that are walked
 /// through take three times as long.
 class EventText {
  public:
   explicit EventText(std::string& out) : out_(out) {}
 
   EventText& begin(std::string_view phase, const TracePlace& place, std::int64_t at) {
-    return text(",\n{\"ph\":\"")
+    return text("{\"ph\":\"")
         .text(phase)
         .text("\",\"pid\":")
         .number(place.process)
@@ -23,6 +22,17 @@ class EventText {
         .number(place.thread)
         .text(",\"ts\":")
         .time(at);
+  }
+  EventText& id(std::uint64_t id) { return text("\"id2\":{\"local\":\"").number(id).text("\"}"); }
+  /// Which of the overlapping events of this name.
+  EventText& one_of(std::string_view name, std::uint64_t number) {
+    return text(",\"cat\":\"")
+        .text(name)
+        .text("\",")
+        .id(number)
+        .text(",\"name\":\"")
+        .text(name)
+        .text("\"");
   }
   EventText& text(std::string_view text) {
     out_.append(text);
@@ -49,17 +59,21 @@ class EventText {
 }  // namespace
 
 std::string trace_event(std::string_view phase, const TracePlace& place, std::string_view fields) {
-  return fmt::format("{{\"ph\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},{}}}", phase,
-                     place.process, place.thread, place.at / 1000, place.at % 1000, fields);
+  std::string event;
+  EventText(event).begin(phase, place, place.at).text(",").text(fields).text("}");
+  return event;
 }
 
 std::string overlapping_id(std::uint64_t id) {
-  return fmt::format(R"("id2":{{"local":"{}"}})", id);
+  std::string field;
+  EventText(field).id(id);
+  return field;
 }
 
 void append_phase_event(const TracePlace& place, std::int64_t length, std::string_view name,
                         std::uint64_t round, std::string& out) {
   EventText(out)
+      .text(",\n")
       .begin("X", place, place.at)
       .text(",\"dur\":")
       .time(length)
@@ -72,19 +86,16 @@ void append_phase_event(const TracePlace& place, std::int64_t length, std::strin
 
 void append_overlapping_event(const TracePlace& place, std::int64_t until, std::string_view name,
                               std::uint64_t id, std::string_view arguments, std::string& out) {
-  const auto named = [&](EventText&& event) -> EventText& {
-    return event.text(",\"cat\":\"")
-        .text(name)
-        .text("\",\"id2\":{\"local\":\"")
-        .number(id)
-        .text("\"},\"name\":\"")
-        .text(name);
-  };
-  named(std::move(EventText(out).begin("b", place, place.at)))
-      .text("\",\"args\":{")
+  EventText(out)
+      .text(",\n")
+      .begin("b", place, place.at)
+      .one_of(name, id)
+      .text(",\"args\":{")
       .text(arguments)
-      .text("}}");
-  named(std::move(EventText(out).begin("e", place, until))).text("\"}");
+      .text("}},\n")
+      .begin("e", place, until)
+      .one_of(name, id)
+      .text("}");
 }
 
 }  // namespace sotto

@@ -173,32 +173,6 @@ TEST_CASE("a frame that cannot be decoded is refused with its bucket, and the ri
                 refused.status().message());
 }
 
-TEST_CASE("all-reduce in buckets goes on from a checkpoint") {
-  constexpr std::size_t kNodes = 3;
-  constexpr std::size_t kDimension = 2 * 4096 + 37;
-  const ClusterOptions options{.algorithm = "allreduce",
-                               .nodes = kNodes,
-                               .dimension = kDimension,
-                               .step = {.learning_rate = 0.1, .momentum = 0.9},
-                               .buckets = 3};
-  const Quadratic task(kNodes, kDimension, 9);
-  Cluster straight(options);
-  REQUIRE(straight.driver.run(6, task).ok());
-  Cluster first(options);
-  REQUIRE(first.driver.run(2, task).ok());
-  Cluster second(options);
-  for (std::size_t rank = 0; rank < kNodes; ++rank) {
-    ByteBuffer saved;
-    first.driver.node(rank).save(saved);
-    second.x[rank].assign(first.x[rank].begin(), first.x[rank].end());
-    ByteReader in(saved.bytes());
-    const Status loaded = second.driver.node(rank).load(in);
-    REQUIRE_MESSAGE(loaded.ok(), loaded.message());
-  }
-  REQUIRE(second.driver.run(4, task).ok());
-  CHECK(second.x == straight.x);
-}
-
 TEST_CASE("what all-reduce sends is measured where somebody asks, whatever encodes it") {
   for (const std::string compressor : {"none", "quant:8"}) {
     CAPTURE(compressor);

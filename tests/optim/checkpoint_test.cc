@@ -78,6 +78,14 @@ TEST_CASE("what a compressor remembers is part of the state") {
   }
 }
 
+TEST_CASE("all-reduce in buckets, saved in mid-run and loaded, continues to the bit") {
+  check_continues({.algorithm = "allreduce",
+                   .nodes = 5,
+                   .dimension = 2 * 4096 + 37,
+                   .step = {.learning_rate = 0.1, .momentum = 0.9},
+                   .buckets = 3});
+}
+
 TEST_CASE("a checkpoint that is cut short anywhere is refused") {
   for (const AlgorithmInfo& info : algorithms()) {
     CAPTURE(info.name);
