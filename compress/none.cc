@@ -13,6 +13,13 @@ namespace {
 
 constexpr std::size_t kFloatBytes = sizeof(float);
 
+Status judged(const NonFinite& bad, std::size_t elements) {
+  return bad.count == 0 ? Status()
+                        : internal::non_finite(
+                              fmt::format("none: {} of {} elements are not finite, first at {}",
+                                          bad.count, elements, bad.first));
+}
+
 class NoneCompressor final : public internal::ChunkedCompressor {
  public:
   explicit NoneCompressor(const Ops& ops) : ChunkedCompressor(ops) {}
@@ -59,12 +66,7 @@ class NoneCompressor final : public internal::ChunkedCompressor {
                                  bytes.subspan(begin * kFloatBytes, (end - begin) * kFloatBytes);
                              return ops_.fp32_non_finite(part).count == 0;
                            });
-    if (!sound) {
-      const NonFinite bad = ops_.fp32_non_finite(bytes);
-      return internal::non_finite(fmt::format("none: {} of {} elements are not finite, first at {}",
-                                              bad.count, elements, bad.first));
-    }
-    return {};
+    return sound ? Status() : judged(ops_.fp32_non_finite(bytes), elements);
   }
   void add(std::span<const std::byte> bytes, std::size_t /*elements*/, std::size_t first,
            float scale, std::span<float> y) const override {
@@ -74,6 +76,14 @@ class NoneCompressor final : public internal::ChunkedCompressor {
 };
 
 }  // namespace
+
+Status decode_none(std::span<const std::byte> bytes, std::span<float> y, const Ops& ops) {
+  if (auto status = internal::check_length("none", bytes.size(), y.size_bytes()); !status) {
+    return status;
+  }
+  ops.from_host(bytes, y);
+  return judged(ops.count_non_finite(y), y.size());
+}
 
 std::unique_ptr<Compressor> make_none(const Ops& ops) {
   return std::make_unique<NoneCompressor>(ops);

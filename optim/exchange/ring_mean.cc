@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <sotto/optim/exchange/chunks.h>
 
 namespace sotto {
@@ -79,20 +77,6 @@ Result<std::size_t> RingMean::encode_exactly(std::span<float> x, float factor) {
   return bytes;
 }
 
-Status RingMean::decode_exactly(std::span<const std::byte> bytes, std::span<float> x) const {
-  if (bytes.size() != x.size_bytes()) {
-    return {Fault::malformed,
-            fmt::format("{} bytes where {} floats are due", bytes.size(), x.size())};
-  }
-  const Ops& ops = node_.ops();
-  ops.from_host(bytes, x);
-  const NonFinite bad = ops.count_non_finite(x);
-  return bad.count == 0 ? Status()
-                        : Status(Fault::non_finite,
-                                 fmt::format("{} of {} elements are not finite, first at {}",
-                                             bad.count, x.size(), bad.first));
-}
-
 void RingMean::begin(std::span<float> v, int first, std::string_view what) {
   v_ = v;
   first_ = first;
@@ -137,7 +121,7 @@ Status RingMean::take() {
   const auto payload = mail_.payload(0);
   Status decoded;
   if (mean && exact()) {
-    decoded = decode_exactly(payload, taken);
+    decoded = decode_none(payload, taken, node_.ops());
   } else {
     if (mean) {
       node_.ops().fill(0, taken);

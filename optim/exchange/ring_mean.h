@@ -76,9 +76,6 @@ class RingMean {
   std::span<float> chunk(int back) const;
   bool gathering(int phase) const { return phase >= node_.nodes() - 1; }
 
-  /// x ← what was encoded exactly.
-  Status decode_exactly(std::span<const std::byte> bytes, std::span<float> x) const;
-
   LocalNode& node_;
   std::unique_ptr<Compressor> exact_;  ///< where the node's own is not to be taken
   Edge next_;                          // whom this node sends to

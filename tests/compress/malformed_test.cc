@@ -3,6 +3,8 @@
 #include <cstring>
 #include <limits>
 
+#include <sotto/compress/none.h>
+
 #include "cases.h"
 
 using namespace sotto;
@@ -293,4 +295,21 @@ TEST_CASE("bad input: random-k: counts and values are refused") {
   // Any selection key is as good as another.
   CHECK(payload.after(4, ~std::uint64_t{0}) == Fault::none);
   CHECK(payload.after(4, std::uint64_t{0}) == Fault::none);
+}
+
+TEST_CASE("bad input: what replaces a vector is judged as what is added to one") {
+  const std::vector<float> x = gaussian(100);
+  const auto bytes = encoded(*make_compressor("none"), x, key_of(1));
+  std::vector<float> y(x.size(), 7);
+  REQUIRE(decode_none(bytes, y).ok());
+  CHECK(same_bits(y, x));
+  for (const std::size_t size : {std::size_t{0}, bytes.size() - 1}) {
+    CHECK(decode_none(std::span(bytes).first(size), y).fault() == Fault::malformed);
+    CHECK(same_bits(y, x));
+  }
+  auto bad = bytes;
+  std::memcpy(bad.data() + 4 * sizeof(float), &kNan, sizeof kNan);
+  const Status refused = decode_none(bad, y);
+  CHECK(refused.fault() == Fault::non_finite);
+  CHECK(refused.message() == make_compressor("none")->decode_add(bad, 1, y).message());
 }
