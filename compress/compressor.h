@@ -66,7 +66,7 @@ class Compressor {
   Compressor& operator=(const Compressor&) = delete;
   virtual ~Compressor() = default;
 
-  /// The full specification with all parameters, e.g. "quant:8,chunk=1024,rounding=stochastic":
+  /// The full specification with all parameters, e.g. "quant:8,chunk=2048,rounding=stochastic":
   /// make_compressor() of it gives an equal compressor.
   virtual std::string spec() const = 0;
   /// Number in the frame header; see registry.h.

@@ -34,9 +34,9 @@ namespace sotto {
 
 inline constexpr std::uint16_t kQuantWireId = 4;  ///< the compressor's number in frames
 
-/// The shortest power of two for which two float32 a chunk cost at most 1 % of the codes.
+/// The shortest power of two for which two float32 a chunk cost at most half of 1 % of the codes.
 constexpr std::size_t default_quant_chunk(int bits) {
-  return std::bit_ceil((std::size_t{6400} + static_cast<std::size_t>(bits) - 1) /
+  return std::bit_ceil((std::size_t{12800} + static_cast<std::size_t>(bits) - 1) /
                        static_cast<std::size_t>(bits));
 }
 

@@ -11,7 +11,9 @@
 namespace sotto::peers {
 
 struct LapRequest {
-  int warm_up = 2;  ///< rounds before those that are measured
+  /// Rounds before those that are measured, after which all go at their pace: sotto over Gloo tells
+  /// of its receives ahead from the third on, PyTorch's DDP orders its buckets after its first.
+  int warm_up = 4;
   int rounds = 10;  ///< that are measured, at least one
 };
 

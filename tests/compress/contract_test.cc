@@ -166,8 +166,8 @@ TEST_CASE("a contract meets what follows from it, and says so in one line") {
   CHECK(fine.meets(ContractKind::contraction));
   CHECK_FALSE(fine.meets(ContractKind::exact));
   CHECK_FALSE(fine.meets(ContractKind::unbiased_absolute));
-  CHECK(fine.describe() == "unbiased, α ≤ 0.089");
-  CHECK(fine.delta == doctest::Approx(1 - 1024.0 / (2 * 255 * 255)));
+  CHECK(fine.describe() == "unbiased, α ≤ 0.13");
+  CHECK(fine.delta == doctest::Approx(1 - 2048.0 / (2 * 255 * 255)));
   const Contract coarse = contract("quant:2", 100000);
   CHECK(coarse.meets(ContractKind::unbiased));
   CHECK_FALSE(coarse.meets(ContractKind::contraction));

@@ -72,7 +72,7 @@ TEST_CASE("specifications with rules are printed whole and build the same compre
   const auto compressor =
       make(" quant:4 ;1d=none; head.*=quant:2,chunk=64", ContractKind::contraction);
   CHECK(compressor->spec() ==
-        "quant:4,chunk=2048,rounding=nearest; 1d=none; head.*=quant:2,chunk=64,rounding=nearest");
+        "quant:4,chunk=4096,rounding=nearest; 1d=none; head.*=quant:2,chunk=64,rounding=nearest");
   CHECK(make(compressor->spec())->spec() == compressor->spec());
   CHECK(compressor->clone()->spec() == compressor->spec());
   CHECK(compressor->wire_id() == kPerTensorWireId);

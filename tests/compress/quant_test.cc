@@ -19,16 +19,16 @@ std::vector<float> round_trip(Compressor& compressor, const std::vector<float>& 
 
 }  // namespace
 
-TEST_CASE("the default chunk keeps the scales at 1 % of the codes") {
-  CHECK(default_quant_chunk(8) == 1024);
-  CHECK(default_quant_chunk(4) == 2048);
-  CHECK(default_quant_chunk(2) == 4096);
-  CHECK(default_quant_chunk(1) == 8192);
+TEST_CASE("the default chunk keeps the scales below half of 1 % of the codes") {
+  CHECK(default_quant_chunk(8) == 2048);
+  CHECK(default_quant_chunk(4) == 4096);
+  CHECK(default_quant_chunk(2) == 8192);
+  CHECK(default_quant_chunk(1) == 16384);
   for (int bits = 1; bits <= 8; ++bits) {
     const std::size_t chunk = default_quant_chunk(bits);
     const std::size_t code_bits = chunk * static_cast<std::size_t>(bits);
-    CHECK(64 * 100 <= code_bits);
-    CHECK(64 * 100 > code_bits / 2);
+    CHECK(64 * 200 <= code_bits);
+    CHECK(64 * 200 > code_bits / 2);
     CHECK(chunk % kPackGroup == 0);
   }
 }

@@ -44,7 +44,7 @@ TEST_CASE("every family's example builds, and its specification builds it again"
 }
 
 TEST_CASE("a specification is printed with all its parameters") {
-  CHECK(make_compressor("quant:8")->spec() == "quant:8,chunk=1024,rounding=stochastic");
+  CHECK(make_compressor("quant:8")->spec() == "quant:8,chunk=2048,rounding=stochastic");
   CHECK(make_compressor("quant:3,rounding=nearest,chunk=0")->spec() ==
         "quant:3,chunk=0,rounding=nearest");
   CHECK(make_compressor("sign")->spec() == "sign,chunk=4096,scale=mean");
