@@ -81,13 +81,19 @@ std::optional<std::size_t> Compressor::encode_prepared(const Prepare& prepare, s
   if (!prepare.make(0, v)) {
     return std::nullopt;
   }
-  const std::size_t used = encode(v, key, out);
-  if (!prepare.residual) {
-    return used;
+  const auto encoding = out.first(encode(v, key, out));
+  if (prepare.residual) {
+    const Status status = decode_add(encoding, -1.0F, v);
+    check(status.ok(), "an encoding of finite values decodes");
   }
-  const Status status = decode_add(out.first(used), -1.0F, v);
-  check(status.ok(), "an encoding of finite values decodes");
-  return used;
+  return added(prepare, encoding);
+}
+
+std::optional<std::size_t> Compressor::added(const Prepare& prepare,
+                                             std::span<const std::byte> encoding) const {
+  return prepare.add_to.empty() || decode_add(encoding, 1, prepare.add_to).ok()
+             ? std::optional(encoding.size())
+             : std::nullopt;
 }
 
 }  // namespace sotto

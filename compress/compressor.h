@@ -55,7 +55,7 @@ struct Contract {
 
   /// Whether whoever needs `kind` may take this compressor.
   bool meets(ContractKind kind) const;
-  /// One line, e.g. "unbiased, α ≤ 0.089".
+  /// One line, e.g. "unbiased, α ≤ 0.13".
   std::string describe() const;
 };
 
@@ -129,12 +129,16 @@ class Compressor {
     /// False: nobody needs the residual. v is only room then, in which pieces may be made over each
     /// other: `make` may get any memory for v[first …], and what is left in v is unspecified.
     bool residual = true;
+    /// As long as v, or empty: to this C(v) is added, after what `make` reads there was read.
+    std::span<float> add_to{};
   };
 
   /// Encodes v, as `prepare` makes it, and leaves the residual v − C(v) in v: one step of error
-  /// feedback. Equal to prepare(0, v), encode(v), decode_add(out, −1, v), bit for bit; where the
-  /// format is one of chunks, all is done while a chunk is in the cache. Nothing, with v in part
-  /// changed, when `prepare` says so; what `save` writes is then unchanged.
+  /// feedback. Equal to prepare(0, v), encode(v), decode_add(out, −1, v) and decode_add(out, 1,
+  /// add_to), bit for bit; where the format is one of chunks, all is done while a chunk is in the
+  /// cache. Nothing when `prepare` says so, or where the encoding of huge values does not decode:
+  /// v and add_to may then be changed in part, and what `save` writes is as before in the former
+  /// case.
   virtual std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                                      const RandomKey& key,
                                                      std::span<std::byte> out);
@@ -152,6 +156,10 @@ class Compressor {
   virtual Status load(ByteReader& /*in*/) { return {}; }
 
  protected:
+  /// The length of a whole encoding, once C is added to what `prepare` names, if anything; nothing
+  /// where it does not decode.
+  std::optional<std::size_t> added(const Prepare& prepare,
+                                   std::span<const std::byte> encoding) const;
   /// Null: none.
   Workers* workers() const { return workers_.get(); }
 

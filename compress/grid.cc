@@ -90,6 +90,7 @@ std::optional<std::size_t> GridCompressor::encode_pieces(std::span<const float> 
         const auto to = packed.subspan(packed_bytes(first - from, grid_.bits),
                                        packed_bytes(part.size(), grid_.bits));
         ops_.quantize_residual(part, grid_, Rounding::stochastic, key, first, to, soon);
+        add_piece(*origin.prepare, out, x.size(), first, part.size());
       };
       if (!feedback->reduce(from, piece.size(), reduce)) {
         return std::nullopt;

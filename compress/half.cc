@@ -97,6 +97,7 @@ std::optional<std::size_t> HalfCompressor::encode_runs(std::span<const float> x,
     std::size_t saturated = 0;
     const auto reduce = [&](std::size_t first, std::span<float> run, const Soon& soon) {
       saturated += (ops_.*format_.residual)(run, bits_of(first, run.size()), soon);
+      add_piece(*origin.prepare, out, x.size(), first, run.size());
     };
     return feedback->reduce(begin, end - begin, reduce) ? std::optional(saturated) : std::nullopt;
   };

@@ -61,7 +61,7 @@ class MeteredCompressor final : public Compressor {
     const double signal = squared_norm(v, ops_);
     const std::size_t bytes = inner_->encode(v, key, out);
     take(signal, out.first(bytes), v);
-    return bytes;
+    return added(prepare, out.first(bytes));
   }
   std::size_t saturated() const override { return inner_->saturated(); }
   void save(ByteBuffer& out) const override { inner_->save(out); }

@@ -46,6 +46,7 @@ class NoneCompressor final : public internal::ChunkedCompressor {
     const auto take = [&](std::size_t first, std::span<float> run, const Soon& /*soon*/) {
       ops_.to_host(run, out.subspan(first * kFloatBytes, run.size_bytes()));
       ops_.fill(0, run);
+      add_piece(prepare, out, v.size(), first, run.size());
     };
     const bool done = internal::Shares::of_elements(workers(), v.size())
                           .all([&](std::size_t begin, std::size_t end) {

@@ -70,9 +70,11 @@ class PerTensorCompressor final : public Compressor {
     if (!prepare.make(0, v)) {
       return std::nullopt;
     }
-    return encode_parts(v, key, out, [](Compressor& c, auto part, const RandomKey& k, auto to) {
-      return c.encode_residual(part, k, to);
-    });
+    const std::size_t used =
+        encode_parts(v, key, out, [](Compressor& c, auto part, const RandomKey& k, auto to) {
+          return c.encode_residual(part, k, to);
+        });
+    return added(prepare, out.first(used));
   }
   Status decode_add(std::span<const std::byte> bytes, float scale,
                     std::span<float> y) const override;

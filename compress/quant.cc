@@ -81,6 +81,7 @@ class QuantCompressor final : public internal::ChunkedCompressor {
     const RandomKey& key;
     std::span<std::byte> scales;
     std::span<std::byte> codes;
+    std::span<const std::byte> out;
   };
   std::optional<std::size_t> encode_chunks(std::span<const float> x, const internal::Origin& origin,
                                            const RandomKey& key, std::span<std::byte> out);
@@ -115,7 +116,7 @@ std::optional<std::size_t> QuantCompressor::encode_chunks(std::span<const float>
   writer.write(static_cast<std::uint8_t>(options_.bits));
   writer.write(static_cast<std::uint32_t>(options_.chunk));
   const auto scales = writer.reserve(chunks.count() * kScaleBytes);
-  const Job job{x, origin, key, scales, writer.reserve(chunks.total_code_bytes())};
+  const Job job{x, origin, key, scales, writer.reserve(chunks.total_code_bytes()), out};
   const auto saturated =
       internal::Shares(workers(), chunks.count(), x.size())
           .sum([&](std::size_t begin, std::size_t end) { return encode_share(job, begin, end); });
@@ -151,6 +152,7 @@ std::optional<std::size_t> QuantCompressor::encode_share(const Job& job, std::si
       const std::size_t at = packed_bytes(first - from, options_.bits);
       ops_.quantize_residual(piece, grid, options_.rounding, job.key, first,
                              packed.subspan(at, packed_bytes(piece.size(), options_.bits)), soon);
+      add_piece(*job.origin.prepare, job.out, job.x.size(), first, piece.size());
     };
     if (!feedback->reduce(from, chunk.size(), reduce)) {
       return std::nullopt;

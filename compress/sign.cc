@@ -82,6 +82,7 @@ class SignCompressor final : public internal::ChunkedCompressor {
     const internal::Origin& origin;
     std::span<std::byte> scales;
     std::span<std::byte> signs;
+    std::span<const std::byte> out;
   };
   std::optional<std::size_t> encode_chunks(std::span<const float> x, const internal::Origin& origin,
                                            std::span<std::byte> out) const;
@@ -111,7 +112,7 @@ std::optional<std::size_t> SignCompressor::encode_chunks(std::span<const float> 
   ByteWriter writer(out);
   writer.write(static_cast<std::uint32_t>(options_.chunk));
   const auto scales = writer.reserve(chunks.count() * sizeof(float));
-  const Job job{x, origin, scales, writer.reserve(chunks.total_code_bytes())};
+  const Job job{x, origin, scales, writer.reserve(chunks.total_code_bytes()), out};
   const bool done =
       internal::Shares(workers(), chunks.count(), x.size())
           .all([&](std::size_t begin, std::size_t end) { return encode_share(job, begin, end); });
@@ -139,6 +140,7 @@ bool SignCompressor::encode_share(const Job& job, std::size_t begin, std::size_t
     const auto reduce = [&](std::size_t first, std::span<float> piece, const Soon& soon) {
       const std::size_t at = packed_bytes(first - from, 1);
       ops_.sign_residual(piece, scale, bits.subspan(at, packed_bytes(piece.size(), 1)), soon);
+      add_piece(*job.origin.prepare, job.out, job.x.size(), first, piece.size());
     };
     if (!feedback->reduce(from, chunk.size(), reduce)) {
       return false;

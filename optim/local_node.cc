@@ -231,7 +231,12 @@ Result<std::span<const std::byte>> LocalNode::encode_made(const Compressor::Prep
   const auto bytes = setup_.compressor->encode_prepared(prepare, v, rounding_key(0), out);
   if (!bytes) {
     prepare.make(0, v);  // for the count and the place
-    return require_finite(v, what);
+    const Status status = require_finite(v, what);
+    return status.ok() ? fault(Fault::non_finite,
+                               fmt::format("the {} is too large to be encoded by {}; lower the "
+                                           "learning rate, or look at the data",
+                                           what, compressor().spec()))
+                       : status;
   }
   saturated_ += compressor().saturated();
   return std::span<const std::byte>(out.first(*bytes));

@@ -126,7 +126,8 @@ class LocalNode {
                                              std::uint32_t part = 0);
   /// The same for C(v), v as `prepare` makes it, which says of each piece whether it is finite;
   /// where a residual is left, the pieces may be v as it stands, otherwise they do not depend on
-  /// it. Fault::non_finite naming `what` unless v is finite; only v is changed.
+  /// it. Fault::non_finite naming `what` unless v is finite and its encoding decodes; only v is
+  /// changed, and in part what C(v) is added to.
   Result<std::span<const std::byte>> encode_made(const Compressor::Prepare& prepare,
                                                  std::span<float> v, std::span<std::byte> out,
                                                  std::string_view what);

@@ -19,6 +19,15 @@ class ChunkedCompressor : public Compressor {
  protected:
   explicit ChunkedCompressor(const Ops& ops) : ops_(ops) {}
 
+  /// Adds C[first … first + count) to what `prepare` names, if anything, of an encoding of
+  /// `elements` elements that is written up to there. `first` is as `add` wants it.
+  void add_piece(const Prepare& prepare, std::span<const std::byte> bytes, std::size_t elements,
+                 std::size_t first, std::size_t count) const {
+    if (!prepare.add_to.empty()) {
+      add(bytes, elements, first, 1, prepare.add_to.subspan(first, count));
+    }
+  }
+
   const Ops& ops_;
 
  private:

@@ -57,6 +57,7 @@ Status ChocoSgd::send_difference(Exchange& out, bool* post) {
   const std::span<float> copy = public_.copy;
 
   // 2. send q_i = C(x_i^½ − x̂_i)
+  // 3. x̂_i ← x̂_i + q_i
   const auto difference = [&](std::size_t first, std::span<float> v) {
     half_.write(node_.ops(), first, v.size());
     Combination sum(node_.ops(), v);
@@ -64,7 +65,7 @@ Status ChocoSgd::send_difference(Exchange& out, bool* post) {
     return sum.add(-1, copy.subspan(first, v.size())).write();
   };
   const Compressor::Prepare prepare{
-      .make = std::ref(difference), .reads = {x, copy}, .residual = false};
+      .make = std::ref(difference), .reads = {x, copy}, .residual = false, .add_to = copy};
   constexpr std::string_view kWhat = "difference to the public copy";
   Update update;
   if (copies_) {
@@ -79,11 +80,6 @@ Status ChocoSgd::send_difference(Exchange& out, bool* post) {
       return encoded.status();
     }
     update.encoding = *encoded;
-  }
-
-  // 3. x̂_i ← x̂_i + q_i
-  if (Status status = node_.decode_own(update.encoding, 1, copy); !status) {
-    return status;
   }
   if (copies_) {
     copies_->post(update, copy, out);

@@ -33,6 +33,7 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
 
   // 1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i
   // 2. z_i = x_i^½ − x_i; send C(z_i)
+  // 3. x_i ← x_i + C(z_i)
   const auto movement = [&](std::size_t first, std::span<float> z) {
     const auto piece = [&](std::span<const float> of) { return of.subspan(first, z.size()); };
     Combination sum(node_.ops(), z);
@@ -43,19 +44,14 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
     sum.add(-d->scale, piece(d->values));
     return sum.add(-1, piece(x)).write();
   };
-  const auto encoded =
-      replicas_.encode(x, {.make = std::ref(movement), .reads = {x, d->values}, .residual = false},
-                       z_, "difference of the models");
-  if (!encoded) {
-    return encoded.status();
+  const auto update = replicas_.encode(
+      x,
+      {.make = std::ref(movement), .reads = {x, d->values}, .residual = false, .add_to = x}, z_,
+      "difference of the models");
+  if (!update) {
+    return update.status();
   }
-  const Update& update = *encoded;
-
-  // 3. x_i ← x_i + C(z_i)
-  if (Status status = node_.decode_own(update.encoding, 1, x); !status) {
-    return status;
-  }
-  replicas_.post(update, x, out);
+  replicas_.post(*update, x, out);
   *post = true;
   node_.finish_round();
   return {};

@@ -156,6 +156,31 @@ TEST_CASE("what is prepared piece by piece is what is encoded, and may be called
   });
 }
 
+TEST_CASE("what is encoded is added to a vector from which it is made, bit for bit") {
+  for_each_case([](Compressor& compressor, const std::vector<float>& x) {
+    const auto bytes = encoded(compressor, x, key_of(3));
+    for (const bool residual : {false, true}) {
+      CAPTURE(residual);
+      // As DCD has it: a movement from a model that then moves by what was sent of it.
+      std::vector<float> model = x;
+      std::vector<float> expected = x;
+      REQUIRE(compressor.decode_add(bytes, 1, expected).ok());
+      std::vector<float> v(x.size());
+      std::vector<std::byte> out(compressor.max_bytes(x.size()));
+      const auto make = [&](std::size_t first, std::span<float> piece) {
+        std::ranges::copy(std::span(model).subspan(first, piece.size()), piece.begin());
+        return true;
+      };
+      const auto used = compressor.encode_prepared(
+          {.make = make, .reads = {model}, .residual = residual, .add_to = model}, v, key_of(3),
+          out);
+      REQUIRE(used.has_value());
+      CHECK(std::ranges::equal(std::span(out).first(*used), bytes));
+      CHECK(same_bits(model, expected));
+    }
+  });
+}
+
 TEST_CASE("payloads may start at any address") {
   for (const std::string& spec : all_specs()) {
     CAPTURE(spec);

@@ -40,11 +40,12 @@ double squared(const std::vector<float>& x) {
 struct Encoded {
   std::vector<std::byte> bytes;
   std::vector<float> residual;
+  std::vector<float> added;
 };
 
 Encoded error_step(Compressor& compressor, Round round) {
   const std::vector<float> x = values(1);
-  Encoded made{std::vector<std::byte>(compressor.max_bytes(kLength)), values(2)};
+  Encoded made{std::vector<std::byte>(compressor.max_bytes(kLength)), values(2), values(3)};
   const auto add = [&](std::size_t first, std::span<float> piece) {
     for (std::size_t i = 0; i < piece.size(); ++i) {
       piece[i] += x[first + i];
@@ -52,7 +53,8 @@ Encoded error_step(Compressor& compressor, Round round) {
     return true;
   };
   const auto bytes =
-      compressor.encode_prepared({std::ref(add), {x}}, made.residual, key_of(round), made.bytes);
+      compressor.encode_prepared({.make = std::ref(add), .reads = {x}, .add_to = made.added},
+                                 made.residual, key_of(round), made.bytes);
   REQUIRE(bytes.has_value());
   made.bytes.resize(*bytes);
   return made;
@@ -75,6 +77,7 @@ TEST_CASE("a measured compressor writes the same bytes and leaves the same resid
       const Encoded b = error_step(*metered, round);
       CHECK(a.bytes == b.bytes);
       CHECK(a.residual == b.residual);
+      CHECK(a.added == b.added);
       CHECK(meter->last().has_value() == (round >= kMeasured));
       if (round == kMeasured) {
         CHECK(meter->last()->error == doctest::Approx(squared(a.residual)));

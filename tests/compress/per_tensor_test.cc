@@ -144,6 +144,16 @@ TEST_CASE("encoding tensors apart is deterministic, agrees with error feedback, 
     std::vector<std::byte> out(compressor->max_bytes(d));
     CHECK(compressor->encode_residual(v, key_of(1), out) == bytes.size());
     CHECK(same_bits(v, expected));
+    std::vector<float> sum = x;
+    REQUIRE(compressor->decode_add(bytes, 1, sum).ok());
+    std::vector<float> model = x;
+    const auto make = [&](std::size_t first, std::span<float> piece) {
+      std::ranges::copy(std::span(model).subspan(first, piece.size()), piece.begin());
+      return true;
+    };
+    CHECK(compressor->encode_prepared({.make = make, .add_to = model}, v, key_of(1), out) ==
+          bytes.size());
+    CHECK(same_bits(model, sum));
   }
   // Two tensors of equal values: their rounding errors must differ.
   ParameterLayout twins;

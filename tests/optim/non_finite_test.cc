@@ -127,6 +127,28 @@ TEST_CASE("an update that overflows is noticed before it is sent or kept") {
   }
 }
 
+TEST_CASE("an update that overflows at the end of a long model leaves it finite") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    CAPTURE(info.name);
+    // Long enough for several chunks of every format, in one piece.
+    Cluster cluster({.algorithm = std::string(info.name),
+                     .nodes = 2,
+                     .dimension = 40'000,
+                     .step = {.learning_rate = 1e38},
+                     .freeze_step = 5});
+    const auto steep = [](Rank, Round, std::span<const float>, std::span<float> g) {
+      std::fill(g.begin(), g.end(), 1e-38F);
+      g.back() = 1e5F;
+    };
+    const Status status = cluster.driver.run(5, steep);
+    CAPTURE(status.message());
+    CHECK(status.fault() == Fault::non_finite);
+    for (const auto& model : cluster.x) {
+      CHECK(finite(model));
+    }
+  }
+}
+
 TEST_CASE("after an update that overflowed no other gradient is taken") {
   for (const AlgorithmInfo& info : algorithms()) {
     for (const float momentum : {0.0F, 0.9F}) {
