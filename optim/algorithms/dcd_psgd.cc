@@ -45,8 +45,7 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
     return sum.add(-1, piece(x)).write();
   };
   const auto update = replicas_.encode(
-      x,
-      {.make = std::ref(movement), .reads = {x, d->values}, .residual = false, .add_to = x}, z_,
+      x, {.make = std::ref(movement), .reads = {x, d->values}, .residual = false, .add_to = x}, z_,
       "difference of the models");
   if (!update) {
     return update.status();

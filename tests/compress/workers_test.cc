@@ -45,8 +45,8 @@ Outcome outcome_of(const std::string& spec, const std::vector<float>& x, int thr
     };
     result.made.resize(compressor->max_bytes(x.size()));
     result.made.resize(*compressor->encode_prepared(
-        {.make = put, .reads = {x}, .residual = false, .add_to = result.mixed}, room,
-        key_of(round), result.made));
+        {.make = put, .reads = {x}, .residual = false, .add_to = result.mixed}, room, key_of(round),
+        result.made));
     CHECK(result.made == result.plain);
     const auto add = [&](std::size_t first, std::span<float> piece) {
       host_ops().axpy(1, std::span(x).subspan(first, piece.size()), piece);
