@@ -163,8 +163,8 @@ class Algorithm {
   /// until a fault after which the algorithm is not called any more. Fault::non_finite names node,
   /// round and element of a NaN or an infinity; the state is then unchanged, and another gradient
   /// may be given. An update that overflows is such a fault too, noticed before it is sent: the
-  /// model is then finite, and a long one may have moved in part; the step rule has taken the
-  /// gradient in, and takes no other.
+  /// model is then as it was, but that a long one may have moved in part; the step rule has taken
+  /// the gradient in, and takes no other.
   /// `*post` says whether `out` is to be posted.
   virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
   /// begin_round and gradient_ready in one, for who looks at the model after the node's own step

@@ -230,7 +230,7 @@ Result<std::span<const std::byte>> LocalNode::encode_made(const Compressor::Prep
                                                           std::string_view what) {
   const auto bytes = setup_.compressor->encode_prepared(prepare, v, rounding_key(0), out);
   if (!bytes) {
-    prepare.make(0, v);  // for the count and the place
+    prepare.make(0, v);  // for the count and the place, of what has moved as it is now
     const Status status = require_finite(v, what);
     return status.ok() ? fault(Fault::non_finite,
                                fmt::format("the {} is too large to be encoded by {}; lower the "

@@ -160,8 +160,9 @@ class Optimizer {
   /// One round: takes the gradient at parameters() and moves them. A gradient with a NaN or an
   /// infinity gives Fault::non_finite and changes nothing; another one may then be given. A finite
   /// one whose update overflows gives the same fault, and so does every step after it: step rules
-  /// have no way back. One that the privacy budget does not cover gives Fault::budget and nothing
-  /// leaves. Throws Error when its length is not the parameters'.
+  /// have no way back, and a long model may have moved in part. One that the privacy budget does
+  /// not cover gives Fault::budget and nothing leaves. Throws Error when its length is not the
+  /// parameters'.
   Status step(std::span<const float> gradient);
   /// Whether gradient_part may be used: with an algorithm in buckets, a step rule that goes tensor
   /// by tensor (all but lars, lamb and clipping), gradients as they are, and a transport on which

@@ -159,7 +159,8 @@ SOTTO_API sotto_status sotto_optimizer_connect(sotto_optimizer* optimizer);
 SOTTO_API sotto_status sotto_optimizer_begin_step(sotto_optimizer* optimizer);
 // One round: takes the gradient at the parameters, and moves them. `count` must be the
 // parameters'. SOTTO_NON_FINITE for a gradient with a NaN or an infinity changes nothing, and
-// another gradient may be given; where a finite one overflows the step rule it ends the run.
+// another gradient may be given; where a finite one overflows the step rule it ends the run, with
+// parameters that may have moved in part.
 // SOTTO_BUDGET changes nothing either, and no step can follow; the state can be saved, and the run
 // finished. The gradient is read until the call returns.
 SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradient,
