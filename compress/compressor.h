@@ -136,9 +136,9 @@ class Compressor {
   /// Encodes v, as `prepare` makes it, and leaves the residual v − C(v) in v: one step of error
   /// feedback. Equal to prepare(0, v), encode(v), decode_add(out, −1, v) and decode_add(out, 1,
   /// add_to), bit for bit; where the format is one of chunks, all is done while a chunk is in the
-  /// cache. Nothing when `prepare` says so: what `save` writes is then unchanged. Nor where no residual
-  /// is wanted and an encoding of huge values does not decode. v, and add_to, may then be changed
-  /// in part.
+  /// cache. Nothing when `prepare` says so, and what `save` writes is then unchanged; or where no
+  /// residual is wanted and an encoding of huge values does not decode. v and add_to may then be
+  /// changed in part.
   virtual std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                                      const RandomKey& key,
                                                      std::span<std::byte> out);

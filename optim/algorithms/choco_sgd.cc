@@ -67,24 +67,18 @@ Status ChocoSgd::send_difference(Exchange& out, bool* post) {
   const Compressor::Prepare prepare{
       .make = std::ref(difference), .reads = {x, copy}, .residual = false, .add_to = copy};
   constexpr std::string_view kWhat = "difference to the public copy";
-  Update update;
   if (copies_) {
-    auto encoded = copies_->encode(copy, prepare, scratch_, kWhat);
+    const auto update = copies_->encode(copy, prepare, scratch_, kWhat);
+    if (!update) {
+      return update.status();
+    }
+    copies_->post(*update, copy, out);
+  } else {
+    const auto encoded = node_.encode_made(prepare, scratch_, mail_.outgoing(), kWhat);
     if (!encoded) {
       return encoded.status();
     }
-    update = *encoded;
-  } else {
-    auto encoded = node_.encode_made(prepare, scratch_, mail_.outgoing(), kWhat);
-    if (!encoded) {
-      return encoded.status();
-    }
-    update.encoding = *encoded;
-  }
-  if (copies_) {
-    copies_->post(update, copy, out);
-  } else {
-    mail_.post(graph_plan(node_), update.encoding.size(), out);
+    mail_.post(graph_plan(node_), encoded->size(), out);
   }
   *post = true;
   return {};

@@ -12,7 +12,8 @@ class Buckets {
  public:
   /// Of `elements` elements, in `most` pieces at most, at least one: equally long but for the last.
   /// They begin at multiples of 4096 elements, so that chunks whose length divides that are cut as
-  /// in the whole, and of longer ones no more than a bucket's last is shorter. As many as count() says at most are the same buckets.
+  /// in the whole, and of longer ones no more than a bucket's last is shorter. As many as count()
+  /// says at most are the same buckets.
   Buckets(std::size_t elements, std::uint32_t most)
       : elements_(elements),
         length_(std::max(pieces(pieces(elements, most), kGrain), std::size_t{1}) * kGrain) {}

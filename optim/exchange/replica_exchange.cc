@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/compress/registry.h>
+#include <sotto/compress/none.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -49,7 +49,7 @@ Mailbox ReplicaExchange::make_mailbox(const LocalNode& node) {
 
 ReplicaExchange::ReplicaExchange(LocalNode& node, Mailbox& mail, std::span<const float> start,
                                  Round lead)
-    : node_(node), mail_(mail), lead_(lead), whole_id_(make_compressor("none")->wire_id()) {
+    : node_(node), mail_(mail), lead_(lead) {
   pool_.resize(max_in_degree(node));
   for (Replica& replica : pool_) {
     replica.model = Vector(start, node.ops());
@@ -130,12 +130,12 @@ void ReplicaExchange::post(const Update& update, std::span<const float> vector, 
     } else if (has(asking_, replica.peer)) {
       replica.state = ReplicaState::asked;
     }
-    due_.push_back(replica.state == ReplicaState::awaited ? whole_id_
+    due_.push_back(replica.state == ReplicaState::awaited ? kNoneWireId
                                                           : node_.compressor().wire_id());
   }
   std::array parcels = {
       Parcel{.elements = node_.dimension(), .payload_bytes = update.payload_bytes},
-      Parcel{.elements = node_.dimension(), .compressor = whole_id_}};
+      Parcel{.elements = node_.dimension(), .compressor = kNoneWireId}};
   const bool whole = choose_parcels(to);
   if (whole) {
     parcels[kWhole].payload_bytes = write_whole(vector);
@@ -223,15 +223,8 @@ Result<ReplicaArrival> ReplicaExchange::open(Rank from, std::span<const std::byt
 }
 
 Status ReplicaExchange::take_whole(const Update& update, Replica& replica) {
-  if (update.encoding.size() != std::span(replica.model).size_bytes()) {
-    return {Fault::malformed, fmt::format("{} bytes where a vector of {} is due",
-                                          update.encoding.size(), replica.model.size())};
-  }
-  node_.ops().from_host(update.encoding, replica.model);
-  const NonFinite bad = node_.ops().count_non_finite(replica.model);
-  if (bad.count != 0) {
-    return {Fault::non_finite, fmt::format("element {} of its vector is {}", bad.first,
-                                           element(replica.model, bad.first, node_.ops()))};
+  if (Status status = decode_none(update.encoding, replica.model, node_.ops()); !status) {
+    return status.with_context("its vector");
   }
   replica.version = ModelVersion(update.version);
   replica.state = ReplicaState::good;

@@ -104,8 +104,7 @@ class ReplicaExchange {
   LocalNode& node_;
   Mailbox& mail_;
   Round lead_;
-  std::uint16_t whole_id_;  // wire id of `none`
-  ModelVersion version_;    // of this node's vector
+  ModelVersion version_;  // of this node's vector
   std::vector<Replica> pool_;
   std::size_t held_ = 0;
   std::vector<Rank> asking_;         // whom the next frame asks
