@@ -11,14 +11,15 @@ std::vector<std::string> fixed_words(std::string_view option) {
     std::vector<std::string> words;
   };
   static const std::vector<std::string> kStepRules = {"sgd", "adam", "adamw", "lars", "lamb"};
-  static const std::array<Fixed, 7> kFixed = {{
+  static const std::array<Fixed, 8> kFixed = {{
       {"--step-rule", kStepRules},
       {"--outer-step-rule", kStepRules},
       {"--weighting", {"metropolis", "uniform", "shares"}},
       {"--bias-correction", {"always", "warmup", "never"}},
       {"--schedule", {"constant", "step", "cosine", "invsqrt"}},
-      {"--partition", {"iid", "dirichlet", "label"}},
+      {"--partition", {"iid", "dirichlet", "label", "sizes"}},
       {"--privacy-unit", {"example", "update"}},
+      {"--join", {"stop", "zeros"}},
   }};
   const auto* const found = std::find_if(kFixed.begin(), kFixed.end(),
                                          [&](const Fixed& one) { return one.option == option; });

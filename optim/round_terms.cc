@@ -45,6 +45,10 @@ bool is_stamp(SettingsStamp stamp) {
   return stamp == kAsAgreed || (stamp & kDigestBit) != 0;
 }
 
+float share_of_weight(double weight, double sum_of_weights, int nodes) {
+  return static_cast<float>(nodes * weight / sum_of_weights);
+}
+
 Status RoundTerms::compare(Rank peer, Round round, SettingsStamp theirs, SettingsStamp own) {
   auto at = std::ranges::find(known, peer, [](const Sighting& one) { return one.difference.peer; });
   if (theirs == own) {

@@ -52,6 +52,9 @@ struct SettingsDifference {
   SettingsStamp own = kAsAgreed;
 };
 
+/// n w_i / Σ_j w_j.
+float share_of_weight(double weight, double sum_of_weights, int nodes);
+
 struct RoundTerms {
   /// What this node's frames say.
   SettingsStamp stamp = kAsAgreed;

@@ -117,6 +117,7 @@ AlgorithmSetup make_algorithm_setup(OptimizerOptions& options, std::span<float> 
   }
   setup.delayed_gradient = options.delayed_gradient;
   setup.privacy = options.privacy;
+  setup.weighted = options.weight.has_value();
   setup.compressor = std::move(compressor);
   setup.consensus_stepsize = options.consensus_stepsize;
   setup.extrapolation_clock = options.extrapolation_clock;

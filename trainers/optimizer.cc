@@ -46,8 +46,11 @@ OptimizerOptions with_place(OptimizerOptions options) {
     refuse("rank", fmt::format("{}", options.rank),
            fmt::format("it must be 0 to {}", options.nodes - 1));
   }
-  if (options.weight && !(*options.weight > 0 && std::isfinite(*options.weight))) {
-    refuse("weight", fmt::format("{}", *options.weight), "it must be positive");
+  // Within these a node's share of all weights is a float, and their sum a double.
+  constexpr double kLeastWeight = 1e-12;
+  constexpr double kMostWeight = 1e15;
+  if (options.weight && !(*options.weight >= kLeastWeight && *options.weight <= kMostWeight)) {
+    refuse("weight", fmt::format("{}", *options.weight), "it must be from 1e-12 to 1e15");
   }
   if (options.join != Join::none && options.privacy) {
     refuse("join", join_name(options.join),
@@ -120,7 +123,6 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   }
   step_rule_ = setup.step_rule.get();
   setup.run_id = run_id();
-  setup.weighted = options_.weight.has_value();
   setup.terms = terms_ = std::make_shared<RoundTerms>();
   terms_->agreed_rate = options_.step_rule.learning_rate;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);

@@ -111,8 +111,8 @@ struct OptimizerOptions {
 
   Join join = Join::none;
   /// What this node's data count for in the mean of all gradients, or of what nodes moved in local
-  /// steps, e.g. its number of examples (weighted_gradient.h): positive. Given at all nodes or at
-  /// none; unset: all count alike.
+  /// steps, e.g. its number of examples (weighted_gradient.h): 1e-12 to 1e15. Given at all nodes or
+  /// at none; unset: all count alike.
   std::optional<double> weight;
 
   // Who takes part, and how they meet.

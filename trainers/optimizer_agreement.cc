@@ -182,11 +182,11 @@ Status Optimizer::weigh() {
     return told.status();
   }
   const double total = ByteReader(*told).read<double>();
-  const double share = options_.nodes * *options_.weight / total;
+  const float share = share_of_weight(*options_.weight, total, options_.nodes);
   if (!std::isfinite(share) || !(share > 0)) {
     return named({Fault::malformed, fmt::format("the nodes' weights sum up to {}", total)});
   }
-  terms_->share = static_cast<float>(share);
+  terms_->share = share;
   return {};
 }
 

@@ -167,6 +167,19 @@ std::string default_transport(bool launched, bool secured) {
   throw Error("--transport: this build has none for launched jobs (it needs Gloo or ZeroMQ)");
 }
 
+double parse_weight(std::string_view text) {
+  if (text == kWeightByExamples) {
+    refuse("--weight", text,
+           "how many examples this node has only its own program knows: give their number");
+  }
+  double weight = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    refuse("--weight", excerpt(text), "it must be a number, e.g. of examples");
+  }
+  return weight;
+}
+
 OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   OptimizerOptions made;
   made.algorithm = o.algorithm;
@@ -197,7 +210,9 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.buckets = o.buckets;
   made.timeout = parse_timeout(o.timeout_s);
   made.join = o.join.empty() ? Join::none : parse_join(o.join);
-  made.weight = o.weight;
+  if (!o.weight.empty()) {
+    made.weight = parse_weight(o.weight);
+  }
   return made;
 }
 

@@ -42,7 +42,7 @@ struct OptimizerSettings {
   std::string key;
   std::string peers;
   std::string join;
-  std::optional<double> weight;
+  std::string weight;
 
   std::string algorithm = "dcd";
   std::string compressor;
@@ -125,6 +125,12 @@ std::string step_rule_name(const OptimizerSettings& settings);
 
 /// Throws Error for a setting that the others leave without effect, or that lacks another one.
 void check_settings(const OptimizerSettings& settings);
+
+/// The weight that stands for the number of examples of a node, where sotto reads the data itself.
+inline constexpr std::string_view kWeightByExamples = "examples";
+
+/// A positive number. Throws Error.
+double parse_weight(std::string_view text);
 
 /// The local step; a schedule's length is `steps`. Throws Error.
 StepRuleOptions step_rule_of(const OptimizerSettings& settings, Round steps);

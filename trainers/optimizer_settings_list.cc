@@ -44,7 +44,8 @@ SettingGroup network_settings(OptimizerSettings& o) {
            "with zero gradients until all are. By default all nodes take the same number of steps"},
           {"weight", &o.weight, "W",
            "What this node's data count for in the mean of allreduce and its kin, or of local "
-           "steps, e.g. its number of examples; by default all nodes count alike"},
+           "steps: its number of examples, or the word examples where sotto deals them out; by "
+           "default all nodes count alike"},
       }};
 }
 

@@ -33,34 +33,74 @@ void shuffle(Shard& rows, RandomStream& stream) {
   }
 }
 
-/// Cuts `rows` into contiguous shards whose sizes differ by at most one.
-std::vector<Shard> cut(const Shard& rows, std::size_t nodes) {
-  std::vector<Shard> shards(nodes);
-  auto at = rows.begin();
+/// Sizes of shards that differ by at most one.
+std::vector<std::size_t> even_sizes(std::size_t examples, std::size_t nodes) {
+  std::vector<std::size_t> sizes(nodes);
   for (std::size_t i = 0; i < nodes; ++i) {
-    const auto share = static_cast<std::ptrdiff_t>(rows.size() / nodes + (i < rows.size() % nodes));
-    shards[i].assign(at, at + share);
-    at += share;
+    sizes[i] = examples / nodes + (i < examples % nodes ? 1 : 0);
+  }
+  return sizes;
+}
+
+/// Cuts `rows` into contiguous shards of these sizes.
+std::vector<Shard> cut(const Shard& rows, const std::vector<std::size_t>& sizes) {
+  std::vector<Shard> shards;
+  auto at = rows.begin();
+  for (const std::size_t size : sizes) {
+    const auto end = at + static_cast<std::ptrdiff_t>(size);
+    shards.emplace_back(at, end);
+    at = end;
   }
   return shards;
 }
 
-/// One draw of Dir(α p), unnormalized; classes without examples get 0. Works in logarithms, because
+/// One draw of Dir(a), unnormalized; where a_k is 0, so is the share. Works in logarithms, because
 /// Gamma(a) for small a is mostly smaller than any double: Gamma(a) = Gamma(a + 1) U^(1/a).
-std::vector<double> draw_mix(const std::vector<Shard>& pools, std::size_t examples, double alpha,
-                             RandomStream& stream) {
-  std::vector<double> mix(pools.size(), -std::numeric_limits<double>::infinity());
-  for (std::size_t k = 0; k < pools.size(); ++k) {
-    if (!pools[k].empty()) {
-      const double a = alpha * static_cast<double>(pools[k].size()) / static_cast<double>(examples);
-      mix[k] = std::log(stream.gamma(a + 1)) + std::log(1 - stream.uniform()) / a;
+std::vector<double> draw_shares(const std::vector<double>& a, RandomStream& stream) {
+  std::vector<double> shares(a.size(), -std::numeric_limits<double>::infinity());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    if (a[k] > 0) {
+      shares[k] = std::log(stream.gamma(a[k] + 1)) + std::log(1 - stream.uniform()) / a[k];
     }
   }
-  const double largest = *std::max_element(mix.begin(), mix.end());
-  for (double& share : mix) {
+  const double largest = *std::max_element(shares.begin(), shares.end());
+  for (double& share : shares) {
     share = std::exp(share - largest);
   }
-  return mix;
+  return shares;
+}
+
+/// One draw of Dir(α p), unnormalized; classes without examples get 0.
+std::vector<double> draw_mix(const std::vector<Shard>& pools, std::size_t examples, double alpha,
+                             RandomStream& stream) {
+  std::vector<double> a(pools.size());
+  for (std::size_t k = 0; k < pools.size(); ++k) {
+    a[k] = alpha * static_cast<double>(pools[k].size()) / static_cast<double>(examples);
+  }
+  return draw_shares(a, stream);
+}
+
+/// Sizes of shards whose shares are drawn from Dir(β), none of them empty: of what is left when
+/// each has one, node i ends at the whole part of the first i shares.
+std::vector<std::size_t> drawn_sizes(std::size_t examples, std::size_t nodes, double beta,
+                                     RandomStream& stream) {
+  std::vector<double> shares = draw_shares(std::vector<double>(nodes, beta), stream);
+  const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const auto spare = static_cast<double>(examples - nodes);
+  std::vector<std::size_t> sizes(nodes, 1);
+  double sum = 0;
+  std::size_t dealt = 0;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    sum += shares[i];
+    const bool last = i + 1 == nodes;
+    const auto until =
+        last ? examples - nodes
+             : std::min(examples - nodes,
+                        static_cast<std::size_t>(std::floor(spare * std::min(1.0, sum / total))));
+    sizes[i] += until - dealt;
+    dealt = until;
+  }
+  return sizes;
 }
 
 /// A class drawn by `mix` among those with examples left. When the mix gives them no weight at all,
@@ -127,6 +167,8 @@ std::string Partition::spec() const {
       return fmt::format("dirichlet:{}", alpha);
     case Kind::label:
       return "label";
+    case Kind::sizes:
+      return fmt::format("sizes:{}", beta);
   }
   return {};
 }
@@ -138,20 +180,24 @@ Partition parse_partition(std::string_view spec) {
   if (spec == "label") {
     return {.kind = Partition::Kind::label};
   }
-  constexpr std::string_view kDirichlet = "dirichlet:";
-  if (!spec.starts_with(kDirichlet)) {
-    refuse_unknown("partition", spec, {"iid", "dirichlet", "label"},
-                   {"iid", "dirichlet:ALPHA", "label"});
+  const auto colon = spec.find(':');
+  const std::string_view name = spec.substr(0, colon);
+  if (colon == std::string_view::npos || (name != "dirichlet" && name != "sizes")) {
+    refuse_unknown("partition", spec, {"iid", "dirichlet", "label", "sizes"},
+                   {"iid", "dirichlet:ALPHA", "label", "sizes:BETA"});
   }
-  const std::string_view number = spec.substr(kDirichlet.size());
-  Partition result{.kind = Partition::Kind::dirichlet};
-  const auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), result.alpha);
+  const std::string_view number = spec.substr(colon + 1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const bool dirichlet = name == "dirichlet";
   if (error != std::errc{} || end != number.data() + number.size() ||
-      !(result.alpha >= kMinAlpha && result.alpha <= kMaxAlpha)) {
-    refuse("partition", spec, fmt::format("ALPHA is a number from {} to {}", kMinAlpha, kMaxAlpha));
+      !(value >= kMinAlpha && value <= kMaxAlpha)) {
+    refuse("partition", spec,
+           fmt::format("{} is a number from {} to {}", dirichlet ? "ALPHA" : "BETA", kMinAlpha,
+                       kMaxAlpha));
   }
-  return result;
+  return dirichlet ? Partition{.kind = Partition::Kind::dirichlet, .alpha = value}
+                   : Partition{.kind = Partition::Kind::sizes, .beta = value};
 }
 
 std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::int32_t> labels,
@@ -177,7 +223,11 @@ std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::
     RandomStream stream = stream_of(seed, 0);
     shuffle(rows, stream);
   }
-  return cut(rows, count);
+  if (partition.kind == Partition::Kind::sizes) {
+    RandomStream stream = stream_of(seed, 1);
+    return cut(rows, drawn_sizes(rows.size(), count, partition.beta, stream));
+  }
+  return cut(rows, even_sizes(rows.size(), count));
 }
 
 }  // namespace sotto

@@ -23,6 +23,8 @@ namespace sotto {
 /// A run's settings: the optimizer's, its length, evaluations, checkpoints.
 struct RunOptions {
   OptimizerOptions optimizer;
+  /// optimizer.weight of each node, by rank; empty: that of all.
+  std::vector<double> weights;
   Round rounds = 1;
   /// The averaged model is evaluated after every so many rounds, and at the end; 0: only then.
   Round eval_every = 0;

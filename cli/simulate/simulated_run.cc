@@ -138,7 +138,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
   GradientFunction gradient = rehearsal_.gradient;
   if (!scenario.timing_only) {
     for (Rank rank = 0; rank < scenario.nodes; ++rank) {
-      tasks_.push_back(plan_.tasks->make(rank));
+      tasks_.push_back(plan_.unpaced_task_of(rank));
     }
     gradient = [this](Rank rank, Round round, std::span<const float> x, std::span<float> g) {
       (void)tasks_[static_cast<std::size_t>(rank)]->loss_and_gradient(round, x, g);

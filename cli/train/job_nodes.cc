@@ -1,5 +1,6 @@
 #include "job_nodes.h"
 
+#include <numeric>
 #include <utility>
 
 #include <sotto/optim/registry.h>
@@ -14,10 +15,19 @@ JobNodes job_nodes(const TrainPlan& plan, const OptimizerOptions& options) {
     job.start.resize(sample->dimension());
     sample->initialize(job.start, options.seed);
   }
-  job.make = [options, sample, topology = job.topology](Rank rank, std::span<float> x) {
+  job.make = [options, sample, topology = job.topology, weights = plan.run.weights](
+                 Rank rank, std::span<float> x) {
     OptimizerOptions own = options;
     own.rank = rank;
-    return make_algorithm(own.algorithm, make_algorithm_setup(own, x, sample->layout(), topology));
+    const auto terms = std::make_shared<RoundTerms>();
+    if (!weights.empty()) {
+      own.weight = weights[static_cast<std::size_t>(rank)];
+      terms->share = share_of_weight(
+          *own.weight, std::accumulate(weights.begin(), weights.end(), 0.0), own.nodes);
+    }
+    AlgorithmSetup setup = make_algorithm_setup(own, x, sample->layout(), topology);
+    setup.terms = terms;
+    return make_algorithm(own.algorithm, std::move(setup));
   };
   return job;
 }

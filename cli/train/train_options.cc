@@ -11,7 +11,7 @@ void add_task_options(CLI::App& command, TrainOptions& o) {
   group.option("--model", o.model, "SPEC",
                "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task");
   group.count("--batch", o.batch, "N", "Examples a round and node; by default 32");
-  group.option("--partition", o.partition, "SPEC", "iid, dirichlet:ALPHA or label");
+  group.option("--partition", o.partition, "SPEC", "iid, dirichlet:ALPHA, label or sizes:BETA");
   group.option("--gradient-time", o.gradient_time, "SPEC",
                "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
                "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\"");

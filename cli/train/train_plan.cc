@@ -14,6 +14,7 @@
 #include <sotto/trainers/parameter_file.h>
 
 #include "graph_size.h"
+#include "node_data.h"
 #include "paced_task.h"
 #include "privacy_plan.h"
 #include "rank_list.h"
@@ -100,7 +101,15 @@ Round count_rounds(const TrainOptions& o, Round per_epoch) {
 
 OptimizerOptions optimizer_options(const TrainOptions& o, const TrainPlan& plan, int nodes,
                                    Round rounds) {
-  OptimizerOptions made = options_of(o, rounds);
+  OptimizerSettings settings = o;
+  settings.join.clear();  // all nodes know how long the data of each last
+  if (!plan.run.weights.empty()) {
+    settings.weight.clear();
+  }
+  OptimizerOptions made = options_of(settings, rounds);
+  if (!plan.run.weights.empty()) {
+    made.weight = plan.run.weights.at(static_cast<std::size_t>(made.rank));
+  }
   made.security = plan.run.optimizer.security;
   if (made.security) {
     made.bind = plan.run.optimizer.bind;
@@ -241,6 +250,8 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"transport", used.transport},
           {"topology", used.topology},
           {"weighting", o.weighting.empty() ? "default" : o.weighting},
+          {"join", o.join.empty() ? "none" : o.join},
+          {"weight", o.weight.empty() ? "none" : o.weight},
           {"lazy", used.lazy},
           {"algorithm", used.algorithm},
           {"compressor", used.compressor},
@@ -288,11 +299,27 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"seed", used.seed}};
 }
 
+/// As long as the node with the most data, or the least, has some.
+void join_nodes(const TrainOptions& o, TrainPlan& plan) {
+  plan.own_rounds = rounds_of_nodes(o, *plan.tasks, plan.run.rounds);
+  if (!plan.own_rounds.empty()) {
+    const auto [least, most] = std::ranges::minmax(plan.own_rounds);
+    plan.run.rounds = parse_join(o.join) == Join::stop ? least : most;
+  }
+  plan.run.weights = weights_of_nodes(o, plan);
+}
+
 }  // namespace
 
 std::unique_ptr<Task> TrainPlan::task_of(Rank rank) const {
-  auto task = tasks->make(rank);
+  auto task = unpaced_task_of(rank);
   return pace ? make_paced_task(std::move(task), *pace, run.optimizer.seed, rank) : std::move(task);
+}
+
+std::unique_ptr<Task> TrainPlan::unpaced_task_of(Rank rank) const {
+  auto task = tasks->make(rank);
+  const auto node = static_cast<std::size_t>(rank);
+  return own_rounds.empty() ? std::move(task) : make_ending_task(std::move(task), own_rounds[node]);
 }
 
 TrainPlan make_train_plan(const TrainOptions& options) {
@@ -323,6 +350,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   const auto sample = plan.tasks->make(0);
 
   plan.run.rounds = count_rounds(options, sample->rounds_per_epoch());
+  join_nodes(options, plan);
   const Round asked = plan.run.rounds;
   const auto privacy = plan_privacy(options, *plan.tasks, plan.run.rounds);
   plan.run.eval_every = options.eval_every.value_or(

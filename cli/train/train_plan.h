@@ -20,6 +20,7 @@ namespace sotto::cli {
 struct TrainPlan {
   RunOptions run;
   std::shared_ptr<const TaskFactory> tasks;
+  std::vector<Round> own_rounds;         ///< for which each node has data; empty: for all
   std::optional<ComputeTime> pace;       ///< of gradients, if they are to be slowed down
   std::optional<LaunchedNode> launched;  ///< this process is one node of a launched job
   std::string peers;                     ///< file of the list of peers; it may change
@@ -28,6 +29,8 @@ struct TrainPlan {
 
   /// The task of a node that this process runs.
   std::unique_ptr<Task> task_of(Rank rank) const;
+  /// As long as its gradient takes.
+  std::unique_ptr<Task> unpaced_task_of(Rank rank) const;
   /// This process's node prints and writes the results.
   bool reports() const { return !launched || launched->rank == 0; }
 };

@@ -2,7 +2,10 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include <csignal>
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,37 @@ std::string any_network() {
 }
 
 const Arguments kRun = {"--rounds", "5", "--json", "-"};
+
+/// Nodes of one launched job that goes on until it is stopped.
+std::vector<std::unique_ptr<Process>> launch_endless(const std::string& folder) {
+  const std::string port = std::to_string(free_port());
+  std::vector<std::unique_ptr<Process>> job;
+  for (int rank = 0; rank < 4; ++rank) {
+    Arguments words = {"--rounds",    "1000000000", "--eval-every", "20",
+                       "--algorithm", "choco",      "--transport",  "zmq"};
+    if (!folder.empty()) {
+      words.insert(words.end(), {"--checkpoint", folder, "--checkpoint-every", "0"});
+    }
+    job.push_back(std::make_unique<Process>(command(small_train(words)),
+                                            Variables{{"RANK", std::to_string(rank)},
+                                                      {"WORLD_SIZE", "4"},
+                                                      {"MASTER_ADDR", "127.0.0.1"},
+                                                      {"MASTER_PORT", port}}));
+  }
+  return job;
+}
+
+/// The rounds of the checkpoints in a folder.
+std::set<std::string> saved_rounds(const std::filesystem::path& folder) {
+  std::set<std::string> rounds;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (const auto at = name.find("round-"); at != std::string::npos) {
+      rounds.insert(name.substr(at));
+    }
+  }
+  return rounds;
+}
 
 nlohmann::json digests_in_one_process() {
   return run(small_train(kRun)).json().at("parameters_sha256");
@@ -135,4 +169,46 @@ TEST_CASE("compare does not run once for each process of a job") {
   Arguments local = words;
   local.push_back("--local");
   CHECK(run(local, launcher).status == 0);
+}
+
+TEST_CASE("a signal to one node of a launched job ends all with the same round, saved") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  for (const std::size_t told : {0U, 2U}) {
+    for (const int signal : {SIGTERM, SIGINT}) {
+      CAPTURE(told);
+      CAPTURE(signal);
+      const Scratch folder;
+      const auto job = launch_endless(folder.path().string());
+      REQUIRE(job[0]->wait_for("\n      40 "));
+      job[told]->send(signal);
+      for (std::size_t rank = 0; rank < 4; ++rank) {
+        const auto ended = job[rank]->wait();
+        CAPTURE(rank);
+        CAPTURE(ended.err);
+        CHECK(ended.status == (rank == told ? 128 + signal : 1));
+        CHECK(contains(ended.err, "is saved in " + folder.path().string()));
+        CHECK((rank == told ||
+               contains(ended.err, "node " + std::to_string(told) + " was told to stop; round ")));
+      }
+      CHECK(saved_rounds(folder.path()).size() == 1);
+    }
+  }
+}
+
+TEST_CASE("without checkpoints the others end with the node that was told to stop, and name it") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const auto job = launch_endless("");
+  REQUIRE(job[0]->wait_for("\n      40 "));
+  job[3]->send(SIGTERM);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const auto ended = job[rank]->wait();
+    CAPTURE(rank);
+    CAPTURE(ended.err);
+    CHECK(ended.status == (rank == 3 ? 128 + SIGTERM : 1));
+    CHECK((rank == 3 || contains(ended.err, "node 3 was told to stop")));
+  }
 }

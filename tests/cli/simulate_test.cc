@@ -37,6 +37,25 @@ TEST_CASE("a simulated run ends with the models of a real one, and says when") {
   CHECK(fractions == doctest::Approx(1));
 }
 
+TEST_CASE("nodes with unequal data end with the models of a real run") {
+  const Scratch scratch;
+  const auto result = simulated(
+      scratch,
+      scenario(kNodes, kNetwork, "seed = 0\n",
+               "\"allreduce partition=sizes:0.4 weight=examples communication-interval=2\", "
+               "\"choco partition=sizes:0.4 join=zeros epochs=3\""));
+  const auto real = [](const Arguments& more) {
+    Arguments words = {"--eval-every", "4", "--partition", "sizes:0.4", "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(small_train(words)).json().at("parameters_sha256");
+  };
+  CHECK(result.at("runs")[0].at("parameters_sha256") ==
+        real({"--rounds", "12", "--algorithm", "allreduce", "--weight", "examples",
+              "--communication-interval", "2"}));
+  CHECK(result.at("runs")[1].at("parameters_sha256") ==
+        real({"--epochs", "3", "--algorithm", "choco", "--join", "zeros"}));
+}
+
 TEST_CASE("threads change nothing, the seed does") {
   const Scratch scratch;
   const auto text = scenario(kNodes, kNetwork);

@@ -212,6 +212,48 @@ TEST_CASE("a resumed run ends as an uninterrupted one, over threads and over pro
   }
 }
 
+TEST_CASE(
+    "nodes with unequal data count by their examples, and end as is wished, on every transport") {
+  const auto result_of = [](const Arguments& more) {
+    Arguments words = {"--algorithm", "allreduce", "--partition", "sizes:0.4",
+                       "--epochs",    "3",         "--json",      "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(small_train(words)).json();
+  };
+  const auto alike = result_of({});
+  const auto weighted = result_of({"--weight", "examples"});
+  CHECK(weighted.at("parameters_sha256") != alike.at("parameters_sha256"));
+  CHECK(weighted.at("config").at("weight") == "examples");
+  const auto longest = result_of({"--join", "zeros"});
+  const auto shortest = result_of({"--join", "stop"});
+  CHECK(longest.at("config").at("rounds") > alike.at("config").at("rounds"));
+  CHECK(shortest.at("config").at("rounds") < alike.at("config").at("rounds"));
+  for (const std::string transport : {"gloo", "zmq"}) {
+    if (has_transport(transport)) {
+      CHECK(result_of({"--weight", "examples", "--transport", transport}).at("parameters_sha256") ==
+            weighted.at("parameters_sha256"));
+      CHECK(result_of({"--join", "zeros", "--transport", transport}).at("parameters_sha256") ==
+            longest.at("parameters_sha256"));
+    }
+  }
+  // Equal shares are all used up in the same round.
+  const auto even = run(small_train({"--epochs", "2", "--join", "stop", "--json", "-"})).json();
+  CHECK(even.at("config").at("rounds") == 20 / 2 * 2 / 4 + 1);
+}
+
+TEST_CASE("weights and joins that say nothing are refused") {
+  const auto refused = [](const Arguments& words, const std::string& why) {
+    const auto ended = run(small_train(words));
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(contains(ended.err, why));
+  };
+  refused({"--weight", "12"}, "count alike");
+  refused({"--algorithm", "choco", "--weight", "examples"}, "local steps");
+  refused({"--rounds", "9", "--join", "zeros"}, "--epochs");
+  refused({"--join", "never"}, "stop");
+}
+
 TEST_CASE("final models are dumped, and a run can start from them") {
   const Scratch scratch;
   const auto file = (scratch.path() / "models.csv").string();

@@ -72,7 +72,7 @@ TEST_CASE("every example goes to exactly one node, and shares differ by at most 
 
 TEST_CASE("a partition is a function of the seed") {
   const auto labels = random_labels(500, 1);
-  for (const char* spec : {"iid", "dirichlet:0.5"}) {
+  for (const char* spec : {"iid", "dirichlet:0.5", "sizes:0.5"}) {
     const auto split = [&](std::uint64_t seed) {
       return partition_examples(labels, kClasses, 8, parse_partition(spec), seed);
     };
@@ -108,6 +108,47 @@ TEST_CASE("label gives a node neighbouring classes only") {
   }
 }
 
+TEST_CASE("sizes deals every example to one node, unequally, and leaves no node without") {
+  for (const char* spec : {"sizes:0.0001", "sizes:0.3", "sizes:1", "sizes:1000000"}) {
+    for (const std::size_t count : {1UL, 9UL, 1003UL}) {
+      const auto labels = random_labels(count, count);
+      for (const int nodes : {1, 2, 9, 1003}) {
+        if (static_cast<std::size_t>(nodes) > count) {
+          continue;
+        }
+        CAPTURE(spec);
+        CAPTURE(count);
+        CAPTURE(nodes);
+        const auto shards = partition_examples(labels, kClasses, nodes, parse_partition(spec), 3);
+        REQUIRE(shards.size() == static_cast<std::size_t>(nodes));
+        std::set<std::uint32_t> seen;
+        std::size_t dealt = 0;
+        for (const auto& shard : shards) {
+          CHECK(!shard.empty());
+          dealt += shard.size();
+          seen.insert(shard.begin(), shard.end());
+        }
+        CHECK(dealt == count);
+        CHECK(seen.size() == count);
+      }
+    }
+  }
+}
+
+TEST_CASE("beta runs from one node with nearly all data to equal shares") {
+  const auto labels = random_labels(20000, 2);
+  const auto largest = [&](const char* spec) {
+    std::size_t most = 0;
+    for (const auto& shard : partition_examples(labels, kClasses, 10, parse_partition(spec), 4)) {
+      most = std::max(most, shard.size());
+    }
+    return most;
+  };
+  CHECK(largest("sizes:0.001") > 18000);
+  CHECK(largest("sizes:1") > 3000);
+  CHECK(largest("sizes:100000") < 2100);
+}
+
 TEST_CASE("a class without examples is never drawn") {
   std::vector<std::int32_t> labels(100, 3);
   std::fill_n(labels.begin(), 40, 7);
@@ -120,12 +161,13 @@ TEST_CASE("a class without examples is never drawn") {
 }
 
 TEST_CASE("partition specifications read back what they print, and wrong ones are refused") {
-  for (const char* spec : {"iid", "label", "dirichlet:0.1", "dirichlet:12.5"}) {
+  for (const char* spec : {"iid", "label", "dirichlet:0.1", "dirichlet:12.5", "sizes:0.5"}) {
     CHECK(parse_partition(spec).spec() == spec);
   }
   for (const char* spec :
        {"", "IID", "iid:1", "dirichlet", "dirichlet:", "dirichlet:0", "dirichlet:-1",
-        "dirichlet:nan", "dirichlet:inf", "dirichlet:1e-9", "dirichlet:1x"}) {
+        "dirichlet:nan", "dirichlet:inf", "dirichlet:1e-9", "dirichlet:1x", "sizes",
+        "sizes:", "sizes:0", "sizes:-2", "sizes:1e7", "label:3"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(parse_partition(spec), Error);
   }

@@ -37,6 +37,9 @@ OptimizerOptions completed(const RunOptions& run, const RunHooks& hooks) {
   Observer* const observer = hooks.observer;
   options.observer = observer;
   options.report_every = 0;  // evaluations tell more
+  if (!run.weights.empty()) {
+    options.weight = run.weights.at(static_cast<std::size_t>(options.rank));
+  }
   if (!run.checkpoint.empty()) {
     options.stop = hooks.stop;  // all save the same round
   }
