@@ -380,10 +380,13 @@ void Optimizer::set_learning_rate(double learning_rate) {
   stamp_settings();
 }
 
-double Optimizer::learning_rate() const { return rate_.value_or(options_.step_rule.learning_rate); }
+double Optimizer::learning_rate() const {
+  return announced_rate_.value_or(rate_.value_or(options_.step_rule.learning_rate));
+}
 
-void Optimizer::announce_settings(std::string_view text) {
-  announced_ = text;
+void Optimizer::announce_settings(double learning_rate, std::string_view others) {
+  announced_rate_ = learning_rate;
+  announced_ = others;
   stamp_settings();
 }
 

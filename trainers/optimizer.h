@@ -209,10 +209,11 @@ class Optimizer {
   void set_learning_rate(double learning_rate);
   /// The base learning rate of the next step; a step rule's schedule multiplies it.
   double learning_rate() const;
-  /// Says in a canonical text what own_step_rule steps with from the next step on, where the caller
-  /// has changed something else than the learning rate: as with that, nodes compare it. Empty: what
-  /// the nodes agreed on.
-  void announce_settings(std::string_view text);
+  /// For a caller that changes settings of its own_step_rule itself: says with which learning rate
+  /// it steps from the next step on, and in a canonical text what else has changed since the nodes
+  /// agreed; empty: nothing has. Nodes compare it as after set_learning_rate. Nothing of it is
+  /// saved: that is the step rule's.
+  void announce_settings(double learning_rate, std::string_view others);
   /// Wants all nodes to end together: their steps give Fault::ended after a round that they agree
   /// on, as soon as all know. May be called by another thread, or by a signal's handler.
   void ask_to_stop();
@@ -235,6 +236,10 @@ class Optimizer {
   /// Drains, and waits until all nodes have come this far; options.join says what happens where
   /// others take further steps. No step may follow.
   Status finish();
+  /// finish(), with the mean of all nodes' models at the end, in `mean` on every node, and its
+  /// consensus distance: where nodes end with different amounts of data (options.join), mean_model
+  /// would come too early. Throws Error for another length than the parameters'.
+  Result<double> finish_with_mean(std::span<float> mean);
 
   /// The model: where the next gradient is to be taken, and the result in the end. With an
   /// accelerator in its memory.
@@ -289,6 +294,10 @@ class Optimizer {
   /// finish(), of a node that is out of data: goes along with the others for as long as
   /// options.join says.
   Status outlast_data();
+  /// The rest of finish(), once no node takes further steps.
+  Status end_together();
+  /// Throws Error unless `mean` is empty or as long as the parameters.
+  void require_length_of_mean(std::span<const float> mean) const;
   /// The next meeting for the mean of all models, in `mean` if this node wants it.
   Result<double> meet_for_mean(std::span<float> mean);
   /// Throws Error unless the gradient may come in parts, of which this one is new.
@@ -340,7 +349,8 @@ class Optimizer {
   StepRule* step_rule_ = nullptr;      ///< the algorithm's
   std::shared_ptr<RoundTerms> terms_;  ///< the algorithm's
   std::optional<double> rate_;         ///< the base learning rate, where a call has changed it
-  std::string announced_;              ///< what else the caller has changed
+  std::optional<double> announced_rate_;  ///< of own_step_rule, by the caller
+  std::string announced_;                 ///< what else the caller has changed
   std::unique_ptr<internal::Consensus> consensus_;
   PrivateGradient* private_ = nullptr;  ///< the algorithm, when it is one
   std::unique_ptr<PrivacyLedger> ledger_;

@@ -58,12 +58,19 @@ Status Optimizer::give_up(const Status& cause) {
   return ended_by(says_who(cause.message()) ? cause : named(cause));
 }
 
-Result<double> Optimizer::mean_model(std::span<float> mean) {
-  require_whole_step();
-  if (mean.size() != parameters_.size()) {
+void Optimizer::require_length_of_mean(std::span<const float> mean) const {
+  if (!mean.empty() && mean.size() != parameters_.size()) {
     refuse("mean", fmt::format("{} elements", mean.size()),
            fmt::format("the parameters have {}", parameters_.size()));
   }
+}
+
+Result<double> Optimizer::mean_model(std::span<float> mean) {
+  require_whole_step();
+  if (mean.empty()) {
+    refuse("mean", "0 elements", fmt::format("the parameters have {}", parameters_.size()));
+  }
+  require_length_of_mean(mean);
   if (Status status = connect(); !status.ok()) {
     return status;
   }
@@ -148,20 +155,35 @@ Status Optimizer::outlast_data() {
   }
 }
 
-Status Optimizer::finish() {
+Status Optimizer::finish() { return finish_with_mean({}).status(); }
+
+Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
   require_whole_step();
-  if (options_.join != Join::none && options_.nodes > 1 && status_.ok() && !finished_) {
-    Status status = connect();
-    if (status.ok()) {
-      status = outlast_data();
-    }
-    if (!status.ok()) {
-      return status;
-    }
+  require_length_of_mean(mean);
+  Status status = status_;
+  if (status.ok() && !finished_ && options_.nodes > 1 &&
+      (options_.join != Join::none || !mean.empty())) {
+    status = connect();
   }
-  if (Status status = drain(); !status.ok()) {
-    return status;
+  if (status.ok() && !finished_ && options_.join != Join::none && options_.nodes > 1) {
+    status = outlast_data();
   }
+  if (status.ok()) {
+    status = drain();
+  }
+  double distance = 0;
+  if (status.ok() && !mean.empty()) {
+    auto met = meet_for_mean(mean);
+    status = met.status();
+    distance = met.ok() ? *met : 0;
+  }
+  if (status.ok()) {
+    status = end_together();
+  }
+  return status.ok() ? Result<double>(distance) : status;
+}
+
+Status Optimizer::end_together() {
   if (entered_) {
     if (Status status = consensus_->whereabouts().come(internal::MeetingPlace::finish, round_);
         !status.ok()) {

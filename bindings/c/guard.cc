@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <new>
 
 #include <fmt/format.h>
@@ -119,7 +120,8 @@ const char* sotto_status_name(sotto_status status) {
   constexpr const char* kNames[] = {
       "ok", "refused", "malformed", "unexpected", "non_finite", "peer_lost", "deadline",
       "io", "budget",  "too_small", "no_memory",  "internal",   "ended"};
-  return status >= SOTTO_OK && status <= SOTTO_INTERNAL ? kNames[status] : "unknown";
+  const bool known = status >= SOTTO_OK && static_cast<std::size_t>(status) < std::size(kNames);
+  return known ? kNames[status] : "unknown";
 }
 
 void sotto_free(void* given) { std::free(given); }

@@ -111,6 +111,23 @@ void check_unfinished(const sotto_optimizer& held) {
   }
 }
 
+/// With the mean of all models where `mean` is not empty.
+Status finish(sotto_optimizer& held, std::span<float> mean, double* consensus_distance) {
+  if (held.finished) {
+    return {};
+  }
+  // Whoever made no step has yet to meet the others, who wait for it here.
+  if (Status status = held.optimizer.connect(); !status.ok()) {
+    return status;
+  }
+  const auto distance = held.optimizer.finish_with_mean(mean);
+  held.finished = distance.ok();
+  if (distance.ok() && consensus_distance != nullptr) {
+    *consensus_distance = *distance;
+  }
+  return distance.status();
+}
+
 }  // namespace
 }  // namespace sotto::c
 
@@ -264,17 +281,15 @@ sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer) {
 }
 
 sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer) {
+  return with(optimizer, [&] { return finish(*optimizer, {}, nullptr); });
+}
+
+sotto_status sotto_optimizer_finish_with_mean(sotto_optimizer* optimizer, float* mean, size_t count,
+                                              double* consensus_distance) {
   return with(optimizer, [&] {
-    if (optimizer->finished) {
-      return Status();
-    }
-    // Whoever made no step has yet to meet the others, who wait for it here.
-    if (Status status = optimizer->optimizer.connect(); !status.ok()) {
-      return status;
-    }
-    Status status = optimizer->optimizer.finish();
-    optimizer->finished = status.ok();
-    return status;
+    check_unfinished(*optimizer);
+    need(mean, "mean");
+    return finish(*optimizer, span_at(mean, count, "mean"), consensus_distance);
   });
 }
 

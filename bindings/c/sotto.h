@@ -192,6 +192,10 @@ SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
 // take steps, the setting "join" says what happens; without it all nodes are told at once, with
 // SOTTO_UNEXPECTED.
 SOTTO_API sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer);
+// The same, with the mean of all nodes' models at the end (sotto_optimizer_mean): where nodes have
+// different amounts of data (setting join), sotto_optimizer_mean would come too early.
+SOTTO_API sotto_status sotto_optimizer_finish_with_mean(sotto_optimizer* optimizer, float* mean,
+                                                        size_t count, double* consensus_distance);
 
 // Rounds done.
 SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round);

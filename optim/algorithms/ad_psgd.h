@@ -31,6 +31,7 @@
 //
 // Assumes an undirected connected graph, which may change from round to round; of W only the edges
 //   are used. C exact.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 2 floats a parameter (mixture, next model), besides those of the step rule and the
 //   frames.
 // Bytes a round: 4 d + 64 for each pairing, 2 (4 d + 64) on average over nodes and rounds.

@@ -22,6 +22,7 @@
 //
 // Assumes W symmetric, doubly stochastic, connected and static, and a contraction C.
 //   Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian vectors.
+//   One γ at all nodes; with γ_i of their own the minimum stays, as each g follows the mean.
 // Memory: 7 floats a parameter (h, p, g, r, s and two of scratch) whatever the degree, besides
 //   those of the step rule and the frames.
 // Bytes a round: |C(v − g)| + |C(x − h)| + 72 to each neighbour, 8 of them the first length.

@@ -26,6 +26,7 @@
 // Assumes W symmetric, doubly stochastic and connected (over its period), and a contraction C. The
 //   papers' proofs are for a W that stays.
 //   Consensus step 0 < η ≤ 1, by default min(1, α^(−2/3) − 1), α measured on Gaussian vectors.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 4 floats a parameter (x̂_i, p_i, γ g_i, scratch) whatever the degree, besides those of
 //   the step rule and the frames; where the graph changes, the degree more.
 // Bytes a round: |C(x^½ − x̂)| + 64 to each neighbour; where the graph changes, 8 more, for a

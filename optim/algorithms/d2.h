@@ -18,6 +18,7 @@
 //
 // Assumes W symmetric, doubly stochastic, connected and static, with all eigenvalues above −⅓
 //   (λ_n > −⅓ strictly; an even ring with weights ⅓ sits on it: mix with (I + W)/2 there). C exact.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 4 floats a parameter (u, y, Δ, difference), besides those of the step rule and the
 //   frames.
 // Bytes a round: 4 d + 64 to each neighbour.

@@ -8,6 +8,7 @@
 // Assumes W doubly stochastic and connected; it may change from round to round. C exact.
 //   With another C (allow_contract_violation) this is naive averaging of compressed models, whose
 //   error does not go to zero: the baseline that shows why the rest of the family exists.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 2 floats a parameter (mixture, next model), besides those of the step rule and the
 //   frames.
 // Bytes a round: 4 d + 64 to each out-neighbour.

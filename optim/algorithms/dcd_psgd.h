@@ -18,6 +18,7 @@
 // Assumes W symmetric, doubly stochastic and connected (over its period), and an unbiased C with
 //   (1 − ρ)² − 4 μ² α² > 0; the bound is very conservative, so beyond it there is only a warning.
 //   The paper's proof is for a W that stays.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: a replica for each neighbour of a round and 2 floats a parameter (difference, direction),
 //   besides those of the step rule and the frames; a frame has room for a whole model.
 // Bytes a round: |C(z)| + 72 to each neighbour, 8 of them the version; 4 d + 72 to a new one, or to

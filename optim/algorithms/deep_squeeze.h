@@ -13,6 +13,7 @@
 // Assumes W doubly stochastic and connected (it may change from round to round), and a
 //   contraction C. C acts on the model, so δ scales with ‖x‖ and the nodes never quite agree.
 //   Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian vectors.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 3 floats a parameter (δ, v, x^½), besides those of the step rule and the frames.
 // Bytes a round: |C(v)| + 64 to each neighbour.
 // Overlap: the next model needs the neighbours' bytes; with a gradient that does not wait for them

@@ -28,6 +28,7 @@
 // Assumes W symmetric, doubly stochastic and connected (over its period), and an unbiased C with an
 //   *absolute* bound: a fixed grid. A quantizer scaled by ‖z‖ breaks the assumption. The paper's
 //   proof is for a W that stays.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: an estimate for each neighbour of a round and the own one, and 2 floats a parameter,
 //   besides those of the step rule and the frames; a frame has room for a whole estimate.
 // Bytes a round: |C(z)| + 72 to each neighbour, 8 of them the version; 4 d + 72 for a whole

@@ -30,6 +30,7 @@
 // Assumes W symmetric, doubly stochastic, connected and static, a contraction C, the step
 //   rule adam. Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian
 //   vectors.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 5 floats a parameter (x̂, p, x^½, two of scratch) besides Adam's 2 and the frames, which
 //   have room for two vectors in full precision.
 // Bytes a round to each neighbour: 8 d in the first T_w + D, thereafter |C|; 64 of header.

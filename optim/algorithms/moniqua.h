@@ -22,6 +22,7 @@
 //
 // Assumes W symmetric (or doubly stochastic) and connected; it may change from round to round, as
 //   nothing is remembered. The compressor names the grid and is not used itself: nothing saturates.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 2 floats a parameter (mixture, next model), besides those of the step rule and the
 //   frames: that of D-PSGD.
 // Bytes a round: B d / 8 + 77 to each out-neighbour, 13 of them the grid and the sum.

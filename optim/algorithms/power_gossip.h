@@ -24,6 +24,7 @@
 //   that comes back goes on with its basis, and one that is new starts with a drawn one. C is
 //   `lowrank:K`, of which K, `start` and `steps` (S) are used. Without a layout the parameters are
 //   folded into one nearly square matrix. Both directions of an edge must be there.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 2 floats a parameter (mixture, next model), besides those of the step rule and the
 //   frames, and for each row (or column, whichever are more) of each matrix 3 K floats for every
 //   neighbour and once more for all of them: what came along an edge, K floats, and K doubles of

@@ -27,6 +27,7 @@
 //   and changing graphs are fine. η = 1 for exact C, else by default min(1, α^(−2/3) − 1), α
 //   measured on Gaussian vectors. A step on x moves z by γ / ω_i: a graph on which some ω_i gets
 //   very small needs a small γ, and one with ω_i < 2^-64 is a fault.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 4 floats a parameter (x, δ, v, x^½), besides those of the step rule and the frames; a
 //   further frame for each further share among a node's out-edges.
 // Bytes a round: |C(v)| + 80 to each out-neighbour, 16 of them the share and ω.

@@ -12,6 +12,7 @@
 // compressor's error would count as a lie.
 //   A model with a NaN, an infinity or a payload that does not decode counts as not sent, for that
 //   round: its weight falls to the node itself. Frames are authenticated below, by the transport.
+//   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 3 + degree floats a parameter, besides those of the step rule and the frames; the
 //   geometric median and Krum take one more.
 // Bytes a round: 4 d + 64 to each neighbour.

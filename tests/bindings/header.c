@@ -29,6 +29,7 @@ int sotto_c_functions(void) {
       (function)sotto_optimizer_give_up,
       (function)sotto_optimizer_drain,
       (function)sotto_optimizer_finish,
+      (function)sotto_optimizer_finish_with_mean,
       (function)sotto_optimizer_round,
       (function)sotto_optimizer_report,
       (function)sotto_optimizer_save,

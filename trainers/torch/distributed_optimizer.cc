@@ -6,6 +6,7 @@
 #include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/optim/lbfgs.h>
 #include <torch/serialize/archive.h>
 #include <torch/utils.h>
@@ -89,6 +90,8 @@ struct DistributedOptimizer::Run {
   std::unique_ptr<::torch::optim::Optimizer> local;  ///< null with a step rule of sotto's
   LocalOptimizer* rule = nullptr;                    ///< the node's, around `local`
   double rate = 0;                                   ///< as the step rule of sotto's has it
+  GroupOptions agreed;                               ///< of the caller's groups at the start
+  GroupOptions announced;                            ///< as the others know them
   std::unique_ptr<sotto::Optimizer> node;
   bool ended = false;                    ///< finish() was called
   bool begun = false;                    ///< a round
@@ -103,6 +106,8 @@ DistributedOptimizer::DistributedOptimizer(std::unique_ptr<::torch::optim::Optim
   run_ = std::make_unique<Run>(parameters_in(local->param_groups()), names);
   run_->local = std::move(local);
   options.job.emplace_back("torch-optimizer", optimizer_text(*run_->local));
+  run_->agreed = run_->announced = group_options(run_->local->param_groups());
+  options.step_rule.learning_rate = run_->agreed.rates.empty() ? 0 : run_->agreed.rates.front();
   options.own_step_rule = [this] {
     check(run_->rule == nullptr, "a torch optimizer makes the steps of one node");
     auto rule = std::make_unique<LocalOptimizer>(*run_->local, param_groups_, run_->flat);
@@ -157,9 +162,27 @@ void DistributedOptimizer::begin() {
       run_->node->set_learning_rate(rate);
       run_->rate = rate;
     }
+  } else {
+    announce_options();
   }
   run_->begun = true;
   require_ok(run_->node->begin_step());
+}
+
+void DistributedOptimizer::announce_options() {
+  GroupOptions now = group_options(param_groups_);
+  if (now == run_->announced) {
+    return;
+  }
+  const GroupOptions& agreed = run_->agreed;
+  const bool rate_alone =
+      now.others == agreed.others &&
+      (now.rates == agreed.rates || (now.one_rate() && agreed.one_rate()));
+  run_->node->announce_settings(
+      now.rates.front(),
+      rate_alone ? std::string()
+                 : fmt::format("{} {}", fmt::join(now.rates, ","), fmt::join(now.others, ",")));
+  run_->announced = std::move(now);
 }
 
 void DistributedOptimizer::zero_grad() {
@@ -218,17 +241,16 @@ void DistributedOptimizer::end(bool take_mean) {
   require_not_ended();
   sotto::Optimizer& node = *run_->node;
   require_ok(node.connect());
-  require_ok(node.drain());
   if (take_mean && node.options().nodes > 1) {
     std::vector<float> mean(run_->flat.values().size());
-    require_ok(node.mean_model(mean).status());
     run_->ended = true;
-    require_ok(node.finish());
+    require_ok(node.finish_with_mean(mean).status());
     std::ranges::copy(mean, run_->flat.values().begin());
     run_->flat.publish();
   } else {
     run_->ended = true;
     require_ok(node.finish());
+    run_->flat.publish();  // after steps without data (options.join)
   }
 }
 

@@ -128,6 +128,8 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   void require_not_ended() const;
   /// Starts a round, unless one is started.
   void begin();
+  /// Says to the other nodes what this one steps with, where that was changed.
+  void announce_options();
   void end(bool take_mean);
 
   std::unique_ptr<Run> run_;

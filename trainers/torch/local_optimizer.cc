@@ -1,8 +1,10 @@
 #include "local_optimizer.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <sstream>
+#include <tuple>
 #include <typeinfo>
 #include <utility>
 
@@ -258,6 +260,38 @@ Status LocalOptimizer::load(ByteReader& in) {
     }
   });
   return status.ok() ? status : Status(Fault::malformed, status.message());
+}
+
+bool GroupOptions::one_rate() const {
+  return std::ranges::adjacent_find(rates, std::not_equal_to()) == rates.end();
+}
+
+GroupOptions group_options(const ParameterGroups& groups) {
+  using namespace ::torch::optim;
+  GroupOptions made;
+  const auto add = [&](std::initializer_list<double> numbers) {
+    made.others.insert(made.others.end(), numbers);
+  };
+  for (const auto& group : groups) {
+    const ::torch::optim::OptimizerOptions& options = group.options();
+    made.rates.push_back(options.get_lr());
+    if (const auto* sgd = dynamic_cast<const SGDOptions*>(&options)) {
+      add({sgd->momentum(), sgd->dampening(), sgd->weight_decay(), sgd->nesterov() ? 1.0 : 0.0});
+    } else if (const auto* adam = dynamic_cast<const AdamOptions*>(&options)) {
+      add({std::get<0>(adam->betas()), std::get<1>(adam->betas()), adam->eps(),
+           adam->weight_decay(), adam->amsgrad() ? 1.0 : 0.0});
+    } else if (const auto* adamw = dynamic_cast<const AdamWOptions*>(&options)) {
+      add({std::get<0>(adamw->betas()), std::get<1>(adamw->betas()), adamw->eps(),
+           adamw->weight_decay(), adamw->amsgrad() ? 1.0 : 0.0});
+    } else if (const auto* rms = dynamic_cast<const RMSpropOptions*>(&options)) {
+      add({rms->alpha(), rms->eps(), rms->weight_decay(), rms->momentum(),
+           rms->centered() ? 1.0 : 0.0});
+    } else if (const auto* adagrad = dynamic_cast<const AdagradOptions*>(&options)) {
+      add({adagrad->lr_decay(), adagrad->weight_decay(), adagrad->initial_accumulator_value(),
+           adagrad->eps()});
+    }
+  }
+  return made;
 }
 
 std::string optimizer_text(const ::torch::optim::Optimizer& optimizer) {

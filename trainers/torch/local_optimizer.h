@@ -79,6 +79,19 @@ class LocalOptimizer final : public StepRule {
   std::vector<std::vector<std::size_t>> own_;  // their numbers, by group
 };
 
+/// What the options of an optimizer's groups say in numbers, and so cheaply that each step can look
+/// whether a caller, or a scheduler, has changed them.
+struct GroupOptions {
+  std::vector<double> rates;   ///< learning rate of each group
+  std::vector<double> others;  ///< everything else, of the kinds of options that torch has
+
+  bool operator==(const GroupOptions&) const = default;
+  /// All groups have one learning rate.
+  bool one_rate() const;
+};
+
+GroupOptions group_options(const std::vector<::torch::optim::OptimizerParamGroup>& groups);
+
 /// Of an optimizer's kind and the options of its groups, which nodes compare: "SGD a1b2…".
 std::string optimizer_text(const ::torch::optim::Optimizer& optimizer);
 

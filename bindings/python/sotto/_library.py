@@ -39,6 +39,12 @@ _SIGNATURES = {
     "sotto_optimizer_give_up": [_handle, ctypes.c_char_p],
     "sotto_optimizer_drain": [_handle],
     "sotto_optimizer_finish": [_handle],
+    "sotto_optimizer_finish_with_mean": [
+        _handle,
+        c_float_p,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_double),
+    ],
     "sotto_optimizer_round": [_handle, _uint64_p],
     "sotto_optimizer_report": [_handle, _text_p],
     "sotto_optimizer_save": [_handle, _handle_p, _size_p],

@@ -6,7 +6,7 @@ import math
 import os
 
 from ._arrays import floats
-from ._errors import Refused
+from ._errors import Ended, Refused
 from ._handle import Handle, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 
@@ -30,8 +30,8 @@ class Optimizer(Handle):
     seed, rounds, sampling_rate, privacy_batch, privacy_ledger, report_every and job, a dictionary of
     what else all nodes must agree on. Without `nodes`, the launcher's variables say who this node is.
 
-    As a context manager it finishes the run at the end of the block, or leaves at once when the
-    block raised.
+    As a context manager it finishes the run at the end of the block, also of one that Ended leaves,
+    and leaves at once when the block raised anything else.
     """
 
     def __init__(self, parameters, *, layout=None, store=None, **settings):
@@ -54,7 +54,7 @@ class Optimizer(Handle):
 
     def __exit__(self, kind, error, trace):
         try:
-            if kind is None:
+            if kind is None or issubclass(kind, Ended):
                 self.finish()
             else:
                 with contextlib.suppress(Exception):  # what is being raised matters more
@@ -129,6 +129,14 @@ class Optimizer(Handle):
         """Drains, and waits until all nodes have come this far. No step may follow. Where other nodes
         still take steps, the setting `join` says what happens; without it all raise Unexpected."""
         self._do("finish")
+
+    def finish_with_mean(self, out):
+        """As finish, with the mean of all nodes' models at the end, as mean() gives it. Where nodes
+        have different amounts of data (the setting `join`), mean() would come too early."""
+        address, length = floats(out, "out", writable=True)
+        distance = ctypes.c_double()
+        self._do("finish_with_mean", address, length, ctypes.byref(distance))
+        return distance.value
 
     @property
     def round(self):

@@ -128,8 +128,21 @@ class DistributedOptimizer:
         return self.optimizer.report()
 
     def finish(self):
-        """Waits until all nodes have come this far. No step may follow."""
+        """Waits until all nodes have come this far. No step may follow. Where other nodes still take
+        steps, the setting `join` says what happens."""
         self.optimizer.finish()
+        with torch.no_grad():
+            self._tell_autograd()
+
+    def finish_with_mean(self):
+        """As finish, and leaves the module with the mean of all nodes' models."""
+        mean = torch.empty_like(self._flat)
+        self.optimizer.finish_with_mean(mean)
+        self._show(mean)
+
+    def ask_to_stop(self):
+        """As Optimizer.ask_to_stop."""
+        self.optimizer.ask_to_stop()
 
     def close(self):
         """Leaves the run; the module keeps its parameters."""
