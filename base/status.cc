@@ -22,6 +22,8 @@ std::string_view fault_name(Fault fault) {
       return "io";
     case Fault::budget:
       return "budget";
+    case Fault::stopped:
+      return "stopped";
   }
   return "unknown";
 }
