@@ -38,7 +38,7 @@ std::span<const std::byte> seal_frame(const FrameHeader& header, std::span<std::
   check(out.position() == kRoundOffset, "the frame header's layout");
   out.write(header.round);
   out.write(header.sender);
-  out.write(header.epoch);
+  out.write(header.settings);
   check(out.position() == kPhaseOffset, "the frame header's layout");
   out.write(header.phase);
   out.write(header.compressor);
@@ -107,7 +107,7 @@ Result<FrameView> parse_frame(std::span<const std::byte> bytes) {
   view.header.run_id = in.read<std::uint64_t>();
   view.header.round = in.read<std::uint64_t>();
   view.header.sender = in.read<std::int32_t>();
-  view.header.epoch = in.read<std::uint32_t>();
+  view.header.settings = in.read<std::uint32_t>();
   view.header.phase = in.read<std::uint16_t>();
   view.header.compressor = in.read<std::uint16_t>();
   view.header.bucket = in.read<std::uint32_t>();

@@ -27,7 +27,9 @@ struct FrameHeader {
   std::uint16_t compressor = 0;  ///< Compressor's wire id
   Round round = 0;
   Rank sender = 0;
-  std::uint32_t epoch = 0;     ///< incarnation of the sender; 0 until nodes rejoin
+  /// What the sender steps with, where a call has changed it since the start
+  /// (optim/round_terms.h); 0: what the nodes agreed on.
+  std::uint32_t settings = 0;
   std::uint16_t phase = 0;     ///< exchange within the round
   std::uint32_t bucket = 0;    ///< part of the parameters
   std::uint64_t elements = 0;  ///< parameters that the payload encodes

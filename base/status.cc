@@ -20,6 +20,8 @@ std::string_view fault_name(Fault fault) {
       return "deadline";
     case Fault::io:
       return "io";
+    case Fault::ended:
+      return "ended";
     case Fault::budget:
       return "budget";
     case Fault::stopped:

@@ -24,6 +24,7 @@ enum class Fault {
   io,          ///< the operating system refused a read or write
   budget,      ///< a budget is spent: of privacy, so that nothing more may leave this node, or of
                ///< bytes that may wait for a peer
+  ended,       ///< the nodes have agreed to end here, because one was told to or is out of data
   stopped,     ///< the caller wanted a wait, or the run, to end
 };
 

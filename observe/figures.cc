@@ -109,6 +109,8 @@ constexpr std::array kRunFigures = {
               counted_by_all<&AlgorithmCounters::drifted>},
     RunFigure{{"set_aside_total", "health", "Models that a robust rule gave no influence"},
               counted_by_all<&AlgorithmCounters::set_aside>},
+    RunFigure{{"other_settings_total", "health", "Frames of neighbours that step differently"},
+              counted_by_all<&AlgorithmCounters::other_settings>},
     RunFigure{{"privacy_epsilon", "health", "Spent by the node that told most of its data"},
               epsilon_of_run},
     RunFigure{{"sent_bytes_per_node", "network", "Bytes sent so far, mean over the nodes"},

@@ -213,6 +213,18 @@ void admit_local_steps(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
 }
 
+/// Weights make a mean over all nodes: of gradients, or of what they moved in local steps.
+void admit_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
+  const bool averages = info.agreement == SettingsAgreement::required;
+  if (setup.weighted && !averages && setup.outer_step_rule == nullptr) {
+    refuse("weight", "given",
+           fmt::format("{} mixes models of neighbours, each as the graph weights it; use allreduce "
+                       "or another algorithm that averages gradients, or local steps "
+                       "(communication_interval)",
+                       info.name));
+  }
+}
+
 /// What only robust gossip has.
 void admit_doubt(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   if (info.aggregation) {
@@ -430,6 +442,7 @@ void admit(const AlgorithmInfo& info, AlgorithmSetup& setup, std::vector<std::st
   admit_delay(info, setup);
   admit_step_rule(info, setup);
   admit_local_steps(info, setup);
+  admit_weights(info, setup);
   if (setup.compressor == nullptr) {
     setup.compressor = make_compressor(info.default_compressor, info.contract,
                                        setup.accelerator ? host_ops() : *setup.ops);

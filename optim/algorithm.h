@@ -45,6 +45,7 @@
 #include <sotto/kernels/ops.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/optim/round_terms.h>
 #include <sotto/optim/step_rule.h>
 #include <sotto/topology/topology.h>
 
@@ -94,6 +95,10 @@ struct AlgorithmSetup {
   std::string rule = {};
   /// robust, for tests: which nodes are Byzantine, and what they do (optim/robust/attack.h).
   std::shared_ptr<const Adversary> adversary = {};
+  /// What may change after construction, for its frames and their receivers; null: nothing does.
+  std::shared_ptr<RoundTerms> terms = {};
+  /// Count this node's data by terms->share.
+  bool weighted = false;
   std::uint64_t seed = 0;    ///< of all random rounding
   std::uint64_t run_id = 0;  ///< frames of other runs are refused
   /// Cut the parameters into so many pieces at most, each with frames of its own (bucketed.h); for
@@ -130,6 +135,8 @@ struct AlgorithmCounters {
   std::uint64_t most_stale = 0;  ///< of a single gradient
   /// Neighbours' models that a robust rule gave no influence.
   std::uint64_t set_aside = 0;
+  /// Frames of neighbours that step with other settings than this node (round_terms.h).
+  std::uint64_t other_settings = 0;
   /// Push-sum: ω_i, the mass that the node holds now. Between rounds the nodes' sum is their
   /// number.
   std::optional<double> mass = {};

@@ -27,11 +27,15 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   part.ops = setup.ops;
   part.accelerator = setup.accelerator;
   part.direction_scale = setup.direction_scale;
+  part.terms = setup.terms;
   return part;
 }
 
 LocalNode::LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup)
     : id_(id), name_(name), setup_(std::move(setup)) {
+  if (setup_.terms == nullptr) {
+    setup_.terms = std::make_shared<RoundTerms>();
+  }
   setup_.step_rule->resize(setup_.layout);
 }
 

@@ -55,6 +55,8 @@ class LocalNode {
   std::optional<Round> freeze_step() const { return setup_.freeze_step; }
   std::optional<Round> local_step_limit() const { return setup_.local_step_limit; }
   const Topology& topology() const { return *setup_.topology; }
+  /// What may change after construction.
+  RoundTerms& terms() const { return *setup_.terms; }
   /// Rounds begin with Algorithm::step_ahead.
   bool steps_ahead() const { return setup_.delayed_gradient; }
 

@@ -32,6 +32,7 @@
 #include <sotto/optim/algorithms/power_sgd.h>
 #include <sotto/optim/algorithms/push_sum.h>
 #include <sotto/optim/algorithms/robust_gossip.h>
+#include <sotto/optim/algorithms/weighted_gradient.h>
 #include <sotto/optim/algorithms/zero_one_adam.h>
 #include <sotto/optim/exchange/ring_mean.h>
 #include <sotto/optim/privacy/private_gradient.h>
@@ -78,6 +79,7 @@ constexpr std::array kAlgorithms = {
                   .cuts_itself = true,
                   .accelerated = true,
                   .most_nodes = RingMean::most_nodes(1),
+                  .agreement = SettingsAgreement::required,
                   .bytes = "2 (n−1)/n · 4d",
                   .memory = {.floats = 2},
                   .default_compressor = "none",
@@ -94,6 +96,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .family = "lowrank",
                   .most_nodes = RingMean::most_nodes(2),
+                  .agreement = SettingsAgreement::required,
                   .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",
                   .memory = {.floats = 4},
                   .default_compressor = "lowrank:2",
@@ -268,6 +271,7 @@ constexpr std::array kAlgorithms = {
         .time_varying = true,
         .step_rule = "adam",
         .freezing = Freezing::given,
+        .agreement = SettingsAgreement::required,
         .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
         .memory = {.floats = 3, .per_nth = 3},
         .default_compressor = "sign",
@@ -283,6 +287,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .step_rule = "adam",
                   .freezing = Freezing::automatic,
+                  .agreement = SettingsAgreement::required,
                   .bytes = "2 (n−1)/n · |C|; 4d for |C| before the freeze",
                   .memory = {.floats = 3, .per_nth = 3},
                   .default_compressor = "sign",
@@ -302,6 +307,7 @@ constexpr std::array kAlgorithms = {
                   .step_rule = "adam",
                   .freezing = Freezing::optional,
                   .local_step_limit = true,
+                  .agreement = SettingsAgreement::required,
                   .bytes = "2 (n−1)/n · |C|; 4d for |C| in rounds of variance, 0 in local steps",
                   .memory = {.floats = 5, .per_nth = 3},
                   .default_compressor = "sign",
@@ -318,6 +324,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .step_rule = "lamb",
                   .freezing = Freezing::given,
+                  .agreement = SettingsAgreement::required,
                   .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
                   .memory = {.floats = 4, .per_nth = 3},
                   .default_compressor = "sign",
@@ -352,6 +359,7 @@ constexpr std::array kAlgorithms = {
                   .graph = GraphNeed::any,
                   .time_varying = true,
                   .accelerated = true,
+                  .agreement = SettingsAgreement::required,
                   .bytes = "(n−1) · |C|",
                   .memory = {.floats = 4},
                   .default_compressor = "topk:0.1",
@@ -387,6 +395,7 @@ constexpr std::array kAlgorithms = {
                   .time_varying = true,
                   .overlaps = true,
                   .accelerated = true,
+                  .agreement = SettingsAgreement::loose,
                   .bytes = "2 · 4d on average",
                   .memory = {.floats = 2},
                   .default_compressor = "none",
@@ -444,9 +453,22 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
                                           std::vector<std::string>* warnings) {
   const AlgorithmInfo& info = algorithm_info(name);
   admit(info, setup, warnings);
+  if (setup.terms == nullptr) {
+    setup.terms = std::make_shared<RoundTerms>();
+  }
+  // Local steps at different rates leave the models equal after each exchange.
+  setup.terms->agreement =
+      setup.outer_step_rule == nullptr ? info.agreement : SettingsAgreement::expected;
   const auto privacy = setup.privacy;
   const Rank rank = setup.rank;
+  const bool weighted = setup.weighted && setup.outer_step_rule == nullptr;
+  const auto terms = setup.terms;
+  const Ops& ops = *setup.ops;
+  const auto accelerator = setup.accelerator;
   auto algorithm = build_stepping(info, std::move(setup));
+  if (weighted) {
+    algorithm = std::make_unique<WeightedGradient>(std::move(algorithm), terms, ops, accelerator);
+  }
   if (privacy) {
     return std::make_unique<PrivateGradient>(std::move(algorithm), *privacy, rank);
   }

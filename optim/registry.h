@@ -66,6 +66,8 @@ struct AlgorithmInfo {
   bool aggregation = false;       ///< has the parameter that says how it takes neighbours in
   /// The largest job: beyond, the phases of a round are more than a frame can number.
   int most_nodes = std::numeric_limits<int>::max();
+  /// What it makes of nodes that come to step with different settings.
+  SettingsAgreement agreement = SettingsAgreement::expected;
   /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
   std::string_view bytes;
   StateMemory memory;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,11 @@ namespace sotto {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// How long an exchange waits before somebody looks whether it can end at all; from then on the
+/// pauses double.
+constexpr std::chrono::milliseconds kFirstLook{25};
+constexpr std::chrono::milliseconds kLongestLook{500};
 
 double seconds(Clock::duration length) { return std::chrono::duration<double>(length).count(); }
 
@@ -131,7 +137,20 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
   return blamed(std::move(status));
 }
 
+void Driver::apply_settings() {
+  if (options_.terms != nullptr) {
+    options_.terms->stamp = next_settings_;
+  }
+}
+
+std::vector<SettingsDifference> Driver::take_differences() {
+  const Lock lock(mutex_);
+  return options_.terms == nullptr ? std::vector<SettingsDifference>()
+                                   : std::exchange(options_.terms->news, {});
+}
+
 Status Driver::take_gradient(Lock& lock, std::span<const float> gradient) {
+  apply_settings();
   bool post = false;
   {
     const Timed timed(*this, RunPhase::encode, algorithm_.round());
@@ -150,6 +169,9 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
   const auto acceptable = [this] { return parts_ || algorithm_.accepts_gradient(); };
   if (Status status = wait_until(lock, acceptable); !status.ok()) {
     return status;
+  }
+  if (!parts_) {
+    apply_settings();
   }
   Status status;
   {
@@ -377,7 +399,7 @@ Status Driver::post() {
 
 Status Driver::take_event() {
   const Round round = posted_.front().exchange.tag.round;
-  auto event = transport_.poll(deadline_);
+  auto event = await_event();
   if (!event.ok()) {
     return named(event.status(), round);
   }
@@ -405,6 +427,37 @@ Status Driver::take_event() {
   }
   deadline_ = Deadline::after(options_.timeout);
   return {};
+}
+
+Result<TransportEvent> Driver::await_event() {
+  if (!options_.look) {
+    return transport_.poll(deadline_);
+  }
+  for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
+    const auto until = Deadline::after(pause);
+    const bool last = deadline_.left() <= until.left();
+    auto event = transport_.poll(last ? deadline_ : until);
+    if (last || event.ok() || event.status().fault() != Fault::deadline) {
+      return event;
+    }
+    if (Status status = options_.look(missing()); !status.ok()) {
+      return status;
+    }
+  }
+}
+
+std::vector<Rank> Driver::missing() const {
+  std::vector<Rank> missing;
+  for (const Carried& carried : posted_) {
+    for (const Receive& due : carried.exchange.receives) {
+      if (std::ranges::find(carried.arrived, due.from, &Arrival::from) == carried.arrived.end()) {
+        missing.push_back(due.from);
+      }
+    }
+  }
+  std::ranges::sort(missing);
+  missing.erase(std::ranges::unique(missing).begin(), missing.end());
+  return missing;
 }
 
 Driver::Load::iterator Driver::find(const ExchangeTag& tag) {
@@ -488,7 +541,11 @@ DriverTimes Driver::times() const {
 
 AlgorithmCounters Driver::counters() const {
   const Lock lock(mutex_);
-  return algorithm_.counters();
+  AlgorithmCounters counters = algorithm_.counters();
+  if (options_.terms != nullptr) {
+    counters.other_settings = options_.terms->differing_frames;
+  }
+  return counters;
 }
 
 }  // namespace sotto

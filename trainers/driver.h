@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -52,6 +53,11 @@ struct DriverOptions {
   std::chrono::milliseconds timeout{60'000};
   /// Is told of phases, if it wants to be; null: nobody.
   Observer* observer = nullptr;
+  /// The algorithm's (AlgorithmSetup::terms), where they may change; null: they do not.
+  std::shared_ptr<RoundTerms> terms = {};
+  /// Is asked now and then while an exchange waits for frames of these nodes, on the thread that
+  /// carries; a fault ends the run. Null: nobody is asked.
+  std::function<Status(std::span<const Rank>)> look = {};
   /// Where the algorithm's vectors lie, if not with the host: its work is put after the caller's
   /// and the caller's after it, and its faults end the run.
   Accelerator* accelerator = nullptr;
@@ -81,6 +87,10 @@ class Driver {
   Status gradient_part(std::size_t first, std::span<const float> part);
   /// All parts have been handed over; returns once the model of the next round is there.
   Status end_parts();
+  /// What the frames say that this node steps with (round_terms.h), from the next gradient on.
+  void change_settings(SettingsStamp stamp) { next_settings_ = stamp; }
+  /// Neighbours that were found to step with other settings since the last call.
+  std::vector<SettingsDifference> take_differences();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
 
@@ -113,6 +123,8 @@ class Driver {
   /// Hands over next_, if `post`, and all that the algorithm wants carried beside it. Without a
   /// carrier it is posted here, as it comes.
   Status start_exchanges(bool post);
+  /// Begins to take a gradient: no frame of a round before it is made any more.
+  void apply_settings();
   /// gradient_ready, when the algorithm accepts one.
   Status take_gradient(Lock& lock, std::span<const float> gradient);
   /// Puts next_ into the outbox.
@@ -128,6 +140,10 @@ class Driver {
   Status post();
   /// Waits for the next event, and does what it asks for. Faults name node and round.
   Status take_event();
+  /// The transport's next event; meanwhile options.look is asked.
+  Result<TransportEvent> await_event();
+  /// Nodes whose frames are missing.
+  std::vector<Rank> missing() const;
   /// Feeds what arrived to the algorithm, and starts what it wants carried next.
   Status deliver(Load::iterator done);
   Load::iterator find(const ExchangeTag& tag);
@@ -155,8 +171,9 @@ class Driver {
   std::condition_variable progress_;
   std::function<bool()> awaited_;  ///< what the caller's thread waits for; empty: it does not
   Exchange next_;
-  bool parts_ = false;         ///< of this round's gradient were taken
-  std::size_t under_way_ = 0;  ///< exchanges handed over and not delivered
+  SettingsStamp next_settings_ = kAsAgreed;  ///< the caller's thread alone
+  bool parts_ = false;                       ///< of this round's gradient were taken
+  std::size_t under_way_ = 0;                ///< exchanges handed over and not delivered
   Status status_;
   std::vector<LinkTraffic> traffic_;
   DriverTimes times_;

@@ -18,8 +18,9 @@
 namespace sotto {
 namespace {
 
-/// How often a wait looks whether somebody gave up.
-constexpr std::chrono::milliseconds kLook{250};
+/// How often a wait looks whether somebody gave up: soon at first, as others are mostly near.
+constexpr std::chrono::milliseconds kFirstPatience{20};
+constexpr std::chrono::milliseconds kLongestPatience{250};
 /// Beats in a timeout, many enough for a busy machine.
 constexpr int kBeats = 8;
 constexpr std::size_t kMaxCause = 4'000;
@@ -86,7 +87,7 @@ Status read_cause(std::span<const std::byte> value) {
   const auto fault = in.read<std::uint8_t>();
   const std::string message = in.read_string(kMaxCause);
   const bool sound =
-      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::budget);
+      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::ended);
   return sound ? Status(static_cast<Fault>(fault), printable(message))
                : Status(Fault::malformed, "a node gave up and its reason cannot be read");
 }
@@ -121,13 +122,16 @@ Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer
                                                const std::string& pulse) {
   auto deadline = Deadline::after(patience);
   std::vector<std::byte> last;
-  while (true) {
-    auto value = store_.get(key, deadline.left() < kLook ? deadline : Deadline::after(kLook));
+  for (auto look = kFirstPatience;; look = std::min(2 * look, kLongestPatience)) {
+    auto value = store_.get(key, deadline.left() < look ? deadline : Deadline::after(look));
     if (value.ok() || value.status().fault() != Fault::deadline) {
       return value;
     }
     if (Status cause = given_up(); !cause.ok()) {
       return cause;
+    }
+    if (Status end = look_at(peer); !end.ok()) {
+      return end;
     }
     if (!pulse.empty()) {
       auto now = store_.get(pulse, Deadline::after({}));
@@ -143,10 +147,19 @@ Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer
   }
 }
 
+Status Meetings::look_at(Rank peer) {
+  const Status end = look_ ? look_(peer) : Status();
+  return end.ok() ? end : end.with_context(fmt::format("node {}", rank_));
+}
+
 Status Meetings::await_all(std::string_view name) {
   for (Rank peer = 1; peer < nodes_; ++peer) {
     if (const auto value = await(fmt::format("{}/{}", name, peer), peer); !value.ok()) {
       return value.status();
+    }
+    // One that was there before this node, so that nobody waited, may have come from elsewhere.
+    if (Status status = look_at(peer); !status.ok()) {
+      return status;
     }
   }
   return {};
@@ -215,7 +228,11 @@ Status Meetings::inspect_all(Round round, std::size_t dimension, const Inspect& 
 Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, const Visit& visit) {
   const auto model_of = [&](Rank peer) -> Result<Published> {
     const auto value = await(fmt::format("model/{}/{}", round, peer), peer);
-    return value.ok() ? read_model(*value, peer, dimension) : Result<Published>(value.status());
+    if (!value.ok()) {
+      return value.status();
+    }
+    const Status place = look_at(peer);
+    return place.ok() ? read_model(*value, peer, dimension) : Result<Published>(place);
   };
   const auto counts = [this](Rank peer) {
     return !std::binary_search(left_out_.begin(), left_out_.end(), peer);

@@ -41,6 +41,12 @@ class Meetings {
   /// The models of these nodes, sorted and not all, are left out of averages.
   void leave_out(std::vector<Rank> nodes) { left_out_ = std::move(nodes); }
 
+  /// Says of a node whether a wait for it can end.
+  using Look = std::function<Status(Rank)>;
+  /// Asks `look` whenever this node has waited for another one for a while, and on node 0 when that
+  /// one has come; a fault ends the meeting.
+  void look_with(Look look) { look_ = std::move(look); }
+
   /// What node 0 does with the models; it may take as long as it likes.
   using Inspect = std::function<void(const AveragedModel&)>;
   /// Sees each node's model, in rank order.
@@ -81,6 +87,8 @@ class Meetings {
                                        const std::string& pulse = {});
   /// Node 0 may itself be waiting for somebody; then it is the one to say so.
   std::chrono::milliseconds patience_with_node_0() const { return 2 * timeout_; }
+  /// What `look_` says of a node for which this one waits, or which has come.
+  Status look_at(Rank peer);
   Status await_all(std::string_view name);
   Status inspect_all(Round round, std::size_t dimension, const Inspect& inspect,
                      const Visit& visit);
@@ -91,6 +99,7 @@ class Meetings {
   int nodes_;
   std::chrono::milliseconds timeout_;
   std::vector<Rank> left_out_;
+  Look look_;
 };
 
 }  // namespace sotto

@@ -13,6 +13,7 @@
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/privacy_ledger.h>
 
+#include "internal/consensus.h"
 #include "internal/in_turn.h"
 #include "internal/overdue.h"
 #include "internal/refusal.h"
@@ -44,6 +45,13 @@ OptimizerOptions with_place(OptimizerOptions options) {
   if (options.rank < 0 || options.rank >= options.nodes) {
     refuse("rank", fmt::format("{}", options.rank),
            fmt::format("it must be 0 to {}", options.nodes - 1));
+  }
+  if (options.weight && !(*options.weight > 0 && std::isfinite(*options.weight))) {
+    refuse("weight", fmt::format("{}", *options.weight), "it must be positive");
+  }
+  if (options.join != Join::none && options.privacy) {
+    refuse("join", join_name(options.join),
+           "a round without data would cost privacy: give all nodes the same number of steps");
   }
   if (options.timeout <= options.timeout.zero()) {
     refuse("timeout", fmt::format("{} ms", options.timeout.count()), "it must be positive");
@@ -112,6 +120,9 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   }
   step_rule_ = setup.step_rule.get();
   setup.run_id = run_id();
+  setup.weighted = options_.weight.has_value();
+  setup.terms = terms_ = std::make_shared<RoundTerms>();
+  terms_->agreed_rate = options_.step_rule.learning_rate;
   algorithm_ = make_algorithm(options_.algorithm, std::move(setup), &warnings_);
   if (Status status = accelerator_status(); !status.ok()) {
     throw Error(status.message());
@@ -130,6 +141,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   }
   check_transport(options_.transport, transport_options());
   session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout);
+  consensus_ = std::make_unique<internal::Consensus>(*session_, options_);
   if (options_.observer != nullptr) {
     watch_ = std::make_unique<internal::RunWatch>(options_, *session_);
   }
@@ -181,10 +193,16 @@ Status Optimizer::connect() {
     return ended_by(named(internal::naming_timeout(made.status(), options_.timeout)));
   }
   transport_ = std::move(*made);
-  driver_ =
-      std::make_unique<Driver>(*algorithm_, *transport_,
-                               DriverOptions{options_.rank, options_.overlap, options_.timeout,
-                                             options_.observer, options_.accelerator.get()});
+  driver_ = std::make_unique<Driver>(
+      *algorithm_, *transport_,
+      DriverOptions{.rank = options_.rank,
+                    .overlap = options_.overlap,
+                    .timeout = options_.timeout,
+                    .observer = options_.observer,
+                    .terms = terms_,
+                    .look = [this](std::span<const Rank> peers) { return consensus_->look(peers); },
+                    .accelerator = options_.accelerator.get()});
+  stamp_settings();
   if (watch_) {
     watch_->clock.leave();
   }
@@ -207,6 +225,9 @@ Status Optimizer::start_round() {
   if (Status status = begin_report(); !status.ok() || begun_) {
     return status;
   }
+  if (Status status = consensus_->begin_round(round_); !status.ok()) {
+    return status.fault() == Fault::ended ? status : ended_by(status);
+  }
   begun_ = true;
   return ended_by(driver_->begin_round());
 }
@@ -225,8 +246,14 @@ Status Optimizer::step(std::span<const float> gradient) {
     watch_->clock.enter(round_);
   }
   Status status = start_round();
+  if (status.fault() == Fault::ended) {
+    return status;
+  }
   if (status.ok()) {
     status = named(enter_step());
+  }
+  if (status.ok()) {
+    status = enter_gradient();
   }
   return end_step(status.ok() ? driver_->gradient_ready(gradient) : status);
 }
@@ -255,6 +282,12 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
     watch_->clock.pause();
   }
   Status status = start_round();
+  if (status.fault() == Fault::ended) {
+    return status;
+  }
+  if (status.ok() && parts_.empty()) {
+    status = enter_gradient();
+  }
   if (status.ok()) {
     status = driver_->gradient_part(first, part);
   }
@@ -312,6 +345,7 @@ Status Optimizer::drain() {
     return status_;
   }
   Status status = driver_->drain();
+  note_differences();
   if (status.ok() && ledger_) {
     status = named(ledger_->settle(private_->steps()));
   }
@@ -340,7 +374,48 @@ void Optimizer::set_learning_rate(double learning_rate) {
     refuse("learning_rate", fmt::format("{}", learning_rate), "it must be finite and not negative");
   }
   step_rule_->set_learning_rate(learning_rate);
+  rate_ = learning_rate;
+  stamp_settings();
 }
+
+double Optimizer::learning_rate() const { return rate_.value_or(options_.step_rule.learning_rate); }
+
+void Optimizer::announce_settings(std::string_view text) {
+  announced_ = text;
+  stamp_settings();
+}
+
+void Optimizer::stamp_settings() {
+  if (!driver_) {
+    return;
+  }
+  if (!announced_.empty()) {
+    driver_->change_settings(
+        stamp_of_settings(fmt::format("lr={} {}", learning_rate(), announced_)));
+  } else {
+    const bool agreed = learning_rate() == options_.step_rule.learning_rate;
+    driver_->change_settings(agreed ? kAsAgreed : stamp_of_rate(learning_rate()));
+  }
+}
+
+void Optimizer::note_differences() {
+  for (const SettingsDifference& difference : driver_->take_differences()) {
+    warnings_.push_back(fmt::format(
+        "node {}: {}: the mean model follows the nodes' gradients weighted by their rates",
+        options_.rank, terms_->describe(difference)));
+    if (watch_ && watch_->reporter) {
+      watch_->reporter->warn(warnings_.back());
+    }
+  }
+}
+
+void Optimizer::ask_to_stop() { consensus_->stop().ask(internal::EndReason::told); }
+
+std::string Optimizer::end_reason() const { return consensus_->stop().why(); }
+
+Status Optimizer::look(Rank peer) { return consensus_->look(std::span(&peer, 1)); }
+
+Status Optimizer::enter_gradient() { return consensus_->enter_round(round_); }
 
 void Optimizer::require_whole_step() const {
   if (!parts_.empty()) {

@@ -10,6 +10,7 @@
 // All nodes start from the same values, which the first step checks.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/bytes.h>
@@ -38,10 +40,10 @@
 namespace sotto {
 
 namespace internal {
+class Consensus;
 class RunWatch;
 }  // namespace internal
 
-class Meetings;
 struct NodeStanding;
 class PrivacyLedger;
 class PrivateGradient;
@@ -53,6 +55,18 @@ struct PrivacySpent {
   double epsilon = 0;                    ///< at delta
   double delta = 0;
 };
+
+/// What happens when a node calls finish() while others go on: it is out of data before them.
+enum class Join {
+  none,   ///< a fault that names the node and its rounds, at all nodes
+  stop,   ///< all end with the round that the furthest has begun: step() gives Fault::ended
+  zeros,  ///< within finish() it goes along with zero gradients until all nodes are out of data
+};
+
+/// "none", "stop" or "zeros".
+std::string_view join_name(Join join);
+/// Throws Error unless `name` is one of stop, zeros.
+Join parse_join(std::string_view name);
 
 /// An optimizer's settings. What stands here has a default that works.
 struct OptimizerOptions {
@@ -95,6 +109,12 @@ struct OptimizerOptions {
   /// stop at a budget (docs/privacy.md). With PrivacyUnit::example the caller clips and samples.
   std::optional<PrivacyOptions> privacy;
 
+  Join join = Join::none;
+  /// What this node's data count for in the mean of all gradients, or of what nodes moved in local
+  /// steps, e.g. its number of examples (weighted_gradient.h): positive. Given at all nodes or at
+  /// none; unset: all count alike.
+  std::optional<double> weight;
+
   // Who takes part, and how they meet.
   std::string transport = "zmq";
   int nodes = 0;  ///< 0: nodes, rank and rendezvous come from the launcher's variables (launcher.h)
@@ -115,6 +135,9 @@ struct OptimizerOptions {
   /// How long peers may be silent before they count as failed; it must cover the slowest node's
   /// gradient. Short values find a hung peer sooner; a crashed one is found at once anyway.
   std::chrono::milliseconds timeout{60'000};
+  /// Once true, as a call of ask_to_stop(), e.g. a flag that a signal's handler sets. Must outlive
+  /// the optimizer. Null: there is none.
+  const std::atomic<bool>* stop = nullptr;
   /// What else the nodes must agree on, e.g. model and data; compared when they meet.
   Settings job;
   /// Who watches, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
@@ -161,8 +184,9 @@ class Optimizer {
   /// infinity gives Fault::non_finite and changes nothing; another one may then be given. A finite
   /// one whose update overflows gives the same fault, and so does every step after it: step rules
   /// have no way back, and a long model may have moved in part. One that the privacy budget does
-  /// not cover gives Fault::budget and nothing leaves. Throws Error when its length is not the
-  /// parameters'.
+  /// not cover gives Fault::budget and nothing leaves. Fault::ended, where all nodes have agreed to
+  /// end after the rounds that are done, changes nothing either: save, mean_model and finish may
+  /// follow. Throws Error when its length is not the parameters'.
   Status step(std::span<const float> gradient);
   /// Whether gradient_part may be used: with an algorithm in buckets, a step rule that goes tensor
   /// by tensor (all but lars, lamb and clipping), gradients as they are, and a transport on which
@@ -177,23 +201,39 @@ class Optimizer {
   Status gradient_part(std::size_t first, std::span<const float> part);
   /// One round, after all parts of its gradient. Throws Error when some are missing.
   Status step();
-  /// Changes the base learning rate from the next step on, for a schedule of the caller's own.
+  /// Changes the base learning rate from the next step on, for a schedule of the caller's own; part
+  /// of what save saves. All nodes do it after the same step. Where one does not, algorithms that
+  /// keep models equal (SettingsAgreement::required) end the run with a fault that names it and
+  /// both rates; with all others warnings() says so, and the models settle where the nodes'
+  /// gradients, weighted by their rates, are balanced.
   void set_learning_rate(double learning_rate);
+  /// The base learning rate of the next step; a step rule's schedule multiplies it.
+  double learning_rate() const;
+  /// Says in a canonical text what own_step_rule steps with from the next step on, where the caller
+  /// has changed something else than the learning rate: as with that, nodes compare it. Empty: what
+  /// the nodes agreed on.
+  void announce_settings(std::string_view text);
+  /// Wants all nodes to end together: their steps give Fault::ended after a round that they agree
+  /// on, as soon as all know. May be called by another thread, or by a signal's handler.
+  void ask_to_stop();
+  /// Why all nodes end, "node 1 was told to stop"; empty before steps give Fault::ended.
+  std::string end_reason() const;
   /// What the caller has found of its model, or of mean_model's, for the observer, to whom node 0
   /// reports it at once, with how the nodes stand; on other nodes nothing happens. Between two
   /// steps.
   Status evaluated(double loss, double accuracy = std::numeric_limits<double>::quiet_NaN());
   /// The mean of all nodes' models, in `mean` on every node, and the consensus distance
-  /// (1/n) Σ‖x_i − x̄‖². All nodes call it after the same step; the models go through the store,
-  /// whole, and count as no traffic. Throws Error for another length than the parameters', and in
-  /// the middle of a step.
+  /// (1/n) Σ‖x_i − x̄‖². All nodes call it after the same step: where one has gone on, or finished,
+  /// all are told at once (Fault::unexpected). The models go through the store, whole, and count as
+  /// no traffic. Throws Error for another length than the parameters', and in the middle of a step.
   Result<double> mean_model(std::span<float> mean);
   /// For a program that ends for a reason of its own: once the nodes have met, all end with it.
   /// Returns it with this node's name, or what ended the run before; OK of OK, and after finish().
   Status give_up(const Status& cause);
   /// Waits until this node's exchanges are complete, e.g. before save or exact counts.
   Status drain();
-  /// Drains, and waits until all nodes have come this far. No step may follow.
+  /// Drains, and waits until all nodes have come this far; options.join says what happens where
+  /// others take further steps. No step may follow.
   Status finish();
 
   /// The model: where the next gradient is to be taken, and the result in the end. With an
@@ -205,7 +245,8 @@ class Optimizer {
   /// State for a checkpoint: parameters, algorithm, traffic, times. Requires that drain() or
   /// connect() was the last call. Of a step that was only begun nothing is saved.
   void save(ByteBuffer& out) const;
-  /// Takes back what save wrote under the same settings; before the first step. On a fault the
+  /// Takes back what save wrote under the same settings; before the first step. All nodes take what
+  /// they saved after the same round; connect() compares it where load came first. On a fault the
   /// optimizer must be discarded.
   Status load(ByteReader& in);
 
@@ -233,9 +274,23 @@ class Optimizer {
   std::optional<PrivacySpent> privacy() const;
   /// Where the nodes of this run meet, and no others.
   Store& store() { return *session_; }
+  /// For a caller that waits for other nodes in the store (meeting.h): a fault when `peer` cannot
+  /// come there, as it waits for this node elsewhere.
+  Status look(Rank peer);
 
  private:
   Status named(const Status& status) const;
+  /// Before a gradient is taken: says to the others, and in the frames, which and with what.
+  Status enter_gradient();
+  /// Makes frames say what this node steps with.
+  void stamp_settings();
+  /// Adds warnings for neighbours that step with other settings.
+  void note_differences();
+  /// finish(), of a node that is out of data: goes along with the others for as long as
+  /// options.join says.
+  Status outlast_data();
+  /// The next meeting for the mean of all models, in `mean` if this node wants it.
+  Result<double> meet_for_mean(std::span<float> mean);
   /// Throws Error unless the gradient may come in parts, of which this one is new.
   void require_part(std::size_t first, std::size_t elements) const;
   /// Throws Error in the middle of a step whose gradient comes in parts.
@@ -263,6 +318,8 @@ class Optimizer {
   void end_report();
   /// Removes the mean model that all nodes have read.
   void forget_mean();
+  /// Learns what the weights of all nodes sum up to.
+  Status weigh();
   /// Chooses the round before the next report whose compression is measured, if it is time.
   void aim_meter();
   TransportOptions transport_options() const;
@@ -270,7 +327,7 @@ class Optimizer {
   std::uint64_t run_id() const;
   /// Compares with node 0, and waits until all nodes have done so.
   Status agree();
-  Status compare_with_node_0(Meetings& meetings) const;
+  Status compare_with_node_0() const;
 
   OptimizerOptions options_;
   std::shared_ptr<Session> session_;
@@ -280,7 +337,11 @@ class Optimizer {
   std::shared_ptr<const Topology> topology_;
   std::shared_ptr<CompressionMeter> meter_;  ///< null: none is wanted
   std::unique_ptr<Algorithm> algorithm_;
-  StepRule* step_rule_ = nullptr;       ///< the algorithm's
+  StepRule* step_rule_ = nullptr;      ///< the algorithm's
+  std::shared_ptr<RoundTerms> terms_;  ///< the algorithm's
+  std::optional<double> rate_;         ///< the base learning rate, where a call has changed it
+  std::string announced_;              ///< what else the caller has changed
+  std::unique_ptr<internal::Consensus> consensus_;
   PrivateGradient* private_ = nullptr;  ///< the algorithm, when it is one
   std::unique_ptr<PrivacyLedger> ledger_;
   Peers peers_;

@@ -1,13 +1,17 @@
 // What the nodes of a run must agree on, and how they find out.
 #include <sotto/trainers/optimizer.h>
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/base/nearest.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/trainers/meeting.h>
 
+#include "internal/consensus.h"
 #include "internal/in_turn.h"
 #include "internal/overdue.h"
 
@@ -42,9 +46,11 @@ std::string outer_rule_text(const OptimizerOptions& options) {
   }
   const StepRuleOptions& rule = *options.outer_step_rule;
   return fmt::format(
-      "{},lr={},momentum={},nesterov={},decay={},betas={},{},{},trust={},clip={},schedule={}",
+      "{},lr={},momentum={},nesterov={},decay={},betas={},{},{},bias={},trust={},clip={},"
+      "schedule={}",
       rule.rule, rule.learning_rate, rule.momentum, rule.nesterov, rule.weight_decay, rule.beta1,
-      rule.beta2, rule.epsilon, rule.trust_coefficient, rule.clip_norm, rule.schedule.spec());
+      rule.beta2, rule.epsilon, bias_correction_name(rule.bias_correction), rule.trust_coefficient,
+      rule.clip_norm, rule.schedule.spec());
 }
 
 /// What a promise of privacy depends on, and the nodes' common end.
@@ -61,6 +67,27 @@ void add_privacy(const PrivacyOptions& privacy, Settings& settings) {
 }
 
 }  // namespace
+
+std::string_view join_name(Join join) {
+  switch (join) {
+    case Join::none:
+      return "none";
+    case Join::stop:
+      return "stop";
+    case Join::zeros:
+      return "zeros";
+  }
+  return "unknown";
+}
+
+Join parse_join(std::string_view name) {
+  for (const Join join : {Join::stop, Join::zeros}) {
+    if (join_name(join) == name) {
+      return join;
+    }
+  }
+  refuse_unknown("join", name, {"stop", "zeros"});
+}
 
 std::string Optimizer::agreement() const {
   const StepRuleOptions& rule = options_.step_rule;
@@ -98,6 +125,12 @@ std::string Optimizer::agreement() const {
       {"buckets", fmt::to_string(options_.buckets.value_or(1))},
       {"seed", fmt::format("{}", options_.seed)},
   };
+  if (options_.weight) {
+    settings.emplace_back("weighted", "true");
+  }
+  if (options_.join != Join::none) {
+    settings.emplace_back("join", std::string(join_name(options_.join)));
+  }
   if (options_.privacy) {
     add_privacy(*options_.privacy, settings);
   }
@@ -110,7 +143,7 @@ std::uint64_t Optimizer::run_id() const {
 }
 
 Status Optimizer::agree() {
-  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
+  Meetings& meetings = consensus_->meetings();
   if (Status status = internal::naming_timeout(session_->enter(), options_.timeout); !status.ok()) {
     if (options_.rank == 0) {
       meetings.give_up(status);
@@ -118,7 +151,7 @@ Status Optimizer::agree() {
     return status;
   }
   entered_ = true;
-  if (Status status = compare_with_node_0(meetings); !status.ok()) {
+  if (Status status = compare_with_node_0(); !status.ok()) {
     if (status.fault() == Fault::unexpected || !accelerator_status().ok()) {
       meetings.give_up(status);
     }
@@ -128,13 +161,40 @@ Status Optimizer::agree() {
   if (options_.rank == 0 && status.fault() == Fault::deadline) {
     meetings.give_up(status);
   }
-  return status;
+  return status.ok() && options_.weight ? weigh() : status;
 }
 
-Status Optimizer::compare_with_node_0(Meetings& meetings) const {
+Status Optimizer::weigh() {
+  ByteBuffer mine;
+  mine.write(*options_.weight);
+  const auto all = consensus_->meetings().gather("weight", mine.bytes());
+  if (!all.ok()) {
+    return all.status();
+  }
+  double sum = 0;
+  for (const auto& weight : *all) {
+    sum += ByteReader(weight).read<double>();
+  }
+  ByteBuffer decided;
+  decided.write(sum);
+  const auto told = consensus_->meetings().broadcast("weights", decided.bytes());
+  if (!told.ok()) {
+    return told.status();
+  }
+  const double total = ByteReader(*told).read<double>();
+  const double share = options_.nodes * *options_.weight / total;
+  if (!std::isfinite(share) || !(share > 0)) {
+    return named({Fault::malformed, fmt::format("the nodes' weights sum up to {}", total)});
+  }
+  terms_->share = static_cast<float>(share);
+  return {};
+}
+
+Status Optimizer::compare_with_node_0() const {
   ByteBuffer card;
   card.write_string(agreement());
-  {
+  card.write(round_);
+  if (round_ == 0) {  // after a load each node has its own
     const internal::InTurn turn(options_.accelerator.get());
     std::vector<float> room;
     card.write_string(sha256_hex(std::as_bytes(on_host(parameters_, ops(), room))));
@@ -145,7 +205,7 @@ Status Optimizer::compare_with_node_0(Meetings& meetings) const {
   if (options_.rank == 0) {
     return session_->set("hello", card.bytes());
   }
-  const auto shown = meetings.await("hello", 0);
+  const auto shown = consensus_->meetings().await("hello", 0);
   if (!shown.ok()) {
     return shown.status();
   }
@@ -156,7 +216,13 @@ Status Optimizer::compare_with_node_0(Meetings& meetings) const {
   if (!difference.empty()) {
     return named({Fault::unexpected, fmt::format("other settings than node 0: {}", difference)});
   }
-  if (here.read_string(64) != there.read_string(64) || !there.finished()) {
+  if (const auto round = there.read<Round>(); here.read<Round>() != round) {
+    return named({Fault::unexpected,
+                  fmt::format("it has {} rounds done, and node 0 has {}: load what all nodes saved "
+                              "after the same round",
+                              round_, round)});
+  }
+  if ((round_ == 0 && here.read_string(64) != there.read_string(64)) || !there.finished()) {
     return named(
         {Fault::unexpected, "other initial parameters than node 0: start all nodes from one x"});
   }

@@ -11,6 +11,7 @@
 #include <sotto/kernels/vector.h>
 #include <sotto/trainers/meeting.h>
 
+#include "internal/consensus.h"
 #include "internal/in_turn.h"
 #include "internal/refusal.h"
 #include "internal/run_watch.h"
@@ -40,8 +41,7 @@ Status Optimizer::ended_by(Status fault) {
   if (entered_ && !finished_) {
     const bool of_others =
         status_.fault() == Fault::peer_lost || status_.fault() == Fault::deadline;
-    Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-    const Status cause = meetings.given_up_or(status_);
+    const Status cause = consensus_->meetings().given_up_or(status_);
     if (of_others && !cause.ok()) {
       // A gradient that was refused is for another one to follow only where it was taken.
       status_ = internal::is_refusal(cause) ? Status(Fault::peer_lost, cause.message()) : cause;
@@ -64,7 +64,18 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
     refuse("mean", fmt::format("{} elements", mean.size()),
            fmt::format("the parameters have {}", parameters_.size()));
   }
-  Status status = connect();
+  if (Status status = connect(); !status.ok()) {
+    return status;
+  }
+  auto distance = meet_for_mean(mean);
+  if (distance.ok() && watch_ && !begun_) {
+    watch_->clock.leave();  // what this took is nobody's gradient
+  }
+  return distance;
+}
+
+Result<double> Optimizer::meet_for_mean(std::span<float> mean) {
+  Status status = ended_by(consensus_->whereabouts().come(internal::MeetingPlace::mean, round_));
   if (status.ok()) {
     status = drain();
   }
@@ -80,8 +91,7 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
   if (Status fault = accelerator_status(); !fault.ok()) {
     return ended_by(named(fault));
   }
-  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-  meetings.leave_out(options_.byzantine);
+  Meetings& meetings = consensus_->meetings();
   ByteBuffer found;
   status = meetings.meet(means_, mine, 0, [&](const AveragedModel& all) {
     forget_mean();
@@ -98,12 +108,10 @@ Result<double> Optimizer::mean_model(std::span<float> mean) {
   ByteReader in(*told);
   ++means_;
   mean_ = Mean{round_, in.read<double>()};
-  if (!in.read_into(mean) || !in.finished()) {
+  if (in.remaining() != parameters_.size_bytes() || (!mean.empty() && !in.read_into(mean))) {
     return ended_by(named({Fault::malformed, "the mean model has another number of parameters"}));
   }
-  if (watch_ && !begun_) {
-    watch_->clock.leave();  // what this took is nobody's gradient
-  }
+  consensus_->whereabouts().leave();
   return mean_->consensus_distance;
 }
 
@@ -113,16 +121,57 @@ void Optimizer::forget_mean() {
   }
 }
 
+Status Optimizer::outlast_data() {
+  using Next = internal::UnevenData::Next;
+  Vector zeros;
+  for (;;) {
+    const auto next = consensus_->next_without_data(round_);
+    if (!next.ok()) {
+      return ended_by(next.status());
+    }
+    Status status;
+    if (*next == Next::nothing) {
+      return {};
+    }
+    if (*next == Next::mean) {
+      status = meet_for_mean({}).status();
+    } else {
+      if (zeros.empty()) {
+        const internal::InTurn turn(options_.accelerator.get());
+        zeros = Vector(parameters_.size(), ops());
+      }
+      status = step(zeros);
+    }
+    if (!status.ok() && status.fault() != Fault::ended) {
+      return status;
+    }
+  }
+}
+
 Status Optimizer::finish() {
   require_whole_step();
+  if (options_.join != Join::none && options_.nodes > 1 && status_.ok() && !finished_) {
+    Status status = connect();
+    if (status.ok()) {
+      status = outlast_data();
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
   if (Status status = drain(); !status.ok()) {
     return status;
+  }
+  if (entered_) {
+    if (Status status = consensus_->whereabouts().come(internal::MeetingPlace::finish, round_);
+        !status.ok()) {
+      return ended_by(status);
+    }
   }
   if (watch_ && watch_->reporter) {
     watch_->reporter->leave(standing(), options_.timeout);
   }
-  Meetings meetings(*session_, options_.rank, options_.nodes, options_.timeout);
-  if (Status status = meetings.barrier("end"); !status.ok()) {
+  if (Status status = consensus_->meetings().barrier("end"); !status.ok()) {
     return ended_by(status);
   }
   forget_mean();

@@ -114,6 +114,7 @@ Status Optimizer::end_step(const Status& status) {
   refused_ = Status();
   begun_ = false;
   ++round_;
+  note_differences();
   if (!watch_) {
     return {};
   }

@@ -196,6 +196,8 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.codec_threads = o.codec_threads;
   made.buckets = o.buckets;
   made.timeout = parse_timeout(o.timeout_s);
+  made.join = o.join.empty() ? Join::none : parse_join(o.join);
+  made.weight = o.weight;
   return made;
 }
 

@@ -41,6 +41,8 @@ struct OptimizerSettings {
   bool insecure = false;
   std::string key;
   std::string peers;
+  std::string join;
+  std::optional<double> weight;
 
   std::string algorithm = "dcd";
   std::string compressor;

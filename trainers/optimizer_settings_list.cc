@@ -39,6 +39,12 @@ SettingGroup network_settings(OptimizerSettings& o) {
           {"peers", &o.peers, "FILE.csv",
            "The nodes with their public keys, this one among them, and whom it trusts; may change "
            "during the run"},
+          {"join", &o.join, "stop|zeros",
+           "Where a node is out of data before others: stop, all end there; zeros, it goes along "
+           "with zero gradients until all are. By default all nodes take the same number of steps"},
+          {"weight", &o.weight, "W",
+           "What this node's data count for in the mean of allreduce and its kin, or of local "
+           "steps, e.g. its number of examples; by default all nodes count alike"},
       }};
 }
 

@@ -1,6 +1,8 @@
 // What an optimizer saves and takes back.
 #include <sotto/trainers/optimizer.h>
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
@@ -42,6 +44,8 @@ void Optimizer::save(ByteBuffer& out) const {
   }
   out.write(times().encode_s);
   out.write(times().wait_s);
+  out.write(learning_rate());
+  out.write(options_.weight.value_or(0));
 }
 
 Status Optimizer::load(ByteReader& in) {
@@ -86,8 +90,20 @@ Status Optimizer::load(ByteReader& in) {
   }
   times_before_.encode_s = in.read<double>();
   times_before_.wait_s = in.read<double>();
+  const auto rate = in.read<double>();
+  const auto weight = in.read<double>();
   if (in.failed()) {
     return {Fault::malformed, "the saved state ends too early"};
+  }
+  if (!std::isfinite(rate) || rate < 0) {
+    return {Fault::malformed, fmt::format("the saved learning rate, {}, is none", rate)};
+  }
+  if (weight != options_.weight.value_or(0)) {
+    return {Fault::malformed, fmt::format("the state of a node of weight {} where this one has {}",
+                                          weight, options_.weight.value_or(0))};
+  }
+  if (rate != learning_rate()) {
+    set_learning_rate(rate);
   }
   return {};
 }

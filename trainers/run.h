@@ -41,12 +41,13 @@ struct RunOptions {
 /// Who watches the run, and how the caller can stop it. Both may be null.
 struct RunHooks {
   Observer* observer = nullptr;
-  /// Once true, the run ends with a fault. With checkpoints, all nodes finish the round that the
-  /// furthest has begun, and save it; a node's peers must be told within five seconds.
+  /// Once true at one node, all end. With checkpoints they finish the round that the furthest has
+  /// begun, save it, and return Fault::ended with the node that was told, the round and the folder;
+  /// without, they end at once with a fault that names it.
   const std::atomic<bool>* stop = nullptr;
 };
 
-/// The message of the fault with which a stopped run ends.
+/// The message of the fault with which a run of local processes ends that is told to stop.
 inline constexpr std::string_view kStopped = "stopped";
 
 /// One node's run. Node 0 gets the result, the others an empty one. Throws Error for a wrong

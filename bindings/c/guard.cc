@@ -30,6 +30,8 @@ sotto_status status_of(Fault fault) {
       return SOTTO_IO;
     case Fault::budget:
       return SOTTO_BUDGET;
+    case Fault::ended:
+      return SOTTO_ENDED;
   }
   return SOTTO_INTERNAL;
 }
@@ -114,9 +116,9 @@ const char* sotto_version() { return SOTTO_VERSION; }
 const char* sotto_last_error() { return sotto::c::last_error.c_str(); }
 
 const char* sotto_status_name(sotto_status status) {
-  constexpr const char* kNames[] = {"ok",         "refused",   "malformed", "unexpected",
-                                    "non_finite", "peer_lost", "deadline",  "io",
-                                    "budget",     "too_small", "no_memory", "internal"};
+  constexpr const char* kNames[] = {
+      "ok", "refused", "malformed", "unexpected", "non_finite", "peer_lost", "deadline",
+      "io", "budget",  "too_small", "no_memory",  "internal",   "ended"};
   return status >= SOTTO_OK && status <= SOTTO_INTERNAL ? kNames[status] : "unknown";
 }
 

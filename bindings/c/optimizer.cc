@@ -47,7 +47,9 @@ Json settings_used(const Optimizer& optimizer) {
   const std::string job = settings_text(optimizer.options().job);
   check(agreement.ends_with(job), "the job's entries come last");
   agreement.resize(agreement.size() - job.size());
-  return as_object(agreement);
+  Json settings = as_object(agreement);
+  settings["lr"] = fmt::to_string(optimizer.learning_rate());  // as a call may have changed it
+  return settings;
 }
 
 Json warnings_of(const sotto_optimizer& held) {
@@ -84,6 +86,7 @@ Json report_of(const sotto_optimizer& held) {
           {"rank", used.rank},
           {"nodes", used.nodes},
           {"round", optimizer.round()},
+          {"learning_rate", optimizer.learning_rate()},
           {"dimension", held.dimension},
           {"transport", used.transport},
           {"settings", settings_used(optimizer)},
@@ -97,7 +100,8 @@ Json report_of(const sotto_optimizer& held) {
             {"drifted", counters.drifted},
             {"staleness", counters.staleness},
             {"most_stale", counters.most_stale},
-            {"set_aside", counters.set_aside}}},
+            {"set_aside", counters.set_aside},
+            {"other_settings", counters.other_settings}}},
           {"privacy", privacy_json(optimizer.privacy())}};
 }
 
@@ -202,7 +206,7 @@ sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradi
     const auto given = span_at(gradient, count, "gradient");
     Status status = optimizer->optimizer.step(given);
     // A gradient that is refused leaves the round open, and nothing to load may follow.
-    optimizer->begun = !status.ok();
+    optimizer->begun = !status.ok() && status.fault() != Fault::ended;
     if (status.fault() == Fault::non_finite && host_ops().count_non_finite(given).count == 0) {
       optimizer->broken = status;  // the step rule has taken in what it cannot give back
     }
@@ -242,6 +246,17 @@ sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* rea
     (void)optimizer->optimizer.give_up({Fault::peer_lost, reason});
     return SOTTO_OK;
   });
+}
+
+sotto_status sotto_optimizer_ask_to_stop(sotto_optimizer* optimizer) {
+  if (optimizer == nullptr) {
+    return guarded([&] {
+      need(optimizer, "optimizer");
+      return SOTTO_OK;
+    });
+  }
+  optimizer->optimizer.ask_to_stop();
+  return SOTTO_OK;
 }
 
 sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer) {

@@ -62,7 +62,8 @@ enum {
   SOTTO_BUDGET = 8,      // the privacy budget is spent
   SOTTO_TOO_SMALL = 9,   // a buffer of the caller's is too small; the size needed is given
   SOTTO_NO_MEMORY = 10,  // memory ran out
-  SOTTO_INTERNAL = 11    // none of these; please report it with the message
+  SOTTO_INTERNAL = 11,   // none of these; please report it with the message
+  SOTTO_ENDED = 12       // the nodes have agreed to end the run here
 };
 
 // The version of the library, "0.1.0".
@@ -165,7 +166,9 @@ SOTTO_API sotto_status sotto_optimizer_begin_step(sotto_optimizer* optimizer);
 // finished. The gradient is read until the call returns.
 SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradient,
                                             size_t count);
-// The base learning rate from the next step on.
+// The base learning rate from the next step on; part of what is saved. All nodes change it after
+// the same step: where one does not, allreduce and all others that keep models equal end with
+// SOTTO_UNEXPECTED and both rates, and with gossip the report's warnings say so.
 SOTTO_API sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate);
 // The mean of all nodes' models, in `mean` (`count` floats, as many as parameters) on every node,
 // e.g. to evaluate or save it; *consensus_distance, which may be null, is the mean squared distance
@@ -179,9 +182,15 @@ SOTTO_API sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, dou
 // For a program that ends for a reason of its own: once the nodes have met, all end with
 // SOTTO_PEER_LOST and these words. Destroy the optimizer then.
 SOTTO_API sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* reason);
+// Wants all nodes to end together: their steps return SOTTO_ENDED, and change nothing, after a
+// round that all agree on; the state can then be saved, and the run finished. May be called from
+// any thread, or by a signal's handler, while another call is under way.
+SOTTO_API sotto_status sotto_optimizer_ask_to_stop(sotto_optimizer* optimizer);
 // Waits until this node's exchanges are complete, e.g. for exact counts.
 SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
-// Drains, and waits until all nodes have come this far. No step may follow.
+// Drains, and waits until all nodes have come this far. No step may follow. Where other nodes still
+// take steps, the setting "join" says what happens; without it all nodes are told at once, with
+// SOTTO_UNEXPECTED.
 SOTTO_API sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer);
 
 // Rounds done.

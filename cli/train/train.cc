@@ -104,6 +104,10 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
   }
   if (stop_requested()) {
     fmt::print(stderr, "sotto: {}\n", interruption(plan));
+  } else if (result.status().fault() == Fault::ended) {
+    fmt::print(
+        stderr, "sotto: {}{}\n", result.status().message(),
+        plan.run.checkpoint.empty() ? "" : ": the same command with --resume goes on from there");
   } else {
     fmt::print(stderr, "sotto: the run failed: {}\n", result.status().message());
   }

@@ -170,7 +170,8 @@ Json train_json(const RunResult& result, const Json& config) {
                  {"drifted", result.counters.drifted},
                  {"staleness", result.counters.staleness},
                  {"most_stale", result.counters.most_stale},
-                 {"set_aside", result.counters.set_aside}}},
+                 {"set_aside", result.counters.set_aside},
+                 {"other_settings", result.counters.other_settings}}},
                {"privacy", privacy},
                {"parameters_sha256", result.parameters_sha256}};
   if (!result.dumped.ok()) {

@@ -26,6 +26,7 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.compressor->use(setup.compressor->used());
   part.consensus_stepsize = setup.consensus_stepsize;
   part.extrapolation_clock = setup.extrapolation_clock;
+  part.terms = setup.terms;
   part.seed = setup.seed;
   part.run_id = setup.run_id;
   part.bucket = number;

@@ -21,6 +21,7 @@ AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
 LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
     : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
       interval_(setup.communication_interval),
+      weighted_(setup.weighted),
       synced_(node_.x(), node_.ops()),
       moved_(node_.vector()),
       work_(node_.vector()),
@@ -60,7 +61,10 @@ Status LocalSteps::gradient_ready(std::span<const float> gradient, Exchange& out
     return step();
   }
 
-  // 2. the inner algorithm takes Δ_i for its gradient
+  // 2. the inner algorithm takes Δ_i for its gradient, times n w_i / Σ_j w_j
+  if (weighted_) {
+    node_.ops().scale(node_.terms().share, work_);
+  }
   if (Status status = node_.require_finite(work_, "movement since the last exchange"); !status) {
     return status;
   }

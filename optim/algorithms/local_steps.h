@@ -11,7 +11,9 @@
 //   1. Δ_i = 0;  H times: Δ_i ← Δ_i + d(g_i), x_i = s_i − Δ_i, with g_i taken at x_i and d the
 //      direction of the local rule
 //   2. the inner algorithm takes Δ_i for its gradient; its step rule is the outer one (by default
-//      sgd with rate 1: the movement as it is)
+//      sgd with rate 1: the movement as it is). Where nodes are weighted, it takes n w_i / Σ_j w_j
+//      Δ_i: with allreduce x is then the mean of all models by weights, as FedAvg has it by numbers
+//      of examples (McMahan et al., AISTATS 2017, arXiv:1602.05629, Algorithm 1)
 //   3. x_i = s_i
 // Δ_i is summed up, not found as s_i − x_i, so that with H = 1 and the default outer rule an
 //   algorithm that turns its gradient into a direction at once (dpsgd, dcd, choco, …) computes the
@@ -33,11 +35,12 @@
 // Bytes a round: those of the inner algorithm, divided by H.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/registry.h>
-#include <cstddef>
-#include <memory>
 
 namespace sotto {
 
@@ -80,6 +83,7 @@ class LocalSteps final : public Algorithm {
 
   LocalNode node_;  // x_i and the local rule; rounds are gradients
   Round interval_;  // H
+  bool weighted_;   // by the share of this node's data
   Vector synced_;   // s_i
   Vector moved_;    // Δ_i
   Vector work_;

@@ -9,9 +9,6 @@
 namespace sotto {
 namespace {
 
-/// The incarnation of every sender: who leaves a run does not come back to it.
-constexpr std::uint32_t kFrameEpoch = 0;
-
 /// The edge of `peer` among `edges`, which are sorted by peer; their number if there is none.
 std::size_t edge_of(std::span<const Edge> edges, Rank peer) {
   const auto at = std::lower_bound(edges.begin(), edges.end(), peer,
@@ -80,6 +77,7 @@ void Mailbox::open_exchange(const ExchangePlan& plan, Exchange& out) {
   check(!open_, "one exchange at a time");
   check(plan.from.size() <= slots_.size(), "a mailbox has a slot for every sender");
   plan_ = plan;
+  settings_ = node_.terms().stamp;
   open_ = true;
   out.tag = plan.tag;
   out.sends.clear();
@@ -100,7 +98,7 @@ std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame, const Parce
                      .compressor = parcel.compressor.value_or(plan_.compressor),
                      .round = plan_.tag.round,
                      .sender = node_.rank(),
-                     .epoch = kFrameEpoch,
+                     .settings = settings_,
                      .phase = plan_.tag.phase,
                      .bucket = plan_.tag.bucket,
                      .elements = parcel.elements,
@@ -136,6 +134,11 @@ Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame)
   if (const std::string why = objection(view->header, edge); !why.empty()) {
     return refusal(Fault::unexpected, from, why);
   }
+  if (const Status agreed =
+          node_.terms().compare(from, plan_.tag.round, view->header.settings, settings_);
+      !agreed) {
+    return refusal(agreed.fault(), from, agreed.message());
+  }
   if (frame.data() != room.data()) {
     std::memmove(room.data(), frame.data(), frame.size());
   }
@@ -152,7 +155,6 @@ std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) cons
     }
   };
   expect("run id", header.run_id, node_.run_id());
-  expect("epoch", header.epoch, kFrameEpoch);
   expect("sender", header.sender, plan_.from[edge].peer);
   expect("algorithm id", header.algorithm, static_cast<std::uint16_t>(node_.id()));
   expect("compressor id", header.compressor, plan_.compressor_from(edge));
@@ -160,6 +162,9 @@ std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) cons
   expect("phase", header.phase, plan_.tag.phase);
   expect("bucket", header.bucket, plan_.tag.bucket);
   expect("element count", header.elements, std::uint64_t{plan_.elements_from(edge)});
+  if (why.empty() && !is_stamp(header.settings)) {
+    why = fmt::format("settings {:#x} are the stamp of none", header.settings);
+  }
   return why;
 }
 

@@ -133,6 +133,7 @@ class Mailbox {
   Status refusal(Fault fault, Rank from, std::string_view why);
 
   const LocalNode& node_;
+  SettingsStamp settings_ = kAsAgreed;  ///< of the exchange under way
   std::vector<Frame> outgoing_;
   std::vector<Slot> slots_;
   std::size_t max_frame_bytes_ = 0;

@@ -22,7 +22,7 @@ FrameHeader example_header(std::size_t payload_bytes) {
           .compressor = 7,
           .round = 41,
           .sender = 5,
-          .epoch = 2,
+          .settings = 2,
           .phase = 1,
           .bucket = 9,
           .elements = 1000,
@@ -51,7 +51,7 @@ TEST_CASE("a sealed frame parses back to what was sealed") {
     CHECK(view->header.compressor == 7);
     CHECK(view->header.round == 41);
     CHECK(view->header.sender == 5);
-    CHECK(view->header.epoch == 2);
+    CHECK(view->header.settings == 2);
     CHECK(view->header.phase == 1);
     CHECK(view->header.bucket == 9);
     CHECK(view->header.elements == 1000);

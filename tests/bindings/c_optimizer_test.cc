@@ -291,7 +291,7 @@ TEST_CASE("a step checks its gradient, and a run its order") {
   CHECK(says("the run is finished"));
   const auto report = c_report(optimizer.get());
   CHECK(report.at("round") == 2);
-  CHECK(report.at("settings").at("lr") == "0.5");
+  CHECK(report.at("settings").at("lr") == "0.25");
   CHECK(report.at("privacy").is_null());
 }
 

@@ -62,7 +62,7 @@ void change_header(ByteReader& in, sotto::FrameHeader& header) {
     case 3:
       return turn(header.round);
     case 4:
-      return turn(header.epoch);
+      return turn(header.settings);
     case 5:
       return turn(header.phase);
     case 6:

@@ -146,7 +146,7 @@ void seal_and_parse(ByteReader& in) {
   header.compressor = in.read<std::uint16_t>();
   header.round = in.read<std::uint64_t>();
   header.sender = in.read<std::int32_t>() & 0x7FFFFFFF;
-  header.epoch = in.read<std::uint32_t>();
+  header.settings = in.read<std::uint32_t>();
   header.phase = in.read<std::uint16_t>();
   header.bucket = in.read<std::uint32_t>();
   header.elements = in.read<std::uint64_t>();

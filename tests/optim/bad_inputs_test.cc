@@ -93,9 +93,9 @@ TEST_CASE("bad input: checksum wrong and content valid") {
        }});
 }
 
-TEST_CASE("bad input: replay: run id, epoch and sequence of a frame must be due") {
-  check_harmless(header_lie([](FrameHeader& header) { header.epoch = 1; }));
-  check_harmless(header_lie([](FrameHeader& header) { header.epoch = 0xFFFFFFFF; }));
+TEST_CASE("bad input: replay: run id, settings and sequence of a frame must be due") {
+  check_harmless(header_lie([](FrameHeader& header) { header.settings = 1; }));
+  check_harmless(header_lie([](FrameHeader& header) { header.settings = 0xFFFFFFFF; }));
   check_harmless(header_lie([](FrameHeader& header) { header.phase += 1; }));
 }
 

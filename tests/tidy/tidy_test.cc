@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMaxFunctionLines = 70;
-constexpr std::size_t kMaxFileLines = 500;
+constexpr std::size_t kMaxFileLines = 800;
 constexpr std::size_t kMaxColumns = 100;
 
 const fs::path kRoot = SOTTO_SOURCE_DIR;

@@ -1,4 +1,4 @@
-// Nodes that are told to stop at different times end after the same round.
+// Nodes end after the same round, whichever of them are told to stop, and whenever.
 #include <sotto/trainers/internal/stop_agreement.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -15,26 +16,54 @@
 
 using namespace sotto;
 using namespace sotto::test;
+using internal::EndReason;
+using internal::RunNews;
 using internal::StopAgreement;
 using namespace std::chrono_literals;
-using Verdict = StopAgreement::Verdict;
 
 namespace {
 
 constexpr int kNodes = 4;
 
-/// Rounds in which every node needs all others, as it does to exchange models.
+/// What one node needs to agree.
+struct Party {
+  Party(Store& store, Rank rank, std::chrono::milliseconds timeout = 60s)
+      : news(store),
+        meetings(store, rank, kNodes, timeout),
+        agreement(store, news, meetings, rank, kNodes, &stop) {
+    meetings.look_with([this](Rank) -> Status {
+      agreement.look();
+      return {};
+    });
+  }
+
+  std::atomic<bool> stop{false};
+  RunNews news;
+  Meetings meetings;
+  StopAgreement agreement;
+};
+
+/// Rounds in which every node needs all others, as it does to exchange models; who waits looks.
 class Together {
  public:
-  /// Returns once all have come to the round; false: somebody never came.
-  bool at(Round round) {
+  /// Returns once all have come to the round; false: some node never came.
+  bool at(Round round, StopAgreement& agreement) {
     std::unique_lock lock(mutex_);
     if (there_.size() <= round) {
       there_.resize(round + 1);
     }
     ++there_[round];
     changed_.notify_all();
-    return changed_.wait_for(lock, 60s, [&] { return there_[round] == kNodes; });
+    const auto until = std::chrono::steady_clock::now() + 60s;
+    while (!changed_.wait_for(lock, 1ms, [&] { return there_[round] == kNodes; })) {
+      if (std::chrono::steady_clock::now() > until) {
+        return false;
+      }
+      lock.unlock();
+      agreement.look();
+      lock.lock();
+    }
+    return true;
   }
 
  private:
@@ -54,68 +83,93 @@ class LostStore final : public Store {
   static Status lost() { return {Fault::peer_lost, "the store is gone"}; }
 };
 
-/// Begins rounds until the agreement says that it is over.
-Verdict go_on(StopAgreement& agreement, Round& done) {
-  Verdict verdict = agreement.begin(done);
-  while (verdict == Verdict::go_on) {
-    verdict = agreement.begin(++done);
-  }
-  return verdict;
+struct Ended {
+  Status status;
+  Round rounds = 0;
+};
+
+/// Trains in lock step with the others, from the round that each is told in (none: never).
+std::vector<Ended> lock_step(const std::array<std::optional<Round>, kNodes>& told) {
+  const auto store = make_memory_store();
+  Together together;
+  std::vector<Ended> ends(kNodes);
+  (void)play(kNodes, [&](Rank rank) -> Status {
+    const auto own = static_cast<std::size_t>(rank);
+    Ended& end = ends[own];
+    Party party(*store, rank);
+    while (end.status.ok()) {
+      if (told[own] == end.rounds) {
+        party.stop = true;
+      }
+      end.status = party.agreement.begin(end.rounds);
+      if (end.status.ok() && !together.at(end.rounds, party.agreement)) {
+        end.status = {Fault::deadline, "a node ended before another needed it"};
+      }
+      end.rounds += end.status.ok() ? 1U : 0U;
+    }
+    return {};
+  });
+  return ends;
 }
 
 }  // namespace
 
-TEST_CASE("nodes that need each other end after the same round, whenever each is told") {
-  for (const auto apart : {0ms, 20ms, 120ms}) {
-    CAPTURE(apart.count());
-    const auto store = make_memory_store();
-    Together together;
-    std::array<std::atomic<bool>, kNodes> told{};
-    std::array<Round, kNodes> ended{};
-    std::thread teller([&] {
-      for (auto node = told.rbegin(); node != told.rend(); ++node) {
-        (void)store->get("nothing", Deadline::after(apart));
-        *node = true;
-      }
-    });
-    const auto statuses = play(kNodes, [&](Rank rank) -> Status {
-      const auto own = static_cast<std::size_t>(rank);
-      StopAgreement agreement(*store, rank, kNodes, told[own], 60s);
-      Verdict verdict = agreement.begin(0);
-      for (; verdict == Verdict::go_on; verdict = agreement.begin(ended[own])) {
-        if (!together.at(ended[own])) {
-          return {Fault::deadline, "a node ended before another needed it"};
-        }
-        ++ended[own];
-      }
-      return verdict == Verdict::end ? Status() : Status(Fault::unexpected, "they disagree");
-    });
-    teller.join();
-    for (const Status& status : statuses) {
-      CHECK_MESSAGE(status.ok(), status.message());
+TEST_CASE("nodes that need each other end after the same round, whichever are told, and when") {
+  const auto seed = std::random_device()();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 12; ++round) {
+    std::array<std::optional<Round>, kNodes> told;
+    told[random() % kNodes] = random() % 9;
+    if (round % 2 == 1) {
+      told[random() % kNodes] = random() % 9;
     }
-    CHECK(std::count(ended.begin(), ended.end(), ended[0]) == kNodes);
+    Round first = 100;
+    for (const auto& one : told) {
+      first = std::min(first, one.value_or(first));
+    }
+    for (const Ended& end : lock_step(told)) {
+      CAPTURE(end.status.message());
+      CHECK(end.status.fault() == Fault::ended);
+      CHECK(end.status.message().find("told to stop") != std::string::npos);
+      CHECK(end.rounds >= first);
+      CHECK(end.rounds <= first + 2);
+    }
+  }
+}
+
+TEST_CASE("all say which nodes were told, and no others") {
+  for (const auto& end : lock_step({std::nullopt, std::nullopt, Round{3}, std::nullopt})) {
+    CHECK(end.status.message() ==
+          fmt::format("node 2 was told to stop; all nodes end with round {}", end.rounds));
+  }
+  for (const auto& end : lock_step({Round{0}, Round{0}, Round{0}, Round{0}})) {
+    CHECK(end.rounds == 0);
+    CHECK(end.status.message() == "nodes 0, 1, 2, 3 were told to stop; all nodes end with round 0");
   }
 }
 
 TEST_CASE("nodes that do not need each other catch up with the one that is furthest") {
   const auto store = make_memory_store();
-  std::atomic<bool> stop{false};
   std::array<Round, kNodes> ended{};
-  std::atomic<int> started{0};
+  std::atomic<int> there{0};
   const auto statuses = play(kNodes, [&](Rank rank) -> Status {
     const auto own = static_cast<std::size_t>(rank);
-    StopAgreement agreement(*store, rank, kNodes, stop);
-    for (; ended[own] < 100 * own; ++ended[own]) {
-      if (agreement.begin(ended[own]) != Verdict::go_on) {
-        return {Fault::unexpected, "nobody was told to stop"};
+    Party party(*store, rank);
+    Round& done = ended[own];
+    for (; done < 100 * own; ++done) {
+      if (Status status = party.agreement.begin(done); !status.ok()) {
+        return {Fault::unexpected, "no node was told to stop"};
       }
     }
-    if (++started == kNodes) {
-      stop = true;
+    // The last to come is the one that is told.
+    party.stop = ++there == kNodes;
+    Status status;
+    for (; status.ok(); done += status.ok() ? 1U : 0U) {
+      party.agreement.look();
+      status = party.agreement.begin(done);
     }
-    return go_on(agreement, ended[own]) == Verdict::end ? Status()
-                                                        : Status(Fault::unexpected, "disagree");
+    return status.fault() == Fault::ended ? Status() : status;
   });
   for (const Status& status : statuses) {
     CHECK_MESSAGE(status.ok(), status.message());
@@ -124,38 +178,38 @@ TEST_CASE("nodes that do not need each other catch up with the one that is furth
   CHECK(ended[0] >= 300);
 }
 
-TEST_CASE("where one node is not told, the others end at once, and it goes on") {
-  const auto store = make_memory_store();
-  const std::atomic<bool> told{true};
-  const std::atomic<bool> untold{false};
-  const auto statuses = play(kNodes, [&](Rank rank) -> Status {
-    StopAgreement agreement(*store, rank, kNodes, rank == 2 ? untold : told, 100ms);
-    Round done = 0;
-    if (rank == 2) {
-      return agreement.begin(done) == Verdict::go_on ? Status()
-                                                     : Status(Fault::unexpected, "ended");
-    }
-    return go_on(agreement, done) == Verdict::disagree ? Status()
-                                                       : Status(Fault::unexpected, "agreed");
-  });
-  for (const Status& status : statuses) {
-    CHECK_MESSAGE(status.ok(), status.message());
-  }
-}
-
-TEST_CASE("without a store nodes end at once") {
+TEST_CASE("without a store a node that is told ends with the store's fault") {
   LostStore store;
-  const std::atomic<bool> told{true};
   for (const Rank rank : {0, 1}) {
-    StopAgreement agreement(store, rank, kNodes, told);
-    Round done = 0;
-    CHECK(go_on(agreement, done) == Verdict::disagree);
+    Party party(store, rank, 100ms);
+    CHECK(party.agreement.begin(0).ok());
+    party.stop = true;
+    CHECK(party.agreement.begin(1).fault() == Fault::peer_lost);
   }
 }
 
-TEST_CASE("a node that ends for another reason waits for nobody's agreement") {
+TEST_CASE("where others never answer, the wait ends with the timeout and names one of them") {
   const auto store = make_memory_store();
-  const std::atomic<bool> told{true};
-  // Should it wait, CTest's time limit would find it.
-  const StopAgreement agreement(*store, 0, kNodes, told, 1h);
+  for (const Rank rank : {0, 3}) {
+    Party party(*store, rank, 50ms);
+    party.stop = true;
+    const Status status = party.agreement.begin(0);
+    CHECK(status.fault() == Fault::deadline);
+    CHECK(status.message().find("waiting for node") != std::string::npos);
+  }
+}
+
+TEST_CASE("what another node says of its end is read with care") {
+  for (const std::size_t length : {0U, 1U, 8U, 10U}) {
+    CAPTURE(length);
+    const auto store = make_memory_store();
+    const std::vector<std::byte> bytes(length, std::byte{0xAB});
+    (void)store->set("stop/1", bytes);
+    (void)store->set("stop-after", bytes);
+    for (const Rank rank : {0, 2}) {
+      Party party(*store, rank, 50ms);
+      party.stop = true;
+      CHECK(party.agreement.begin(0).fault() == Fault::malformed);
+    }
+  }
 }

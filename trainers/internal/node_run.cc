@@ -32,10 +32,14 @@ std::vector<float> initial_parameters(const RunOptions& options, const Task& tas
 }
 
 /// With the ledger of the node's privacy budget beside its checkpoints, and what observers want.
-OptimizerOptions completed(const RunOptions& run, Observer* observer) {
+OptimizerOptions completed(const RunOptions& run, const RunHooks& hooks) {
   OptimizerOptions options = run.optimizer;
+  Observer* const observer = hooks.observer;
   options.observer = observer;
   options.report_every = 0;  // evaluations tell more
+  if (!run.checkpoint.empty()) {
+    options.stop = hooks.stop;  // all save the same round
+  }
   options.metered = observer != nullptr && observer->wants_health();
   if (options.privacy && options.privacy->ledger.empty() && !run.checkpoint.empty()) {
     options.privacy->ledger = fmt::format("{}/node-{}.privacy", run.checkpoint, options.rank);
@@ -78,11 +82,12 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       phases_(hooks.observer != nullptr && hooks.observer->wants_phases() ? hooks.observer
                                                                           : nullptr),
       health_(hooks.observer != nullptr && hooks.observer->wants_health()),
-      optimizer_(completed(options, hooks.observer), parameters_, task.layout()),
+      optimizer_(completed(options, hooks), parameters_, task.layout()),
       meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
                 optimizer_.options().timeout),
       end_(options.rounds) {
   meetings_.leave_out(optimizer_.options().byzantine);
+  meetings_.look_with([this](Rank peer) { return optimizer_.look(peer); });
   if (options.rounds < 1) {
     refuse("rounds", "0", "at least one is needed");
   }
@@ -135,9 +140,6 @@ Result<RunResult> NodeRun::run_to_end() {
     // Connecting takes some nodes longer than others: that is no part of anybody's training.
     status = meetings_.barrier(kBeginBarrier);
   }
-  if (status.ok() && folder_ && hooks_.stop != nullptr) {
-    stop_.emplace(optimizer_.store(), rank_, optimizer_.options().nodes, *hooks_.stop);
-  }
   if (status.ok()) {
     tell_start();
   }
@@ -149,6 +151,12 @@ Result<RunResult> NodeRun::run_to_end() {
     status = one_round();
   }
   wall_.pause();
+  if (status.fault() == Fault::ended) {
+    status = end_early(status);
+  }
+  if (status.fault() == Fault::ended) {
+    return status;
+  }
   if (!status.ok()) {
     return explain(status);
   }
@@ -188,39 +196,28 @@ NodeStanding NodeRun::standing() const {
   return standing;
 }
 
-Status NodeRun::explain(const Status& fault) {
-  Status told = optimizer_.give_up(fault);
-  return fault.message() == kStopped ? fault : told;
-}
+Status NodeRun::explain(const Status& fault) { return optimizer_.give_up(fault); }
 
 bool NodeRun::due(Round every) const {
   return optimizer_.round() == end_ || (every > 0 && optimizer_.round() % every == 0);
 }
 
-Status NodeRun::check_stop() {
-  using Verdict = StopAgreement::Verdict;
-  Status stopped(Fault::unexpected, std::string(kStopped));
-  if (!stop_) {
-    return hooks_.stop != nullptr && *hooks_.stop ? stopped : Status();
-  }
-  const Verdict verdict = stop_->begin(optimizer_.round());
-  if (verdict == Verdict::go_on) {
-    return {};
-  }
-  if (verdict == Verdict::end) {
-    if (saved_ != optimizer_.round()) {
-      if (Status status = save(); !status.ok()) {
-        return status;
-      }
+Status NodeRun::end_early(const Status& ended) {
+  if (folder_ && saved_ != optimizer_.round()) {
+    if (Status status = save(); !status.ok()) {
+      return status;
     }
-    (void)meetings_.barrier("stopped");  // nobody leaves while a neighbour still saves
   }
-  return stopped;
+  (void)meetings_.barrier("stopped");  // nobody leaves while a neighbour still saves
+  return folder_ ? Status(Fault::ended,
+                          fmt::format("{}; round {} is saved in {}", optimizer_.end_reason(),
+                                      optimizer_.round(), folder_->path()))
+                 : ended;
 }
 
 Status NodeRun::one_round() {
-  if (Status status = check_stop(); !status.ok()) {
-    return status;
+  if (!folder_ && hooks_.stop != nullptr && *hooks_.stop) {
+    return {Fault::peer_lost, fmt::format("node {} was told to stop", rank_)};
   }
   Status status = step();
   if (!status.ok()) {

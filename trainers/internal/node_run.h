@@ -11,7 +11,6 @@
 #include <sotto/trainers/run.h>
 
 #include "meter_aim.h"
-#include "stop_agreement.h"
 #include "stopwatch.h"
 
 namespace sotto::internal {
@@ -39,8 +38,8 @@ class NodeRun {
   /// Tells the others why this node ends, or learns from them why it must.
   Status explain(const Status& fault);
   Status one_round();
-  /// Before each round: a fault where the run is to end, once what can be saved is.
-  Status check_stop();
+  /// The nodes have agreed to end here: saves what can be saved. Fault::ended, with why.
+  Status end_early(const Status& ended);
   Status evaluate(bool last);
   void take_row(Rank rank, std::span<const float> parameters);
   Status save();
@@ -73,8 +72,6 @@ class NodeRun {
   std::vector<std::string> digests_;
   std::string rows_;
   Status dumped_;  ///< whether these are where they were to be
-
-  std::optional<StopAgreement> stop_;  ///< where a checkpoint is to be saved when told to stop
 };
 
 }  // namespace sotto::internal

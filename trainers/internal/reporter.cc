@@ -52,6 +52,12 @@ Status Reporter::begin(const RunStart& start, const std::vector<std::string>& wa
   return {};
 }
 
+void Reporter::warn(const std::string& text) {
+  if (rank_ == 0 && begun_) {
+    observer_.warning(text);
+  }
+}
+
 void Reporter::round_done(Round done) {
   if (rank_ == 0) {
     observer_.round_done(done);

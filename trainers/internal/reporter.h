@@ -30,6 +30,8 @@ class Reporter {
   /// Fault::io when the observer cannot.
   Status begin(const RunStart& start, const std::vector<std::string>& warnings);
   void round_done(Round done);
+  /// What came up on the way.
+  void warn(const std::string& text);
   /// This node stands so; node 0 tells of all nodes, and completes `point` by what they sent.
   /// Unless `evaluated` it has no loss.
   void report(const NodeStanding& mine, HistoryPoint point, bool evaluated);

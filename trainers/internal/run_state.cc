@@ -60,6 +60,7 @@ Result<NodeStanding> read_standing(Rank node, std::span<const std::byte> bytes) 
   standing.counters.staleness = in.read<std::uint64_t>();
   standing.counters.most_stale = in.read<std::uint64_t>();
   standing.counters.set_aside = in.read<std::uint64_t>();
+  standing.counters.other_settings = in.read<std::uint64_t>();
   if (in.read<std::uint8_t>() != 0) {
     standing.counters.mass = in.read<double>();
   }
@@ -125,6 +126,7 @@ void write_standing(const NodeStanding& standing, ByteBuffer& out) {
   out.write(standing.counters.staleness);
   out.write(standing.counters.most_stale);
   out.write(standing.counters.set_aside);
+  out.write(standing.counters.other_settings);
   out.write(static_cast<std::uint8_t>(standing.counters.mass.has_value()));
   if (standing.counters.mass) {
     out.write(*standing.counters.mass);
@@ -170,6 +172,7 @@ void add_standings(std::span<const NodeStanding> all, RunResult& result) {
     result.counters.drifted += standing.counters.drifted;
     result.counters.staleness += standing.counters.staleness;
     result.counters.set_aside += standing.counters.set_aside;
+    result.counters.other_settings += standing.counters.other_settings;
     result.counters.most_stale = std::max(result.counters.most_stale, standing.counters.most_stale);
     if (standing.privacy &&
         (!result.privacy || standing.privacy->epsilon > result.privacy->epsilon)) {

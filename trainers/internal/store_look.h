@@ -1,4 +1,5 @@
-// A look into a store that may be gone. A pure function; thread-safe.
+// A look into a store that may be gone, and a word there that any node may leave. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <sotto/base/elapsed.h>
+#include <sotto/base/status.h>
 #include <sotto/comm/store.h>
 
 namespace sotto::internal {
@@ -28,6 +30,16 @@ inline StoreLook look_for(Store& store, std::string_view key) {
     return {true, std::move(*value)};
   }
   return {value.status().fault() == Fault::deadline && seconds_since(from) < kLongestAnswerSeconds};
+}
+
+/// Sets `key` to nothing, unless it is there. Where clients are known by their keys only the node
+/// that comes first may set it (comm/internal/store_rules.h), and for the others it is there then.
+inline Status set_once(Store& store, std::string_view key) {
+  if (look_for(store, key).value) {
+    return {};
+  }
+  Status status = store.set(key, {});
+  return status.ok() || look_for(store, key).value ? Status() : status;
 }
 
 }  // namespace sotto::internal

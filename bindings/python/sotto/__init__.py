@@ -25,6 +25,7 @@ from ._arrays import floats
 from ._errors import (
     BudgetSpent,
     Deadline,
+    Ended,
     Error,
     InputOutput,
     Internal,
@@ -44,6 +45,7 @@ __all__ = [
     "BudgetSpent",
     "Compressor",
     "Deadline",
+    "Ended",
     "Error",
     "InputOutput",
     "Internal",

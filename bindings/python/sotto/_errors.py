@@ -41,6 +41,11 @@ class BudgetSpent(Error):
     """The privacy budget is spent."""
 
 
+class Ended(Error):
+    """The nodes have agreed to end the run here, as one was told to stop or is out of data: nothing
+    has changed, and the state can be saved and the run finished."""
+
+
 class Internal(Error):
     """None of the others; please report it with its message."""
 
@@ -56,6 +61,7 @@ _BY_STATUS = {
     8: BudgetSpent,
     9: Refused,
     11: Internal,
+    12: Ended,
 }
 
 

@@ -28,6 +28,7 @@ _SIGNATURES = {
     "sotto_optimizer_begin_step": [_handle],
     "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],
     "sotto_optimizer_set_learning_rate": [_handle, ctypes.c_double],
+    "sotto_optimizer_ask_to_stop": [_handle],
     "sotto_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
     "sotto_optimizer_mean": [
         _handle,

@@ -3,8 +3,10 @@
 import contextlib
 import ctypes
 import math
+import os
 
 from ._arrays import floats
+from ._errors import Refused
 from ._handle import Handle, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 
@@ -87,7 +89,9 @@ class Optimizer(Handle):
         self._do("step", address, length)
 
     def set_learning_rate(self, rate):
-        """The base learning rate from the next step on."""
+        """The base learning rate from the next step on; part of what save returns. All nodes change it
+        after the same step: allreduce and all others that keep models equal raise Unexpected where one
+        does not, and with gossip the report's warnings say so."""
         self._do("set_learning_rate", rate)
 
     def mean(self, out):
@@ -109,12 +113,21 @@ class Optimizer(Handle):
         place of the loss of this one. A block of `with` that raises does so by itself."""
         self._do("give_up", encoded("reason", reason))
 
+    def ask_to_stop(self):
+        """Wants all nodes to end together: their steps raise Ended, and change nothing, after a round
+        that all agree on. May be called from any thread, or by a signal's handler."""
+        handle = self._own.handle
+        if handle is None or self._own.process != os.getpid():
+            raise Refused("optimizer: it is closed")
+        library.sotto_optimizer_ask_to_stop(handle)
+
     def drain(self):
         """Waits until this node's exchanges are complete."""
         self._do("drain")
 
     def finish(self):
-        """Drains, and waits until all nodes have come this far. No step may follow."""
+        """Drains, and waits until all nodes have come this far. No step may follow. Where other nodes
+        still take steps, the setting `join` says what happens; without it all raise Unexpected."""
         self._do("finish")
 
     @property

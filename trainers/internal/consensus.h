@@ -1,0 +1,58 @@
+// What the nodes of a run have to agree on while it goes on, apart from the models: where they
+// meet, when the run ends, and what happens where one is out of data before others.
+//
+// Thread safety: `look` from any thread, everything else on the node's own. The store must outlive
+// it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <span>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/comm/store.h>
+#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/optimizer.h>
+
+#include "run_news.h"
+#include "stop_agreement.h"
+#include "uneven_data.h"
+#include "whereabouts.h"
+
+namespace sotto::internal {
+
+class Consensus {
+ public:
+  Consensus(Store& store, const OptimizerOptions& options);
+  Consensus(const Consensus&) = delete;
+  Consensus& operator=(const Consensus&) = delete;
+
+  Meetings& meetings() { return meetings_; }
+  Whereabouts& whereabouts() { return whereabouts_; }
+  StopAgreement& stop() { return stop_; }
+
+  /// Before a round, when so many are done: Fault::ended where all end here.
+  Status begin_round(Round done);
+  /// This node has a gradient of this round.
+  Status enter_round(Round round);
+  /// For whoever waits for these nodes: a fault when the wait cannot end.
+  Status look(std::span<const Rank> peers);
+
+  /// What a node that is out of data does next, when so many rounds are done: a round with a zero
+  /// gradient, unless begin_round says that all end; the mean; or nothing more. The first call says
+  /// that it is out of data.
+  Result<UnevenData::Next> next_without_data(Round done);
+
+ private:
+  const Join join_;
+  RunNews news_;
+  Meetings meetings_;
+  Whereabouts whereabouts_;
+  StopAgreement stop_;
+  UnevenData data_;
+  bool out_of_data_ = false;
+  bool ended_ = false;  ///< all nodes know the last round, and this one has come to it
+};
+
+}  // namespace sotto::internal
