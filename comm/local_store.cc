@@ -185,7 +185,8 @@ Result<std::vector<std::byte>> LocalStoreClient::ask(StoreRequest kind, std::str
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(*connection));
   }
-  return reply.there != 0 ? Result<Bytes>(std::move(answer)) : internal::store_overdue(key, deadline);
+  return reply.there != 0 ? Result<Bytes>(std::move(answer))
+                          : internal::store_overdue(key, deadline);
 }
 
 }  // namespace

@@ -69,8 +69,7 @@ std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool,
 #endif
 
 #ifndef SOTTO_HAVE_REDIS
-std::shared_ptr<Store> make_redis_store(const std::string&, int, const std::string&,
-                                        StopRequest) {
+std::shared_ptr<Store> make_redis_store(const std::string&, int, const std::string&, StopRequest) {
   refuse("store", "redis:", "this build lacks hiredis; build with libhiredis-dev");
 }
 #endif

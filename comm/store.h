@@ -52,8 +52,8 @@ std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool se
                                       bool insecure = false,
                                       const std::optional<Security>& security = std::nullopt,
                                       Deadline known_by = Deadline::after({}));
-/// On a Redis server, keys prefixed by `prefix`; needs the hiredis component. `stop` also ends waits
-/// for a server that does not answer.
+/// On a Redis server, keys prefixed by `prefix`; needs the hiredis component. `stop` also ends
+/// waits for a server that does not answer.
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
                                         const std::string& prefix, StopRequest stop = {});
 

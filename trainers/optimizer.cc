@@ -59,14 +59,14 @@ OptimizerOptions with_place(OptimizerOptions options) {
   return options;
 }
 
-std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
+std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopRequest& stop) {
   if (options.rendezvous.empty()) {
     throw Error(
         "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
         "URL: tcp://HOST:PORT, file:DIRECTORY or redis://HOST:PORT/PREFIX");
   }
   return make_store(options.rendezvous, options.rank, options.insecure, options.security,
-                    Deadline::after(options.timeout));
+                    Deadline::after(options.timeout, &stop));
 }
 
 /// `values` lie where the accelerator of these options works, if there is one.
@@ -105,6 +105,8 @@ void check_accelerator(const OptimizerOptions& options, std::span<const float> p
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
                      const ParameterLayout& layout)
     : options_(with_place(std::move(options))),
+      stop_ends_waits_(std::make_shared<std::atomic<bool>>(true)),
+      stop_request_(stop_request()),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
@@ -137,10 +139,11 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
     }
   }
   if (!options_.store) {
-    options_.store = open_store(options_);
+    options_.store = open_store(options_, stop_request_);
   }
   check_transport(options_.transport, transport_options());
-  session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout);
+  session_ =
+      make_session(options_.store, options_.rank, options_.nodes, options_.timeout, stop_request_);
   consensus_ = std::make_unique<internal::Consensus>(*session_, options_);
   if (options_.observer != nullptr) {
     watch_ = std::make_unique<internal::RunWatch>(options_, *session_);
@@ -158,6 +161,7 @@ Optimizer::~Optimizer() {
   driver_.reset();
   transport_.reset();
   algorithm_.reset();
+  *stop_ends_waits_ = false;
 }
 
 Status Optimizer::named(const Status& status) const {
@@ -178,7 +182,17 @@ TransportOptions Optimizer::transport_options() const {
   transport.insecure = options_.insecure;
   transport.security = options_.security;
   transport.connect_timeout = options_.timeout;
+  transport.stop = stop_request_;
   return transport;
+}
+
+StopRequest Optimizer::stop_request() const {
+  if (options_.stop == nullptr && !options_.interrupted) {
+    return {};
+  }
+  return [stop = options_.stop, interrupted = options_.interrupted, ends_waits = stop_ends_waits_] {
+    return (interrupted && interrupted()) || (stop != nullptr && *ends_waits && *stop);
+  };
 }
 
 Status Optimizer::connect() {
@@ -201,6 +215,7 @@ Status Optimizer::connect() {
                     .observer = options_.observer,
                     .terms = terms_,
                     .look = [this](std::span<const Rank> peers) { return consensus_->look(peers); },
+                    .interrupted = options_.interrupted,
                     .accelerator = options_.accelerator.get()});
   stamp_settings();
   if (watch_) {
@@ -225,6 +240,7 @@ Status Optimizer::start_round() {
   if (Status status = begin_report(); !status.ok() || begun_) {
     return status;
   }
+  *stop_ends_waits_ = false;  // from here on the nodes agree on an end
   if (Status status = consensus_->begin_round(round_); !status.ok()) {
     return status.fault() == Fault::ended ? status : ended_by(status);
   }

@@ -32,6 +32,8 @@ sotto_status status_of(Fault fault) {
       return SOTTO_BUDGET;
     case Fault::ended:
       return SOTTO_ENDED;
+    case Fault::stopped:
+      return SOTTO_STOPPED;
   }
   return SOTTO_INTERNAL;
 }
@@ -66,6 +68,8 @@ sotto_status caught() noexcept {
   try {
     try {
       throw;
+    } catch (const Stopped& error) {
+      return fail(SOTTO_STOPPED, error.what());
     } catch (const Error& error) {
       return fail(SOTTO_REFUSED, error.what());
     } catch (const std::bad_alloc&) {
@@ -118,8 +122,8 @@ const char* sotto_last_error() { return sotto::c::last_error.c_str(); }
 const char* sotto_status_name(sotto_status status) {
   constexpr const char* kNames[] = {
       "ok", "refused", "malformed", "unexpected", "non_finite", "peer_lost", "deadline",
-      "io", "budget",  "too_small", "no_memory",  "internal",   "ended"};
-  return status >= SOTTO_OK && status <= SOTTO_INTERNAL ? kNames[status] : "unknown";
+      "io", "budget",  "too_small", "no_memory",  "internal",   "ended",     "stopped"};
+  return status >= SOTTO_OK && status <= SOTTO_STOPPED ? kNames[status] : "unknown";
 }
 
 void sotto_free(void* given) { std::free(given); }

@@ -431,7 +431,9 @@ Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& o
       "bind", options.bind, {.beyond_loopback = options.insecure, .everywhere = false});
   try {
     auto transport = std::make_unique<GlooTransport>(options, address);
-    if (auto connected = transport->connect(Deadline::after(options.connect_timeout, &options.stop)); !connected) {
+    if (auto connected =
+            transport->connect(Deadline::after(options.connect_timeout, &options.stop));
+        !connected) {
       return connected;
     }
     return Result<std::unique_ptr<Transport>>(std::move(transport));

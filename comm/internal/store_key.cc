@@ -41,7 +41,8 @@ Status store_overdue(std::string_view key) {
 
 Status store_overdue(std::string_view key, const Deadline& deadline) {
   return deadline.stopped()
-             ? Status(Fault::stopped, fmt::format("stopped while waiting for '{}' in the store", key))
+             ? Status(Fault::stopped,
+                      fmt::format("stopped while waiting for '{}' in the store", key))
              : store_overdue(key);
 }
 

@@ -87,8 +87,7 @@ Status NcclTransport::post(const Exchange& exchange) {
 
 Result<TransportEvent> NcclTransport::poll(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  if (!wait_until(changed_, lock, deadline,
-                  [&] { return ledger_.has_event() || interrupted_; })) {
+  if (!wait_until(changed_, lock, deadline, [&] { return ledger_.has_event() || interrupted_; })) {
     return ledger_.overdue(deadline);
   }
   if (ledger_.has_event()) {

@@ -35,10 +35,7 @@ constexpr std::chrono::milliseconds kRedisRoundTrip{1000};
 class RedisStore final : public Store {
  public:
   RedisStore(std::string host, int port, std::string prefix, StopRequest stop)
-      : host_(std::move(host)),
-        port_(port),
-        prefix_(std::move(prefix)),
-        stop_(std::move(stop)) {}
+      : host_(std::move(host)), port_(port), prefix_(std::move(prefix)), stop_(std::move(stop)) {}
 
   Status set(std::string_view key, std::span<const std::byte> value) override;
   Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override;
@@ -134,7 +131,9 @@ Status RedisStore::set(std::string_view key, std::span<const std::byte> value) {
     return fits;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
-  return ask({"SET", prefix_ + std::string(key), bytes}, internal::server_patience(kRedisPatience, stop_)).status();
+  return ask({"SET", prefix_ + std::string(key), bytes},
+             internal::server_patience(kRedisPatience, stop_))
+      .status();
 }
 
 Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline deadline) {
@@ -160,7 +159,8 @@ Status RedisStore::remove(std::string_view key) {
   if (auto fits = internal::check_store_key(key); !fits) {
     return fits;
   }
-  return ask({"DEL", prefix_ + std::string(key)}, internal::server_patience(kRedisPatience, stop_)).status();
+  return ask({"DEL", prefix_ + std::string(key)}, internal::server_patience(kRedisPatience, stop_))
+      .status();
 }
 
 }  // namespace

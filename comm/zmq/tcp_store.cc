@@ -1,6 +1,7 @@
 // The client of the TCP store, and the store that serves as well.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -326,7 +327,11 @@ std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool se
     return std::make_shared<internal::TcpStore>(endpoint, serve, security, known_by.stop());
   } catch (const zmq::error_t& error) {
     refuse("store", endpoint,
-           fmt::format("it cannot be {}: {}", serve ? "served" : "reached", error.what()));
+           fmt::format("it cannot be {}: {}{}", serve ? "served" : "reached", error.what(),
+                       error.num() == EADDRINUSE
+                           ? "; most likely another process is node 0 already: give each process "
+                             "of a run its own rank, and each run a port of its own"
+                           : ""));
   }
 }
 
