@@ -102,10 +102,30 @@ void check_accelerator(const OptimizerOptions& options, std::span<const float> p
 
 }  // namespace
 
+/// A stop before the first round: nodes that are all told may still meet and agree on an end, but
+/// nobody waits for one that is not there.
+struct Optimizer::EarlyStop {
+  using Clock = std::chrono::steady_clock;
+
+  bool ends_wait(const std::atomic<bool>* stop) {
+    constexpr Clock::duration kGrace = std::chrono::milliseconds(700);
+    if (over || stop == nullptr || !*stop) {
+      return false;
+    }
+    const auto now = Clock::now().time_since_epoch().count();
+    Clock::rep none = 0;
+    seen.compare_exchange_strong(none, now);
+    return now - seen >= kGrace.count();
+  }
+
+  std::atomic<bool> over{false};  ///< a round has begun, or the optimizer is gone
+  std::atomic<Clock::rep> seen{0};
+};
+
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
                      const ParameterLayout& layout)
     : options_(with_place(std::move(options))),
-      stop_ends_waits_(std::make_shared<std::atomic<bool>>(true)),
+      early_stop_(std::make_shared<EarlyStop>()),
       stop_request_(stop_request()),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
@@ -161,7 +181,7 @@ Optimizer::~Optimizer() {
   driver_.reset();
   transport_.reset();
   algorithm_.reset();
-  *stop_ends_waits_ = false;
+  early_stop_->over = true;
 }
 
 Status Optimizer::named(const Status& status) const {
@@ -190,8 +210,8 @@ StopRequest Optimizer::stop_request() const {
   if (options_.stop == nullptr && !options_.interrupted) {
     return {};
   }
-  return [stop = options_.stop, interrupted = options_.interrupted, ends_waits = stop_ends_waits_] {
-    return (interrupted && interrupted()) || (stop != nullptr && *ends_waits && *stop);
+  return [stop = options_.stop, interrupted = options_.interrupted, early = early_stop_] {
+    return (interrupted && interrupted()) || early->ends_wait(stop);
   };
 }
 
@@ -240,7 +260,7 @@ Status Optimizer::start_round() {
   if (Status status = begin_report(); !status.ok() || begun_) {
     return status;
   }
-  *stop_ends_waits_ = false;  // from here on the nodes agree on an end
+  early_stop_->over = true;  // from here on the nodes agree on an end
   if (Status status = consensus_->begin_round(round_); !status.ok()) {
     return status.fault() == Fault::ended ? status : ended_by(status);
   }

@@ -338,8 +338,9 @@ class Optimizer {
   Status compare_with_node_0() const;
 
   OptimizerOptions options_;
-  /// Whether options_.stop ends waits; shared with the store, which may outlive this object.
-  std::shared_ptr<std::atomic<bool>> stop_ends_waits_;
+  struct EarlyStop;
+  /// What options_.stop does to waits; shared with the store, which may outlive this object.
+  std::shared_ptr<EarlyStop> early_stop_;
   StopRequest stop_request_;
   std::shared_ptr<Session> session_;
   std::vector<std::string> warnings_;
