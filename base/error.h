@@ -28,6 +28,13 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(printable(message)) {}
 };
 
+/// What ends the making of something that has to wait when its caller wants it to end: where no
+/// `Status` can be returned, the counterpart of Fault::stopped.
+class Stopped : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Throws `Error` with the message "FIELD: VALUE is refused: REASON".
 [[noreturn]] void refuse(std::string_view field, std::string_view value, std::string_view reason);
 

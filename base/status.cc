@@ -24,6 +24,8 @@ std::string_view fault_name(Fault fault) {
       return "ended";
     case Fault::budget:
       return "budget";
+    case Fault::stopped:
+      return "stopped";
   }
   return "unknown";
 }

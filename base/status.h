@@ -25,6 +25,7 @@ enum class Fault {
   budget,      ///< a budget is spent: of privacy, so that nothing more may leave this node, or of
                ///< bytes that may wait for a peer
   ended,       ///< the nodes have agreed to end here, because one was told to or is out of data
+  stopped,     ///< the caller wanted a wait, or the run, to end
 };
 
 /// The fault's name as used in messages and JSON, e.g. "peer_lost".

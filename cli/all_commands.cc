@@ -9,8 +9,10 @@ std::vector<Command> add_all_commands(CLI::App& program) {
       add_node_command(program),   add_keygen_command(program),   add_status_command(program),
       add_faults_command(program),
   };
-  CLI::App* checkpoint = program.add_subcommand("checkpoint", "Looks into saved states");
+  CLI::App* checkpoint =
+      program.add_subcommand("checkpoint", "Looks into saved states, and takes models out");
   checkpoint->require_subcommand(1);
+  commands.push_back(add_export_command(*checkpoint));
   commands.push_back(add_inspect_command(*checkpoint));
   CLI::App* bench = program.add_subcommand("bench", "Measures how fast the parts are here");
   bench->require_subcommand(1);

@@ -69,6 +69,7 @@ Command add_status_command(CLI::App& program);
 Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);
 /// Below `sotto checkpoint`.
+Command add_export_command(CLI::App& checkpoint);
 Command add_inspect_command(CLI::App& checkpoint);
 /// One of the benchmarks below `sotto bench`.
 Command add_bench_codec_command(CLI::App& bench);

@@ -36,6 +36,13 @@ int finish(int status) {
   return status;
 }
 
+/// The exit status of a process that a signal has ended is 128 and its number.
+int as_shells_have_it(int status) {
+  return status == sotto::cli::kFailed && sotto::cli::stop_requested()
+             ? 128 + sotto::cli::stop_signal()
+             : status;
+}
+
 /// Refuses what would be written over another result, or over what the command has read.
 void check_files_differ(const CLI::App& command) {
   namespace fs = std::filesystem;
@@ -89,15 +96,13 @@ int main(int argc, char** argv) {
   const std::vector<Command> commands = sotto::cli::add_all_commands(program);
   try {
     program.parse(argc, argv);
-    const int status = finish(run_chosen(commands));
-    // As shells have it for a process that a signal ended.
-    return status == sotto::cli::kFailed && sotto::cli::stop_requested()
-               ? 128 + sotto::cli::stop_signal()
-               : status;
+    return as_shells_have_it(finish(run_chosen(commands)));
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0
                ? finish(program.exit(error))  // --help and --version
                : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
+  } catch (const sotto::Stopped& stopped) {
+    return as_shells_have_it(complain(stopped.what(), sotto::cli::kFailed));
   } catch (const sotto::Error& error) {
     return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
   } catch (const std::exception& error) {

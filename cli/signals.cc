@@ -31,6 +31,14 @@ void on_signal(int signal) {
 
 const std::atomic<bool>& stop_requested() { return stop; }
 
+StopRequest stop_request() {
+  return [] { return stop.load(); };
+}
+
+std::string interruption(const Status& status) {
+  return status.fault() == Fault::stopped ? "interrupted: " + status.message() : "interrupted";
+}
+
 int stop_signal() { return last_signal; }
 
 void catch_stop_signals(const char* notice, SecondSignal second) {

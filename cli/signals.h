@@ -3,12 +3,20 @@
 #pragma once
 
 #include <atomic>
+#include <string>
+
+#include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
 
 namespace sotto::cli {
 
 const std::atomic<bool>& stop_requested();
+/// The same, as waits ask for it.
+StopRequest stop_request();
 /// The signal that came last; 0: none.
 int stop_signal();
+/// What is said of a command that was to end: "interrupted", and the wait that ended with it.
+std::string interruption(const Status& status);
 enum class SecondSignal {
   ends,   ///< the process, at once
   waits,  ///< as the first: for a child, which may be sent one by its parent and by the group's

@@ -1,35 +1,109 @@
-// A point in time by which a wait must end. A plain value; thread-safe. Uses the steady clock, so a
-// change of the wall clock never expires a wait.
+// When a wait must end: at a point in time, or as soon as somebody wants it to.
+//
+// Uses the steady clock, so a change of the wall clock never expires a wait. A plain value;
+// thread-safe. What it was told to ask must outlive it.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include <sotto/base/status.h>
 
 namespace sotto {
+
+/// Whether waits are to end before their time: a caller's flag, set by Ctrl-C or by another thread.
+/// Every wait asks it some twenty times a second, on whichever thread it waits, and ends with
+/// Fault::stopped once the answer is true; which it must stay. Must be thread-safe, take no time
+/// and throw nothing. Empty: nobody stops anything.
+using StopRequest = std::function<bool()>;
 
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;  ///< the clock by which deadlines are kept
 
-  /// Expires a span from now.
-  static Deadline after(Clock::duration span) { return Deadline(Clock::now() + span); }
-  /// Expires at `at`.
-  explicit Deadline(Clock::time_point at) : at_(at) {}
+  /// Expires a span from now, or once `stop`, if it is there, answers true.
+  static Deadline after(Clock::duration span, const StopRequest* stop = nullptr) {
+    return Deadline(Clock::now() + span, stop);
+  }
+  /// Expires at `at`, or once `stop` answers true.
+  explicit Deadline(Clock::time_point at, const StopRequest* stop = nullptr)
+      : at_(at), stop_(stop != nullptr && *stop ? stop : nullptr) {}
 
-  bool expired() const { return Clock::now() >= at_; }
-  /// Time left, never negative.
+  bool expired() const { return Clock::now() >= at_ || stopped(); }
+  /// Whether a stop was requested, in time or not.
+  bool stopped() const { return stop_ != nullptr && (*stop_)(); }
+  /// The fault of a wait that this has ended.
+  Fault fault() const { return stopped() ? Fault::stopped : Fault::deadline; }
+
+  /// Time left, never negative; a stop may come earlier.
   Clock::duration left() const {
     const auto now = Clock::now();
     return now >= at_ ? Clock::duration::zero() : at_ - now;
   }
-  /// Whole milliseconds left, rounded up, at most `cap`: for poll() and its kin.
-  int left_ms(int cap = 1'000'000) const {
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left()).count();
-    return ms > cap ? cap : static_cast<int>(ms);
-  }
+  /// Whole milliseconds left, rounded up, at most `cap`.
+  int left_ms(int cap = 1'000'000) const { return ms_until(at_, cap); }
   Clock::time_point at() const { return at_; }
 
+  /// By when a wait that nothing else ends must ask again whether this has expired.
+  Clock::time_point next_look() const {
+    return stop_ == nullptr ? at_ : std::min(at_, Clock::now() + kLook);
+  }
+  /// The same in whole milliseconds from now: for poll() and its kin.
+  int look_ms() const { return ms_until(next_look(), 1'000'000); }
+
+  /// This one, or `at` if that is earlier.
+  Deadline or_at(Clock::time_point at) const { return Deadline(std::min(at_, at), stop_); }
+  /// This one, or a span from now if that is earlier.
+  Deadline or_after(Clock::duration span) const { return or_at(Clock::now() + span); }
+  /// What it asks; null: nothing.
+  const StopRequest* stop() const { return stop_; }
+
  private:
+  /// Well below what a person takes for a program that does not listen.
+  static constexpr std::chrono::milliseconds kLook{50};
+
+  static int ms_until(Clock::time_point at, int cap) {
+    const auto left = std::max(at - Clock::now(), Clock::duration::zero());
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    return ms > cap ? cap : static_cast<int>(ms);
+  }
+
   Clock::time_point at_;
+  const StopRequest* stop_;
 };
+
+/// Waits until `ready`, which is called under the lock, or the deadline; whether it is ready. The
+/// stop request is asked without the lock.
+template <typename Ready>
+bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                const Deadline& deadline, const Ready& ready) {
+  while (!ready()) {
+    bool over = Deadline::Clock::now() >= deadline.at();
+    if (!over && deadline.stop() != nullptr) {
+      lock.unlock();
+      over = deadline.stopped();
+      lock.lock();
+      if (ready()) {
+        return true;
+      }
+    }
+    if (over) {
+      return false;
+    }
+    changed.wait_until(lock, deadline.next_look());
+  }
+  return true;
+}
+
+/// Sleeps until the deadline, or until a stop is requested.
+inline void sleep_until(const Deadline& deadline) {
+  while (!deadline.expired()) {
+    std::this_thread::sleep_until(deadline.next_look());
+  }
+}
 
 }  // namespace sotto

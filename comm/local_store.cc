@@ -50,9 +50,12 @@ class Connection {
 bool Connection::ready(short what, Deadline deadline) const {
   pollfd polled{socket_.get(), what, 0};
   int got = 0;
-  while ((got = ::poll(&polled, 1, deadline.left_ms())) < 0 && errno == EINTR) {
+  while ((got = ::poll(&polled, 1, deadline.look_ms())) <= 0) {
+    if ((got < 0 && errno != EINTR) || deadline.expired()) {
+      return false;
+    }
   }
-  return got > 0 || (got == 0 && !deadline.expired() && ready(what, deadline));
+  return true;
 }
 
 bool Connection::say(std::span<const std::byte> bytes) const {
@@ -168,9 +171,11 @@ Result<std::vector<std::byte>> LocalStoreClient::ask(StoreRequest kind, std::str
     return gone;
   }
   StoreReplyHead reply;
-  const auto patience = Deadline::after(std::chrono::milliseconds(head.wait_ms) + kPatience);
+  const Deadline patience(
+      Deadline::Clock::now() + std::chrono::milliseconds(head.wait_ms) + kPatience,
+      deadline.stop());
   if (!connection->hear(std::as_writable_bytes(std::span(&reply, 1)), patience)) {
-    return gone;
+    return deadline.stopped() ? internal::store_overdue(key, deadline) : gone;
   }
   Bytes answer(reply.value_bytes);
   if (!connection->hear(answer, Deadline::after(kPatience))) {
@@ -180,7 +185,8 @@ Result<std::vector<std::byte>> LocalStoreClient::ask(StoreRequest kind, std::str
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(*connection));
   }
-  return reply.there != 0 ? Result<Bytes>(std::move(answer)) : internal::store_overdue(key);
+  return reply.there != 0 ? Result<Bytes>(std::move(answer))
+                          : internal::store_overdue(key, deadline);
 }
 
 }  // namespace

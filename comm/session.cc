@@ -1,6 +1,7 @@
 #include <sotto/comm/session.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -11,12 +12,13 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
 #include <sotto/comm/run_keys.h>
 
 #include "internal/backoff.h"
+#include "internal/ledger.h"
+#include "internal/rank_claim.h"
 #include "internal/start_number.h"
 
 namespace sotto {
@@ -41,8 +43,13 @@ std::vector<std::byte> pack(std::uint64_t number) {
 class StoreSession final : public Session {
  public:
   StoreSession(std::shared_ptr<Store> store, Rank rank, int nodes,
-               std::chrono::milliseconds patience)
-      : store_(std::move(store)), rank_(rank), nodes_(nodes), patience_(patience) {}
+               std::chrono::milliseconds patience, StopRequest stop)
+      : store_(std::move(store)),
+        rank_(rank),
+        nodes_(nodes),
+        patience_(patience),
+        stop_(std::move(stop)),
+        claim_(*store_, rank) {}
 
   Status enter() override;
   Status set(std::string_view key, std::span<const std::byte> value) override;
@@ -61,9 +68,12 @@ class StoreSession final : public Session {
   std::string left() const { return fmt::format("left/{}", rank_); }
 
   Status receive_all();
+  std::vector<Rank> absent(const std::map<Rank, std::uint64_t>& numbers) const;
   Status echo_numbers(std::map<Rank, std::uint64_t>& numbers);
   Status join();
   Status show(std::uint64_t mark, std::uint64_t number);
+  /// The fault of a wait for these nodes that `deadline` has ended.
+  Status not_there(std::span<const Rank> ranks, const Deadline& deadline) const;
   Result<Number> look(std::string_view key, std::chrono::milliseconds patience);
   Result<bool> there(const std::string& key, std::chrono::milliseconds patience);
   void clear_last_session();
@@ -73,6 +83,8 @@ class StoreSession final : public Session {
   const Rank rank_;
   const int nodes_;
   const std::chrono::milliseconds patience_;
+  const StopRequest stop_;
+  internal::RankClaim claim_;
   std::mutex entering_;
   std::optional<Status> entered_;  ///< once it has been tried
   std::uint64_t mark_ = 0;
@@ -85,7 +97,7 @@ Status StoreSession::enter() {
   if (!entered_) {
     const Status met = rank_ == 0 ? receive_all() : join();
     entered_ = met.ok() ? met : met.with_context(fmt::format("node {}", rank_));
-    if (met.ok() || rank_ == 0) {
+    if (met.ok() || (rank_ == 0 && claim_.taken())) {
       clear_last_session();  // whoever is not let in may have a living namesake
     }
   }
@@ -94,7 +106,7 @@ Status StoreSession::enter() {
 
 Status StoreSession::set(std::string_view key, std::span<const std::byte> value) {
   Status entered = enter();
-  if (!entered.ok() && rank_ != 0) {
+  if (!entered.ok() && (rank_ != 0 || mark_ == 0)) {
     return entered;
   }
   const std::string full = here(key);
@@ -107,7 +119,9 @@ Result<std::vector<std::byte>> StoreSession::get(std::string_view key, Deadline 
   if (!entered.ok()) {
     return entered;
   }
-  return store_->get(here(key), deadline);
+  // A look that does not wait has nothing to be stopped, and says why others have ended.
+  const bool waits = deadline.stop() == nullptr && !deadline.expired();
+  return store_->get(here(key), waits ? Deadline(deadline.at(), &stop_) : deadline);
 }
 
 Status StoreSession::remove(std::string_view key) {
@@ -143,7 +157,10 @@ Result<bool> StoreSession::there(const std::string& key, std::chrono::millisecon
 /// Node 0: draws the mark, and names back to each node the number that it shows, to one that
 /// started again its new one, until all are there.
 Status StoreSession::receive_all() {
-  const auto deadline = Deadline::after(patience_);
+  const auto deadline = Deadline::after(patience_, &stop_);
+  if (Status status = claim_.take(deadline); !status.ok()) {
+    return status;
+  }
   mark_ = internal::draw_start_number(rank_);
   if (Status status = store_->set(kSessionKey, pack(mark_)); !status.ok()) {
     return status;
@@ -152,8 +169,12 @@ Status StoreSession::receive_all() {
   internal::Backoff pause(deadline);
   while (true) {
     const std::size_t there = numbers.size();
-    if (Status status = echo_numbers(numbers); !status.ok()) {
-      return status;
+    Status status = claim_.hold();
+    if (status.ok()) {
+      status = echo_numbers(numbers);
+    }
+    if (!status.ok()) {
+      return status.fault() == Fault::stopped ? not_there(absent(numbers), deadline) : status;
     }
     if (numbers.size() + 1 == static_cast<std::size_t>(nodes_)) {
       const std::string go = here(kGo);
@@ -167,14 +188,31 @@ Status StoreSession::receive_all() {
     pause = news ? internal::Backoff(deadline) : pause;
     (void)pause.wait();
   }
+  return not_there(absent(numbers), deadline);
+}
+
+std::vector<Rank> StoreSession::absent(const std::map<Rank, std::uint64_t>& numbers) const {
   std::vector<Rank> absent;
   for (Rank peer = 1; peer < nodes_; ++peer) {
     if (!numbers.contains(peer)) {
       absent.push_back(peer);
     }
   }
+  return absent;
+}
+
+Status StoreSession::not_there(std::span<const Rank> ranks, const Deadline& deadline) const {
+  const std::string whom = internal::list_ranks(ranks);
+  if (deadline.stopped()) {
+    return {Fault::stopped, fmt::format("stopped while waiting for node {}", whom)};
+  }
+  const std::string& before = claim_.silent_predecessor();
   return {Fault::deadline,
-          fmt::format("waiting for node {}: not there in time", fmt::join(absent, ", "))};
+          fmt::format("waiting for node {}: not there in time{}", whom,
+                      before.empty() ? ""
+                                     : fmt::format("; another process ({}) was node {} before: if "
+                                                   "it still trains, give this one another rank",
+                                                   before, rank_))};
 }
 
 Status StoreSession::echo_numbers(std::map<Rank, std::uint64_t>& numbers) {
@@ -206,7 +244,11 @@ Status StoreSession::echo_numbers(std::map<Rank, std::uint64_t>& numbers) {
 /// start again, it draws another.
 Status StoreSession::join() {
   const std::uint64_t number = internal::draw_start_number(rank_);
-  auto deadline = Deadline::after(patience_);
+  constexpr std::array<Rank, 1> kNode0 = {0};
+  auto deadline = Deadline::after(patience_, &stop_);
+  const auto ended = [&](const Status& status) {
+    return status.fault() == Fault::stopped ? not_there(kNode0, deadline) : status;
+  };
   bool known = false;
   auto longest = kShortestLook;
   do {
@@ -215,22 +257,29 @@ Status StoreSession::join() {
     longest = std::min(2 * longest, kLongestLook);
     const auto mark = look(kSessionKey, patience);
     if (!mark.ok()) {
-      return mark.status();
+      return ended(mark.status());
     }
     if (*mark && **mark != mark_) {
       known = false;
-      if (Status status = show(**mark, number); !status.ok()) {
-        return status;
+      Status status = claim_.take(deadline);
+      if (status.ok()) {
+        status = show(**mark, number);
       }
+      if (!status.ok()) {
+        return ended(status);
+      }
+    }
+    if (Status status = claim_.hold(); !status.ok()) {
+      return ended(status);
     }
     if (mark_ != 0 && !known) {
       const auto echo = look(seen(rank_), patience);
       if (!echo.ok()) {
-        return echo.status();
+        return ended(echo.status());
       }
       if (*echo == number) {
         known = true;
-        deadline = Deadline::after(2 * patience_);
+        deadline = Deadline::after(2 * patience_, &stop_);
         longest = kShortestLook;
       }
     }
@@ -238,7 +287,7 @@ Status StoreSession::join() {
       const auto go = there(here(kGo), patience);
       const auto over = there(here(kGivenUpKey), {});
       if (!go.ok() || !over.ok()) {
-        return go.ok() ? over.status() : go.status();
+        return ended(go.ok() ? over.status() : go.status());
       }
       if (*go || *over) {
         (void)store_->remove(shown(rank_));  // both have been read
@@ -248,7 +297,7 @@ Status StoreSession::join() {
     }
     std::this_thread::sleep_for(kPause);
   } while (!deadline.expired());
-  return {Fault::deadline, "waiting for node 0: not there in time"};
+  return not_there(kNode0, deadline);
 }
 
 Status StoreSession::show(std::uint64_t mark, std::uint64_t number) {
@@ -295,8 +344,8 @@ void StoreSession::keep_list(std::string_view key, bool there) {
 }  // namespace
 
 std::shared_ptr<Session> make_session(std::shared_ptr<Store> store, Rank rank, int nodes,
-                                      std::chrono::milliseconds patience) {
-  return std::make_shared<StoreSession>(std::move(store), rank, nodes, patience);
+                                      std::chrono::milliseconds patience, StopRequest stop) {
+  return std::make_shared<StoreSession>(std::move(store), rank, nodes, patience, std::move(stop));
 }
 
 }  // namespace sotto

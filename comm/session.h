@@ -4,8 +4,8 @@
 // Read by the next run, a barrier of the last one looks passed and its models look like news. A
 // session keeps runs apart that use a store one after the other: its keys begin with a mark that
 // node 0 draws, and every node knows that the mark is of now, because node 0 named back a number
-// that the node drew itself. Two runs at one time need two stores: of two node 0s the earlier one
-// notices.
+// that the node drew itself. Two runs at one time need two stores, and a node is one process:
+// whoever comes second, while the first one lives, is told (internal/rank_claim.h).
 //
 // A node, node 0 too, may die and start again until all have come; then the session is closed.
 #pragma once
@@ -21,14 +21,17 @@ namespace sotto {
 class Session : public Store {
  public:
   /// Waits until all nodes have come, and removes what this node left in the store's last session.
-  /// Fault::deadline names who did not come: node 0 waits for the others as long as its patience,
-  /// they for node 0 to be there, and then twice as long for the rest. Node 0 may afterwards still
-  /// set keys, to say why it gives up; the others then enter. Every other use enters first.
+  /// Fault::unexpected names another living process, or another session of this one, that is this
+  /// node already: that one is not disturbed. Fault::deadline names who did not come: node 0 waits
+  /// for the others as long as its patience, they for node 0 to be there, and then twice as long
+  /// for the rest. Node 0 may afterwards still set keys, to say why it gives up; the others then
+  /// enter. Every other use enters first.
   virtual Status enter() = 0;
 };
 
-/// The session of node `rank` of `nodes` in `store`.
+/// The session of node `rank` of `nodes` in `store`. Once `stop` answers true, every wait in it
+/// ends with Fault::stopped.
 std::shared_ptr<Session> make_session(std::shared_ptr<Store> store, Rank rank, int nodes,
-                                      std::chrono::milliseconds patience);
+                                      std::chrono::milliseconds patience, StopRequest stop = {});
 
 }  // namespace sotto

@@ -4,6 +4,7 @@
 
 #include <sotto/base/error.h>
 
+#include "internal/address.h"
 #include "internal/host_port.h"
 
 namespace sotto {
@@ -53,7 +54,9 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
              "of node 0, or allow plain text with --insecure");
     }
     const auto address = parse_address(url, after("redis://"), &path);
-    return make_redis_store(address.host, address.port, path);
+    internal::await_name("store", address.host, known_by);
+    return make_redis_store(address.host, address.port, path,
+                            known_by.stop() == nullptr ? StopRequest() : *known_by.stop());
   }
   refuse("store", url, kForms);
 }
@@ -66,7 +69,7 @@ std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool,
 #endif
 
 #ifndef SOTTO_HAVE_REDIS
-std::shared_ptr<Store> make_redis_store(const std::string&, int, const std::string&) {
+std::shared_ptr<Store> make_redis_store(const std::string&, int, const std::string&, StopRequest) {
   refuse("store", "redis:", "this build lacks hiredis; build with libhiredis-dev");
 }
 #endif

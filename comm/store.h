@@ -46,14 +46,16 @@ std::shared_ptr<Store> make_file_store(const std::string& directory);
 /// (internal/store_shelf.h): a key that ends in "/3" is node 3's alone, in "/3-5" node 3's for node
 /// 5, in "/any" the first one's to set it, and others are node 0's for all. Without, serving beyond
 /// loopback is refused unless `insecure`. A `host` that nobody knows is waited for until
-/// `known_by`.
+/// `known_by`, whose stop request, of which the store keeps a copy, also ends waits for a server
+/// that does not answer. Throws Stopped when it ends this one.
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,
                                       bool insecure = false,
                                       const std::optional<Security>& security = std::nullopt,
                                       Deadline known_by = Deadline::after({}));
-/// On a Redis server, keys prefixed by `prefix`; needs the hiredis component.
+/// On a Redis server, keys prefixed by `prefix`; needs the hiredis component. `stop` also ends
+/// waits for a server that does not answer.
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
-                                        const std::string& prefix);
+                                        const std::string& prefix, StopRequest stop = {});
 
 /// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
 /// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, for a component that this build

@@ -75,6 +75,9 @@ struct TransportOptions {
   bool insecure = false;
   /// How long connecting may take.
   Deadline::Clock::duration connect_timeout = std::chrono::seconds(30);
+  /// Ends every wait of the transport early: for peers that are to connect, and for those that have
+  /// not taken all when it closes. A poll asks its own deadline's.
+  StopRequest stop{};
   /// How long the destructor may take to flush what living peers have not taken yet.
   Deadline::Clock::duration close_timeout = std::chrono::seconds(5);
 };
@@ -90,7 +93,8 @@ class Transport {
   /// Hands over an exchange. Fault::peer_lost, and nothing handed over, when a peer of it is known
   /// to be gone.
   virtual Status post(const Exchange& exchange) = 0;
-  /// The next event, or Fault::deadline with a message that names the peers still awaited.
+  /// The next event, or Fault::deadline or Fault::stopped with a message that names the peers still
+  /// awaited.
   virtual Result<TransportEvent> poll(Deadline deadline) = 0;
   /// Ends a poll that waits, or else the next one that would, with the event `interrupted`.
   virtual void interrupt() = 0;

@@ -26,7 +26,34 @@ constexpr FileKind kKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'A', 'V', 'E'},
                             .sections = kSections};
 constexpr std::string_view kSuffix = ".checkpoint";
 
+std::string file_name(Rank rank, Round round) {
+  return fmt::format("node-{}.round-{}{}", rank, round, kSuffix);
+}
+
+/// The number behind `before`, which it cuts off `text` with it; none: there is none.
+template <typename Number>
+std::optional<Number> take_number(std::string_view& text, std::string_view before) {
+  Number number = 0;
+  if (!text.starts_with(before)) {
+    return std::nullopt;
+  }
+  text.remove_prefix(before.size());
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return fault == std::errc() ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<CheckpointName> checkpoint_name(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  std::string_view rest = name;
+  const auto rank = take_number<Rank>(rest, "node-");
+  const auto round = rank ? take_number<Round>(rest, ".round-") : std::nullopt;
+  return round && name == file_name(*rank, *round)
+             ? std::optional(CheckpointName{*rank, *round, path})
+             : std::nullopt;
+}
 
 const FileKind& checkpoint_kind() { return kKind; }
 
@@ -65,24 +92,15 @@ CheckpointFolder::CheckpointFolder(std::string folder, Rank rank)
 }
 
 std::string CheckpointFolder::path_of(Round round) const {
-  return (fs::path(folder_) / fmt::format("node-{}.round-{}{}", rank_, round, kSuffix)).string();
+  return (fs::path(folder_) / file_name(rank_, round)).string();
 }
 
 std::vector<Round> CheckpointFolder::rounds() const {
-  const std::string prefix = fmt::format("node-{}.round-", rank_);
   std::vector<Round> found;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(folder_, code)) {
-    const std::string name = entry.path().filename().string();
-    if (name.size() <= prefix.size() + kSuffix.size() || !name.starts_with(prefix) ||
-        !name.ends_with(kSuffix)) {
-      continue;
-    }
-    Round round = 0;
-    const char* end = name.data() + name.size() - kSuffix.size();
-    const auto parsed = std::from_chars(name.data() + prefix.size(), end, round);
-    if (parsed.ec == std::errc() && parsed.ptr == end) {
-      found.push_back(round);
+    if (const auto name = checkpoint_name(entry.path().string()); name && name->rank == rank_) {
+      found.push_back(name->round);
     }
   }
   std::sort(found.begin(), found.end(), std::greater<>());

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,16 @@ std::vector<std::byte> encode_checkpoint(const Checkpoint& checkpoint);
 
 /// Fault::malformed says what is wrong; a damaged file is never taken for a whole one.
 Result<Checkpoint> decode_checkpoint(std::span<const std::byte> bytes);
+
+/// What the name of a checkpoint's file says.
+struct CheckpointName {
+  Rank rank = 0;
+  Round round = 0;
+  std::string path;
+};
+
+/// None: the file at `path` is not called as checkpoints are.
+std::optional<CheckpointName> checkpoint_name(const std::string& path);
 
 /// One node's files in a folder.
 class CheckpointFolder {

@@ -222,7 +222,10 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   const Round round = algorithm_.round();
   const auto done = [&] { return !status_.ok() || ready() || under_way_ == 0; };
   awaited_ = done;
-  progress_.wait(lock, done);
+  const Deadline never(Deadline::Clock::time_point::max(), &options_.interrupted);
+  if (!sotto::wait_until(progress_, lock, never, done)) {
+    status_ = named({Fault::stopped, "stopped while waiting for its neighbours"}, round);
+  }
   awaited_ = nullptr;
   check(!status_.ok() || ready(), "an algorithm that waits has an exchange under way");
   count_wait(start, encoded, round);
@@ -362,7 +365,7 @@ void Driver::carry() {
 }
 
 Status Driver::carry_all() {
-  deadline_ = Deadline::after(options_.timeout);
+  deadline_ = patience();
   for (;;) {
     if (Status status = post(); !status.ok()) {
       return status;
@@ -393,8 +396,12 @@ Status Driver::post() {
     if (Status status = transport_.post(next.exchange); !status.ok()) {
       return named(status, next.exchange.tag.round);
     }
-    deadline_ = Deadline::after(options_.timeout);
+    deadline_ = patience();
   }
+}
+
+Deadline Driver::patience() const {
+  return Deadline::after(options_.timeout, options_.overlap ? nullptr : &options_.interrupted);
 }
 
 Status Driver::take_event() {
@@ -425,7 +432,7 @@ Status Driver::take_event() {
       }
       break;
   }
-  deadline_ = Deadline::after(options_.timeout);
+  deadline_ = patience();
   return {};
 }
 
@@ -434,9 +441,8 @@ Result<TransportEvent> Driver::await_event() {
     return transport_.poll(deadline_);
   }
   for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
-    const auto until = Deadline::after(pause);
-    const bool last = deadline_.left() <= until.left();
-    auto event = transport_.poll(last ? deadline_ : until);
+    const bool last = deadline_.left() <= pause;
+    auto event = transport_.poll(deadline_.or_after(pause));
     if (last || event.ok() || event.status().fault() != Fault::deadline) {
       return event;
     }

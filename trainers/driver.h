@@ -58,6 +58,9 @@ struct DriverOptions {
   /// Is asked now and then while an exchange waits for frames of these nodes, on the thread that
   /// carries; a fault ends the run. Null: nobody is asked.
   std::function<Status(std::span<const Rank>)> look = {};
+  /// Ends every wait for peers with Fault::stopped, and the run with it. Asked on the caller's
+  /// thread alone.
+  StopRequest interrupted = {};
   /// Where the algorithm's vectors lie, if not with the host: its work is put after the caller's
   /// and the caller's after it, and its faults end the run.
   Accelerator* accelerator = nullptr;
@@ -118,6 +121,8 @@ class Driver {
   };
   using Load = std::list<Carried>;
 
+  /// By when a peer must have done something, or the caller's thread, if it waits, be interrupted.
+  Deadline patience() const;
   /// Returns once `ready` holds or the run has failed.
   Status wait_until(Lock& lock, const std::function<bool()>& ready);
   /// Hands over next_, if `post`, and all that the algorithm wants carried beside it. Without a

@@ -87,7 +87,7 @@ Status read_cause(std::span<const std::byte> value) {
   const auto fault = in.read<std::uint8_t>();
   const std::string message = in.read_string(kMaxCause);
   const bool sound =
-      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::ended);
+      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::stopped);
   return sound ? Status(static_cast<Fault>(fault), printable(message))
                : Status(Fault::malformed, "a node gave up and its reason cannot be read");
 }
@@ -124,6 +124,10 @@ Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer
   std::vector<std::byte> last;
   for (auto look = kFirstPatience;; look = std::min(2 * look, kLongestPatience)) {
     auto value = store_.get(key, deadline.left() < look ? deadline : Deadline::after(look));
+    if (value.status().fault() == Fault::stopped) {
+      return Status(Fault::stopped,
+                    fmt::format("node {}: stopped while waiting for node {}", rank_, peer));
+    }
     if (value.ok() || value.status().fault() != Fault::deadline) {
       return value;
     }

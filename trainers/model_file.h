@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <sotto/base/parameter_layout.h>
+#include <sotto/base/status.h>
 
 namespace sotto {
 
@@ -23,5 +24,11 @@ using ModelNotes = std::map<std::string, std::string>;
 std::vector<std::byte> encode_model_file(const ParameterLayout& layout,
                                          std::span<const float> parameters,
                                          const ModelNotes& notes);
+
+/// The parameters in a file's bytes, in the layout's order: tensors of its names and shapes and no
+/// others, or one vector of all, whatever it is called, where a file knows of no tensors. Of 32-bit
+/// floats, all finite. Fault::malformed says which tensor is wrong.
+Result<std::vector<float>> decode_model_file(std::span<const std::byte> bytes,
+                                             const ParameterLayout& layout);
 
 }  // namespace sotto

@@ -62,14 +62,14 @@ OptimizerOptions with_place(OptimizerOptions options) {
   return options;
 }
 
-std::shared_ptr<Store> open_store(const OptimizerOptions& options) {
+std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopRequest& stop) {
   if (options.rendezvous.empty()) {
     throw Error(
         "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
         "URL: tcp://HOST:PORT, file:DIRECTORY or redis://HOST:PORT/PREFIX");
   }
   return make_store(options.rendezvous, options.rank, options.insecure, options.security,
-                    Deadline::after(options.timeout));
+                    Deadline::after(options.timeout, &stop));
 }
 
 /// `values` lie where the accelerator of these options works, if there is one.
@@ -105,9 +105,31 @@ void check_accelerator(const OptimizerOptions& options, std::span<const float> p
 
 }  // namespace
 
+/// A stop before the first round: nodes that are all told may still meet and agree on an end, but
+/// nobody waits for one that is not there.
+struct Optimizer::EarlyStop {
+  using Clock = std::chrono::steady_clock;
+
+  bool ends_wait(const std::atomic<bool>* stop) {
+    constexpr Clock::duration kGrace = std::chrono::milliseconds(700);
+    if (over || stop == nullptr || !*stop) {
+      return false;
+    }
+    const auto now = Clock::now().time_since_epoch().count();
+    Clock::rep none = 0;
+    seen.compare_exchange_strong(none, now);
+    return now - seen >= kGrace.count();
+  }
+
+  std::atomic<bool> over{false};  ///< a round has begun, or the optimizer is gone
+  std::atomic<Clock::rep> seen{0};
+};
+
 Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
                      const ParameterLayout& layout)
     : options_(with_place(std::move(options))),
+      early_stop_(std::make_shared<EarlyStop>()),
+      stop_request_(stop_request()),
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
@@ -139,10 +161,11 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
     }
   }
   if (!options_.store) {
-    options_.store = open_store(options_);
+    options_.store = open_store(options_, stop_request_);
   }
   check_transport(options_.transport, transport_options());
-  session_ = make_session(options_.store, options_.rank, options_.nodes, options_.timeout);
+  session_ =
+      make_session(options_.store, options_.rank, options_.nodes, options_.timeout, stop_request_);
   consensus_ = std::make_unique<internal::Consensus>(*session_, options_);
   if (options_.observer != nullptr) {
     watch_ = std::make_unique<internal::RunWatch>(options_, *session_);
@@ -160,6 +183,7 @@ Optimizer::~Optimizer() {
   driver_.reset();
   transport_.reset();
   algorithm_.reset();
+  early_stop_->over = true;
 }
 
 Status Optimizer::named(const Status& status) const {
@@ -180,7 +204,17 @@ TransportOptions Optimizer::transport_options() const {
   transport.insecure = options_.insecure;
   transport.security = options_.security;
   transport.connect_timeout = options_.timeout;
+  transport.stop = stop_request_;
   return transport;
+}
+
+StopRequest Optimizer::stop_request() const {
+  if (options_.stop == nullptr && !options_.interrupted) {
+    return {};
+  }
+  return [stop = options_.stop, interrupted = options_.interrupted, early = early_stop_] {
+    return (interrupted && interrupted()) || early->ends_wait(stop);
+  };
 }
 
 Status Optimizer::connect() {
@@ -203,6 +237,7 @@ Status Optimizer::connect() {
                     .observer = options_.observer,
                     .terms = terms_,
                     .look = [this](std::span<const Rank> peers) { return consensus_->look(peers); },
+                    .interrupted = options_.interrupted,
                     .accelerator = options_.accelerator.get()});
   stamp_settings();
   if (watch_) {
@@ -227,6 +262,7 @@ Status Optimizer::start_round() {
   if (Status status = begin_report(); !status.ok() || begun_) {
     return status;
   }
+  early_stop_->over = true;  // from here on the nodes agree on an end
   if (Status status = consensus_->begin_round(round_); !status.ok()) {
     return status.fault() == Fault::ended ? status : ended_by(status);
   }

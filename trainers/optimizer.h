@@ -138,6 +138,12 @@ struct OptimizerOptions {
   /// Once true, as a call of ask_to_stop(), e.g. a flag that a signal's handler sets. Must outlive
   /// the optimizer. Null: there is none.
   const std::atomic<bool>* stop = nullptr;
+  /// Asked some twenty times a second while a call waits for other nodes, on whichever thread
+  /// waits. Once it answers true, as it must from then on, the wait ends with Fault::stopped, which
+  /// names whom it was for, and the run with it: for whoever will not wait for an agreed end.
+  /// `stop` does the same before the first round, when there is nothing to agree on. Empty: nobody
+  /// asks.
+  StopRequest interrupted{};
   /// What else the nodes must agree on, e.g. model and data; compared when they meet.
   Settings job;
   /// Who watches, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
@@ -332,6 +338,8 @@ class Optimizer {
   /// Chooses the round before the next report whose compression is measured, if it is time.
   void aim_meter();
   TransportOptions transport_options() const;
+  /// What ends waits now: `interrupted` always, `stop` as long as no round has begun.
+  StopRequest stop_request() const;
   /// What tells this run's frames from those of runs with other settings.
   std::uint64_t run_id() const;
   /// Compares with node 0, and waits until all nodes have done so.
@@ -339,6 +347,10 @@ class Optimizer {
   Status compare_with_node_0() const;
 
   OptimizerOptions options_;
+  struct EarlyStop;
+  /// What options_.stop does to waits; shared with the store, which may outlive this object.
+  std::shared_ptr<EarlyStop> early_stop_;
+  StopRequest stop_request_;
   std::shared_ptr<Session> session_;
   std::vector<std::string> warnings_;
   std::span<float> parameters_;

@@ -10,6 +10,7 @@
 #include <sotto/base/nearest.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/trainers/meeting.h>
+#include <sotto/trainers/saved_model.h>
 
 #include "internal/consensus.h"
 #include "internal/in_turn.h"
@@ -94,7 +95,7 @@ std::string Optimizer::agreement() const {
   Settings settings = {
       {"nodes", fmt::format("{}", options_.nodes)},
       {"dimension", fmt::format("{}", parameters_.size())},
-      {"layout", text_digest(layout_text(layout_))},
+      {"layout", layout_digest(layout_)},
       {"algorithm", options_.algorithm},
       {"compressor", options_.compressor},
       {"topology", options_.topology},

@@ -33,6 +33,8 @@ sotto_status status_of(Fault fault) {
       return SOTTO_BUDGET;
     case Fault::ended:
       return SOTTO_ENDED;
+    case Fault::stopped:
+      return SOTTO_STOPPED;
   }
   return SOTTO_INTERNAL;
 }
@@ -67,6 +69,8 @@ sotto_status caught() noexcept {
   try {
     try {
       throw;
+    } catch (const Stopped& error) {
+      return fail(SOTTO_STOPPED, error.what());
     } catch (const Error& error) {
       return fail(SOTTO_REFUSED, error.what());
     } catch (const std::bad_alloc&) {
@@ -119,7 +123,7 @@ const char* sotto_last_error() { return sotto::c::last_error.c_str(); }
 const char* sotto_status_name(sotto_status status) {
   constexpr const char* kNames[] = {
       "ok", "refused", "malformed", "unexpected", "non_finite", "peer_lost", "deadline",
-      "io", "budget",  "too_small", "no_memory",  "internal",   "ended"};
+      "io", "budget",  "too_small", "no_memory",  "internal",   "ended",     "stopped"};
   const bool known = status >= SOTTO_OK && static_cast<std::size_t>(status) < std::size(kNames);
   return known ? kNames[status] : "unknown";
 }

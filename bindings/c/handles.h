@@ -74,11 +74,13 @@ struct sotto_optimizer {
 
   const sotto::OptimizerOptions& watched(sotto::OptimizerOptions& options) const {
     options.observer = telemetry.get();
+    options.interrupted = [this] { return interrupted.load(); };
     return options;
   }
 
   sotto::c::Notices notices;  ///< beside the optimizer's own warnings
   std::unique_ptr<sotto::Telemetry> telemetry;
+  std::atomic<bool> interrupted{false};  ///< calls that wait are to end
   sotto::Optimizer optimizer;
   std::size_t dimension;
   bool begun = false;     ///< begin_step without its step

@@ -128,6 +128,19 @@ Status finish(sotto_optimizer& held, std::span<float> mean, double* consensus_di
   return distance.status();
 }
 
+/// What may be called while another thread is inside a call, and by a signal's handler.
+template <typename Action>
+sotto_status at_any_time(sotto_optimizer* optimizer, const Action& action) {
+  if (optimizer == nullptr) {
+    return guarded([&] {
+      need(optimizer, "optimizer");
+      return SOTTO_OK;
+    });
+  }
+  action();
+  return SOTTO_OK;
+}
+
 }  // namespace
 }  // namespace sotto::c
 
@@ -266,14 +279,11 @@ sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* rea
 }
 
 sotto_status sotto_optimizer_ask_to_stop(sotto_optimizer* optimizer) {
-  if (optimizer == nullptr) {
-    return guarded([&] {
-      need(optimizer, "optimizer");
-      return SOTTO_OK;
-    });
-  }
-  optimizer->optimizer.ask_to_stop();
-  return SOTTO_OK;
+  return at_any_time(optimizer, [&] { optimizer->optimizer.ask_to_stop(); });
+}
+
+sotto_status sotto_optimizer_interrupt(sotto_optimizer* optimizer) {
+  return at_any_time(optimizer, [&] { optimizer->interrupted = true; });
 }
 
 sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer) {

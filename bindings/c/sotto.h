@@ -63,7 +63,8 @@ enum {
   SOTTO_TOO_SMALL = 9,   // a buffer of the caller's is too small; the size needed is given
   SOTTO_NO_MEMORY = 10,  // memory ran out
   SOTTO_INTERNAL = 11,   // none of these; please report it with the message
-  SOTTO_ENDED = 12       // the nodes have agreed to end the run here
+  SOTTO_ENDED = 12,      // the nodes have agreed to end the run here
+  SOTTO_STOPPED = 13     // the caller wanted this call to end (sotto_optimizer_interrupt)
 };
 
 // The version of the library, "0.1.0".
@@ -186,6 +187,11 @@ SOTTO_API sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const
 // round that all agree on; the state can then be saved, and the run finished. May be called from
 // any thread, or by a signal's handler, while another call is under way.
 SOTTO_API sotto_status sotto_optimizer_ask_to_stop(sotto_optimizer* optimizer);
+// Ends the call that is waiting for other nodes, within a second, and the run with it: that call
+// and all later ones return SOTTO_STOPPED, and the others are told as far as they can be reached.
+// For whoever will not wait for an agreed end; destroy the optimizer then. May be called from any
+// thread, or by a signal's handler, while another call is under way.
+SOTTO_API sotto_status sotto_optimizer_interrupt(sotto_optimizer* optimizer);
 // Waits until this node's exchanges are complete, e.g. for exact counts.
 SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
 // Drains, and waits until all nodes have come this far. No step may follow. Where other nodes still

@@ -141,7 +141,8 @@ ProbeJob settle(const BenchExchangeRequest& request) {
       .edges = edges_of(request.topology, nodes),
       .seconds = request.seconds,
       .most_bytes = request.bytes,
-      .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * request.timeout_s))};
+      .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * request.timeout_s)),
+      .stop = stop_request()};
   return job;
 }
 
@@ -158,6 +159,7 @@ Result<MeasuredNetwork> measure(const ProbeJob& job, const ProbeOptions& probe_o
   options.bind = request.bind;
   options.insecure = request.insecure;
   options.connect_timeout = probe_options.timeout;
+  options.stop = probe_options.stop;
   Meetings meetings(session, probe_options.rank, probe_options.nodes, probe_options.timeout);
   auto transport = make_transport(job.transport, options);
   if (!transport.ok()) {
@@ -177,9 +179,9 @@ Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
                                   const std::shared_ptr<Store>& store) {
   ProbeOptions options = job.probe;
   options.rank = rank;
-  const auto session = make_session(store, rank, options.nodes, options.timeout);
+  const auto session = make_session(store, rank, options.nodes, options.timeout, options.stop);
   if (Status status = session->enter(); !status.ok()) {
-    return status.with_context(fmt::format("node {}", rank));
+    return status;
   }
   auto found = measure(job, options, request, store, *session);
   if (!found.ok()) {
@@ -190,6 +192,7 @@ Result<MeasuredNetwork> take_part(const ProbeJob& job, Rank rank,
 }
 
 Result<Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& request) {
+  catch_stop_signals();
   const auto store = make_memory_store();
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
   Json result;
@@ -243,9 +246,10 @@ Result<Json> run_launched(const ProbeJob& job, const BenchExchangeRequest& reque
   if (where.empty()) {
     throw Error("--rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT");
   }
-  const auto found = take_part(job, job.probe.rank, request,
-                               make_store(where, job.probe.rank, request.insecure, std::nullopt,
-                                          Deadline::after(job.probe.timeout)));
+  catch_stop_signals();
+  const auto store = make_store(where, job.probe.rank, request.insecure, std::nullopt,
+                                Deadline::after(job.probe.timeout, &job.probe.stop));
+  const auto found = take_part(job, job.probe.rank, request, store);
   if (!found.ok()) {
     return found.status();
   }
@@ -301,7 +305,8 @@ int run(BenchExchangeRequest request) {
                         : job.processes ? run_as_processes(job, request)
                                         : run_as_threads(job, request);
   if (!result.ok()) {
-    fmt::print(stderr, "sotto: {}\n", stop_requested() ? "interrupted" : result.status().message());
+    fmt::print(stderr, "sotto: {}\n",
+               stop_requested() ? interruption(result.status()) : result.status().message());
     return kFailed;
   }
   if (!reports) {

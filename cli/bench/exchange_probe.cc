@@ -95,7 +95,7 @@ std::span<const std::byte> Prober::message(std::size_t payload, Question questio
 /// Until the exchange is over.
 Status Prober::finish(const ExchangeTag& tag) {
   while (true) {
-    const auto event = transport_.poll(Deadline::after(options_.timeout));
+    const auto event = transport_.poll(Deadline::after(options_.timeout, &options_.stop));
     if (!event.ok()) {
       return event.status();
     }

@@ -46,6 +46,7 @@ struct ProbeOptions {
   double seconds = 1;                        ///< about as long each step takes
   std::size_t most_bytes = 0;                ///< of a message
   std::chrono::milliseconds timeout{30'000};
+  StopRequest stop{};  ///< ends every wait
 };
 
 /// Whom `rank` must be connected with: answers come back, so both ways.

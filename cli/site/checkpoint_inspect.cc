@@ -1,13 +1,17 @@
 // `sotto checkpoint inspect`: what a saved state is, and whether it is whole.
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/trainers/checkpoint.h>
 #include <sotto/trainers/federated/site_folder.h>
+#include <sotto/trainers/saved_model.h>
 
 #include "commands.h"
 #include "output.h"
@@ -16,11 +20,14 @@
 namespace sotto::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kCheckpointInspectExamples =
     "Examples:\n"
+    "  sotto checkpoint inspect saved\n"
     "  sotto checkpoint inspect saved/node-0.round-100.checkpoint\n"
     "  sotto checkpoint inspect state/state.a --json -\n"
-    "Exits with 1 when the file is damaged.";
+    "Exits with 1 when the file, or one in the folder, is damaged.";
 
 struct InspectOptions {
   CommonOptions common;
@@ -83,10 +90,13 @@ void print(const Output& output, const Json& report) {
   }
 }
 
-int run(const InspectOptions& options) {
-  const Output output(options.common);
+Result<FileReport> inspect(const std::string& path) {
   const std::array<const FileKind*, 2> kinds = {&checkpoint_kind(), &site_state_kind()};
-  const auto report = inspect_file(options.file, kinds);
+  return inspect_file(path, kinds);
+}
+
+int inspect_one(const InspectOptions& options, const Output& output) {
+  const auto report = inspect(options.file);
   if (!report.ok()) {
     throw std::runtime_error(printable(report.status().message()));
   }
@@ -96,13 +106,69 @@ int run(const InspectOptions& options) {
   return report->trouble.empty() ? kDone : kFailed;
 }
 
+/// Files of checkpoints, by round, the newest first, and of sites' states, by name.
+std::vector<std::string> states_in(const std::string& folder) {
+  const auto checkpoints = checkpoints_in(folder);
+  if (!checkpoints.ok()) {
+    throw std::runtime_error(printable(checkpoints.status().message()));
+  }
+  std::vector<std::string> paths;
+  for (const CheckpointName& name : *checkpoints) {
+    paths.push_back(name.path);
+  }
+  for (const char* name : {"state.a", "state.b"}) {
+    const auto path = fs::path(folder) / name;
+    if (std::error_code code; fs::exists(path, code)) {
+      paths.push_back(path.string());
+    }
+  }
+  return paths;
+}
+
+int inspect_folder(const InspectOptions& options, const Output& output) {
+  Json files = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  bool whole = true;
+  for (const std::string& path : states_in(options.file)) {
+    const auto report = inspect(path);
+    const std::string trouble = report.ok() ? report->trouble : report.status().message();
+    whole &= trouble.empty();
+    files.push_back(
+        report.ok()
+            ? report_json(path, *report)
+            : Json{{"file", printable(path)}, {"whole", false}, {"trouble", printable(trouble)}});
+    rows.push_back({printable(fs::path(path).filename().string()),
+                    report.ok() ? fmt::to_string(report->round) : "?",
+                    report.ok() ? amount(static_cast<double>(report->bytes)) : "?",
+                    trouble.empty() ? "whole" : "DAMAGED: " + printable(trouble)});
+  }
+  if (rows.empty()) {
+    throw std::runtime_error(printable(options.file) + ": there is no checkpoint in this folder");
+  }
+  output.table({"file", "round", "size", "state"}, rows);
+  output.json({{"sotto", SOTTO_VERSION},
+               {"folder", printable(options.file)},
+               {"whole", whole},
+               {"files", files}});
+  return whole ? kDone : kFailed;
+}
+
+int run(const InspectOptions& options) {
+  const Output output(options.common);
+  std::error_code code;
+  return fs::is_directory(options.file, code) ? inspect_folder(options, output)
+                                              : inspect_one(options, output);
+}
+
 }  // namespace
 
 Command add_inspect_command(CLI::App& checkpoint) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = checkpoint.add_subcommand(
       "inspect", "Tells what a checkpoint, or a site's state, holds and whether it is whole");
-  command->add_option("FILE", options->file, "The file")->type_name("FILE")->required();
+  command->add_option("FILE", options->file, "The file, or a folder with such files")
+      ->type_name("FILE")
+      ->required();
   add_common_options(*command, options->common);
   command->footer(kCheckpointInspectExamples);
   return {command, [options] { return run(*options); }};

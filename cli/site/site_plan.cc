@@ -15,7 +15,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/aggregation.h>
-#include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/start_file.h>
 
 #include "result_file.h"
 #include "train/paced_task.h"
@@ -296,8 +296,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
         std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
     run.seed = o.common.seed;
     if (!o.init.empty()) {
-      run.start =
-          naming("init", [&] { return read_parameter_row(o.init, plan.task->dimension()); });
+      run.start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
     }
     run.privacy = site_privacy(o, tasks, steps, plan.warnings);
     run.name = config.name;

@@ -50,14 +50,16 @@ std::optional<Round> saved_round(const TrainPlan& plan) {
 }
 
 /// What is said of a run that a signal has ended.
-std::string interruption(const TrainPlan& plan) {
-  const std::string who = plan.launched ? fmt::format("node {}: ", plan.launched->rank) : "";
+std::string interrupted(const TrainPlan& plan, const Status& end) {
+  const std::string who = plan.launched && end.fault() != Fault::stopped
+                              ? fmt::format("node {}: ", plan.launched->rank)
+                              : "";
   const auto round = saved_round(plan);
-  return round ? fmt::format(
-                     "{}interrupted; round {} is saved in {}: the same command with "
-                     "--resume goes on from there",
-                     who, *round, plan.run.checkpoint)
-               : fmt::format("{}interrupted", who);
+  return who + interruption(end) +
+         (round ? fmt::format("; round {} is saved in {}: the same command with --resume goes on "
+                              "from there",
+                              *round, plan.run.checkpoint)
+                : "");
 }
 
 /// Where to find what the run has left, but the JSON, as the other commands say it.
@@ -103,7 +105,7 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
     return kDone;
   }
   if (stop_requested()) {
-    fmt::print(stderr, "sotto: {}\n", interruption(plan));
+    fmt::print(stderr, "sotto: {}\n", interrupted(plan, result.status()));
   } else if (result.status().fault() == Fault::ended) {
     fmt::print(
         stderr, "sotto: {}{}\n", result.status().message(),

@@ -11,7 +11,7 @@
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/attack.h>
-#include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/start_file.h>
 
 #include "graph_size.h"
 #include "node_data.h"
@@ -71,14 +71,6 @@ int count_nodes(const TrainOptions& o, const TaskData& data,
     return *nodes;
   }
   return names_its_size(o.topology) ? make_topology(o.topology, 0)->nodes() : kDefaultNodes;
-}
-
-std::vector<float> read_start(const std::string& path, std::size_t dimension) {
-  try {
-    return read_parameter_row(path, dimension);
-  } catch (const Error& error) {
-    throw Error(fmt::format("--init: {}", error.what()));
-  }
 }
 
 Round count_rounds(const TrainOptions& o, Round per_epoch) {
@@ -360,7 +352,11 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   plan.run.resume = options.resume;
   plan.run.dump_parameters = options.dump_parameters;
   if (!options.init.empty()) {
-    plan.run.start = read_start(options.init, sample->dimension());
+    try {
+      plan.run.start = read_start(options.init, sample->layout());
+    } catch (const Error& error) {
+      throw Error(fmt::format("--init: {}", error.what()));
+    }
   }
   plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
   plan.run.optimizer.privacy = privacy;

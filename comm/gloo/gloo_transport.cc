@@ -22,8 +22,10 @@
 // the peer closed it (a host that has vanished for a quarter of an hour); and it takes whoever
 // connects to a port for the peer that it expects there.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -126,6 +128,7 @@ class GlooTransport final : public Transport {
   void interrupt() override { reports_.interrupt(); }
 
  private:
+  Status connect_pairs(const Addresses& theirs, Deadline deadline);
   /// Has an operation started with a frame.
   void start(Use use, Rank peer, const ExchangeTag& tag, std::span<std::byte> memory,
              Waiter& waiter);
@@ -184,7 +187,7 @@ GlooTransport::~GlooTransport() {
   }
   // A long last frame may fill the connection for a while. Without the farewell behind it the peer
   // would take the end of the connection for a crash, even before it has seen the frame.
-  const auto end = Deadline::after(options_.close_timeout);
+  const auto end = closing_deadline(options_);
   while (!unaware.empty()) {
     const auto report = reports_.pop(end);
     if (!report) {
@@ -221,20 +224,41 @@ Status GlooTransport::connect(Deadline deadline) {
   if (!theirs) {
     return theirs.status();
   }
-  // In the order of ranks everywhere: then waiting for each other cannot go round in a circle.
-  for (const auto& [peer, address] : *theirs) {
-    const auto* bytes = reinterpret_cast<const char*>(address.data());
-    try {
-      context_->getPair(peer)->connect({bytes, bytes + address.size()});
-    } catch (const std::exception& failure) {
-      return {Fault::deadline,
-              fmt::format("rank {} did not connect: {}", peer, plain_message(failure))};
-    }
+  if (auto connected = connect_pairs(*theirs, deadline); !connected) {
+    return connected;
   }
   for (const Rank peer : neighbours_) {
     watch(peer);
   }
   return {};
+}
+
+/// Gloo's wait for a connection ends early only when that is closed, which is for another thread
+/// than the one that waits.
+Status GlooTransport::connect_pairs(const Addresses& theirs, Deadline deadline) {
+  std::atomic<bool> stopping{false};
+  auto connecting = std::async(std::launch::async, [&]() -> Status {
+    // In the order of ranks everywhere: then waiting for each other cannot go round in a circle.
+    for (auto at = theirs.begin(); at != theirs.end() && !stopping; ++at) {
+      const auto& [peer, address] = *at;
+      const auto* bytes = reinterpret_cast<const char*>(address.data());
+      try {
+        context_->getPair(peer)->connect({bytes, bytes + address.size()});
+      } catch (const std::exception& failure) {
+        return {Fault::deadline,
+                fmt::format("rank {} did not connect: {}", peer, plain_message(failure))};
+      }
+    }
+    return {};
+  });
+  constexpr std::chrono::milliseconds kLook{50};
+  while (connecting.wait_for(kLook) != std::future_status::ready) {
+    stopping = deadline.stopped();
+    for (const Rank peer : stopping ? neighbours_ : std::vector<Rank>()) {
+      context_->getPair(peer)->close();
+    }
+  }
+  return stopping ? not_come(neighbours_, deadline) : connecting.get();
 }
 
 void GlooTransport::watch(Rank peer) {
@@ -352,7 +376,7 @@ Result<TransportEvent> GlooTransport::poll(Deadline deadline) {
     }
     const auto report = reports_.pop(deadline);
     if (!report) {
-      return reports_.take_interruption() ? Result(interruption()) : ledger_.overdue();
+      return reports_.take_interruption() ? Result(interruption()) : ledger_.overdue(deadline);
     }
     take(*report);
     lose_leavers();
@@ -407,7 +431,9 @@ Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& o
       "bind", options.bind, {.beyond_loopback = options.insecure, .everywhere = false});
   try {
     auto transport = std::make_unique<GlooTransport>(options, address);
-    if (auto connected = transport->connect(Deadline::after(options.connect_timeout)); !connected) {
+    if (auto connected =
+            transport->connect(Deadline::after(options.connect_timeout, &options.stop));
+        !connected) {
       return connected;
     }
     return Result<std::unique_ptr<Transport>>(std::move(transport));

@@ -37,7 +37,7 @@ void Reports::push(Report report) {
 
 std::optional<Report> Reports::pop(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  pushed_.wait_until(lock, deadline.at(), [&] { return !reports_.empty() || interrupted_; });
+  wait_until(pushed_, lock, deadline, [&] { return !reports_.empty() || interrupted_; });
   if (reports_.empty()) {
     return std::nullopt;
   }

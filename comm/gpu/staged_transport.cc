@@ -181,9 +181,7 @@ Result<TransportEvent> StagedTransport::poll(Deadline deadline) {
       return status;
     }
     reclaim();
-    const auto look = Deadline::after(kCopyWatch).at();
-    auto event =
-        inner_->poll(waiting_.empty() ? deadline : Deadline(std::min(deadline.at(), look)));
+    auto event = inner_->poll(waiting_.empty() ? deadline : deadline.or_after(kCopyWatch));
     if (!event.ok()) {
       if (event.status().fault() != Fault::deadline || deadline.expired()) {
         return event;

@@ -20,10 +20,8 @@ void InprocHub::enter(Rank rank, std::shared_ptr<InprocEndpoint> endpoint) {
 
 Result<std::shared_ptr<InprocEndpoint>> InprocHub::meet(Rank rank, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  const bool there =
-      entered_.wait_until(lock, deadline.at(), [&] { return endpoints_.contains(rank); });
-  if (!there) {
-    return Status(Fault::deadline, fmt::format("rank {} did not come in time", rank));
+  if (!wait_until(entered_, lock, deadline, [&] { return endpoints_.contains(rank); })) {
+    return not_come({&rank, 1}, deadline);
   }
   return endpoints_[rank];
 }

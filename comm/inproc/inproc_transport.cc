@@ -177,10 +177,11 @@ void InprocTransport::send(const Send& send, const ExchangeTag& tag) {
 
 Result<TransportEvent> InprocTransport::poll(Deadline deadline) {
   std::unique_lock lock(self_->mutex);
-  const bool something = self_->changed.wait_until(
-      lock, deadline.at(), [&] { return self_->ledger.has_event() || self_->interrupted; });
+  const bool something = wait_until(self_->changed, lock, deadline, [&] {
+    return self_->ledger.has_event() || self_->interrupted;
+  });
   if (!something) {
-    return self_->ledger.overdue();
+    return self_->ledger.overdue(deadline);
   }
   if (self_->ledger.has_event()) {
     return self_->ledger.take_event();
@@ -215,7 +216,7 @@ Result<std::unique_ptr<Transport>> make_inproc_transport(const TransportOptions&
     refuse("store", "other than memory:",
            "the nodes of an inproc job are threads; give all of them one make_memory_store()");
   }
-  const Deadline deadline = Deadline::after(options.connect_timeout);
+  const Deadline deadline = Deadline::after(options.connect_timeout, &options.stop);
   auto hub = meeting->hub(options.run_id);
   auto self = std::make_shared<Endpoint>(options);
   hub->enter(options.rank, self);

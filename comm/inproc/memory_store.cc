@@ -24,12 +24,12 @@ Result<std::vector<std::byte>> MemoryStore::get(std::string_view key, Deadline d
   }
   std::unique_lock lock(mutex_);
   auto found = values_.end();
-  published_.wait_until(lock, deadline.at(), [&] {
+  const bool there = wait_until(published_, lock, deadline, [&] {
     found = values_.find(key);
     return found != values_.end();
   });
-  if (found == values_.end()) {
-    return store_overdue(key);
+  if (!there) {
+    return store_overdue(key, deadline);
   }
   return found->second;
 }

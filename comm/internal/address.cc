@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -112,6 +113,27 @@ std::optional<Resolved> find_host(const std::string& name) {
   return std::nullopt;
 }
 
+/// Whether it is an address in numbers, for which nobody needs to be asked.
+bool is_numeric(const std::string& text) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* list = nullptr;
+  const bool numeric = ::getaddrinfo(text.c_str(), nullptr, &hints, &list) == 0;
+  if (numeric) {
+    ::freeaddrinfo(list);
+  }
+  return numeric;
+}
+
+/// Whether a host of this name is known. A name server may take its time, and who asks it cannot be
+/// stopped: a thread asks, and is left behind.
+std::future<bool> ask_for(const std::string& name) {
+  auto answer = std::make_shared<std::promise<bool>>();
+  auto known = answer->get_future();
+  std::thread([answer, name] { answer->set_value(find_host(name).has_value()); }).detach();
+  return known;
+}
+
 std::optional<Resolved> find_here_or_there(const std::string& text) {
   auto found = text.empty() ? std::nullopt : find_interface(text);
   return found || text.empty() ? found : find_host(text);
@@ -173,9 +195,25 @@ Address resolve_host(std::string_view field, const std::string& text) {
   return {found->numeric(), found->ipv6()};
 }
 
-void await_name(const std::string& text, Deadline deadline) {
-  while (!find_here_or_there(text) && !deadline.expired()) {
-    std::this_thread::sleep_for(std::min<Deadline::Clock::duration>(kNamePause, deadline.left()));
+void await_name(std::string_view field, const std::string& text, Deadline deadline) {
+  if (text.empty() || find_interface(text) || is_numeric(text)) {
+    return;
+  }
+  while (!deadline.expired()) {
+    const auto next = Deadline::Clock::now() + kNamePause;
+    auto known = ask_for(text);
+    bool answered = false;
+    while (!answered && !deadline.expired()) {
+      answered = known.wait_until(deadline.next_look()) == std::future_status::ready;
+    }
+    if (answered && known.get()) {
+      return;
+    }
+    sleep_until(deadline.or_at(next));
+  }
+  if (deadline.stopped()) {
+    throw Stopped(
+        fmt::format("{}: stopped while waiting for the name '{}' to be known", field, text));
   }
 }
 

@@ -33,8 +33,9 @@ std::string interface_of(const Address& address);
 Address resolve_host(std::string_view field, const std::string& text);
 
 /// Waits until a name stands for an address or an interface of this machine: a cluster's name
-/// service knows a node only once it has been started. Looks once even when the deadline is over,
-/// and then every second. Says nothing of the end: who resolves the name next finds out.
-void await_name(const std::string& text, Deadline deadline);
+/// service knows a node only once it has been started. Looks every second, and says nothing of the
+/// deadline: who resolves the name next finds out. Throws Stopped, naming `field`, once a stop is
+/// requested, also where a name server does not answer.
+void await_name(std::string_view field, const std::string& text, Deadline deadline);
 
 }  // namespace sotto::internal

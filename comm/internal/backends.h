@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -19,6 +20,15 @@ inline std::vector<Rank> neighbours(const TransportOptions& options) {
   std::vector<Rank> all;
   std::ranges::set_union(options.to, options.from, std::back_inserter(all));
   return all;
+}
+
+/// By when a transport that closes leaves what its peers have not taken. Once a stop is requested
+/// there is time for those that are there alone.
+inline Deadline closing_deadline(const TransportOptions& options) {
+  constexpr Deadline::Clock::duration kHurry = std::chrono::milliseconds(250);
+  const bool hurry = options.stop && options.stop();
+  return hurry ? Deadline::after(std::min(kHurry, options.close_timeout))
+               : Deadline::after(options.close_timeout, &options.stop);
 }
 
 /// Throws Error unless the list of peers lets every neighbour of `options` do what the graph asks

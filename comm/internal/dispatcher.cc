@@ -56,9 +56,8 @@ bool Dispatcher::holds_frame_for(Rank peer) const {
 Result<TransportEvent> Dispatcher::poll(Deadline deadline) {
   for (;;) {
     release_due();
-    const auto until =
-        waiting_.empty() ? deadline.at() : std::min(deadline.at(), waiting_.begin()->first);
-    auto event = inner_->poll(Deadline(until));
+    auto event =
+        inner_->poll(waiting_.empty() ? deadline : deadline.or_at(waiting_.begin()->first));
     if (event.ok()) {
       if (event->kind == TransportEvent::Kind::peer_lost) {
         event->needed |= holds_frame_for(event->peer);

@@ -100,7 +100,7 @@ Result<std::vector<std::byte>> FileStore::get(std::string_view key, Deadline dea
     }
     return value;
   } while (backoff.wait());
-  return internal::store_overdue(key);
+  return internal::store_overdue(key, deadline);
 }
 
 Status FileStore::remove(std::string_view key) {

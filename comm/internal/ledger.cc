@@ -19,6 +19,14 @@ std::string list_ranks(std::span<const Rank> ranks) {
   return fmt::format("{}", fmt::join(ranks, ", "));
 }
 
+Status not_come(std::span<const Rank> ranks, const Deadline& deadline) {
+  return deadline.stopped()
+             ? Status(Fault::stopped,
+                      fmt::format("stopped while waiting for rank {}", list_ranks(ranks)))
+             : Status(Fault::deadline,
+                      fmt::format("rank {} did not come in time", list_ranks(ranks)));
+}
+
 Ledger::Ledger(const TransportOptions& options)
     : to_(options.to), from_(options.from), max_frame_bytes_(options.max_frame_bytes) {}
 
@@ -163,12 +171,14 @@ TransportEvent Ledger::take_event() {
   return event;
 }
 
-Status Ledger::overdue() const {
+Status Ledger::overdue(const Deadline& deadline) const {
+  const Fault fault = deadline.fault();
   if (open_.empty()) {
-    return {Fault::deadline, "nothing happened: no exchange is under way"};
+    return {fault, "nothing happened: no exchange is under way"};
   }
   const Open& oldest = open_.front();
-  std::string message = describe(oldest.tag) + ":";
+  std::string message = fault == Fault::stopped ? "stopped while waiting in " : "";
+  message += describe(oldest.tag) + ":";
   if (!oldest.unreceived.empty()) {
     std::vector<Rank> silent;
     for (const Receive& receive : oldest.unreceived) {
@@ -180,7 +190,7 @@ Status Ledger::overdue() const {
     message += fmt::format("{} frames not yet taken by {}", oldest.unreceived.empty() ? "" : ";",
                            list_ranks(oldest.unsent));
   }
-  return {Fault::deadline, std::move(message)};
+  return {fault, std::move(message)};
 }
 
 }  // namespace sotto::internal

@@ -23,6 +23,8 @@ namespace sotto::internal {
 std::string describe(const ExchangeTag& tag);
 /// "1, 4, 5"
 std::string list_ranks(std::span<const Rank> ranks);
+/// The fault of a wait for peers that `deadline` has ended.
+Status not_come(std::span<const Rank> ranks, const Deadline& deadline);
 /// What poll answers when it was interrupted.
 inline TransportEvent interruption() {
   return {
@@ -63,8 +65,9 @@ class Ledger {
   bool has_event() const { return !events_.empty(); }
   /// Requires has_event().
   TransportEvent take_event();
-  /// Fault::deadline, naming the oldest open exchange and the peers that it waits for.
-  Status overdue() const;
+  /// The fault of a wait that `deadline` has ended, naming the oldest open exchange and the peers
+  /// that it waits for.
+  Status overdue(const Deadline& deadline) const;
 
  private:
   struct Open {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
 
+#include "ledger.h"
 #include "start_number.h"
 
 namespace sotto::internal {
@@ -121,8 +121,7 @@ Result<bool> Meeting::echoed_by(Rank peer, Deadline deadline) {
 Status Meeting::look(Deadline deadline) {
   bool waited = false;
   const auto patience = [&] {
-    return Deadline::after(waited ? Deadline::Clock::duration::zero()
-                                  : std::min<Deadline::Clock::duration>(look_, deadline.left()));
+    return deadline.or_after(waited ? Deadline::Clock::duration::zero() : look_);
   };
   // All cards first: then no neighbour waits for our echo while we wait for another.
   for (const Rank peer : awaited()) {
@@ -179,8 +178,7 @@ Result<Addresses> meet(const TransportOptions& options, std::string_view kind,
   auto status = meeting.publish_all(mine);
   while (status.ok() && !meeting.done()) {
     if (deadline.expired()) {
-      return Status(Fault::deadline, fmt::format("rank {} did not come in time",
-                                                 fmt::join(meeting.awaited(), ", ")));
+      return not_come(meeting.awaited(), deadline);
     }
     status = meeting.look(deadline);
   }

@@ -39,6 +39,13 @@ Status store_overdue(std::string_view key) {
   return {Fault::deadline, fmt::format("nobody published '{}' in the store in time", key)};
 }
 
+Status store_overdue(std::string_view key, const Deadline& deadline) {
+  return deadline.stopped()
+             ? Status(Fault::stopped,
+                      fmt::format("stopped while waiting for '{}' in the store", key))
+             : store_overdue(key);
+}
+
 Status store_replaced(std::string_view key) {
   return {Fault::unexpected, fmt::format("'{}' was replaced while it was fetched", key)};
 }

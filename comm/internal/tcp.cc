@@ -48,7 +48,7 @@ NumericAddress numeric_address(std::string_view endpoint) {
 
 bool await_ready(int descriptor, short events, Deadline deadline) {
   pollfd item = {descriptor, events, 0};
-  while (::poll(&item, 1, deadline.left_ms()) <= 0) {
+  while (::poll(&item, 1, deadline.look_ms()) <= 0) {
     if (deadline.expired()) {
       return false;
     }

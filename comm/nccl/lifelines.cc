@@ -19,6 +19,7 @@
 #include <sotto/base/bytes.h>
 
 #include "../internal/backends.h"
+#include "../internal/ledger.h"
 #include "../internal/rendezvous.h"
 #include "../internal/start_number.h"
 #include "../internal/tcp.h"
@@ -184,7 +185,7 @@ Status Lifelines::dial(Rank peer, const std::string& endpoint, std::uint64_t tok
                        Deadline deadline) {
   FileDescriptor socket = connect_by(endpoint, deadline);
   if (!socket) {
-    return {Fault::deadline, fmt::format("rank {} took no connection at {}", peer, endpoint)};
+    return {deadline.fault(), fmt::format("rank {} took no connection at {}", peer, endpoint)};
   }
   ByteBuffer hello;
   hello.write(kGreeting);
@@ -210,12 +211,12 @@ Status Lifelines::accept_all(Deadline deadline) {
   };
   while (!missing().empty()) {
     if (!await_ready(listener_.get(), POLLIN, deadline)) {
-      return {Fault::deadline, fmt::format("rank {} did not connect", fmt::join(missing(), ", "))};
+      return not_come(missing(), deadline);
     }
     FileDescriptor socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
-      admit(std::move(socket), Deadline(std::min(deadline.at(), Deadline::after(kHelloTime).at())));
+      admit(std::move(socket), deadline.or_after(kHelloTime));
     }
   }
   listener_.close();

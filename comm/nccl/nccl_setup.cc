@@ -60,7 +60,7 @@ Status await_all(const TransportOptions& options, NcclApi& api, Communicator com
       return settled.status();
     }
     if (deadline.expired()) {
-      return {Fault::deadline,
+      return {deadline.fault(),
               fmt::format("NCCL did not join its {} ranks in time", options.nodes)};
     }
     for (News& news :
@@ -75,7 +75,7 @@ Status await_all(const TransportOptions& options, NcclApi& api, Communicator com
 
 Result<NcclLinks> connect(const TransportOptions& options, std::shared_ptr<Device> device,
                           std::shared_ptr<NcclApi> api, const Address& address) {
-  const Deadline deadline = Deadline::after(options.connect_timeout);
+  const Deadline deadline = Deadline::after(options.connect_timeout, &options.stop);
   NcclLinks links;
   links.device = device;
   if (auto status = device->use(); !status) {

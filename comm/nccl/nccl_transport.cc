@@ -87,10 +87,8 @@ Status NcclTransport::post(const Exchange& exchange) {
 
 Result<TransportEvent> NcclTransport::poll(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  const bool something =
-      changed_.wait_until(lock, deadline.at(), [&] { return ledger_.has_event() || interrupted_; });
-  if (!something) {
-    return ledger_.overdue();
+  if (!wait_until(changed_, lock, deadline, [&] { return ledger_.has_event() || interrupted_; })) {
+    return ledger_.overdue(deadline);
   }
   if (ledger_.has_event()) {
     return ledger_.take_event();
@@ -168,7 +166,7 @@ void NcclTransport::take_posted() {
 }
 
 void NcclTransport::begin_to_leave() {
-  leaving_ = Deadline::after(options_->close_timeout);
+  leaving_ = closing_deadline(*options_);
   for (const Rank peer : neighbours_) {
     links_.lifelines->tell(
         peer, {.kind = Notice::Kind::leaving, .counts = links_.carrier->committed(peer)});

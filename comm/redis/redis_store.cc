@@ -1,6 +1,6 @@
 // A store on a Redis server. Redis has no wait for a key, so a get looks again and again.
 #include <hiredis/hiredis.h>
-#include <sys/time.h>
+#include <poll.h>
 
 #include <memory>
 #include <mutex>
@@ -12,7 +12,9 @@
 #include <sotto/comm/store.h>
 
 #include "../internal/backoff.h"
+#include "../internal/server_patience.h"
 #include "../internal/store_key.h"
+#include "../internal/tcp.h"
 
 namespace sotto {
 namespace {
@@ -28,17 +30,12 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 constexpr std::chrono::seconds kRedisPatience{30};
 
 /// A look at a key takes a round trip, however soon the wait for the key ends.
-constexpr int kRoundTripMs = 1000;
-
-timeval limit_of(Deadline deadline) {
-  const long ms = std::max(kRoundTripMs, deadline.left_ms());
-  return {.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
-}
+constexpr std::chrono::milliseconds kRedisRoundTrip{1000};
 
 class RedisStore final : public Store {
  public:
-  RedisStore(std::string host, int port, std::string prefix)
-      : host_(std::move(host)), port_(port), prefix_(std::move(prefix)) {}
+  RedisStore(std::string host, int port, std::string prefix, StopRequest stop)
+      : host_(std::move(host)), port_(port), prefix_(std::move(prefix)), stop_(std::move(stop)) {}
 
   Status set(std::string_view key, std::span<const std::byte> value) override;
   Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override;
@@ -46,11 +43,13 @@ class RedisStore final : public Store {
 
  private:
   Result<Reply> ask_once(std::initializer_list<std::string_view> words, Deadline deadline);
+  redisReply* converse(Deadline deadline, const char** trouble);
   Result<Reply> ask(std::initializer_list<std::string_view> words, Deadline deadline);
 
   const std::string host_;
   const int port_;
   const std::string prefix_;
+  const StopRequest stop_;
   std::mutex mutex_;
   RedisConnection connection_{nullptr, &::redisFree};
 };
@@ -64,29 +63,56 @@ Result<Reply> RedisStore::ask_once(std::initializer_list<std::string_view> words
     data.push_back(word.data());
     sizes.push_back(word.size());
   }
+  const auto limit = internal::server_patience(
+      std::max<Deadline::Clock::duration>(kRedisRoundTrip, deadline.left()), stop_, deadline);
   const std::lock_guard lock(mutex_);
   if (!connection_) {
-    connection_.reset(::redisConnectWithTimeout(host_.c_str(), port_, limit_of(deadline)));
+    connection_.reset(::redisConnectNonBlock(host_.c_str(), port_));
   }
-  void* reply = nullptr;
+  const char* trouble = connection_ ? connection_->errstr : "out of memory";
+  redisReply* reply = nullptr;
   if (connection_ && connection_->err == 0 &&
-      ::redisSetTimeout(connection_.get(), limit_of(deadline)) == REDIS_OK) {
-    reply = ::redisCommandArgv(connection_.get(), static_cast<int>(data.size()), data.data(),
-                               sizes.data());
+      ::redisAppendCommandArgv(connection_.get(), static_cast<int>(data.size()), data.data(),
+                               sizes.data()) == REDIS_OK) {
+    reply = converse(limit, &trouble);
   }
   if (reply == nullptr) {
-    const Status failed(Fault::io,
-                        fmt::format("redis at {}:{}: {}", host_, port_,
-                                    connection_ ? connection_->errstr : "out of memory"));
+    const Status failed(limit.stopped() ? Fault::stopped : Fault::io,
+                        fmt::format("redis at {}:{}: {}", host_, port_, trouble));
     connection_.reset();
     return failed;
   }
-  Reply owned(static_cast<redisReply*>(reply));
+  Reply owned(reply);
   if (owned->type == REDIS_REPLY_ERROR) {
     return Status(Fault::malformed, fmt::format("redis at {}:{}: {}", host_, port_,
                                                 std::string_view(owned->str, owned->len)));
   }
   return Result<Reply>(std::move(owned));
+}
+
+/// Sends what was appended, and waits for the reply; null after `*trouble`, or when the connection
+/// says what it is.
+redisReply* RedisStore::converse(Deadline deadline, const char** trouble) {
+  redisContext* const redis = connection_.get();
+  void* reply = nullptr;
+  for (int sent = 0; sent == 0 || reply == nullptr;) {
+    const bool sends = sent == 0;
+    if ((sends ? ::redisBufferWrite(redis, &sent) : ::redisGetReplyFromReader(redis, &reply)) !=
+        REDIS_OK) {
+      return nullptr;
+    }
+    if (sends ? sent != 0 : reply != nullptr) {
+      continue;
+    }
+    if (!internal::await_ready(redis->fd, sends ? POLLOUT : POLLIN, deadline)) {
+      *trouble = deadline.stopped() ? "stopped while waiting for it" : "it did not answer";
+      return nullptr;
+    }
+    if (!sends && ::redisBufferRead(redis) != REDIS_OK) {
+      return nullptr;
+    }
+  }
+  return static_cast<redisReply*>(reply);
 }
 
 /// Tries again while the server cannot be reached.
@@ -105,7 +131,9 @@ Status RedisStore::set(std::string_view key, std::span<const std::byte> value) {
     return fits;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
-  return ask({"SET", prefix_ + std::string(key), bytes}, Deadline::after(kRedisPatience)).status();
+  return ask({"SET", prefix_ + std::string(key), bytes},
+             internal::server_patience(kRedisPatience, stop_))
+      .status();
 }
 
 Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline deadline) {
@@ -124,24 +152,25 @@ Result<std::vector<std::byte>> RedisStore::get(std::string_view key, Deadline de
       return std::vector(bytes, bytes + (*reply)->len);
     }
   } while (backoff.wait());
-  return internal::store_overdue(key);
+  return internal::store_overdue(key, deadline);
 }
 
 Status RedisStore::remove(std::string_view key) {
   if (auto fits = internal::check_store_key(key); !fits) {
     return fits;
   }
-  return ask({"DEL", prefix_ + std::string(key)}, Deadline::after(kRedisPatience)).status();
+  return ask({"DEL", prefix_ + std::string(key)}, internal::server_patience(kRedisPatience, stop_))
+      .status();
 }
 
 }  // namespace
 
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
-                                        const std::string& prefix) {
+                                        const std::string& prefix, StopRequest stop) {
   if (port < 1 || port > 65535) {
     refuse("store", fmt::format("redis://{}:{}", host, port), "ports go from 1 to 65535");
   }
-  return std::make_shared<RedisStore>(host, port, prefix);
+  return std::make_shared<RedisStore>(host, port, prefix, std::move(stop));
 }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 // The client of the TCP store, and the store that serves as well.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -14,6 +15,7 @@
 #include <sotto/comm/store.h>
 
 #include "../internal/address.h"
+#include "../internal/server_patience.h"
 #include "../internal/store_key.h"
 #include "dialer.h"
 #include "gatekeeper.h"
@@ -46,10 +48,11 @@ std::span<const std::byte> view_of(const zmq::message_t& message) {
 class TcpStore final : public Store {
  public:
   /// With `security`, node 0 of its list serves. Throws Error when the door does not hold.
-  TcpStore(std::string endpoint, bool serve, const std::optional<Security>& security)
-      : endpoint_(std::move(endpoint)) {
+  TcpStore(std::string endpoint, bool serve, const std::optional<Security>& security,
+           const StopRequest* stop)
+      : endpoint_(std::move(endpoint)), stop_(stop == nullptr ? StopRequest() : *stop) {
     if (serve) {
-      server_ = std::make_unique<TcpStoreServer>(endpoint_, security);
+      server_ = std::make_unique<TcpStoreServer>(endpoint_, security, stop_);
     }
     if (security) {
       if (Status held = serve ? server_->test(*security) : Status(); !held) {
@@ -89,6 +92,7 @@ class TcpStore final : public Store {
   void give_back(Connection connection);
 
   const std::string endpoint_;
+  const StopRequest stop_;
   std::unique_ptr<TcpStoreServer> server_;  // outlives our own connections
   zmq::context_t context_;
   std::mutex mutex_;
@@ -143,7 +147,7 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
   if (auto fits = check_store_entry(key, value); !fits) {
     return fits;
   }
-  return talk(key, Deadline::after(kPatience), [&](Connection& connection) -> Status {
+  return talk(key, server_patience(kPatience, stop_), [&](Connection& connection) -> Status {
     std::size_t sent = 0;
     for (bool more = true; more || connection.under_way > 0;) {
       if (more && connection.under_way < store_wire::kWindow) {
@@ -159,7 +163,7 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
         }
         sent += piece.size();
         more = sent < value.size();
-      } else if (auto reply = receive(connection, key, Deadline::after(kPatience)); !reply) {
+      } else if (auto reply = receive(connection, key, server_patience(kPatience, stop_)); !reply) {
         return reply.status();
       }
     }
@@ -186,13 +190,13 @@ Status TcpStore::remove(std::string_view key) {
   if (auto fits = check_store_key(key); !fits) {
     return fits;
   }
-  return talk(key, Deadline::after(kPatience), [&](Connection& connection) -> Status {
+  return talk(key, server_patience(kPatience, stop_), [&](Connection& connection) -> Status {
     if (Status asked =
             send(connection, {.kind = store_wire::Kind::remove, .key = std::string(key)});
         !asked) {
       return asked;
     }
-    return receive(connection, key, Deadline::after(kPatience)).status();
+    return receive(connection, key, server_patience(kPatience, stop_)).status();
   });
 }
 
@@ -206,8 +210,8 @@ auto TcpStore::talk(std::string_view key, Deadline patience, const Talk& talk)
     for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
       auto connection = borrow();
       auto result = talk(connection);
-      if (connection.refused && !(patience.expired() && least.expired())) {
-        std::this_thread::sleep_for(pause);
+      if (connection.refused && !patience.stopped() && !(patience.expired() && least.expired())) {
+        sleep_until(Deadline::after(pause, patience.stop()));
         continue;
       }
       if (connection.under_way == 0) {
@@ -230,8 +234,8 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
       !asked) {
     return asked;
   }
-  auto first =
-      receive(connection, key, Deadline::after(std::chrono::milliseconds(wait_ms) + kRoundTrip));
+  const auto span = std::chrono::milliseconds(wait_ms) + kRoundTrip;
+  auto first = receive(connection, key, server_patience(span, stop_, deadline));
   if (!first) {
     return first.status();
   }
@@ -249,7 +253,7 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
       asked += std::min(store_wire::kPieceBytes, total - asked);
       continue;
     }
-    const auto next = receive(connection, key, Deadline::after(kPatience));
+    const auto next = receive(connection, key, server_patience(kPatience, stop_));
     if (!next) {
       *replaced = next.status().fault() == Fault::unexpected && !connection.refused;
       return next.status();
@@ -285,15 +289,15 @@ Result<store_wire::Reply> TcpStore::receive(Connection& connection, std::string_
       return refusal(event->kind);
     }
     if (end.expired()) {
-      return Status(Fault::deadline,
-                    fmt::format("asking about '{}': the store at {} did not answer",
-                                std::string(key), endpoint_));
+      return Status(end.fault(), fmt::format("{}asking about '{}': the store at {} did not answer",
+                                             end.stopped() ? "stopped while " : "",
+                                             std::string(key), endpoint_));
     }
     std::array<zmq::pollitem_t, 2> items = {{{connection.socket.handle(), 0, ZMQ_POLLIN, 0}}};
     if (connection.refusals) {
       items[1] = {connection.refusals->socket().handle(), 0, ZMQ_POLLIN, 0};
     }
-    (void)zmq_poll(items.data(), connection.refusals ? 2 : 1, end.left_ms());
+    (void)zmq_poll(items.data(), connection.refusals ? 2 : 1, end.look_ms());
   }
   --connection.under_way;
   return store_wire::parse_reply(view_of(reply));
@@ -314,16 +318,20 @@ Status TcpStore::refusal(int event) const {
 
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve, bool insecure,
                                       const std::optional<Security>& security, Deadline known_by) {
-  internal::await_name(host, known_by);
+  internal::await_name("store", host, known_by);
   const internal::Reach reach{.beyond_loopback = insecure || security, .everywhere = false};
   const auto address = serve ? internal::resolve_bind_address("store", host, reach)
                              : internal::resolve_host("store", host);
   const auto endpoint = address.endpoint(fmt::to_string(port));
   try {
-    return std::make_shared<internal::TcpStore>(endpoint, serve, security);
+    return std::make_shared<internal::TcpStore>(endpoint, serve, security, known_by.stop());
   } catch (const zmq::error_t& error) {
     refuse("store", endpoint,
-           fmt::format("it cannot be {}: {}", serve ? "served" : "reached", error.what()));
+           fmt::format("it cannot be {}: {}{}", serve ? "served" : "reached", error.what(),
+                       error.num() == EADDRINUSE
+                           ? "; most likely another process is node 0 already: give each process "
+                             "of a run its own rank, and each run a port of its own"
+                           : ""));
   }
 }
 

@@ -25,8 +25,10 @@ std::size_t most_connections(const std::optional<Security>& security) {
 
 }  // namespace
 
-TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security)
+TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security,
+                               StopRequest stop)
     : security_(security),
+      stop_request_(std::move(stop)),
       gatekeeper_(security ? std::make_unique<Gatekeeper>(context_, admit_listed(*security))
                            : nullptr),
       listener_(context_, endpoint, {store_wire::kMaxMessageBytes, most_connections(security)},
@@ -56,7 +58,8 @@ void TcpStoreServer::serve() {
     drop_ended();
     if (!stopping && stop_requested()) {
       stopping = true;
-      end = Deadline::after(kFarewell);
+      const bool hurry = stop_request_ && stop_request_();
+      end = Deadline::after(hurry ? Deadline::Clock::duration(kHurriedFarewell) : kFarewell);
     }
     if (stopping && (listener_.connections() == 0 || end.expired())) {
       return;

@@ -31,10 +31,13 @@ class TcpStoreServer {
  public:
   /// Long enough for answers under way; a client that hangs is not worth more.
   static constexpr std::chrono::seconds kFarewell{1};
+  /// The same once a stop is requested.
+  static constexpr std::chrono::milliseconds kHurriedFarewell{400};
 
   /// With `security`, clients are the node itself and its listed peers. Throws zmq::error_t when
   /// the address cannot be bound.
-  TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security);
+  TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security,
+                 StopRequest stop);
   ~TcpStoreServer();
   /// OK when strangers are refused (admission_test.h).
   Status test(const Security& security) const;
@@ -63,6 +66,7 @@ class TcpStoreServer {
   int wait_ms(Deadline end) const;
 
   const std::optional<Security> security_;
+  const StopRequest stop_request_;
   zmq::context_t context_;
   const std::unique_ptr<Gatekeeper> gatekeeper_;
   Listener listener_;

@@ -123,7 +123,7 @@ class ZmqTransport final : public Transport {
 };
 
 Status ZmqTransport::connect() {
-  const Deadline deadline = Deadline::after(options_.connect_timeout);
+  const Deadline deadline = Deadline::after(options_.connect_timeout, &options_.stop);
   if (options_.security) {
     if (auto holds = test_admission(listener_.endpoint(), options_.security->own); !holds) {
       return holds;
@@ -190,8 +190,11 @@ Status ZmqTransport::greet_everyone(Deadline deadline) {
       return {Fault::peer_lost, fmt::format("connecting to rank {}: {}", event.peer, event.reason)};
     }
     Status open = missing();
-    if (open.ok() || deadline.expired()) {
+    if (open.ok()) {
       return open;
+    }
+    if (deadline.expired()) {
+      return deadline.stopped() ? Status(Fault::stopped, "stopped; " + open.message()) : open;
     }
     wait(deadline);
   }
@@ -216,7 +219,7 @@ Status ZmqTransport::missing() const {
 
 ZmqTransport::~ZmqTransport() {
   closing_ = true;  // buffers of open exchanges may be gone already
-  const Deadline deadline = Deadline::after(options_.close_timeout);
+  const Deadline deadline = closing_deadline(options_);
   for (auto& [rank, peer] : peers_) {
     peer.out.leave();
   }
@@ -228,7 +231,7 @@ ZmqTransport::~ZmqTransport() {
     wait(deadline);
   }
   for (auto& [rank, peer] : peers_) {
-    peer.out.close(deadline.left_ms());
+    peer.out.close(deadline.expired() ? 0 : deadline.left_ms());
   }
 }
 
@@ -264,7 +267,7 @@ Result<TransportEvent> ZmqTransport::poll(Deadline deadline) {
       return interruption();
     }
     if (deadline.expired()) {
-      return ledger_.overdue();
+      return ledger_.overdue(deadline);
     }
     wait(deadline);
   }
@@ -424,7 +427,7 @@ void ZmqTransport::wait(Deadline deadline) {
   poll_items_.push_back({listener_.socket().handle(), 0, ZMQ_POLLIN, 0});
   poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
   poll_items_.push_back({nullptr, bell_.descriptor(), ZMQ_POLLIN, 0});
-  auto until = deadline.at();
+  auto until = deadline.next_look();
   if (options_.security) {
     until = std::min(until, Clock::now() + kListLook);
   }

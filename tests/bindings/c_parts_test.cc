@@ -94,7 +94,7 @@ TEST_CASE("what there is to choose from is JSON with names") {
 
 TEST_CASE("statuses have names, and every thread its own message") {
   CHECK(std::string(sotto_status_name(SOTTO_PEER_LOST)) == "peer_lost");
-  for (int status = SOTTO_OK; status <= SOTTO_ENDED; ++status) {
+  for (int status = SOTTO_OK; status <= SOTTO_STOPPED; ++status) {
     CHECK(std::string(sotto_status_name(status)) != "unknown");
   }
   CHECK(std::string(sotto_status_name(99)) == "unknown");

@@ -24,6 +24,7 @@ int sotto_c_functions(void) {
       (function)sotto_optimizer_step,
       (function)sotto_optimizer_set_learning_rate,
       (function)sotto_optimizer_ask_to_stop,
+      (function)sotto_optimizer_interrupt,
       (function)sotto_optimizer_mean,
       (function)sotto_optimizer_evaluated,
       (function)sotto_optimizer_give_up,

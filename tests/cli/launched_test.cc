@@ -10,11 +10,15 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sotto/comm/store.h>
 
 #include "cli/program.h"
 #include "comm/free_port.h"
 #include "support/skip.h"
 
+using namespace sotto;
 using namespace sotto::test;
 
 namespace {
@@ -210,5 +214,52 @@ TEST_CASE("without checkpoints the others end with the node that was told to sto
     CAPTURE(ended.err);
     CHECK(ended.status == (rank == 3 ? 128 + SIGTERM : 1));
     CHECK((rank == 3 || contains(ended.err, "node 3 was told to stop")));
+  }
+}
+
+TEST_CASE(
+    "a launched node that waits for others ends with the signal, and says for whom it waited") {
+  if (any_network().empty()) {
+    SOTTO_SKIP("built without gloo and ZeroMQ");
+  }
+  for (const std::string command_name : {"train", "bench"}) {
+    for (const int signal : {SIGINT, SIGTERM}) {
+      CAPTURE(command_name);
+      CAPTURE(signal);
+      const Scratch scratch;
+      const std::string where = "file:" + scratch.path().string();
+      const auto start = [&](const std::string& rank) {
+        const Variables launcher = {{"RANK", rank}, {"WORLD_SIZE", "3"}};
+        const Arguments waits = {"--transport", any_network(), "--rendezvous",
+                                 where,         "--timeout",   "900"};
+        Arguments words =
+            command_name == "bench" ? Arguments{"bench", "exchange"} : small_train({});
+        words.insert(words.end(), waits.begin(), waits.end());
+        return std::make_unique<Process>(command(words), launcher);
+      };
+      const auto store = make_file_store(scratch.path().string());
+      const auto node_0 = start("0");
+      REQUIRE(store->get("claim/0", Deadline::after(std::chrono::seconds(60))).ok());
+      const auto node_1 = start("1");
+      REQUIRE(store->get("claim/1", Deadline::after(std::chrono::seconds(60))).ok());
+      // Another process of a rank is told at once, and disturbs nobody.
+      for (const std::string rank : {"0", "1"}) {
+        const Ended second = start(rank)->wait();
+        CHECK(second.status == 1);
+        CHECK_MESSAGE(
+            contains(second.err, fmt::format("another process is node {} already (host ", rank)),
+            second.err);
+      }
+      node_1->send(signal);
+      const Ended one = node_1->wait();
+      CHECK(one.status == 128 + signal);
+      CHECK_MESSAGE(contains(one.err, "interrupted: node 1: stopped while waiting for node 0"),
+                    one.err);
+      node_0->send(signal);
+      const Ended zero = node_0->wait();
+      CHECK(zero.status == 128 + signal);
+      CHECK_MESSAGE(contains(zero.err, "interrupted: node 0: stopped while waiting for node "),
+                    zero.err);
+    }
   }
 }

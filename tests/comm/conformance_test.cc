@@ -396,3 +396,41 @@ TEST_CASE("a peer that never comes is a fault that names it") {
                   transport.status().message());
   }
 }
+
+TEST_CASE("a stop ends the wait for a peer that never comes, and names it") {
+  for (const auto& name : conforming_transports()) {
+    CAPTURE(name);
+    auto options = options_for(ring(2), 0, make_memory_store(), 100);
+    options.connect_timeout = std::chrono::hours(1);
+    options.stop = [] { return true; };
+    const auto transport = open_transport(name, options);
+    REQUIRE_FALSE(transport.ok());
+    CHECK(transport.status().fault() == Fault::stopped);
+    CHECK_MESSAGE(transport.status().message().find("rank 1") != std::string::npos,
+                  transport.status().message());
+  }
+}
+
+TEST_CASE("a stop ends a poll, which names whom it waited for") {
+  const StopRequest stop = [] { return true; };
+  for (const auto& name : conforming_transports()) {
+    CAPTURE(name);
+    const Graph graph = ring(2);
+    const auto store = make_memory_store();
+    spawn(2, [&](Rank rank) {
+      const Swap swap(graph, rank, {.round = 41}, 100);
+      const auto transport = connect(name, options_for(graph, rank, store, 100));
+      if (rank == 1) {
+        CHECK(store->get("done/0", generous()).ok());  // silent until then
+        return;
+      }
+      CHECK(transport->post(swap.exchange).ok());
+      const auto event = transport->poll(Deadline::after(std::chrono::hours(1), &stop));
+      CHECK(store->set("done/0", {}).ok());
+      REQUIRE_FALSE(event.ok());
+      CHECK(event.status().fault() == Fault::stopped);
+      CHECK_MESSAGE(event.status().message().find("1") != std::string::npos,
+                    event.status().message());
+    });
+  }
+}

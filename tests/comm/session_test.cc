@@ -1,7 +1,12 @@
 // What keeps the runs that use one store apart.
 #include <sotto/comm/session.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -120,7 +125,7 @@ TEST_CASE("who comes too late as a node that there is leaves alone what that nod
     REQUIRE(nodes[static_cast<std::size_t>(rank)]->enter().ok());
   });
   REQUIRE(nodes[1]->set("told", byte(7)).ok());
-  CHECK(make_session(store, 1, 2, 30ms)->enter().fault() == Fault::deadline);
+  CHECK(make_session(store, 1, 2, 30ms)->enter().fault() == Fault::unexpected);
   const auto told = nodes[0]->get("told", generous());
   REQUIRE(told.ok());
   CHECK(*told == byte(7));
@@ -172,7 +177,24 @@ TEST_CASE("a store that is late to answer is not taken for another run's") {
   node_0.join();
 }
 
-TEST_CASE("of two runs that meet in one store at a time the earlier one notices") {
+TEST_CASE(
+    "of two runs that meet in one store at a time the later one is told, and the earlier goes on") {
+  const auto store = make_memory_store();
+  const auto first = make_session(store, 0, 2, 1h);
+  std::thread waiting([&] { CHECK(first->enter().ok()); });
+  REQUIRE(store->get("session", generous()).ok());
+  const auto second = make_session(store, 0, 2, 1h);
+  const Status status = second->enter();
+  CHECK(status.fault() == Fault::unexpected);
+  CHECK(
+      status.message().starts_with("node 0: another one of this process is node 0 already (host "));
+  CHECK_FALSE(second->set("given-up/any", byte(1)).ok());  // nor can it end the other run
+  CHECK(make_session(store, 1, 2, 1h)->enter().ok());
+  waiting.join();
+  CHECK_FALSE(first->get("given-up/any", Deadline::after({})).ok());
+}
+
+TEST_CASE("a run in whose store another one has begun all the same notices") {
   const auto store = make_memory_store();
   const auto first = make_session(store, 0, 2, 1h);
   std::thread waiting([&] {
@@ -181,8 +203,90 @@ TEST_CASE("of two runs that meet in one store at a time the earlier one notices"
     CHECK(status.message() == "node 0: another run meets in this store; give each its own");
   });
   REQUIRE(store->get("session", generous()).ok());
-  CHECK(make_session(store, 0, 2, 1ms)->enter().fault() == Fault::deadline);
+  REQUIRE(store->set("session", number(5)).ok());
   waiting.join();
+}
+
+TEST_CASE(
+    "a second process of a rank is told while the first lives, and takes over once it is gone") {
+  const TemporaryDirectory directory;
+  const auto open = [&] { return make_file_store(directory.path.string()); };
+  for (const Rank rank : {0, 1}) {
+    CAPTURE(rank);
+    const pid_t first = ::fork();
+    if (first == 0) {
+      (void)make_session(open(), rank, 3, 1h)->enter();
+      ::_exit(0);
+    }
+    if (rank == 1) {
+      REQUIRE(open()->set("session", number(7)).ok());  // a node 0 has begun
+    }
+    REQUIRE(open()->get(fmt::format("claim/{}", rank), generous()).ok());
+    const Status refused = make_session(open(), rank, 3, 1h)->enter();
+    CHECK(refused.fault() == Fault::unexpected);
+    CHECK_MESSAGE(refused.message().find(fmt::format("another process is node {} already", rank)) !=
+                      std::string::npos,
+                  refused.message());
+    CHECK(refused.message().find(fmt::format("pid {}", first)) != std::string::npos);
+    REQUIRE(::kill(first, SIGKILL) == 0);
+    REQUIRE(::waitpid(first, nullptr, 0) == first);
+  }
+  spawn(3, [&](Rank rank) { CHECK(make_session(open(), rank, 3, 1h)->enter().ok()); });
+}
+
+TEST_CASE("a record of a process elsewhere counts as long as it beats") {
+  const auto store = make_memory_store();
+  const auto record = [](std::uint64_t beat) {
+    ByteBuffer out;
+    for (const std::uint64_t value :
+         {std::uint64_t{99}, beat, std::uint64_t{1}, std::uint64_t{2}}) {
+      out.write(value);
+    }
+    out.write_string("another kernel");
+    out.write_string("far-away");
+    return std::move(out).take();
+  };
+  REQUIRE(store->set("claim/0", record(1)).ok());
+  std::atomic<bool> over{false};
+  std::thread elsewhere([&] {
+    for (std::uint64_t beat = 2; !over; ++beat) {
+      REQUIRE(store->set("claim/0", record(beat)).ok());
+      std::this_thread::yield();
+    }
+  });
+  const Status refused = make_session(store, 0, 1, 1h)->enter();
+  over = true;
+  elsewhere.join();
+  CHECK(refused.fault() == Fault::unexpected);
+  CHECK(refused.message().find("host far-away, pid 1") != std::string::npos);
+  CHECK(make_session(store, 0, 1, 1h)->enter().ok());  // it is silent
+}
+
+TEST_CASE("what is no record keeps nobody out") {
+  const auto store = make_memory_store();
+  REQUIRE(store->set("claim/0", byte(9)).ok());
+  CHECK(make_session(store, 0, 1, 1h)->enter().ok());
+}
+
+TEST_CASE("a stop ends every wait of a session, which says whom it was for") {
+  const StopRequest stop = [] { return true; };
+  const auto store = make_memory_store();
+  const Status of_node_0 = make_session(store, 0, 3, 1h, stop)->enter();
+  CHECK(of_node_0.fault() == Fault::stopped);
+  CHECK(of_node_0.message() == "node 0: stopped while waiting for node 1, 2");
+  const Status of_node_2 = make_session(store, 2, 3, 1h, stop)->enter();
+  CHECK(of_node_2.fault() == Fault::stopped);
+  CHECK(of_node_2.message() == "node 2: stopped while waiting for node 0");
+  std::atomic<bool> later{false};
+  const auto alone = make_session(make_memory_store(), 0, 1, 1h, [&] { return later.load(); });
+  REQUIRE(alone->enter().ok());
+  std::thread stopper([&] { later = true; });
+  CHECK(alone->get("nobody", Deadline::after(1h)).status().fault() == Fault::stopped);
+  stopper.join();
+  // A look still answers.
+  REQUIRE(alone->set("there", byte(4)).ok());
+  CHECK(alone->get("there", Deadline::after({})).ok());
+  CHECK(alone->get("nobody", Deadline::after({})).status().fault() == Fault::deadline);
 }
 
 TEST_CASE("a store does not grow with the runs that it serves") {

@@ -1,9 +1,11 @@
 #include <sotto/trainers/optimizer.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -379,4 +381,41 @@ TEST_CASE("a finite gradient whose update overflows ends the steps") {
   optimizer.set_learning_rate(0.1);
   CHECK(optimizer.step(std::vector<float>(kDimension, 0)).fault() == Fault::non_finite);
   CHECK(x == std::vector<float>(kDimension, 0));
+}
+
+TEST_CASE(
+    "a call that waits for a node that is silent ends once it is interrupted, and tells all") {
+  for (const bool overlap : {true, false}) {
+    CAPTURE(overlap);
+    auto options = options_for(2, make_memory_store());
+    options.overlap = overlap;
+    options.timeout = 1h;
+    std::atomic<bool> interrupted{false};
+    std::atomic<bool> over{false};
+    const auto ends = play(2, [&](Rank rank) {
+      auto own = options;
+      own.rank = rank;
+      if (rank == 0) {
+        own.interrupted = [&] { return interrupted.load(); };
+      }
+      std::vector<float> x(kDimension);
+      Optimizer optimizer(own, x);
+      Status status = optimizer.step(x);
+      if (rank == 1) {
+        while (!over) {  // computes for ever
+          std::this_thread::yield();
+        }
+        return status.ok() ? optimizer.finish() : status;
+      }
+      interrupted = true;
+      while (status.ok()) {
+        status = optimizer.step(x);
+      }
+      over = true;
+      return status;
+    });
+    CHECK(ends[0].fault() == Fault::stopped);
+    CHECK_MESSAGE(contains(ends[0].message(), "stopped while waiting"), ends[0].message());
+    CHECK(ends[1].message() == ends[0].message());
+  }
 }

@@ -244,6 +244,23 @@ TEST_CASE("a stopped run ends everywhere and leaves its checkpoint") {
   }
 }
 
+TEST_CASE("a node that waits for others before its first round ends once it is told to stop") {
+  for (const bool saves : {false, true}) {
+    CAPTURE(saves);
+    const Scratch scratch;
+    auto options = run_options(10);
+    options.optimizer.transport = "inproc";
+    options.optimizer.store = make_memory_store();
+    options.optimizer.timeout = std::chrono::hours(1);  // nobody else ever comes
+    options.checkpoint = saves ? scratch.path().string() : "";
+    const std::atomic<bool> stop{true};
+    const auto task = tasks()(0);
+    const auto result = run_node(options, *task, {.observer = nullptr, .stop = &stop});
+    CHECK(result.status().fault() == Fault::stopped);
+    CHECK(result.status().message() == "node 0: stopped while waiting for node 1, 2, 3");
+  }
+}
+
 TEST_CASE("of several faults the one is told that explains the others") {
   const auto inner = tasks();
   auto options = run_options(20);

@@ -42,6 +42,8 @@ OptimizerOptions completed(const RunOptions& run, const RunHooks& hooks) {
   }
   if (!run.checkpoint.empty()) {
     options.stop = hooks.stop;  // all save the same round
+  } else if (hooks.stop != nullptr) {
+    options.interrupted = [stop = hooks.stop] { return stop->load(); };
   }
   options.metered = observer != nullptr && observer->wants_health();
   if (options.privacy && options.privacy->ledger.empty() && !run.checkpoint.empty()) {

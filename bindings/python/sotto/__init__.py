@@ -33,6 +33,7 @@ from ._errors import (
     NonFinite,
     PeerLost,
     Refused,
+    Stopped,
     Unexpected,
 )
 from ._library import choices, version

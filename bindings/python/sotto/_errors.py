@@ -46,6 +46,10 @@ class Ended(Error):
     has changed, and the state can be saved and the run finished."""
 
 
+class Stopped(Error):
+    """A call that waited for other nodes was ended, as Ctrl-C does, and the run with it."""
+
+
 class Internal(Error):
     """None of the others; please report it with its message."""
 
@@ -62,6 +66,7 @@ _BY_STATUS = {
     9: Refused,
     11: Internal,
     12: Ended,
+    13: Stopped,
 }
 
 

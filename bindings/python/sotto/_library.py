@@ -29,6 +29,7 @@ _SIGNATURES = {
     "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],
     "sotto_optimizer_set_learning_rate": [_handle, ctypes.c_double],
     "sotto_optimizer_ask_to_stop": [_handle],
+    "sotto_optimizer_interrupt": [_handle],
     "sotto_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
     "sotto_optimizer_mean": [
         _handle,
@@ -122,11 +123,19 @@ library.sotto_version.restype = ctypes.c_char_p
 library.sotto_last_error.restype = ctypes.c_char_p
 
 
+def outcome(name, *arguments):
+    """Calls sotto_NAME; the exception of what its status says, or None."""
+    status = getattr(library, "sotto_" + name)(*arguments)
+    if status == 0:
+        return None
+    return error_of(status, library.sotto_last_error().decode("utf-8", "replace"))
+
+
 def call(name, *arguments):
     """Calls sotto_NAME; raises what its status says."""
-    status = getattr(library, "sotto_" + name)(*arguments)
-    if status != 0:
-        raise error_of(status, library.sotto_last_error().decode("utf-8", "replace"))
+    error = outcome(name, *arguments)
+    if error is not None:
+        raise error
 
 
 def call_for_json(name, *arguments):

@@ -8,7 +8,8 @@ import os
 from ._arrays import floats
 from ._errors import Ended, Refused
 from ._handle import Handle, handle_of, layout_handle
-from ._library import call, call_for_json, encoded, library, setting_texts
+from ._library import call, call_for_json, encoded, library, outcome, setting_texts
+from ._waiting import waiting
 
 
 class Store(Handle):
@@ -29,6 +30,9 @@ class Optimizer(Handle):
     784)), …]. `store` joins threads of one process. `settings` are those of `sotto train`, and rank,
     seed, rounds, sampling_rate, privacy_batch, privacy_ledger, report_every and job, a dictionary of
     what else all nodes must agree on. Without `nodes`, the launcher's variables say who this node is.
+
+    Ctrl-C ends a call that waits for other nodes within a second, and the run with it; ask_to_stop
+    ends it where all nodes agree.
 
     As a context manager it finishes the run at the end of the block, also of one that Ended leaves,
     and leaves at once when the block raised anything else.
@@ -67,6 +71,16 @@ class Optimizer(Handle):
         with self._held() as handle:
             call("optimizer_" + name, handle, *arguments)
 
+    def _wait(self, name, *arguments):
+        """As _do, for what waits for other nodes."""
+        with self._held() as handle:
+            error = waiting(
+                lambda: outcome("optimizer_" + name, handle, *arguments),
+                lambda: library.sotto_optimizer_interrupt(handle),
+            )
+        if error is not None:
+            raise error
+
     @property
     def parameters(self):
         """The array that it was given: the model."""
@@ -74,11 +88,11 @@ class Optimizer(Handle):
 
     def connect(self):
         """Meets the other nodes; the first step does it by itself."""
-        self._do("connect")
+        self._wait("connect")
 
     def begin_step(self):
         """Optional: the gradient of the next step is about to be computed."""
-        self._do("begin_step")
+        self._wait("begin_step")
 
     def step(self, gradient):
         """One round: takes the gradient at the parameters, and moves them. NonFinite for a gradient
@@ -86,7 +100,7 @@ class Optimizer(Handle):
         overflows the step rule it ends the run. After BudgetSpent no step can follow, but save and
         finish can."""
         address, length = floats(gradient, "gradient")
-        self._do("step", address, length)
+        self._wait("step", address, length)
 
     def set_learning_rate(self, rate):
         """The base learning rate from the next step on; part of what save returns. All nodes change it
@@ -100,13 +114,13 @@ class Optimizer(Handle):
         same step."""
         address, length = floats(out, "out", writable=True)
         distance = ctypes.c_double()
-        self._do("mean", address, length, ctypes.byref(distance))
+        self._wait("mean", address, length, ctypes.byref(distance))
         return distance.value
 
     def evaluated(self, loss, accuracy=math.nan):
         """What the caller has found of its model, for who watches the run (metrics, log_json,
         tensorboard): node 0 reports it at once; on other nodes nothing happens."""
-        self._do("evaluated", loss, accuracy)
+        self._wait("evaluated", loss, accuracy)
 
     def give_up(self, reason):
         """For a program that ends for a reason of its own: once the nodes have met, all end with it, in
@@ -123,19 +137,19 @@ class Optimizer(Handle):
 
     def drain(self):
         """Waits until this node's exchanges are complete."""
-        self._do("drain")
+        self._wait("drain")
 
     def finish(self):
         """Drains, and waits until all nodes have come this far. No step may follow. Where other nodes
         still take steps, the setting `join` says what happens; without it all raise Unexpected."""
-        self._do("finish")
+        self._wait("finish")
 
     def finish_with_mean(self, out):
         """As finish, with the mean of all nodes' models at the end, as mean() gives it. Where nodes
         have different amounts of data (the setting `join`), mean() would come too early."""
         address, length = floats(out, "out", writable=True)
         distance = ctypes.c_double()
-        self._do("finish_with_mean", address, length, ctypes.byref(distance))
+        self._wait("finish_with_mean", address, length, ctypes.byref(distance))
         return distance.value
 
     @property

@@ -2,6 +2,7 @@
 end."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -124,3 +125,49 @@ def test_a_block_that_raises_tells_all_nodes_why():
     assert said[2] == "the disk is full"
     for rank in (0, 1, 3):
         assert said[rank] == "node 2: ValueError: the disk is full"
+
+
+@pytest.mark.parametrize("waits", ["connect", "step"])
+def test_ctrl_c_ends_a_wait_for_other_nodes(tmp_path, waits):
+    """A process whose other node never comes, or says no more."""
+    code = """
+import sys, threading
+import numpy, sotto
+waits, place = sys.argv[1:]
+def node(rank):
+    return sotto.Optimizer(numpy.zeros(8, numpy.float32), nodes=2, rank=rank,
+                           transport="inproc", store=store, timeout=900)
+store = sotto.Store()
+gradient = numpy.zeros(8, numpy.float32)
+if waits == "step":
+    silent = node(1)
+    thread = threading.Thread(target=silent.connect)
+    thread.start()
+with node(0) as optimizer:
+    if waits == "step":
+        optimizer.connect()
+        thread.join()
+    print("waiting", flush=True)
+    try:
+        while True:
+            optimizer.step(gradient)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    try:
+        optimizer.step(gradient)
+    except sotto.Stopped as stopped:
+        print(stopped, flush=True)
+        raise KeyboardInterrupt
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, waits, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out.startswith("interrupted\n"), err
+    assert "stopped while waiting for" in out
+    assert err.rstrip().endswith("KeyboardInterrupt"), err

@@ -1,0 +1,133 @@
+// `sotto checkpoint export`: the models in a folder of checkpoints, as files of their own.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/trainers/saved_model.h>
+#include <sotto/trainers/start_file.h>
+#include <sotto/trainers/task_registry.h>
+
+#include "commands.h"
+#include "option_group.h"
+#include "output.h"
+#include "result_file.h"
+#include "units.h"
+
+namespace sotto::cli {
+namespace {
+
+constexpr const char* kCheckpointExportExamples =
+    "Examples:\n"
+    "  sotto checkpoint export saved --mean model.safetensors\n"
+    "  sotto checkpoint export saved --node 3 --own model.csv --round 200\n"
+    "  sotto train --nodes 16 --init model.safetensors --checkpoint saved-16\n"
+    "What a compressor, a step rule and the clocks remember stays in the checkpoint.";
+
+struct ExportOptions {
+  CommonOptions common;
+  std::string folder;
+  std::string mean;
+  std::string own;
+  std::optional<Rank> node;
+  std::optional<Round> round;
+};
+
+/// Names and shapes as the run's task has them; one tensor where that cannot be made here.
+ParameterLayout layout_of(const SavedModel& saved) {
+  const auto digest = setting_in(saved.agreement, "layout");
+  try {
+    TaskOptions options;
+    options.model = setting_in(saved.agreement, "model").value_or("");
+    options.nodes = saved.nodes;
+    options.deal = false;
+    const auto data = load_task(setting_in(saved.agreement, "task").value_or(""));
+    const ParameterLayout layout = TaskFactory(data, options).make(0)->layout();
+    if (layout_digest(layout) == digest) {
+      return layout;
+    }
+  } catch (const Error&) {
+    // The data may be gone, or the program one with a task of its own.
+  }
+  return one_tensor(saved.parameters.size());
+}
+
+SavedModel taken(const Result<SavedModel>& found) {
+  if (!found.ok()) {
+    throw std::runtime_error(printable(found.status().message()));
+  }
+  return *found;
+}
+
+void check(const ExportOptions& o) {
+  if (o.mean.empty() && o.own.empty()) {
+    throw Error("--mean: name the file to write, or --node I and --own FILE for one node's model");
+  }
+  if (o.own.empty() != !o.node) {
+    throw Error("--own: one node's model needs both --node I and --own FILE");
+  }
+  check_writable("--mean", o.mean);
+  check_writable("--own", o.own);
+}
+
+int run(const ExportOptions& o) {
+  check(o);
+  const Output output(o.common);
+  Json all = {{"sotto", SOTTO_VERSION}, {"folder", printable(o.folder)}};
+  const auto write = [&](const std::string& option, const std::string& path,
+                         const SavedModel& saved, const std::string& what) {
+    const ParameterLayout layout = layout_of(saved);
+    const ModelNotes notes = {{"sotto", SOTTO_VERSION},
+                              {"model", what},
+                              {"round", fmt::to_string(saved.round)},
+                              {"nodes", fmt::to_string(saved.nodes)}};
+    write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
+    output.line(fmt::format("{}: {} at round {}, {} in {}", path, what, saved.round,
+                            counted(saved.parameters.size(), "parameter"),
+                            counted(layout.size(), "tensor")));
+    all[option.substr(2)] = {{"file", printable(path)},
+                             {"round", saved.round},
+                             {"nodes", saved.nodes},
+                             {"parameters", saved.parameters.size()},
+                             {"tensors", layout.size()}};
+  };
+  if (!o.mean.empty()) {
+    const SavedModel saved = taken(read_mean_model(o.folder, o.round));
+    write("--mean", o.mean, saved,
+          fmt::format("the mean of {}", counted(static_cast<std::uint64_t>(saved.nodes), "node")));
+  }
+  if (o.node) {
+    write("--own", o.own, taken(read_node_model(o.folder, *o.node, o.round)),
+          fmt::format("node {}'s model", *o.node));
+  }
+  output.json(all);
+  return kDone;
+}
+
+}  // namespace
+
+Command add_export_command(CLI::App& checkpoint) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App* command = checkpoint.add_subcommand(
+      "export", "Writes the saved models, or one node's, for a new run (--init) or other programs");
+  command->add_option("DIR", options->folder, "The folder of checkpoints")
+      ->type_name("DIR")
+      ->required();
+  OptionGroup what(*command, "What is written");
+  what.option("--mean", options->mean, "FILE",
+              "The mean of all nodes' models: tensors by name (.safetensors), or else a row of "
+              "numbers (.csv)");
+  what.option("--own", options->own, "FILE", "The model of --node, in the same formats");
+  what.option("--node", options->node, "I", "Whose own model");
+  what.option(
+      "--round", options->round, "R",
+      "Of this round; by default of the newest of which all nodes, or that one, have a whole "
+      "checkpoint");
+  add_common_options(*command, options->common);
+  command->footer(kCheckpointExportExamples);
+  return {command, [options] { return run(*options); }};
+}
+
+}  // namespace sotto::cli

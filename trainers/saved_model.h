@@ -1,0 +1,49 @@
+// The models in a folder of checkpoints, for whoever wants the numbers without the run: to look at
+// them, or to start another run from them.
+//
+// Faults name the file. Files are read whole, and what they hold is bounded by what they are.
+//
+// Thread safety: pure functions but for the files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/base/status.h>
+#include <sotto/trainers/checkpoint.h>
+
+namespace sotto {
+
+/// The files of all nodes in `folder`, by round, the newest first, and then by rank; whether they
+/// are whole, reading says. Fault::io when there is no such folder.
+Result<std::vector<CheckpointName>> checkpoints_in(const std::string& folder);
+
+/// The model in a checkpoint. Fault::malformed where none is, or where it holds a NaN or an
+/// infinity.
+Result<std::vector<float>> model_in(const Checkpoint& checkpoint);
+
+/// What was taken from a folder.
+struct SavedModel {
+  Round round = 0;
+  int nodes = 1;
+  std::string agreement;  ///< of the run that saved it
+  std::vector<float> parameters;
+};
+
+/// The mean of all nodes' models, summed in double in rank order as evaluations do, without the
+/// nodes that lied in a test. Of `round`, or of the newest round of which all nodes have a whole
+/// checkpoint. Fault::malformed, or io where files are missing, says which.
+Result<SavedModel> read_mean_model(const std::string& folder, std::optional<Round> round);
+/// One node's own model; of its newest whole checkpoint by default.
+Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
+                                   std::optional<Round> round);
+
+/// What settings say of a layout: equal for equal ones.
+std::string layout_digest(const ParameterLayout& layout);
+/// The value of a setting in what a run agreed on; none: it has no such line.
+std::optional<std::string> setting_in(const std::string& agreement, std::string_view name);
+
+}  // namespace sotto
