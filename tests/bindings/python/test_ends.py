@@ -133,11 +133,13 @@ def test_ctrl_c_ends_a_wait_for_other_nodes(waits):
     code = """
 import os, signal, sys, threading
 import numpy, sotto
+from sotto import _waiting
+waits = False
 def node(rank):
     return sotto.Optimizer(numpy.zeros(8, numpy.float32), nodes=2, rank=rank,
                            transport="inproc", store=store, timeout=50)
 def interrupt():
-    while not optimizer._own.turn.locked():  # the main thread is inside a call
+    while not (_waiting._caller and _waiting._caller.calling and waits):
         pass
     os.kill(os.getpid(), signal.SIGINT)
 store = sotto.Store()
@@ -151,6 +153,7 @@ if sys.argv[1] == "step":
     thread.join()
 threading.Thread(target=interrupt).start()
 try:
+    waits = True
     while True:
         optimizer.step(gradient)
 except KeyboardInterrupt:
