@@ -232,8 +232,8 @@ TEST_CASE(
         const Variables launcher = {{"RANK", rank}, {"WORLD_SIZE", "3"}};
         const Arguments waits = {"--transport", any_network(), "--rendezvous",
                                  where,         "--timeout",   "900"};
-        Arguments words =
-            command_name == "bench" ? Arguments{"bench", "exchange"} : small_train({});
+        Arguments words = command_name == "bench" ? Arguments{"bench", "exchange"}
+                                                  : Arguments{"train", "--quiet"};
         words.insert(words.end(), waits.begin(), waits.end());
         return std::make_unique<Process>(command(words), launcher);
       };

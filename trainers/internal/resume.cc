@@ -34,7 +34,7 @@ Offer look(const CheckpointFolder& folder, const std::string& agreement, Round r
     if (!difference.empty()) {
       offer.obstacle = fmt::format(
           "the checkpoint of round {} was made under other settings: {}; resuming goes on exactly "
-          "where a run was, so give it the same ones, or start a new run from the mean of the saved "
+          "where a run was, so give it the same, or start a new run from the mean of the saved "
           "models: `sotto checkpoint export {} --mean model.safetensors`, and then --init "
           "model.safetensors with a new folder for --checkpoint",
           round, difference, folder.path());

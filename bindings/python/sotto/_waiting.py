@@ -15,29 +15,37 @@ class _Caller:
 
     def __init__(self):
         self.process = os.getpid()
+        self.calling = False  # a call is under way
         self._calls = queue.SimpleQueue()
         threading.Thread(target=self._serve, name="sotto", daemon=True).start()
 
     def _serve(self):
         while True:
             function, results, done = self._calls.get()
+            self.calling = True
             try:
                 results.append(function())
             except BaseException as error:
                 results.append(error)
+            self.calling = False
             done.set()
 
     def run(self, function, interrupt):
         results = []
         done = threading.Event()
-        self._calls.put((function, results, done))
+        queued = False
         raised = None
         while True:
             try:
+                if not queued:
+                    self._calls.put((function, results, done))
+                    queued = True
                 while not done.is_set():
                     done.wait()
                 break
             except BaseException as error:  # by a signal's handler
+                if not queued:
+                    raise
                 raised = error
                 interrupt()
         if raised is not None:
