@@ -25,7 +25,8 @@
 // frame_arrived and exchange_done leave parameters() untouched whenever parameters_ready() was
 // already true, so that a gradient can be taken at them in parallel.
 // Ownership: the parameters are the caller's; everything else is the algorithm's, allocated by the
-// constructor. Nothing is allocated afterwards, except by save.
+// constructor. Nothing is allocated afterwards, except by save and
+// take_warnings.
 #pragma once
 
 #include <cstddef>
@@ -203,6 +204,9 @@ class Algorithm {
 
   /// What has been counted so far.
   virtual AlgorithmCounters counters() const = 0;
+  /// What the user should know of that has come up since the last call, a line each, without the
+  /// node. Once parameters_ready(), as after each round.
+  virtual std::vector<std::string> take_warnings() { return {}; }
 
   /// The whole state but parameters(), which the caller saves. Requires idle(); or that no exchange
   /// is under way and the round's gradient has not been taken: what is saved is then the state

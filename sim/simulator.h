@@ -162,6 +162,9 @@ enum class Phase : std::uint8_t { compute, codec, wire, idle };
 
 /// What a caller may watch. Called in the order of the trace from the thread of run().
 struct SimulatorHooks {
+  /// A node's algorithm has something to tell (Algorithm::take_warnings), at the end of a round.
+  /// Not asked where no gradients are taken.
+  std::function<void(Rank node, const std::string& text)> warning;
   /// A node has finished `round`, counted from 0, and its parameters are those of the next.
   std::function<void(Rank node, Round round, SimTime time)> round_finished;
   /// The last node that is still there has finished `round`. Others may be further already: who

@@ -149,6 +149,11 @@ std::vector<SettingsDifference> Driver::take_differences() {
                                    : std::exchange(options_.terms->news, {});
 }
 
+std::vector<std::string> Driver::take_warnings() {
+  const Lock lock(mutex_);
+  return algorithm_.take_warnings();
+}
+
 Status Driver::take_gradient(Lock& lock, std::span<const float> gradient) {
   apply_settings();
   bool post = false;

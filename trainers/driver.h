@@ -94,6 +94,8 @@ class Driver {
   void change_settings(SettingsStamp stamp) { next_settings_ = stamp; }
   /// Neighbours that were found to step with other settings since the last call.
   std::vector<SettingsDifference> take_differences();
+  /// Algorithm::take_warnings.
+  std::vector<std::string> take_warnings();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
 

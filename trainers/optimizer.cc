@@ -383,7 +383,7 @@ Status Optimizer::drain() {
     return status_;
   }
   Status status = driver_->drain();
-  note_differences();
+  note_warnings();
   if (status.ok() && ledger_) {
     status = named(ledger_->settle(private_->steps()));
   }
@@ -439,14 +439,21 @@ void Optimizer::stamp_settings() {
   }
 }
 
-void Optimizer::note_differences() {
+void Optimizer::note_warnings() {
   for (const SettingsDifference& difference : driver_->take_differences()) {
-    warnings_.push_back(fmt::format(
+    warn(fmt::format(
         "node {}: {}: the mean model follows the nodes' gradients weighted by their rates",
         options_.rank, terms_->describe(difference)));
-    if (watch_ && watch_->reporter) {
-      watch_->reporter->warn(warnings_.back());
-    }
+  }
+  for (std::string& text : driver_->take_warnings()) {
+    warn(std::move(text));
+  }
+}
+
+void Optimizer::warn(std::string text) {
+  warnings_.push_back(std::move(text));
+  if (watch_ && watch_->reporter) {
+    watch_->reporter->warn(warnings_.back());
   }
 }
 

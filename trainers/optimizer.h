@@ -265,7 +265,8 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
   /// What nodes, and checkpoints, must agree on.
   std::string agreement() const;
-  /// What is admissible but outside the theory.
+  /// What is admissible but outside the theory, and what has come up since; the latest is the
+  /// last.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// By peer; complete after drain().
   std::vector<LinkTraffic> traffic() const;
@@ -295,8 +296,10 @@ class Optimizer {
   Status enter_gradient();
   /// Makes frames say what this node steps with.
   void stamp_settings();
-  /// Adds warnings for neighbours that step with other settings.
-  void note_differences();
+  /// Adds warnings for neighbours that step with other settings, and those of the algorithm.
+  void note_warnings();
+  /// Keeps a warning that has come up in mid-run, and tells the observer.
+  void warn(std::string text);
   /// finish(), of a node that is out of data: goes along with the others for as long as
   /// options.join says.
   Status outlast_data();
@@ -358,9 +361,9 @@ class Optimizer {
   std::shared_ptr<const Topology> topology_;
   std::shared_ptr<CompressionMeter> meter_;  ///< null: none is wanted
   std::unique_ptr<Algorithm> algorithm_;
-  StepRule* step_rule_ = nullptr;      ///< the algorithm's
-  std::shared_ptr<RoundTerms> terms_;  ///< the algorithm's
-  std::optional<double> rate_;         ///< the base learning rate, where a call has changed it
+  StepRule* step_rule_ = nullptr;         ///< the algorithm's
+  std::shared_ptr<RoundTerms> terms_;     ///< the algorithm's
+  std::optional<double> rate_;            ///< the base learning rate, where a call has changed it
   std::optional<double> announced_rate_;  ///< of own_step_rule, by the caller
   std::string announced_;                 ///< what else the caller has changed
   std::unique_ptr<internal::Consensus> consensus_;

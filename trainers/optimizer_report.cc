@@ -114,7 +114,7 @@ Status Optimizer::end_step(const Status& status) {
   refused_ = Status();
   begun_ = false;
   ++round_;
-  note_differences();
+  note_warnings();
   if (!watch_) {
     return {};
   }

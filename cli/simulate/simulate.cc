@@ -236,7 +236,8 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   const SimulationRequest request = {.threads = gradient_threads(options.threads),
                                      .timeline = !options.report.empty(),
                                      .trace = options.trace.empty() ? nullptr : &trace,
-                                     .progress = output.talks()};
+                                     .progress = output.talks(),
+                                     .warnings = true};
   std::vector<RepeatedRun> runs;
   std::vector<RunPicture> pictures;
   for (const std::string& words : scenario.runs) {

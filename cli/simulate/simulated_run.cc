@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -70,6 +72,7 @@ class SimulatedJob {
   TraceFile* trace_;
   std::function<bool(const HistoryPoint&)> enough_;
   bool by_worst_ = false;  ///< the history is
+  bool warnings_ = false;  ///< are printed
   bool ended_ = false;     ///< as enough_ said
   TrainPlan plan_;
   std::shared_ptr<const Topology> topology_;
@@ -81,6 +84,7 @@ class SimulatedJob {
   std::optional<Platform> platform_;
   std::optional<Simulator> simulator_;
   Observer* observer_ = nullptr;  ///< while it runs
+  std::set<std::string> warned_;  ///< of what came up while it runs
   std::vector<double> sent_;      ///< by node, so far
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
@@ -130,6 +134,7 @@ SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
       trace_(request.trace),
       enough_(request.enough),
       by_worst_(request.by_worst),
+      warnings_(request.warnings),
       plan_(make_train_plan(parse_run(words, scenario.task))),
       judge_(plan_.tasks->make(0)),
       sent_(static_cast<std::size_t>(scenario.nodes)) {
@@ -204,6 +209,13 @@ SimulatorHooks SimulatedJob::hooks() {
     }
     return !ended_ && !stop_requested();
   };
+  if (warnings_ && !scenario_.timing_only) {
+    hooks.warning = [this](Rank /*node*/, const std::string& text) {
+      if (warned_.insert(text).second) {  // else another node has said so
+        observer_->warning(fmt::format("{}: {}", words_, text));
+      }
+    };
+  }
   if (timeline_ || trace_ != nullptr) {
     watch_phases(hooks);
   }

@@ -29,6 +29,7 @@ struct SimulationRequest {
   TraceFile* trace = nullptr;  ///< gets the run, if it is there
   bool by_worst = false;       ///< the history is the worst node's of those judged, not the mean's
   bool progress = false;       ///< show a bar on a terminal
+  bool warnings = false;       ///< print what comes up while it runs
   /// Asked after each evaluation: true ends the run there, in good order.
   std::function<bool(const HistoryPoint&)> enough = {};
 };

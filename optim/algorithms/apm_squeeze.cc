@@ -87,6 +87,11 @@ AlgorithmCounters ApmSqueeze::counters() const {
   return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
 }
 
+std::vector<std::string> ApmSqueeze::take_warnings() {
+  return frozen() ? notice_.take(node_.layout(), adam_.variance(), freeze_round_)
+                  : std::vector<std::string>();
+}
+
 void ApmSqueeze::save(ByteBuffer& out) const {
   node_.save(out);
   out.write(freeze_round_);

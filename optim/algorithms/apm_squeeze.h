@@ -23,7 +23,7 @@
 //   exact this is Adam whose variance stands still.
 // Coordinates with v = 0 (no gradient in the first T_w rounds, or one whose square underflows) stay
 //   where they are for ever, although C may send something for them: they carry no momentum, and
-//   are taken as 0 before each encoding.
+//   are taken as 0 before each encoding. Sotto warns of them at the freeze (freeze_notice.h).
 // T_w, when it is not given: the first t = 2Δ, 3Δ, 4Δ, … with ‖v̂_t‖₁ ≥ 0.96 ‖v̂_{t−Δ}‖₁ > 0, where
 //   Δ = 1/(1 − β₂) rounded. The rule of the second paper, on v̂ because v itself grows from 0 and
 //   would always pass. All nodes hold the same v, so that they freeze in the same round.
@@ -37,10 +37,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
+#include <sotto/optim/freeze_notice.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/adam.h>
 
@@ -68,6 +70,7 @@ class ApmSqueeze final : public Algorithm {
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override;
+  std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -89,6 +92,7 @@ class ApmSqueeze final : public Algorithm {
   void watch_variance();
 
   LocalNode node_;
+  FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   ChunkMean mean_;
   std::vector<float> work_;       // m_i, then the new m̄; before the freeze the gradients

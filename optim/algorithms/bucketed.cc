@@ -1,6 +1,7 @@
 #include <sotto/optim/algorithms/bucketed.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -194,6 +195,14 @@ Result<bool> Bucketed::exchange_done(const ExchangeTag& tag, Exchange& out) {
   }
   finish_if_done();
   return more;
+}
+
+std::vector<std::string> Bucketed::take_warnings() {
+  std::vector<std::string> all;
+  for (const auto& bucket : buckets_) {
+    std::ranges::move(bucket->take_warnings(), std::back_inserter(all));
+  }
+  return all;
 }
 
 AlgorithmCounters Bucketed::counters() const {

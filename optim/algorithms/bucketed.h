@@ -61,6 +61,7 @@ class Bucketed final : public Algorithm {
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override;
+  std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 

@@ -61,6 +61,7 @@ class DelayedGradient final : public Algorithm {
   }
 
   AlgorithmCounters counters() const override { return inner_->counters(); }
+  std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 

@@ -233,6 +233,11 @@ AlgorithmCounters GossipAdam::counters() const {
   return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
 }
 
+std::vector<std::string> GossipAdam::take_warnings() {
+  return squeezing() ? notice_.take(node_.layout(), adam_.variance(), freeze_step_)
+                     : std::vector<std::string>();
+}
+
 void GossipAdam::save(ByteBuffer& out) const {
   node_.save(out);
   out.write(freeze_step_);

@@ -25,7 +25,8 @@
 //   the length of a step, here at most about γ a parameter.
 // Only measured: how near to Adam's curve it stays, and that the largest of the nodes' variances is
 //   a good preconditioner (it never makes a step longer than a node's own would).
-// Bias correction as in apm_squeeze.h. Coordinates where v = 0 on all nodes stay where they are.
+// Bias correction as in apm_squeeze.h. Coordinates where v = 0 on all nodes stay where they are;
+// there is a warning of them once v is common (freeze_notice.h).
 //
 // Assumes W symmetric, doubly stochastic, connected and static, a contraction C, the step
 //   rule adam. Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian
@@ -38,11 +39,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
+#include <sotto/optim/freeze_notice.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/adam.h>
 
@@ -68,6 +71,7 @@ class GossipAdam final : public Algorithm {
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override;
+  std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -93,6 +97,7 @@ class GossipAdam final : public Algorithm {
   Status step_from(std::span<const float> from, std::span<const float> gradient);
 
   LocalNode node_;
+  FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   std::unique_ptr<Compressor> exact_;
   std::size_t vector_bytes_;  // of a vector in full precision

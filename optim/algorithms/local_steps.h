@@ -65,6 +65,7 @@ class LocalSteps final : public Algorithm {
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override { return inner_->counters(); }
+  std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 

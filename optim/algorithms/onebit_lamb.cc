@@ -167,6 +167,11 @@ AlgorithmCounters OneBitLamb::counters() const {
   return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
 }
 
+std::vector<std::string> OneBitLamb::take_warnings() {
+  return frozen() ? notice_.take(node_.layout(), adam_.variance(), freeze_step_)
+                  : std::vector<std::string>();
+}
+
 void OneBitLamb::save(ByteBuffer& out) const {
   node_.save(out);
   out.write(freeze_step_);

@@ -17,8 +17,9 @@
 //               r_l and to 0.5 … 4
 //               x_l ← x_l − γ r_l c̄_l (m̂ / (√v̂ + ε) + λ x)_l
 // The bounds are those of the authors' program. Tensors without a trust ratio (trust_ratio.h) have
-// c̄ = r = 1. Bias correction, and coordinates with v = 0, as in apm_squeeze.h; v̂' is corrected by
-// the number of its own updates, so that r stays near 1 while gradients keep their size.
+// c̄ = r = 1. Bias correction, and coordinates with v = 0, as in apm_squeeze.h (but λ decays these
+// too); v̂' is corrected by the number of its own updates, so that r stays near 1 while gradients
+// keep their size.
 //
 // Assumes a contraction C, the step rule lamb, and nothing of W: the graph is ignored. All nodes
 //   start from the same x, and stay equal to the bit.
@@ -27,10 +28,12 @@
 // thereafter. Overlap: none, the step needs the gradients.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
+#include <sotto/optim/freeze_notice.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/lamb.h>
 
@@ -58,6 +61,7 @@ class OneBitLamb final : public Algorithm {
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override;
+  std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -84,6 +88,7 @@ class OneBitLamb final : public Algorithm {
   Status move();
 
   LocalNode node_;
+  FreezeNotice notice_;
   Lamb& lamb_;  // node_'s step rule
   Adam& adam_;  // its moments
   ChunkMean mean_;

@@ -47,6 +47,10 @@ bool ZeroOneAdam::exchanges_now() const {
   return since_exchange_ + 1 >= interval;
 }
 
+bool ZeroOneAdam::variance_frozen() const {
+  return node_.freeze_step() && next_variance_ == kNoRound;
+}
+
 bool ZeroOneAdam::begin_round(Exchange& /*out*/) {
   node_.begin_round();
   return false;
@@ -144,6 +148,11 @@ Status ZeroOneAdam::move() {
 
 AlgorithmCounters ZeroOneAdam::counters() const {
   return {.saturated = node_.saturated(), .bad_frames = mean_.bad_frames()};
+}
+
+std::vector<std::string> ZeroOneAdam::take_warnings() {
+  return variance_frozen() ? notice_.take(node_.layout(), adam_.variance(), *node_.freeze_step())
+                           : std::vector<std::string>();
 }
 
 void ZeroOneAdam::save(ByteBuffer& out) const {

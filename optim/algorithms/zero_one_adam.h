@@ -28,7 +28,8 @@
 //   ū is divided: a schedule with large steps takes hold some tens of rounds late.)
 // Bias correction as in apm_squeeze.h: γ̂_t = γ_t / (1 − β₁^{t+1}) and v̂ = v / (1 − β₂^s) after s
 //   updates, when the step rule says `always`; else γ̂ = γ, v̂ = v.
-// Coordinates with v = 0 stay where they are until a gradient comes in a round of T_v.
+// Coordinates with v = 0 stay where they are until a gradient comes in a round of T_v, and for ever
+//   once T_v has ended, when sotto warns of them (freeze_notice.h).
 //
 // Models are equal to the bit after each exchange, and differ between exchanges; a run that ends
 // there ends with what the nodes had locally.
@@ -41,10 +42,12 @@
 // Overlap: none in rounds of T_u; the others exchange nothing.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
+#include <sotto/optim/freeze_notice.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/adam.h>
 
@@ -72,6 +75,7 @@ class ZeroOneAdam final : public Algorithm {
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
 
   AlgorithmCounters counters() const override;
+  std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -84,6 +88,8 @@ class ZeroOneAdam final : public Algorithm {
 
  private:
   bool updates_variance() const { return node_.round() == next_variance_; }
+  /// T_v is over.
+  bool variance_frozen() const;
   /// The round under way is in T_u.
   bool exchanges_now() const;
 
@@ -97,6 +103,7 @@ class ZeroOneAdam final : public Algorithm {
   Status move();
 
   LocalNode node_;
+  FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   ChunkMean mean_;
   std::vector<float> common_;    // x'

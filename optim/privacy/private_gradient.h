@@ -53,6 +53,7 @@ class PrivateGradient final : public Algorithm {
     return inner_->exchange_done(tag, out);
   }
   AlgorithmCounters counters() const override { return inner_->counters(); }
+  std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
   void save(ByteBuffer& out) const override;
   /// Never lowers steps().
   Status load(ByteReader& in) override;

@@ -280,6 +280,11 @@ void Simulator::Engine::finish_round(Rank rank) {
   const Round round = node.report.rounds++;
   node.stage = Stage::between_rounds;
   record(TraceEntry::Kind::finished, rank, -1, round);
+  if (hooks_.warning && gradient_) {
+    for (const std::string& text : node.algorithm->take_warnings()) {
+      hooks_.warning(rank, text);
+    }
+  }
   if (hooks_.round_finished) {
     hooks_.round_finished(rank, round, now());
   }

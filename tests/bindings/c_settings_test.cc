@@ -103,6 +103,23 @@ TEST_CASE("a private run that has spent its budget is saved, finished and gone o
   CHECK(sotto_optimizer_finish(second.get()) == SOTTO_OK);
 }
 
+TEST_CASE("parameters that Adam's freeze finds without a variance are in the report from then on") {
+  for (const char* algorithm : {"apmsqueeze", "onebit-adam-gossip"}) {
+    CAPTURE(algorithm);
+    std::vector<float> x(kDimension);
+    std::vector<float> gradient(kDimension, 0.1F);
+    std::fill_n(gradient.begin(), 4, 0.0F);
+    const COptimizer optimizer =
+        c_optimizer({"nodes", "1", "rank", "0", "algorithm", algorithm, "freeze-step", "3"}, x);
+    REQUIRE_MESSAGE(optimizer.get() != nullptr, std::string(sotto_last_error()));
+    for (int round = 0; round < 5; ++round) {
+      CHECK(warns(optimizer.get(), "4 of 20 parameters had no gradient") == (round >= 3));
+      CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), gradient.size()) == SOTTO_OK);
+    }
+    CHECK(sotto_optimizer_finish(optimizer.get()) == SOTTO_OK);
+  }
+}
+
 TEST_CASE("what the job agrees on beside settings is reported apart, whatever its names") {
   std::vector<float> x(kDimension);
   const COptimizer optimizer = c_optimizer(

@@ -210,3 +210,23 @@ TEST_CASE("what is wrong in a scenario is named with its line and key") {
   }
   CHECK(run({"simulate", "/nowhere.toml"}).status == 2);
 }
+
+TEST_CASE("parameters without a variance at Adam's freeze are named once a run") {
+  const Scratch scratch;
+  const auto problem = scratch.write("p.json", R"({"start": [0, 1, 1], "nodes": [
+      {"h": [1, 1, 1], "c": [1, 1, 1]}, {"h": [2, 2, 2], "c": [2, 1, 1]}]})");
+  const auto text = [&](const std::string& more) {
+    return "sotto-scenario = 1\nrun = [\"zeroone-adam freeze-step=3\", \"dcd\"]\n"
+           "nodes = { count = 2, gradient = \"20 ms\" }\nnetwork = { " +
+           kNetwork + " }\ntask = { task = \"quadratic:" + problem.string() +
+           "\", rounds = 12 }\n" + more;
+  };
+  const std::string told =
+      "sotto: warning: zeroone-adam freeze-step=3: 2 of 3 parameters had no gradient";
+  const auto ended = simulate(scratch, text(""));
+  CAPTURE(ended.err);
+  CHECK(ended.status == 0);
+  const auto at = ended.err.find(told);
+  REQUIRE(at != std::string::npos);
+  CHECK(ended.err.find("had no gradient", at + told.size()) == std::string::npos);
+}

@@ -473,3 +473,27 @@ TEST_CASE("a run that diverges fails by name and does not hang") {
     CHECK(contains(ended.err, "finite"));
   }
 }
+
+TEST_CASE("parameters without a variance at Adam's freeze are named when it comes") {
+  const Scratch scratch;
+  const std::string problem = "quadratic:" + scratch
+                                                 .write("p.json", R"({"start": [0, 1, 1], "nodes": [
+                             {"h": [1, 1, 1], "c": [1, 1, 1]}, {"h": [2, 2, 2], "c": [2, 1, 1]}]})")
+                                                 .string();
+  const std::string told = "2 of 3 parameters had no gradient before Adam's variance was frozen";
+  const Arguments words = {"--task", problem, "--rounds", "12", "--nodes", "2"};
+  for (const std::string algorithm : {"apmsqueeze", "onebit-lamb", "onebit-adam-gossip"}) {
+    CAPTURE(algorithm);
+    Arguments train = {"train", "--algorithm", algorithm, "--freeze-step", "3"};
+    train.insert(train.end(), words.begin(), words.end());
+    const auto ended = run(train);
+    CAPTURE(ended.err);
+    CHECK(ended.status == 0);
+    const auto at = ended.err.find("sotto: warning: " + told);
+    REQUIRE(at != std::string::npos);
+    CHECK(ended.err.find(told, at + told.size()) == std::string::npos);
+  }
+  Arguments compare = {"compare", "--run", "onebit-adam freeze-step=3"};
+  compare.insert(compare.end(), words.begin(), words.end());
+  CHECK(contains(run(compare).err, told));
+}

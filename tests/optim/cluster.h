@@ -41,7 +41,8 @@ struct ClusterOptions {
   std::uint64_t seed = 1;
   bool allow_contract_violation = false;
   Delivery delivery = Delivery::eager;
-  double initial_scale = 1;  ///< all nodes start from this times the same N(0, 1) vector
+  double initial_scale = 1;     ///< all nodes start from this times the same N(0, 1) vector
+  ParameterLayout layout = {};  ///< one tensor when empty
 };
 
 /// The graph that options.topology names, with weights that the algorithm takes.
@@ -86,6 +87,7 @@ inline AlgorithmSetup node_setup(const ClusterOptions& options, std::size_t rank
   setup.rank = static_cast<Rank>(rank);
   setup.nodes = static_cast<int>(options.nodes);
   setup.parameters = parameters;
+  setup.layout = options.layout;
   setup.topology = std::move(topology);
   const bool local_steps = options.communication_interval > 1 || options.outer_step;
   setup.step_rule = make_step_rule(local_steps ? options.step : fitting(options.step, info), ops);

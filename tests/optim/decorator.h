@@ -32,6 +32,7 @@ class Decorator : public Algorithm {
     return inner_->exchange_done(tag, out);
   }
   AlgorithmCounters counters() const override { return inner_->counters(); }
+  std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
   void save(ByteBuffer& out) const override { inner_->save(out); }
   Status load(ByteReader& in) override { return inner_->load(in); }
 

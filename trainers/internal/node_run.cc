@@ -90,7 +90,8 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       optimizer_(completed(options, hooks), parameters_, task.layout()),
       meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
                 optimizer_.options().timeout),
-      end_(options.rounds) {
+      end_(options.rounds),
+      warned_(optimizer_.warnings().size()) {
   meetings_.leave_out(optimizer_.options().byzantine);
   meetings_.look_with([this](Rank peer) { return optimizer_.look(peer); });
   if (options.rounds < 1) {
@@ -225,6 +226,7 @@ Status NodeRun::one_round() {
     return {Fault::peer_lost, fmt::format("node {} was told to stop", rank_)};
   }
   Status status = step();
+  tell_warnings();
   if (!status.ok()) {
     return status;
   }
@@ -238,6 +240,15 @@ Status NodeRun::one_round() {
     status = save();
   }
   return status;
+}
+
+void NodeRun::tell_warnings() {
+  const std::vector<std::string>& warnings = optimizer_.warnings();
+  for (; warned_ < warnings.size(); ++warned_) {
+    if (Observer* observer = told()) {
+      observer->warning(warnings[warned_]);
+    }
+  }
 }
 
 Status NodeRun::step() {

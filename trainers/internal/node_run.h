@@ -38,6 +38,8 @@ class NodeRun {
   /// Tells the others why this node ends, or learns from them why it must.
   Status explain(const Status& fault);
   Status one_round();
+  /// Passes on what the optimizer has warned of since the last call.
+  void tell_warnings();
   /// The nodes have agreed to end here: saves what can be saved. Fault::ended, with why.
   Status end_early(const Status& ended);
   Status evaluate(bool last);
@@ -62,8 +64,9 @@ class NodeRun {
   Optimizer optimizer_;
   Meetings meetings_;
   std::optional<CheckpointFolder> folder_;
-  Round end_;        ///< rounds in all
-  Round saved_ = 0;  ///< round of the last checkpoint written or loaded
+  Round end_;           ///< rounds in all
+  Round saved_ = 0;     ///< round of the last checkpoint written or loaded
+  std::size_t warned_;  ///< of the optimizer's warnings, those that are told
   MeterAim aim_;
 
   Stopwatch wall_;
