@@ -46,8 +46,10 @@ function(expect_linked directory module)
   endforeach()
 endfunction()
 
-set(options XXHASH_DISPATCH HIGHWAY ZMQ REDIS GLOO OBSERVE ISAL)
-set(libs -llibxxhash -llibhwy -llibzmq -lhiredis -lgloo)
+set(SOTTO_NCCL_LIBRARY /somewhere/libnccl.so)
+set(CUDAToolkit_LIBRARY_DIR /somewhere)
+set(options XXHASH_DISPATCH HIGHWAY ZMQ REDIS GLOO NCCL CUDA OBSERVE ISAL)
+set(libs -llibxxhash -llibhwy -llibzmq -lhiredis -lgloo /somewhere/libnccl.so -lcudart_static)
 foreach(BUILD_SHARED_LIBS IN ITEMS OFF ON)
   # None, all, and each alone.
   foreach(chosen IN ITEMS none all ${options})
