@@ -29,13 +29,13 @@ Status refusal_of(const struct stat& facts, const InputOptions& options) {
   if (S_ISREG(facts.st_mode) || (S_ISFIFO(facts.st_mode) && options.pipes)) {
     return {};
   }
-  const char* what = S_ISDIR(facts.st_mode)    ? "a folder"
+  const char* what = S_ISDIR(facts.st_mode)    ? "a folder: there is no such file"
                      : S_ISFIFO(facts.st_mode) ? "a pipe"
                      : S_ISSOCK(facts.st_mode) ? "a socket"
                                                : "a device";
   return unreadable(fmt::format(
       "it is {}; {}", what,
-      options.pipes ? "name a file, or a pipe as <(COMMAND)" : "a plain file is needed"));
+      options.pipes ? "name a regular file, or a pipe as <(COMMAND)" : "a plain file is needed"));
 }
 
 /// What tells a pipe, and what was written into it, from others.

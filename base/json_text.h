@@ -72,17 +72,17 @@ template <typename Json>
 Json parse_json(std::string_view text, std::size_t most_depth) {
   std::size_t line = 1;
   std::vector<std::map<std::string, std::size_t>> open;  ///< keys by their lines
-  using Event = typename Json::parse_event_t;
-  const auto look = [&](int /*depth*/, Event event, const Json& parsed) {
-    if (event == Event::object_start || event == Event::array_start) {
+  using Reached = typename Json::parse_event_t;
+  const auto look = [&](int /*depth*/, Reached event, const Json& parsed) {
+    if (event == Reached::object_start || event == Reached::array_start) {
       open.emplace_back();
       if (open.size() > most_depth) {
         throw Error("line " + std::to_string(line) + ": lists nested deeper than " +
                     std::to_string(most_depth));
       }
-    } else if (event == Event::object_end || event == Event::array_end) {
+    } else if (event == Reached::object_end || event == Reached::array_end) {
       open.pop_back();
-    } else if (event == Event::key) {
+    } else if (event == Reached::key) {
       const auto [first, fresh] = open.back().emplace(parsed.template get<std::string>(), line);
       if (!fresh) {
         throw Error("line " + std::to_string(line) + ": \"" + first->first + "\" stands in line " +

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/trainers/durable_file.h>
 
 namespace sotto {
@@ -78,11 +78,10 @@ std::vector<Round> CheckpointFolder::rounds() const {
         !name.ends_with(kSuffix)) {
       continue;
     }
-    Round round = 0;
-    const char* end = name.data() + name.size() - kSuffix.size();
-    const auto parsed = std::from_chars(name.data() + prefix.size(), end, round);
-    if (parsed.ec == std::errc() && parsed.ptr == end) {
-      found.push_back(round);
+    const std::string_view number =
+        std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - kSuffix.size());
+    if (const auto round = parse_number<Round>(number)) {
+      found.push_back(*round);
     }
   }
   std::sort(found.begin(), found.end(), std::greater<>());

@@ -1,7 +1,6 @@
 #include <sotto/trainers/partition.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 #include <sotto/base/philox.h>
 
 namespace sotto {
@@ -143,15 +143,11 @@ Partition parse_partition(std::string_view spec) {
     refuse_unknown("partition", spec, {"iid", "dirichlet", "label"},
                    {"iid", "dirichlet:ALPHA", "label"});
   }
-  const std::string_view number = spec.substr(kDirichlet.size());
-  Partition result{.kind = Partition::Kind::dirichlet};
-  const auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), result.alpha);
-  if (error != std::errc{} || end != number.data() + number.size() ||
-      !(result.alpha >= kMinAlpha && result.alpha <= kMaxAlpha)) {
+  const auto alpha = parse_number<double>(spec.substr(kDirichlet.size()), kMinAlpha, kMaxAlpha);
+  if (!alpha) {
     refuse("partition", spec, fmt::format("ALPHA is a number from {} to {}", kMinAlpha, kMaxAlpha));
   }
-  return result;
+  return {.kind = Partition::Kind::dirichlet, .alpha = *alpha};
 }
 
 std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::int32_t> labels,

@@ -40,7 +40,7 @@ Json report_json(const std::string& path, const FileReport& report) {
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const auto equals = line.find('=');
     if (equals != std::string_view::npos) {
-      settings[printable(line.substr(0, equals))] = printable(line.substr(equals + 1));
+      settings[one_line(line.substr(0, equals))] = one_line(line.substr(equals + 1));
     }
   }
   const bool site = report.kind == &site_state_kind();
@@ -88,7 +88,7 @@ int run(const InspectOptions& options) {
   const std::array<const FileKind*, 2> kinds = {&checkpoint_kind(), &site_state_kind()};
   const auto report = inspect_file(options.file, kinds);
   if (!report.ok()) {
-    throw std::runtime_error(printable(report.status().message()));
+    throw std::runtime_error(report.status().message());
   }
   const Json json = report_json(options.file, *report);
   print(output, json);

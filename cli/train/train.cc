@@ -86,7 +86,7 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
   TrainReport report(output, progress, plan.run.rounds);
   if (!common.quiet) {
     for (const std::string& warning : plan.warnings) {
-      fmt::print(stderr, "sotto: warning: {}\n", warning);
+      warn(warning);
     }
   }
   TrainObservers observers(observe, progress, plan, report);
@@ -97,15 +97,15 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
       output.json(*result);
     }
     if (const auto fault = result->find(kDumpFault); fault != result->end()) {
-      fmt::print(stderr, "sotto: --dump-parameters: {}\n", fault->get<std::string>());
+      say("--dump-parameters: " + fault->get<std::string>());
       return kFailed;
     }
     return kDone;
   }
   if (stop_requested()) {
-    fmt::print(stderr, "sotto: {}\n", interruption(plan));
+    say(interruption(plan));
   } else {
-    fmt::print(stderr, "sotto: the run failed: {}\n", result.status().message());
+    say("the run failed: " + result.status().message());
   }
   return kFailed;
 }

@@ -121,7 +121,8 @@ TEST_CASE("input: a plain file is read to its end, up to a limit") {
 TEST_CASE("input: what is no file is refused, and nothing waits for it") {
   const Folder folder;
   check_refused(read_input(folder / "none", 10), "there is no such file");
-  check_refused(read_input(folder / "", 10), "it is a folder; name a file, or a pipe");
+  check_refused(read_input(folder / "", 10),
+                "it is a folder: there is no such file; name a regular file, or a pipe");
   check_refused(read_input("/dev/zero", 10), "it is a device");
   check_refused(read_input("/dev/null", 10), "it is a device");
   check_refused(read_first_line("/dev/zero", 10), "it is a device");
