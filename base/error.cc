@@ -1,72 +1,8 @@
 #include <sotto/base/error.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <iterator>
-
 #include <fmt/format.h>
 
 namespace sotto {
-namespace {
-
-/// The length of the UTF-8 character at the start of `text`; 0 when there is none that is valid and
-/// can be shown (Unicode 15, table 3-7).
-std::size_t shown_character(std::string_view text) {
-  const auto byte = [&](std::size_t at) {
-    return at < text.size() ? static_cast<std::uint8_t>(text[at]) : std::uint8_t{0};
-  };
-  const auto between = [&](std::size_t at, int low, int high) {
-    return byte(at) >= low && byte(at) <= high;
-  };
-  const auto continues = [&](std::size_t at) { return between(at, 0x80, 0xBF); };
-  const std::uint8_t lead = byte(0);
-  if (lead < 0x80) {
-    return between(0, 0x20, 0x7E) || lead == '\n' || lead == '\t' ? 1 : 0;
-  }
-  if (between(0, 0xC2, 0xDF)) {
-    // U+0080 … U+009F are control characters.
-    return continues(1) && (lead != 0xC2 || byte(1) >= 0xA0) ? 2 : 0;
-  }
-  if (between(0, 0xE0, 0xEF)) {
-    const bool second = between(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
-    return second && continues(2) ? 3 : 0;
-  }
-  if (between(0, 0xF0, 0xF4)) {
-    const bool second = between(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
-    return second && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
-
-}  // namespace
-
-std::string_view excerpt(std::string_view text, std::size_t bytes) {
-  if (text.size() <= bytes) {
-    return text;
-  }
-  std::size_t end = bytes;
-  while (end > 0 && bytes - end < 3 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-    --end;
-  }
-  return text.substr(0, end);
-}
-
-std::string printable(std::string_view text) {
-  std::string shown;
-  shown.reserve(text.size());
-  while (!text.empty()) {
-    std::size_t length = shown_character(text);
-    if (length > 0) {
-      shown += text.substr(0, length);
-    } else {
-      length = 1;
-      fmt::format_to(std::back_inserter(shown), "\\x{:02x}",
-                     static_cast<std::uint8_t>(text.front()));
-    }
-    text.remove_prefix(length);
-  }
-  return shown;
-}
 
 void refuse(std::string_view field, std::string_view value, std::string_view reason) {
   throw Error(fmt::format("{}: '{}' is refused: {}", field, value, reason));

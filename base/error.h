@@ -4,21 +4,13 @@
 // (status.h), and broken invariants abort (check.h).
 #pragma once
 
-#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include <sotto/base/text.h>
+
 namespace sotto {
-
-/// `text` for a terminal or a log: UTF-8 stays as it is; control characters but newline and tab,
-/// and bytes that are no UTF-8, become a backslash, x and two digits. For messages that quote what
-/// others wrote.
-std::string printable(std::string_view text);
-
-/// The first characters of `text`, `bytes` at most: what a message quotes of it. (A width in a
-/// format string counts bytes that are no UTF-8 as nothing.)
-std::string_view excerpt(std::string_view text, std::size_t bytes = 60);
 
 /// A request that cannot be served. `what()` says what is wrong, where, and what would do; it is
 /// printable.

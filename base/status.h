@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <sotto/base/check.h>
+#include <sotto/base/text.h>
 
 namespace sotto {
 
@@ -35,8 +36,9 @@ std::string_view fault_name(Fault fault);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  /// A fault, which is not Fault::none, and what it was in words.
-  Status(Fault fault, std::string message) : fault_(fault), message_(std::move(message)) {
+  /// A fault, which is not Fault::none, and what it was in words, which are made printable: they
+  /// may quote what a peer or a file says.
+  Status(Fault fault, const std::string& message) : fault_(fault), message_(printable(message)) {
     check(fault != Fault::none, "a Status with a message has a fault");
   }
 

@@ -1,6 +1,11 @@
-// What readers of text share.
+// Text that others wrote, as it goes out: to terminals and logs, into pages, drawings and files.
+// All of these take any bytes and give valid UTF-8 without control characters. (JSON: json_text.h.)
+//
+// Pure functions; thread-safe.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace sotto {
@@ -13,5 +18,27 @@ inline std::string_view trimmed(std::string_view text) {
              ? std::string_view{}
              : text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
+
+/// `text` for a terminal or a log: UTF-8 stays as it is; control characters but newline and tab,
+/// and bytes that are no UTF-8, become a backslash, x and two digits. For messages that quote what
+/// others wrote.
+std::string printable(std::string_view text);
+
+/// `printable`, on one line: newlines and tabs are written out too. For cells of tables, names, and
+/// lines of files.
+std::string one_line(std::string_view text);
+
+/// `printable`, for HTML and XML, between tags and in attributes within quotes of either kind.
+std::string markup_text(std::string_view text);
+
+/// `printable`, as a basic string of TOML with its quotes.
+std::string toml_text(std::string_view text);
+
+/// `printable`, as a field of CSV (RFC 4180): in quotes where it needs them.
+std::string csv_text(std::string_view text);
+
+/// The first characters of `text`, `bytes` at most: what a message quotes of it. (A width in a
+/// format string counts bytes that are no UTF-8 as nothing.)
+std::string_view excerpt(std::string_view text, std::size_t bytes = 60);
 
 }  // namespace sotto

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <sotto/base/text.h>
 #include <CLI/CLI.hpp>
 
 #include <sotto/trainers/local_processes.h>
@@ -218,7 +220,7 @@ std::string picture(const Study& settings, const Curves& curves) {
     const auto y = kHeight + kLine * (static_cast<int>(i) + 1);
     svg += fmt::format(R"(<g class="key"><rect x="62" y="{}" width="16" height="4" fill="{}"/>)"
                        R"(<text x="86" y="{}">{}</text></g>)",
-                       y - 6, cli::curve_colour(i), y, cli::escape_markup(settings.runs[i]));
+                       y - 6, cli::curve_colour(i), y, sotto::markup_text(settings.runs[i]));
   }
   return svg + "</svg>\n";
 }

@@ -2,9 +2,13 @@
 
 #include <CLI/CLI.hpp>  // all of it, once: what App.hpp leaves undefined
 
-#include <charconv>
+#include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 #include "option_group.h"
 
@@ -19,12 +23,9 @@ constexpr const char* kNumeric = "numeric";
 CLI::Validator whole_number(std::uint64_t largest) {
   return CLI::Validator(
       [largest](std::string& text) -> std::string {
-        std::uint64_t value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value <= largest) {
-          return {};
-        }
-        return fmt::format("'{}' is no whole number from 0 to {}", text, largest);
+        return parse_number<std::uint64_t>(text, 0, largest)
+                   ? std::string()
+                   : fmt::format("'{}' is no whole number from 0 to {}", text, largest);
       },
       "", kNumeric);
 }
@@ -32,14 +33,41 @@ CLI::Validator whole_number(std::uint64_t largest) {
 CLI::Validator number() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
-        const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-        double value = 0;
-        const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-        return error == std::errc() && end == text.data() + text.size()
-                   ? std::string()
-                   : fmt::format("'{}' is no number", text);
+        const auto value = parse_number<double>(text);
+        return !value                   ? fmt::format("'{}' is no number", text)
+               : !std::isfinite(*value) ? fmt::format("'{}' is too large for a number", text)
+                                        : std::string();
       },
       "", kNumeric);
+}
+
+void refuse_repeated(const std::string& option, const std::vector<std::string>& values) {
+  for (auto value = values.begin(); value != values.end(); ++value) {
+    const auto first = std::find(values.begin(), value, *value);
+    if (first != value) {
+      throw Error(fmt::format("{}: value {}, '{}', is value {} once more; once is enough", option,
+                              value - values.begin() + 1, *value, first - values.begin() + 1));
+    }
+  }
+}
+
+std::optional<std::vector<int>> parse_counts(const std::string& option, std::string_view text) {
+  std::vector<int> values;
+  std::vector<std::string> words;
+  for (std::string_view rest = text;;) {
+    const auto comma = rest.find(',');
+    const auto value = parse_number<int>(rest.substr(0, comma));
+    if (!value) {
+      return std::nullopt;
+    }
+    values.push_back(*value);
+    words.push_back(fmt::to_string(*value));
+    if (comma == std::string_view::npos) {
+      refuse_repeated(option, words);
+      return values;
+    }
+    rest.remove_prefix(comma + 1);
+  }
 }
 
 bool is_numeric(CLI::Option& option) {

@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/App.hpp>
@@ -45,7 +47,13 @@ CLI::Validator whole_number(std::uint64_t largest = ~std::uint64_t{0});
 /// For options that measure: refuses what is no decimal number.
 CLI::Validator number();
 
-/// Whether the option has one of these two.
+/// "64,1024" → 64, 1024; nothing for anything else. Throws Error for a number that is there twice.
+std::optional<std::vector<int>> parse_counts(const std::string& option, std::string_view text);
+
+/// Throws Error for a value that a list has twice, with the places of both.
+void refuse_repeated(const std::string& option, const std::vector<std::string>& values);
+
+/// Whether the option has one of these two validators.
 bool is_numeric(CLI::Option& option);
 
 /// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -112,22 +112,29 @@ void apply_config_file(CLI::App& command, const std::string& path) {
 }
 
 void apply_settings(CLI::App& command, const toml::table& table, const std::string& path) {
-  std::set<const CLI::Option*> set_here;
+  std::map<const CLI::Option*, const toml::node*> set_here;
   for (const auto& [key, value] : table) {
     const std::string where = toml_place(path, value);
     CLI::Option* option = find_option(command, std::string(key.str()));
     if (option == nullptr) {
       refuse_unknown(where, std::string(key.str()), command);
     }
-    const CLI::Option* rival = rival_of(*option);
-    if (rival != nullptr && set_here.contains(rival)) {
-      throw Error(fmt::format("{}: '{}' cannot stand beside '{}'", where, std::string(key.str()),
-                              rival->get_single_name()));
+    if (const auto first = set_here.find(option); first != set_here.end()) {
+      throw Error(
+          fmt::format("{}: '{}' is what line {} says already: dashes and underscores are one",
+                      where, std::string(key.str()), first->second->source().begin.line));
     }
-    if (option->count() > 0 || rival != nullptr) {
+    const CLI::Option* rival = rival_of(*option);
+    if (const auto first = set_here.find(rival); first != set_here.end()) {
+      throw Error(fmt::format("{}: '{}' cannot stand beside '{}' in line {}", where,
+                              std::string(key.str()), rival->get_single_name(),
+                              first->second->source().begin.line));
+    }
+    const bool given = option->count() > 0;
+    set_here.emplace(option, &value);
+    if (given || rival != nullptr) {
       continue;  // the command line wins
     }
-    set_here.insert(option);
     check_type(value, *option, where, key.str());
     for (const std::string& text : texts_of(value, *option, where, key.str())) {
       option->add_result(text);
@@ -140,6 +147,8 @@ void apply_settings(CLI::App& command, const toml::table& table, const std::stri
       throw Error(what.starts_with(name + ":")
                       ? fmt::format("{}: '{}'{}", where, key.str(), what.substr(name.size()))
                       : fmt::format("{}: {}", where, what));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", where, error.what()));
     }
   }
 }

@@ -15,6 +15,7 @@
 
 #include "commands.h"
 #include "config_file.h"
+#include "output.h"
 #include "signals.h"
 #include "usage.h"
 
@@ -23,7 +24,7 @@ namespace {
 using sotto::cli::Command;
 
 int complain(const std::string& what, int status) {
-  fmt::print(stderr, "sotto: {}\n", what);
+  sotto::cli::say(what);
   return status;
 }
 

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/json_text.h>
+#include <sotto/base/text.h>
+
 #include "result_file.h"
 
 namespace sotto::cli {
@@ -21,6 +24,10 @@ std::size_t width(std::string_view text) {
 
 }  // namespace
 
+void say(std::string_view text) { fmt::print(stderr, "sotto: {}\n", printable(text)); }
+
+void warn(std::string_view text) { say(fmt::format("warning: {}", text)); }
+
 void print_text(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
@@ -35,12 +42,16 @@ Output::Output(const CommonOptions& options)
 
 void Output::line(std::string_view text) const {
   if (talks_) {
-    print_text(fmt::format("{}\n", text));
+    print_text(printable(text) + "\n");
   }
 }
 
 void Output::table(const std::vector<std::string>& titles,
-                   const std::vector<std::vector<std::string>>& rows) const {
+                   const std::vector<std::vector<std::string>>& given) const {
+  std::vector<std::vector<std::string>> rows = given;
+  for (auto& row : rows) {
+    std::transform(row.begin(), row.end(), row.begin(), one_line);
+  }
   std::vector<std::size_t> widths;
   for (std::size_t column = 0; column < titles.size(); ++column) {
     std::size_t widest = width(titles[column]);
@@ -69,8 +80,7 @@ void Output::json(const Json& result) const {
   if (json_.empty()) {
     return;
   }
-  // Labels come from files and specs, so text that is not UTF-8 must not end the run.
-  const std::string text = result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(result, 2) + "\n";
   if (json_ == "-") {
     print_text(text);
     return;

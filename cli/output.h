@@ -1,5 +1,7 @@
 // Where a command's words go: tables and lines for people on standard output, the result as JSON in
-// a file or on standard output (then nothing else goes there). One thread at a time.
+// a file or on standard output (then nothing else goes there), and what went wrong on standard
+// error. Names, paths and messages may hold any bytes: what comes out is valid text that steers no
+// terminal. One thread at a time.
 #pragma once
 
 #include <string>
@@ -14,6 +16,11 @@ namespace sotto::cli {
 
 /// Keeps the order in which fields were written.
 using Json = nlohmann::ordered_json;
+
+/// Says a line on standard error, in the program's name.
+void say(std::string_view text);
+/// Says that something is not as it should be, though it goes on.
+void warn(std::string_view text);
 
 /// Writes to standard output at once. A failure there stays in its error flag: `main` says so in
 /// the end, in the same words for all commands, and what a command does besides still counts.

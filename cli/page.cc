@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
+
 #include "plot.h"
 
 namespace sotto::cli {
@@ -56,7 +58,7 @@ std::string open_page(const std::string& title) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width\"><title>{1}</title>"
       "<style>{0}</style></head><body>\n<h1>{1}</h1>\n",
-      kStyle, escape_markup(title));
+      kStyle, markup_text(title));
 }
 
 std::string close_page() { return "</body></html>\n"; }

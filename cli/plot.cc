@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
+
 #include "axis.h"
 
 namespace sotto::cli {
@@ -84,7 +86,7 @@ std::string draw_line(const Curve& curve, const Axis& x, const Axis& y, std::siz
     dot(one.x, one.y, 3.4);
   }
   return fmt::format(R"(<polyline class="curve" {} points="{}"><title>{}</title></polyline>)",
-                     stroke(index), points, escape_markup(curve.name)) +
+                     stroke(index), points, markup_text(curve.name)) +
          dots;
 }
 
@@ -127,32 +129,9 @@ std::string curve_key(std::size_t index) {
       stroke(index));
 }
 
-std::string escape_markup(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 std::string open_plot(const std::string& title) {
   return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, kHeight,
-                     escape_markup(title));
+                     markup_text(title));
 }
 
 std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options) {
@@ -175,12 +154,12 @@ std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options) 
   svg += fmt::format(R"(<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>)", left, top,
                      right - left, bottom - top);
   svg += fmt::format(R"(<text class="title" x="{}" y="19" text-anchor="middle">{}</text>)",
-                     (left + right) / 2, escape_markup(options.title));
+                     (left + right) / 2, markup_text(options.title));
   svg += fmt::format(R"(<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>)",
-                     (left + right) / 2, kHeight - 10, escape_markup(options.x_label));
+                     (left + right) / 2, kHeight - 10, markup_text(options.x_label));
   svg += fmt::format(R"svg(<text class="label" transform="translate(14,{}) rotate(-90)" )svg"
                      R"svg(text-anchor="middle">{}</text>)svg",
-                     (top + bottom) / 2, escape_markup(options.y_label));
+                     (top + bottom) / 2, markup_text(options.y_label));
   return svg;
 }
 
@@ -195,7 +174,7 @@ std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double
     }
     const double from = x.pixel(std::max(mark.at, x.low()));
     const double until = x.pixel(std::min(mark.until, x.high()));
-    svg += fmt::format(R"(<g class="mark"><title>{}</title>)", escape_markup(mark.text));
+    svg += fmt::format(R"(<g class="mark"><title>{}</title>)", markup_text(mark.text));
     if (until > from) {
       svg += fmt::format(R"(<rect x="{:.1f}" y="{}" width="{:.1f}" height="{}"/>)", from, top,
                          until - from, bottom - top);

@@ -72,7 +72,4 @@ std::string draw_axes(const Axis& x, const Axis& y, const PlotOptions& options);
 std::string draw_marks(const std::vector<PlotMark>& marks, const Axis& x, double top,
                        double bottom);
 
-/// Text with &, <, > and " replaced, fit for HTML and SVG.
-std::string escape_markup(const std::string& text);
-
 }  // namespace sotto::cli

@@ -1,12 +1,12 @@
 #include "quantity.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/base/text.h>
 
 namespace sotto::cli {
@@ -32,12 +32,8 @@ constexpr double kLongest = 100.0 * 366 * 24 * 3600e9;
 /// The number in front, and what follows it without blanks. NaN when there is none.
 std::pair<double, std::string_view> split(std::string_view text) {
   text = trimmed(text);
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) {
-    return {std::nan(""), text};
-  }
-  return {number, trimmed(text.substr(static_cast<std::size_t>(end - text.data())))};
+  const double number = take_number<double>(text).value_or(std::nan(""));
+  return {number, trimmed(text)};
 }
 
 /// The number times its unit's size; NaN when that is no unit.

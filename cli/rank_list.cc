@@ -1,6 +1,5 @@
 #include "rank_list.h"
 
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -8,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 namespace sotto::cli {
 namespace {
@@ -27,12 +27,7 @@ class Scanner {
     return true;
   }
   std::optional<Rank> number() {
-    Rank rank = 0;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), rank);
-    if (error != std::errc()) {
-      return std::nullopt;
-    }
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    const auto rank = take_number<Rank>(rest_);
     skip_blanks();
     return rank;
   }
@@ -67,7 +62,7 @@ std::vector<Rank> parse_ranks(std::string_view text, int nodes) {
   do {
     const auto first = in.number();
     const auto last = first && in.take('-') ? in.number() : first;
-    if (!first || !last || *first < 0 || *last < *first || *last >= nodes) {
+    if (!first || !last || *last < *first || *last >= nodes) {
       refuse_list(text, nodes);
     }
     for (Rank rank = *first; rank <= *last; ++rank) {

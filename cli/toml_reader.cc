@@ -2,32 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/input_file.h>
 #include <sotto/base/nearest.h>
 
+#include "toml_text.h"
+
 namespace sotto::cli {
+namespace {
+
+/// A measured network of a thousand nodes has a line for each of a million links.
+constexpr std::uint64_t kMostTomlBytes = std::uint64_t{128} << 20U;
+
+}  // namespace
 
 toml::table read_toml(std::string_view option, const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
-    sotto::refuse(option, path, "it is a directory");
+  const auto text = read_input(path, kMostTomlBytes);
+  if (!text.ok()) {
+    sotto::refuse(option, path, text.status().message());
   }
-  try {
-    return toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    if (!error.source().begin) {
-      sotto::refuse(
-          option, path,
-          std::filesystem::exists(path) ? "the file cannot be read" : "there is no such file");
-    }
-    throw Error(
-        fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
-  }
+  return parse_toml(path, *text);
 }
 
 std::string toml_place(const std::string& path, const toml::node& node) {

@@ -69,7 +69,8 @@ std::string explain_count(const Place& place, const CLI::ParseError& error) {
     return message;
   }
   return option->count() > 1
-             ? fmt::format("{}: it is given {} times; once is enough", name, option->count())
+             ? fmt::format("{}: it is given {} times, as {}; once is enough", name, option->count(),
+                           fmt::join(option->results(), " and as "))
              : fmt::format("{0}: a value is missing; write {0} {1}", name, option->get_type_name());
 }
 

@@ -17,6 +17,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/file_descriptor.h>
+#include <sotto/base/input_file.h>
 
 #include "internal/z85.h"
 
@@ -39,11 +40,7 @@ struct Wiped {
 std::string last_error() { return std::strerror(errno); }
 
 /// Only its owner may come near it.
-void check_guarded(const std::string& path, int file) {
-  struct stat state {};
-  if (::fstat(file, &state) != 0 || !S_ISREG(state.st_mode)) {
-    refuse("key", path, "it is no plain file");
-  }
+void check_guarded(const std::string& path, const struct stat& state) {
   if (state.st_uid != ::geteuid()) {
     refuse("key", path, "it belongs to another user, who could read it and replace it");
   }
@@ -55,22 +52,15 @@ void check_guarded(const std::string& path, int file) {
   }
 }
 
-std::string_view read_all(const std::string& path, int file, Wiped<kLongest>& buffer) {
-  std::size_t size = 0;
-  while (size < kLongest) {
-    const auto got = ::read(file, buffer.bytes.data() + size, kLongest - size);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got < 0) {
-      refuse("key", path, fmt::format("it cannot be read: {}", last_error()));
-    }
-    if (got == 0) {
-      return {buffer.bytes.data(), size};
-    }
-    size += static_cast<std::size_t>(got);
+std::string_view read_all(const std::string& path, InputFile& file, Wiped<kLongest>& buffer) {
+  const auto size = file.read(std::as_writable_bytes(std::span(buffer.bytes)));
+  if (!size.ok()) {
+    refuse("key", path, size.status().message());
   }
-  refuse("key", path, fmt::format("it is no key file, which is shorter; {}", kHowToMake));
+  if (*size == kLongest) {
+    refuse("key", path, fmt::format("it is no key file, which is shorter; {}", kHowToMake));
+  }
+  return {buffer.bytes.data(), *size};
 }
 
 /// What follows "NAME ", if the line begins so.
@@ -106,6 +96,8 @@ bool write_all(int file, std::string_view text) {
 KeyPair parse_key_file(const std::string& path, std::string_view text) {
   std::optional<PublicKey> shown;
   std::optional<PrivateKey> secret;
+  int shown_in = 0;
+  int secret_in = 0;
   for (int number = 1; !text.empty(); ++number) {
     const auto line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
@@ -113,11 +105,19 @@ KeyPair parse_key_file(const std::string& path, std::string_view text) {
     if (line.empty() || line.front() == '#') {
       continue;
     }
-    if (const auto value = value_of(line, "public"); value && !shown) {
+    const auto once = [&](int& line_of) {
+      if (line_of > 0) {
+        throw Error(fmt::format("{}: line {} has that key already", where, line_of));
+      }
+      line_of = number;
+    };
+    if (const auto value = value_of(line, "public")) {
+      once(shown_in);
       if (shown = PublicKey::parse(*value); !shown) {
         throw Error(fmt::format("{}: public: 40 characters in Z85 are due", where));
       }
-    } else if (const auto hidden = value_of(line, "secret"); hidden && !secret) {
+    } else if (const auto hidden = value_of(line, "secret")) {
+      once(secret_in);
       Wiped<kKeyBytes> bytes;
       const auto view = std::as_writable_bytes(std::span(bytes.bytes));
       if (!internal::read_z85(*hidden, view)) {
@@ -138,13 +138,13 @@ KeyPair parse_key_file(const std::string& path, std::string_view text) {
 }
 
 KeyPair read_key_file(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) {
-    refuse("key", path, fmt::format("{}; {}", last_error(), kHowToMake));
+  auto file = InputFile::open(path, kPlainFiles);
+  if (!file.ok()) {
+    refuse("key", path, fmt::format("{}; {}", file.status().message(), kHowToMake));
   }
-  check_guarded(path, file.get());
+  check_guarded(path, file->facts());
   Wiped<kLongest> buffer;
-  return parse_key_file(path, read_all(path, file.get(), buffer));
+  return parse_key_file(path, read_all(path, *file, buffer));
 }
 
 void write_key_file(const std::string& path, std::string_view name, const KeyPair& keys) {
@@ -152,7 +152,7 @@ void write_key_file(const std::string& path, std::string_view name, const KeyPai
   std::size_t size = 0;
   append(buffer, size,
          fmt::format("# sotto key of {}: whoever has the secret line is that node\npublic {}\n",
-                     printable(name).substr(0, kLongest / 2), keys.public_key.text()));
+                     excerpt(one_line(name), kLongest / 2), keys.public_key.text()));
   append(buffer, size, "secret ");
   auto secret = internal::z85(keys.private_key.bytes());
   append(buffer, size, secret);

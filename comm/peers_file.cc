@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -16,6 +13,8 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/base/input_file.h>
+#include <sotto/base/number.h>
 #include <sotto/base/text.h>
 
 #include "internal/host_port.h"
@@ -33,28 +32,18 @@ enum Column : std::size_t { kRank, kName, kKey, kAddress, kMaySend, kSendTo };
 using Cells = std::array<std::optional<std::string_view>, kColumns.size()>;
 
 std::string read_bounded(const std::string& path) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) {
-    refuse("peers", path, "there is no such file");
-  }
-  const auto mode = std::filesystem::status(path, code).permissions();
-  if ((mode & std::filesystem::perms::others_write) != std::filesystem::perms::none) {
+  const auto file = InputFile::open(path);
+  if (file.ok() && (file->facts().st_mode & S_IWOTH) != 0) {
     refuse("peers", path,
            fmt::format("everybody on this host can change it, and so say whom to trust; take that "
                        "away with `chmod o-w {}`",
                        path));
   }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(kMostBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (!in && !in.eof()) {
-    refuse("peers", path, "the file cannot be read");
+  auto text = file.ok() ? read_input(path, kMostBytes) : Result<std::string>(file.status());
+  if (!text.ok()) {
+    refuse("peers", path, text.status().message());
   }
-  if (text.size() > kMostBytes) {
-    refuse("peers", path, fmt::format("it has more than {} bytes", kMostBytes));
-  }
-  return text;
+  return std::move(*text);
 }
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -112,10 +101,14 @@ class Reader {
     for (const auto cell : cells) {
       const auto* const found = std::find(kColumns.begin(), kColumns.end(), cell);
       const auto at = static_cast<std::size_t>(found - kColumns.begin());
-      if (found == kColumns.end() ||
-          std::find(columns_.begin(), columns_.end(), at) != columns_.end()) {
-        refuse_line(fmt::format("'{}' is no column, or stands twice; there are {}", excerpt(cell),
+      if (found == kColumns.end()) {
+        refuse_line(fmt::format("'{}' is no column; there are {}", excerpt(cell),
                                 fmt::join(kColumns, ", ")));
+      }
+      const auto first = std::find(columns_.begin(), columns_.end(), at);
+      if (first != columns_.end()) {
+        refuse_line(fmt::format("'{}' is both column {} and column {}", cell,
+                                first - columns_.begin() + 1, columns_.size() + 1));
       }
       columns_.push_back(at);
     }
@@ -146,29 +139,38 @@ class Reader {
     peer.address = address_of(cells[kAddress].value_or(""));
     peer.may_send = truth_of(kMaySend, cells);
     peer.send_to = truth_of(kSendTo, cells);
-    for (const TrustedPeer& other : peers_) {
-      if (!peer.address.empty() && other.address == peer.address) {
-        refuse_cell(
-            kAddress, peer.address,
-            fmt::format("that is where {} listens; each has an address of its own",
-                        other.name.empty() ? fmt::format("rank {}", other.rank) : other.name));
-      }
-      if (other.rank == peer.rank || other.key == peer.key) {
-        const auto* const number = numbers_ == PeerNumbers::ranks ? "rank" : "name";
-        refuse_line(fmt::format("this {} stands in another line already",
-                                other.rank == peer.rank ? number : "key"));
-      }
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      refuse_repeated(peer, peers_[i], lines_[i]);
     }
     peers_.push_back(std::move(peer));
+    lines_.push_back(line_);
+  }
+
+  /// Refuses what two lines cannot both have; `other` stands in the other one.
+  void refuse_repeated(const TrustedPeer& peer, const TrustedPeer& other, int line) const {
+    if (!peer.address.empty() && other.address == peer.address) {
+      refuse_cell(
+          kAddress, peer.address,
+          fmt::format("that is where {} listens, in line {}; each has an address of its own",
+                      other.name.empty() ? fmt::format("rank {}", other.rank) : other.name, line));
+    }
+    const bool named = !peer.name.empty() && other.name == peer.name;
+    const char* const same = other.key == peer.key                                       ? "key"
+                             : named                                                     ? "name"
+                             : other.rank == peer.rank && numbers_ == PeerNumbers::ranks ? "rank"
+                             : other.rank == peer.rank ? "name's number"
+                                                       : nullptr;
+    if (same != nullptr) {
+      refuse_line(fmt::format("this {} stands in line {} already", same, line));
+    }
   }
 
   Rank rank_of(std::string_view text) const {
-    Rank rank = -1;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), rank);
-    if (code != std::errc() || end != text.data() + text.size() || rank < 0) {
+    const auto rank = parse_number<Rank>(text);
+    if (!rank) {
       refuse_cell(kRank, text, "ranks are numbers from 0");
     }
-    return rank;
+    return *rank;
   }
   /// Two names with one number are as unlikely as a name that is there twice by accident, and
   /// refused like it.
@@ -180,7 +182,7 @@ class Reader {
     return static_cast<Rank>(std::stoul(digest.substr(0, 8), nullptr, 16) & 0x7FFFFFFFU);
   }
   std::string name_of(std::string_view text) const {
-    std::string name = printable(text);
+    std::string name = one_line(text);
     if (name.size() > kLongestName) {
       refuse_cell(kName, text, "a name has 100 bytes at most");
     }
@@ -218,6 +220,7 @@ class Reader {
   int line_ = 0;
   std::vector<std::size_t> columns_;  ///< of the header, in its order
   std::vector<TrustedPeer> peers_;
+  std::vector<int> lines_;  ///< in which they stand
 };
 
 }  // namespace
@@ -255,6 +258,10 @@ PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Repor
       report_(std::move(report)),
       numbers_(numbers),
       judge_(std::move(judge)) {
+  const auto file = InputFile::open(path_);
+  if (file.ok() && file->pipe()) {
+    return;  // what came through it does not change
+  }
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -264,7 +271,9 @@ PeersWatch::~PeersWatch() {
     stopping_ = true;
   }
   stop_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 void PeersWatch::watch() {

@@ -1,5 +1,7 @@
 #include <sotto/comm/store.h>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
@@ -13,52 +15,77 @@ namespace {
 constexpr std::string_view kForms =
     "use memory:, file:DIR, tcp://HOST:PORT or redis://HOST:PORT/PREFIX";
 
-/// HOST:PORT of a URL's rest, and in `*path` what follows the first '/'.
-internal::HostPort parse_address(const std::string& url, std::string_view rest, std::string* path) {
+/// A URL, taken apart.
+struct StoreUrl {
+  enum class Kind { memory, file, tcp, redis };
+  Kind kind = Kind::memory;
+  internal::HostPort address{};  ///< of tcp and redis
+  std::string path;              ///< of file a folder, of redis a prefix
+};
+
+/// HOST:PORT of a URL's rest, and what follows the first '/'.
+void parse_address(const std::string& url, std::string_view rest, StoreUrl& parsed) {
   const auto slash = rest.find('/');
   if (slash != std::string_view::npos) {
-    *path = rest.substr(slash + 1);
+    parsed.path = rest.substr(slash + 1);
     rest = rest.substr(0, slash);
   }
   const auto address = internal::parse_host_port(rest);
   if (!address) {
     refuse("store", url, fmt::format("{}, the port a number from 1 to 65535", kForms));
   }
-  return *address;
+  parsed.address = *address;
+}
+
+StoreUrl parse_url(const std::string& url) {
+  using Kind = StoreUrl::Kind;
+  const std::string_view view = url;
+  StoreUrl parsed;
+  if (view.starts_with("file:")) {
+    return {.kind = Kind::file, .path = url.substr(url.find(':') + 1)};
+  }
+  for (const auto& [scheme, kind] :
+       {std::pair<std::string_view, Kind>{"tcp://", Kind::tcp}, {"redis://", Kind::redis}}) {
+    if (view.starts_with(scheme)) {
+      parsed.kind = kind;
+      parse_address(url, view.substr(scheme.size()), parsed);
+    }
+  }
+  if (parsed.kind == Kind::tcp && !parsed.path.empty()) {
+    refuse("store", url, kForms);
+  }
+  if (parsed.kind == Kind::memory && view != "memory:") {
+    refuse("store", url, kForms);
+  }
+  return parsed;
 }
 
 }  // namespace
 
+void check_store_url(const std::string& url) { (void)parse_url(url); }
+
 std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure,
                                   const std::optional<Security>& security, Deadline known_by) {
-  const std::string_view view = url;
-  const auto after = [&](std::string_view scheme) { return view.substr(scheme.size()); };
-  std::string path;
-  if (view == "memory:") {
-    return make_memory_store();
+  const StoreUrl parsed = parse_url(url);
+  const auto& [host, port] = parsed.address;
+  switch (parsed.kind) {
+    case StoreUrl::Kind::memory:
+      return make_memory_store();
+    case StoreUrl::Kind::file:
+      return make_file_store(parsed.path);
+    case StoreUrl::Kind::tcp:
+      return make_tcp_store(host, port, rank == 0, insecure, security, known_by);
+    case StoreUrl::Kind::redis:
+      break;
   }
-  if (view.starts_with("file:")) {
-    return make_file_store(std::string(after("file:")));
+  if (security && !insecure) {
+    refuse("store", url,
+           "Redis is reached in plain text, which would undo the keys; meet at tcp://HOST:PORT "
+           "of node 0, or allow plain text with --insecure");
   }
-  if (view.starts_with("tcp://")) {
-    const auto address = parse_address(url, after("tcp://"), &path);
-    if (!path.empty()) {
-      refuse("store", url, kForms);
-    }
-    return make_tcp_store(address.host, address.port, rank == 0, insecure, security, known_by);
-  }
-  if (view.starts_with("redis://")) {
-    if (security && !insecure) {
-      refuse("store", url,
-             "Redis is reached in plain text, which would undo the keys; meet at tcp://HOST:PORT "
-             "of node 0, or allow plain text with --insecure");
-    }
-    const auto address = parse_address(url, after("redis://"), &path);
-    internal::await_name("store", address.host, known_by);
-    return make_redis_store(address.host, address.port, path,
-                            known_by.stop() == nullptr ? StopRequest() : *known_by.stop());
-  }
-  refuse("store", url, kForms);
+  internal::await_name("store", host, known_by);
+  return make_redis_store(host, port, parsed.path,
+                          known_by.stop() == nullptr ? StopRequest() : *known_by.stop());
 }
 
 #ifndef SOTTO_HAVE_ZMQ

@@ -57,6 +57,9 @@ std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool se
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
                                         const std::string& prefix, StopRequest stop = {});
 
+/// Throws Error for what make_store takes for no URL of a store; opens nothing.
+void check_store_url(const std::string& url);
+
 /// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
 /// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, for a component that this build
 /// lacks, and, with `security`, for a store that sends in plain text. `known_by`: as above.

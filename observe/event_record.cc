@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <sotto/base/check.h>
+#include <sotto/base/text.h>
 
 namespace sotto {
 namespace {
@@ -85,8 +86,8 @@ std::string scalars_record(double wall_time, std::int64_t step,
                            std::span<const EventScalar> scalars) {
   std::string summary;
   for (const EventScalar& scalar : scalars) {
-    summary += text_field(
-        kValue, text_field(kTag, scalar.tag) + key(kSimpleValue, kFixed32) + raw(scalar.value));
+    summary += text_field(kValue, text_field(kTag, printable(scalar.tag)) +
+                                      key(kSimpleValue, kFixed32) + raw(scalar.value));
   }
   return framed(event_head(wall_time) + key(kEventStep, kVarint) +
                 varint(static_cast<std::uint64_t>(step)) + text_field(kSummary, summary));

@@ -41,7 +41,7 @@ Json node_lines(const std::vector<NodeStanding>& nodes) {
 std::string line_of(const char* event, const Json& fields) {
   Json line = {{"event", event}, {"time", unix_time()}};
   line.update(fields);
-  return internal::dumped(line) + "\n";
+  return json_text(line) + "\n";
 }
 
 }  // namespace

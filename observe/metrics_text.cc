@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
+
 namespace sotto {
 
 void MetricsText::begin(std::string_view name, std::string_view type, std::string_view help) {
@@ -27,7 +29,7 @@ void MetricsText::one(std::string_view name, std::string_view type, std::string_
 
 std::string metric_label(std::string_view name, std::string_view value) {
   std::string text = fmt::format("{}=\"", name);
-  for (const char c : value) {
+  for (const char c : printable(value)) {
     if (c == '\\' || c == '"') {
       text += '\\';
     }

@@ -28,7 +28,8 @@ class MetricsText {
   std::string text_;
 };
 
-/// NAME="VALUE", with what the format cannot hold escaped.
+/// NAME="VALUE", whatever bytes the value has: what cannot be shown is written out as by
+/// `printable`, and what the format takes for its own is escaped.
 std::string metric_label(std::string_view name, std::string_view value);
 
 }  // namespace sotto

@@ -28,7 +28,7 @@ std::string line_of(Kind kind, const char* key, const Json& value, Json metadata
   metadata["lineno"] = 0;
   const Json line = {{"namespace", ""}, {"time_ms", now_ms()}, {"event_type", type},
                      {"key", key},      {"value", value},      {"metadata", metadata}};
-  return ":::MLLOG " + internal::dumped(line) + "\n";
+  return ":::MLLOG " + json_text(line) + "\n";
 }
 
 Json epoch_of(const RunStart& start, Round done) {

@@ -1,11 +1,11 @@
 #include <sotto/observe/monitor_address.h>
 
-#include <charconv>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 namespace sotto {
 namespace {
@@ -29,11 +29,11 @@ MonitorAddress parse_monitor_address(const std::string& text) {
     address.host = "::1";
   }
   const std::string_view port = std::string_view(text).substr(colon + 1);  // npos + 1: all
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc() || end != port.data() + port.size() || address.port < 1 ||
-      address.port > kLargestPort) {
+  const auto number = parse_number<int>(port, 1, kLargestPort);
+  if (!number) {
     throw Error(fmt::format("'{}' is no whole number from 1 to {}", port, kLargestPort));
   }
+  address.port = *number;
   return address;
 }
 

@@ -54,7 +54,7 @@ std::string instant_event(Rank node, std::int64_t at, std::string_view category,
                           const std::string& name) {
   return trace_event(
       "i", {process_of(node), kTrainingThread, at},
-      fmt::format(R"("s":"t","cat":"{}","name":{})", category, internal::dumped(name)));
+      fmt::format(R"("s":"t","cat":"{}","name":{})", category, json_text(internal::Json(name))));
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ PhaseTrace::PhaseTrace(std::string path, std::string_view config, Rank first, Te
                                 {"begun_at", unix_time()},
                                 {"config", internal::parsed_config(config)}};
   events_ = fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\n\"traceEvents\":[\n{}",
-                        internal::dumped(about), instant_event(first_, 0, "run", "begin"));
+                        json_text(about), instant_event(first_, 0, "run", "begin"));
   name_node(first_);
   if (const int error = write_all_at(descriptor_, events_ + std::string(kEnd), 0); error != 0) {
     refuse("--trace", path_, fmt::format("it cannot be written: {}", std::strerror(error)));

@@ -1,7 +1,6 @@
 #include <sotto/optim/schedule.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 
@@ -9,6 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 
 namespace sotto {
 namespace {
@@ -26,17 +26,16 @@ std::string_view next_part(std::string_view& rest, char separator) {
 }
 
 template <typename T>
-T parse_number(std::string_view text, std::string_view spec, std::string_view what) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) {
+T read_part(std::string_view text, std::string_view spec, std::string_view what) {
+  const auto value = parse_number<T>(text);
+  if (!value) {
     refuse("schedule", spec, fmt::format("'{}' is no {}; give {}", text, what, kShapes));
   }
-  return value;
+  return *value;
 }
 
 Round parse_period(std::string_view text, std::string_view spec) {
-  const auto rounds = parse_number<Round>(text, spec, "number of rounds");
+  const auto rounds = read_part<Round>(text, spec, "number of rounds");
   if (rounds == 0) {
     refuse("schedule", spec, "EVERY must be at least 1 round");
   }
@@ -44,7 +43,7 @@ Round parse_period(std::string_view text, std::string_view spec) {
 }
 
 double parse_fraction(std::string_view text, std::string_view spec, std::string_view what) {
-  const auto value = parse_number<double>(text, spec, what);
+  const auto value = read_part<double>(text, spec, what);
   if (!(value >= 0 && value <= 1)) {
     refuse("schedule", spec, fmt::format("the {} must lie in 0 … 1", what));
   }
@@ -127,7 +126,7 @@ Schedule parse_schedule(std::string_view spec, Round total) {
     if (!options.starts_with(kWarmup)) {
       refuse("schedule", spec, fmt::format("'{}' is no option; give {}", options, kShapes));
     }
-    schedule.warmup = parse_number<Round>(options.substr(kWarmup.size()), spec, "number of rounds");
+    schedule.warmup = read_part<Round>(options.substr(kWarmup.size()), spec, "number of rounds");
   }
   if (schedule.shape == Schedule::Shape::cosine && total <= schedule.warmup) {
     refuse("schedule", spec,

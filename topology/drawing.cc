@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 #include <sotto/topology/analysis.h>
 
 #include "internal/drawing_parts.h"
@@ -15,7 +16,6 @@
 namespace sotto {
 namespace {
 
-using internal::escaped;
 using internal::Layout;
 using internal::Point;
 
@@ -114,7 +114,7 @@ class Drawing {
     add("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0:.0f} {1:.0f}' width='{0:.0f}' "
         "height='{1:.0f}' font-family='system-ui, Helvetica, Arial, sans-serif'>\n",
         width_, height_);
-    add("<title>{}</title>\n", escaped(topology_.name()));
+    add("<title>{}</title>\n", markup_text(topology_.name()));
     for (Round round = 0; graph_.directed && round < colours(); ++round) {
       add("<marker id='arrow{}' viewBox='0 0 10 10' refX='9' refY='5' markerWidth='{:.1f}' "
           "markerHeight='{:.1f}' markerUnits='userSpaceOnUse' orient='auto'>"
@@ -130,7 +130,7 @@ class Drawing {
   void draw_text(double x, double y, double size, const char* fill, const char* extra,
                  const std::string& text) {
     add("<text x='{:.1f}' y='{:.1f}' font-size='{:.1f}' fill='{}'{}>{}</text>\n", x, y, size, fill,
-        extra, escaped(text));
+        extra, markup_text(text));
   }
 
   std::string shape_line() const {

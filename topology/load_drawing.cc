@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 #include <sotto/topology/load_drawing.h>
 
 #include "internal/drawing_parts.h"
@@ -52,7 +53,7 @@ class LoadDrawing {
         layout_.width + 2 * kMargin, layout_.height + 2 * kMargin);
     for (const EdgeLoad& edge : edges_) {
       svg += fmt::format(
-          "<g><title>{}</title>{}</g>\n", internal::escaped(edge.tooltip),
+          "<g><title>{}</title>{}</g>\n", markup_text(edge.tooltip),
           internal::wraps_round(layout_, edge.from, edge.to) ? draw_stub(edge) : draw_arrow(edge));
     }
     for (Rank node = 0; node < static_cast<Rank>(layout_.nodes.size()); ++node) {

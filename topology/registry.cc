@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 
 #include "internal/families.h"
 #include "internal/graph_cut.h"
@@ -146,16 +147,6 @@ struct FileRequest {
   bool mutual = false;
 };
 
-template <typename T>
-T read_number(std::string_view text, std::string_view spec, std::string_view reason) {
-  T value{};
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size()) {
-    refuse("topology", spec, reason);
-  }
-  return value;
-}
-
 /// Takes the parameters off the end, in any order; paths may have commas too.
 FileRequest file_request(const GraphRequest& request) {
   constexpr std::string_view kThreshold = "threshold=";
@@ -164,22 +155,29 @@ FileRequest file_request(const GraphRequest& request) {
   std::string_view path = request.argument;
   for (std::size_t comma; (comma = path.rfind(',')) != std::string_view::npos;) {
     const std::string_view word = path.substr(comma + 1);
+    bool again = false;
     if (word.starts_with(kThreshold)) {
-      constexpr std::string_view kReason = "a threshold is a number, e.g. threshold=3";
-      file.threshold = read_number<double>(word.substr(kThreshold.size()), request.spec, kReason);
-      if (!std::isfinite(*file.threshold)) {
-        refuse("topology", request.spec, kReason);
+      again = file.threshold.has_value();
+      file.threshold = parse_number<double>(word.substr(kThreshold.size()));
+      if (!file.threshold || !std::isfinite(*file.threshold)) {
+        refuse("topology", request.spec, "a threshold is a number, e.g. threshold=3");
       }
     } else if (word.starts_with(kCut)) {
-      constexpr std::string_view kReason = "a cut is a number of nodes, e.g. cut=64";
-      file.cut = read_number<int>(word.substr(kCut.size()), request.spec, kReason);
-      if (*file.cut < 1) {
-        refuse("topology", request.spec, kReason);
+      again = file.cut.has_value();
+      file.cut = parse_number<int>(word.substr(kCut.size()), 1, std::numeric_limits<int>::max());
+      if (!file.cut) {
+        refuse("topology", request.spec, "a cut is a number of nodes, e.g. cut=64");
       }
     } else if (word == "mutual") {
+      again = file.mutual;
       file.mutual = true;
     } else {
       break;
+    }
+    if (again) {
+      refuse("topology", request.spec,
+             fmt::format("{} is given twice, the first time as {}", word.substr(0, word.find('=')),
+                         word));
     }
     path = path.substr(0, comma);
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
 #include <sotto/comm/transport.h>
 #include <sotto/compress/registry.h>
@@ -161,7 +162,7 @@ std::vector<std::string_view> catalog_kinds() {
 std::string catalog_json(std::string_view kind) {
   for (const Kind& entry : kKinds) {
     if (entry.name == kind) {
-      return entry.items().dump();
+      return json_text(entry.items());
     }
   }
   refuse_unknown("kind", excerpt(kind), names_of(kKinds));
@@ -179,7 +180,7 @@ std::string settings_json(std::span<const SettingGroup> groups) {
            {"help", setting.help}});
     }
   }
-  return items.dump();
+  return json_text(items);
 }
 
 }  // namespace sotto

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/trainers/durable_file.h>
 
 namespace sotto {
@@ -32,15 +32,12 @@ std::string file_name(Rank rank, Round round) {
 
 /// The number behind `before`, which it cuts off `text` with it; none: there is none.
 template <typename Number>
-std::optional<Number> take_number(std::string_view& text, std::string_view before) {
-  Number number = 0;
+std::optional<Number> number_behind(std::string_view before, std::string_view& text) {
   if (!text.starts_with(before)) {
     return std::nullopt;
   }
   text.remove_prefix(before.size());
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return fault == std::errc() ? std::optional(number) : std::nullopt;
+  return take_number<Number>(text);
 }
 
 }  // namespace
@@ -48,8 +45,8 @@ std::optional<Number> take_number(std::string_view& text, std::string_view befor
 std::optional<CheckpointName> checkpoint_name(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   std::string_view rest = name;
-  const auto rank = take_number<Rank>(rest, "node-");
-  const auto round = rank ? take_number<Round>(rest, ".round-") : std::nullopt;
+  const auto rank = number_behind<Rank>("node-", rest);
+  const auto round = rank ? number_behind<Round>(".round-", rest) : std::nullopt;
   return round && name == file_name(*rank, *round)
              ? std::optional(CheckpointName{*rank, *round, path})
              : std::nullopt;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/file_descriptor.h>
+#include <sotto/base/input_file.h>
 
 namespace sotto {
 namespace {
@@ -97,28 +98,8 @@ Status write_durably(const std::string& path, std::span<const std::byte> bytes) 
 }
 
 Result<std::vector<std::byte>> read_file(const std::string& path, std::size_t max_bytes) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat facts {};
-  if (!file || ::fstat(file.get(), &facts) != 0) {
-    return io_fault("cannot read", path);
-  }
-  if (!S_ISREG(facts.st_mode) || static_cast<std::uintmax_t>(facts.st_size) > max_bytes) {
-    return Status(Fault::io, fmt::format("cannot read {}: it is no file of at most {} bytes", path,
-                                         max_bytes));
-  }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(facts.st_size));
-  std::size_t at = 0;
-  while (at < bytes.size()) {
-    const auto got = ::read(file.get(), bytes.data() + at, bytes.size() - at);
-    if (got == 0) {
-      return Status(Fault::io, fmt::format("cannot read {}: it shrank meanwhile", path));
-    }
-    if (got < 0 && errno != EINTR) {
-      return io_fault("cannot read", path);
-    }
-    at += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-  }
-  return bytes;
+  auto bytes = read_bytes(path, max_bytes);
+  return bytes.ok() ? std::move(bytes) : bytes.status().with_context("cannot read " + path);
 }
 
 }  // namespace sotto

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 namespace sotto {
 namespace {
@@ -36,13 +36,12 @@ constexpr std::array<Launcher, 4> kLaunchers = {{
     {"SLURM_PROCID", "SLURM_NTASKS", nullptr, "SLURM_NNODES", false, true},
 }};
 
-int read_number(const char* name, std::string_view text, int most) {
-  int value = -1;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || value < 0 || value > most) {
-    refuse(name, text, fmt::format("a number from 0 to {} is needed", most));
+int read_number(const char* name, std::string_view text, int least, int most) {
+  const auto value = parse_number<int>(text, least, most);
+  if (!value) {
+    refuse(name, text, fmt::format("a whole number from {} to {} is needed", least, most));
   }
-  return value;
+  return *value;
 }
 
 /// What one launcher says, if it says anything.
@@ -58,8 +57,8 @@ std::optional<LaunchedNode> read_place(const Launcher& launcher, const Environme
                             rank == nullptr ? launcher.rank : launcher.size));
   }
   LaunchedNode node;
-  node.nodes = read_number(launcher.size, size, 1'000'000);
-  node.rank = read_number(launcher.rank, rank, 1'000'000);
+  node.nodes = read_number(launcher.size, size, 1, 1'000'000);
+  node.rank = read_number(launcher.rank, rank, 0, 1'000'000);
   if (node.rank >= node.nodes) {
     refuse(launcher.rank, rank, fmt::format("it must be below {}={}", launcher.size, size));
   }
@@ -96,7 +95,7 @@ void check_others(const Launcher& chosen, const LaunchedNode& node,
 bool all_on_this_host(const Environment& environment, const LaunchedNode& node) {
   const auto equals = [&](const char* name, int expected) {
     const char* text = name == nullptr ? nullptr : environment(name);
-    return text != nullptr && text == fmt::format("{}", expected);
+    return text != nullptr && parse_number<int>(text) == expected;
   };
   return std::ranges::any_of(kLaunchers, [&](const Launcher& launcher) {
     return equals(launcher.rank, node.rank) && equals(launcher.size, node.nodes) &&
@@ -105,6 +104,9 @@ bool all_on_this_host(const Environment& environment, const LaunchedNode& node) 
 }
 
 std::string rendezvous_of(const Environment& environment, const LaunchedNode& node) {
+  // What is set is checked whether it is needed or not: the same words start a job of more nodes.
+  const char* text = environment("MASTER_PORT");
+  const int port = text == nullptr ? kDefaultPort : read_number("MASTER_PORT", text, 1, 65535);
   const char* host = environment("MASTER_ADDR");
   if (host == nullptr) {
     if (!all_on_this_host(environment, node)) {
@@ -112,9 +114,10 @@ std::string rendezvous_of(const Environment& environment, const LaunchedNode& no
     }
     host = "127.0.0.1";
   }
-  const char* port = environment("MASTER_PORT");
-  return fmt::format("tcp://{}:{}", host,
-                     port == nullptr ? kDefaultPort : read_number("MASTER_PORT", port, 65535));
+  if (*host == '\0') {
+    refuse("MASTER_ADDR", host, "the host of node 0 is needed");
+  }
+  return fmt::format("tcp://{}:{}", host, port);
 }
 
 }  // namespace

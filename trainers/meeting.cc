@@ -88,7 +88,7 @@ Status read_cause(std::span<const std::byte> value) {
   const std::string message = in.read_string(kMaxCause);
   const bool sound =
       in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::stopped);
-  return sound ? Status(static_cast<Fault>(fault), printable(message))
+  return sound ? Status(static_cast<Fault>(fault), message)
                : Status(Fault::malformed, "a node gave up and its reason cannot be read");
 }
 
@@ -97,7 +97,7 @@ Status read_cause(std::span<const std::byte> value) {
 void Meetings::give_up(const Status& cause) {
   ByteBuffer value;
   value.write(static_cast<std::uint8_t>(cause.fault()));
-  value.write_string(std::string_view(cause.message()).substr(0, kMaxCause));
+  value.write_string(excerpt(cause.message(), kMaxCause));
   (void)store_.set(kGivenUpKey, value.bytes());  // without a store, the others see a lost peer
 }
 

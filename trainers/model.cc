@@ -1,7 +1,6 @@
 #include <sotto/trainers/model.h>
 
 #include <array>
-#include <charconv>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 
 #include "models/cnn.h"
 #include "models/mlp.h"
@@ -37,22 +37,17 @@ constexpr std::array<ModelInfo, 4> kModels = {{
 /// The sizes in "H1,H2,…", 1 … kMaxWidth each; empty if that is not what `list` is.
 std::vector<std::size_t> parse_sizes(std::string_view list) {
   std::vector<std::size_t> widths;
-  const char* at = list.data();
-  const char* const end = list.data() + list.size();
   for (;;) {
-    std::size_t width = 0;
-    const auto [next, error] = std::from_chars(at, end, width);
-    if (error != std::errc{} || width == 0 || width > kMaxWidth || widths.size() == kMaxLayers) {
+    const std::size_t comma = list.find(',');
+    const auto width = parse_number<std::size_t>(list.substr(0, comma), 1, kMaxWidth);
+    if (!width || widths.size() == kMaxLayers) {
       return {};
     }
-    widths.push_back(width);
-    if (next == end) {
+    widths.push_back(*width);
+    if (comma == std::string_view::npos) {
       return widths;
     }
-    if (*next != ',') {
-      return {};
-    }
-    at = next + 1;
+    list.remove_prefix(comma + 1);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/kernels/vector.h>
+#include <sotto/base/json_text.h>
 
 namespace sotto {
 namespace {
@@ -158,7 +159,7 @@ std::vector<std::byte> encode_model_file(const ParameterLayout& layout,
                           {"shape", block.shape},
                           {"data_offsets", {begin, begin + block.size * sizeof(float)}}};
   }
-  std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = json_text(header);
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   ByteBuffer out;
   out.write(static_cast<std::uint64_t>(text.size()));

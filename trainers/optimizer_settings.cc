@@ -1,11 +1,12 @@
 #include <sotto/trainers/optimizer_settings.h>
 
-#include <charconv>
 #include <chrono>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
+#include <sotto/comm/store.h>
 #include <sotto/comm/transport.h>
 #include <sotto/optim/registry.h>
 
@@ -29,10 +30,10 @@ std::optional<Round> parse_freeze_step(std::string_view text) {
   if (text == "auto") {
     return std::nullopt;
   }
-  Round rounds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    refuse("--freeze-step", text, "it is a number of rounds, or auto");
+  const auto rounds = parse_number<Round>(text, 0, kMostCounted);
+  if (!rounds) {
+    refuse("--freeze-step", text,
+           fmt::format("it is a number of rounds from 0 to {}, or auto", kMostCounted));
   }
   return rounds;
 }
@@ -172,12 +173,11 @@ double parse_weight(std::string_view text) {
     refuse("--weight", text,
            "how many examples this node has only its own program knows: give their number");
   }
-  double weight = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const auto weight = parse_number<double>(text);
+  if (!weight) {
     refuse("--weight", excerpt(text), "it must be a number, e.g. of examples");
   }
-  return weight;
+  return *weight;
 }
 
 OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
@@ -201,6 +201,9 @@ OptimizerOptions options_of(const OptimizerSettings& o, Round steps) {
   made.allow_contract_violation = o.allow_contract_violation;
   made.transport = o.transport;
   made.nodes = o.nodes.value_or(0);
+  if (!o.rendezvous.empty()) {
+    check_store_url(o.rendezvous);
+  }
   made.rendezvous = o.rendezvous;
   made.bind = o.bind;
   made.insecure = o.insecure;

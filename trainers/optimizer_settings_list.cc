@@ -1,12 +1,13 @@
 // The names of the settings, and what is read from their texts.
 #include <algorithm>
-#include <charconv>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/trainers/optimizer_settings.h>
 
@@ -171,30 +172,35 @@ struct Held<std::optional<T>> {
   using Type = T;
 };
 
+/// A setting's name as programs write it: texts of settings come from C and Python alone.
+std::string field_of(const Setting& setting) {
+  std::string field(setting.name);
+  std::replace(field.begin(), field.end(), '-', '_');
+  return field;
+}
+
 template <typename T>
 T read_number(const Setting& setting, std::string_view text) {
-  T value{};
-  const std::string_view digits =
-      text.substr(std::is_floating_point_v<T> && text.starts_with('+') ? 1 : 0);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc() && end == digits.data() + digits.size()) {
-    bool in_range = true;
-    if constexpr (std::is_integral_v<T>) {
-      in_range = value >= 0 && static_cast<std::uint64_t>(value) <= setting.largest;
+  if constexpr (std::is_integral_v<T>) {
+    const auto value = parse_number<std::uint64_t>(text, 0, setting.largest);
+    if (value) {
+      return static_cast<T>(*value);
     }
-    if (in_range) {
-      return value;
+    refuse(field_of(setting), excerpt(text),
+           fmt::format("it must be a whole number from 0 to {}", setting.largest));
+  } else {
+    const auto value = parse_number<T>(text);
+    if (!value || !std::isfinite(*value)) {
+      refuse(field_of(setting), excerpt(text),
+             value ? "it is too large for a number" : "it must be a number");
     }
+    return *value;
   }
-  refuse(fmt::format("--{}", setting.name), excerpt(text),
-         std::is_floating_point_v<T>
-             ? "it must be a number"
-             : fmt::format("it must be a whole number from 0 to {}", setting.largest));
 }
 
 bool read_switch(const Setting& setting, std::string_view text) {
   if (text != "true" && text != "false") {
-    refuse(fmt::format("--{}", setting.name), excerpt(text), "it must be true or false");
+    refuse(field_of(setting), excerpt(text), "it must be true or false");
   }
   return text == "true";
 }

@@ -1,7 +1,6 @@
 #include <sotto/trainers/partition.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 #include <sotto/base/philox.h>
 
 namespace sotto {
@@ -186,18 +186,15 @@ Partition parse_partition(std::string_view spec) {
     refuse_unknown("partition", spec, {"iid", "dirichlet", "label", "sizes"},
                    {"iid", "dirichlet:ALPHA", "label", "sizes:BETA"});
   }
-  const std::string_view number = spec.substr(colon + 1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   const bool dirichlet = name == "dirichlet";
-  if (error != std::errc{} || end != number.data() + number.size() ||
-      !(value >= kMinAlpha && value <= kMaxAlpha)) {
+  const auto value = parse_number<double>(spec.substr(colon + 1), kMinAlpha, kMaxAlpha);
+  if (!value) {
     refuse("partition", spec,
            fmt::format("{} is a number from {} to {}", dirichlet ? "ALPHA" : "BETA", kMinAlpha,
                        kMaxAlpha));
   }
-  return dirichlet ? Partition{.kind = Partition::Kind::dirichlet, .alpha = value}
-                   : Partition{.kind = Partition::Kind::sizes, .beta = value};
+  return dirichlet ? Partition{.kind = Partition::Kind::dirichlet, .alpha = *value}
+                   : Partition{.kind = Partition::Kind::sizes, .beta = *value};
 }
 
 std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::int32_t> labels,

@@ -1,7 +1,6 @@
 #include <sotto/trainers/privacy_ledger.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/settings.h>
 
@@ -73,10 +73,11 @@ PrivacyLedger::PrivacyLedger(const PrivacyOptions& options)
     damaged("it is damaged");
   }
   const std::string_view steps = cut_last(text, kSteps);
-  const auto [end, error] = std::from_chars(steps.data(), steps.data() + steps.size(), steps_);
-  if (steps.empty() || error != std::errc{} || end != steps.data() + steps.size()) {
+  const auto entered = parse_number<std::uint64_t>(steps);
+  if (!entered) {
     damaged("it is damaged");
   }
+  steps_ = *entered;
   text.remove_prefix(kTitle.size());
   if (const std::string difference = first_difference(mechanism_, text); !difference.empty()) {
     refuse("privacy_ledger", path_,

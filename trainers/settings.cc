@@ -21,7 +21,7 @@ std::string_view next_line(std::string_view& text) {
 std::string settings_text(const Settings& settings) {
   std::string text;
   for (const auto& [name, value] : settings) {
-    text += fmt::format("{}={}\n", name, value);
+    text += fmt::format("{}={}\n", name, one_line(value));
   }
   return text;
 }

@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-/// Values hold no line breaks.
+/// A value may be any text; what cannot stand on one line is written out (base/text.h).
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// One line "name=value" each.

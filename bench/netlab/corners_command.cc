@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 #include "calibration.h"
 #include "lab_commands.h"
@@ -290,13 +291,12 @@ std::string page_of(const std::vector<Survey>& surveys) {
       "for those that follow.</p>\n<p>",
       kCornersNodes, kEpochRounds);
   for (std::size_t method = 0; method < kMethods.size(); ++method) {
-    html += fmt::format("{} {}&emsp;", cli::curve_key(method),
-                        cli::escape_markup(kMethods[method].name));
+    html += fmt::format("{} {}&emsp;", cli::curve_key(method), markup_text(kMethods[method].name));
   }
   html += "</p>\n";
   for (const Survey& survey : surveys) {
-    html += fmt::format("<h2>over {}</h2>\n<div class=\"plots\">\n",
-                        cli::escape_markup(survey.transport()));
+    html +=
+        fmt::format("<h2>over {}</h2>\n<div class=\"plots\">\n", markup_text(survey.transport()));
     for (const Edge& edge : edges()) {
       html += draw(survey, edge);
     }
@@ -383,7 +383,7 @@ cli::Command add_corners_command(CLI::App& netlab, const std::string& program) {
   cli::OptionGroup group(*command, "What is measured, and what comes out");
   group.option("--seconds", request->seconds, "S",
                "Rounds of a measured run: as many as are predicted to take so long, 6 to 100");
-  group.option("--repeats", request->repeats, "N", "Measured runs of each; medians are shown");
+  group.count("--repeats", request->repeats, "N", "Measured runs of each; medians are shown");
   group.option("--page", request->page, "FILE.html", "Draw the four plots as a page");
   command->footer(kCornersExamples);
   return {command, [request] { return run_corners(*request); }};

@@ -161,10 +161,10 @@ cli::Command add_finish_command(CLI::App& netlab, const std::string& program) {
   cli::OptionGroup group(*command, "What is trained");
   group.option("--mnist", request->lesson.mnist, "DIR", "A folder of MNIST's IDX files").required();
   group.option("--accuracy", request->accuracy, "FRACTION", "Of the test examples, to be reached");
-  group.option("--hidden", request->hidden, "N", "Hidden units of the perceptron");
-  group.option("--batch", request->lesson.batch, "N", "Examples a round and node");
+  group.count("--hidden", request->hidden, "N", "Hidden units of the perceptron");
+  group.count("--batch", request->lesson.batch, "N", "Examples a round and node");
   group.option("--lr", request->lesson.lr, "GAMMA", "Learning rate");
-  group.option("--rounds", request->rounds, "N", "Rounds of every contender");
+  group.count("--rounds", request->rounds, "N", "Rounds of every contender");
   group.count("--eval-every", request->lesson.eval_every, "N", "Rounds between evaluations");
   add_heat_options(*command, request->heat, "'sotto', 'gloo ring', 'ddp', …");
   command->footer(kFinishExamples);

@@ -182,8 +182,8 @@ cli::Command add_overhead_command(CLI::App& netlab, const std::string& program) 
       netlab.add_subcommand("overhead", "A round beside its gradient alone, or its wire alone");
   add_lab_options(*command, request->lab);
   cli::OptionGroup group(*command, "What is measured");
-  group.option("--nodes", request->nodes, "N", "Nodes on a ring, 2 to 64");
-  group.option("--repeats", request->repeats, "N", "Runs of each; medians and ranges are shown");
+  group.count("--nodes", request->nodes, "N", "Nodes on a ring, 2 to 64");
+  group.count("--repeats", request->repeats, "N", "Runs of each; medians and ranges are shown");
   command->footer(kOverheadExamples);
   return {command, [request] { return run_overhead(*request); }};
 }

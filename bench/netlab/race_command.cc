@@ -194,9 +194,9 @@ cli::Command add_race_command(CLI::App& netlab, const std::string& program) {
       ->expected(1)
       ->take_all()
       ->capture_default_str();
-  group.option("--rounds", request->rounds, "N",
-               "Rounds of a full-precision all-reduce; faster contenders take more, up to 20 times "
-               "as many");
+  group.count("--rounds", request->rounds, "N",
+              "Rounds of a full-precision all-reduce; faster contenders take more, up to 20 times "
+              "as many");
   group.option("--plot", request->plot, "FILE.svg", "Draw the ratios as bars");
   add_heat_options(*command, request->heat, "'gloo ring', 'sotto', 'fp16', …");
   command->remove_option(command->get_option("--program"));  // sotto_peer races

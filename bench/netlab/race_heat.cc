@@ -34,7 +34,7 @@ Runners runners_of(const HeatRequest& request, const std::vector<Contender>& con
 
 void add_heat_options(CLI::App& command, HeatRequest& request, const std::string& rivals) {
   cli::OptionGroup group(command, "Where, and who");
-  group.option("--hosts", request.course.hosts, "N", "Number of nodes");
+  group.count("--hosts", request.course.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
       group.option("--bandwidth", request.course.bandwidth, "RATE", "Of each host, up and down");
   bandwidth.check(bench::readable_by(cli::parse_bandwidth));

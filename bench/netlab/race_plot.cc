@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
+
 #include "axis.h"
 #include "plot.h"
 
@@ -64,12 +66,12 @@ std::string draw_bars(const BarPlot& plot) {
       R"(font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>)"
       R"(<text x="{2}" y="20" font-size="13" text-anchor="middle">{3}</text>)"
       "\n",
-      kWidth, bottom + 26, kWidth / 2, cli::escape_markup(plot.title));
+      kWidth, bottom + 26, kWidth / 2, markup_text(plot.title));
   double key = kLeft;
   for (std::size_t i = 0; i < plot.series.size(); ++i) {
     svg += fmt::format(
         R"(<rect x="{}" y="34" width="12" height="10" fill="{}"/><text x="{}" y="43">{}</text>)",
-        key, cli::curve_colour(i), key + 16, cli::escape_markup(plot.series[i]));
+        key, cli::curve_colour(i), key + 16, markup_text(plot.series[i]));
     key += 150;
   }
   svg += draw_grid(axis, bottom);
@@ -77,7 +79,7 @@ std::string draw_bars(const BarPlot& plot) {
     const BarGroup& group = plot.groups[i];
     const double y = kTop + row * static_cast<double>(i);
     svg += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 8,
-                       y + (row - kGap) / 2 + 4, cli::escape_markup(group.name));
+                       y + (row - kGap) / 2 + 4, markup_text(group.name));
     for (std::size_t j = 0; j < group.bars.size(); ++j) {
       if (axis.takes(group.bars[j].median)) {
         svg += draw_bar(group.bars[j], axis, y + kBar * static_cast<double>(j), j);

@@ -10,6 +10,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/trainers/catalog.h>
@@ -23,11 +24,6 @@ namespace sotto::c {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Text of the caller's may be no UTF-8.
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 /// Lines "name=value".
 Json as_object(std::string_view text) {
@@ -314,6 +310,6 @@ sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round) 
 sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json) {
   return in_turn(optimizer, "optimizer", [&] {
     need(json, "json");
-    return give(text_of(report_of(*optimizer)), json);
+    return give(json_text(report_of(*optimizer)), json);
   });
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/json_text.h>
 #include <sotto/compress/registry.h>
 #include <sotto/topology/registry.h>
 
@@ -110,7 +111,7 @@ sotto_status sotto_compressor_describe(sotto_compressor* compressor, size_t coun
           {"delta", contract.delta},
           {"floor_per_element", contract.floor_per_element},
           {"summary", contract.describe()}}}};
-    return give(described.dump(), json);
+    return give(json_text(described), json);
   });
 }
 

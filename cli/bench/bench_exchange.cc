@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/comm/local_store.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
@@ -228,7 +229,7 @@ Result<Json> run_as_processes(const ProbeJob& job, const BenchExchangeRequest& r
     Json result = network_json(*found);
     result["scenario"] = scenario_text(*found, job.transport, request.gradient);
     std::ofstream file(result_path);
-    file << result;
+    file << json_text(result);
     file.close();
     return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", result_path));
   };
@@ -305,8 +306,7 @@ int run(BenchExchangeRequest request) {
                         : job.processes ? run_as_processes(job, request)
                                         : run_as_threads(job, request);
   if (!result.ok()) {
-    fmt::print(stderr, "sotto: {}\n",
-               stop_requested() ? interruption(result.status()) : result.status().message());
+    say(stop_requested() ? interruption(result.status()) : result.status().message());
     return kFailed;
   }
   if (!reports) {

@@ -1,7 +1,6 @@
 #include "bench_ring.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <memory>
@@ -10,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/number.h>
 #include <sotto/sim/rehearsal.h>
 #include <sotto/sim/simulator.h>
 #include <sotto/sim/time.h>
@@ -69,11 +69,12 @@ Result<RingScore> play_simgrid(const std::string& player, int nodes, bool conten
     return text.status();
   }
   RingScore score = {.messages = static_cast<double>(ring_messages(nodes, contention)) * rounds};
-  const auto [end, error] =
-      std::from_chars(text->data(), text->data() + text->size(), score.seconds);
-  if (error != std::errc()) {
+  std::string_view printed = *text;
+  const auto seconds = take_number<double>(printed);
+  if (!seconds) {
     return Status(Fault::unexpected, fmt::format("{} printed no time: '{}'", player, *text));
   }
+  score.seconds = *seconds;
   return score;
 }
 

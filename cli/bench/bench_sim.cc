@@ -120,7 +120,7 @@ int run_exchange(const BenchSimRequest& request, const Output& output) {
          request.nodes.empty() ? std::vector<int>{64, 1024, 4096} : request.nodes) {
       const auto row = measure(nodes, contention, request.seconds, player);
       if (!row.ok()) {
-        fmt::print(stderr, "sotto: {}\n", row.status().message());
+        say(row.status().message());
         return kFailed;
       }
       rows.push_back(*row);
@@ -187,11 +187,8 @@ Command add_bench_sim_command(CLI::App& bench) {
   group.option("--job", request->job, "exchange|train|rehearse",
                "Messages a second of a ring exchange; or the wall time and memory of a whole job, "
                "with real gradients or with timing only");
-  group
-      .option("--nodes", request->nodes, "LIST",
-              "Node counts, with commas between; 64,1024,4096, of jobs 10000 and 100000")
-      .delimiter(',')
-      ->allow_extra_args(false);
+  group.counts("--nodes", request->nodes, "LIST",
+               "Node counts, with commas between; 64,1024,4096, of jobs 10000 and 100000");
   group.option("--seconds", request->seconds, "S", "How long each engine plays an exchange, about");
   group.count("--dimension", request->dimension, "N", "Of jobs: elements of the model", 1U << 30U);
   group.count("--rounds", request->rounds, "N", "Of jobs: 100, with timing only 50");

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
+
 namespace sotto::cli {
 namespace {
 
@@ -58,11 +60,13 @@ std::string scenario_text(const MeasuredNetwork& network, std::string_view trans
       "# Measured by `sotto bench exchange`. Put in the task, a [target], and how long a gradient\n"
       "# takes: time.compute_s of `sotto train --json`, divided by its rounds.\n"
       "sotto-scenario = 1\n"
-      "title = \"{0} nodes, measured over {1}\"\n"
+      "title = {1}\n"
       "run = [\"allreduce\", \"dpsgd ring\", \"dcd quant:8 ring\", \"choco sign ring\"]\n\n"
-      "[nodes]\ncount = {0}\ngradient = \"{2}\"\n\n"
+      "[nodes]\ncount = {0}\ngradient = {2}\n\n"
       "[network]\n",
-      network.hosts.size(), transport, gradient);
+      network.hosts.size(),
+      toml_text(fmt::format("{} nodes, measured over {}", network.hosts.size(), transport)),
+      toml_text(gradient));
   if (transport == "gloo" || transport == "zmq") {
     text += fmt::format("transport = \"{}\"\n", transport);
   }

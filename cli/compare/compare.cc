@@ -131,7 +131,7 @@ std::vector<ComparedRun> check_runs(const CompareOptions& options) {
   }
   if (!options.shared.common.quiet) {
     for (const std::string& warning : warnings) {
-      fmt::print(stderr, "sotto: warning: {}\n", warning);
+      warn(warning);
     }
   }
   return runs;
@@ -166,8 +166,8 @@ void run_seeds(ComparedRun& planned, bool quiet) {
       continue;
     }
     run.failures.push_back({seed, stop_requested() ? kInterrupted : result.status().message()});
-    fmt::print(stderr, "sotto: {}: {}{}\n", run.words,
-               run.several() ? fmt::format("seed {}: ", seed) : "", run.failures.back().why);
+    say(fmt::format("{}: {}{}", run.words, run.several() ? fmt::format("seed {}: ", seed) : "",
+                    run.failures.back().why));
   }
 }
 
@@ -246,9 +246,10 @@ Command add_compare_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "compare", "Trains one task in several ways and sets them side by side");
   OptionGroup group(*command, "What is compared");
-  group.list("--run", options->runs, "WORDS",
-             "A run: ALGORITHM [COMPRESSOR] [TOPOLOGY] [NAME=VALUE…]; may be given repeatedly, and "
-             "in a file as a list");
+  group.sequence(
+      "--run", options->runs, "WORDS",
+      "A run: ALGORITHM [COMPRESSOR] [TOPOLOGY] [NAME=VALUE…]; may be given repeatedly, and "
+      "in a file as a list");
   group.count("--seeds", options->seeds, "N",
               "Run each N times, with the seeds S, S + 1, …, and show means and spread", 1000);
   group.option(

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
+
 #include "page.h"
 #include "plot.h"
 #include "units.h"
@@ -68,7 +70,7 @@ std::string table_row(const std::vector<std::string>& cells, const char* tag,
                       const std::string& key) {
   std::string html = "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    html += fmt::format("<{0}>{1}{2}</{0}>", tag, i == 0 ? key : "", escape_markup(cells[i]));
+    html += fmt::format("<{0}>{1}{2}</{0}>", tag, i == 0 ? key : "", markup_text(cells[i]));
   }
   return html + "</tr>\n";
 }
@@ -80,7 +82,7 @@ std::string draw_table(const ComparisonTable& table) {
   }
   html += "</table>\n";
   return table.note.empty() ? html
-                            : html + "<p class=\"sub\">" + escape_markup(table.note) + "</p>\n";
+                            : html + "<p class=\"sub\">" + markup_text(table.note) + "</p>\n";
 }
 
 bool shows(const std::vector<Curve>& curves) {
@@ -101,8 +103,9 @@ std::string page_head(const std::string& head, const std::vector<RepeatedRun>& r
   const Json& config = first_result(runs).at("config");
   return open_page(head) +
          fmt::format("<p class=\"sub\">{} on {} nodes, model {}; {}</p>\n",
-                     escape_markup(config.at("task")), config.at("nodes").get<int>(),
-                     escape_markup(config.at("model")),
+                     markup_text(config.at("task").get<std::string>()),
+                     config.at("nodes").get<int>(),
+                     markup_text(config.at("model").get<std::string>()),
                      shows(curves_of(runs, "round", "loss"))
                          ? fmt::format("loss and accuracy are the {}'s on the test set",
                                        first_result(runs).value("history_of", "averaged model"))

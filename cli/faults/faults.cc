@@ -271,7 +271,7 @@ int run(const FaultsOptions& options) {
     output.line(fmt::format("trace: {}", options.trace));
   }
   if (stop_requested()) {
-    fmt::print(stderr, "sotto: interrupted\n");
+    say("interrupted");
     return kFailed;
   }
   Summary summary;
@@ -287,11 +287,11 @@ int run(const FaultsOptions& options) {
     return kDone;
   }
   const FederationViolation& violation = *failed->violation;
-  fmt::print(stderr, "sotto: seed {}, at {:.9f} s: {}: {}{}\n", failed->seed,
-             to_seconds(violation.time), violation.during,
-             violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what);
-  fmt::print(stderr, "sotto: to see it again: sotto faults {} --seed {} --trace trace.txt\n",
-             options.plan, failed->seed);
+  say(fmt::format(
+      "seed {}, at {:.9f} s: {}: {}{}", failed->seed, to_seconds(violation.time), violation.during,
+      violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what));
+  say(fmt::format("to see it again: sotto faults {} --seed {} --trace trace.txt", options.plan,
+                  failed->seed));
   return kFailed;
 }
 

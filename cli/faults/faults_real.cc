@@ -191,7 +191,7 @@ int run_faults_real(const FaultPlan& plan, const CommonOptions& common, const st
                                         .stop = [] { return stop_requested().load(); }});
   }
   if (stop_requested()) {
-    fmt::print(stderr, "sotto: interrupted\n");
+    say("interrupted");
     return kFailed;
   }
   show(plan, report, output);
@@ -201,11 +201,11 @@ int run_faults_real(const FaultPlan& plan, const CommonOptions& common, const st
     return kDone;
   }
   const FederationViolation& violation = *report.violation;
-  fmt::print(stderr, "sotto: seed {}, at {:.3f} s: {}: {}{}\n", report.seed,
-             to_seconds(violation.time), violation.during,
-             violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what);
+  say(fmt::format(
+      "seed {}, at {:.3f} s: {}: {}{}", report.seed, to_seconds(violation.time), violation.during,
+      violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what));
   if (keep.empty()) {
-    fmt::print(stderr, "sotto: --keep FOLDER keeps the sites' files and logs\n");
+    say("--keep FOLDER keeps the sites' files and logs");
   }
   return kFailed;
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/trainers/federated/site_folder.h>
 
@@ -43,9 +44,9 @@ std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) 
                           : "robust",
       plan.interval, seed, kSeldom, plan.gradient);
   if (plan.rule.empty()) {
-    text += fmt::format("compressor = \"{}\"\n", plan.compressor);
+    text += fmt::format("compressor = {}\n", toml_text(plan.compressor));
   } else {
-    text += fmt::format("rule = \"{}\"\n", plan.rule);
+    text += fmt::format("rule = {}\n", toml_text(plan.rule));
   }
   return text;
 }

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/number.h>
 #include <sotto/observe/monitor.h>
 
 namespace sotto::cli {
@@ -57,7 +58,7 @@ Rank real_site_rank(std::string_view name) {
   Rank rank = -1;
   if (name.starts_with(kName)) {
     name.remove_prefix(kName.size());
-    std::from_chars(name.data(), name.data() + name.size(), rank);
+    rank = parse_number<Rank>(name).value_or(rank);
   }
   return rank;
 }

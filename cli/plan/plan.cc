@@ -224,7 +224,7 @@ int run(const PlanOptions& options, const CLI::App& command) {
     const auto runs = search.find();
     return conclude(options, search, runs, output);
   } catch (const PlanFailed& failure) {
-    fmt::print(stderr, "sotto: {}\n", failure.why);
+    say(failure.why);
     return kFailed;
   }
 }

@@ -1,12 +1,12 @@
 #include "compute_spec.h"
 
-#include <charconv>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 #include "quantity.h"
 
@@ -31,12 +31,11 @@ std::vector<std::string> words_of(const std::string& spec) {
 }
 
 double parse_spread(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 10)) {
+  const auto value = parse_number<double>(text, 0, 10);
+  if (!value) {
     throw Error(fmt::format("'{}' is no spread; it is a number from 0 to 10", text));
   }
-  return value;
+  return *value;
 }
 
 double seconds_of(const std::string& text) { return to_seconds(parse_duration(text)); }

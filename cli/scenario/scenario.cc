@@ -79,8 +79,10 @@ WrittenLink read_link(TomlReader& in, std::string_view key) {
 }
 
 void read_stragglers(TomlReader& in, Scenario& scenario, const Names& names) {
+  SaidOfNodes said;
   for (TomlReader& straggler : in.tables("stragglers")) {
     const auto ranks = read_ranks(straggler, "nodes", names);
+    said.note(ranks, straggler.place("nodes"), "is made slower twice");
     straggler.require("slower", "how many times as long their gradients take");
     const double factor = *straggler.number("slower");
     if (!(factor >= 1 && factor <= 1e6)) {
@@ -128,6 +130,7 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
 /// `own`: what their connections carry where nothing else is said.
 void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& names) {
   scenario.hosts.assign(static_cast<std::size_t>(scenario.nodes), {own, own});
+  SaidOfNodes said;
   for (TomlReader& host : in.tables("hosts")) {
     host.allow({"nodes", "up", "down"});
     if (!host.has("up") && !host.has("down")) {
@@ -135,7 +138,9 @@ void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& nam
     }
     const HostSpec spec = {host.parsed("up", parse_bandwidth).value_or(own),
                            host.parsed("down", parse_bandwidth).value_or(own)};
-    for (const Rank rank : read_ranks(host, "nodes", names)) {
+    const auto ranks = read_ranks(host, "nodes", names);
+    said.note(ranks, host.place("nodes"), "has two connections of its own");
+    for (const Rank rank : ranks) {
       scenario.hosts[static_cast<std::size_t>(rank)] = spec;
     }
     host.finish();
@@ -143,17 +148,13 @@ void read_hosts(TomlReader& in, double own, Scenario& scenario, const Names& nam
 }
 
 void read_media(TomlReader& in, Scenario& scenario, const Names& names) {
-  std::set<Rank> taken;
+  SaidOfNodes said;
   for (TomlReader& medium : in.tables("shared")) {
     medium.require("bandwidth", "of all that the nodes send and receive, e.g. \"100 Mbit/s\"");
     SharedMedium& made = scenario.media.emplace_back();
     made.nodes = read_ranks(medium, "nodes", names);
     made.bytes_per_s = *medium.parsed("bandwidth", parse_bandwidth);
-    for (const Rank rank : made.nodes) {
-      if (!taken.insert(rank).second) {
-        medium.refuse("nodes", fmt::format("node {} shares two media", rank));
-      }
-    }
+    said.note(made.nodes, medium.place("nodes"), "shares two media");
     medium.finish();
   }
 }
@@ -295,6 +296,17 @@ std::vector<Rank> Names::ranks(const std::string& text) const {
     from = comma + 1;
   }
   return {found.begin(), found.end()};
+}
+
+void SaidOfNodes::note(const std::vector<Rank>& ranks, const std::string& place,
+                       std::string_view twice) {
+  for (const Rank rank : ranks) {
+    const auto [first, fresh] = places_.emplace(rank, place);
+    if (!fresh) {
+      throw Error(
+          fmt::format("{}: node {} {}; the other place is {}", place, rank, twice, first->second));
+    }
+  }
 }
 
 std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names) {

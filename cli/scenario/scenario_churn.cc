@@ -1,11 +1,12 @@
 // What happens to nodes as a file of its own says, as a trace of real ones has it: `churn`.
-#include <fstream>
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/input_file.h>
 
 #include "quantity.h"
 #include "scenario_reader.h"
@@ -14,6 +15,8 @@ namespace sotto::cli {
 namespace {
 
 constexpr std::string_view kHeader = "at,what,nodes";
+/// Some two million lines.
+constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20U;
 
 /// One line. `place` is where it stands; the nodes are the rest of it, commas and all.
 void read_line(const std::string& line, const std::string& place, Scenario& scenario,
@@ -43,25 +46,26 @@ void read_churn(TomlReader& file, Scenario& scenario, const Names& names, EventP
   if (!path) {
     return;
   }
-  std::ifstream in(*path);
-  std::string line;
-  std::size_t number = 0;
-  while (std::getline(in, line)) {
-    ++number;
+  const auto text = read_input(*path, kMostBytes);
+  if (!text.ok() || text->empty()) {
+    file.refuse("churn",
+                fmt::format("'{}' cannot be read, or is empty: {}; its first line is {}", *path,
+                            text.ok() ? "nothing is in it" : text.status().message(), kHeader));
+  }
+  std::string_view rest = *text;
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.ends_with('\r')) {
-      line.pop_back();
+      line.remove_suffix(1);
     }
     const std::string place = fmt::format("{}:{}", *path, number);
     if (number == 1 && line != kHeader) {
       throw Error(fmt::format("{}: the first line is {}", place, kHeader));
     }
     if (number > 1 && !line.empty() && line.front() != '#') {
-      read_line(line, place, scenario, names, places);
+      read_line(std::string(line), place, scenario, names, places);
     }
-  }
-  if (number == 0) {
-    file.refuse("churn", fmt::format("'{}' cannot be read, or is empty; its first line is {}",
-                                     *path, kHeader));
   }
 }
 

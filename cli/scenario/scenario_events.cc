@@ -143,6 +143,7 @@ void check_lives(const Scenario& scenario, const EventPlaces& places) {
   std::stable_sort(in_time.begin(), in_time.end(), [&](std::size_t a, std::size_t b) {
     return scenario.events[a].at < scenario.events[b].at;
   });
+  std::map<Rank, std::size_t> latest;  ///< of each node, among the events
   std::map<Rank, Kind> last;
   for (const std::size_t i : in_time) {
     const NodeEvent& event = scenario.events[i];
@@ -150,9 +151,19 @@ void check_lives(const Scenario& scenario, const EventPlaces& places) {
       throw Error(fmt::format("{}: {} of node {} at {}: {}", places[i], kind_name(event.kind),
                               event.node, duration_text(to_seconds(event.at)), why));
     };
-    if (event.at < scenario.paces[static_cast<std::size_t>(event.node)].start) {
+    const SimTime start = scenario.paces[static_cast<std::size_t>(event.node)].start;
+    if (event.at == start && start > 0) {
+      refuse_it("it joins at that moment; which of them comes first?");
+    }
+    if (event.at < start) {
       refuse_it("it joins later, and who has ended does not come back");
     }
+    const auto [other, fresh] = latest.emplace(event.node, i);
+    if (!fresh && scenario.events[other->second].at == event.at) {
+      refuse_it(fmt::format("at that moment there is also {}, at {}; which of them comes first?",
+                            kind_name(scenario.events[other->second].kind), places[other->second]));
+    }
+    other->second = i;
     const auto before = last.find(event.node);
     const bool still = before != last.end() && before->second == Kind::suspend;
     if (before != last.end() && !still && before->second != Kind::resume) {

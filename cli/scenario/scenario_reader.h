@@ -22,6 +22,17 @@ struct Names {
   std::vector<Rank> ranks(const std::string& text) const;
 };
 
+/// Which nodes some list speaks of, and where: what it says of a node a second time contradicts
+/// what it said first, and is refused with both places.
+class SaidOfNodes {
+ public:
+  /// Throws Error where one of the ranks was noted already; `twice` says what it then has or does.
+  void note(const std::vector<Rank>& ranks, const std::string& place, std::string_view twice);
+
+ private:
+  std::map<Rank, std::string> places_;
+};
+
 /// The nodes that a key names, which has to be there.
 std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names);
 /// `from` and `to` of links.

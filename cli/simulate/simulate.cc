@@ -136,7 +136,7 @@ void check_runs(const Scenario& scenario) {
     try {
       const TrainPlan plan = make_train_plan(parse_run(words, scenario.task));
       for (const std::string& warning : plan.warnings) {
-        fmt::print(stderr, "sotto: warning: {}: {}\n", words, warning);
+        warn(fmt::format("{}: {}", words, warning));
       }
     } catch (const Error& error) {
       const std::string why = with_option_names(error.what());
@@ -160,13 +160,13 @@ RepeatedRun run_one(const Scenario& scenario, const std::string& words,
   if (!simulated.ok()) {
     run.failures.push_back({scenario.task.common.seed,
                             stop_requested() ? kInterrupted : simulated.status().message()});
-    fmt::print(stderr, "sotto: {}: {}\n", words, run.failures.back().why);
+    say(fmt::format("{}: {}", words, run.failures.back().why));
     return run;
   }
   const Json& result = simulated->result;
   run.rounds = result.at("rounds").get<Round>();
   if (const std::string why = early_end(result); !why.empty()) {
-    fmt::print(stderr, "sotto: {}: ended early: {}\n", words, why);
+    say(fmt::format("{}: ended early: {}", words, why));
   }
   run.results.push_back(result);
   pictures->push_back({words, std::move(*simulated)});

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
+
 #include "compare/compare_page.h"
 #include "page.h"
 #include "plot.h"
@@ -40,11 +42,11 @@ std::string list_marks(const std::vector<ScenarioMark>& marks) {
                               : mark.until == kNever
                                   ? ", for good"
                                   : fmt::format(", until {:.6g} s", to_seconds(mark.until));
-    html += fmt::format("<li>{:.6g} s: {}{}</li>", to_seconds(mark.at), escape_markup(mark.text),
-                        until);
+    html +=
+        fmt::format("<li>{:.6g} s: {}{}</li>", to_seconds(mark.at), markup_text(mark.text), until);
   }
   if (marks.size() > kMost) {
-    html += fmt::format("<li>… {}, {} in all</li>", escape_markup(marks[kMost].text), marks.size());
+    html += fmt::format("<li>… {}, {} in all</li>", markup_text(marks[kMost].text), marks.size());
   }
   return html + "</ol>\n";
 }
@@ -76,7 +78,7 @@ std::string draw_graph(const SimulatedRun& run) {
 
 std::string window_title(const Timeline& timeline, const TimelineWindow& window, bool marked) {
   const std::string rounds =
-      !window.moment.empty() ? fmt::format("At {}", escape_markup(window.moment))
+      !window.moment.empty() ? fmt::format("At {}", markup_text(window.moment))
       : window.cut           ? fmt::format("From round {} on", window.first_round + 1)
       : window.end_round == window.first_round + 1
           ? fmt::format("Round {}", window.end_round)
@@ -95,7 +97,7 @@ std::string draw_run(const RunPicture& picture, std::size_t index,
                      const std::vector<PlotMark>& marks) {
   const SimulatedRun& run = picture.run;
   std::string html = fmt::format("<h2>{}{}</h2>\n<div class=\"plots\">\n", curve_key(index),
-                                 escape_markup(picture.words));
+                                 markup_text(picture.words));
   html += draw_graph(run);
   if (run.timeline) {
     html +=
@@ -110,21 +112,6 @@ std::string draw_run(const RunPicture& picture, std::size_t index,
     html += phase_keys();
   }
   return html;
-}
-
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
-  }
-  std::string quoted(1, '"');
-  for (const char c : text) {
-    quoted += c;
-    if (c == '"') {
-      quoted += c;
-    }
-  }
-  quoted += '"';
-  return quoted;
 }
 
 /// Empty for what is no number.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/json_text.h>
 #include <sotto/observe/trace_event.h>
 
 #include "units.h"
@@ -13,9 +14,7 @@ namespace {
 
 constexpr std::size_t kOfMessage = 4;
 
-std::string quoted(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string quoted(const std::string& text) { return json_text(Json(text)); }
 
 }  // namespace
 
@@ -151,8 +150,7 @@ std::string TraceFile::text() const {
   return fmt::format(
       "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"sotto\":\"{}\",\"from_s\":{},\"runs\":{}}},\n"
       "\"traceEvents\":[\n{}\n]}}\n",
-      SOTTO_VERSION, exact_seconds(from_),
-      left.dump(-1, ' ', false, Json::error_handler_t::replace), events_);
+      SOTTO_VERSION, exact_seconds(from_), json_text(left), events_);
 }
 
 }  // namespace sotto::cli

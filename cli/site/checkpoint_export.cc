@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 #include <sotto/trainers/saved_model.h>
 #include <sotto/trainers/start_file.h>
 #include <sotto/trainers/task_registry.h>

@@ -47,7 +47,7 @@ Json report_json(const std::string& path, const FileReport& report) {
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const auto equals = line.find('=');
     if (equals != std::string_view::npos) {
-      settings[printable(line.substr(0, equals))] = printable(line.substr(equals + 1));
+      settings[one_line(line.substr(0, equals))] = one_line(line.substr(equals + 1));
     }
   }
   const bool site = report.kind == &site_state_kind();
@@ -98,7 +98,7 @@ Result<FileReport> inspect(const std::string& path) {
 int inspect_one(const InspectOptions& options, const Output& output) {
   const auto report = inspect(options.file);
   if (!report.ok()) {
-    throw std::runtime_error(printable(report.status().message()));
+    throw std::runtime_error(report.status().message());
   }
   const Json json = report_json(options.file, *report);
   print(output, json);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 
 #include "output.h"
 
@@ -44,11 +45,7 @@ std::string text_line(const SiteEvent& event) {
     line += fmt::format(" {}", event.peer);
   }
   // One event, one line, whatever a peer may have put into it.
-  std::string text = printable(fmt::format("{}: {}", line, event.text));
-  for (char& c : text) {
-    c = c == '\n' || c == '\t' ? ' ' : c;
-  }
-  return text;
+  return one_line(fmt::format("{}: {}", line, event.text));
 }
 
 std::string json_line(const SiteEvent& event) {
@@ -64,7 +61,7 @@ std::string json_line(const SiteEvent& event) {
     std::visit([&](auto value) { json[std::string(figure.name)] = value; }, figure.value);
   }
   json["text"] = event.text;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace

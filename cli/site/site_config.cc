@@ -1,12 +1,12 @@
 #include "site_config.h"
 
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 #include "config_file.h"
 #include "quantity.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kLongestName = 100;
-constexpr std::uint64_t kMostParts = 1'000'000;
+constexpr int kMostParts = 1'000'000;
 constexpr std::uint64_t kMostAhead = 1024;
 constexpr std::chrono::milliseconds kLongest{24 * 3600 * 1000};
 
@@ -35,15 +35,12 @@ std::string task_beside(const std::string& config, const std::string& task) {
              : task.substr(0, colon + 1) + beside(config, task.substr(colon + 1));
 }
 
-int parse_number(std::string_view text, int least, std::uint64_t most) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() ||
-      value < static_cast<std::uint64_t>(least) || value > most) {
-    throw Error(
-        fmt::format("'{}' is no whole number from {} to {}", std::string(text), least, most));
+int parse_place(std::string_view text, int most) {
+  const auto value = parse_number<int>(text, 1, most);
+  if (!value) {
+    throw Error(fmt::format("'{}' is no whole number from 1 to {}", text, most));
   }
-  return static_cast<int>(value);
+  return *value;
 }
 
 DataPart parse_part(const std::string& text) {
@@ -52,9 +49,8 @@ DataPart parse_part(const std::string& text) {
     throw Error(fmt::format("'{}': write NUMBER/OF, e.g. 3/8", text));
   }
   DataPart part;
-  part.of = parse_number(std::string_view(text).substr(slash + 1), 1, kMostParts);
-  part.number =
-      parse_number(std::string_view(text).substr(0, slash), 1, static_cast<std::uint64_t>(part.of));
+  part.of = parse_place(std::string_view(text).substr(slash + 1), kMostParts);
+  part.number = parse_place(std::string_view(text).substr(0, slash), part.of);
   return part;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
 #include <sotto/comm/key_file.h>
 #include <sotto/comm/peers_file.h>
@@ -144,9 +145,7 @@ ModelNotes notes_on(const Dataset& data) {
   for (int number = 0; data.names().classes.empty() && number < data.classes(); ++number) {
     classes.push_back(fmt::to_string(number));
   }
-  const auto text = [](const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
+  const auto text = [](const Json& json) { return json_text(json); };
   return {{"features", fmt::to_string(data.features())},
           {"columns", text(data.names().columns)},
           {"mean", text(mean)},

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/json_text.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/metrics_text.h>
 
@@ -228,10 +229,8 @@ std::string site_metrics(const SiteReport& report, double now) {
 
 std::vector<MonitorPage> site_pages(const SiteBoard& board) {
   return {{"/metrics", kMetricsType, [&board] { return site_metrics(board.get(), unix_time()); }},
-          {"/status", "application/json", [&board] {
-             return site_json(board.get()).dump(2, ' ', false, Json::error_handler_t::replace) +
-                    "\n";
-           }}};
+          {"/status", "application/json",
+           [&board] { return json_text(site_json(board.get()), 2) + "\n"; }}};
 }
 
 void print_site(const Output& output, const Json& status, double now) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/observe/monitor.h>
 
 #include "commands.h"
@@ -41,7 +42,7 @@ int run(const StatusOptions& options) {
   }
   if (status.at("name") != config.name) {
     throw std::runtime_error(fmt::format("at this site's monitor another one answers: {}",
-                                         printable(status.at("name").dump())));
+                                         json_text(status.at("name"))));
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   print_site(output, status, std::chrono::duration<double>(now).count());

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/text.h>
 #include <sotto/observe/figures.h>
 
 #include "units.h"
@@ -158,7 +159,7 @@ std::vector<std::string> dashboard_lines(const DashboardState& state, const Term
   const auto columns = static_cast<std::size_t>(std::max(1, size.columns));
   const auto rows = static_cast<std::size_t>(std::max(1, size.rows));
   std::vector<std::string> lines;
-  lines.push_back(state.title);
+  lines.push_back(one_line(state.title));
   lines.push_back(fmt::format("{} round {}/{}  {}",
                               progress_bar(state.done, state.start.rounds, 42), state.done,
                               state.start.rounds, time_left(state)));

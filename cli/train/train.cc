@@ -88,7 +88,7 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
   TrainReport report(output, progress, plan.run.rounds);
   if (!common.quiet) {
     for (const std::string& warning : plan.warnings) {
-      fmt::print(stderr, "sotto: warning: {}\n", warning);
+      warn(warning);
     }
   }
   TrainObservers observers(observe, progress, plan, report);
@@ -99,19 +99,19 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
       output.json(*result);
     }
     if (const auto fault = result->find(kDumpFault); fault != result->end()) {
-      fmt::print(stderr, "sotto: --dump-parameters: {}\n", fault->get<std::string>());
+      say("--dump-parameters: " + fault->get<std::string>());
       return kFailed;
     }
     return kDone;
   }
   if (stop_requested()) {
-    fmt::print(stderr, "sotto: {}\n", interrupted(plan, result.status()));
+    say(interrupted(plan, result.status()));
   } else if (result.status().fault() == Fault::ended) {
-    fmt::print(
-        stderr, "sotto: {}{}\n", result.status().message(),
-        plan.run.checkpoint.empty() ? "" : ": the same command with --resume goes on from there");
+    say(result.status().message() + (plan.run.checkpoint.empty()
+                                         ? ""
+                                         : ": the same command with --resume goes on from there"));
   } else {
-    fmt::print(stderr, "sotto: the run failed: {}\n", result.status().message());
+    say("the run failed: " + result.status().message());
   }
   return kFailed;
 }

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/json_text.h>
 #include <sotto/comm/local_store.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/comm/transport.h>
@@ -70,7 +71,7 @@ Result<Json> run_as_threads(const TrainPlan& plan, TrainReport& report, Observer
 
 Status write_result(const std::string& path, const Json& result) {
   std::ofstream file(path);
-  file << result.dump(-1, ' ', false, Json::error_handler_t::replace);
+  file << json_text(result);
   file.close();
   return file ? Status() : Status(Fault::io, fmt::format("{} could not be written", path));
 }
@@ -111,7 +112,7 @@ Result<Json> run_as_planned(const TrainPlan& plan, TrainReport& report, Observer
     std::optional<PeersWatch> watch;
     if (plan.run.optimizer.security) {
       watch.emplace(plan.peers, plan.run.optimizer.security->peers,
-                    [](const std::string& line) { fmt::print(stderr, "sotto: {}\n", line); });
+                    [](const std::string& line) { say(line); });
     }
     return run_one(plan, plan.run, report, {.observer = &observer, .stop = &stop_requested()});
   }

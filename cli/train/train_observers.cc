@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
 #include <sotto/topology/registry.h>
 
@@ -32,7 +33,7 @@ MllogSettings mllog_settings(const TrainPlan& plan) {
 /// Warnings go the way of any, for which what stands on the terminal makes room.
 TelemetryOptions of_plan(TelemetryOptions telemetry, const TrainPlan& plan, Tell warn) {
   telemetry.keep = plan.run.resume;
-  telemetry.config = plan.config.dump();
+  telemetry.config = json_text(plan.config);
   telemetry.mllog_settings = mllog_settings(plan);
   if (plan.launched) {
     telemetry.rank = plan.launched->rank;

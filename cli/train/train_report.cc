@@ -45,7 +45,7 @@ TrainReport::TrainReport(const Output& output, const Progress& progress, Round r
 
 void TrainReport::warning(const std::string& text) {
   clear_bar();
-  fmt::print(stderr, "sotto: warning: {}\n", text);
+  warn(text);
 }
 
 void TrainReport::evaluated(const RunEvaluation& evaluation) {

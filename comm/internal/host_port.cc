@@ -1,6 +1,6 @@
 #include "host_port.h"
 
-#include <charconv>
+#include <sotto/base/number.h>
 
 namespace sotto::internal {
 
@@ -13,14 +13,8 @@ std::optional<HostPort> parse_host_port(std::string_view text) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
-  HostPort parsed{std::string(host), 0};
-  const auto port = text.substr(colon + 1);
-  const auto [end, code] = std::from_chars(port.data(), port.data() + port.size(), parsed.port);
-  if (code != std::errc() || end != port.data() + port.size() || parsed.port < 1 ||
-      parsed.port > 65535) {
-    return std::nullopt;
-  }
-  return parsed;
+  const auto port = parse_number<int>(text.substr(colon + 1), 1, 65535);
+  return port ? std::optional(HostPort{std::string(host), *port}) : std::nullopt;
 }
 
 }  // namespace sotto::internal

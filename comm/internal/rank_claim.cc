@@ -16,6 +16,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 #include "start_number.h"
 

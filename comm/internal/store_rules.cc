@@ -1,8 +1,8 @@
 #include "store_rules.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <sotto/base/number.h>
 
 namespace sotto::internal {
 namespace {
@@ -17,10 +17,8 @@ struct Owners {
 
 /// A rank as it is printed, and nothing else.
 std::optional<Rank> rank_of(std::string_view text) {
-  Rank rank = -1;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  const bool canonical = code == std::errc() && rank >= 0 && fmt::to_string(rank) == text;
-  return canonical ? std::optional(rank) : std::nullopt;
+  const auto rank = parse_number<Rank>(text);
+  return rank && fmt::to_string(*rank) == text ? rank : std::nullopt;
 }
 
 Owners owners_of(std::string_view key) {

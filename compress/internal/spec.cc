@@ -1,13 +1,12 @@
 #include "spec.h"
 
-#include <charconv>
 #include <string>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 #include "chunks.h"
 
@@ -25,17 +24,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     }
     text.remove_prefix(at + 1);
   }
-}
-
-/// The whole of `text` as a number, or nothing.
-template <typename T>
-std::optional<T> parse(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
 }
 
 std::string integer_range(int low, int high) {
@@ -62,7 +50,8 @@ void SpecReader::add_parameter(std::string_view text) {
   const Parameter parameter{text.substr(0, equals), text.substr(equals + 1)};
   for (const Parameter& other : parameters_) {
     if (other.name == parameter.name) {
-      reject(parameter.name, parameter.value, "it is given twice");
+      reject(parameter.name, parameter.value,
+             fmt::format("it is given twice: {} stands before it", other.value));
     }
   }
   parameters_.push_back(parameter);
@@ -85,8 +74,8 @@ std::optional<int> SpecReader::integer(std::string_view parameter, int low, int 
 }
 
 int SpecReader::in_range(std::string_view label, std::string_view text, int low, int high) const {
-  const auto value = parse<int>(text);
-  if (!value || *value < low || *value > high) {
+  const auto value = parse_number<int>(text, low, high);
+  if (!value) {
     reject(label, text, integer_range(low, high) + " would do");
   }
   return *value;
@@ -94,7 +83,7 @@ int SpecReader::in_range(std::string_view label, std::string_view text, int low,
 
 double SpecReader::take_double(std::string_view label, std::string_view wanted) {
   const auto text = take_argument(label, wanted);
-  const auto value = parse<double>(text);
+  const auto value = parse_number<double>(text);
   if (!value) {
     reject(label, text, fmt::format("{} would do", wanted));
   }
@@ -103,7 +92,7 @@ double SpecReader::take_double(std::string_view label, std::string_view wanted) 
 
 float SpecReader::take_float(std::string_view label, std::string_view wanted) {
   const auto text = take_argument(label, wanted);
-  const auto value = parse<float>(text);
+  const auto value = parse_number<float>(text);
   if (!value) {
     reject(label, text, fmt::format("{} would do", wanted));
   }
@@ -122,7 +111,7 @@ std::optional<std::string_view> SpecReader::take_parameter(std::string_view name
 
 std::optional<double> SpecReader::number(std::string_view parameter) {
   const auto text = take_parameter(parameter);
-  const auto value = text ? parse<double>(*text) : std::nullopt;
+  const auto value = text ? parse_number<double>(*text) : std::nullopt;
   if (text && !value) {
     reject(parameter, *text, "a number would do");
   }
@@ -134,8 +123,8 @@ std::optional<std::size_t> SpecReader::chunk() {
   if (!text) {
     return std::nullopt;
   }
-  const auto value = parse<std::uint64_t>(*text);
-  if (!value || *value > kMaxChunk) {
+  const auto value = parse_number<std::uint64_t>(*text, 0, kMaxChunk);
+  if (!value) {
     reject("chunk", *text,
            fmt::format("a number of elements from 1 to {}, or 0 for the whole vector, would do",
                        kMaxChunk));

@@ -1,12 +1,11 @@
 #include "tensor_rule.h"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/base/text.h>
 
 namespace sotto::internal {
@@ -32,11 +31,11 @@ TensorRule::TensorRule(std::string_view text) {
     kind_ = Kind::rank;
   } else if (selector_.starts_with(kUnder)) {
     kind_ = Kind::size;
-    const std::string_view number = std::string_view(selector_).substr(kUnder.size());
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), below_);
-    if (error != std::errc{} || end != number.data() + number.size()) {
+    const auto below = parse_number<std::size_t>(std::string_view(selector_).substr(kUnder.size()));
+    if (!below) {
       refuse("compressor rule", text, "under: takes a number of elements, e.g. under:1024");
     }
+    below_ = *below;
   }
 }
 

@@ -1,4 +1,4 @@
-// JSON as the files of a run have it. Pure functions; thread-safe.
+// JSON as the files of a run have it; json_text writes it. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -6,16 +6,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/json_text.h>
+
 namespace sotto::internal {
 
 /// Keeps the order in which fields were written.
 using Json = nlohmann::ordered_json;
-
-/// On one line. What is no number becomes null, as JSON has neither NaN nor infinities, and what is
-/// no UTF-8 is replaced.
-inline std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 /// The settings of a run, which are given as a JSON object; nothing: an empty one.
 inline Json parsed_config(std::string_view config) {

@@ -1,13 +1,13 @@
 #include <sotto/optim/robust/aggregation.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 #include <sotto/optim/robust/clipped.h>
 #include <sotto/optim/robust/coordinates.h>
 #include <sotto/optim/robust/geometric_median.h>
@@ -33,17 +33,9 @@ constexpr std::array<AggregationInfo, 7> kAggregations = {{
   refuse_unregistered("rule", spec, kAggregations);
 }
 
-template <typename T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole ? std::optional(value) : std::nullopt;
-}
-
 /// A distance: positive and finite.
 double positive(std::string_view spec, std::string_view text) {
-  const auto value = number<double>(text);
+  const auto value = parse_number<double>(text);
   if (!value || !std::isfinite(*value) || !(*value > 0)) {
     refuse_rule(spec);
   }
@@ -52,8 +44,8 @@ double positive(std::string_view spec, std::string_view text) {
 
 std::size_t whole(std::string_view spec, std::string_view text) {
   constexpr std::size_t kMost = 1'000'000;
-  const auto value = number<std::size_t>(text);
-  if (!value || *value > kMost) {
+  const auto value = parse_number<std::size_t>(text, 0, kMost);
+  if (!value) {
     refuse_rule(spec);
   }
   return *value;

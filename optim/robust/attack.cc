@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -10,6 +9,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 
 namespace sotto {
 namespace {
@@ -192,13 +192,11 @@ Attack parse_attack(std::string_view spec) {
   if (colon == std::string_view::npos) {
     return attack;
   }
-  const std::string_view text = spec.substr(colon + 1);
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), attack.strength);
-  if (std::isnan(form->strength) || error != std::errc{} || end != text.data() + text.size() ||
-      !(attack.strength >= 0 && attack.strength <= kMost)) {
+  const auto strength = parse_number<double>(spec.substr(colon + 1), 0, kMost);
+  if (std::isnan(form->strength) || !strength) {
     refuse_attack(spec);
   }
+  attack.strength = *strength;
   return attack;
 }
 

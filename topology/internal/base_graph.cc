@@ -5,12 +5,13 @@
 // decentralized learning via finite-time convergence", NeurIPS 2023, arXiv:2305.11420,
 // Algorithms 1 to 3.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <span>
 
 #include <fmt/format.h>
+
+#include <sotto/base/number.h>
 
 #include "families.h"
 
@@ -165,13 +166,11 @@ Schedule base_schedule(std::span<const Rank> nodes, int k) {
 }
 
 int parse_peers(const GraphRequest& request) {
-  int peers = 0;
-  const char* const end = request.argument.data() + request.argument.size();
-  const auto [at, fault] = std::from_chars(request.argument.data(), end, peers);
-  if (fault != std::errc() || at != end || peers < 1 || peers > kMaxNodes) {
+  const auto peers = parse_number<int>(request.argument, 1, kMaxNodes);
+  if (!peers) {
     refuse_graph(request, "the most peers a round is a whole number from 1, e.g. base:1");
   }
-  return peers;
+  return *peers;
 }
 
 }  // namespace

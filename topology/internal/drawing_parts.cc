@@ -4,31 +4,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <sotto/base/text.h>
 
 namespace sotto::internal {
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return safe;
-}
 
 Bend bend(const Layout& layout, Point from, Point to) {
   const Point control = {(from.x + to.x) / 2 - 0.1 * (to.y - from.y),
@@ -55,7 +33,7 @@ std::string draw_node(const Layout& layout, Point shift, Rank node, std::string_
   const Point at = layout.nodes[static_cast<std::size_t>(node)];
   std::string svg = fmt::format(
       "<g><title>{}</title><circle cx='{:.1f}' cy='{:.1f}' r='{:.1f}' {} stroke-width='{:.1f}'/>",
-      escaped(tooltip), shift.x + at.x, shift.y + at.y, layout.node_radius, look.circle,
+      markup_text(tooltip), shift.x + at.x, shift.y + at.y, layout.node_radius, look.circle,
       std::min(1.6, layout.node_radius / 4));
   if (layout.label_every > 0 && node % layout.label_every == 0) {
     const Point label = layout.labels[static_cast<std::size_t>(node)];

@@ -10,9 +10,6 @@
 
 namespace sotto::internal {
 
-/// Text with &, <, > and " replaced, and control characters taken out, fit for SVG.
-std::string escaped(std::string_view text);
-
 /// A curve from a to the rim of the node at b, bent to the right a little, so that it keeps apart
 /// from the one that comes the other way.
 struct Bend {

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+#include <limits>
 
 #include <fmt/format.h>
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 
 namespace sotto::internal {
 namespace {
@@ -38,13 +39,15 @@ std::vector<Arc> grid_edges(const GridShape& shape, bool wrap) {
 
 /// Reads "RxC"; false when it is anything else.
 bool parse_shape(std::string_view text, GridShape& shape) {
-  const char* const end = text.data() + text.size();
-  const auto rows = std::from_chars(text.data(), end, shape.rows);
-  if (rows.ec != std::errc() || rows.ptr == end || *rows.ptr != 'x') {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  const std::size_t times = text.find('x');
+  if (times == std::string_view::npos) {
     return false;
   }
-  const auto columns = std::from_chars(rows.ptr + 1, end, shape.columns);
-  return columns.ec == std::errc() && columns.ptr == end && shape.rows > 0 && shape.columns > 0;
+  const auto rows = parse_number<int>(text.substr(0, times), 1, kMost);
+  const auto columns = parse_number<int>(text.substr(times + 1), 1, kMost);
+  shape = {rows.value_or(0), columns.value_or(0)};
+  return rows && columns;
 }
 
 Blueprint lattice(const GraphRequest& request, std::string_view name, bool wrap) {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <sotto/base/error.h>
+#include <sotto/base/input_file.h>
+#include <sotto/base/number.h>
 #include <sotto/base/text.h>
 
 #include "families.h"
@@ -20,13 +19,10 @@ namespace {
 constexpr double kSumTolerance = 1e-6;
 constexpr std::size_t kShownCharacters = 40;
 
-/// A damaged field, fit for a terminal.
+/// A damaged field, as far as it helps.
 std::string shown(std::string_view text) {
-  std::string safe(text.substr(0, kShownCharacters));
-  std::replace_if(
-      safe.begin(), safe.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-  return text.size() > kShownCharacters ? safe + "..." : safe;
+  const std::string_view front = excerpt(text, kShownCharacters);
+  return one_line(front) + (front.size() < text.size() ? "..." : "");
 }
 
 class Parser {
@@ -56,6 +52,7 @@ class Parser {
     Arc arc;
     double weight = 0;
     std::size_t number = 0;
+    bool trusted = true;  ///< its rating is high enough
   };
   enum Column : std::size_t { from, to, weight, rating, time, columns };
   static constexpr std::array<std::string_view, columns> kNames = {"from", "to", "weight", "rating",
@@ -132,8 +129,7 @@ class Parser {
       refuse(fmt::format("{}, line {}", source_, line_), shown(line),
              fmt::format("a line has {} columns, as the header", order_.size()));
     }
-    Line edge{{}, 0, line_};
-    bool trusted = true;
+    Line edge{{}, 0, line_, true};
     for (std::size_t i = 0; i < fields.size(); ++i) {
       switch (order_[i]) {
         case from:
@@ -146,14 +142,11 @@ class Parser {
           edge.weight = read_weight(fields[i]);
           break;
         case rating:
-          trusted = trusts(read_rating(fields[i]));
+          edge.trusted = trusts(read_rating(fields[i]));
           break;
         default:
           break;
       }
-    }
-    if (!trusted) {
-      return;
     }
     if (weighted_ && edge.arc.from != edge.arc.to && !(static_cast<float>(edge.weight) > 0)) {
       refuse_field(kNames[weight], fmt::to_string(edge.weight),
@@ -163,39 +156,37 @@ class Parser {
   }
 
   Rank read_rank(std::string_view column, std::string_view field) {
-    Rank rank = 0;
-    const auto [end, fault] = std::from_chars(field.data(), field.data() + field.size(), rank);
-    if (fault != std::errc() || end != field.data() + field.size()) {
+    const auto rank = parse_number<Rank>(field);
+    if (!rank) {
       refuse_field(column, field, "a rank is a whole number from 0");
     }
     const int limit = given_nodes_ > 0 ? given_nodes_ : kMaxNodes;
-    if (rank < 0 || rank >= limit) {
+    if (*rank >= limit) {
       refuse_field(column, field, fmt::format("ranks go from 0 to {}", limit - 1));
     }
-    highest_ = std::max(highest_, rank);
-    return rank;
+    highest_ = std::max(highest_, *rank);
+    return *rank;
   }
 
   double read_weight(std::string_view field) const {
-    double value = 0;
-    const auto [end, fault] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (fault != std::errc() || end != field.data() + field.size() || !(value >= 0 && value <= 1)) {
+    const auto value = parse_number<double>(field, 0, 1);
+    if (!value) {
       refuse_field(kNames[weight], field, "a weight is a number from 0 to 1, e.g. 0.25");
     }
-    return value;
+    return *value;
   }
 
   double read_rating(std::string_view field) const {
-    double value = 0;
-    const auto [end, fault] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (fault != std::errc() || end != field.data() + field.size() || !std::isfinite(value)) {
+    const auto value = parse_number<double>(field);
+    if (!value || !std::isfinite(*value)) {
       refuse_field(kNames[rating], field, "a rating is a number, e.g. 8 or -2.5");
     }
-    return value;
+    return *value;
   }
 
   bool trusts(double value) const { return threshold_ ? value >= *threshold_ : value > 0; }
 
+  /// Among all lines, those that are not trusted too: they may say the opposite of one that is.
   void refuse_duplicates() {
     std::vector<Line> sorted = lines_;
     std::sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) {
@@ -213,6 +204,9 @@ class Parser {
   FileGraph collect() {
     graph_.self.resize(static_cast<std::size_t>(graph_.nodes));
     for (const Line& line : lines_) {
+      if (!line.trusted) {
+        continue;
+      }
       if (line.arc.from == line.arc.to) {
         if (weighted_) {
           graph_.self[static_cast<std::size_t>(line.arc.from)] = line.weight;
@@ -247,26 +241,13 @@ FileGraph parse_graph(std::string_view text, std::string_view source, int nodes,
 }
 
 std::string read_graph_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
+  auto text = read_input(path, kMaxGraphFileBytes);
+  if (!text.ok()) {
     refuse("topology file", path,
-           std::filesystem::exists(path) ? "it cannot be opened for reading"
-                                         : "there is no such file; its first line would be "
-                                           "from,to,weight, from,to or from,to,rating");
+           fmt::format("{}; its first line would be from,to,weight, from,to or from,to,rating",
+                       text.status().message()));
   }
-  std::string text;
-  std::array<char, 1 << 16> block{};
-  while (file.read(block.data(), block.size()) || file.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMaxGraphFileBytes) {
-      refuse("topology file", path,
-             fmt::format("it is longer than {} MiB", kMaxGraphFileBytes >> 20));
-    }
-  }
-  if (file.bad()) {
-    refuse("topology file", path, "it cannot be read; is it a folder?");
-  }
-  return text;
+  return std::move(*text);
 }
 
 Weights file_weights(const FileGraph& graph, std::string_view source, bool lazy) {

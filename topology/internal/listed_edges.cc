@@ -1,7 +1,10 @@
 #include <algorithm>
-#include <charconv>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include <sotto/base/number.h>
 
 #include "families.h"
 
@@ -10,21 +13,29 @@ namespace {
 
 constexpr std::string_view kForm = "edges are pairs of ranks, e.g. edges:0-1,1-2";
 
-/// Takes "A-B" off the front.
-Arc take_edge(std::string_view& text, const GraphRequest& request) {
-  Arc edge;
-  const char* const end = text.data() + text.size();
-  const auto from = std::from_chars(text.data(), end, edge.from);
-  if (from.ec != std::errc() || from.ptr == end || *from.ptr != '-') {
+/// "A-B"
+Arc parse_edge(std::string_view word, const GraphRequest& request) {
+  const std::size_t dash = word.find('-');
+  const auto from = parse_number<Rank>(word.substr(0, dash));
+  const auto to = parse_number<Rank>(word.substr(std::min(dash, word.size() - 1) + 1));
+  if (!from || !to || *from == *to) {
     refuse_graph(request, kForm);
   }
-  const auto to = std::from_chars(from.ptr + 1, end, edge.to);
-  if (to.ec != std::errc() || edge.from < 0 || edge.to < 0 || edge.from == edge.to ||
-      (to.ptr != end && (*to.ptr != ',' || to.ptr + 1 == end))) {
-    refuse_graph(request, kForm);
+  return {*from, *to};
+}
+
+/// An edge may be listed from either of its ends, or from both, as graphs with directions are
+/// written; but not twice from one.
+void refuse_repeated(const std::vector<Arc>& edges, const GraphRequest& request) {
+  std::map<std::pair<Rank, Rank>, std::size_t> places;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const auto& [from, to] = edges[i];
+    const auto [first, fresh] = places.emplace(std::pair(from, to), i + 1);
+    if (!fresh) {
+      refuse_graph(request, fmt::format("edge {}, {}-{}, is edge {} once more", i + 1, from, to,
+                                        first->second));
+    }
   }
-  text = to.ptr == end ? std::string_view() : std::string_view(to.ptr + 1, end);
-  return edge;
 }
 
 }  // namespace
@@ -32,10 +43,14 @@ Arc take_edge(std::string_view& text, const GraphRequest& request) {
 Blueprint listed_edges(const GraphRequest& request) {
   std::vector<Arc> edges;
   Rank last = 0;
-  for (std::string_view text = request.argument; !text.empty();) {
-    edges.push_back(take_edge(text, request));
+  std::string_view text = request.argument;
+  for (std::size_t comma = 0; comma != std::string_view::npos;) {
+    comma = text.find(',');
+    edges.push_back(parse_edge(text.substr(0, comma), request));
     last = std::max({last, edges.back().from, edges.back().to});
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
   }
+  refuse_repeated(edges, request);
   if (request.nodes != 0 && last >= request.nodes) {
     refuse_graph(request, fmt::format("{} nodes have the ranks 0 to {}, and {} is none",
                                       request.nodes, request.nodes - 1, last));

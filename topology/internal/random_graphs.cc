@@ -1,12 +1,12 @@
 // Random graphs. Every machine must draw the same graph from the same seed, so that only integer
 // arithmetic and comparisons decide; no library function that may differ in the last bit.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
+#include <sotto/base/number.h>
 #include <sotto/base/philox.h>
 
 #include "families.h"
@@ -152,13 +152,16 @@ struct Matchings {
 
 /// Reads "COUNT" or "COUNTxSTAY"; false when it is anything else, or too much.
 bool parse_matchings(std::string_view text, Matchings& matchings) {
-  const char* const end = text.data() + text.size();
-  auto read = std::from_chars(text.data(), end, matchings.count);
-  if (read.ec == std::errc() && read.ptr != end && *read.ptr == 'x') {
-    read = std::from_chars(read.ptr + 1, end, matchings.stay);
+  const std::size_t times = text.find('x');
+  const auto count = parse_number<Round>(text.substr(0, times), 1, kMostMatchings);
+  const auto stay = times == std::string_view::npos
+                        ? std::optional<Round>(1)
+                        : parse_number<Round>(text.substr(times + 1), 1, kMostMatchings);
+  if (!count || !stay || *stay > kMostMatchings / *count) {
+    return false;
   }
-  return read.ec == std::errc() && read.ptr == end && matchings.count >= 1 && matchings.stay >= 1 &&
-         matchings.count <= kMostMatchings && matchings.stay <= kMostMatchings / matchings.count;
+  matchings = {.count = *count, .stay = *stay};
+  return true;
 }
 
 Matchings matchings_of(const GraphRequest& request) {
@@ -178,12 +181,11 @@ Matchings matchings_of(const GraphRequest& request) {
 }
 
 int parse_degree(const GraphRequest& request) {
-  int degree = 0;
-  const char* const end = request.argument.data() + request.argument.size();
-  const auto [at, fault] = std::from_chars(request.argument.data(), end, degree);
-  if (fault != std::errc() || at != end || degree < 0) {
+  const auto given = parse_number<int>(request.argument);
+  if (!given) {
     refuse_graph(request, "the degree is a whole number, e.g. regular:4");
   }
+  const int degree = *given;
   const std::int64_t n = request.nodes;
   if (degree >= n) {
     refuse_graph(request,
@@ -203,13 +205,11 @@ int parse_degree(const GraphRequest& request) {
 }
 
 double parse_probability(const GraphRequest& request) {
-  double probability = 0;
-  const char* const end = request.argument.data() + request.argument.size();
-  const auto [at, fault] = std::from_chars(request.argument.data(), end, probability);
-  if (fault != std::errc() || at != end || !(probability > 0 && probability <= 1)) {
+  const auto probability = parse_number<double>(request.argument, 0, 1);
+  if (!probability || *probability == 0) {
     refuse_graph(request, "the edge probability is above 0 and at most 1, e.g. erdos:0.3");
   }
-  return probability;
+  return *probability;
 }
 
 /// Every pair is an edge with this probability. Nothing when some node stays alone.

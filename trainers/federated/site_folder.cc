@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +21,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/settings.h>
@@ -177,12 +177,12 @@ void SiteFolder::count_start() {
     if (bytes.ok()) {
       text = {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
     }
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), before);
-    if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "\n" ||
-        before == std::numeric_limits<std::uint32_t>::max()) {
+    const auto life = take_number<std::uint32_t>(text);
+    if (!life || text != "\n" || *life == std::numeric_limits<std::uint32_t>::max()) {
       refuse("state", path_,
              "the file 'life' in it is damaged; if no other process of this site runs, remove it");
     }
+    before = *life;
   }
   life_ = std::max(before + 1, clock_life());
   const std::string text = fmt::format("{}\n", life_);

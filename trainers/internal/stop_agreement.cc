@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/bytes.h>
-#include <sotto/base/error.h>
+#include <sotto/base/text.h>
 
 #include "store_look.h"
 

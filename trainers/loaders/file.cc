@@ -1,11 +1,11 @@
 #include "file.h"
 
-#include <fstream>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/input_file.h>
 
 namespace sotto {
 
@@ -45,17 +45,11 @@ std::uint64_t regular_file_size(const std::filesystem::path& path) {
 }
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
-  const std::uint64_t size = regular_file_size(path);
-  if (size > max_bytes) {
-    refuse_file(path, "", fmt::format("it has {} bytes; {} is the limit", size, max_bytes));
+  auto content = read_input(path.string(), max_bytes);
+  if (!content.ok()) {
+    refuse_file(path, "", content.status().message());
   }
-  std::ifstream in(path, std::ios::binary);
-  std::string content(size, '\0');
-  in.read(content.data(), static_cast<std::streamsize>(size));
-  if (!in || in.gcount() != static_cast<std::streamsize>(size)) {
-    refuse_file(path, "", "it cannot be read");
-  }
-  return content;
+  return std::move(*content);
 }
 
 }  // namespace sotto

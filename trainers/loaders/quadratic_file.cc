@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/trainers/quadratic.h>
 
 #include "file.h"
@@ -16,9 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kLongestQuote = 300;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 28;
-constexpr int kMaxDepth = 4;  // {"nodes": [{"h": [1]}]}
+constexpr std::size_t kMaxDepth = 4;  // {"nodes": [{"h": [1]}]}
 
 /// Reads one problem; knows the file for the sake of messages.
 class Reader {
@@ -49,20 +49,10 @@ class Reader {
  private:
   Json parse() const {
     const std::string text = read_file(path_, kMaxBytes);
-    const auto bound_depth = [this](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kMaxDepth) {
-        refuse_file(path_, "", fmt::format("lists nested deeper than {}", kMaxDepth));
-      }
-      return true;
-    };
     try {
-      return Json::parse(text, bound_depth);
-    } catch (const Json::exception& error) {
-      // "[json.exception.parse_error.101] parse error at line 1, …"
-      // It quotes what it has read.
-      const std::string_view message = excerpt(error.what(), kLongestQuote);
-      const std::size_t end = message.starts_with('[') ? message.find("] ") : message.npos;
-      refuse_file(path_, "", end == message.npos ? message : message.substr(end + 2));
+      return parse_json<Json>(text, kMaxDepth);
+    } catch (const Error& error) {
+      refuse_file(path_, "", error.what());
     }
   }
 

@@ -1,7 +1,6 @@
 #include "task_spec.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <system_error>
@@ -12,6 +11,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/number.h>
 
 namespace sotto {
 namespace {
@@ -43,13 +43,11 @@ bool looks_like_parameter(std::string_view item) {
 
 std::uint64_t parse_value(std::string_view spec, std::string_view item) {
   const std::size_t equals = item.find('=');
-  std::uint64_t value = 0;
-  if (equals != std::string_view::npos) {
-    const std::string_view text = item.substr(equals + 1);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc{} && end == text.data() + text.size()) {
-      return value;
-    }
+  const auto value = equals == std::string_view::npos
+                         ? std::nullopt
+                         : parse_number<std::uint64_t>(item.substr(equals + 1));
+  if (value) {
+    return *value;
   }
   refuse("task", spec, fmt::format("in '{}', a whole number is expected behind '='", item));
 }
@@ -84,8 +82,13 @@ TaskSpec parse_task_spec(std::string_view spec, bool needs_path,
       }
       refuse_parameter(spec, result.name, item, known);
     }
-    result.parameters.insert_or_assign(std::string(item.substr(0, item.find('='))),
-                                       parse_value(spec, item));
+    const auto [entry, fresh] =
+        result.parameters.emplace(item.substr(0, item.find('=')), parse_value(spec, item));
+    if (!fresh) {
+      refuse("task", spec,
+             fmt::format("{} is given twice: {} and {}={}", entry->first, item, entry->first,
+                         entry->second));
+    }
     rest = rest.substr(0, comma);
   }
   if (needs_path) {

@@ -1,6 +1,5 @@
 #include "text_lines.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/base/text.h>
 
 #include "file.h"
@@ -21,11 +21,9 @@ constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
 }  // namespace
 
 bool parse_number(std::string_view text, double& value) {
-  if (text.starts_with('+') && !text.starts_with("+-")) {
-    text.remove_prefix(1);  // from_chars takes a minus only
-  }
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size();
+  const auto number = parse_number<double>(text);
+  value = number.value_or(value);
+  return number.has_value();
 }
 
 TextLines::TextLines(const std::filesystem::path& path)
@@ -58,7 +56,7 @@ void TextLines::refuse(std::string_view reason) const {
 
 double TextLines::number(std::string_view text, std::string_view what) const {
   double value = 0;
-  if (!parse_number(text, value) || !std::isfinite(value)) {
+  if (!parse_number(text, value)) {
     refuse(fmt::format("{}: a finite number is expected; found '{}'", what, excerpt(text)));
   }
   if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {

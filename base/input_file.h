@@ -1,0 +1,79 @@
+// The one reader below all that read files: of plain files, and where people write them, of pipes.
+// Bounded in bytes and in time: a folder, a device and a socket are refused, and so is a pipe into
+// which nobody writes. A signal that the process handles ends a wait.
+//
+//   sotto train --config <(ssh host cat run.toml)
+//
+// Messages of faults say what is wrong without the path, which the caller knows how to call.
+//
+// Thread safety: an object belongs to one thread; functions are thread-safe.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sotto/base/file_descriptor.h>
+#include <sotto/base/status.h>
+
+namespace sotto {
+
+/// Where input may come from, and how long it may keep its reader waiting.
+struct InputOptions {
+  bool pipes = true;                          ///< false: from plain files alone
+  std::chrono::milliseconds nobody{10'000};   ///< until somebody writes into a pipe
+  std::chrono::milliseconds silence{60'000};  ///< of somebody who does
+};
+
+/// For files that programs write for themselves: keys, checkpoints, states.
+inline constexpr InputOptions kPlainFiles = {.pipes = false};
+
+class InputFile {
+ public:
+  /// Opens a file without waiting for anybody.
+  static Result<InputFile> open(const std::string& path, const InputOptions& options = {});
+
+  /// Fills `out`, or less where the input ends: how many bytes it is.
+  Result<std::size_t> read(std::span<std::byte> out);
+
+  bool pipe() const { return S_ISFIFO(facts_.st_mode); }
+  /// What the system says of it, as it was opened.
+  const struct stat& facts() const { return facts_; }
+  /// Bytes of a plain file; of a pipe 0.
+  std::uint64_t size() const { return static_cast<std::uint64_t>(facts_.st_size); }
+
+ private:
+  InputFile(FileDescriptor file, const struct stat& facts, const InputOptions& options)
+      : file_(std::move(file)), facts_(facts), options_(options) {}
+  /// Until there is something to read, or nothing will come.
+  Status await(std::chrono::milliseconds patience, const char* otherwise);
+  /// Whether the other end of a pipe from which nothing came has been there and is gone.
+  bool hung_up() const;
+
+  FileDescriptor file_;
+  struct stat facts_;
+  InputOptions options_;
+  bool heard_ = false;  ///< something came
+};
+
+/// The whole input, `most` bytes at most. What comes through a pipe can be read once: it is kept,
+/// so that whoever reads the same pipe again in this process finds it, as long as nobody writes
+/// more. An empty pipe is refused: the command behind it has failed.
+Result<std::string> read_input(const std::string& path, std::uint64_t most,
+                               const InputOptions& options = {});
+
+/// A whole plain file, `most` bytes at most.
+Result<std::vector<std::byte>> read_bytes(const std::string& path, std::uint64_t most);
+
+/// The first line, without its end; `most` bytes at most. Of a plain file no more is read than
+/// that.
+Result<std::string> read_first_line(const std::string& path, std::uint64_t most,
+                                    const InputOptions& options = {});
+
+}  // namespace sotto
