@@ -70,10 +70,10 @@ TEST_CASE("damaged rows are refused with the line") {
   CHECK(contains(refusal_of(good + "nan 1:1\n"), "line 3"));
   CHECK(contains(refusal_of(good + "1 0:1\n"), "count from 1"));
   CHECK(contains(refusal_of(good + "1 1048577:1\n"), "1048576"));
-  CHECK(contains(refusal_of(good + "1 2:1 1:1\n"), "ascend"));
-  CHECK(contains(refusal_of(good + "1 2:1 2:1\n"), "ascend"));
+  CHECK(contains(refusal_of(good + "1 2:1 2:1\n"), "index 2 stands twice"));
+  CHECK(contains(refusal_of(good + "1 2:1 1:1 2:4\n"), "index 2 stands twice"));
   for (const char* bad : {"5", "5:", ":5", "-1:1", "1.5:1", "1:x", "1:nan", "1:inf", "1:1e39",
-                          "1:2:3", "99999999999999999999:1", "qid:3", "1:1,2:2"}) {
+                          "1:2:3", "99999999999999999999:1", "qid:x", "1:1 qid:3", "1:1,2:2"}) {
     CAPTURE(bad);
     CHECK(contains(refusal_of(good + fmt::format("1 {}\n", bad)), "line 3"));
   }

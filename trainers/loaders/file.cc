@@ -1,11 +1,12 @@
 #include "file.h"
 
-#include <fstream>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/input_file.h>
 
 namespace sotto {
 
@@ -27,35 +28,12 @@ void require_folder(const std::filesystem::path& path, std::string_view expected
   }
 }
 
-std::uint64_t regular_file_size(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) {
-    refuse_file(path, "", "there is no such file");
-  }
-  // A pipe or a device could keep us waiting for ever.
-  if (!std::filesystem::is_regular_file(status)) {
-    refuse_file(path, "", "a regular file is expected");
-  }
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  if (error) {
-    refuse_file(path, "", error.message());
-  }
-  return size;
-}
-
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
-  const std::uint64_t size = regular_file_size(path);
-  if (size > max_bytes) {
-    refuse_file(path, "", fmt::format("it has {} bytes; {} is the limit", size, max_bytes));
+  auto content = read_input(path.string(), max_bytes);
+  if (!content.ok()) {
+    refuse_file(path, "", content.status().message());
   }
-  std::ifstream in(path, std::ios::binary);
-  std::string content(size, '\0');
-  in.read(content.data(), static_cast<std::streamsize>(size));
-  if (!in || in.gcount() != static_cast<std::streamsize>(size)) {
-    refuse_file(path, "", "it cannot be read");
-  }
-  return content;
+  return std::move(*content);
 }
 
 }  // namespace sotto

@@ -118,8 +118,8 @@ std::shared_ptr<const Dataset> load_text(const std::filesystem::path& file, std:
       std::make_unique<TextWindows>(symbols, context, cut, stride, (places + stride - 1) / stride);
   return std::make_shared<const Dataset>(
       file.string(), static_cast<int>(symbols->count), std::move(train), std::move(test),
-      std::nullopt, SequenceShape{.positions = context, .symbols = symbols->count},
-      DataNames{.classes = symbols->bytes});
+      DataFacts{.sequence = SequenceShape{.positions = context, .symbols = symbols->count},
+                .names = {.classes = symbols->bytes}});
 }
 
 }  // namespace sotto

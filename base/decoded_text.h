@@ -1,0 +1,40 @@
+// What a text file holds, as UTF-8, whatever it was written as: gzip with any number of members,
+// UTF-8, UTF-16 with or without a byte-order mark, or the letters of old Windows programs. Formats
+// that are no text are refused by name (file_signature.h).
+//
+// Everything that reads text of users goes through here, above the reader of bytes and below the
+// parser. Pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sotto {
+
+/// How far decoding goes.
+struct TextDecoding {
+  /// Unpacked, more is refused.
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;
+  /// Bytes that are no UTF-8 stay as they are, as in a text whose bytes are learned.
+  bool keep_bytes = false;
+};
+
+/// A text, and what it was.
+struct DecodedText {
+  std::string text;
+  std::string_view encoding = "UTF-8";  ///< "UTF-16LE", "UTF-16BE", "Windows-1252", "bytes"
+  bool byte_order_mark = false;
+  std::size_t gzip_members = 0;  ///< 0: it was not packed
+};
+
+/// `bytes` are those of the file that messages call `name`. Throws Error, naming the file, the place
+/// and what would do, for a format that is no text, a damaged gzip stream, damaged UTF-16, UTF-32,
+/// and a text that is too long.
+DecodedText decode_text(std::string bytes, const std::string& name, const TextDecoding& how = {});
+
+/// Whether all of it is valid UTF-8.
+bool is_utf8(std::string_view text);
+
+}  // namespace sotto
