@@ -135,9 +135,19 @@ bool take_utf16(std::string_view bytes, const std::string& name, DecodedText& de
 
 void refuse_formats(std::string_view bytes, const std::string& name, bool unpacked) {
   if (const auto found = find_signature(bytes.substr(0, kDecodedHead))) {
-    throw Error(fmt::format("{}: {}it is {}; {}", name, unpacked ? "unpacked, " : "",
-                            found->format, found->advice));
+    throw Error(fmt::format("{}: {}it is {}; {}", name, unpacked ? "unpacked, " : "", found->format,
+                            found->advice));
   }
+}
+
+/// Refuses formats that are no text, packed and unpacked.
+Unpacked unpack_known(std::string bytes, const std::string& name, std::uint64_t max_bytes) {
+  refuse_formats(bytes, name, /*unpacked=*/false);
+  Unpacked unpacked = unpack(std::move(bytes), name, max_bytes);
+  if (unpacked.members > 0) {
+    refuse_formats(unpacked.bytes, name, /*unpacked=*/true);
+  }
+  return unpacked;
 }
 
 }  // namespace
@@ -169,14 +179,10 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-DecodedText decode_text(std::string bytes, const std::string& name, const TextDecoding& how) {
-  refuse_formats(bytes, name, /*unpacked=*/false);
-  Unpacked unpacked = unpack(std::move(bytes), name, how.max_bytes);
+DecodedText decode_text(std::string bytes, const std::string& name, std::uint64_t max_bytes) {
+  Unpacked unpacked = unpack_known(std::move(bytes), name, max_bytes);
   DecodedText decoded;
   decoded.gzip_members = unpacked.members;
-  if (unpacked.members > 0) {
-    refuse_formats(unpacked.bytes, name, /*unpacked=*/true);
-  }
   if (take_utf16(unpacked.bytes, name, decoded)) {
     return decoded;
   }
@@ -187,12 +193,14 @@ DecodedText decode_text(std::string bytes, const std::string& name, const TextDe
   }
   decoded.text = std::move(unpacked.bytes);
   if (!is_utf8(decoded.text)) {
-    decoded.encoding = how.keep_bytes ? "bytes" : "Windows-1252";
-    if (!how.keep_bytes) {
-      decoded.text = from_windows(decoded.text);
-    }
+    decoded.encoding = "Windows-1252";
+    decoded.text = from_windows(decoded.text);
   }
   return decoded;
+}
+
+std::string unpack_text(std::string bytes, const std::string& name, std::uint64_t max_bytes) {
+  return unpack_known(std::move(bytes), name, max_bytes).bytes;
 }
 
 }  // namespace sotto

@@ -13,26 +13,26 @@
 
 namespace sotto {
 
-/// How far decoding goes.
-struct TextDecoding {
-  /// Unpacked, more is refused.
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;
-  /// Bytes that are no UTF-8 stay as they are, as in a text whose bytes are learned.
-  bool keep_bytes = false;
-};
+/// As long a text is read, unless somebody says otherwise.
+inline constexpr std::uint64_t kMaxDecodedBytes = std::uint64_t{1} << 30;
 
 /// A text, and what it was.
 struct DecodedText {
   std::string text;
-  std::string_view encoding = "UTF-8";  ///< "UTF-16LE", "UTF-16BE", "Windows-1252", "bytes"
+  std::string_view encoding = "UTF-8";  ///< "UTF-16LE", "UTF-16BE", "Windows-1252"
   bool byte_order_mark = false;
   std::size_t gzip_members = 0;  ///< 0: it was not packed
 };
 
-/// `bytes` are those of the file that messages call `name`. Throws Error, naming the file, the place
-/// and what would do, for a format that is no text, a damaged gzip stream, damaged UTF-16, UTF-32,
-/// and a text that is too long.
-DecodedText decode_text(std::string bytes, const std::string& name, const TextDecoding& how = {});
+/// `bytes` are those of the file that messages call `name`. Throws Error, naming the file, the
+/// place and what would do, for a format that is no text, a damaged gzip stream, damaged UTF-16,
+/// UTF-32, and a text that has more than `max_bytes` unpacked.
+DecodedText decode_text(std::string bytes, const std::string& name,
+                        std::uint64_t max_bytes = kMaxDecodedBytes);
+/// The bytes of the same file, unpacked where they are gzip, and nothing else: for those who learn
+/// bytes. Refuses as `decode_text` does.
+std::string unpack_text(std::string bytes, const std::string& name,
+                        std::uint64_t max_bytes = kMaxDecodedBytes);
 
 /// Whether all of it is valid UTF-8.
 bool is_utf8(std::string_view text);

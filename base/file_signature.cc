@@ -53,8 +53,10 @@ constexpr std::array kEntries = {
     Entry{"RDX3\n"sv, {"an R workspace", "write it as CSV with write.csv"}},
     Entry{"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv, {"an old Excel workbook (xls)", kSaveAsCsv}},
     Entry{"%PDF-"sv, {"a PDF document", kSaveAsCsv}},
-    Entry{"\x89PNG\r\n\x1A\n"sv, {"a PNG image", "images are read from IDX files, as mnist:DIR"}},
-    Entry{"\xFF\xD8\xFF"sv, {"a JPEG image", "images are read from IDX files, as mnist:DIR"}},
+    Entry{"\x89PNG\r\n\x1A\n"sv,
+          {"a PNG image", "a text is expected; images are read from IDX files alone"}},
+    Entry{"\xFF\xD8\xFF"sv,
+          {"a JPEG image", "a text is expected; images are read from IDX files alone"}},
     Entry{"\x7F"
           "ELF"sv,
           {"a program", kFetchAgain}},
@@ -63,9 +65,9 @@ constexpr std::array kEntries = {
     Entry{"<html"sv, {"a web page", kFetchAgain}},
     Entry{"<HTML"sv, {"a web page", kFetchAgain}},
     Entry{"version https://git-lfs"sv, {"a pointer of Git LFS", "fetch it with git lfs pull"}},
-    Entry{"\0\0\x08\x01"sv, {"an IDX file", "name its folder, as mnist:DIR"}},
-    Entry{"\0\0\x08\x03"sv, {"an IDX file", "name its folder, as mnist:DIR"}},
-    Entry{"\0\0\x08\x04"sv, {"an IDX file", "name its folder, as mnist:DIR"}},
+    Entry{"\0\0\x08\x01"sv, {"an IDX file", "its folder is read by the task mnist:DIR"}},
+    Entry{"\0\0\x08\x03"sv, {"an IDX file", "its folder is read by the task mnist:DIR"}},
+    Entry{"\0\0\x08\x04"sv, {"an IDX file", "its folder is read by the task mnist:DIR"}},
     Entry{"PK\x03\x04"sv, {"a zip archive", kUnpack}},
     Entry{"PK\x05\x06"sv, {"an empty zip archive", kFetchAgain}},
 };
@@ -95,19 +97,17 @@ bool has_controls(std::string_view head) {
 
 std::optional<FileSignature> find_signature(std::string_view head) {
   const bool controls = has_controls(head);
-  const auto* const found =
-      std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& entry) {
-        return head.size() >= entry.offset && (controls || !entry.letters) &&
-               head.substr(entry.offset).starts_with(entry.magic);
-      });
+  const auto* const found = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& entry) {
+    return head.size() >= entry.offset && (controls || !entry.letters) &&
+           head.substr(entry.offset).starts_with(entry.magic);
+  });
   if (found == kEntries.end()) {
     return std::nullopt;
   }
   if (found->magic.starts_with("PK")) {
-    const auto* const inside =
-        std::find_if(kZipped.begin(), kZipped.end(), [head](const ZipEntry& entry) {
-          return head.find(entry.name) != std::string_view::npos;
-        });
+    const auto* const inside = std::find_if(
+        kZipped.begin(), kZipped.end(),
+        [head](const ZipEntry& entry) { return head.find(entry.name) != std::string_view::npos; });
     return inside == kZipped.end() ? found->signature : inside->signature;
   }
   return found->signature;

@@ -25,9 +25,9 @@ struct ImageRequest {
 /// MNIST and its relatives in IDX format, plain or gzip: `train-images-idx3-ubyte[.gz]` and
 /// `train-labels-idx1-ubyte[.gz]` to train, `t10k-…` to test; `idx3` may stand behind a dot, and
 /// EMNIST's names are known (`emnist-letters-train-images-idx3-ubyte`, `…-test-…`). Where only one
-/// of the two pairs is there, its first 80 % train and the rest test. Pixels become 0 … 1, and so do
-/// integers from 0 to 255; floating-point ones that are scaled already stay as they are. Labels are
-/// 0 … 9, and those of EMNIST's sets as published.
+/// of the two pairs is there, its first 80 % train and the rest test. Pixels become 0 … 1, and so
+/// do integers from 0 to 255; floating-point ones that are scaled already stay as they are. Labels
+/// are 0 … 9, and those of EMNIST's sets as published.
 std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory,
                                           const ImageRequest& request = {});
 
@@ -45,13 +45,13 @@ struct TableRequest {
   std::string with(std::string_view parameter, std::string_view value = "") const;
 };
 
-/// A table of numbers in a text: a header in the first line, fields set apart by commas, semicolons,
-/// tabs, bars or blanks, in double quotes or not; gzip and UTF-16 are read too. The column to be
-/// predicted is the one called `label`, `class` or `target` (in any case), else the last; its
-/// distinct values, numbers or words, at most 1000, are the classes in ascending order. The other
-/// columns are features, shifted and scaled to mean 0 and deviation 1 over the training rows; so
-/// are the targets of a regression. A fixed shuffle sends 80 % of the rows to the training set and
-/// the rest to the test set.
+/// A table of numbers in a text: a header in the first line, fields set apart by commas,
+/// semicolons, tabs, bars or blanks, in double quotes or not; gzip and UTF-16 are read too. The
+/// column to be predicted is the one called `label`, `class` or `target` (in any case), else the
+/// last; its distinct values, numbers or words, at most 1000, are the classes in ascending order.
+/// The other columns are features, shifted and scaled to mean 0 and deviation 1 over the training
+/// rows; so are the targets of a regression. A fixed shuffle sends 80 % of the rows to the training
+/// set and the rest to the test set.
 std::shared_ptr<const Dataset> load_csv(const std::filesystem::path& file,
                                         const TableRequest& request = {});
 
@@ -76,10 +76,10 @@ struct SparseRequest {
 std::shared_ptr<const Dataset> load_libsvm(const std::filesystem::path& file,
                                            const SparseRequest& request = {});
 
-/// Prediction of the next character: the features are the `context` bytes before it (1 … 256), each
-/// one-hot over the bytes that occur in the file; the label is the byte. A model of sequences
-/// predicts the byte behind each of them. The first 90 % of the text train; up to 4096 evenly
-/// spaced places of the rest test.
+/// Prediction of the next character of a text, gzip or not: the features are the `context` bytes
+/// before it (1 … 256), each one-hot over the bytes that occur in the file; the label is the byte.
+/// A model of sequences predicts the byte behind each of them. The first 90 % of the text train; up
+/// to 4096 evenly spaced places of the rest test.
 std::shared_ptr<const Dataset> load_text(const std::filesystem::path& file,
                                          std::size_t context = 8);
 

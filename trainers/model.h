@@ -33,8 +33,8 @@ class Model {
   /// About how many floats it keeps for each example of a pass, besides the features.
   virtual std::size_t activations() const = 0;
   /// The class scores (before the softmax) of `rows` examples, rows × positions × classes, or for a
-  /// regression what is predicted, rows × targets; row-major, valid until the next call. `x` is rows × features, row-major, and must stay
-  /// untouched until backward.
+  /// regression what is predicted, rows × targets; row-major, valid until the next call. `x` is
+  /// rows × features, row-major, and must stay untouched until backward.
   virtual std::span<const float> forward(std::span<const float> parameters,
                                          std::span<const float> x, std::size_t rows) = 0;
   /// Given ∂loss/∂scores of the last forward pass (in the shape of the scores), at the same
@@ -67,9 +67,8 @@ struct ModelInfo {
 std::span<const ModelInfo> models();
 
 /// Builds the model that `spec` names. Throws Error for an unknown name, a width out of range, a
-/// model above kMaxDimension parameters, a `softmax` for a regression, a
-/// `cnn` without images, or a `transformer` without text or
-/// whose heads do not divide its width.
+/// model above kMaxDimension parameters, a `softmax` for a regression, a `cnn` without
+/// images, or a `transformer` without text or whose heads do not divide its width.
 ///
 /// softmax   scores = W x + b (multinomial logistic regression; convex)
 /// linear    y = W x + b: least squares for a regression, softmax for classes

@@ -17,6 +17,7 @@
 #include <sotto/trainers/sampler.h>
 #include <sotto/trainers/supervised_task.h>
 
+#include "loaders/table_request.h"
 #include "loaders/task_spec.h"
 
 namespace sotto {
@@ -61,24 +62,13 @@ TaskData load_mnist_task(std::string_view spec) {
 }
 
 TaskData load_csv_task(std::string_view spec) {
-  constexpr std::array<KnownParameter, 5> kKnown = {{{"target", ParameterKind::text},
-                                                     {"drop", ParameterKind::text},
-                                                     {"regression", ParameterKind::word},
-                                                     {"headerless", ParameterKind::word},
-                                                     {"skip-missing", ParameterKind::word}}};
-  const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
-  return with_dataset(load_csv(parsed.path, {.task = parsed.text,
-                                             .targets = parsed.all("target"),
-                                             .drop = parsed.all("drop"),
-                                             .regression = parsed.has("regression"),
-                                             .headerless = parsed.has("headerless"),
-                                             .skip_missing = parsed.has("skip-missing")}));
+  const TableTask task = parse_table_task(spec);
+  return with_dataset(load_csv(task.file, task.request));
 }
 
 TaskData load_libsvm_task(std::string_view spec) {
-  constexpr std::array<KnownParameter, 3> kKnown = {{{"features"},
-                                                     {"regression", ParameterKind::word},
-                                                     {"zero-based", ParameterKind::word}}};
+  constexpr std::array<KnownParameter, 3> kKnown = {
+      {{"features"}, {"regression", ParameterKind::word}, {"zero-based", ParameterKind::word}}};
   const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
   return with_dataset(load_libsvm(parsed.path, {.task = parsed.text,
                                                 .features = parsed.value("features", 0),
@@ -140,14 +130,15 @@ ModelInput input_of(const Dataset& data) {
 }
 
 /// What a batch occupies stays below 4 GiB.
-void require_batch(std::size_t batch, std::size_t features, std::size_t activations) {
+void require_batch(std::size_t batch, const Dataset& data, std::size_t activations) {
+  const std::size_t features = data.features();
   const std::size_t largest = std::min(kMaxBatch, kMaxBatchValues / (features + activations));
   if (batch == 0 || batch > largest) {
     refuse(
         "batch", fmt::to_string(batch),
         largest == 0
-            ? fmt::format("an example alone takes {} values; choose a smaller model or context",
-                          features + activations)
+            ? fmt::format("an example alone takes {} values; choose a smaller model{}",
+                          features + activations, data.sequence() ? " or context" : "")
             : fmt::format("expected 1 … {} examples of {} features, for which the model keeps {} "
                           "values each",
                           largest, features, activations));
@@ -178,12 +169,11 @@ std::vector<std::vector<std::uint32_t>> deal_examples(const TaskData& data, int 
   const std::size_t examples = dataset.train().size();
   if (nodes < 1 || static_cast<std::size_t>(nodes) > examples) {
     refuse("nodes", fmt::to_string(nodes),
-           fmt::format("there are {} training examples, and every node needs one: take fewer "
-                       "nodes or more data{}",
-                       examples,
-                       task_name(data.spec) == "digits"
-                           ? fmt::format(", as digits,train={}", nodes)
-                           : ""));
+           fmt::format(
+               "there are {} training examples, and every node needs one: take fewer "
+               "nodes or more data{}",
+               examples,
+               task_name(data.spec) == "digits" ? fmt::format(", as digits,train={}", nodes) : ""));
   }
   if (!dataset.regression()) {
     return partition_examples(dataset.train().labels(), dataset.classes(), nodes, partition, seed);
@@ -247,7 +237,7 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
   }
   const Dataset& dataset = *data_->dataset;
   const auto model = make_model(options_.model, input_of(dataset));  // refuse early
-  require_batch(options_.batch, dataset.features(), model->activations());
+  require_batch(options_.batch, dataset, model->activations());
   const Partition partition = parse_partition(options_.partition);
   if (options_.deal) {
     const int dealt = options_.nodes - static_cast<int>(options_.byzantine.size());

@@ -84,6 +84,32 @@ TEST_CASE("damaged rows are refused with the line") {
   CHECK(contains(refusal_of(classes), "1001 different labels"));
 }
 
+TEST_CASE("groups, rows out of order and indices from 0 are read as they are meant") {
+  const test::Scratch scratch;
+  const auto file = scratch.write("rows.svm",
+                                  "2 qid:1 3:5 1:4\n1 qid:1 2:1\n2 qid:2 3:5 1:4 # a comment\n"
+                                  "1 2:1\n+1 2:1\n");
+  const auto data = load_libsvm(file);
+  CHECK(data->features() == 3);
+  CHECK(data->classes() == 2);
+  REQUIRE(!data->warnings().empty());
+  CHECK(contains(data->warnings().front(), "qid"));
+  std::vector<float> row(3);
+  data->train().copy_row(0, row);
+  CHECK(row == (data->train().labels()[0] == 1 ? std::vector<float>{4, 0, 5}
+                                               : std::vector<float>{0, 1, 0}));
+  const std::string zero =
+      "libsvm:" + scratch.write("zero.svm", "1 0:7 4:1\n0 0:7 4:1\n1 0:7\n").string();
+  CHECK(contains(test::refusal([&] { load_task(zero); }), zero + ",zero-based"));
+  const auto based = load_task(zero + ",zero-based")->dataset;
+  CHECK(based->features() == 5);
+  std::vector<float> five(5);
+  based->train().copy_row(0, five);
+  CHECK(five[0] == 7);
+  CHECK(contains(refusal_of("1,2 1:1\n0 1:1\n"), "one label"));
+  CHECK(contains(refusal_of("0.5 1:1\n0.25 1:1\n0.75 1:1\n"), "not all whole numbers"));
+}
+
 TEST_CASE("Adult has its rows and can be learned") {
   const auto folder = test::real_data();
   if (!folder) {

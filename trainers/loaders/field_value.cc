@@ -13,9 +13,9 @@
 namespace sotto {
 namespace {
 
-constexpr std::array<std::string_view, 15> kMissing = {
-    "", "?", "NA", "N/A", "n/a", "na", "NaN", "nan", "-nan", "NAN", "null", "NULL", "#N/A", "<NA>",
-    "NaT"};
+constexpr std::array<std::string_view, 15> kMissing = {"",     "?",    "NA",   "N/A",  "n/a",
+                                                       "na",   "NaN",  "nan",  "-nan", "NAN",
+                                                       "null", "NULL", "#N/A", "<NA>", "NaT"};
 
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
@@ -29,8 +29,9 @@ bool fits(double value) {
   return std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max());
 }
 
-/// The digits without what sets groups of three apart; empty if there is no such thing.
-std::string without_thousands(std::string_view field) {
+/// The digits of a whole number without what sets groups of three apart; empty if there is no such
+/// thing.
+std::string without_groups(std::string_view field) {
   constexpr std::string_view kNarrowBlank = "\u202F";
   constexpr std::string_view kBlank = "\u00A0";
   std::string digits;
@@ -57,9 +58,26 @@ std::string without_thousands(std::string_view field) {
   return separated && group == 3 ? digits : std::string();
 }
 
+/// The number without what sets groups of three apart, with a decimal point; empty if there is no
+/// such thing.
+std::string without_thousands(std::string_view field) {
+  const std::size_t point = field.find('.');
+  const std::size_t comma = field.find(',');
+  if (point == std::string_view::npos || comma == std::string_view::npos) {
+    return without_groups(field);
+  }
+  const std::size_t mark = field.find_last_of(".,");
+  const std::string whole = without_groups(field.substr(0, mark));
+  const std::string_view fraction = field.substr(mark + 1);
+  const bool digits =
+      !fraction.empty() && std::all_of(fraction.begin(), fraction.end(), is_decimal);
+  return whole.empty() || !digits ? "" : fmt::format("{}.{}", whole, fraction);
+}
+
 bool looks_like_date(std::string_view field) {
-  const auto parts = std::count_if(field.begin(), field.end(),
-                                   [](char c) { return c == '-' || c == '/' || c == '.' || c == ':'; });
+  const auto parts = std::count_if(field.begin(), field.end(), [](char c) {
+    return c == '-' || c == '/' || c == '.' || c == ':';
+  });
   return parts >= 2 && field.size() >= 6 && is_decimal(field.front()) &&
          std::all_of(field.begin(), field.end(), [](char c) {
            return is_decimal(c) || std::string_view("-/.: TZ+").find(c) != std::string_view::npos;

@@ -42,6 +42,23 @@ std::string list_of(std::span<const std::string> names) {
              : fmt::format("{}", fmt::join(shown, ", "));
 }
 
+/// Names that another one equals but for capital letters.
+std::vector<std::string> names_alike(std::span<const std::string> names) {
+  std::map<std::string, std::string> seen;
+  std::vector<std::string> alike;
+  for (const std::string& name : names) {
+    std::string small = name;
+    std::transform(small.begin(), small.end(), small.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    const auto [found, fresh] = seen.emplace(std::move(small), name);
+    if (!fresh) {
+      alike.insert(alike.end(), {found->second, name});
+    }
+  }
+  return alike;
+}
+
 std::vector<std::size_t> count_classes(std::span<const std::int32_t> labels, std::size_t classes) {
   std::vector<std::size_t> counts(classes);
   for (const std::int32_t label : labels) {
@@ -154,6 +171,7 @@ void warn_of_rare_classes(const std::filesystem::path& path, std::span<const std
                                      classes.size(), what, list_of(which)));
     }
   };
+  warn(names_alike(classes), "differ in capital letters alone");
   warn(lone, "have one example alone, to train or to test");
   warn(untrained, "are in the test set alone, and cannot be learned");
   warn(untested, "are in the training set alone, and are not tested");
@@ -192,9 +210,8 @@ float scaled(const std::filesystem::path& path, std::string_view column, double 
              const FeatureScaling& scaling) {
   const auto result = static_cast<float>((value - scaling.mean) * scaling.factor);
   if (!std::isfinite(result)) {
-    refuse_file(
-        path, fmt::format("column '{}'", excerpt(column)),
-        fmt::format("{} cannot be scaled by the training rows' mean and deviation", value));
+    refuse_file(path, fmt::format("column '{}'", excerpt(column)),
+                fmt::format("{} cannot be scaled by the training rows' mean and deviation", value));
   }
   return result;
 }

@@ -50,9 +50,9 @@ struct Split {
 /// file, for fewer than two rows or more than 2^32 − 1.
 Split split_rows(const std::filesystem::path& path, std::size_t rows);
 
-/// Warns of classes with one example in all, of those that the training or the test set never
-/// shows, and of so many that they may be amounts; `regression` is as in LabelCollector, and empty
-/// where classes have names.
+/// Warns of classes that differ in capital letters alone, of those with one example in all, of
+/// those that the training or the test set never shows, and of so many that they may be amounts;
+/// `regression` is as in LabelCollector, and empty where classes have names.
 void warn_of_rare_classes(const std::filesystem::path& path, std::span<const std::string> classes,
                           std::span<const std::int32_t> train, std::span<const std::int32_t> test,
                           std::string_view regression, std::vector<std::string>& warnings);

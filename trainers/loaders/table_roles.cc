@@ -59,14 +59,12 @@ std::size_t column_called(const TableFile& table, std::string_view parameter,
   constexpr std::size_t kShown = 20;
   const auto names = names_of(table.columns);
   const std::vector<std::string> shown(
-      names.begin(),
-      names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
-  refuse_file(table.path(), "",
-              fmt::format("{}={}: there is no such column{} there are {}{}", parameter,
-                          excerpt(name), did_you_mean(name, names), fmt::join(shown, ", "),
-                          names.size() > kShown
-                              ? fmt::format(" and {} more", names.size() - kShown)
-                              : ""));
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
+  refuse_file(
+      table.path(), "",
+      fmt::format("{}={}: there is no such column{} there are {}{}", parameter, excerpt(name),
+                  did_you_mean(name, names), fmt::join(shown, ", "),
+                  names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : ""));
 }
 
 bool holds(const std::vector<std::size_t>& columns, std::size_t column) {
@@ -83,11 +81,11 @@ void refuse_missing_header(const TableFile& table, const TableRequest& request) 
   const auto refuse_name = [&](const std::string& name, std::string_view what) {
     refuse_header(
         table,
-        fmt::format("{} {} where a column's name is expected: does the file lack its header? Put "
-                    "one there{}",
-                    in_quotes(name), what,
-                    request.task.empty() ? ""
-                                         : fmt::format(", or take {}", request.with("headerless"))));
+        fmt::format(
+            "{} {} where a column's name is expected: does the file lack its header? Put "
+            "one there{}",
+            in_quotes(name), what,
+            request.task.empty() ? "" : fmt::format(", or take {}", request.with("headerless"))));
   };
   std::optional<double> before;
   for (const ColumnSurvey& column : table.columns) {
@@ -128,8 +126,8 @@ void leave_out_nameless(const TableFile& table, TableRoles& roles) {
     } else if (i == 0 && column.texts == column.fields) {
       roles.left_out.push_back({i, "it has no name and names the rows"});
     } else if (column.name.empty()) {
-      refuse_header(table,
-                    fmt::format("column {} has no name; give it one, or take the column out", i + 1));
+      refuse_header(
+          table, fmt::format("column {} has no name; give it one, or take the column out", i + 1));
     }
   }
 }
@@ -161,13 +159,12 @@ std::size_t find_target(const TableFile& table, const TableRequest& request, Tab
     }
     if (found) {
       const std::string& first = table.columns[*found].name;
-      refuse_header(table,
-                    fmt::format("both {} and {} could be what is to be predicted; {}",
-                                in_quotes(first), in_quotes(table.columns[i].name),
-                                request.task.empty()
-                                    ? "take one of them out"
-                                    : fmt::format("say which, as {}",
-                                                  request.with("target", first))));
+      refuse_header(
+          table, fmt::format("both {} and {} could be what is to be predicted; {}",
+                             in_quotes(first), in_quotes(table.columns[i].name),
+                             request.task.empty()
+                                 ? "take one of them out"
+                                 : fmt::format("say which, as {}", request.with("target", first))));
     }
     found = i;
   }
@@ -225,9 +222,9 @@ void check_number_column(const TableFile& table, const TableRequest& request,
     return;
   }
   if (!column.first_text) {
-    refuse_file(table.path(), "",
-                fmt::format("{}: true and false stand among numbers; write 1 and 0",
-                            called(table, index)));
+    refuse_file(
+        table.path(), "",
+        fmt::format("{}: true and false stand among numbers; write 1 and 0", called(table, index)));
   }
   const bool mostly_numbers = column.numbers > column.texts;
   const std::string why = why_no_number(column.first_text->text);
@@ -249,15 +246,14 @@ void check_missing(const TableFile& table, const TableRequest& request,
     return;
   }
   const auto has_missing = [](const ColumnSurvey& one) { return one.missing > 0; };
-  refuse_field(
-      table, index, *column.first_missing,
-      fmt::format("{}: a value is missing there, as in {} of {} rows; fill them in{}{}{}",
-                  column.first_missing->text.empty() ? "is empty" : "is no value", column.missing,
-                  table.rows,
-                  request.task.empty() ? ""
-                                       : fmt::format(", leave such rows out with {}",
-                                                     request.with("skip-missing")),
-                  how_to_drop(request, column.name), others(table, columns, has_missing)));
+  refuse_field(table, index, *column.first_missing,
+               fmt::format("{}: a value is missing there, as in {} of {} rows; fill them in{}{}{}",
+                           column.first_missing->text.empty() ? "is empty" : "is no value",
+                           column.missing, table.rows,
+                           request.task.empty() ? ""
+                                                : fmt::format(", leave such rows out with {}",
+                                                              request.with("skip-missing")),
+                           how_to_drop(request, column.name), others(table, columns, has_missing)));
 }
 
 /// Commas may set thousands apart, where they also set fields apart or points are decimal marks.
@@ -288,14 +284,6 @@ void check_marks(const TableFile& table, const std::vector<std::size_t>& columns
 
 }  // namespace
 
-std::string TableRequest::with(std::string_view parameter, std::string_view value) const {
-  const bool plain = value.find_first_of(",\"") == std::string_view::npos;
-  return fmt::format("{},{}{}", task, parameter,
-                     value.empty() ? ""
-                     : plain       ? fmt::format("={}", excerpt(value))
-                                   : fmt::format("=\"{}\"", excerpt(value)));
-}
-
 TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
   TableRoles roles;
   if (!table.layout.headerless) {
@@ -315,13 +303,12 @@ TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
   for (const std::string& name : request.targets) {
     const std::size_t column = column_called(table, "target", name);
     if (is_left_out(roles, column)) {
-      refuse_file(table.path(), "",
-                  fmt::format("{} is to be predicted, and left out: {}", called(table, column),
-                              std::find_if(roles.left_out.begin(), roles.left_out.end(),
-                                           [column](const LeftOut& one) {
-                                             return one.column == column;
-                                           })
-                                  ->why));
+      refuse_file(
+          table.path(), "",
+          fmt::format("{} is to be predicted, and left out: {}", called(table, column),
+                      std::find_if(roles.left_out.begin(), roles.left_out.end(),
+                                   [column](const LeftOut& one) { return one.column == column; })
+                          ->why));
     }
     if (holds(roles.targets, column)) {
       refuse_file(table.path(), "", fmt::format("target={} is given twice", excerpt(name)));
@@ -330,10 +317,11 @@ TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
     roles.found_by_name = true;
   }
   if (roles.targets.size() > 1 && !request.regression) {
-    refuse_file(table.path(), "",
-                fmt::format("{} columns are to be predicted; classes are in one column, and several "
-                            "are for a regression, {}",
-                            roles.targets.size(), request.with("regression")));
+    refuse_file(
+        table.path(), "",
+        fmt::format("{} columns are to be predicted; classes are in one column, and several "
+                    "are for a regression, {}",
+                    roles.targets.size(), request.with("regression")));
   }
   if (roles.targets.empty()) {
     roles.targets.push_back(find_target(table, request, roles));

@@ -24,10 +24,9 @@ std::string columns_called(const TableFile& table, const std::vector<std::size_t
     names.push_back(name.empty() ? fmt::format("number {}", columns[i] + 1)
                                  : fmt::format("'{}'", excerpt(name)));
   }
-  return fmt::format("{} {}{}", columns.size() == 1 ? "column" : "columns", fmt::join(names, ", "),
-                     columns.size() > kShown
-                         ? fmt::format(" and {} more", columns.size() - kShown)
-                         : "");
+  return fmt::format(
+      "{} {}{}", columns.size() == 1 ? "column" : "columns", fmt::join(names, ", "),
+      columns.size() > kShown ? fmt::format(" and {} more", columns.size() - kShown) : "");
 }
 
 /// Collects warnings about one table.
@@ -88,9 +87,8 @@ bool names_classes(std::span<const double> features, std::size_t width, std::siz
     known = value;
   }
   std::set<double> distinct;
-  return std::all_of(value_of_class.begin(), value_of_class.end(), [&](const auto& value) {
-    return !value || distinct.insert(*value).second;
-  });
+  return std::all_of(value_of_class.begin(), value_of_class.end(),
+                     [&](const auto& value) { return !value || distinct.insert(*value).second; });
 }
 
 }  // namespace
@@ -102,14 +100,15 @@ std::vector<std::string> warnings_of(const TableFile& table, const TableRoles& r
   if (table.file.content.encoding == "Windows-1252") {
     warner.warn("it is not UTF-8, and read as Windows-1252");
   }
-  warn_of_left_out(roles, warner);
+  if (!request.task.empty()) {  // of other tasks' files it is known what is left out
+    warn_of_left_out(roles, warner);
+  }
   if (table.rows >= kFewestRows) {
     warner.warn_where(
         roles.features, [](const ColumnSurvey& column) { return column.same; },
         "the same in all rows, so that nothing can be learned of it");
     warner.warn_where(
-        roles.features,
-        [](const ColumnSurvey& column) { return column.counts() && !column.same; },
+        roles.features, [](const ColumnSurvey& column) { return column.counts() && !column.same; },
         fmt::format("whole numbers that ascend from row to row: if they number the rows, leave "
                     "them out{}",
                     request.task.empty() ? "" : ", as " + request.with("drop", "COLUMN")));
@@ -150,8 +149,9 @@ void warn_of_copied_label(const TableFile& table, const TableRoles& roles,
     }
   }
   Warner(table, warnings)
-      .warn_of(copies, fmt::format("a value for each class of {}: a copy of what is to be predicted",
-                                   columns_called(table, roles.targets)));
+      .warn_of(copies,
+               fmt::format("a value for each class of {}: a copy of what is to be predicted",
+                           columns_called(table, roles.targets)));
 }
 
 void warn_of_copied_target(const TableFile& table, const TableRoles& roles,

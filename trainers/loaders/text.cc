@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
+#include <sotto/base/decoded_text.h>
 #include <sotto/trainers/loaders.h>
 
 #include "file.h"
@@ -29,7 +30,8 @@ struct Symbols {
 };
 
 Symbols read_symbols(const std::filesystem::path& file) {
-  const std::string content = read_file(file, kMaxTextBytes);
+  const std::string content =
+      unpack_text(read_file(file, kMaxTextBytes), file.string(), kMaxTextBytes);
   std::array<bool, 256> occurs{};
   for (const char c : content) {
     occurs[static_cast<unsigned char>(c)] = true;

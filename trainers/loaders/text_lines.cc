@@ -19,8 +19,7 @@ constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
 }  // namespace
 
 TextFile read_text_file(const std::filesystem::path& path) {
-  return {path, decode_text(read_file(path, kMaxTableBytes), path.string(),
-                            {.max_bytes = kMaxTableBytes})};
+  return {path, decode_text(read_file(path, kMaxTableBytes), path.string(), kMaxTableBytes)};
 }
 
 bool TextLines::next() {
@@ -43,9 +42,9 @@ void TextLines::refuse(std::string_view reason) const {
 double TextLines::number(std::string_view text, std::string_view what) const {
   const FieldValue value = value_of(text);
   if (value.kind != FieldKind::number || value.mark == ',') {
-    refuse(fmt::format("{}: a finite number is expected; '{}' {}", what, excerpt(text),
-                       value.mark == ',' ? "has a decimal comma; write a point"
-                                         : why_no_number(text)));
+    refuse(fmt::format(
+        "{}: a finite number is expected; '{}' {}", what, excerpt(text),
+        value.mark == ',' ? "has a decimal comma; write a point" : why_no_number(text)));
   }
   return value.number;
 }
