@@ -13,8 +13,8 @@ struct FileSignature {
   std::string_view advice;  ///< what would do: "save it as CSV"
 };
 
-/// The format of a file that begins with these bytes, a kilobyte or all of it; none for text and for
-/// what is unknown.
+/// The format of a file that begins with these bytes, a kilobyte or all of it; none for text and
+/// for what is unknown.
 std::optional<FileSignature> find_signature(std::string_view head);
 
 }  // namespace sotto

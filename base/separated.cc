@@ -61,9 +61,8 @@ std::vector<std::string_view> sample_of(std::string_view text, std::string_view 
 template <typename Count>
 std::size_t lines_alike(const std::vector<std::string_view>& sample, const Count& count) {
   const std::size_t first = count(sample.front());
-  return static_cast<std::size_t>(
-      std::count_if(sample.begin(), sample.end(),
-                    [&](std::string_view line) { return count(line) == first; }));
+  return static_cast<std::size_t>(std::count_if(
+      sample.begin(), sample.end(), [&](std::string_view line) { return count(line) == first; }));
 }
 
 }  // namespace
@@ -137,7 +136,7 @@ std::string_view FieldSplitter::take_quoted(std::string_view& rest) {
   for (;; ++end) {
     end = rest.find('"', end);
     if (end == std::string_view::npos) {
-      fault_ = "a quote is not closed in this line";
+      fault_ = "a quote is not closed in this line, and a field ends in its line";
       rest = {};
       return {};
     }

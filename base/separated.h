@@ -23,9 +23,9 @@ struct Dialect {
   std::string_view name() const;
 };
 
-/// The separator of a text, by its first kilobyte, or its first two lines where those are longer: it
-/// stands in the first line, and as often in most of the others. Lines that begin with one of `comments`
-/// are passed over. A text of one column has commas.
+/// The separator of a text, by its first kilobyte, or its first two lines where those are longer:
+/// it stands in the first line, and as often in most of the others. Lines that begin with one of
+/// `comments` are passed over. A text of one column has commas.
 Dialect find_dialect(std::string_view text, std::string_view comments = "");
 
 /// Takes lines apart.

@@ -96,8 +96,8 @@ std::size_t Unpacker::unpack_into(std::span<char> out) {
       ended_ = !next_member();
       member_begin_ = at_ + filled;
     } else if (code != Z_OK) {
-      refuse_byte(at_ + filled, fmt::format("damaged gzip data: {}",
-                                            z.msg == nullptr ? zError(code) : z.msg));
+      refuse_byte(at_ + filled,
+                  fmt::format("damaged gzip data: {}", z.msg == nullptr ? zError(code) : z.msg));
     }
   }
   return filled;

@@ -1,7 +1,7 @@
 // A file's bytes, unpacked where it is gzip (RFC 1952), with any number of members.
 //
-// Memory is that of what is read. A damaged stream gives an Error that names the file and the place.
-// One thread at a time; views the packed bytes, which must outlive it.
+// Memory is that of what is read. A damaged stream gives an Error that names the file and the
+// place. One thread at a time; views the packed bytes, which must outlive it.
 #pragma once
 
 #include <cstddef>

@@ -127,6 +127,31 @@ TEST_CASE("words among the features are named with what would do; words as label
       "looks like a date"));
 }
 
+TEST_CASE("comments above the header are passed over, and NumPy's header is read") {
+  CHECK(load("# made by hand\n#\n" + table("a,b,label", 20, two_features))->features() == 2);
+  const auto data =
+      load(table("# width;kind", 20, [](int i) { return fmt::format("{};{}", i * 3 % 7, i % 2); }));
+  CHECK(data->names().columns == Names{"width"});
+  CHECK(data->train().size() == 16);
+  CHECK(load(table("#,b,label", 20, two_features))->names().columns.front() == "#");
+  CHECK(load("# rows\n" + table("3,4,1", 19, two_features), ",headerless")->train().size() == 16);
+  CHECK(contains(refusal("\n# two\n" + table("a,,label", 20, two_features)), "line 3: column 2"));
+  CHECK(contains(refusal("# nothing\n"), "empty"));
+}
+
+TEST_CASE("signs at numbers, and a header that stands there again, are named") {
+  const auto with = [](const char* field) {
+    return table("pay,b,label", 20,
+                 [field](int i) { return fmt::format("{},{},{}", field, i * 5 % 13, i % 2); });
+  };
+  CHECK(contains(refusal(with("$12")), "has a currency sign"));
+  CHECK(contains(refusal(with("12 €")), "has a currency sign"));
+  CHECK(contains(refusal(with("7%")), "percent"));
+  CHECK_FALSE(contains(refusal(with("7%")), "each word"));
+  const std::string part = table("a,b,label", 20, two_features);
+  CHECK(contains(refusal(part + part), "line 22: column 'a': 'a' is the column's name"));
+}
+
 TEST_CASE("missing values are refused with their number, or their rows left out") {
   for (const char* word : {"", "NA", "?", "NaN", "null", "#N/A"}) {
     CAPTURE(word);

@@ -129,10 +129,20 @@ std::string why_no_number(std::string_view field) {
   if (field.ends_with('%')) {
     return "has a percent sign; write the number alone";
   }
+  for (const std::string_view sign : {"$", "€", "£", "¥"}) {
+    const bool before = field.starts_with(sign);
+    if (before || field.ends_with(sign)) {
+      const std::string_view amount =
+          before ? field.substr(sign.size()) : field.substr(0, field.size() - sign.size());
+      if (!amount.empty() && amount.find_first_not_of("0123456789.,'- ") == amount.npos) {
+        return "has a currency sign; write the number alone";
+      }
+    }
+  }
   if (looks_like_date(field)) {
     return "looks like a date, which is no number; write it as numbers, e.g. as a year";
   }
-  return "is text";
+  return std::string(kIsText);
 }
 
 }  // namespace sotto

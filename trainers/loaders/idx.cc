@@ -58,8 +58,7 @@ IdxArray read_header(Unpacker& in, const std::filesystem::path& path, std::size_
   }
   const std::string_view text(header.data(), header.size());
   const std::uint64_t magic = big_endian_at(text, 0, 4);
-  IdxArray array{
-      .extents = {}, .type = static_cast<IdxType>(magic >> 8U & 0xFFU), .bytes = {}};
+  IdxArray array{.extents = {}, .type = static_cast<IdxType>(magic >> 8U & 0xFFU), .bytes = {}};
   if (magic >> 16U != 0 || (magic & 0xFFU) != dimensions || bytes_of(array.type) == 0) {
     refuse_file(path, "byte 0",
                 fmt::format("IDX's magic number {:08x} is expected, or that of another type of "

@@ -2,8 +2,8 @@
 //
 //   00 00 TYPE D | D extents of 4 bytes | the numbers, row-major
 //
-// TYPE: 08 unsigned bytes, 09 signed bytes, 0B and 0C integers of 16 and 32 bits, 0D and 0E floating
-// point of 32 and 64 bits. Private to the loaders. Thread-safe.
+// TYPE: 08 unsigned bytes, 09 signed bytes, 0B and 0C integers of 16 and 32 bits, 0D and 0E
+// floating point of 32 and 64 bits. Private to the loaders. Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -76,9 +76,9 @@ IdxPair whole_pair(const Found& found) {
   const std::string missing =
       has_images ? replaced_in(replaced_in(name, "images", "labels"), "idx3", "idx1")
                  : replaced_in(replaced_in(name, "labels", "images"), "idx1", "idx3");
-  refuse_file(there.parent_path() / missing, "",
-              fmt::format("there is no such file, nor with .gz, to go with {}",
-                          there.filename().string()));
+  refuse_file(
+      there.parent_path() / missing, "",
+      fmt::format("there is no such file, nor with .gz, to go with {}", there.filename().string()));
 }
 
 }  // namespace
@@ -104,11 +104,11 @@ IdxFolder find_idx_files(const std::filesystem::path& folder, const std::string&
                             fmt::join(names, ", ")));
   }
   if (set.empty() && sets.size() > 1) {
-    refuse_file(folder, "",
-                fmt::format("several data sets are there: {}{}", fmt::join(names, ", "),
-                            task.empty() ? ""
-                                         : fmt::format("; say which, as {},set={}", task,
-                                                       names.back())));
+    refuse_file(
+        folder, "",
+        fmt::format(
+            "several data sets are there: {}{}", fmt::join(names, ", "),
+            task.empty() ? "" : fmt::format("; say which, as {},set={}", task, names.back())));
   }
   const auto& [name, found] = set.empty() ? *sets.begin() : *chosen;
   IdxFolder files{.set = name, .train = std::nullopt, .test = std::nullopt};

@@ -23,9 +23,9 @@ struct IdxFolder {
   std::optional<IdxPair> test;
 };
 
-/// Looks a folder through. `set` names one of several data sets, "emnist-letters" or "letters"; empty
-/// where there is one. `task` is the task as it is written, for advice. Throws Error for a folder
-/// with none, or with several of which none is named, and for images without labels.
+/// Looks a folder through. `set` names one of several data sets, "emnist-letters" or "letters";
+/// empty where there is one. `task` is the task as it is written, for advice. Throws Error for a
+/// folder with none, or with several of which none is named, and for images without labels.
 IdxFolder find_idx_files(const std::filesystem::path& folder, const std::string& set,
                          const std::string& task);
 

@@ -55,20 +55,19 @@ void read_entry(const TextLines& lines, std::string_view word, const SparseReque
   }
   const std::size_t first = request.zero_based ? 0 : 1;
   if (index == std::size_t{0} && first == 1) {
-    lines.refuse(fmt::format("index 0: indices count from 1{}",
-                             request.task.empty()
-                                 ? ""
-                                 : fmt::format("; a file whose indices count from 0 is {},zero-based",
-                                               request.task)));
+    lines.refuse(fmt::format(
+        "index 0: indices count from 1{}",
+        request.task.empty()
+            ? ""
+            : fmt::format("; a file whose indices count from 0 is {},zero-based", request.task)));
   }
   if (too_long || *index - first >= kMaxFeatures) {
-    lines.refuse(fmt::format("index {}: indices count from {} to {}", excerpt(word.substr(0, colon)),
-                             first, kMaxFeatures - 1 + first));
+    lines.refuse(fmt::format("index {}: indices count from {} to {}",
+                             excerpt(word.substr(0, colon)), first, kMaxFeatures - 1 + first));
   }
-  rows.entries.push_back(
-      {.column = static_cast<std::uint32_t>(*index - first),
-       .value = static_cast<float>(
-           lines.number(word.substr(colon + 1), fmt::format("index {}", *index)))});
+  rows.entries.push_back({.column = static_cast<std::uint32_t>(*index - first),
+                          .value = static_cast<float>(lines.number(
+                              word.substr(colon + 1), fmt::format("index {}", *index)))});
 }
 
 /// Sorts the entries of the last row by their indices, each of which stands there once.
@@ -85,8 +84,8 @@ void end_row(const TextLines& lines, const SparseRequest& request, SparseRows& r
 
 double read_label(const TextLines& lines, std::string_view label) {
   if (label.find(',') != std::string_view::npos) {
-    lines.refuse(fmt::format("label: '{}': an example has one label, without commas",
-                             excerpt(label)));
+    lines.refuse(
+        fmt::format("label: '{}': an example has one label, without commas", excerpt(label)));
   }
   return lines.number(label, "label");
 }

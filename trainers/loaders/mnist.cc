@@ -68,9 +68,9 @@ Images read_pair(const IdxPair& files) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const double label = labels.at(i);
     if (!(label >= 0 && label < kMostLabels && label == std::floor(label))) {
-      refuse_file(files.labels, fmt::format("byte {}", labels.place_of(i)),
-                  fmt::format("a whole number from 0 to {} is expected; found {}", kMostLabels - 1,
-                              label));
+      refuse_file(
+          files.labels, fmt::format("byte {}", labels.place_of(i)),
+          fmt::format("a whole number from 0 to {} is expected; found {}", kMostLabels - 1, label));
     }
     images.labels.push_back(static_cast<std::size_t>(label));
     images.label_bytes.push_back(labels.place_of(i));
@@ -147,14 +147,13 @@ std::unique_ptr<const Examples> slice(const Images& images, const Classes& class
   for (std::size_t i = begin; i < end; ++i) {
     const std::size_t label = images.labels[i];
     if (label < classes.first || label >= classes.first + classes.count) {
-      refuse_file(
-          images.label_path, fmt::format("byte {}", images.label_bytes[i]),
-          fmt::format("a label from {} to {} is expected; found {}{}", classes.first,
-                      classes.first + classes.count - 1, label,
-                      classes.names.empty()
-                          ? " (letters are read under EMNIST's names of files, as "
-                            "emnist-letters-train-labels-idx1-ubyte)"
-                          : ""));
+      refuse_file(images.label_path, fmt::format("byte {}", images.label_bytes[i]),
+                  fmt::format("a label from {} to {} is expected; found {}{}", classes.first,
+                              classes.first + classes.count - 1, label,
+                              classes.names.empty()
+                                  ? " (letters are read under EMNIST's names of files, as "
+                                    "emnist-letters-train-labels-idx1-ubyte)"
+                                  : ""));
     }
     labels.push_back(static_cast<std::int32_t>(label - classes.first));
   }
@@ -167,8 +166,8 @@ std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory
                                           const ImageRequest& request) {
   const IdxFolder files = find_idx_files(directory, request.set, request.task);
   const Images first = read_pair(files.train ? *files.train : *files.test);
-  const auto second = files.train && files.test ? std::optional(read_pair(*files.test))
-                                                : std::nullopt;
+  const auto second =
+      files.train && files.test ? std::optional(read_pair(*files.test)) : std::nullopt;
   std::size_t largest = *std::max_element(first.labels.begin(), first.labels.end());
   if (second) {
     largest = std::max(largest, *std::max_element(second->labels.begin(), second->labels.end()));
@@ -176,8 +175,9 @@ std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory
   const Classes classes = classes_of(files.set, largest);
   const double white = white_of(first);
   if (second && white_of(*second) != white) {
-    refuse_file(second->path, "", fmt::format("its pixels are scaled unlike those of {}",
-                                              first.path.filename().string()));
+    refuse_file(
+        second->path, "",
+        fmt::format("its pixels are scaled unlike those of {}", first.path.filename().string()));
   }
   const std::size_t split = second ? first.count() : first.count() * 4 / 5;
   const Images& tested = second ? *second : first;

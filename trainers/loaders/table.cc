@@ -41,10 +41,10 @@ std::optional<char> separator_line(std::string_view line) {
   return is_one ? std::optional(line.back()) : std::nullopt;
 }
 
-/// A NumPy program writes its header as a comment.
-std::string_view without_comment(std::string_view line) {
+/// A comment above the header, "# made by hand"; a column may be called "#".
+bool is_comment(std::string_view line, Dialect dialect) {
   const std::string_view words = trimmed(line);
-  return words.starts_with("# ") ? words.substr(2) : line;
+  return words.starts_with('#') && (words.size() == 1 || words[1] != dialect.separator);
 }
 
 std::vector<std::string> split_names(const TextLines& lines, std::string_view line,
@@ -63,8 +63,8 @@ void refuse_numbers_only(const TextLines& lines, const std::vector<std::string>&
     const FieldKind kind = value_of(name).kind;
     return kind == FieldKind::number || kind == FieldKind::missing;
   });
-  const bool nothing = std::all_of(names.begin(), names.end(),
-                                   [](const std::string& name) { return name.empty(); });
+  const bool nothing =
+      std::all_of(names.begin(), names.end(), [](const std::string& name) { return name.empty(); });
   if (numbers && !nothing) {
     lines.refuse(fmt::format(
         "a header with the columns' names is expected; found numbers only: put names there{}",
@@ -72,43 +72,83 @@ void refuse_numbers_only(const TextLines& lines, const std::vector<std::string>&
   }
 }
 
+[[noreturn]] void refuse_empty(const TextFile& file) {
+  refuse_file(file.path, "", "the file is empty; a header is expected");
+}
+
+/// Goes to the first line that is no comment, and finds the separator. NumPy writes the header
+/// itself as a comment, which is then returned: it has as many names as the line has fields.
+std::vector<std::string> pass_comments(const TextFile& file, TextLines& lines,
+                                       TableLayout& layout) {
+  if (!lines.next()) {
+    refuse_empty(file);
+  }
+  layout.dialect = find_dialect(file.content.text, "#");
+  if (const auto separator = separator_line(trimmed(lines.line()))) {
+    layout.dialect.separator = *separator;
+    ++layout.skipped_lines;
+    if (!lines.next()) {
+      refuse_empty(file);
+    }
+  }
+  std::string_view comment;
+  while (is_comment(lines.line(), layout.dialect)) {
+    comment = trimmed(lines.line()).substr(1);
+    layout.header_line = lines.number();
+    ++layout.skipped_lines;
+    if (!lines.next()) {
+      refuse_empty(file);
+    }
+  }
+  const auto fields = split_names(lines, lines.line(), layout.dialect);
+  const bool is_row = std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
+    return value_of(field).kind == FieldKind::number;
+  });
+  FieldSplitter splitter(layout.dialect, kMaxColumns);
+  const auto& names = splitter.split(comment);
+  const bool is_header = is_row && !trimmed(comment).empty() && splitter.fault().empty() &&
+                         names.size() == fields.size();
+  return is_header ? std::vector<std::string>(names.begin(), names.end())
+                   : std::vector<std::string>();
+}
+
+/// A first row with one field more than the header names has R's numbers of rows in front.
+void name_row_numbers(const TextLines& lines, TableLayout& layout) {
+  const auto first_row = split_names(lines, lines.line(), layout.dialect);
+  if (first_row.size() != layout.names.size() + 1) {
+    return;
+  }
+  if (first_row.back().empty()) {
+    lines.refuse(fmt::format(
+        "{} fields are expected; found {}, the last of them empty: end the header with a {} as "
+        "well, or no line",
+        layout.names.size(), first_row.size(), layout.dialect.name()));
+  }
+  layout.names.emplace(layout.names.begin());
+}
+
 /// The layout, by the first lines.
 TableLayout read_layout(const TextFile& file, const TableRequest& request) {
   TextLines lines(file);
   TableLayout layout;
   layout.headerless = request.headerless;
-  if (!lines.next()) {
-    refuse_file(file.path, "", "the file is empty; a header is expected");
-  }
-  if (const auto separator = separator_line(trimmed(lines.line()))) {
-    layout.dialect.separator = *separator;
-    ++layout.skipped_lines;
-    if (!lines.next()) {
-      refuse_file(file.path, "", "the file is empty; a header is expected");
-    }
-  } else {
-    layout.dialect = find_dialect(file.content.text);
-  }
-  layout.names = split_names(lines, without_comment(lines.line()), layout.dialect);
+  layout.names = pass_comments(file, lines, layout);
   if (request.headerless) {
+    layout.names = split_names(lines, lines.line(), layout.dialect);
     for (std::size_t i = 0; i < layout.names.size(); ++i) {
       layout.names[i] = fmt::to_string(i + 1);
     }
     return layout;
   }
+  if (!layout.names.empty()) {
+    return layout;
+  }
+  layout.names = split_names(lines, lines.line(), layout.dialect);
+  layout.header_line = lines.number();
   ++layout.skipped_lines;
   refuse_numbers_only(lines, layout.names, request);
   if (lines.next()) {
-    const auto first_row = split_names(lines, lines.line(), layout.dialect);
-    if (first_row.size() == layout.names.size() + 1) {
-      if (first_row.back().empty()) {
-        lines.refuse(fmt::format(
-            "{} fields are expected; found {}, the last of them empty: end the header with a {} as "
-            "well, or no line",
-            layout.names.size(), first_row.size(), layout.dialect.name()));
-      }
-      layout.names.emplace(layout.names.begin());  // R's numbers of rows
-    }
+    name_row_numbers(lines, layout);
   }
   return layout;
 }
@@ -195,7 +235,8 @@ TableFile read_table(const std::filesystem::path& path, const TableRequest& requ
     ++table.rows;
   }
   if (table.rows == 0) {
-    refuse_file(path, "", request.headerless ? "there are no rows" : "there are no rows behind the header");
+    refuse_file(path, "",
+                request.headerless ? "there are no rows" : "there are no rows behind the header");
   }
   return table;
 }

@@ -60,6 +60,7 @@ struct ColumnSurvey {
 struct TableLayout {
   Dialect dialect;
   std::vector<std::string> names;  ///< a column's is empty where the file has none for it
+  std::size_t header_line = 1;     ///< where they stand
   std::size_t skipped_lines = 0;   ///< in front of the first row, blank ones not counted
   bool headerless = false;
 };

@@ -38,7 +38,7 @@ std::string called(const TableFile& table, std::size_t column) {
 bool is_nameless(const std::string& name) { return name.empty() || name.starts_with("Unnamed: "); }
 
 [[noreturn]] void refuse_header(const TableFile& table, std::string_view reason) {
-  refuse_file(table.path(), "line 1", reason);
+  refuse_file(table.path(), fmt::format("line {}", table.layout.header_line), reason);
 }
 
 /// The column called `name`: exactly so, else but for capital letters if that is one alone.
@@ -227,16 +227,20 @@ void check_number_column(const TableFile& table, const TableRequest& request,
         fmt::format("{}: true and false stand among numbers; write 1 and 0", called(table, index)));
   }
   const bool mostly_numbers = column.numbers > column.texts;
-  const std::string why = why_no_number(column.first_text->text);
-  refuse_field(
-      table, index, *column.first_text,
-      mostly_numbers
-          ? fmt::format("{}, where the column has numbers; put it right{}", why,
-                        how_to_drop(request, column.name))
-          : fmt::format("{}, and {} are numbers{}, or write it as numbers, e.g. a column of 0 and "
-                        "1 for each word{}",
-                        why, noun, how_to_drop(request, column.name),
-                        others(table, columns, is_wordy)));
+  const std::string& text = column.first_text->text;
+  if (text == column.name) {
+    refuse_field(table, index, *column.first_text,
+                 "is the column's name: does the header stand there again? Take such lines out");
+  }
+  const std::string why = why_no_number(text);
+  refuse_field(table, index, *column.first_text,
+               mostly_numbers
+                   ? fmt::format("{}, where the column has numbers; put it right{}", why,
+                                 how_to_drop(request, column.name))
+                   : fmt::format("{}, and {} are numbers{}, or write it as numbers{}{}", why, noun,
+                                 how_to_drop(request, column.name),
+                                 why == kIsText ? ", e.g. a column of 0 and 1 for each word" : "",
+                                 others(table, columns, is_wordy)));
 }
 
 void check_missing(const TableFile& table, const TableRequest& request,

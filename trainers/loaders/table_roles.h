@@ -26,11 +26,12 @@ struct TableRoles {
   std::vector<std::size_t> features;
   std::vector<std::size_t> targets;  ///< one, but for a regression
   std::vector<LeftOut> left_out;
-  bool found_by_name = false;  ///< the target is called so, or was named; else it is the last column
+  bool found_by_name =
+      false;  ///< the target is called so, or was named; else it is the last column
 };
 
-/// Throws Error for names that are no names, that stand twice or that no column has, and where it is
-/// not clear which column is to be predicted.
+/// Throws Error for names that are no names, that stand twice or that no column has, and where it
+/// is not clear which column is to be predicted.
 TableRoles choose_roles(const TableFile& table, const TableRequest& request);
 
 /// Throws Error unless the columns hold what their roles need: features numbers or true and false,

@@ -76,8 +76,8 @@ std::string without_quotes(std::string_view value) {
 /// Puts a parameter, which the task has, into `result`.
 void take_parameter(std::string_view item, const KnownParameter& known, TaskSpec& result) {
   const std::size_t equals = item.find('=');
-  const auto value = equals == std::string_view::npos ? std::nullopt
-                                                      : std::optional(item.substr(equals + 1));
+  const auto value =
+      equals == std::string_view::npos ? std::nullopt : std::optional(item.substr(equals + 1));
   if (known.kind == ParameterKind::word) {
     if (value) {
       refuse("task", result.text, fmt::format("'{}' takes no value", known.name));
