@@ -55,12 +55,14 @@ class Unpacker {
 /// Whether a file that begins so is packed by gzip.
 inline bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
 
-/// All that `bytes` hold, unpacked if they are packed. Throws Error, naming the file, for a damaged
-/// stream and for more than `max_bytes`.
+/// A file's bytes, and how they were packed.
 struct Unpacked {
   std::string bytes;
   std::size_t members = 0;  ///< of gzip
 };
+
+/// All that `bytes` hold, unpacked if they are packed. Throws Error, naming the file, for a damaged
+/// stream and for more than `max_bytes`.
 Unpacked unpack(std::string bytes, const std::string& name, std::uint64_t max_bytes);
 
 }  // namespace sotto

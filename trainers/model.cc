@@ -78,7 +78,8 @@ std::unique_ptr<Model> make_cnn(std::string_view spec, std::optional<std::string
            fmt::format("expected two numbers of channels from 1 to {}, as in cnn:8,16", kMaxWidth));
   }
   if (!input.image || input.image->height < 4 || input.image->width < 4) {
-    refuse("model", spec, fmt::format("expected a task with images of at least 4 × 4; use {} or mlp",
+    refuse("model", spec,
+           fmt::format("expected a task with images of at least 4 × 4; use {} or mlp",
                        input.targets > 0 ? "linear" : "softmax"));
   }
   return std::make_unique<Cnn>(*input.image, channels[0], channels[1], input.classes);

@@ -1,13 +1,16 @@
 // Classification and regression: a model and a node's share of a data set as a Task.
 //
-// Loss of a classification: mean cross-entropy of the softmax, L = (1/B) Σ (log Σ_k exp s_k − s_label), accumulated in
-// double; the logarithm of the sum is taken relative to the largest score, so nothing overflows.
-// With a model of sequences it is the mean over all positions of the B examples. Neighbouring
-// examples of a text share all but one position, so that an epoch and the test set are then counted
-// in positions: every positions-th test example is taken.
-// Loss of a regression with K targets: the mean of half the squared error over examples and targets,
+// Loss of a classification: mean cross-entropy of the softmax,
+// L = (1/B) Σ (log Σ_k exp s_k − s_label), accumulated in double; the logarithm of the sum is taken
+// relative to the largest score, so nothing overflows. With a model of sequences it is the mean
+// over all positions of the B examples. Neighbouring examples of a text share all but one position,
+// so that an epoch and the test set are then counted in positions: every positions-th test example
+// is taken.
+//
+// Loss of a regression with K targets: half the mean squared error over examples and targets,
 // L = (1/2BK) Σ (ŷ − y)², the targets scaled to deviation 1, so that a model that knows their means
 // alone has 1/2. R² and RMSE are those of the file's own units.
+//
 // Thread safety and ownership: as Task; the data set is shared, the model and the sampler owned.
 #pragma once
 

@@ -79,8 +79,8 @@ void TrainReport::summary(const RunResult& result) {
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
       result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));
   if (std::isfinite(result.final.rmse)) {
-    output_.line(fmt::format("on the test set: R² {:.4f}, RMSE {:.4g} in the file's units",
-                             result.final.r2, result.final.rmse));
+    output_.line(fmt::format("on the test set: R² {}, RMSE {:.4g} in the file's units",
+                             quality_text(kR2, result.final.r2), result.final.rmse));
   }
   const double first = result.history.empty() ? result.final.loss : result.history.front().loss;
   if (diverged(first, result.final.loss)) {

@@ -1,5 +1,5 @@
 // A regression in every command that shows how good a model is, and `sotto data check`.
-#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "cli/program.h"
+#include "cli/sites.h"
+#include "support/skip.h"
 
 using namespace sotto::test;
 using nlohmann::json;
@@ -150,6 +152,36 @@ TEST_CASE("warnings about data are told by the commands that train on them") {
   const auto compared = run(
       {"compare", "--task", "csv:" + path, "--nodes", "2", "--rounds", "4", "--run", "allreduce"});
   CHECK(contains(compared.err, "numbers the rows"));
+}
+
+TEST_CASE("sites train a regression together, and export what scales it back") {
+  if (!has_transport("zmq")) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  Sites sites({"a", "b"});
+  const Scratch scratch;
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::copy_file(table(scratch), sites.folder(name) / "houses.csv");
+    std::string file = read_all(sites.file(name));
+    const auto replace = [&file](const std::string& from, const std::string& to) {
+      const auto at = file.find(from);
+      REQUIRE(at != std::string::npos);
+      file.replace(at, from.size(), to);
+    };
+    replace("digits,train=600,test=200", "csv:houses.csv,regression");
+    replace("model = \"softmax\"",
+            "model = \"linear\"\nrounds = 60\neval-every = 20\nexport = \"model.safetensors\"");
+    std::ofstream(sites.file(name)) << file;
+  }
+  sites.start_all();
+  const auto result = sites.finish("a");
+  (void)sites.finish("b");
+  CHECK(result.at("final").at("accuracy").is_null());
+  CHECK(result.at("final").at("r2").get<double>() > 0.9);
+  CHECK(result.at("evaluation").at("rmse").is_number());
+  const std::string model = read_all((sites.folder("a") / "model.safetensors").string());
+  CHECK(contains(model, "target_mean"));
+  CHECK(contains(model, "target_deviation"));
 }
 
 TEST_CASE("classes that are words keep their names in the result") {
