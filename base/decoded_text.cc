@@ -133,19 +133,25 @@ bool take_utf16(std::string_view bytes, const std::string& name, DecodedText& de
   return guess.utf16;
 }
 
-void refuse_formats(std::string_view bytes, const std::string& name, bool unpacked) {
-  if (const auto found = find_signature(bytes.substr(0, kDecodedHead))) {
+/// Which formats a reader does not take.
+enum class Refused { packed, all };
+
+void refuse_formats(std::string_view bytes, const std::string& name, Refused refused,
+                    bool unpacked) {
+  const auto found = find_signature(bytes.substr(0, kDecodedHead));
+  if (found && (found->packed || refused == Refused::all)) {
     throw Error(fmt::format("{}: {}it is {}; {}", name, unpacked ? "unpacked, " : "", found->format,
                             found->advice));
   }
 }
 
-/// Refuses formats that are no text, packed and unpacked.
-Unpacked unpack_known(std::string bytes, const std::string& name, std::uint64_t max_bytes) {
-  refuse_formats(bytes, name, /*unpacked=*/false);
+/// Refuses formats, packed and unpacked.
+Unpacked unpack_known(std::string bytes, const std::string& name, std::uint64_t max_bytes,
+                      Refused refused) {
+  refuse_formats(bytes, name, refused, /*unpacked=*/false);
   Unpacked unpacked = unpack(std::move(bytes), name, max_bytes);
   if (unpacked.members > 0) {
-    refuse_formats(unpacked.bytes, name, /*unpacked=*/true);
+    refuse_formats(unpacked.bytes, name, refused, /*unpacked=*/true);
   }
   return unpacked;
 }
@@ -180,7 +186,7 @@ bool is_utf8(std::string_view text) {
 }
 
 DecodedText decode_text(std::string bytes, const std::string& name, std::uint64_t max_bytes) {
-  Unpacked unpacked = unpack_known(std::move(bytes), name, max_bytes);
+  Unpacked unpacked = unpack_known(std::move(bytes), name, max_bytes, Refused::all);
   DecodedText decoded;
   decoded.gzip_members = unpacked.members;
   if (take_utf16(unpacked.bytes, name, decoded)) {
@@ -200,7 +206,7 @@ DecodedText decode_text(std::string bytes, const std::string& name, std::uint64_
 }
 
 std::string unpack_text(std::string bytes, const std::string& name, std::uint64_t max_bytes) {
-  return unpack_known(std::move(bytes), name, max_bytes).bytes;
+  return unpack_known(std::move(bytes), name, max_bytes, Refused::packed).bytes;
 }
 
 }  // namespace sotto

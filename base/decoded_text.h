@@ -30,7 +30,7 @@ struct DecodedText {
 DecodedText decode_text(std::string bytes, const std::string& name,
                         std::uint64_t max_bytes = kMaxDecodedBytes);
 /// The bytes of the same file, unpacked where they are gzip, and nothing else: for those who learn
-/// bytes. Refuses as `decode_text` does.
+/// bytes. Refuses, as `decode_text` does, what is packed in another way.
 std::string unpack_text(std::string bytes, const std::string& name,
                         std::uint64_t max_bytes = kMaxDecodedBytes);
 

@@ -24,17 +24,17 @@ struct Entry {
 
 // What is inside a zip archive tells more than that it is one, so that zip comes last.
 constexpr std::array kEntries = {
-    Entry{"\x28\xB5\x2F\xFD"sv, {"packed with zstd", "unpack it first (zstd -d)"}},
+    Entry{"\x28\xB5\x2F\xFD"sv, {"packed with zstd", "unpack it first (zstd -d)", true}},
     Entry{"\xFD"
           "7zXZ\0"sv,
-          {"packed with xz", "unpack it first (unxz)"}},
-    Entry{"1AY&SY"sv, {"packed with bzip2", "unpack it first (bunzip2)"}, 4},
-    Entry{"BZh"sv, {"packed with bzip2", "unpack it first (bunzip2)"}, 0, true},
-    Entry{"\x04\x22\x4D\x18"sv, {"packed with lz4", "unpack it first (lz4 -d)"}},
-    Entry{"\x1F\x9D"sv, {"packed with compress (.Z)", "unpack it first (gunzip)"}},
-    Entry{"7z\xBC\xAF\x27\x1C"sv, {"a 7z archive", kUnpack}},
-    Entry{"Rar!\x1A\x07"sv, {"a RAR archive", kUnpack}},
-    Entry{"ustar"sv, {"a tar archive", "unpack it first (tar -xf)"}, 257},
+          {"packed with xz", "unpack it first (unxz)", true}},
+    Entry{"1AY&SY"sv, {"packed with bzip2", "unpack it first (bunzip2)", true}, 4},
+    Entry{"BZh"sv, {"packed with bzip2", "unpack it first (bunzip2)", true}, 0, true},
+    Entry{"\x04\x22\x4D\x18"sv, {"packed with lz4", "unpack it first (lz4 -d)", true}},
+    Entry{"\x1F\x9D"sv, {"packed with compress (.Z)", "unpack it first (gunzip)", true}},
+    Entry{"7z\xBC\xAF\x27\x1C"sv, {"a 7z archive", kUnpack, true}},
+    Entry{"Rar!\x1A\x07"sv, {"a RAR archive", kUnpack, true}},
+    Entry{"ustar"sv, {"a tar archive", "unpack it first (tar -xf)", true}, 257},
     Entry{"PAR1"sv, {"a Parquet file", kWriteAsCsv}, 0, true},
     Entry{"ARROW1"sv, {"an Arrow (Feather) file", kWriteAsCsv}, 0, true},
     Entry{"FEA1"sv, {"a Feather file", kWriteAsCsv}, 0, true},
@@ -68,7 +68,7 @@ constexpr std::array kEntries = {
     Entry{"\0\0\x08\x01"sv, {"an IDX file", "its folder is read by the task mnist:DIR"}},
     Entry{"\0\0\x08\x03"sv, {"an IDX file", "its folder is read by the task mnist:DIR"}},
     Entry{"\0\0\x08\x04"sv, {"an IDX file", "its folder is read by the task mnist:DIR"}},
-    Entry{"PK\x03\x04"sv, {"a zip archive", kUnpack}},
+    Entry{"PK\x03\x04"sv, {"a zip archive", kUnpack, true}},
     Entry{"PK\x05\x06"sv, {"an empty zip archive", kFetchAgain}},
 };
 

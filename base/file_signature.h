@@ -11,6 +11,7 @@ namespace sotto {
 struct FileSignature {
   std::string_view format;  ///< "an Excel workbook (xlsx)"
   std::string_view advice;  ///< what would do: "save it as CSV"
+  bool packed = false;      ///< what is inside may be a text
 };
 
 /// The format of a file that begins with these bytes, a kilobyte or all of it; none for text and

@@ -37,7 +37,11 @@ const Quality& quality_among(const std::vector<RepeatedRun>& runs) {
 }
 
 std::string quality_text(const Quality& quality, double value) {
-  return quality.share ? percent(value) : std::isnan(value) ? "–" : fmt::format("{:.4f}", value);
+  constexpr double kFar = -100;  // of a run that diverges, which would have no end of digits
+  if (quality.share || std::isnan(value)) {
+    return percent(value);
+  }
+  return value > kFar ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value);
 }
 
 std::string spread_quality(const RepeatedRun& run, const Quality& quality, const Metric& metric) {

@@ -66,6 +66,8 @@ TEST_CASE("what is no UTF-8 is Windows-1252, and bytes that are learned stay") {
   CHECK(decoded.text == "München € 5");
   CHECK(decoded.encoding == "Windows-1252");
   CHECK(unpack_text("M\xFCnchen", "data") == "M\xFCnchen");
+  CHECK(unpack_text("<html>", "data") == "<html>");
+  CHECK_THROWS_AS(unpack_text("\x28\xB5\x2F\xFD\x01", "data"), Error);
   CHECK(decode_text("\xEF\xBB\xBFñ", "data").text == "ñ");
   for (const std::string bad :
        {"\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\x80"}) {
