@@ -139,6 +139,13 @@ TEST_CASE("comments above the header are passed over, and NumPy's header is read
   CHECK(contains(refusal("# nothing\n"), "empty"));
 }
 
+TEST_CASE("a file of another task is told which") {
+  CHECK(contains(refusal("+1 3:0.5 7:1\n-1 1:1 2:1\n"), "take libsvm:"));
+  const test::Scratch scratch;
+  const std::string file = scratch.write("rows.svm", "a,b,label\n1,2,0\n").string();
+  CHECK(contains(test::refusal([&] { load_task("libsvm:" + file); }), "csv:FILE"));
+}
+
 TEST_CASE("signs at numbers, and a header that stands there again, are named") {
   const auto with = [](const char* field) {
     return table("pay,b,label", 20,

@@ -85,7 +85,9 @@ void end_row(const TextLines& lines, const SparseRequest& request, SparseRows& r
 double read_label(const TextLines& lines, std::string_view label) {
   if (label.find(',') != std::string_view::npos) {
     lines.refuse(
-        fmt::format("label: '{}': an example has one label, without commas", excerpt(label)));
+        fmt::format("label: '{}': an example has one label, without commas; a table is "
+                    "read as csv:FILE",
+                    excerpt(label)));
   }
   return lines.number(label, "label");
 }

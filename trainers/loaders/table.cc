@@ -127,6 +127,21 @@ void name_row_numbers(const TextLines& lines, TableLayout& layout) {
   layout.names.emplace(layout.names.begin());
 }
 
+/// "1 3:0.5 7:1" is no row of a table.
+void refuse_sparse(const TextLines& lines, const std::vector<std::string>& names,
+                   const TableRequest& request) {
+  const auto is_entry = [](const std::string& field) {
+    const std::size_t colon = field.find_first_not_of("0123456789");
+    return colon != std::string::npos && colon > 0 && field[colon] == ':';
+  };
+  if (names.size() > 1 && value_of(names.front()).kind == FieldKind::number &&
+      std::all_of(names.begin() + 1, names.end(), is_entry)) {
+    lines.refuse(fmt::format(
+        "a header is expected; found a sparse row, INDEX:VALUE{}",
+        request.task.empty() ? "" : fmt::format(": take libsvm:{}", lines.path().string())));
+  }
+}
+
 /// The layout, by the first lines.
 TableLayout read_layout(const TextFile& file, const TableRequest& request) {
   TextLines lines(file);
@@ -147,6 +162,7 @@ TableLayout read_layout(const TextFile& file, const TableRequest& request) {
   layout.header_line = lines.number();
   ++layout.skipped_lines;
   refuse_numbers_only(lines, layout.names, request);
+  refuse_sparse(lines, layout.names, request);
   if (lines.next()) {
     name_row_numbers(lines, layout);
   }
