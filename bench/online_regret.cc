@@ -80,8 +80,9 @@ void add_options(CLI::App& app, Settings& settings) {
 }
 
 std::shared_ptr<const Dataset> load(const Settings& settings, const std::string& set) {
-  return pooled(set == "adult" ? load_libsvm(settings.data / "adult" / "a9a.t", kAdultFeatures)
-                               : load_occupancy(settings.data / "occupancy"));
+  return pooled(set == "adult"
+                    ? load_libsvm(settings.data / "adult" / "a9a.t", {.features = kAdultFeatures})
+                    : load_occupancy(settings.data / "occupancy"));
 }
 
 /// Opens the file for the result before any work is done; none is asked for where it has no name.

@@ -9,6 +9,9 @@ std::vector<Command> add_all_commands(CLI::App& program) {
       add_node_command(program),   add_keygen_command(program),   add_status_command(program),
       add_faults_command(program),
   };
+  CLI::App* data = program.add_subcommand("data", "Looks into files to train on");
+  data->require_subcommand(1);
+  commands.push_back(add_data_check_command(*data));
   CLI::App* checkpoint =
       program.add_subcommand("checkpoint", "Looks into saved states, and takes models out");
   checkpoint->require_subcommand(1);

@@ -76,6 +76,8 @@ Command add_simulate_command(CLI::App& program);
 Command add_status_command(CLI::App& program);
 Command add_topology_command(CLI::App& program);
 Command add_train_command(CLI::App& program);
+/// Below `sotto data`.
+Command add_data_check_command(CLI::App& data);
 /// Below `sotto checkpoint`.
 Command add_export_command(CLI::App& checkpoint);
 Command add_inspect_command(CLI::App& checkpoint);

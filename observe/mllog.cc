@@ -90,6 +90,9 @@ void Mllog::evaluated(const RunEvaluation& evaluation) {
   if (!std::isnan(evaluation.point.accuracy)) {
     file_.append(line_of(Kind::point, "eval_accuracy", evaluation.point.accuracy, epoch));
   }
+  if (!std::isnan(evaluation.point.r2)) {
+    file_.append(line_of(Kind::point, "eval_r2", evaluation.point.r2, epoch));
+  }
   file_.append(line_of(Kind::point, "eval_loss", evaluation.point.loss, epoch));
   file_.append(line_of(Kind::stop, "eval_stop", nullptr, epoch));
   if (done != start_.rounds) {

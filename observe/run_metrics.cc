@@ -86,6 +86,8 @@ void RunMetrics::evaluated(const RunEvaluation& evaluation) {
   // A mere report leaves these gauges as they are.
   last_->point.loss = before->point.loss;
   last_->point.accuracy = before->point.accuracy;
+  last_->point.r2 = before->point.r2;
+  last_->point.rmse = before->point.rmse;
   last_->point.consensus_distance = before->point.consensus_distance;
 }
 

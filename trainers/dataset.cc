@@ -23,6 +23,11 @@ void require_valid(const std::string& name, std::string_view part, const Example
     throw Error(fmt::format("{}: the {} set has {} examples; 2^32 − 1 is the limit", name, part,
                             examples->size()));
   }
+  if (classes == 1) {
+    throw Error(fmt::format("{}: 1 class; a classification task needs two", name));
+  }
+  check(classes == 0 ? examples->outputs() > 0 : examples->outputs() == 0,
+        "classes to be predicted, or numbers");
   const auto labels = examples->labels();
   const auto bad = std::find_if(labels.begin(), labels.end(), [classes](std::int32_t label) {
     return label < 0 || label >= classes;
@@ -37,13 +42,12 @@ void require_valid(const std::string& name, std::string_view part, const Example
 
 void Examples::copy_labels(std::size_t row, std::span<std::int32_t> out) const {
   check(row < size() && out.size() == 1, "Examples::copy_labels within bounds");
-  out[0] = labels_[row];
+  out[0] = answers_.labels[row];
 }
 
-DenseExamples::DenseExamples(std::size_t features, std::vector<float> values,
-                             std::vector<std::int32_t> labels)
-    : Examples(features, std::move(labels)), values_(std::move(values)) {
-  check(values_.size() == size() * features, "a row of features for every label");
+DenseExamples::DenseExamples(std::size_t features, std::vector<float> values, Answers answers)
+    : Examples(features, std::move(answers)), values_(std::move(values)) {
+  check(values_.size() == size() * features, "a row of features for every answer");
 }
 
 void DenseExamples::copy_row(std::size_t row, std::span<float> out) const {
@@ -53,8 +57,8 @@ void DenseExamples::copy_row(std::size_t row, std::span<float> out) const {
 
 SparseExamples::SparseExamples(std::size_t features, std::vector<std::size_t> begin,
                                std::vector<std::uint32_t> columns, std::vector<float> values,
-                               std::vector<std::int32_t> labels)
-    : Examples(features, std::move(labels)),
+                               Answers answers)
+    : Examples(features, std::move(answers)),
       begin_(std::move(begin)),
       columns_(std::move(columns)),
       values_(std::move(values)) {
@@ -75,35 +79,34 @@ void SparseExamples::copy_row(std::size_t row, std::span<float> out) const {
 }
 
 Dataset::Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
-                 std::unique_ptr<const Examples> test, std::optional<ImageShape> image,
-                 std::optional<SequenceShape> sequence, DataNames names,
-                 std::vector<FeatureScaling> scaling)
+                 std::unique_ptr<const Examples> test, DataFacts facts)
     : name_(std::move(name)),
       classes_(classes),
       train_(std::move(train)),
       test_(std::move(test)),
-      image_(image),
-      sequence_(sequence),
-      names_(std::move(names)),
-      scaling_(std::move(scaling)) {
-  if (classes_ < 2) {
-    throw Error(fmt::format("{}: {} class(es); a classification task needs two", name_, classes_));
-  }
+      facts_(std::move(facts)) {
   require_valid(name_, "training", train_.get(), classes_);
   require_valid(name_, "test", test_.get(), classes_);
   if (train_->features() != test_->features()) {
     throw Error(fmt::format("{}: {} features to train, but {} to test", name_, train_->features(),
                             test_->features()));
   }
-  check(scaling_.empty() || scaling_.size() == features(), "a feature's scaling");
-  if (image_ && image_->size() != features()) {
-    throw Error(
-        fmt::format("{}: images of {} values, but {} features", name_, image_->size(), features()));
+  check(train_->outputs() == test_->outputs(), "as many outputs to train as to test");
+  check(scaling().empty() || scaling().size() == features(), "a feature's scaling");
+  check(target_scaling().empty() || target_scaling().size() == train_->outputs(),
+        "a target's scaling");
+  if (image() && image()->size() != features()) {
+    throw Error(fmt::format("{}: images of {} values, but {} features", name_, image()->size(),
+                            features()));
   }
-  if (sequence_ && sequence_->size() != features()) {
+  if (sequence() && sequence()->size() != features()) {
     throw Error(fmt::format("{}: texts of {} × {} values, but {} features", name_,
-                            sequence_->positions, sequence_->symbols, features()));
+                            sequence()->positions, sequence()->symbols, features()));
   }
+}
+
+std::size_t Dataset::outputs() const {
+  return regression() ? train_->outputs() : static_cast<std::size_t>(classes_);
 }
 
 }  // namespace sotto

@@ -1,4 +1,5 @@
-// Labelled examples for classification: the immutable data behind a task.
+// Examples with what is to be predicted of them, classes or numbers: the immutable data behind a
+// task.
 //
 // Thread safety: everything here is immutable after construction, so one data set serves any number
 // of nodes in a process. Ownership: examples own their values; a data set owns its examples; nodes
@@ -33,15 +34,37 @@ struct SequenceShape {
   std::size_t size() const { return positions * symbols; }
 };
 
-/// Rows of `features` floats, each with a label. How rows are kept is the derived class's business;
-/// they are handed out dense.
+/// What is to be predicted: of each example a class, or for a regression some numbers.
+struct Answers {
+  Answers() = default;
+  /// A class for each example.
+  Answers(std::vector<std::int32_t> classes) : labels(std::move(classes)) {}  // NOLINT: implicit
+  /// As many numbers for each example as there are outputs: row-major.
+  Answers(std::size_t outputs_an_example, std::vector<float> numbers)
+      : targets(std::move(numbers)), outputs(outputs_an_example) {}
+
+  std::vector<std::int32_t> labels;
+  std::vector<float> targets;
+  std::size_t outputs = 0;  ///< 0 where classes are to be predicted
+
+  /// How many examples these are of.
+  std::size_t size() const { return outputs > 0 ? targets.size() / outputs : labels.size(); }
+};
+
+/// Rows of `features` floats, each with its answer. How rows are kept is the derived class's
+/// business; they are handed out dense.
 class Examples {
  public:
   virtual ~Examples() = default;
 
-  std::size_t size() const { return labels_.size(); }
+  std::size_t size() const { return answers_.size(); }
   std::size_t features() const { return features_; }
-  std::span<const std::int32_t> labels() const { return labels_; }
+  /// The class of each example; empty for a regression.
+  std::span<const std::int32_t> labels() const { return answers_.labels; }
+  /// How many numbers are to be predicted of an example; 0 where its class is.
+  std::size_t outputs() const { return answers_.outputs; }
+  /// The numbers to be predicted, size() × outputs(), row-major.
+  std::span<const float> targets() const { return answers_.targets; }
 
   /// Writes the features of example `row`. Requires row < size() and out.size() == features().
   virtual void copy_row(std::size_t row, std::span<float> out) const = 0;
@@ -51,20 +74,20 @@ class Examples {
   virtual void copy_labels(std::size_t row, std::span<std::int32_t> out) const;
 
  protected:
-  /// `features` numbers an example, and a label each.
-  Examples(std::size_t features, std::vector<std::int32_t> labels)
-      : features_(features), labels_(std::move(labels)) {}
+  /// `features` numbers an example, and an answer each.
+  Examples(std::size_t features, Answers answers)
+      : features_(features), answers_(std::move(answers)) {}
 
  private:
   std::size_t features_;
-  std::vector<std::int32_t> labels_;
+  Answers answers_;
 };
 
 /// Rows kept as one row-major matrix of floats.
 class DenseExamples final : public Examples {
  public:
-  /// Requires values.size() == labels.size() × features.
-  DenseExamples(std::size_t features, std::vector<float> values, std::vector<std::int32_t> labels);
+  /// Requires values.size() == answers.size() × features.
+  DenseExamples(std::size_t features, std::vector<float> values, Answers answers);
   void copy_row(std::size_t row, std::span<float> out) const override;
 
  private:
@@ -75,11 +98,10 @@ class DenseExamples final : public Examples {
 class SparseExamples final : public Examples {
  public:
   /// Example i has values[begin[i] … begin[i + 1]) at the columns of the same places. Requires
-  /// labels.size() + 1 ascending entries in `begin`, the last being values.size(), as many columns
+  /// answers.size() + 1 ascending entries in `begin`, the last being values.size(), as many columns
   /// as values, and columns below `features`.
   SparseExamples(std::size_t features, std::vector<std::size_t> begin,
-                 std::vector<std::uint32_t> columns, std::vector<float> values,
-                 std::vector<std::int32_t> labels);
+                 std::vector<std::uint32_t> columns, std::vector<float> values, Answers answers);
   void copy_row(std::size_t row, std::span<float> out) const override;
 
  private:
@@ -88,38 +110,59 @@ class SparseExamples final : public Examples {
   std::vector<float> values_;
 };
 
-/// What the features and the classes stand for, in their order, where files say so: data of one
+/// What features, classes and targets stand for, in their order, where files say so: data of one
 /// model must agree in it.
 struct DataNames {
   std::vector<std::string> columns{};
   std::vector<std::string> classes{};
+  std::vector<std::string> targets{};  ///< of a regression
 };
 
-/// How the values of a column became a feature: (value − mean) × factor.
+/// How the values of a column became a feature or a target: (value − mean) × factor.
 struct FeatureScaling {
   double mean = 0;
   double factor = 1;
 };
 
+/// What is known of a data set beside its examples.
+struct DataFacts {
+  std::optional<ImageShape> image{};
+  std::optional<SequenceShape> sequence{};
+  DataNames names{};
+  std::vector<FeatureScaling> scaling{};  ///< of each feature; empty where none was scaled
+  /// Of each target; empty where none was scaled.
+  std::vector<FeatureScaling> target_scaling{};
+  /// What the user should look at, in sentences that name the file.
+  std::vector<std::string> warnings{};
+};
+
 /// A training and a test set that belong together.
 class Dataset {
  public:
-  /// `name` is used in messages. Throws Error when a set is empty or has 2^32 examples or more,
-  /// when the two differ in their features, when `image` or `sequence` does not fit these, when
-  /// there are fewer than two classes, or when a label lies outside 0 … classes − 1.
+  /// `name` is used in messages; `classes` is 0 for a regression. Throws Error when a set is empty
+  /// or has 2^32 examples or more, when the two differ in their features or outputs, when `image`
+  /// or `sequence` does not fit these, when there is one class alone, or when a label lies outside
+  /// 0 … classes − 1.
   Dataset(std::string name, int classes, std::unique_ptr<const Examples> train,
-          std::unique_ptr<const Examples> test, std::optional<ImageShape> image = std::nullopt,
-          std::optional<SequenceShape> sequence = std::nullopt, DataNames names = {},
-          std::vector<FeatureScaling> scaling = {});
+          std::unique_ptr<const Examples> test, DataFacts facts = {});
 
   const std::string& name() const { return name_; }
   std::size_t features() const { return train_->features(); }
+  /// 0 for a regression.
   int classes() const { return classes_; }
-  const std::optional<ImageShape>& image() const { return image_; }
-  const std::optional<SequenceShape>& sequence() const { return sequence_; }
-  const DataNames& names() const { return names_; }
+  /// Whether numbers are to be predicted, not classes.
+  bool regression() const { return train_->outputs() > 0; }
+  /// What a model has to give for an example: a score for each class, or the targets.
+  std::size_t outputs() const;
+  const std::optional<ImageShape>& image() const { return facts_.image; }
+  const std::optional<SequenceShape>& sequence() const { return facts_.sequence; }
+  const DataNames& names() const { return facts_.names; }
   /// Of each feature; empty where none was scaled.
-  const std::vector<FeatureScaling>& scaling() const { return scaling_; }
+  const std::vector<FeatureScaling>& scaling() const { return facts_.scaling; }
+  /// Of each target; empty where none was scaled.
+  const std::vector<FeatureScaling>& target_scaling() const { return facts_.target_scaling; }
+  /// What the user should look at.
+  const std::vector<std::string>& warnings() const { return facts_.warnings; }
   const Examples& train() const { return *train_; }
   const Examples& test() const { return *test_; }
 
@@ -128,10 +171,7 @@ class Dataset {
   int classes_;
   std::unique_ptr<const Examples> train_;
   std::unique_ptr<const Examples> test_;
-  std::optional<ImageShape> image_;
-  std::optional<SequenceShape> sequence_;
-  DataNames names_;
-  std::vector<FeatureScaling> scaling_;
+  DataFacts facts_;
 };
 
 }  // namespace sotto

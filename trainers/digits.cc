@@ -163,7 +163,7 @@ std::shared_ptr<const Dataset> make_digits(const DigitsOptions& options) {
   auto test = draw_part(Part::test, options.test, options.seed);
   return std::make_shared<const Dataset>(
       "digits", static_cast<int>(kClasses), std::move(train), std::move(test),
-      ImageShape{.channels = 1, .height = kSide, .width = kSide});
+      DataFacts{.image = ImageShape{.channels = 1, .height = kSide, .width = kSide}});
 }
 
 }  // namespace sotto

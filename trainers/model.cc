@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxWidth = 1 << 16;
 constexpr std::size_t kMaxLayers = 16;
 
-constexpr std::array<ModelInfo, 4> kModels = {{
+constexpr std::array<ModelInfo, 5> kModels = {{
     {"softmax", "softmax", "multinomial logistic regression: one linear layer, a convex loss",
      "softmax"},
     {"mlp", "mlp:H1[,H2…]", "fully connected layers of H1, H2, … units with ReLU between them",
@@ -32,6 +32,9 @@ constexpr std::array<ModelInfo, 4> kModels = {{
      "causal self-attention, 2 layers of width 64 with 4 heads by default; for text, at every "
      "position",
      "transformer:2,64,4"},
+    {"linear", "linear",
+     "one linear layer: of a regression least squares, of classes softmax; a convex loss",
+     "linear"},
 }};
 
 /// The sizes in "H1,H2,…", 1 … kMaxWidth each; empty if that is not what `list` is.
@@ -70,7 +73,9 @@ std::unique_ptr<Model> make_cnn(std::string_view spec, std::optional<std::string
            fmt::format("expected two numbers of channels from 1 to {}, as in cnn:8,16", kMaxWidth));
   }
   if (!input.image || input.image->height < 4 || input.image->width < 4) {
-    refuse("model", spec, "expected a task with images of at least 4 × 4; use softmax or mlp");
+    refuse("model", spec,
+           fmt::format("expected a task with images of at least 4 × 4; use {} or mlp",
+                       input.targets > 0 ? "linear" : "softmax"));
   }
   return std::make_unique<Cnn>(*input.image, channels[0], channels[1], input.classes);
 }
@@ -87,7 +92,9 @@ std::unique_ptr<Model> make_transformer(std::string_view spec,
                     kMaxLayers, kMaxWidth));
   }
   if (!input.sequence) {
-    refuse("model", spec, "expected a task with text, as text:FILE,context=32; use softmax or mlp");
+    refuse("model", spec,
+           fmt::format("expected a task with text, as text:FILE,context=32; use {} or mlp",
+                       input.targets > 0 ? "linear" : "softmax"));
   }
   return std::make_unique<Transformer>(
       *input.sequence, input.classes,
@@ -103,7 +110,10 @@ std::unique_ptr<Model> make_model(std::string_view spec, const ModelInput& input
   const std::string_view name = spec.substr(0, colon);
   const auto argument =
       colon == std::string_view::npos ? std::nullopt : std::optional(spec.substr(colon + 1));
-  if (name == "softmax" && !argument) {
+  if ((name == "softmax" || name == "linear") && !argument) {
+    if (name == "softmax" && input.targets > 0) {
+      refuse("model", spec, "it is for classes, and the task is a regression; use linear or mlp");
+    }
     return std::make_unique<Mlp>(input, std::span<const std::size_t>{});
   }
   if (name == "mlp") {

@@ -1,5 +1,5 @@
-// Models: a classifier, of an example or at each position of it, as a function of one flat
-// parameter vector.
+// Models: the scores of an example's classes, at one or each position of it, or numbers to be
+// predicted of it, as a function of one flat parameter vector.
 //
 // A model keeps no parameters: they are the caller's, so that an optimizer may mix and compress
 // them as one vector. It keeps the activations of its last forward pass. Thread safety: one thread
@@ -32,9 +32,9 @@ class Model {
   virtual std::size_t positions() const { return 1; }
   /// About how many floats it keeps for each example of a pass, besides the features.
   virtual std::size_t activations() const = 0;
-  /// The class scores (before the softmax) of `rows` examples, rows × positions × classes,
-  /// row-major; valid until the next call. `x` is rows × features, row-major, and must stay
-  /// untouched until backward.
+  /// The class scores (before the softmax) of `rows` examples, rows × positions × classes, or for a
+  /// regression what is predicted, rows × targets; row-major, valid until the next call. `x` is
+  /// rows × features, row-major, and must stay untouched until backward.
   virtual std::span<const float> forward(std::span<const float> parameters,
                                          std::span<const float> x, std::size_t rows) = 0;
   /// Given ∂loss/∂scores of the last forward pass (in the shape of the scores), at the same
@@ -49,6 +49,10 @@ struct ModelInput {
   std::size_t classes = 0;
   std::optional<ImageShape> image{};
   std::optional<SequenceShape> sequence{};
+  std::size_t targets = 0;  ///< numbers to be predicted in place of classes: a regression
+
+  /// What the model gives for an example, or for each position of it.
+  std::size_t outputs() const { return targets > 0 ? targets : classes; }
 };
 
 /// One kind of model, as `sotto list` shows it.
@@ -63,10 +67,11 @@ struct ModelInfo {
 std::span<const ModelInfo> models();
 
 /// Builds the model that `spec` names. Throws Error for an unknown name, a width out of range, a
-/// model above kMaxDimension parameters, a `cnn` without images, or a `transformer` without text or
-/// whose heads do not divide its width.
+/// model above kMaxDimension parameters, a `softmax` for a regression, a `cnn` without
+/// images, or a `transformer` without text or whose heads do not divide its width.
 ///
 /// softmax   scores = W x + b (multinomial logistic regression; convex)
+/// linear    y = W x + b: least squares for a regression, softmax for classes
 /// mlp:H1,…  fully connected layers of H1, … units with ReLU between them
 /// cnn[:C1,C2]  5×5 convolution to C1 = 8 channels, ReLU, 2×2 maximum; 3×3 convolution to C2 = 16
 ///           channels, ReLU, 2×2 maximum; a fully connected layer. Convolutions keep the size.

@@ -204,8 +204,8 @@ std::vector<std::vector<std::uint32_t>> partition_examples(std::span<const std::
   if (nodes < 1 || static_cast<std::size_t>(nodes) > labels.size()) {
     refuse("nodes", fmt::to_string(nodes),
            fmt::format("there are {} training examples, and every node needs one: take fewer "
-                       "nodes or more data, as digits,train={}",
-                       labels.size(), nodes));
+                       "nodes or more data",
+                       labels.size()));
   }
   const auto count = static_cast<std::size_t>(nodes);
   if (partition.kind == Partition::Kind::dirichlet) {

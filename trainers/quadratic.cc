@@ -1,7 +1,6 @@
 #include <sotto/trainers/quadratic.h>
 
 #include <algorithm>
-#include <limits>
 
 #include <sotto/base/check.h>
 
@@ -51,8 +50,7 @@ double QuadraticTask::loss_and_gradient(Round /*round*/, std::span<const float> 
 
 Evaluation QuadraticTask::evaluate(std::span<const float> parameters) {
   check(parameters.size() == dimension(), "evaluate: parameters of the task's dimension");
-  return {.loss = problem_->objective(parameters),
-          .accuracy = std::numeric_limits<double>::quiet_NaN()};
+  return {.loss = problem_->objective(parameters)};
 }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
 // What a training run found out. Plain values.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -22,9 +23,19 @@ struct HistoryPoint {
   double time_s = 0;  ///< node 0's training time; the clock stands still during evaluations
   double loss = 0;
   double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< NaN where the task has none
-  double consensus_distance = 0;                               ///< (1/n) Σ‖x_i − x̄‖²
-  double bytes_per_node = 0;                                   ///< sent so far, mean over nodes
+  /// Of a regression, as in Evaluation.
+  double r2 = std::numeric_limits<double>::quiet_NaN();
+  double rmse = std::numeric_limits<double>::quiet_NaN();  ///< of a regression, as in Evaluation
+  double consensus_distance = 0;                           ///< (1/n) Σ‖x_i − x̄‖²
+  double bytes_per_node = 0;                               ///< sent so far, mean over nodes
 };
+
+/// The share of the test set that is right, or R² of a regression: 1 at best, and the larger the
+/// better. NaN where the task has neither.
+template <typename Found>
+double quality_of(const Found& found) {
+  return std::isnan(found.accuracy) ? found.r2 : found.accuracy;
+}
 
 /// Seconds, means over nodes; what is left of wall_s went to bookkeeping.
 struct TimeSplit {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include <sotto/base/ids.h>
@@ -13,10 +14,14 @@
 
 namespace sotto {
 
-/// How good a model is on the test set.
+/// How good a model is on the test set. What a task does not have is a NaN.
 struct Evaluation {
   double loss = 0;
-  double accuracy = 0;  ///< fraction in 0 … 1; NaN where the task has none
+  double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< of classes: 0 … 1
+  /// Of a regression: 1 − Σ (ŷ − y)² / Σ (y − ȳ)², 1 at best; the mean over several targets.
+  double r2 = std::numeric_limits<double>::quiet_NaN();
+  /// Of a regression: √ of the mean (ŷ − y)², in the file's units, over all targets.
+  double rmse = std::numeric_limits<double>::quiet_NaN();
 };
 
 class Task {
@@ -34,7 +39,7 @@ class Task {
   /// a resumed run sees the same data). Returns the mean loss.
   virtual double loss_and_gradient(Round round, std::span<const float> parameters,
                                    std::span<float> gradient) = 0;
-  /// Loss and accuracy on the test set (for tasks without one: the global objective).
+  /// Loss, and accuracy or R², on the test set (for tasks without one: the global objective).
   virtual Evaluation evaluate(std::span<const float> parameters) = 0;
 };
 

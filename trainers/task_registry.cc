@@ -17,6 +17,7 @@
 #include <sotto/trainers/sampler.h>
 #include <sotto/trainers/supervised_task.h>
 
+#include "loaders/table_request.h"
 #include "loaders/task_spec.h"
 
 namespace sotto {
@@ -38,7 +39,8 @@ TaskData with_dataset(std::shared_ptr<const Dataset> dataset) {
 }
 
 TaskData load_digits_task(std::string_view spec) {
-  const TaskSpec parsed = parse_task_spec(spec, false, {"train", "test", "seed"});
+  constexpr std::array<KnownParameter, 3> kKnown = {{{"train"}, {"test"}, {"seed"}}};
+  const TaskSpec parsed = parse_task_spec(spec, false, kKnown);
   const DigitsOptions defaults;
   return with_dataset(make_digits({.train = parsed.value("train", defaults.train),
                                    .test = parsed.value("test", defaults.test),
@@ -48,22 +50,41 @@ TaskData load_digits_task(std::string_view spec) {
 /// Tasks whose loader takes a path and nothing else.
 template <auto load>
 TaskData load_path_task(std::string_view spec) {
-  return with_dataset(load(parse_task_spec(spec, true, {}).path));
+  return with_dataset(load(parse_task_spec(spec, true).path));
+}
+
+TaskData load_mnist_task(std::string_view spec) {
+  constexpr std::array<KnownParameter, 1> kKnown = {{{"set", ParameterKind::text}}};
+  const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
+  const auto sets = parsed.all("set");
+  return with_dataset(
+      load_mnist(parsed.path, {.task = parsed.text, .set = sets.empty() ? "" : sets.back()}));
+}
+
+TaskData load_csv_task(std::string_view spec) {
+  const TableTask task = parse_table_task(spec);
+  return with_dataset(load_csv(task.file, task.request));
 }
 
 TaskData load_libsvm_task(std::string_view spec) {
-  const TaskSpec parsed = parse_task_spec(spec, true, {"features"});
-  return with_dataset(load_libsvm(parsed.path, parsed.value("features", 0)));
+  constexpr std::array<KnownParameter, 3> kKnown = {
+      {{"features"}, {"regression", ParameterKind::word}, {"zero-based", ParameterKind::word}}};
+  const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
+  return with_dataset(load_libsvm(parsed.path, {.task = parsed.text,
+                                                .features = parsed.value("features", 0),
+                                                .regression = parsed.has("regression"),
+                                                .zero_based = parsed.has("zero-based")}));
 }
 
 TaskData load_text_task(std::string_view spec) {
-  const TaskSpec parsed = parse_task_spec(spec, true, {"context"});
+  constexpr std::array<KnownParameter, 1> kKnown = {{{"context"}}};
+  const TaskSpec parsed = parse_task_spec(spec, true, kKnown);
   return with_dataset(load_text(parsed.path, parsed.value("context", 8)));
 }
 
 TaskData load_quadratic_task(std::string_view spec) {
   TaskData data;
-  data.quadratic = load_quadratic(parse_task_spec(spec, true, {}).path);
+  data.quadratic = load_quadratic(parse_task_spec(spec, true).path);
   return data;
 }
 
@@ -71,16 +92,18 @@ constexpr std::array<Entry, 7> kEntries = {{
     {{"digits", "digits[,train=N][,test=N][,seed=S]",
       "generated 28 × 28 images of drawn digits, 10 classes; needs no file", "mlp:64"},
      load_digits_task},
-    {{"mnist", "mnist:DIR", "MNIST and its relatives from IDX files, gzip or not, 10 classes",
-      "mlp:64"},
-     load_path_task<load_mnist>},
-    {{"csv", "csv:FILE",
-      "a table of numbers with a header; the last column, or `label`, is the class", "softmax"},
-     load_path_task<load_csv>},
+    {{"mnist", "mnist:DIR[,set=NAME]",
+      "MNIST and its relatives, EMNIST among them, from IDX files, gzip or not", "mlp:64"},
+     load_mnist_task},
+    {{"csv", "csv:FILE[,target=COLUMN][,regression][,drop=COLUMN][,headerless][,skip-missing]",
+      "a table with a header; the last column, or `label`, is the class, or the number to predict",
+      "softmax"},
+     load_csv_task},
     {{"occupancy", "occupancy:DIR", "room occupancy from five sensors (UCI 357), 2 classes",
       "softmax"},
      load_path_task<load_occupancy>},
-    {{"libsvm", "libsvm:FILE[,features=N]", "sparse examples in LIBSVM's format", "softmax"},
+    {{"libsvm", "libsvm:FILE[,features=N][,regression][,zero-based]",
+      "sparse examples in LIBSVM's format, with classes or numbers to predict", "softmax"},
      load_libsvm_task},
     {{"text", "text:FILE[,context=N]",
       "prediction of a text's next character from the N = 8 before", "mlp:128"},
@@ -102,18 +125,20 @@ ModelInput input_of(const Dataset& data) {
   return {.features = data.features(),
           .classes = static_cast<std::size_t>(data.classes()),
           .image = data.image(),
-          .sequence = data.sequence()};
+          .sequence = data.sequence(),
+          .targets = data.train().outputs()};
 }
 
 /// What a batch occupies stays below 4 GiB.
-void require_batch(std::size_t batch, std::size_t features, std::size_t activations) {
+void require_batch(std::size_t batch, const Dataset& data, std::size_t activations) {
+  const std::size_t features = data.features();
   const std::size_t largest = std::min(kMaxBatch, kMaxBatchValues / (features + activations));
   if (batch == 0 || batch > largest) {
     refuse(
         "batch", fmt::to_string(batch),
         largest == 0
-            ? fmt::format("an example alone takes {} values; choose a smaller model or context",
-                          features + activations)
+            ? fmt::format("an example alone takes {} values; choose a smaller model{}",
+                          features + activations, data.sequence() ? " or context" : "")
             : fmt::format("expected 1 … {} examples of {} features, for which the model keeps {} "
                           "values each",
                           largest, features, activations));
@@ -136,6 +161,31 @@ void require_lone_examples(const TaskData& data) {
   }
 }
 
+/// The examples of each node.
+std::vector<std::vector<std::uint32_t>> deal_examples(const TaskData& data, int nodes,
+                                                      const Partition& partition,
+                                                      std::uint64_t seed) {
+  const Dataset& dataset = *data.dataset;
+  const std::size_t examples = dataset.train().size();
+  if (nodes < 1 || static_cast<std::size_t>(nodes) > examples) {
+    refuse("nodes", fmt::to_string(nodes),
+           fmt::format(
+               "there are {} training examples, and every node needs one: take fewer "
+               "nodes or more data{}",
+               examples,
+               task_name(data.spec) == "digits" ? fmt::format(", as digits,train={}", nodes) : ""));
+  }
+  if (!dataset.regression()) {
+    return partition_examples(dataset.train().labels(), dataset.classes(), nodes, partition, seed);
+  }
+  if (partition.kind != Partition::Kind::iid) {
+    refuse("partition", partition.spec(),
+           fmt::format("it deals classes out, and {} has none; take iid", data.spec));
+  }
+  const std::vector<std::int32_t> alike(examples, 0);
+  return partition_examples(alike, 1, nodes, partition, seed);
+}
+
 /// A quadratic has neither a model, nor examples to split, and brings its nodes with it.
 void require_plain(const TaskData& data, const TaskOptions& options) {
   if (!options.model.empty()) {
@@ -153,6 +203,8 @@ void require_plain(const TaskData& data, const TaskOptions& options) {
 
 }  // namespace
 
+bool TaskData::regression() const { return dataset && dataset->regression(); }
+
 std::optional<int> TaskData::nodes() const {
   return quadratic ? std::optional(static_cast<int>(quadratic->nodes.size())) : std::nullopt;
 }
@@ -164,7 +216,7 @@ std::shared_ptr<const TaskData> load_task(std::string_view spec) {
     if (entry.info.name == task_name(spec)) {
       TaskData data = entry.load(spec);
       data.spec = spec;
-      data.default_model = entry.info.default_model;
+      data.default_model = data.regression() ? "linear" : entry.info.default_model;
       return std::make_shared<const TaskData>(std::move(data));
     }
   }
@@ -185,12 +237,11 @@ TaskFactory::TaskFactory(std::shared_ptr<const TaskData> data, TaskOptions optio
   }
   const Dataset& dataset = *data_->dataset;
   const auto model = make_model(options_.model, input_of(dataset));  // refuse early
-  require_batch(options_.batch, dataset.features(), model->activations());
+  require_batch(options_.batch, dataset, model->activations());
   const Partition partition = parse_partition(options_.partition);
   if (options_.deal) {
     const int dealt = options_.nodes - static_cast<int>(options_.byzantine.size());
-    shards_ = partition_examples(dataset.train().labels(), dataset.classes(), dealt, partition,
-                                 options_.seed);
+    shards_ = deal_examples(*data_, dealt, partition, options_.seed);
   }
 }
 

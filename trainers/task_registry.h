@@ -43,6 +43,8 @@ struct TaskData {
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<const QuadraticProblem> quadratic;
 
+  /// Whether numbers are to be predicted, of which R² says how well; else classes, if anything.
+  bool regression() const;
   /// The number of nodes that the job must have, where the data say so.
   std::optional<int> nodes() const;
 };

@@ -6,6 +6,8 @@
 
 #include <sotto/base/error.h>
 
+#include "quality.h"
+
 namespace sotto::cli {
 namespace {
 
@@ -14,11 +16,13 @@ double spent(Expense expense, const Json& entry) {
 }
 
 Standing standing_of(const Json& entry) {
-  const Json& accuracy = entry.at("accuracy");
+  const Quality& quality = quality_in(entry);
+  const Json value = entry.value(quality.field, Json());
   return {.round = entry.at("round").get<double>(),
           .loss = entry.at("loss").is_number() ? entry.at("loss").get<double>()
                                                : std::numeric_limits<double>::quiet_NaN(),
-          .accuracy = accuracy.is_number() ? std::optional(accuracy.get<double>()) : std::nullopt};
+          .quality = value.is_number() ? std::optional(value.get<double>()) : std::nullopt,
+          .regression = &quality == &kR2};
 }
 
 }  // namespace
@@ -78,9 +82,10 @@ std::optional<Standing> standing_at(Expense expense, double amount, const Json& 
   const double share = (amount - from) / (spent(expense, *after) - from);
   const auto between = [share](double a, double b) { return a + share * (b - a); };
   Standing standing{.round = between(low.round, high.round), .loss = between(low.loss, high.loss)};
-  if (low.accuracy && high.accuracy) {
-    standing.accuracy = between(*low.accuracy, *high.accuracy);
+  if (low.quality && high.quality) {
+    standing.quality = between(*low.quality, *high.quality);
   }
+  standing.regression = high.regression;
   return standing;
 }
 

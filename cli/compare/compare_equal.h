@@ -24,7 +24,8 @@ const char* expense_field(Expense expense);
 struct Standing {
   double round = 0;
   double loss = 0;
-  std::optional<double> accuracy = std::nullopt;
+  std::optional<double> quality = std::nullopt;  ///< accuracy, or R² of a regression
+  bool regression = false;
 };
 
 /// The least that any of these results spent until its last evaluation: bytes a node, or seconds.

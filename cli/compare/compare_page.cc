@@ -11,6 +11,7 @@
 
 #include "page.h"
 #include "plot.h"
+#include "quality.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -26,7 +27,7 @@ std::vector<std::vector<double>> columns(const RepeatedRun& run, const char* fie
   for (const Json& result : run.results) {
     columns.emplace_back();
     for (std::size_t i = 0; i < length; ++i) {
-      columns.back().push_back(number_or_nan(result.at("history")[i].at(field)));
+      columns.back().push_back(number_or_nan(result.at("history")[i].value(field, Json())));
     }
   }
   return columns;
@@ -107,7 +108,8 @@ std::string page_head(const std::string& head, const std::vector<RepeatedRun>& r
                      config.at("nodes").get<int>(),
                      markup_text(config.at("model").get<std::string>()),
                      shows(curves_of(runs, "round", "loss"))
-                         ? fmt::format("loss and accuracy are the {}'s on the test set",
+                         ? fmt::format("loss and {} are the {}'s on the test set",
+                                       quality_among(runs).heading,
                                        first_result(runs).value("history_of", "averaged model"))
                          : std::string("no model was evaluated"));
 }
@@ -122,6 +124,7 @@ std::string draw_tables(const std::vector<ComparisonTable>& tables) {
 
 std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes,
                         const PageTarget& target) {
+  const Quality& quality = quality_among(runs);
   std::string html = "<div class=\"plots\">\n";
   for (const PageAxis& x : axes) {
     if (const auto curves = curves_of(runs, x.field, "loss"); shows(curves)) {
@@ -134,13 +137,13 @@ std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<
                                  .marks = x.marks,
                                  .target = target.loss});
     }
-    if (const auto curves = curves_of(runs, x.field, "accuracy"); shows(curves)) {
-      html += draw_plot(curves, {.title = fmt::format("Accuracy against {}", x.label),
+    if (const auto curves = curves_of(runs, x.field, quality.field); shows(curves)) {
+      html += draw_plot(curves, {.title = fmt::format("{} against {}", quality.title, x.label),
                                  .x_label = x.label,
-                                 .y_label = "test accuracy",
+                                 .y_label = fmt::format("test {}", quality.heading),
                                  .log_x = x.logarithmic,
                                  .marks = x.marks,
-                                 .target = target.accuracy});
+                                 .target = target.quality});
     }
   }
   return html + "</div>\n";

@@ -22,7 +22,7 @@ struct PageAxis {
 /// What runs are to reach, drawn as a line.
 struct PageTarget {
   std::optional<double> loss = std::nullopt;
-  std::optional<double> accuracy = std::nullopt;
+  std::optional<double> quality = std::nullopt;  ///< accuracy, or R² of a regression
 };
 
 // The parts of a page about runs, of which one at least has a result.
@@ -30,8 +30,8 @@ struct PageTarget {
 /// The head, and a line about the first run that has a result.
 std::string page_head(const std::string& head, const std::vector<RepeatedRun>& runs);
 std::string draw_tables(const std::vector<ComparisonTable>& tables);
-/// Loss and accuracy against each axis; with several seeds the means, in bands from the lowest to
-/// the highest.
+/// Loss, and accuracy or R², against each axis; with several seeds the means, in bands from the
+/// lowest to the highest.
 std::string draw_curves(const std::vector<RepeatedRun>& runs, const std::vector<PageAxis>& axes,
                         const PageTarget& target = {});
 

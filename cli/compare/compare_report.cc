@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "quality.h"
 #include "train/train_report.h"
 #include "units.h"
 
@@ -65,7 +66,8 @@ Json at_equal(const Json& result, const Level& level) {
   return {{expense_field(level.expense), level.amount},
           {"round", at->round},
           {"loss", at->loss},
-          {"accuracy", at->accuracy ? Json(*at->accuracy) : Json(nullptr)}};
+          {"accuracy", at->regression || !at->quality ? Json() : Json(*at->quality)},
+          {"r2", at->regression && at->quality ? Json(*at->quality) : Json()}};
 }
 
 /// Whether it did with one seed at least.
@@ -80,8 +82,9 @@ bool has_diverged(const RepeatedRun& run) {
 }  // namespace
 
 ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
+  const Quality& quality = quality_among(runs);
   ComparisonTable table = {
-      {"run", "rounds", "loss", "accuracy", "sent/node", "fewer bytes", "consensus", "time"},
+      {"run", "rounds", "loss", quality.heading, "sent/node", "fewer bytes", "consensus", "time"},
       {},
       ""};
   std::optional<double> first;
@@ -100,7 +103,7 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
     partial = partial || spread_of(run, final_metric("loss")).partial();
     table.rows.push_back({name_of(run), fmt::to_string(run.rounds),
                           spread_text(run, final_metric("loss")) + (mark ? " !" : ""),
-                          spread_percent(run, final_metric("accuracy")), amount(bytes),
+                          spread_quality(run, quality, final_metric(quality.field)), amount(bytes),
                           bytes > 0 ? fmt::format("{:.2f}x", *first / bytes) : "–",
                           std::isnan(consensus.mean) ? "–" : fmt::format("{:.3g}", consensus.mean),
                           fmt::format("{:.2f} s", spread_of(run, wall_time).mean)});
@@ -121,7 +124,8 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
 
 ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense) {
   const Level level = level_of(runs, expense);
-  ComparisonTable table = {{level.in_words(), "rounds", "loss", "accuracy"}, {}, ""};
+  const Quality& quality = quality_among(runs);
+  ComparisonTable table = {{level.in_words(), "rounds", "loss", quality.heading}, {}, ""};
   bool none = false;
   bool partial = false;
   for (const RepeatedRun& run : runs) {
@@ -141,7 +145,8 @@ ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expens
     table.rows.push_back(
         {name_of(run), std::isnan(rounds.mean) ? "–" : fmt::format("{:.0f}", rounds.mean),
          spread_text(run, of_standing([](auto& at) { return at.loss; })),
-         spread_percent(run, of_standing([](auto& at) { return at.accuracy.value_or(kNan); }))});
+         spread_quality(run, quality,
+                        of_standing([](auto& at) { return at.quality.value_or(kNan); }))});
   }
   if (none || partial) {
     table.note = fmt::format(

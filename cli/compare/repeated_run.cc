@@ -39,7 +39,9 @@ Spread spread_of(const RepeatedRun& run, const Metric& metric) {
 }
 
 Metric final_metric(const std::string& field) {
-  return [field](const Json& result) { return number_or_nan(result.at("final").at(field)); };
+  return [field](const Json& result) {
+    return number_or_nan(result.at("final").value(field, Json()));
+  };
 }
 
 double bytes_per_node(const Json& result) {

@@ -55,7 +55,7 @@ using Metric = std::function<double(const Json& result)>;
 /// Over all results.
 Spread spread_of(const RepeatedRun& run, const Metric& metric);
 
-/// "loss", "accuracy" or "consensus_distance" of the final model.
+/// "loss", "accuracy", "r2" or "consensus_distance" of the final model.
 Metric final_metric(const std::string& field);
 /// Bytes that a node sent, the mean over nodes.
 double bytes_per_node(const Json& result);

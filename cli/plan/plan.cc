@@ -18,6 +18,7 @@
 #include "output.h"
 #include "plan_search.h"
 #include "plan_verdict.h"
+#include "quality.h"
 #include "result_file.h"
 #include "scenario/scenario.h"
 #include "signals.h"
@@ -137,28 +138,6 @@ void add_notes(ComparisonTable& table, const PlanSearch& search,
   }
 }
 
-ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>& runs) {
-  ComparisonTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
-                            "accuracy", "worst node", "sent/node"},
-                           {},
-                           ""};
-  for (const PlannedRun& run : runs) {
-    const Json last = run.result.at("final").is_object() ? run.result.at("final") : Json::object();
-    const auto share = [&](const char* field) {
-      return last.contains(field) ? percent(number_or_nan(last.at(field))) : "–";
-    };
-    const auto simulated = run.seconds_per_round();
-    const auto error = run.error();
-    table.rows.push_back({run.label, fmt::format("{:.4g}", run.candidate.seconds_per_round),
-                          simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
-                          error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
-                          time_text(run, Goal::target), share("accuracy"),
-                          share("accuracy_worst_node"), amount(bytes_per_node(run.result))});
-  }
-  add_notes(table, search, runs);
-  return table;
-}
-
 std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
   std::vector<RepeatedRun> repeated;
   repeated.reserve(runs.size());
@@ -168,6 +147,29 @@ std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
                         .results = {run.result}});
   }
   return repeated;
+}
+
+ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>& runs) {
+  const Quality& quality = quality_among(as_repeated(runs));
+  ComparisonTable table = {{"run", "predicted s/round", "simulated s/round", "error", "to target",
+                            quality.heading, "worst node", "sent/node"},
+                           {},
+                           ""};
+  for (const PlannedRun& run : runs) {
+    const Json last = run.result.at("final").is_object() ? run.result.at("final") : Json::object();
+    const auto share = [&](const char* field) {
+      return last.contains(field) ? quality_text(quality, number_or_nan(last.at(field))) : "–";
+    };
+    const auto simulated = run.seconds_per_round();
+    const auto error = run.error();
+    table.rows.push_back({run.label, fmt::format("{:.4g}", run.candidate.seconds_per_round),
+                          simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
+                          error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
+                          time_text(run, Goal::target), share(quality.field), share(quality.worst),
+                          amount(bytes_per_node(run.result))});
+  }
+  add_notes(table, search, runs);
+  return table;
 }
 
 int conclude(const PlanOptions& options, const PlanSearch& search,
@@ -191,7 +193,7 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
         "--report", options.report,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), search.pictures(),
-                        {search.scenario().target_loss, search.scenario().target_accuracy}));
+                        {search.scenario().target_loss, search.scenario().target_quality()}));
     output.line(fmt::format("\nreport: {}", options.report));
   }
   output.json(result);

@@ -57,11 +57,12 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario, const Output& o
       scenario_(std::move(scenario)),
       output_(output),
       codec_(options_.codec, scenario_),
-      goal_(!scenario_.timing_only && (scenario_.target_accuracy || scenario_.target_loss)
+      goal_(!scenario_.timing_only && (scenario_.target_quality() || scenario_.target_loss)
                 ? Goal::target
                 : Goal::epoch) {
   const TrainPlan plan =
       make_train_plan(parse_run(scenario_.attack ? "robust" : "allreduce", scenario_.task));
+  check_target(scenario_, plan.tasks->data().regression());
   rounds_ = plan.run.rounds;
   const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
   scenario_.task.eval_every = std::min(scenario_.task.eval_every.value_or(finest), finest);
@@ -203,7 +204,8 @@ void PlanSearch::explore_by_pace() {
 }
 
 bool PlanSearch::at_target(const HistoryPoint& point) const {
-  return (!scenario_.target_accuracy || point.accuracy >= *scenario_.target_accuracy) &&
+  const auto target = scenario_.target_quality();
+  return (!target || quality_of(point) >= *target) &&
          (!scenario_.target_loss || point.loss <= *scenario_.target_loss);
 }
 

@@ -8,6 +8,7 @@
 
 #include <sotto/comm/transport.h>
 
+#include "quality.h"
 #include "simulate/simulated_result.h"
 #include "train/run_words.h"
 #include "units.h"
@@ -168,11 +169,11 @@ std::string transport_of(const Scenario& scenario) {
 /// How far the worst node's own model is behind the average in the end; none: it is not known.
 std::optional<double> lag_of(const PlannedRun& run) {
   const Json last = run.result.value("final", Json());
-  if (!last.is_object() || !last.contains("accuracy_worst_node") ||
-      !last.at("accuracy").is_number()) {
+  const Quality& quality = quality_in(last);
+  if (!last.is_object() || !last.contains(quality.worst) || !last.at(quality.field).is_number()) {
     return std::nullopt;
   }
-  return last.at("accuracy").get<double>() - last.at("accuracy_worst_node").get<double>();
+  return last.at(quality.field).get<double>() - number_or_nan(last.at(quality.worst));
 }
 
 /// A target is the averaged model's; what is to be known where the nodes' own are far from it.
@@ -181,10 +182,13 @@ std::string apart(const std::vector<PlannedRun>& runs, std::size_t winner, Goal 
   if (!lag || *lag < kApart) {
     return "";
   }
+  const bool shares = quality_in(runs[winner].result.value("final", Json())).share;
+  const auto distance = [shares](double far) {
+    return shares ? fmt::format("{:.0f} points", 100 * far) : fmt::format("{:.2f} of R²", far);
+  };
   std::string line = fmt::format(
-      "The target is the averaged model's; the worst node's own is {:.0f} points behind it in the "
-      "end.",
-      100 * *lag);
+      "The target is the averaged model's; the worst node's own is {} behind it in the end.",
+      distance(*lag));
   Index together;
   for (std::size_t k = 0; k < runs.size(); ++k) {
     const auto time = time_of(runs[k], goal);
@@ -194,7 +198,7 @@ std::string apart(const std::vector<PlannedRun>& runs, std::size_t winner, Goal 
     }
   }
   return together
-             ? fmt::format("{} Less than {:.0f} points: {}, {}.", line, 100 * kApart,
+             ? fmt::format("{} Less than {}: {}, {}.", line, distance(kApart),
                            runs[*together].label, duration_text(*time_of(runs[*together], goal)))
              : line;
 }
@@ -227,11 +231,11 @@ std::optional<double> PlannedRun::error() const {
 std::optional<double> time_to(const Scenario& scenario, const Json& history) {
   // How far an evaluation is off, at most: positive where it is not there.
   const auto lacking = [&](const Json& entry) {
-    const Json& accuracy = entry.at("accuracy");
+    const double quality = number_or_nan(entry.value(quality_in(entry).field, Json()));
     const Json& loss = entry.at("loss");
     double most = -kUnreached;
-    if (scenario.target_accuracy) {
-      most = accuracy.is_number() ? *scenario.target_accuracy - accuracy.get<double>() : kUnreached;
+    if (const auto target = scenario.target_quality()) {
+      most = std::isfinite(quality) ? *target - quality : kUnreached;
     }
     if (scenario.target_loss) {
       most = std::max(most,

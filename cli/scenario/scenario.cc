@@ -259,12 +259,19 @@ void read_target(TomlReader& in, Scenario& scenario) {
         !(*scenario.target_accuracy >= 0 && *scenario.target_accuracy <= 1)) {
       target->refuse("accuracy", "it is a share, 0 to 1: 0.95 for 95 %");
     }
+    scenario.target_r2 = target->number("r2");
+    if (scenario.target_r2 && !(*scenario.target_r2 <= 1)) {
+      target->refuse("r2", "it is 1 at best: 0.9 where a tenth of the variance is left");
+    }
+    if (scenario.target_r2 && scenario.target_accuracy) {
+      target->refuse("r2", "it is a regression's, and accuracy that of classes; give one of them");
+    }
     scenario.target_loss = target->number("loss");
     if (scenario.target_loss && !(*scenario.target_loss > 0)) {
       target->refuse("loss", "it must be positive: no loss falls below 0");
     }
-    if (!scenario.target_accuracy && !scenario.target_loss) {
-      target->refuse("accuracy", "it is missing; give accuracy, loss or both");
+    if (!scenario.target_quality() && !scenario.target_loss) {
+      target->refuse("accuracy", "it is missing; give accuracy, loss or both; r2 of a regression");
     }
     target->finish();
   }
@@ -358,6 +365,9 @@ Scenario read_scenario(const std::string& path) {
   scenario.task.local = true;
   scenario.task.deal = !scenario.timing_only;
   read_target(in, scenario);
+  if (const toml::node* target = file.get("target")) {
+    scenario.target_place = fmt::format("{}: target", toml_place(path, *target));
+  }
   scenario.runs = in.texts("run");
   if (scenario.runs.empty()) {
     in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
@@ -373,6 +383,17 @@ Scenario read_scenario(const std::string& path) {
   check_attack(in, scenario);
   in.finish();
   return scenario;
+}
+
+void check_target(const Scenario& scenario, bool regression) {
+  if (scenario.target_accuracy && regression) {
+    throw Error(fmt::format("{}.accuracy: the task is a regression, which has none; give r2",
+                            scenario.target_place));
+  }
+  if (scenario.target_r2 && !regression) {
+    throw Error(
+        fmt::format("{}.r2: the task is no regression; give accuracy", scenario.target_place));
+  }
 }
 
 Scenario read_scenario(const std::string& path, const CLI::App& command) {

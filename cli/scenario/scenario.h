@@ -90,13 +90,24 @@ struct Scenario {
   std::vector<std::string> runs;
   std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
   std::optional<double> target_accuracy;
+  std::optional<double> target_r2;  ///< of a regression, in place of the accuracy
   std::optional<double> target_loss;
+  std::string target_place;  ///< where they stand, "FILE:LINE: target"
+
+  /// The accuracy, or R², that is to be reached.
+  std::optional<double> target_quality() const {
+    return target_accuracy ? target_accuracy : target_r2;
+  }
 
   /// What lies between two nodes, from one to the other.
   LinkSpec link_between(Rank from, Rank to) const;
   /// The network between these nodes, with a link for each pair that talks: (from, to).
   Platform platform(const std::vector<std::pair<Rank, Rank>>& pairs) const;
 };
+
+/// Throws Error for a target that the task cannot reach: an accuracy of a regression, or R² of
+/// anything else.
+void check_target(const Scenario& scenario, bool regression);
 
 /// Throws Error naming line and key of what is wrong.
 Scenario read_scenario(const std::string& path);

@@ -15,6 +15,7 @@
 #include "compare/repeated_run.h"
 #include "option_group.h"
 #include "output.h"
+#include "quality.h"
 #include "quantity.h"
 #include "result_file.h"
 #include "scenario/scenario.h"
@@ -48,7 +49,8 @@ struct SimulateOptions {
   std::string trace_from = "0";
 };
 
-std::vector<std::string> row_of(const RepeatedRun& run, std::size_t columns) {
+std::vector<std::string> row_of(const RepeatedRun& run, const Quality& quality,
+                                std::size_t columns) {
   if (run.results.empty()) {
     std::vector<std::string> row(columns, "–");
     row[0] = run.words;
@@ -66,9 +68,9 @@ std::vector<std::string> row_of(const RepeatedRun& run, std::size_t columns) {
           fmt::to_string(run.rounds),
           duration_text(result.at("virtual_s").get<double>()),
           target.is_number() ? duration_text(target.get<double>()) : "–",
-          last.is_object() ? percent(number_or_nan(last.at("accuracy"))) : "–",
-          last.contains("accuracy_worst_node")
-              ? percent(number_or_nan(last.at("accuracy_worst_node")))
+          last.is_object() ? quality_text(quality, number_or_nan(last.at(quality.field))) : "–",
+          last.contains(quality.worst)
+              ? quality_text(quality, number_or_nan(last.at(quality.worst)))
               : "–",
           amount(bytes_per_node(result)),
           share("compute"),
@@ -89,12 +91,13 @@ std::string staleness_text(const RepeatedRun& run) {
 }
 
 ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
-  ComparisonTable table = {{"run", "rounds", "virtual time", "to target", "accuracy", "worst node",
-                            "sent/node", "computing", "codec", "on the wire", "idle"},
+  const Quality& quality = quality_among(runs);
+  ComparisonTable table = {{"run", "rounds", "virtual time", "to target", quality.heading,
+                            "worst node", "sent/node", "computing", "codec", "on the wire", "idle"},
                            {},
                            ""};
   for (const RepeatedRun& run : runs) {
-    table.rows.push_back(row_of(run, table.titles.size()));
+    table.rows.push_back(row_of(run, quality, table.titles.size()));
     const std::string why = run.results.empty() ? "" : early_end(run.results.front());
     if (!why.empty()) {
       table.note +=
@@ -111,8 +114,9 @@ ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
 ComparisonTable table_of(const Scenario& scenario, const std::vector<RepeatedRun>& runs) {
   ComparisonTable table = table_of(runs);
   if (scenario.attack) {
-    table.note += fmt::format("{}{}; accuracies are of the others", table.note.empty() ? "" : "; ",
-                              attack_text(*scenario.attack));
+    table.note += fmt::format("{}{}; {} of the others", table.note.empty() ? "" : "; ",
+                              attack_text(*scenario.attack),
+                              quality_among(runs).share ? "accuracies are" : "R² is");
   }
   return table;
 }
@@ -135,6 +139,7 @@ void check_runs(const Scenario& scenario) {
     const std::string& words = scenario.runs[i];
     try {
       const TrainPlan plan = make_train_plan(parse_run(words, scenario.task));
+      check_target(scenario, plan.tasks->data().regression());
       for (const std::string& warning : plan.warnings) {
         warn(fmt::format("{}: {}", words, warning));
       }
@@ -194,7 +199,7 @@ void write_files(const SimulateOptions& options, const Scenario& scenario,
   if (!options.report.empty()) {
     write_result_file("--report", options.report,
                       simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
-                                      {scenario.target_loss, scenario.target_accuracy}));
+                                      {scenario.target_loss, scenario.target_quality()}));
     output.line(fmt::format("\nreport: {}", options.report));
   }
   if (!options.csv.empty()) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "quality.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -90,11 +91,12 @@ std::string early_end(const Json& result) {
 }
 
 Json time_to_target(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
-  if (!scenario.target_accuracy && !scenario.target_loss) {
+  const auto target = scenario.target_quality();
+  if (!target && !scenario.target_loss) {
     return nullptr;
   }
   for (const HistoryPoint& point : history) {
-    if ((!scenario.target_accuracy || point.accuracy >= *scenario.target_accuracy) &&
+    if ((!target || quality_of(point) >= *target) &&
         (!scenario.target_loss || point.loss <= *scenario.target_loss)) {
       return point.time_s;
     }
@@ -117,9 +119,9 @@ Json history_json(const std::vector<HistoryPoint>& history) {
     points.push_back({{"round", point.round},
                       {"virtual_s", point.time_s},
                       {"loss", point.loss},
-                      {"accuracy", point.accuracy},
                       {"consensus_distance", point.consensus_distance},
                       {"bytes_per_node", point.bytes_per_node}});
+    add_quality(point, points.back());
   }
   return points;
 }

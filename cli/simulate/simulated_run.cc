@@ -19,6 +19,7 @@
 #include <sotto/sim/rehearsal.h>
 #include <sotto/trainers/model_sum.h>
 
+#include "quality.h"
 #include "signals.h"
 #include "simulated_result.h"
 #include "stretches.h"
@@ -31,7 +32,7 @@
 namespace sotto::cli {
 namespace {
 
-constexpr std::size_t kNodesJudged = 16;  ///< of which the accuracy of each is taken
+constexpr std::size_t kNodesJudged = 16;  ///< of which each is evaluated
 
 /// The models of one round, as the nodes come to its end at different times.
 struct Gathering {
@@ -60,8 +61,8 @@ class SimulatedJob {
   HistoryPoint inspect(const Gathering& gathering, Round done, SimTime time);
   struct Judgement {
     double worst_loss = -std::numeric_limits<double>::infinity();
-    double worst_accuracy = std::numeric_limits<double>::infinity();
-    double mean_accuracy = 0;
+    double worst_quality = std::numeric_limits<double>::infinity();
+    double mean_quality = 0;
     std::size_t nodes = 0;
   };
   Judgement judge_nodes(const std::vector<std::span<const float>>& models);
@@ -88,8 +89,8 @@ class SimulatedJob {
   std::vector<double> sent_;      ///< by node, so far
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
-  Evaluation mean_;                      ///< of the averaged model, the last
-  Json node_accuracy_ = Json::object();  ///< of the nodes' own models in the end
+  Evaluation mean_;                     ///< of the averaged model, the last
+  Json node_quality_ = Json::object();  ///< of the nodes' own models in the end
   std::optional<Timeline> timeline_;
   std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
 };
@@ -279,8 +280,7 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   }
   point.bytes_per_node /= scenario_.nodes;
   point.loss = std::numeric_limits<double>::quiet_NaN();
-  mean_.loss = point.loss;
-  mean_.accuracy = point.accuracy;
+  mean_ = {.loss = point.loss};
   if (scenario_.timing_only) {
     return point;
   }
@@ -302,6 +302,9 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   mean_ = judge_->evaluate(mean);
   point.loss = mean_.loss;
   point.accuracy = mean_.accuracy;
+  point.r2 = mean_.r2;
+  point.rmse = mean_.rmse;
+  const Quality& quality = quality_at(mean_);
   const bool last = done == plan_.run.rounds;
   if (!last && !by_worst_) {
     return point;
@@ -309,12 +312,13 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   const Judgement found = judge_nodes(present);
   if (by_worst_) {
     point.loss = found.worst_loss;
-    point.accuracy = found.worst_accuracy;
+    (quality.share ? point.accuracy : point.r2) = found.worst_quality;
+    point.rmse = std::numeric_limits<double>::quiet_NaN();  // of which node?
   }
-  if (last && std::isfinite(found.mean_accuracy)) {
-    node_accuracy_ = {{"accuracy_worst_node", found.worst_accuracy},
-                      {"accuracy_mean_node", found.mean_accuracy},
-                      {"nodes_evaluated", found.nodes}};
+  if (last && std::isfinite(found.mean_quality)) {
+    node_quality_ = {{quality.worst, found.worst_quality},
+                     {quality.mean, found.mean_quality},
+                     {"nodes_evaluated", found.nodes}};
   }
   return point;
 }
@@ -328,9 +332,9 @@ SimulatedJob::Judgement SimulatedJob::judge_nodes(
     const Evaluation one = judge_->evaluate(models[i * models.size() / found.nodes]);
     // What is no number is the worst of all, and stays.
     found.worst_loss = one.loss <= found.worst_loss ? found.worst_loss : one.loss;
-    found.worst_accuracy =
-        one.accuracy >= found.worst_accuracy ? found.worst_accuracy : one.accuracy;
-    found.mean_accuracy += one.accuracy / static_cast<double>(found.nodes);
+    const double quality = quality_of(one);
+    found.worst_quality = quality >= found.worst_quality ? found.worst_quality : quality;
+    found.mean_quality += quality / static_cast<double>(found.nodes);
   }
   return found;
 }
@@ -365,10 +369,9 @@ Json SimulatedJob::result(const SimulationReport& report) const {
   }
   Json last = nullptr;
   if (!history_.empty()) {
-    last = {{"loss", mean_.loss},
-            {"accuracy", mean_.accuracy},
-            {"consensus_distance", history_.back().consensus_distance}};
-    last.update(node_accuracy_);
+    last = {{"loss", mean_.loss}, {"consensus_distance", history_.back().consensus_distance}};
+    add_quality(mean_, last);
+    last.update(node_quality_);
   }
   Round rounds = 0;
   for (const NodeReport& node : report.nodes) {

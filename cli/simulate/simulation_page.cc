@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/text.h>
 
 #include "compare/compare_page.h"
 #include "page.h"
 #include "plot.h"
+#include "quality.h"
 #include "timeline_drawing.h"
 #include "units.h"
 
@@ -144,16 +148,19 @@ std::string simulation_page(const std::string& title, const std::vector<Repeated
 }
 
 std::string history_csv(const std::vector<RepeatedRun>& runs) {
-  constexpr const char* kFields[] = {"round",    "virtual_s",          "loss",
+  std::vector<std::string> fields = {"round",    "virtual_s",          "loss",
                                      "accuracy", "consensus_distance", "bytes_per_node"};
-  std::string csv = "run,round,virtual_s,loss,accuracy,consensus_distance,bytes_per_node\n";
+  if (!quality_among(runs).share) {
+    fields.insert(fields.end(), {"r2", "rmse"});
+  }
+  std::string csv = fmt::format("run,{}\n", fmt::join(fields, ","));
   for (const RepeatedRun& run : runs) {
     for (const Json& result : run.results) {
       for (const Json& point : result.at("history")) {
         csv += csv_text(run.words);
-        for (const char* field : kFields) {
+        for (const std::string& field : fields) {
           csv += ',';
-          csv += csv_number(point.at(field));
+          csv += csv_number(point.value(field, Json()));
         }
         csv += '\n';
       }

@@ -22,6 +22,7 @@
 #include "commands.h"
 #include "event_log.h"
 #include "output.h"
+#include "quality.h"
 #include "result_file.h"
 #include "signals.h"
 #include "site_config.h"
@@ -55,14 +56,15 @@ Json result_json(const SiteResult& result, const Json& config) {
   json["config"] = config;
   json["stopped"] = result.stopped;
   json["export_trouble"] = result.export_trouble;
-  json["final"] = {{"loss", result.final.loss}, {"accuracy", result.final.accuracy}};
+  json["final"] = {{"loss", result.final.loss}};
+  add_quality(result.final, json["final"]);
   json["history"] = Json::array();
   for (const HistoryPoint& point : result.history) {
     json["history"].push_back({{"round", point.round},
                                {"time_s", point.time_s},
                                {"loss", point.loss},
-                               {"accuracy", point.accuracy},
                                {"bytes_per_node", point.bytes_per_node}});
+    add_quality(point, json["history"].back());
   }
   json["time"] = {{"wall_s", result.time.wall_s},
                   {"compute_s", result.time.compute_s},

@@ -135,22 +135,36 @@ std::optional<PrivacyOptions> site_privacy(const TrainOptions& o, const TaskFact
 
 /// What goes into the model and comes out of it, for those who use it elsewhere.
 ModelNotes notes_on(const Dataset& data) {
-  Json mean = Json::array();
-  Json deviation = Json::array();
-  for (const FeatureScaling& scaling : data.scaling()) {
-    mean.push_back(scaling.mean);
-    deviation.push_back(1 / scaling.factor);
-  }
+  const auto text = [](const Json& json) { return json_text(json); };
+  const auto means = [](const std::vector<FeatureScaling>& scalings) {
+    Json json = Json::array();
+    for (const FeatureScaling& scaling : scalings) {
+      json.push_back(scaling.mean);
+    }
+    return json;
+  };
+  const auto deviations = [](const std::vector<FeatureScaling>& scalings) {
+    Json json = Json::array();
+    for (const FeatureScaling& scaling : scalings) {
+      json.push_back(1 / scaling.factor);
+    }
+    return json;
+  };
   Json classes = data.names().classes;
   for (int number = 0; data.names().classes.empty() && number < data.classes(); ++number) {
     classes.push_back(fmt::to_string(number));
   }
-  const auto text = [](const Json& json) { return json_text(json); };
-  return {{"features", fmt::to_string(data.features())},
-          {"columns", text(data.names().columns)},
-          {"mean", text(mean)},
-          {"deviation", text(deviation)},
-          {"classes", text(classes)}};
+  ModelNotes notes = {{"features", fmt::to_string(data.features())},
+                      {"columns", text(data.names().columns)},
+                      {"mean", text(means(data.scaling()))},
+                      {"deviation", text(deviations(data.scaling()))},
+                      {"classes", text(classes)}};
+  if (data.regression()) {
+    notes["targets"] = text(data.names().targets);
+    notes["target_mean"] = text(means(data.target_scaling()));
+    notes["target_deviation"] = text(deviations(data.target_scaling()));
+  }
+  return notes;
 }
 
 /// Who can write the site's file says what it does, and who can write its list whom it trusts.
@@ -266,6 +280,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
                                   config.part.number - 1);
     }
     if (const auto& data = tasks.data().dataset) {
+      plan.warnings.insert(plan.warnings.end(), data->warnings().begin(), data->warnings().end());
       run.data = data->names();
       run.notes = notes_on(*data);
     }

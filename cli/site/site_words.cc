@@ -10,6 +10,7 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/metrics_text.h>
 
+#include "quality.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -161,9 +162,8 @@ Json site_json(const SiteReport& report) {
   }
   Json evaluation;
   if (report.evaluation) {
-    evaluation = {{"round", report.evaluation->round},
-                  {"loss", report.evaluation->loss},
-                  {"accuracy", report.evaluation->accuracy}};
+    evaluation = {{"round", report.evaluation->round}, {"loss", report.evaluation->loss}};
+    add_quality(*report.evaluation, evaluation);
   }
   return {{"sotto", SOTTO_VERSION},
           {"name", report.name},
@@ -204,6 +204,11 @@ std::string site_metrics(const SiteReport& report, double now) {
               report.evaluation ? report.evaluation->loss : std::nan(""));
   metrics.one("test_accuracy", "gauge", "Share of the test set that is right, at the last one",
               report.evaluation ? report.evaluation->accuracy : std::nan(""));
+  metrics.one("test_r_squared", "gauge", "R2 of a regression on the test set, at the last one",
+              report.evaluation ? report.evaluation->r2 : std::nan(""));
+  metrics.one("test_rmse", "gauge",
+              "Root of the mean squared error of a regression, in the file's units",
+              report.evaluation ? report.evaluation->rmse : std::nan(""));
   metrics.one("mass", "gauge", "Push-sum weight that the site holds; gossip: 1", report.site.mass);
   metrics.one("minted_mass_total", "counter", "Push-sum weight that it has brought in",
               report.site.minted);
@@ -245,10 +250,10 @@ void print_site(const Output& output, const Json& status, double now) {
                           rounds > 0 ? fmt::format(" of {}", rounds) : ""));
   const Json& evaluation = status.at("evaluation");
   if (evaluation.is_object()) {
+    const Quality& quality = quality_in(evaluation);
     output.line(fmt::format(
-        "test loss {}, accuracy {} (round {})", number(evaluation.at("loss"), "{:.4f}"),
-        percent(evaluation.at("accuracy").is_number() ? evaluation.at("accuracy").get<double>()
-                                                      : std::nan("")),
+        "test loss {}, {} {} (round {})", number(evaluation.at("loss"), "{:.4f}"), quality.heading,
+        quality_text(quality, number_or_nan(evaluation.value(quality.field, Json()))),
         evaluation.at("round").get<std::uint64_t>()));
   }
   output.line(fmt::format(

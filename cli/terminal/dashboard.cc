@@ -52,7 +52,7 @@ void Dashboard::round_done(Round done) {
 void Dashboard::evaluated(const RunEvaluation& evaluation) {
   state_.before = std::exchange(state_.last, evaluation);
   state_.loss.add(evaluation.point.loss);
-  state_.accuracy.add(evaluation.point.accuracy);
+  state_.quality.add(quality_of(evaluation.point));
   state_.consensus.add(evaluation.point.consensus_distance);
   if (evaluation.point.round == state_.start.rounds || Clock::now() - drawn_ >= kBetweenDraws) {
     draw();

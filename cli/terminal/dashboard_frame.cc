@@ -9,6 +9,7 @@
 #include <sotto/base/text.h>
 #include <sotto/observe/figures.h>
 
+#include "quality.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -167,8 +168,10 @@ std::vector<std::string> dashboard_lines(const DashboardState& state, const Term
                   "   " +
                   curve("consensus", state.consensus, number(state.consensus.first()),
                         number(state.consensus.last())));
-  lines.push_back(curve("accuracy", state.accuracy, percent(state.accuracy.first()),
-                        percent(state.accuracy.last())) +
+  const Quality& quality = state.last ? quality_at(state.last->point) : kAccuracy;
+  lines.push_back(curve(quality.heading, state.quality,
+                        quality_text(quality, state.quality.first()),
+                        quality_text(quality, state.quality.last())) +
                   (state.last ? saving(*state.last) : ""));
   if (state.last) {
     lines.push_back(health_line(*state.last));

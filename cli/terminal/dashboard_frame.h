@@ -27,7 +27,7 @@ struct DashboardState {
   std::optional<RunEvaluation> last;
   std::optional<RunEvaluation> before;  ///< the evaluation before
   Series loss;
-  Series accuracy;
+  Series quality;  ///< accuracy, or R² of a regression
   Series consensus;
 };
 

@@ -34,7 +34,14 @@ const char* stop_notice() {
 /// What node 0 says and returns in the end.
 Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& result) {
   report.summary(result);
-  return train_json(result, plan.config);
+  Json json = train_json(result, plan.config);
+  if (const auto& data = plan.tasks->data().dataset; data && !data->names().classes.empty()) {
+    json["classes"] = Json::array();
+    for (const std::string& name : data->names().classes) {
+      json["classes"].push_back(printable(name));
+    }
+  }
+  return json;
 }
 
 /// Lets large blocks go back to the system when they are freed. A node frees some before it trains,

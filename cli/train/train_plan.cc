@@ -365,6 +365,10 @@ TrainPlan make_train_plan(const TrainOptions& options) {
     plan.pace = parse_pace(options.gradient_time);
   }
   rehearse(plan, sample->layout());
+  if (data->dataset) {
+    const auto& warnings = data->dataset->warnings();
+    plan.warnings.insert(plan.warnings.begin(), warnings.begin(), warnings.end());
+  }
   warn_of_privacy(options, privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
   warn_of_idle(options, *data, plan);
   warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);

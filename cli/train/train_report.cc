@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "quality.h"
 #include "terminal/dashboard_frame.h"
 #include "units.h"
 
@@ -14,12 +15,13 @@ namespace {
 constexpr std::size_t kBarColumns = 42;
 
 Json point_json(const HistoryPoint& point) {
-  return {{"round", point.round},
-          {"time_s", point.time_s},
-          {"loss", point.loss},
-          {"accuracy", point.accuracy},
-          {"consensus_distance", point.consensus_distance},
-          {"bytes_per_node", point.bytes_per_node}};
+  Json json = {{"round", point.round},
+               {"time_s", point.time_s},
+               {"loss", point.loss},
+               {"consensus_distance", point.consensus_distance},
+               {"bytes_per_node", point.bytes_per_node}};
+  add_quality(point, json);
+  return json;
 }
 
 std::string privacy_line(const PrivacyReport& privacy) {
@@ -56,11 +58,12 @@ void TrainReport::evaluated(const RunEvaluation& evaluation) {
   clear_bar();
   if (!titled_) {
     output_.line(fmt::format("{:>8}  {:>9}  {:>11}  {:>9}  {:>13}  {:>10}", "round", "time", "loss",
-                             "accuracy", "consensus", "sent/node"));
+                             quality_at(point).heading, "consensus", "sent/node"));
     titled_ = true;
   }
   output_.line(fmt::format("{:>8}  {:>7.2f} s  {:>11.5g}  {:>9}  {:>13.4g}  {:>10}", point.round,
-                           point.time_s, point.loss, percent(point.accuracy),
+                           point.time_s, point.loss,
+                           quality_text(quality_at(point), quality_of(point)),
                            point.consensus_distance, amount(point.bytes_per_node)));
 }
 
@@ -75,6 +78,10 @@ void TrainReport::summary(const RunResult& result) {
   output_.line(fmt::format(
       "time {:.2f} s: gradients {:.2f} s, compression and mixing {:.2f} s, waiting {:.2f} s",
       result.time.wall_s, result.time.compute_s, result.time.encode_s, result.time.wait_s));
+  if (std::isfinite(result.final.rmse)) {
+    output_.line(fmt::format("on the test set: R² {}, RMSE {:.4g} in the file's units",
+                             quality_text(kR2, result.final.r2), result.final.rmse));
+  }
   const double first = result.history.empty() ? result.final.loss : result.history.front().loss;
   if (diverged(first, result.final.loss)) {
     output_.line(fmt::format(
@@ -145,35 +152,35 @@ Json train_json(const RunResult& result, const Json& config) {
                {"steps", result.privacy->steps},
                {"steps_left", limited ? Json(result.privacy->steps_left) : Json()}};
   }
-  Json json = {{"sotto", SOTTO_VERSION},
-               {"config", config},
-               {"nodes", result.nodes},
-               {"rounds", result.rounds},
-               {"dimension", result.dimension},
-               {"bytes_sent_per_node", result.bytes_sent_per_node()},
-               {"frames_sent_per_node", result.frames_sent_per_node()},
-               {"bytes_per_edge", edges},
-               {"final",
-                {{"loss", result.final.loss},
-                 {"accuracy", result.final.accuracy},
-                 {"consensus_distance", result.final.consensus_distance}}},
-               {"history", history},
-               {"time",
-                {{"wall_s", result.time.wall_s},
-                 {"compute_s", result.time.compute_s},
-                 {"encode_s", result.time.encode_s},
-                 {"wait_s", result.time.wait_s},
-                 {"slowest_s", result.time.slowest_s}}},
-               {"counters",
-                {{"saturated", result.counters.saturated},
-                 {"bad_frames", result.counters.bad_frames},
-                 {"drifted", result.counters.drifted},
-                 {"staleness", result.counters.staleness},
-                 {"most_stale", result.counters.most_stale},
-                 {"set_aside", result.counters.set_aside},
-                 {"other_settings", result.counters.other_settings}}},
-               {"privacy", privacy},
-               {"parameters_sha256", result.parameters_sha256}};
+  Json json = {
+      {"sotto", SOTTO_VERSION},
+      {"config", config},
+      {"nodes", result.nodes},
+      {"rounds", result.rounds},
+      {"dimension", result.dimension},
+      {"bytes_sent_per_node", result.bytes_sent_per_node()},
+      {"frames_sent_per_node", result.frames_sent_per_node()},
+      {"bytes_per_edge", edges},
+      {"final",
+       {{"loss", result.final.loss}, {"consensus_distance", result.final.consensus_distance}}},
+      {"history", history},
+      {"time",
+       {{"wall_s", result.time.wall_s},
+        {"compute_s", result.time.compute_s},
+        {"encode_s", result.time.encode_s},
+        {"wait_s", result.time.wait_s},
+        {"slowest_s", result.time.slowest_s}}},
+      {"counters",
+       {{"saturated", result.counters.saturated},
+        {"bad_frames", result.counters.bad_frames},
+        {"drifted", result.counters.drifted},
+        {"staleness", result.counters.staleness},
+        {"most_stale", result.counters.most_stale},
+        {"set_aside", result.counters.set_aside},
+        {"other_settings", result.counters.other_settings}}},
+      {"privacy", privacy},
+      {"parameters_sha256", result.parameters_sha256}};
+  add_quality(result.final, json["final"]);
   if (!result.dumped.ok()) {
     json[kDumpFault] = result.dumped.message();
   }

@@ -234,8 +234,9 @@ TEST_CASE("the order holds on real data over a real trust network") {
   CHECK_FALSE(properties(*entrants[1].graph).connected);
   const auto claimed = std::span(entrants).first(kClaimed + 1);
   for (const std::string set : {"occupancy", "adult"}) {
-    const auto pool = pooled(set == "adult" ? load_libsvm(folder / "adult" / "a9a.t", 123)
-                                            : load_occupancy(folder / "occupancy"));
+    const auto pool =
+        pooled(set == "adult" ? load_libsvm(folder / "adult" / "a9a.t", {.features = 123})
+                              : load_occupancy(folder / "occupancy"));
     for (const double adversarial : {0.0, 0.25}) {
       StudyOptions study;
       study.stream.adversarial = adversarial;

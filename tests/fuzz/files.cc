@@ -137,14 +137,20 @@ void read_data(std::string_view name, std::span<const std::byte> input) {
   const MemoryFile file(input);
   try {
     if (name == "csv") {
-      (void)sotto::load_csv(file.path());
+      for (const bool regression : {true, false}) {
+        try {
+          (void)sotto::load_csv(file.path(), {.regression = regression, .skip_missing = true});
+        } catch (const sotto::Error& error) {
+          check_short(error);
+        }
+      }
     } else if (name == "libsvm") {
       (void)sotto::load_libsvm(file.path());
     } else if (name == "text") {
       (void)sotto::load_text(file.path());
     } else if (name == "idx") {
       const auto array = sotto::read_idx(file.path(), 3);
-      check(array.values.size() == array.extents[0] * array.extents[1] * array.extents[2],
+      check(array.size() == array.extents[0] * array.extents[1] * array.extents[2],
             "an array has as many values as its extents say");
     } else if (name == "quadratic") {
       (void)sotto::load_quadratic(file.path());

@@ -135,10 +135,55 @@ TEST_CASE("the node count is the highest rank's, or the one given") {
   CHECK_MENTIONS(refusal("from,to\n0,1\n", -1), "any count");
 }
 
+TEST_CASE("lists of edges are read as other programs write them") {
+  using Edges = std::vector<std::pair<Rank, Rank>>;
+  const auto edges = [](const std::string& text, int nodes = 0) {
+    const auto graph = load(text, nodes);
+    Edges found;
+    for (Rank node = 0; node < graph->nodes(); ++node) {
+      for (const Edge& edge : graph->out_edges(node, 0)) {
+        found.emplace_back(node, edge.peer);
+      }
+    }
+    return found;
+  };
+  const Edges there = {{0, 1}, {1, 2}, {2, 0}};
+  for (const char* text : {"0,1\n1,2\n2,0\n", "0\t1\r\n1\t2\r\n2\t0\r\n", "0 1\r1  2\r2 0\r",
+                           "FROM;To\n0;1\n1;2\n2;0\n",
+                           "# Directed graph: edges.txt\n# "
+                           "FromNodeId\tToNodeId\n30\t1408\n1408\t1000000007\n1000000007\t30\n",
+                           "% asym unweighted\n1 2\n2 3\n3 1\n",
+                           "Source,Target,Type,Id,Label,Weight\n5,6,Directed,0,,1.0\n6,7,Directed,"
+                           "1,,1\n7,5,directed,2,,1\n",
+                           "\"source\"\t\"target\"\n0\t1\n1\t2\n2\t0\n"}) {
+    CAPTURE(text);
+    CHECK(edges(text) == there);
+  }
+  const Edges both = {{0, 1}, {1, 0}, {1, 2}, {2, 1}};
+  for (const char* text :
+       {"# Undirected graph: ../data/friends.txt\n0\t1\n1\t2\n",
+        "# Undirected graph\n0\t1\n1\t0\n1\t2\n2\t1\n", "% sym weighted\n1 2\n2 3\n",
+        "Source;Target;Type\n0;1;Undirected\n1;2;Undirected\n"}) {
+    CAPTURE(text);
+    CHECK(edges(text) == both);
+  }
+  // Weights and ratings without a header, a decimal comma, and a time behind them.
+  CHECK(load("0 1 0.25\n1 0 0.5\n")->in_edges(1, 0)[0].weight == 0.25F);
+  CHECK(load("from;to;weight\n0;1;0,25\n1;0;0,5\n")->in_edges(1, 0)[0].weight == 0.25F);
+  CHECK(edges("7,8,5,1407470400\n8,7,-3,1376539200\n") == Edges{{0, 1}});
+  CHECK(edges("0,1\n1,0\n", 3) == Edges{{0, 1}, {1, 0}});
+  CHECK_MENTIONS(refusal("10 20\n20 30\n", 2), "3 nodes");
+  CHECK_MENTIONS(refusal("0 1\n1 x\n"), "line 2, column to: 'x'");
+  CHECK_MENTIONS(refusal("Source,Target,Weight\n0,1,3\n1,0,2\n"), "leave the column out");
+  CHECK_MENTIONS(refusal("Source,Target,Type\n0,1,both\n"), "Directed or Undirected");
+  CHECK_MENTIONS(refusal("%%MatrixMarket matrix coordinate\n3 3 1\n1 2\n"), "MatrixMarket");
+  CHECK_MENTIONS(refusal("PK\x03\x04\x01\x01"), "zip");
+}
+
 TEST_CASE("errors name line and column") {
   const std::string header = "from,to,weight\n";
   CHECK_MENTIONS(refusal(""), "an empty file");
-  CHECK_MENTIONS(refusal("0,1,0.5\n"), "line 1, column 1: '0'");
+  CHECK_MENTIONS(refusal("0,one,0.5\n"), "line 1, column 1: '0'");
   CHECK_MENTIONS(refusal("from,to,wait\n"), "line 1, column 3: 'wait'");
   CHECK_MENTIONS(refusal("from,from\n"), "line 1, column 2: 'from'");
   CHECK_MENTIONS(refusal("from\n"), "the first line is");

@@ -132,9 +132,9 @@ TEST_CASE("a table with a regression target is refused") {
   CHECK(contains(refusal_of(content), "1500 different labels"));
 }
 
-TEST_CASE("files that are no regular files are refused") {
+TEST_CASE("folders and files that are not there are refused") {
   const test::Scratch scratch;
-  CHECK(contains(test::refusal([&] { load_csv(scratch.path()); }), "regular file"));
+  CHECK(contains(test::refusal([&] { load_csv(scratch.path()); }), "it is a folder"));
   CHECK(contains(test::refusal([&] { load_csv(scratch.path() / "none"); }), "no such file"));
 }
 

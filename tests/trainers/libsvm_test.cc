@@ -70,10 +70,10 @@ TEST_CASE("damaged rows are refused with the line") {
   CHECK(contains(refusal_of(good + "nan 1:1\n"), "line 3"));
   CHECK(contains(refusal_of(good + "1 0:1\n"), "count from 1"));
   CHECK(contains(refusal_of(good + "1 1048577:1\n"), "1048576"));
-  CHECK(contains(refusal_of(good + "1 2:1 1:1\n"), "ascend"));
-  CHECK(contains(refusal_of(good + "1 2:1 2:1\n"), "ascend"));
+  CHECK(contains(refusal_of(good + "1 2:1 2:1\n"), "index 2 stands twice"));
+  CHECK(contains(refusal_of(good + "1 2:1 1:1 2:4\n"), "index 2 stands twice"));
   for (const char* bad : {"5", "5:", ":5", "-1:1", "1.5:1", "1:x", "1:nan", "1:inf", "1:1e39",
-                          "1:2:3", "99999999999999999999:1", "qid:3", "1:1,2:2"}) {
+                          "1:2:3", "99999999999999999999:1", "qid:x", "1:1 qid:3", "1:1,2:2"}) {
     CAPTURE(bad);
     CHECK(contains(refusal_of(good + fmt::format("1 {}\n", bad)), "line 3"));
   }
@@ -82,6 +82,32 @@ TEST_CASE("damaged rows are refused with the line") {
     classes += fmt::format("{} 1:1\n", i);
   }
   CHECK(contains(refusal_of(classes), "1001 different labels"));
+}
+
+TEST_CASE("groups, rows out of order and indices from 0 are read as they are meant") {
+  const test::Scratch scratch;
+  const auto file = scratch.write("rows.svm",
+                                  "2 qid:1 3:5 1:4\n1 qid:1 2:1\n2 qid:2 3:5 1:4 # a comment\n"
+                                  "1 2:1\n+1 2:1\n");
+  const auto data = load_libsvm(file);
+  CHECK(data->features() == 3);
+  CHECK(data->classes() == 2);
+  REQUIRE(!data->warnings().empty());
+  CHECK(contains(data->warnings().front(), "qid"));
+  std::vector<float> row(3);
+  data->train().copy_row(0, row);
+  CHECK(row == (data->train().labels()[0] == 1 ? std::vector<float>{4, 0, 5}
+                                               : std::vector<float>{0, 1, 0}));
+  const std::string zero =
+      "libsvm:" + scratch.write("zero.svm", "1 0:7 4:1\n0 0:7 4:1\n1 0:7\n").string();
+  CHECK(contains(test::refusal([&] { load_task(zero); }), zero + ",zero-based"));
+  const auto based = load_task(zero + ",zero-based")->dataset;
+  CHECK(based->features() == 5);
+  std::vector<float> five(5);
+  based->train().copy_row(0, five);
+  CHECK(five[0] == 7);
+  CHECK(contains(refusal_of("1,2 1:1\n0 1:1\n"), "one label"));
+  CHECK(contains(refusal_of("0.5 1:1\n0.25 1:1\n0.75 1:1\n"), "not all whole numbers"));
 }
 
 TEST_CASE("Adult has its rows and can be learned") {

@@ -108,7 +108,7 @@ TEST_CASE("files that are missing are named") {
   scratch.write(kImages, images(3));
   CHECK(contains(test::refusal([&] { load_mnist(scratch.path()); }), kLabels));
   std::filesystem::create_directory(scratch.path() / kLabels);
-  CHECK(contains(test::refusal([&] { load_mnist(scratch.path()); }), "regular file"));
+  CHECK(contains(test::refusal([&] { load_mnist(scratch.path()); }), "it is a folder"));
 }
 
 TEST_CASE("every truncation and any trailing byte is refused") {

@@ -68,7 +68,9 @@ TEST_CASE("a mistyped parameter is refused with the nearest one, unless it belon
   CHECK(test::contains(told("libsvm:a.txt,featuers=5"), "did you mean features?"));
   CHECK(test::contains(told("text:a.txt,contxt=5"), "did you mean context?"));
   CHECK(test::contains(told("digits,tran=5"), "did you mean train? it has train, test, seed"));
-  CHECK(test::contains(told("csv:a.csv,label=5"), "it has none"));
+  CHECK(test::contains(told("csv:a.csv,traget=a"), "did you mean target?"));
+  CHECK(test::contains(told("csv:a.csv,label=5"), "it has target, drop, regression"));
+  CHECK(test::contains(told("occupancy:a,label=5"), "it has none"));
   CHECK(test::contains(told("csv:nowhere/a,b.csv"), "nowhere/a,b.csv: there is no such file"));
   const test::Scratch scratch;
   const auto file = scratch.write("a,lr=1.csv", "x,label\n1,0\n2,1\n3,0\n4,1\n5,0\n");

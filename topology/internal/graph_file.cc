@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
+#include <cstdint>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
+#include <sotto/base/decoded_text.h>
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/number.h>
+#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 
 #include "families.h"
@@ -25,22 +29,88 @@ std::string shown(std::string_view text) {
   return one_line(front) + (front.size() < text.size() ? "..." : "");
 }
 
+constexpr std::string_view kExpectedHeader =
+    "the first line is from,to,weight, from,to or from,to,rating, or an edge";
+
+std::string lower(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return small;
+}
+
+/// What is in a column. Those behind `type` are passed over.
+enum class Column : std::uint8_t { from, to, weight, rating, type, passed };
+
+struct ColumnName {
+  std::string_view name;
+  Column column;
+  bool published = false;  ///< other programs call it so
+};
+
+/// The names that sotto, SNAP, Gephi and published trust lists give them.
+constexpr std::array kColumnNames = {
+    ColumnName{"from", Column::from},
+    ColumnName{"to", Column::to},
+    ColumnName{"weight", Column::weight},
+    ColumnName{"rating", Column::rating},
+    ColumnName{"source", Column::from, true},
+    ColumnName{"src", Column::from, true},
+    ColumnName{"fromnodeid", Column::from, true},
+    ColumnName{"target", Column::to, true},
+    ColumnName{"dst", Column::to, true},
+    ColumnName{"tonodeid", Column::to, true},
+    ColumnName{"type", Column::type},
+    ColumnName{"time", Column::passed},
+    ColumnName{"timestamp", Column::passed},
+    ColumnName{"id", Column::passed},
+    ColumnName{"label", Column::passed},
+    ColumnName{"timeset", Column::passed},
+    ColumnName{"interval", Column::passed},
+};
+
+std::string_view name_of(Column column) {
+  return std::ranges::find(kColumnNames, column, &ColumnName::column)->name;
+}
+
+/// "undirected" as SNAP says it in a comment, "sym" as KONECT does.
+bool says_undirected(std::string_view comment) {
+  const std::string words = lower(trimmed(comment.substr(1)));
+  return words.find("undirected") != std::string::npos || words.starts_with("sym ");
+}
+
 class Parser {
  public:
   Parser(std::string_view text, std::string_view source, int nodes, std::optional<double> threshold)
-      : text_(text), source_(source), given_nodes_(nodes), threshold_(threshold) {}
+      : text_(text),
+        source_(source),
+        given_nodes_(nodes),
+        threshold_(threshold),
+        dialect_(find_dialect(text, kComments)),
+        splitter_(dialect_, kMostFields) {}
 
   FileGraph parse() {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (text_.starts_with(kByteOrderMark)) {
       text_.remove_prefix(kByteOrderMark.size());
     }
-    read_header();
-    for (std::string_view line; next_line(line);) {
+    if (text_.starts_with("%%MatrixMarket")) {
+      refuse(source_, "a MatrixMarket file",
+             "its edges are not a list; write them as from,to, a line each");
+    }
+    std::string_view line;
+    if (!next_line(line)) {
+      refuse(source_, "an empty file", kExpectedHeader);
+    }
+    if (!read_header(line)) {
       read_edge(line);
     }
+    while (next_line(line)) {
+      read_edge(line);
+    }
+    number_nodes();
     refuse_duplicates();
-    graph_.nodes = given_nodes_ > 0 ? given_nodes_ : highest_ + 1;
     if (graph_.nodes == 0) {
       refuse(source_, "no edge", "without one the number of nodes must be given");
     }
@@ -49,171 +119,246 @@ class Parser {
 
  private:
   struct Line {
-    Arc arc;
+    std::uint64_t from = 0;
+    std::uint64_t to = 0;
     double weight = 0;
     std::size_t number = 0;
-    bool trusted = true;  ///< its rating is high enough
+    bool mirrored = false;  ///< an undirected edge's way back
+    bool trusted = true;    ///< its rating is high enough
   };
-  enum Column : std::size_t { from, to, weight, rating, time, columns };
-  static constexpr std::array<std::string_view, columns> kNames = {"from", "to", "weight", "rating",
-                                                                   "time"};
-  /// What published trust lists call the first two.
-  static constexpr std::array<std::string_view, 2> kOtherNames = {"source", "target"};
+  static constexpr std::string_view kComments = "#%";
+  static constexpr std::size_t kMostFields = 16;
 
+  [[noreturn]] void refuse_line(std::string_view line, std::string_view reason) const {
+    refuse(fmt::format("{}, line {}", source_, line_), shown(line), reason);
+  }
   [[noreturn]] void refuse_field(std::string_view column, std::string_view value,
                                  std::string_view reason) const {
     refuse(fmt::format("{}, line {}, column {}", source_, line_, column), shown(value), reason);
   }
 
-  /// The next line that is not blank.
+  /// The next line that is neither blank nor a comment.
   bool next_line(std::string_view& line) {
-    while (!text_.empty()) {
+    while (take_line(text_, line)) {
       ++line_;
-      const std::size_t end = text_.find('\n');
-      line = trimmed(text_.substr(0, end));
-      text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
-      if (!line.empty()) {
+      line = trimmed(line);
+      if (line.empty()) {
+        continue;
+      }
+      if (kComments.find(line.front()) == std::string_view::npos) {
         return true;
       }
+      undirected_ = undirected_ || says_undirected(line);
     }
     return false;
   }
 
-  void read_header() {
-    constexpr std::string_view kExpected =
-        "the first line is from,to,weight, from,to or from,to,rating";
-    std::string_view line;
-    if (!next_line(line)) {
-      refuse(source_, "an empty file", kExpected);
+  const std::vector<std::string_view>& split(std::string_view line) {
+    const auto& fields = splitter_.split(line);
+    if (!splitter_.fault().empty()) {
+      refuse_line(line, splitter_.fault());
     }
-    for (std::string_view field : split(line)) {
-      const auto* const other = std::find(kOtherNames.begin(), kOtherNames.end(), field);
-      if (other != kOtherNames.end()) {
-        field = kNames[static_cast<std::size_t>(other - kOtherNames.begin())];
+    return fields;
+  }
+
+  /// False where the line is an edge, so that there is no header: two columns are edges, a third is
+  /// a weight, or a rating where a threshold asks for one or a time stands behind it.
+  bool read_header(std::string_view line) {
+    const auto& fields = split(line);
+    const bool edge =
+        fields.size() >= 2 && fields.size() <= 4 &&
+        std::ranges::all_of(fields, [](std::string_view field) {
+          return parse_number<double>(field.substr(field.starts_with('-') ? 1 : 0)).has_value();
+        });
+    if (edge) {
+      published_ = true;
+      order_ = {Column::from, Column::to};
+      if (fields.size() > 2) {
+        order_.push_back(threshold_ || fields.size() > 3 ? Column::rating : Column::weight);
       }
-      const auto* const name = std::find(kNames.begin(), kNames.end(), field);
-      if (name == kNames.end() || std::count(order_.begin(), order_.end(), name - kNames.begin())) {
-        refuse_field(fmt::to_string(order_.size() + 1), field, kExpected);
+      if (fields.size() > 3) {
+        order_.push_back(Column::passed);
       }
-      order_.push_back(static_cast<std::size_t>(name - kNames.begin()));
+    } else {
+      name_columns(fields);
     }
-    const auto has = [this](Column column) {
-      return std::count(order_.begin(), order_.end(), column) > 0;
-    };
-    weighted_ = has(weight);
-    if (!has(from) || !has(to) || (weighted_ && has(rating))) {
-      refuse(fmt::format("{}, line {}", source_, line_), shown(line), kExpected);
+    weighted_ = has(Column::weight);
+    if (!has(Column::from) || !has(Column::to) || (weighted_ && has(Column::rating))) {
+      refuse_line(line, kExpectedHeader);
     }
-    if (threshold_ && !has(rating)) {
-      refuse(fmt::format("{}, line {}", source_, line_), shown(line),
-             "a threshold is one of ratings; the first line would be from,to,rating");
+    if (threshold_ && !has(Column::rating)) {
+      refuse_line(line, "a threshold is one of ratings; the first line would be from,to,rating");
+    }
+    return !edge;
+  }
+
+  void name_columns(const std::vector<std::string_view>& fields) {
+    for (const std::string_view field : fields) {
+      const auto* const known = std::ranges::find(kColumnNames, lower(field), &ColumnName::name);
+      if (known == kColumnNames.end() || (known->column != Column::passed && has(known->column))) {
+        refuse_field(fmt::to_string(order_.size() + 1), field, kExpectedHeader);
+      }
+      order_.push_back(known->column);
+      published_ = published_ || known->published;
     }
   }
 
-  /// The fields of a line; at most one more than a right line has.
-  std::vector<std::string_view> split(std::string_view line) const {
-    std::vector<std::string_view> fields;
-    for (;;) {
-      const std::size_t comma = line.find(',');
-      fields.push_back(trimmed(line.substr(0, comma)));
-      if (comma == std::string_view::npos || fields.size() > columns) {
-        return fields;
-      }
-      line.remove_prefix(comma + 1);
-    }
-  }
+  bool has(Column column) const { return std::ranges::count(order_, column) > 0; }
 
   void read_edge(std::string_view line) {
-    const auto fields = split(line);
+    const auto& fields = split(line);
     if (fields.size() != order_.size()) {
-      refuse(fmt::format("{}, line {}", source_, line_), shown(line),
-             fmt::format("a line has {} columns, as the header", order_.size()));
+      refuse_line(line, fmt::format("a line has {} columns, as the first", order_.size()));
     }
-    Line edge{{}, 0, line_, true};
+    Line edge{.number = line_};
+    bool both_ways = undirected_;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       switch (order_[i]) {
-        case from:
-          edge.arc.from = read_rank(kNames[from], fields[i]);
+        case Column::from:
+          edge.from = read_node(Column::from, fields[i]);
           break;
-        case to:
-          edge.arc.to = read_rank(kNames[to], fields[i]);
+        case Column::to:
+          edge.to = read_node(Column::to, fields[i]);
           break;
-        case weight:
+        case Column::weight:
           edge.weight = read_weight(fields[i]);
           break;
-        case rating:
+        case Column::rating:
           edge.trusted = trusts(read_rating(fields[i]));
           break;
-        default:
+        case Column::type:
+          both_ways = read_type(fields[i]);
+          break;
+        case Column::passed:
           break;
       }
     }
-    if (weighted_ && edge.arc.from != edge.arc.to && !(static_cast<float>(edge.weight) > 0)) {
-      refuse_field(kNames[weight], fmt::to_string(edge.weight),
+    if (weighted_ && edge.from != edge.to && !(static_cast<float>(edge.weight) > 0)) {
+      refuse_field(name_of(Column::weight), fmt::to_string(edge.weight),
                    "an edge has a positive weight; leave out what is not heard");
     }
     lines_.push_back(edge);
+    if (both_ways && edge.from != edge.to) {
+      std::swap(edge.from, edge.to);
+      edge.mirrored = true;
+      lines_.push_back(edge);
+    }
   }
 
-  Rank read_rank(std::string_view column, std::string_view field) {
-    const auto rank = parse_number<Rank>(field);
-    if (!rank) {
-      refuse_field(column, field, "a rank is a whole number from 0");
+  /// A rank; or in a published list a number that only names a node.
+  std::uint64_t read_node(Column column, std::string_view field) {
+    const auto node = parse_number<std::uint64_t>(field);
+    if (!node) {
+      const bool whole = !field.empty() && field.find_first_not_of("0123456789") == field.npos;
+      refuse_field(name_of(column), field,
+                   whole ? "this number is too large" : "a rank is a whole number from 0");
     }
     const int limit = given_nodes_ > 0 ? given_nodes_ : kMaxNodes;
-    if (*rank >= limit) {
-      refuse_field(column, field, fmt::format("ranks go from 0 to {}", limit - 1));
+    if (!published_ && *node >= static_cast<std::uint64_t>(limit)) {
+      refuse_field(name_of(column), field, fmt::format("ranks go from 0 to {}", limit - 1));
     }
-    highest_ = std::max(highest_, *rank);
-    return *rank;
+    nodes_.push_back(*node);
+    return *node;
+  }
+
+  /// A number whose decimal mark may be a comma where that sets no fields apart.
+  std::optional<double> number_in(std::string_view field) const {
+    std::string text(field);
+    if (dialect_.separator != ',') {
+      std::ranges::replace(text, ',', '.');
+    }
+    return parse_number<double>(text);
   }
 
   double read_weight(std::string_view field) const {
-    const auto value = parse_number<double>(field, 0, 1);
-    if (!value) {
-      refuse_field(kNames[weight], field, "a weight is a number from 0 to 1, e.g. 0.25");
+    const auto value = number_in(field);
+    if (!value || !(*value >= 0 && *value <= 1)) {
+      refuse_field(
+          name_of(Column::weight), field,
+          "a weight is a number from 0 to 1, e.g. 0.25; where it is none, leave the column "
+          "out, or call it rating");
     }
     return *value;
   }
 
   double read_rating(std::string_view field) const {
-    const auto value = parse_number<double>(field);
+    const auto value = number_in(field);
     if (!value || !std::isfinite(*value)) {
-      refuse_field(kNames[rating], field, "a rating is a number, e.g. 8 or -2.5");
+      refuse_field(name_of(Column::rating), field, "a rating is a number, e.g. 8 or -2.5");
     }
     return *value;
   }
 
+  bool read_type(std::string_view field) const {
+    const std::string type = lower(field);
+    if (type != "directed" && type != "undirected") {
+      refuse_field(name_of(Column::type), field, "it is Directed or Undirected");
+    }
+    return type == "undirected";
+  }
+
   bool trusts(double value) const { return threshold_ ? value >= *threshold_ : value > 0; }
 
-  /// Among all lines, those that are not trusted too: they may say the opposite of one that is.
+  /// Ranks are what they are; what only names nodes is numbered in ascending order.
+  void number_nodes() {
+    std::ranges::sort(nodes_);
+    const auto tail = std::ranges::unique(nodes_);
+    nodes_.erase(tail.begin(), tail.end());
+    std::uint64_t count = nodes_.empty() ? 0 : nodes_.back() + 1;
+    if (published_) {
+      count = nodes_.size();
+      const int limit = given_nodes_ > 0 ? given_nodes_ : kMaxNodes;
+      if (count > static_cast<std::uint64_t>(limit)) {
+        refuse(source_, fmt::format("{} nodes", count),
+               fmt::format("{} are the most; take a part of them with ,cut=N", limit));
+      }
+      const auto rank_of = [this](std::uint64_t node) {
+        return static_cast<std::uint64_t>(std::ranges::lower_bound(nodes_, node) - nodes_.begin());
+      };
+      for (Line& line : lines_) {
+        line.from = rank_of(line.from);
+        line.to = rank_of(line.to);
+      }
+    }
+    graph_.nodes = given_nodes_ > 0 ? given_nodes_ : static_cast<int>(count);
+  }
+
+  /// An edge stands once; one that runs both ways may stand there both ways. Lines that are not
+  /// trusted count too, as they may say the opposite of one that is; they are left out then.
   void refuse_duplicates() {
-    std::vector<Line> sorted = lines_;
-    std::sort(sorted.begin(), sorted.end(), [](const Line& a, const Line& b) {
-      return a.arc != b.arc ? a.arc < b.arc : a.number < b.number;
+    const auto key = [](const Line& line) {
+      return std::tuple(line.from, line.to, line.mirrored, line.number);
+    };
+    std::ranges::sort(lines_, {}, key);
+    const auto same = [](const Line& a, const Line& b) { return a.from == b.from && a.to == b.to; };
+    const auto twice = std::ranges::adjacent_find(lines_, [&](const Line& a, const Line& b) {
+      return same(a, b) && !a.mirrored && !b.mirrored;
     });
-    const auto twice = std::adjacent_find(
-        sorted.begin(), sorted.end(), [](const Line& a, const Line& b) { return a.arc == b.arc; });
-    if (twice != sorted.end()) {
+    if (twice != lines_.end()) {
       line_ = (twice + 1)->number;
-      refuse_field("from,to", fmt::format("{},{}", twice->arc.from, twice->arc.to),
+      refuse_field("from,to", fmt::format("{},{}", twice->from, twice->to),
                    fmt::format("line {} has this edge already", twice->number));
     }
+    std::erase_if(lines_, [](const Line& line) { return !line.trusted; });
+    const auto tail = std::ranges::unique(lines_, same);
+    lines_.erase(tail.begin(), tail.end());
+    std::ranges::stable_sort(lines_, {}, &Line::number);
   }
 
   FileGraph collect() {
     graph_.self.resize(static_cast<std::size_t>(graph_.nodes));
+    // Programs that know no mixing write 1 for every edge.
+    const bool ones = published_ && std::ranges::all_of(
+                                        lines_, [](const Line& line) { return line.weight == 1; });
+    weighted_ = weighted_ && !ones;
     for (const Line& line : lines_) {
-      if (!line.trusted) {
-        continue;
-      }
-      if (line.arc.from == line.arc.to) {
+      if (line.from == line.to) {
         if (weighted_) {
-          graph_.self[static_cast<std::size_t>(line.arc.from)] = line.weight;
+          graph_.self[line.from] = line.weight;
         }
         continue;
       }
-      graph_.arcs.push_back(line.arc);
+      graph_.arcs.push_back({static_cast<Rank>(line.from), static_cast<Rank>(line.to)});
       if (weighted_) {
         graph_.weights.push_back(line.weight);
       }
@@ -225,10 +370,14 @@ class Parser {
   std::string_view source_;
   int given_nodes_ = 0;
   std::optional<double> threshold_;
+  Dialect dialect_;
+  FieldSplitter splitter_;
   std::size_t line_ = 0;
-  Rank highest_ = -1;
   bool weighted_ = false;
-  std::vector<std::size_t> order_;  // the header's columns
+  bool published_ = false;   // nodes have numbers that are names
+  bool undirected_ = false;  // as a comment says
+  std::vector<Column> order_;
+  std::vector<std::uint64_t> nodes_;  // all that were named
   std::vector<Line> lines_;
   FileGraph graph_;
 };
@@ -241,13 +390,15 @@ FileGraph parse_graph(std::string_view text, std::string_view source, int nodes,
 }
 
 std::string read_graph_text(const std::string& path) {
-  auto text = read_input(path, kMaxGraphFileBytes);
-  if (!text.ok()) {
+  auto bytes = read_input(path, kMaxGraphFileBytes);
+  if (!bytes.ok()) {
+    const std::string& why = bytes.status().message();
     refuse("topology file", path,
-           fmt::format("{}; its first line would be from,to,weight, from,to or from,to,rating",
-                       text.status().message()));
+           why.find("no such file") == std::string::npos
+               ? why
+               : fmt::format("{}; {}", why, kExpectedHeader));
   }
-  return std::move(*text);
+  return decode_text(std::move(*bytes), path, kMaxGraphFileBytes).text;
 }
 
 Weights file_weights(const FileGraph& graph, std::string_view source, bool lazy) {

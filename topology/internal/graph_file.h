@@ -1,6 +1,10 @@
-// Graphs from CSV files: header `from,to,weight`, `from,to` or `from,to,rating`, one edge a line.
-// `source` and `target` are other names for from and to, and a column `time` is passed over.
-// Bounded; any bytes give a graph or an Error that names file, line and column. Thread-safe.
+// Graphs from lists of edges, a line each, their columns set apart by commas, tabs, semicolons or
+// blanks: below a header `from,to,weight`, `from,to` or `from,to,rating` in any case, or without
+// one. Other programs' names for columns are known (Gephi's Source, Target, Type, Weight; SNAP's
+// FromNodeId), and what they add is passed over; lines with # or % are comments, which may say that
+// the graph is undirected. In files with sotto's header nodes are ranks, in others their numbers
+// are names, and they are numbered anew in ascending order. Bounded; any bytes give a graph or an
+// Error that names file, line and column. Thread-safe.
 //
 // A rating says how far `from` trusts `to`, on any scale: an edge is there where it reaches a
 // threshold, or without one where it is positive.

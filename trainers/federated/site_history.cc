@@ -28,9 +28,11 @@ std::string SiteHistory::text() const {
     return "";
   }
   const HistoryPoint& point = points_.back();
-  const std::string accuracy =
-      std::isfinite(point.accuracy) ? fmt::format(", accuracy {:.2f} %", 100 * point.accuracy) : "";
-  return fmt::format("; test loss {:.4f}{} at round {}", point.loss, accuracy, point.round);
+  const std::string quality = std::isfinite(point.accuracy)
+                                  ? fmt::format(", accuracy {:.2f} %", 100 * point.accuracy)
+                              : std::isfinite(point.r2) ? fmt::format(", R² {:.4f}", point.r2)
+                                                        : "";
+  return fmt::format("; test loss {:.4f}{} at round {}", point.loss, quality, point.round);
 }
 
 std::vector<SiteFigure> SiteHistory::with_figures(std::vector<SiteFigure> figures) const {
@@ -38,6 +40,10 @@ std::vector<SiteFigure> SiteHistory::with_figures(std::vector<SiteFigure> figure
     const HistoryPoint& point = points_.back();
     figures.push_back({"test_loss", point.loss});
     figures.push_back({"test_accuracy", point.accuracy});
+    if (!std::isnan(point.rmse)) {
+      figures.push_back({"test_r_squared", point.r2});
+      figures.push_back({"test_rmse", point.rmse});
+    }
     figures.push_back({"evaluated_round", point.round});
   }
   return figures;

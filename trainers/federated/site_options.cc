@@ -44,7 +44,7 @@ Settings shared_settings(const SiteOptions& options, const ParameterLayout& layo
   const StepRuleOptions& rule = options.step_rule;
   const std::string shapes = layout_text(layout);
   const bool gossip = options.exchange == federated::Exchange::gossip;
-  return {
+  Settings settings = {
       {"parameters", fmt::to_string(dimension_of(layout))},
       {"layout", short_digest(std::as_bytes(std::span(shapes)))},
       {"columns", brief(options.data.columns)},
@@ -69,6 +69,10 @@ Settings shared_settings(const SiteOptions& options, const ParameterLayout& layo
       {"init",
        options.start.empty() ? "none" : short_digest(std::as_bytes(std::span(options.start)))},
   };
+  if (!options.data.targets.empty()) {
+    settings.push_back({"targets", brief(options.data.targets)});
+  }
+  return settings;
 }
 
 federated::Agreement agreement_of(const std::string& settings) {

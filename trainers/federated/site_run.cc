@@ -427,6 +427,8 @@ Status SiteRun::evaluate() {
   point.time_s = seconds_since(began_);
   point.loss = found.loss;
   point.accuracy = found.accuracy;
+  point.r2 = found.r2;
+  point.rmse = found.rmse;
   point.bytes_per_node = static_cast<double>(links_->bytes_sent());
   SiteStanding standing{.mass = site_->state().mass};
   if (privacy_) {

@@ -1,6 +1,7 @@
 #include "run_state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,23 @@ HistoryPoint read_point(ByteReader& in) {
     *value = in.read<double>();
   }
   return point;
+}
+
+/// The figures of a regression stand behind all points, and only where there are any.
+void write_regression(const std::vector<HistoryPoint>& history, ByteBuffer& out) {
+  const bool any = std::ranges::any_of(
+      history, [](const HistoryPoint& point) { return !std::isnan(point.rmse); });
+  for (const HistoryPoint& point : any ? history : std::vector<HistoryPoint>()) {
+    out.write(point.r2);
+    out.write(point.rmse);
+  }
+}
+
+void read_regression(ByteReader& in, std::vector<HistoryPoint>& history) {
+  for (HistoryPoint& point : history) {
+    point.r2 = in.read<double>();
+    point.rmse = in.read<double>();
+  }
 }
 
 /// A count of items of `item_bytes` each that the reader can still hold; 0 otherwise.
@@ -91,6 +109,7 @@ void write_run_state(const RunState& state, ByteBuffer& out) {
   for (const HistoryPoint& point : state.history) {
     write_point(point, out);
   }
+  write_regression(state.history, out);
 }
 
 Result<RunState> read_run_state(ByteReader& in) {
@@ -100,6 +119,9 @@ Result<RunState> read_run_state(ByteReader& in) {
   const std::size_t points = read_count(in, kPointBytes);
   for (std::size_t k = 0; k < points; ++k) {
     state.history.push_back(read_point(in));
+  }
+  if (in.remaining() > 0) {
+    read_regression(in, state.history);
   }
   if (!in.finished()) {
     return Status(Fault::malformed, "the history has another length");

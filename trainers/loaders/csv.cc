@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -17,159 +15,183 @@
 #include "file.h"
 #include "labels.h"
 #include "table.h"
+#include "table_roles.h"
+#include "table_warnings.h"
 
 namespace sotto {
 namespace {
 
-/// The rows of one table that belong to one set.
-struct CsvPart {
-  const Table* table = nullptr;
-  std::vector<std::uint32_t> rows;
+/// What is used of a table, as numbers: rows in the file's order.
+struct TableValues {
+  std::vector<double> features;  ///< rows × features
+  std::vector<double> targets;   ///< rows × targets; of a regression
+  LabelCollector labels;         ///< otherwise
+  std::size_t rows = 0;
 };
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return text;
+bool lacks_value(const std::vector<std::string_view>& fields, const TableRoles& roles) {
+  const auto is_missing = [&](std::size_t column) {
+    return value_of(fields[column]).kind == FieldKind::missing;
+  };
+  return std::any_of(roles.features.begin(), roles.features.end(), is_missing) ||
+         std::any_of(roles.targets.begin(), roles.targets.end(), is_missing);
 }
 
-std::size_t label_column(const Table& table) {
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (const std::string name = lower(table.columns[i]); name == "label" || name == "class") {
-      return i;
+void add_label(const ColumnSurvey& column, std::string_view field, std::size_t line,
+               LabelCollector& labels) {
+  if (column.numeric()) {
+    labels.add_number(value_of(field).number, line);
+  } else if (column.boolean()) {
+    labels.add_word(value_of(field).number != 0 ? "true" : "false");
+  } else {
+    labels.add_word(field);
+  }
+}
+
+/// Puts a table's values behind those of others with the same columns.
+void take_values(const TableFile& table, const TableRoles& roles, const TableRequest& request,
+                 TableValues& values) {
+  TableRows rows(table.file, table.layout);
+  while (rows.next()) {
+    if (request.skip_missing && lacks_value(rows.fields(), roles)) {
+      continue;
     }
-  }
-  return table.columns.size() - 1;
-}
-
-/// Shift and factor that give a column mean 0 and deviation 1; a constant one is only shifted.
-FeatureScaling scaling_of(const CsvPart& part, std::size_t column) {
-  const auto count = static_cast<double>(part.rows.size());
-  double sum = 0;
-  double least = part.table->at(part.rows.front(), column);
-  double largest = least;
-  for (const std::uint32_t row : part.rows) {
-    const double value = part.table->at(row, column);
-    sum += value;
-    least = std::min(least, value);
-    largest = std::max(largest, value);
-  }
-  FeatureScaling scaling{.mean = sum / count};
-  if (least < largest) {
-    double squares = 0;
-    for (const std::uint32_t row : part.rows) {
-      const double away = part.table->at(row, column) - scaling.mean;
-      squares += away * away;
+    for (const std::size_t column : roles.features) {
+      values.features.push_back(value_of(rows.fields()[column]).number);
     }
-    scaling.factor = 1 / std::sqrt(squares / count);
-  }
-  return scaling;
-}
-
-std::vector<double> labels_of(std::span<const CsvPart> parts, std::size_t column) {
-  std::vector<double> labels;
-  for (const CsvPart& part : parts) {
-    for (const std::uint32_t row : part.rows) {
-      labels.push_back(part.table->at(row, column));
-    }
-  }
-  return labels;
-}
-
-float scaled(const Table& table, std::size_t row, std::size_t column,
-             const FeatureScaling& scaling) {
-  const auto value = static_cast<float>((table.at(row, column) - scaling.mean) * scaling.factor);
-  if (!std::isfinite(value)) {
-    refuse_file(table.path, fmt::format("column '{}'", excerpt(table.columns[column])),
-                fmt::format("{} cannot be scaled by the training rows' mean and deviation",
-                            table.at(row, column)));
-  }
-  return value;
-}
-
-/// The columns but the label, scaled, of all parts one after another.
-std::vector<float> features_of(std::span<const CsvPart> parts,
-                               std::span<const FeatureScaling> scalings, std::size_t label) {
-  std::vector<float> values;
-  for (const CsvPart& part : parts) {
-    for (const std::uint32_t row : part.rows) {
-      for (std::size_t column = 0; column < scalings.size(); ++column) {
-        if (column != label) {
-          values.push_back(scaled(*part.table, row, column, scalings[column]));
-        }
+    for (const std::size_t column : roles.targets) {
+      if (request.regression) {
+        values.targets.push_back(value_of(rows.fields()[column]).number);
+      } else {
+        add_label(table.columns[column], rows.fields()[column], rows.line(), values.labels);
       }
     }
+    ++values.rows;
   }
-  return values;
 }
 
-/// All but that of the label.
-std::vector<FeatureScaling> without(std::vector<FeatureScaling> scalings, std::size_t label) {
-  scalings.erase(scalings.begin() + static_cast<std::ptrdiff_t>(label));
+std::vector<std::string> names_at(const TableFile& table, std::span<const std::size_t> columns) {
+  std::vector<std::string> names;
+  for (const std::size_t column : columns) {
+    names.push_back(table.columns[column].name);
+  }
+  return names;
+}
+
+/// The features of these rows, scaled.
+std::vector<float> features_at(const std::filesystem::path& path,
+                               std::span<const std::string> names, std::span<const double> values,
+                               std::span<const FeatureScaling> scalings,
+                               std::span<const std::uint32_t> rows) {
+  const std::size_t width = scalings.size();
+  std::vector<float> features;
+  features.reserve(rows.size() * width);
+  for (const std::uint32_t row : rows) {
+    for (std::size_t k = 0; k < width; ++k) {
+      features.push_back(scaled(path, names[k], values[row * width + k], scalings[k]));
+    }
+  }
+  return features;
+}
+
+/// Of each feature, over the training rows.
+std::vector<FeatureScaling> scalings_of(std::span<const double> values, std::size_t width,
+                                        std::span<const std::uint32_t> rows) {
+  std::vector<FeatureScaling> scalings;
+  std::vector<double> column(rows.size());
+  for (std::size_t k = 0; k < width; ++k) {
+    std::transform(rows.begin(), rows.end(), column.begin(),
+                   [&](std::uint32_t row) { return values[row * width + k]; });
+    scalings.push_back(scaling_of(column));
+  }
   return scalings;
 }
 
-DataNames names_of(const Table& table, std::size_t label, std::span<const double> classes) {
-  std::vector<std::string> features = table.columns;
-  features.erase(features.begin() + static_cast<std::ptrdiff_t>(label));
-  return {.columns = std::move(features), .classes = class_names(classes)};
-}
-
-std::shared_ptr<const Dataset> make_dataset(const std::string& name, const CsvPart& train,
-                                            std::span<const CsvPart> test) {
-  const Table& table = *train.table;
-  if (table.columns.size() < 2) {
-    refuse_file(table.path, "line 1", "at least one feature and a label are expected");
+std::shared_ptr<const Dataset> make_dataset(const std::string& name, const TableFile& table,
+                                            const TableRoles& roles, const TableRequest& request,
+                                            const TableValues& values, const Split& split) {
+  const std::filesystem::path& path = table.path();
+  DataFacts facts;
+  facts.names.columns = names_at(table, roles.features);
+  facts.warnings = warnings_of(table, roles, request);
+  facts.scaling = scalings_of(values.features, roles.features.size(), split.train);
+  ScaledTargets answers;
+  int classes = 0;
+  if (request.regression) {
+    facts.names.targets = names_at(table, roles.targets);
+    answers = scale_targets(path, facts.names.targets, values.targets, split);
+    facts.target_scaling = answers.scaling;
+    warn_of_copied_target(table, roles, values.features, values.targets, facts.warnings);
+  } else {
+    const std::string advice = request.task.empty() ? "" : request.with("regression");
+    facts.names.classes = values.labels.classes(path, advice);
+    classes = static_cast<int>(facts.names.classes.size());
+    const auto labels = values.labels.numbers();
+    answers.train = labels_at(labels, split.train);
+    answers.test = labels_at(labels, split.test);
+    const bool numbers = table.columns[roles.targets.front()].numeric();
+    warn_of_rare_classes(path, facts.names.classes, answers.train.labels, answers.test.labels,
+                         numbers ? advice : "", facts.warnings);
+    warn_of_copied_label(table, roles, values.features, labels, facts.warnings);
   }
-  const std::size_t label = label_column(table);
-  std::vector<FeatureScaling> scalings(table.columns.size());
-  for (std::size_t column = 0; column < scalings.size(); ++column) {
-    scalings[column] = scaling_of(train, column);
-  }
-  const auto train_labels = labels_of({&train, 1}, label);
-  const auto test_labels = labels_of(test, label);
-  auto all_labels = train_labels;
-  all_labels.insert(all_labels.end(), test_labels.begin(), test_labels.end());
-  const auto distinct = distinct_labels(table.path, all_labels);
-  const std::size_t features = scalings.size() - 1;
+  auto train = features_at(path, facts.names.columns, values.features, facts.scaling, split.train);
+  auto test = features_at(path, facts.names.columns, values.features, facts.scaling, split.test);
+  const std::size_t width = roles.features.size();
   return std::make_shared<const Dataset>(
-      name, static_cast<int>(distinct.size()),
-      std::make_unique<DenseExamples>(features, features_of({&train, 1}, scalings, label),
-                                      class_numbers(train_labels, distinct)),
-      std::make_unique<DenseExamples>(features, features_of(test, scalings, label),
-                                      class_numbers(test_labels, distinct)),
-      std::nullopt, std::nullopt, names_of(table, label, distinct), without(scalings, label));
+      name, classes,
+      std::make_unique<DenseExamples>(width, std::move(train), std::move(answers.train)),
+      std::make_unique<DenseExamples>(width, std::move(test), std::move(answers.test)),
+      std::move(facts));
 }
 
-CsvPart whole(const Table& table) {
-  CsvPart part{.table = &table, .rows = std::vector<std::uint32_t>(table.rows())};
-  std::iota(part.rows.begin(), part.rows.end(), 0U);
-  return part;
+/// A table, and what its columns are for.
+struct UsedTable {
+  TableFile table;
+  TableRoles roles;
+};
+
+UsedTable read_used(const std::filesystem::path& file, const TableRequest& request) {
+  UsedTable used{.table = read_table(file, request), .roles = {}};
+  used.roles = choose_roles(used.table, request);
+  check_columns(used.table, used.roles, request);
+  return used;
+}
+
+const ColumnSurvey& label_of(const UsedTable& used) {
+  return used.table.columns[used.roles.targets.front()];
 }
 
 }  // namespace
 
-std::shared_ptr<const Dataset> load_csv(const std::filesystem::path& file) {
-  const Table table = read_table(file);
-  Split split = split_rows(file, table.rows());
-  const CsvPart test{.table = &table, .rows = std::move(split.test)};
-  return make_dataset(file.string(), {.table = &table, .rows = std::move(split.train)}, {&test, 1});
+std::shared_ptr<const Dataset> load_csv(const std::filesystem::path& file,
+                                        const TableRequest& request) {
+  const UsedTable used = read_used(file, request);
+  TableValues values;
+  take_values(used.table, used.roles, request, values);
+  return make_dataset(file.string(), used.table, used.roles, request, values,
+                      split_rows(file, values.rows));
 }
 
 std::shared_ptr<const Dataset> load_occupancy(const std::filesystem::path& directory) {
   require_folder(directory, "expected are datatraining.txt, datatest.txt and datatest2.txt");
-  const TableOptions options{.row_numbers = true, .dropped = "date"};
-  const Table train = read_table(directory / "datatraining.txt", options);
-  const std::array<Table, 2> tables = {read_table(directory / "datatest.txt", options),
-                                       read_table(directory / "datatest2.txt", options)};
-  for (const Table& table : tables) {
-    if (table.columns != train.columns) {
-      refuse_file(table.path, "line 1", "the columns of datatraining.txt are expected");
+  const TableRequest request{.drop = {"date"}};
+  const UsedTable train = read_used(directory / "datatraining.txt", request);
+  TableValues values;
+  take_values(train.table, train.roles, request, values);
+  const std::size_t trained = values.rows;
+  for (const char* name : {"datatest.txt", "datatest2.txt"}) {
+    const UsedTable test = read_used(directory / name, request);
+    if (test.table.layout.names != train.table.layout.names ||
+        label_of(test).numeric() != label_of(train).numeric()) {
+      refuse_file(test.table.path(), "line 1", "the columns of datatraining.txt are expected");
     }
+    take_values(test.table, test.roles, request, values);
   }
-  const std::array<CsvPart, 2> test = {whole(tables[0]), whole(tables[1])};
-  return make_dataset(directory.string(), whole(train), test);
+  std::vector<std::uint32_t> rows(values.rows);
+  std::iota(rows.begin(), rows.end(), 0U);
+  const auto cut = rows.begin() + static_cast<std::ptrdiff_t>(trained);
+  return make_dataset(directory.string(), train.table, train.roles, request, values,
+                      {.train = {rows.begin(), cut}, .test = {cut, rows.end()}});
 }
 
 }  // namespace sotto

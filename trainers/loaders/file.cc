@@ -1,6 +1,7 @@
 #include "file.h"
 
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,23 +26,6 @@ void require_folder(const std::filesystem::path& path, std::string_view expected
                                                             : "there is no such folder",
                             expected));
   }
-}
-
-std::uint64_t regular_file_size(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) {
-    refuse_file(path, "", "there is no such file");
-  }
-  // A pipe or a device could keep us waiting for ever.
-  if (!std::filesystem::is_regular_file(status)) {
-    refuse_file(path, "", "a regular file is expected");
-  }
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  if (error) {
-    refuse_file(path, "", error.message());
-  }
-  return size;
 }
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {

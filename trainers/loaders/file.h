@@ -18,10 +18,7 @@ namespace sotto {
 /// Throws Error unless `path` is a folder; `expected` says which files should be in it.
 void require_folder(const std::filesystem::path& path, std::string_view expected);
 
-/// The size of a regular file. Throws Error if there is none at `path`.
-std::uint64_t regular_file_size(const std::filesystem::path& path);
-
-/// The content of a regular file of at most `max_bytes`. Throws Error.
+/// The content of a file or a pipe, of at most `max_bytes`. Throws Error.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes);
 
 }  // namespace sotto

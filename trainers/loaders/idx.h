@@ -1,24 +1,40 @@
-// The IDX format of MNIST: a big-endian header and an array of bytes, plain or gzip.
+// The IDX format of MNIST: a big-endian header and an array of numbers, plain or gzip.
 //
-//   00 00 08 D | D extents of 4 bytes | the bytes, row-major
+//   00 00 TYPE D | D extents of 4 bytes | the numbers, row-major
 //
-// Private to the loaders. Thread-safe.
+// TYPE: 08 unsigned bytes, 09 signed bytes, 0B and 0C integers of 16 and 32 bits, 0D and 0E
+// floating point of 32 and 64 bits. Private to the loaders. Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace sotto {
 
-/// An array of unsigned bytes with one to three extents.
-struct IdxArray {
-  std::vector<std::size_t> extents;
-  std::vector<std::uint8_t> values;
+/// What an IDX file holds the numbers as; the values are the format's.
+enum class IdxType : std::uint8_t {
+  u8 = 0x08,
+  i8 = 0x09,
+  i16 = 0x0B,
+  i32 = 0x0C,
+  f32 = 0x0D,
+  f64 = 0x0E,
 };
 
-/// Bytes in front of the values of an array with `dimensions` extents.
-constexpr std::size_t idx_header_bytes(std::size_t dimensions) { return 4 + 4 * dimensions; }
+/// An array of numbers with one to three extents.
+struct IdxArray {
+  std::vector<std::size_t> extents;
+  IdxType type = IdxType::u8;
+  std::string bytes;  ///< of the numbers, as they stand in the file
+
+  std::size_t size() const;
+  double at(std::size_t index) const;
+  /// Where a number stands in the file, unpacked.
+  std::size_t place_of(std::size_t index) const;
+};
 
 /// Reads an array of `dimensions` extents. Throws Error for another magic number, an extent of 0,
 /// more than 2^30 values or more than the file can hold, a damaged gzip stream, a file that ends

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -7,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
+#include <sotto/base/number.h>
 #include <sotto/base/text.h>
 #include <sotto/trainers/loaders.h>
 
@@ -19,11 +20,19 @@ namespace {
 
 constexpr std::size_t kMaxFeatures = 1 << 20;
 
+struct SparseEntry {
+  std::uint32_t column = 0;
+  float value = 0;
+};
+
 struct SparseRows {
-  std::vector<double> labels;
+  std::vector<double> targets;
+  LabelCollector labels;
   std::vector<std::size_t> begin = {0};
-  std::vector<std::uint32_t> columns;
-  std::vector<float> values;
+  std::vector<SparseEntry> entries;
+  bool grouped = false;  ///< some have a qid
+
+  std::size_t size() const { return targets.size(); }
 };
 
 /// Cuts the next word off `rest`; empty at the end.
@@ -34,29 +43,57 @@ std::string_view take_word(std::string_view& rest) {
   return word;
 }
 
-/// Reads "INDEX:VALUE"; the index must be above `last`.
-void read_entry(const TextLines& lines, std::string_view word, std::size_t& last,
+/// Reads "INDEX:VALUE".
+void read_entry(const TextLines& lines, std::string_view word, const SparseRequest& request,
                 SparseRows& rows) {
   const std::size_t colon = word.find(':');
-  std::size_t index = 0;
-  const char* const end = word.data() + std::min(colon, word.size());
-  const auto [stop, error] = std::from_chars(word.data(), end, index);
-  if (colon == std::string_view::npos || error != std::errc{} || stop != end) {
-    lines.refuse(fmt::format("INDEX:VALUE is expected; found '{}'", word.substr(0, 40)));
+  const auto index = parse_number<std::size_t>(word.substr(0, colon));
+  const bool too_long = !index && colon != std::string_view::npos && colon > 0 &&
+                        word.substr(0, colon).find_first_not_of("0123456789") == word.npos;
+  if (colon == std::string_view::npos || (!index && !too_long)) {
+    lines.refuse(fmt::format("INDEX:VALUE is expected; found '{}'", excerpt(word)));
   }
-  if (index == 0 || index > kMaxFeatures) {
-    lines.refuse(fmt::format("index {}: indices count from 1 to {}", index, kMaxFeatures));
+  const std::size_t first = request.zero_based ? 0 : 1;
+  if (index == std::size_t{0} && first == 1) {
+    lines.refuse(fmt::format(
+        "index 0: indices count from 1{}",
+        request.task.empty()
+            ? ""
+            : fmt::format("; a file whose indices count from 0 is {},zero-based", request.task)));
   }
-  if (index <= last) {
-    lines.refuse(fmt::format("index {} behind {}: indices must ascend", index, last));
+  if (too_long || *index - first >= kMaxFeatures) {
+    lines.refuse(fmt::format("index {}: indices count from {} to {}",
+                             excerpt(word.substr(0, colon)), first, kMaxFeatures - 1 + first));
   }
-  last = index;
-  rows.columns.push_back(static_cast<std::uint32_t>(index - 1));
-  rows.values.push_back(
-      static_cast<float>(lines.number(word.substr(colon + 1), fmt::format("index {}", index))));
+  rows.entries.push_back({.column = static_cast<std::uint32_t>(*index - first),
+                          .value = static_cast<float>(lines.number(
+                              word.substr(colon + 1), fmt::format("index {}", *index)))});
 }
 
-SparseRows read_rows(const std::filesystem::path& file) {
+/// Sorts the entries of the last row by their indices, each of which stands there once.
+void end_row(const TextLines& lines, const SparseRequest& request, SparseRows& rows) {
+  const std::span entries = std::span(rows.entries).subspan(rows.begin.back());
+  std::ranges::sort(entries, {}, &SparseEntry::column);
+  const auto twin = std::ranges::adjacent_find(entries, {}, &SparseEntry::column);
+  if (twin != entries.end()) {
+    lines.refuse(fmt::format("index {} stands twice in this row",
+                             twin->column + (request.zero_based ? 0 : 1)));
+  }
+  rows.begin.push_back(rows.entries.size());
+}
+
+double read_label(const TextLines& lines, std::string_view label) {
+  if (label.find(',') != std::string_view::npos) {
+    lines.refuse(
+        fmt::format("label: '{}': an example has one label, without commas; a table is "
+                    "read as csv:FILE",
+                    excerpt(label)));
+  }
+  return lines.number(label, "label");
+}
+
+SparseRows read_rows(const TextFile& file, const SparseRequest& request) {
+  constexpr std::string_view kGroup = "qid:";
   TextLines lines(file);
   SparseRows rows;
   while (lines.next()) {
@@ -65,58 +102,90 @@ SparseRows read_rows(const std::filesystem::path& file) {
     if (label.empty()) {
       continue;  // a comment alone
     }
-    rows.labels.push_back(lines.number(label, "label"));
-    std::size_t last = 0;
-    for (auto word = take_word(rest); !word.empty(); word = take_word(rest)) {
-      read_entry(lines, word, last, rows);
+    rows.targets.push_back(read_label(lines, label));
+    if (!request.regression) {
+      rows.labels.add_number(rows.targets.back(), lines.number());
     }
-    rows.begin.push_back(rows.values.size());
+    std::string_view word = take_word(rest);
+    if (word.starts_with(kGroup)) {
+      if (!parse_number<std::uint64_t>(word.substr(kGroup.size()))) {
+        lines.refuse(fmt::format("qid: a whole number is expected; found '{}'", excerpt(word)));
+      }
+      rows.grouped = true;
+      word = take_word(rest);
+    }
+    for (; !word.empty(); word = take_word(rest)) {
+      read_entry(lines, word, request, rows);
+    }
+    end_row(lines, request, rows);
   }
   return rows;
 }
 
-std::unique_ptr<const Examples> select(const SparseRows& rows,
-                                       std::span<const std::int32_t> classes,
+std::unique_ptr<const Examples> select(const SparseRows& rows, Answers answers,
                                        std::span<const std::uint32_t> chosen,
                                        std::size_t features) {
   std::vector<std::size_t> begin = {0};
   std::vector<std::uint32_t> columns;
   std::vector<float> values;
-  std::vector<std::int32_t> labels;
   for (const std::uint32_t row : chosen) {
     for (std::size_t at = rows.begin[row]; at < rows.begin[row + 1]; ++at) {
-      columns.push_back(rows.columns[at]);
-      values.push_back(rows.values[at]);
+      columns.push_back(rows.entries[at].column);
+      values.push_back(rows.entries[at].value);
     }
     begin.push_back(values.size());
-    labels.push_back(classes[row]);
   }
   return std::make_unique<SparseExamples>(features, std::move(begin), std::move(columns),
-                                          std::move(values), std::move(labels));
+                                          std::move(values), std::move(answers));
+}
+
+/// How many features there are.
+std::size_t width_of(const std::filesystem::path& file, const SparseRows& rows,
+                     const SparseRequest& request) {
+  if (rows.entries.empty()) {
+    refuse_file(file, "", "there is no example with a feature");
+  }
+  const std::size_t used =
+      std::ranges::max_element(rows.entries, {}, &SparseEntry::column)->column + std::size_t{1};
+  if (request.features != 0 && (request.features < used || request.features > kMaxFeatures)) {
+    refuse_file(file, "",
+                fmt::format("features={} is given; the file uses {}, and {} is the limit",
+                            request.features, used, kMaxFeatures));
+  }
+  return request.features != 0 ? request.features : used;
 }
 
 }  // namespace
 
 std::shared_ptr<const Dataset> load_libsvm(const std::filesystem::path& file,
-                                           std::size_t features) {
-  const SparseRows rows = read_rows(file);
-  if (rows.columns.empty()) {
-    refuse_file(file, "", "there is no example with a feature");
+                                           const SparseRequest& request) {
+  const SparseRows rows = read_rows(read_text_file(file), request);
+  const std::size_t width = width_of(file, rows, request);
+  DataFacts facts;
+  if (rows.grouped) {
+    facts.warnings.push_back(
+        fmt::format("{}: groups (qid) are for rankings, and passed over here", file.string()));
   }
-  const std::size_t used = *std::max_element(rows.columns.begin(), rows.columns.end()) + 1;
-  if (features != 0 && (features < used || features > kMaxFeatures)) {
-    refuse_file(file, "",
-                fmt::format("features={} is given; the file uses {}, and {} is the limit", features,
-                            used, kMaxFeatures));
+  const Split split = split_rows(file, rows.size());
+  ScaledTargets answers;
+  int classes = 0;
+  if (request.regression) {
+    facts.names.targets = {"label"};
+    answers = scale_targets(file, facts.names.targets, rows.targets, split);
+    facts.target_scaling = answers.scaling;
+  } else {
+    const std::string advice = request.task.empty() ? "" : request.task + ",regression";
+    facts.names.classes = rows.labels.classes(file, advice);
+    classes = static_cast<int>(facts.names.classes.size());
+    const auto labels = rows.labels.numbers();
+    answers.train = labels_at(labels, split.train);
+    answers.test = labels_at(labels, split.test);
+    warn_of_rare_classes(file, facts.names.classes, answers.train.labels, answers.test.labels,
+                         advice, facts.warnings);
   }
-  const std::size_t width = features != 0 ? features : used;
-  const auto distinct = distinct_labels(file, rows.labels);
-  const auto classes = class_numbers(rows.labels, distinct);
-  const Split split = split_rows(file, rows.labels.size());
-  return std::make_shared<const Dataset>(file.string(), static_cast<int>(distinct.size()),
-                                         select(rows, classes, split.train, width),
-                                         select(rows, classes, split.test, width), std::nullopt,
-                                         std::nullopt, DataNames{.classes = class_names(distinct)});
+  return std::make_shared<const Dataset>(
+      file.string(), classes, select(rows, std::move(answers.train), split.train, width),
+      select(rows, std::move(answers.test), split.test, width), std::move(facts));
 }
 
 }  // namespace sotto

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,111 +13,179 @@
 
 #include "file.h"
 #include "idx.h"
+#include "idx_folder.h"
 
 namespace sotto {
 namespace {
 
-constexpr int kDigits = 10;
-constexpr std::string_view kExpected =
-    "expected are train-images-idx3-ubyte and train-labels-idx1-ubyte, or t10k-images-idx3-ubyte "
-    "and t10k-labels-idx1-ubyte, or all four, each as it is or with .gz";
+constexpr std::size_t kMostLabels = 1000;
 
-struct Pair {
-  std::filesystem::path images;
-  std::filesystem::path labels;
+/// The classes of a data set that is known by the name of its files.
+struct KnownSet {
+  std::string_view ending;   ///< of the name
+  std::size_t first = 0;     ///< the smallest label
+  std::string_view symbols;  ///< a character each class
 };
 
-std::optional<std::filesystem::path> plain_or_gzip(const std::filesystem::path& plain) {
-  std::filesystem::path packed = plain;
-  packed += ".gz";
-  for (const auto& candidate : {plain, packed}) {
-    if (std::filesystem::exists(candidate)) {
-      return candidate;
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<Pair> find_pair(const std::filesystem::path& directory, const std::string& prefix) {
-  const auto images = plain_or_gzip(directory / (prefix + "-images-idx3-ubyte"));
-  if (!images) {
-    return std::nullopt;
-  }
-  const auto labels_path = directory / (prefix + "-labels-idx1-ubyte");
-  const auto labels = plain_or_gzip(labels_path);
-  if (!labels) {
-    refuse_file(labels_path, "",
-                fmt::format("there is no such file, nor with .gz, to go with {}",
-                            images->filename().string()));
-  }
-  return Pair{*images, *labels};
-}
+/// MNIST and EMNIST (Cohen et al. 2017, arXiv:1702.05373).
+constexpr std::array kKnownSets = {
+    KnownSet{"letters", 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
+    KnownSet{"balanced", 0, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt"},
+    KnownSet{"bymerge", 0, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabdefghnqrt"},
+    KnownSet{"byclass", 0, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"},
+    KnownSet{"digits", 0, "0123456789"},
+    KnownSet{"mnist", 0, "0123456789"},
+};
 
 struct Images {
   std::size_t height = 0;
   std::size_t width = 0;
-  std::vector<std::uint8_t> pixels;
-  std::vector<std::int32_t> labels;
+  IdxArray pixels;
+  std::vector<std::size_t> labels;
+  std::vector<std::size_t> label_bytes;  // where they stand
+  std::filesystem::path path;            // of the pixels
+  std::filesystem::path label_path;      // of the labels
 
   std::size_t count() const { return labels.size(); }
   std::size_t size() const { return height * width; }
 };
 
-Images read_pair(const Pair& files) {
-  IdxArray labels = read_idx(files.labels, 1);
-  IdxArray images = read_idx(files.images, 3);
-  if (images.extents[0] != labels.extents[0]) {
+Images read_pair(const IdxPair& files) {
+  const IdxArray labels = read_idx(files.labels, 1);
+  Images images{.pixels = read_idx(files.images, 3),
+                .labels = {},
+                .label_bytes = {},
+                .path = files.images,
+                .label_path = files.labels};
+  const auto& extents = images.pixels.extents;
+  if (extents[0] != labels.extents[0]) {
     refuse_file(files.labels, "byte 4",
                 fmt::format("{} labels, but {} has {} images", labels.extents[0],
-                            files.images.string(), images.extents[0]));
+                            files.images.string(), extents[0]));
   }
-  const auto bad = std::find_if(labels.values.begin(), labels.values.end(),
-                                [](std::uint8_t label) { return label >= kDigits; });
-  if (bad != labels.values.end()) {
-    const auto index = static_cast<std::size_t>(bad - labels.values.begin());
-    refuse_file(files.labels, fmt::format("byte {}", idx_header_bytes(1) + index),
-                fmt::format("a label from 0 to {} is expected; found {}", kDigits - 1, *bad));
+  images.height = extents[1];
+  images.width = extents[2];
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const double label = labels.at(i);
+    if (!(label >= 0 && label < kMostLabels && label == std::floor(label))) {
+      refuse_file(
+          files.labels, fmt::format("byte {}", labels.place_of(i)),
+          fmt::format("a whole number from 0 to {} is expected; found {}", kMostLabels - 1, label));
+    }
+    images.labels.push_back(static_cast<std::size_t>(label));
+    images.label_bytes.push_back(labels.place_of(i));
   }
-  return {.height = images.extents[1],
-          .width = images.extents[2],
-          .pixels = std::move(images.values),
-          .labels = {labels.values.begin(), labels.values.end()}};
+  return images;
+}
+
+/// What 1 stands for: 255 where the numbers are bytes or go as far, 1 for floating-point ones that
+/// are scaled already. Throws Error for what is no image.
+double white_of(const Images& images) {
+  constexpr double kWhite = 255;
+  constexpr double kLargestScaled = 16;  // values with mean 0 and deviation 1 stay below
+  if (images.pixels.type == IdxType::u8) {
+    return kWhite;
+  }
+  double least = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < images.pixels.size(); ++i) {
+    const double value = images.pixels.at(i);
+    if (!std::isfinite(value)) {
+      refuse_file(images.path, fmt::format("byte {}", images.pixels.place_of(i)),
+                  "a finite number is expected");
+    }
+    least = std::min(least, value);
+    largest = std::max(largest, value);
+  }
+  const bool floating = images.pixels.type == IdxType::f32 || images.pixels.type == IdxType::f64;
+  if (floating && -kLargestScaled <= least && largest <= kLargestScaled) {
+    return 1;
+  }
+  if (least < 0 || largest > kWhite) {
+    refuse_file(images.path, "",
+                fmt::format("its numbers go from {} to {}; expected are pixels from 0 to 255, or "
+                            "floating-point numbers from 0 to 1",
+                            least, largest));
+  }
+  return kWhite;
+}
+
+/// What the labels stand for.
+struct Classes {
+  std::size_t first = 0;  ///< the smallest label
+  std::size_t count = 0;
+  std::vector<std::string> names;  ///< empty where numbers are their names
+};
+
+Classes classes_of(const std::string& set, std::size_t largest_label) {
+  constexpr std::size_t kDigits = 10;
+  if (set.empty()) {
+    return {.first = 0, .count = kDigits, .names = {}};
+  }
+  const auto* const known =
+      std::find_if(kKnownSets.begin(), kKnownSets.end(),
+                   [&](const KnownSet& one) { return set.ends_with(one.ending); });
+  if (known == kKnownSets.end()) {
+    return {.first = 0, .count = largest_label + 1, .names = {}};
+  }
+  Classes classes{.first = known->first, .count = known->symbols.size(), .names = {}};
+  for (const char symbol : known->symbols) {
+    classes.names.emplace_back(1, symbol);
+  }
+  return classes;
 }
 
 /// Images begin … end − 1 as examples.
-std::unique_ptr<const Examples> slice(const Images& images, std::size_t begin, std::size_t end) {
-  const auto pixels =
-      std::span(images.pixels).subspan(begin * images.size(), (end - begin) * images.size());
-  std::vector<float> values(pixels.size());
-  std::transform(pixels.begin(), pixels.end(), values.begin(),
-                 [](std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
-  const auto labels = std::span(images.labels).subspan(begin, end - begin);
-  return std::make_unique<DenseExamples>(images.size(), std::move(values),
-                                         std::vector<std::int32_t>(labels.begin(), labels.end()));
+std::unique_ptr<const Examples> slice(const Images& images, const Classes& classes, double white,
+                                      std::size_t begin, std::size_t end) {
+  std::vector<float> values;
+  values.reserve((end - begin) * images.size());
+  for (std::size_t i = begin * images.size(); i < end * images.size(); ++i) {
+    values.push_back(static_cast<float>(images.pixels.at(i)) / static_cast<float>(white));
+  }
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::size_t label = images.labels[i];
+    if (label < classes.first || label >= classes.first + classes.count) {
+      refuse_file(images.label_path, fmt::format("byte {}", images.label_bytes[i]),
+                  fmt::format("a label from {} to {} is expected; found {}{}", classes.first,
+                              classes.first + classes.count - 1, label,
+                              classes.names.empty()
+                                  ? " (letters are read under EMNIST's names of files, as "
+                                    "emnist-letters-train-labels-idx1-ubyte)"
+                                  : ""));
+    }
+    labels.push_back(static_cast<std::int32_t>(label - classes.first));
+  }
+  return std::make_unique<DenseExamples>(images.size(), std::move(values), std::move(labels));
 }
 
 }  // namespace
 
-std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory) {
-  require_folder(directory, kExpected);
-  const auto train_files = find_pair(directory, "train");
-  const auto test_files = find_pair(directory, "t10k");
-  if (!train_files && !test_files) {
-    refuse_file(directory, "", fmt::format("none of its files is there: {}", kExpected));
+std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory,
+                                          const ImageRequest& request) {
+  const IdxFolder files = find_idx_files(directory, request.set, request.task);
+  const Images first = read_pair(files.train ? *files.train : *files.test);
+  const auto second =
+      files.train && files.test ? std::optional(read_pair(*files.test)) : std::nullopt;
+  std::size_t largest = *std::max_element(first.labels.begin(), first.labels.end());
+  if (second) {
+    largest = std::max(largest, *std::max_element(second->labels.begin(), second->labels.end()));
   }
-  const Images first = read_pair(train_files ? *train_files : *test_files);
-  const ImageShape shape{.channels = 1, .height = first.height, .width = first.width};
-  std::size_t split = first.count();
-  std::unique_ptr<const Examples> test;
-  if (train_files && test_files) {
-    const Images second = read_pair(*test_files);
-    test = slice(second, 0, second.count());
-  } else {
-    split = first.count() * 4 / 5;
-    test = slice(first, split, first.count());
+  const Classes classes = classes_of(files.set, largest);
+  const double white = white_of(first);
+  if (second && white_of(*second) != white) {
+    refuse_file(
+        second->path, "",
+        fmt::format("its pixels are scaled unlike those of {}", first.path.filename().string()));
   }
-  return std::make_shared<const Dataset>(directory.string(), kDigits, slice(first, 0, split),
-                                         std::move(test), shape);
+  const std::size_t split = second ? first.count() : first.count() * 4 / 5;
+  const Images& tested = second ? *second : first;
+  return std::make_shared<const Dataset>(
+      directory.string(), static_cast<int>(classes.count), slice(first, classes, white, 0, split),
+      slice(tested, classes, white, second ? 0 : split, tested.count()),
+      DataFacts{.image = ImageShape{.channels = 1, .height = first.height, .width = first.width},
+                .names = {.classes = classes.names}});
 }
 
 }  // namespace sotto

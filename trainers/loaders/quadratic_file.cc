@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/decoded_text.h>
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
 #include <sotto/trainers/quadratic.h>
@@ -48,7 +49,8 @@ class Reader {
 
  private:
   Json parse() const {
-    const std::string text = read_file(path_, kMaxBytes);
+    const std::string text =
+        decode_text(read_file(path_, kMaxBytes), path_.string(), kMaxBytes).text;
     try {
       return parse_json<Json>(text, kMaxDepth);
     } catch (const Error& error) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
+#include <sotto/base/decoded_text.h>
 #include <sotto/trainers/loaders.h>
 
 #include "file.h"
@@ -29,7 +30,8 @@ struct Symbols {
 };
 
 Symbols read_symbols(const std::filesystem::path& file) {
-  const std::string content = read_file(file, kMaxTextBytes);
+  const std::string content =
+      unpack_text(read_file(file, kMaxTextBytes), file.string(), kMaxTextBytes);
   std::array<bool, 256> occurs{};
   for (const char c : content) {
     occurs[static_cast<unsigned char>(c)] = true;
@@ -118,8 +120,8 @@ std::shared_ptr<const Dataset> load_text(const std::filesystem::path& file, std:
       std::make_unique<TextWindows>(symbols, context, cut, stride, (places + stride - 1) / stride);
   return std::make_shared<const Dataset>(
       file.string(), static_cast<int>(symbols->count), std::move(train), std::move(test),
-      std::nullopt, SequenceShape{.positions = context, .symbols = symbols->count},
-      DataNames{.classes = symbols->bytes});
+      DataFacts{.sequence = SequenceShape{.positions = context, .symbols = symbols->count},
+                .names = {.classes = symbols->bytes}});
 }
 
 }  // namespace sotto

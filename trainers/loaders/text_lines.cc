@@ -1,16 +1,14 @@
 #include "text_lines.h"
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/base/number.h>
+#include <sotto/base/separated.h>
 #include <sotto/base/text.h>
 
+#include "field_value.h"
 #include "file.h"
 
 namespace sotto {
@@ -20,28 +18,15 @@ constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 29;
 
 }  // namespace
 
-bool parse_number(std::string_view text, double& value) {
-  const auto number = parse_number<double>(text);
-  value = number.value_or(value);
-  return number.has_value();
-}
-
-TextLines::TextLines(const std::filesystem::path& path)
-    : path_(path), content_(read_file(path, kMaxTableBytes)), rest_(content_) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (rest_.starts_with(kByteOrderMark)) {
-    rest_.remove_prefix(kByteOrderMark.size());
-  }
+TextFile read_text_file(const std::filesystem::path& path) {
+  return {path, decode_text(read_file(path, kMaxTableBytes), path.string(), kMaxTableBytes)};
 }
 
 bool TextLines::next() {
-  while (!rest_.empty()) {
-    const std::size_t end = rest_.find('\n');
-    line_ = rest_.substr(0, end);
-    rest_ = end == std::string_view::npos ? std::string_view{} : rest_.substr(end + 1);
+  while (take_line(rest_, line_)) {
     ++number_;
-    if (line_.ends_with('\r')) {
-      line_.remove_suffix(1);
+    if (line_.find('\0') != std::string_view::npos) {
+      refuse("a byte of 0, which no text has; is the file damaged?");
     }
     if (!trimmed(line_).empty()) {
       return true;
@@ -51,18 +36,17 @@ bool TextLines::next() {
 }
 
 void TextLines::refuse(std::string_view reason) const {
-  refuse_file(path_, fmt::format("line {}", number_), reason);
+  refuse_file(file_.path, fmt::format("line {}", number_), reason);
 }
 
 double TextLines::number(std::string_view text, std::string_view what) const {
-  double value = 0;
-  if (!parse_number(text, value)) {
-    refuse(fmt::format("{}: a finite number is expected; found '{}'", what, excerpt(text)));
+  const FieldValue value = value_of(text);
+  if (value.kind != FieldKind::number || value.mark == ',') {
+    refuse(fmt::format(
+        "{}: a finite number is expected; '{}' {}", what, excerpt(text),
+        value.mark == ',' ? "has a decimal comma; write a point" : why_no_number(text)));
   }
-  if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
-    refuse(fmt::format("{}: '{}' does not fit a 32-bit float", what, excerpt(text)));
-  }
-  return value;
+  return value.number;
 }
 
 }  // namespace sotto

@@ -1,6 +1,7 @@
-// Lines and numbers of a text file, with the line number for messages.
+// A text file's content, and its lines and numbers with the line number for messages.
 //
-// Private to the loaders. One thread at a time.
+// Private to the loaders. A TextFile is immutable and may be shared; TextLines are of one thread at
+// a time.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +9,32 @@
 #include <string>
 #include <string_view>
 
+#include <sotto/base/decoded_text.h>
+
 namespace sotto {
 
-/// Walks over the lines of a file that it read whole. Ends of lines are "\n" or "\r\n"; a
-/// byte-order mark is skipped.
+/// A file that was read whole, and decoded.
+struct TextFile {
+  std::filesystem::path path;
+  DecodedText content;
+};
+
+/// Throws Error for a file that cannot be read, is too long, or is no text.
+TextFile read_text_file(const std::filesystem::path& path);
+
+/// Walks over the lines of a file.
 class TextLines {
  public:
-  /// Throws Error for a file that cannot be read or that is too long.
-  explicit TextLines(const std::filesystem::path& path);
+  /// `file` must outlive this object.
+  explicit TextLines(const TextFile& file) : file_(file), rest_(file.content.text) {}
 
   /// Goes to the next line that is not blank; false at the end.
   bool next();
-  /// The line without its end; valid as long as this object.
+  /// The line without its end; valid as long as the file.
   std::string_view line() const { return line_; }
-  const std::filesystem::path& path() const { return path_; }
+  /// Its number, from 1.
+  std::size_t number() const { return number_; }
+  const std::filesystem::path& path() const { return file_.path; }
 
   /// Throws Error with the file, the current line's number and `reason`.
   [[noreturn]] void refuse(std::string_view reason) const;
@@ -29,14 +42,10 @@ class TextLines {
   double number(std::string_view text, std::string_view what) const;
 
  private:
-  std::filesystem::path path_;
-  std::string content_;
+  const TextFile& file_;
   std::string_view rest_;
   std::string_view line_;
   std::size_t number_ = 0;
 };
-
-/// The number that `text` is, in full; false if it is none.
-bool parse_number(std::string_view text, double& value);
 
 }  // namespace sotto

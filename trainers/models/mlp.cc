@@ -13,7 +13,8 @@ Mlp::Mlp(const ModelInput& input, std::span<const std::size_t> hidden)
     layers_.emplace_back(layout_, fmt::format("layer{}", layers_.size() + 1), width, units);
     width = units;
   }
-  layers_.emplace_back(layout_, fmt::format("layer{}", layers_.size() + 1), width, input.classes);
+  layers_.emplace_back(layout_, fmt::format("layer{}", layers_.size() + 1), width,
+                       input.outputs());
 }
 
 void Mlp::initialize(std::span<float> parameters, std::uint64_t seed) const {
@@ -57,7 +58,7 @@ std::span<const float> Mlp::forward(std::span<const float> parameters, std::span
 
 void Mlp::backward(std::span<const float> parameters, std::span<const float> score_gradient,
                    std::span<float> gradient) {
-  check(score_gradient.size() == activations_.back().size(), "backward: rows × classes values");
+  check(score_gradient.size() == activations_.back().size(), "backward: rows × outputs values");
   std::span<const float> delta = score_gradient;
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const MatrixView dy = view(delta, rows_, layers_[i].out);

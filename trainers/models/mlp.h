@@ -1,4 +1,5 @@
-// Fully connected layers with ReLU between them; without hidden layers, softmax regression.
+// Fully connected layers with ReLU between them; without hidden layers, softmax or
+// linear regression.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,367 @@
+#include "table_roles.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
+
+#include "file.h"
+
+namespace sotto {
+namespace {
+
+/// What a column to be predicted is called, in any case.
+constexpr std::array<std::string_view, 3> kTargetNames = {"label", "class", "target"};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+std::string in_quotes(std::string_view name) { return fmt::format("'{}'", excerpt(name)); }
+
+/// "column 'age'"; a nameless one is called by its number.
+std::string called(const TableFile& table, std::size_t column) {
+  const std::string& name = table.columns[column].name;
+  return name.empty() ? fmt::format("column {}", column + 1)
+                      : fmt::format("column {}", in_quotes(name));
+}
+
+/// "Unnamed: 0" is what pandas calls a column that had no name.
+bool is_nameless(const std::string& name) { return name.empty() || name.starts_with("Unnamed: "); }
+
+[[noreturn]] void refuse_header(const TableFile& table, std::string_view reason) {
+  refuse_file(table.path(), fmt::format("line {}", table.layout.header_line), reason);
+}
+
+/// The column called `name`: exactly so, else but for capital letters if that is one alone.
+std::size_t column_called(const TableFile& table, std::string_view parameter,
+                          const std::string& name) {
+  std::vector<std::size_t> alike;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].name == name) {
+      return i;
+    }
+    if (lower(table.columns[i].name) == lower(name)) {
+      alike.push_back(i);
+    }
+  }
+  if (alike.size() == 1) {
+    return alike.front();
+  }
+  constexpr std::size_t kShown = 20;
+  const auto names = names_of(table.columns);
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
+  refuse_file(
+      table.path(), "",
+      fmt::format("{}={}: there is no such column{} there are {}{}", parameter, excerpt(name),
+                  did_you_mean(name, names), fmt::join(shown, ", "),
+                  names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : ""));
+}
+
+bool holds(const std::vector<std::size_t>& columns, std::size_t column) {
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+bool is_left_out(const TableRoles& roles, std::size_t column) {
+  return std::any_of(roles.left_out.begin(), roles.left_out.end(),
+                     [column](const LeftOut& one) { return one.column == column; });
+}
+
+/// A first line that is a row: it has fractions, numbers that do not count, or what stands below.
+void refuse_missing_header(const TableFile& table, const TableRequest& request) {
+  const auto refuse_name = [&](const std::string& name, std::string_view what) {
+    refuse_header(
+        table,
+        fmt::format(
+            "{} {} where a column's name is expected: does the file lack its header? Put "
+            "one there{}",
+            in_quotes(name), what,
+            request.task.empty() ? "" : fmt::format(", or take {}", request.with("headerless"))));
+  };
+  std::optional<double> before;
+  for (const ColumnSurvey& column : table.columns) {
+    const FieldValue value = value_of(column.name);
+    if (value.kind == FieldKind::number) {
+      if (value.mark != 0 || (before && value.number <= *before)) {
+        refuse_name(column.name, "is a number");
+      }
+      before = value.number;
+    }
+  }
+  TableRows rows(table.file, table.layout);
+  constexpr std::size_t kLooked = 1000;
+  for (std::size_t row = 0; row < kLooked && rows.next(); ++row) {
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const ColumnSurvey& column = table.columns[i];
+      if (column.texts == column.fields && !column.name.empty() &&
+          rows.fields()[i] == column.name) {
+        refuse_name(column.name, fmt::format("also stands in line {}", rows.line()));
+      }
+    }
+  }
+}
+
+/// Leaves columns out that nobody named, or that hold nothing.
+void leave_out_nameless(const TableFile& table, TableRoles& roles) {
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnSurvey& column = table.columns[i];
+    if (is_left_out(roles, i)) {
+      continue;
+    }
+    if (column.empty()) {
+      roles.left_out.push_back({i, "it is empty"});
+    } else if (!is_nameless(column.name)) {
+      continue;
+    } else if (column.counts()) {
+      roles.left_out.push_back({i, "it has no name of its own and numbers the rows"});
+    } else if (i == 0 && column.texts == column.fields) {
+      roles.left_out.push_back({i, "it has no name and names the rows"});
+    } else if (column.name.empty()) {
+      refuse_header(
+          table, fmt::format("column {} has no name; give it one, or take the column out", i + 1));
+    }
+  }
+}
+
+void refuse_twins(const TableFile& table, const TableRoles& roles) {
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    for (std::size_t k = 0; k < i && !is_left_out(roles, i); ++k) {
+      if (!is_left_out(roles, k) && table.columns[i].name == table.columns[k].name) {
+        refuse_header(table, fmt::format("columns {} and {} are both called {}; a column's name "
+                                         "stands once",
+                                         k + 1, i + 1, in_quotes(table.columns[i].name)));
+      }
+    }
+  }
+}
+
+/// The column to be predicted where the user names none.
+std::size_t find_target(const TableFile& table, const TableRequest& request, TableRoles& roles) {
+  std::optional<std::size_t> found;
+  std::optional<std::size_t> last;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (is_left_out(roles, i)) {
+      continue;
+    }
+    last = i;
+    const std::string name = lower(table.columns[i].name);
+    if (std::find(kTargetNames.begin(), kTargetNames.end(), name) == kTargetNames.end()) {
+      continue;
+    }
+    if (found) {
+      const std::string& first = table.columns[*found].name;
+      refuse_header(
+          table, fmt::format("both {} and {} could be what is to be predicted; {}",
+                             in_quotes(first), in_quotes(table.columns[i].name),
+                             request.task.empty()
+                                 ? "take one of them out"
+                                 : fmt::format("say which, as {}", request.with("target", first))));
+    }
+    found = i;
+  }
+  roles.found_by_name = found.has_value();
+  if (!last) {
+    refuse_header(table, "at least one feature and a label are expected");
+  }
+  return found.value_or(*last);
+}
+
+/// The columns of `columns` for which `is_bad` holds, but for the first: "; as are 'a' and 'b'".
+template <typename IsBad>
+std::string others(const TableFile& table, const std::vector<std::size_t>& columns,
+                   const IsBad& is_bad) {
+  constexpr std::size_t kShown = 10;
+  std::vector<std::string> names;
+  std::size_t count = 0;
+  for (const std::size_t column : columns) {
+    if (is_bad(table.columns[column]) && ++count > 1 && names.size() < kShown) {
+      names.push_back(in_quotes(table.columns[column].name));
+    }
+  }
+  if (names.empty()) {
+    return "";
+  }
+  const std::size_t more = count - 1 - names.size();
+  return fmt::format("; so with {}{}", fmt::join(names, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// "; leave the column out with csv:data.csv,drop=city".
+std::string how_to_drop(const TableRequest& request, const std::string& name) {
+  return request.task.empty()
+             ? std::string("; take the column out of the file")
+             : fmt::format("; leave the column out with {}", request.with("drop", name));
+}
+
+[[noreturn]] void refuse_field(const TableFile& table, std::size_t column, const FieldPlace& place,
+                               std::string_view reason) {
+  refuse_file(table.path(), fmt::format("line {}", place.line),
+              fmt::format("{}: {} {}", called(table, column), in_quotes(place.text), reason));
+}
+
+/// Neither numbers throughout nor true and false throughout.
+bool is_wordy(const ColumnSurvey& column) {
+  return column.texts > 0 || (column.numbers > 0 && column.booleans > 0);
+}
+
+/// A column of numbers that has some words, or of words.
+void check_number_column(const TableFile& table, const TableRequest& request,
+                         const std::vector<std::size_t>& columns, std::size_t index,
+                         std::string_view noun) {
+  const ColumnSurvey& column = table.columns[index];
+  if (!is_wordy(column)) {
+    return;
+  }
+  if (!column.first_text) {
+    refuse_file(
+        table.path(), "",
+        fmt::format("{}: true and false stand among numbers; write 1 and 0", called(table, index)));
+  }
+  const bool mostly_numbers = column.numbers > column.texts;
+  const std::string& text = column.first_text->text;
+  if (text == column.name) {
+    refuse_field(table, index, *column.first_text,
+                 "is the column's name: does the header stand there again? Take such lines out");
+  }
+  const std::string why = why_no_number(text);
+  refuse_field(table, index, *column.first_text,
+               mostly_numbers
+                   ? fmt::format("{}, where the column has numbers; put it right{}", why,
+                                 how_to_drop(request, column.name))
+                   : fmt::format("{}, and {} are numbers{}, or write it as numbers{}{}", why, noun,
+                                 how_to_drop(request, column.name),
+                                 why == kIsText ? ", e.g. a column of 0 and 1 for each word" : "",
+                                 others(table, columns, is_wordy)));
+}
+
+void check_missing(const TableFile& table, const TableRequest& request,
+                   const std::vector<std::size_t>& columns, std::size_t index) {
+  const ColumnSurvey& column = table.columns[index];
+  if (column.missing == 0 || request.skip_missing) {
+    return;
+  }
+  const auto has_missing = [](const ColumnSurvey& one) { return one.missing > 0; };
+  refuse_field(table, index, *column.first_missing,
+               fmt::format("{}: a value is missing there, as in {} of {} rows; fill them in{}{}{}",
+                           column.first_missing->text.empty() ? "is empty" : "is no value",
+                           column.missing, table.rows,
+                           request.task.empty() ? ""
+                                                : fmt::format(", leave such rows out with {}",
+                                                              request.with("skip-missing")),
+                           how_to_drop(request, column.name), others(table, columns, has_missing)));
+}
+
+/// Commas may set thousands apart, where they also set fields apart or points are decimal marks.
+void check_marks(const TableFile& table, const std::vector<std::size_t>& columns) {
+  std::optional<std::size_t> point;
+  std::optional<std::size_t> comma;
+  for (const std::size_t i : columns) {
+    point = !point && table.columns[i].first_point ? std::optional(i) : point;
+    comma = !comma && table.columns[i].first_comma ? std::optional(i) : comma;
+  }
+  if (!comma) {
+    return;
+  }
+  const FieldPlace& with_comma = *table.columns[*comma].first_comma;
+  if (table.layout.dialect.separator == ',') {
+    refuse_field(table, *comma, with_comma,
+                 "has a comma, in a file whose fields are set apart by commas; write 1234 for a "
+                 "thousand, and a decimal point");
+  }
+  if (point) {
+    const FieldPlace& with_point = *table.columns[*point].first_point;
+    refuse_field(table, *comma, with_comma,
+                 fmt::format("has a comma, and {} in line {} a point; write numbers with one "
+                             "decimal mark and without thousands separators",
+                             in_quotes(with_point.text), with_point.line));
+  }
+}
+
+}  // namespace
+
+TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
+  TableRoles roles;
+  if (!table.layout.headerless) {
+    refuse_missing_header(table, request);
+  }
+  for (const std::string& name : request.drop) {
+    for (std::size_t i = 0, first = column_called(table, "drop", name); i < table.columns.size();
+         ++i) {
+      const bool twin = i == first || table.columns[i].name == table.columns[first].name;
+      if (twin && !is_left_out(roles, i)) {
+        roles.left_out.push_back({i, "it was to be left out", /*asked=*/true});
+      }
+    }
+  }
+  leave_out_nameless(table, roles);
+  refuse_twins(table, roles);
+  for (const std::string& name : request.targets) {
+    const std::size_t column = column_called(table, "target", name);
+    if (is_left_out(roles, column)) {
+      refuse_file(
+          table.path(), "",
+          fmt::format("{} is to be predicted, and left out: {}", called(table, column),
+                      std::find_if(roles.left_out.begin(), roles.left_out.end(),
+                                   [column](const LeftOut& one) { return one.column == column; })
+                          ->why));
+    }
+    if (holds(roles.targets, column)) {
+      refuse_file(table.path(), "", fmt::format("target={} is given twice", excerpt(name)));
+    }
+    roles.targets.push_back(column);
+    roles.found_by_name = true;
+  }
+  if (roles.targets.size() > 1 && !request.regression) {
+    refuse_file(
+        table.path(), "",
+        fmt::format("{} columns are to be predicted; classes are in one column, and several "
+                    "are for a regression, {}",
+                    roles.targets.size(), request.with("regression")));
+  }
+  if (roles.targets.empty()) {
+    roles.targets.push_back(find_target(table, request, roles));
+  }
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (!is_left_out(roles, i) && !holds(roles.targets, i)) {
+      roles.features.push_back(i);
+    }
+  }
+  if (roles.features.empty()) {
+    refuse_header(table, "at least one feature and a label are expected");
+  }
+  return roles;
+}
+
+void check_columns(const TableFile& table, const TableRoles& roles, const TableRequest& request) {
+  for (const std::size_t index : roles.features) {
+    check_number_column(table, request, roles.features, index, "features");
+  }
+  if (request.regression) {
+    for (const std::size_t index : roles.targets) {
+      check_number_column(table, request, roles.targets, index, "targets of a regression");
+    }
+  }
+  std::vector<std::size_t> used = roles.features;
+  used.insert(used.end(), roles.targets.begin(), roles.targets.end());
+  for (const std::size_t index : used) {
+    check_missing(table, request, used, index);
+  }
+  std::vector<std::size_t> numbers = roles.features;
+  for (const std::size_t index : roles.targets) {
+    if (table.columns[index].numeric()) {
+      numbers.push_back(index);
+    }
+  }
+  check_marks(table, numbers);
+}
+
+}  // namespace sotto

@@ -1,0 +1,181 @@
+#include "table_warnings.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t kFewestRows = 5;  ///< fewer prove nothing
+
+/// "column 'age'", "columns 'age', 'size' and 3 more"
+std::string columns_called(const TableFile& table, const std::vector<std::size_t>& columns) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(kShown, columns.size()); ++i) {
+    const std::string& name = table.columns[columns[i]].name;
+    names.push_back(name.empty() ? fmt::format("number {}", columns[i] + 1)
+                                 : fmt::format("'{}'", excerpt(name)));
+  }
+  return fmt::format(
+      "{} {}{}", columns.size() == 1 ? "column" : "columns", fmt::join(names, ", "),
+      columns.size() > kShown ? fmt::format(" and {} more", columns.size() - kShown) : "");
+}
+
+/// Collects warnings about one table.
+class Warner {
+ public:
+  Warner(const TableFile& table, std::vector<std::string>& warnings)
+      : table_(table), warnings_(warnings) {}
+
+  void warn(const std::string& text) {
+    warnings_.push_back(fmt::format("{}: {}", table_.path().string(), text));
+  }
+  void warn_of(const std::vector<std::size_t>& columns, std::string_view what) {
+    if (!columns.empty()) {
+      warn(fmt::format("{}: {}", columns_called(table_, columns), what));
+    }
+  }
+  /// Those of `columns` for which `is_odd` holds.
+  void warn_where(const std::vector<std::size_t>& columns,
+                  const std::function<bool(const ColumnSurvey&)>& is_odd, std::string_view what) {
+    std::vector<std::size_t> odd;
+    std::copy_if(columns.begin(), columns.end(), std::back_inserter(odd),
+                 [&](std::size_t column) { return is_odd(table_.columns[column]); });
+    warn_of(odd, what);
+  }
+
+ private:
+  const TableFile& table_;
+  std::vector<std::string>& warnings_;
+};
+
+void warn_of_left_out(const TableRoles& roles, Warner& warner) {
+  std::set<std::string> whys;
+  for (const LeftOut& one : roles.left_out) {
+    if (one.asked || !whys.insert(one.why).second) {
+      continue;
+    }
+    std::vector<std::size_t> columns;
+    for (const LeftOut& other : roles.left_out) {
+      if (!other.asked && other.why == one.why) {
+        columns.push_back(other.column);
+      }
+    }
+    warner.warn_of(columns, "left out: " + one.why);
+  }
+}
+
+/// Whether the values of column `k` of `features` name the classes.
+bool names_classes(std::span<const double> features, std::size_t width, std::size_t k,
+                   std::span<const std::int32_t> labels) {
+  const auto classes = static_cast<std::size_t>(*std::max_element(labels.begin(), labels.end()));
+  std::vector<std::optional<double>> value_of_class(classes + 1);
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const double value = features[row * width + k];
+    auto& known = value_of_class[static_cast<std::size_t>(labels[row])];
+    if (known && *known != value) {
+      return false;
+    }
+    known = value;
+  }
+  std::set<double> distinct;
+  return std::all_of(value_of_class.begin(), value_of_class.end(),
+                     [&](const auto& value) { return !value || distinct.insert(*value).second; });
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_of(const TableFile& table, const TableRoles& roles,
+                                     const TableRequest& request) {
+  std::vector<std::string> warnings;
+  Warner warner(table, warnings);
+  if (table.file.content.encoding == "Windows-1252") {
+    warner.warn("it is not UTF-8, and read as Windows-1252");
+  }
+  if (!request.task.empty()) {  // of other tasks' files it is known what is left out
+    warn_of_left_out(roles, warner);
+  }
+  if (table.rows >= kFewestRows) {
+    warner.warn_where(
+        roles.features, [](const ColumnSurvey& column) { return column.same; },
+        "the same in all rows, so that nothing can be learned of it");
+    warner.warn_where(
+        roles.features, [](const ColumnSurvey& column) { return column.counts() && !column.same; },
+        fmt::format("whole numbers that ascend from row to row: if they number the rows, leave "
+                    "them out{}",
+                    request.task.empty() ? "" : ", as " + request.with("drop", "COLUMN")));
+  }
+  const auto is_ambiguous = [&](const ColumnSurvey& column) {
+    return column.first_comma && column.commas_of_thousands;
+  };
+  warner.warn_where(roles.features, is_ambiguous,
+                    "commas are read as decimal marks, and could be thousands separators");
+  for (const std::size_t column : roles.targets) {
+    const ColumnSurvey& survey = table.columns[column];
+    if (!request.regression && survey.numbers > survey.texts && survey.first_text) {
+      warner.warn_of({column}, fmt::format("classes are numbers but for words such as '{}' in line "
+                                           "{}",
+                                           survey.first_text->text, survey.first_text->line));
+    }
+  }
+  if (request.skip_missing) {
+    const auto has_missing = [](const ColumnSurvey& column) { return column.missing > 0; };
+    warner.warn_where(roles.features, has_missing, "rows without a value there are left out");
+    warner.warn_where(roles.targets, has_missing, "rows without a value there are left out");
+  }
+  return warnings;
+}
+
+void warn_of_copied_label(const TableFile& table, const TableRoles& roles,
+                          std::span<const double> features, std::span<const std::int32_t> labels,
+                          std::vector<std::string>& warnings) {
+  const std::size_t width = roles.features.size();
+  const std::set<std::int32_t> classes(labels.begin(), labels.end());
+  if (labels.size() < std::max(kFewestRows, 2 * classes.size())) {
+    return;
+  }
+  std::vector<std::size_t> copies;
+  for (std::size_t k = 0; k < width; ++k) {
+    if (!table.columns[roles.features[k]].same && names_classes(features, width, k, labels)) {
+      copies.push_back(roles.features[k]);
+    }
+  }
+  Warner(table, warnings)
+      .warn_of(copies,
+               fmt::format("a value for each class of {}: a copy of what is to be predicted",
+                           columns_called(table, roles.targets)));
+}
+
+void warn_of_copied_target(const TableFile& table, const TableRoles& roles,
+                           std::span<const double> features, std::span<const double> targets,
+                           std::vector<std::string>& warnings) {
+  const std::size_t width = roles.features.size();
+  const std::size_t outputs = roles.targets.size();
+  const std::size_t rows = targets.size() / outputs;
+  if (rows < kFewestRows) {
+    return;
+  }
+  std::vector<std::size_t> copies;
+  for (std::size_t k = 0; k < width; ++k) {
+    for (std::size_t j = 0; j < outputs; ++j) {
+      std::size_t row = 0;
+      while (row < rows && features[row * width + k] == targets[row * outputs + j]) {
+        ++row;
+      }
+      if (row == rows) {
+        copies.push_back(roles.features[k]);
+      }
+    }
+  }
+  Warner(table, warnings).warn_of(copies, "equal to what is to be predicted in all rows");
+}
+
+}  // namespace sotto
