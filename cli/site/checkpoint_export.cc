@@ -121,8 +121,8 @@ Command add_export_command(CLI::App& checkpoint) {
               "The mean of all nodes' models: tensors by name (.safetensors), or else a row of "
               "numbers (.csv)");
   what.option("--own", options->own, "FILE", "The model of --node, in the same formats");
-  what.option("--node", options->node, "I", "Whose own model");
-  what.option(
+  what.count("--node", options->node, "I", "Whose own model");
+  what.count(
       "--round", options->round, "R",
       "Of this round; by default of the newest of which all nodes, or that one, have a whole "
       "checkpoint");
