@@ -273,9 +273,10 @@ constexpr std::array kPlayed = {
 };
 
 /// Counts the frame to one peer of `out`, if that is posted, and of all that can go beside it.
-/// Where those go round a ring, each is its bucket's.
-void add_frames(Algorithm& algorithm, bool posted, Exchange& out, RehearsalShape& shape) {
-  for (;;) {
+/// Where those go round a ring, each is its bucket's. Says whether anything is posted, which may
+/// have no frames.
+bool add_frames(Algorithm& algorithm, bool posted, Exchange& out, RehearsalShape& shape) {
+  for (bool any = posted;; any = posted = true) {
     if (posted && !out.sends.empty()) {
       shape.frame_bytes += out.sends.front().frame.size();
       shape.elements += announced_elements(out.sends.front().frame);
@@ -285,10 +286,20 @@ void add_frames(Algorithm& algorithm, bool posted, Exchange& out, RehearsalShape
     const auto more = algorithm.next_exchange(out);
     check(more.ok(), "a fresh algorithm takes a gradient of order 1");
     if (!*more) {
-      return;
+      return any;
     }
-    posted = true;
   }
+}
+
+/// A node that has somebody to send to in the first round: its frames are those of all. Node 0
+/// where none has.
+Rank first_sender(const Topology& topology) {
+  for (Rank rank = 0; rank < topology.nodes(); ++rank) {
+    if (!topology.out_edges(rank, 0).empty()) {
+      return rank;
+    }
+  }
+  return 0;
 }
 
 }  // namespace
@@ -303,14 +314,13 @@ std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topolo
   }
   RehearsalShape shape{.pattern = known->pattern, .seed = seed};
   Exchange out;
-  add_frames(algorithm, algorithm.begin_round(out), out, shape);
-  if (shape.frame_bytes == 0) {
+  if (!add_frames(algorithm, algorithm.begin_round(out), out, shape)) {
     std::vector<float> gradient(algorithm.parameters().size());
     noise(0, 0, algorithm.parameters(), gradient);
     bool due = false;
     const Status status = algorithm.gradient_ready(gradient, out, &due);
     check(status.ok(), "a fresh algorithm takes a gradient of order 1");
-    add_frames(algorithm, due, out, shape);
+    (void)add_frames(algorithm, due, out, shape);
     shape.timing = algorithm.parameters_ready() ? Timing::after_gradient : Timing::blocking;
   }
   if (shape.frame_bytes == 0) {
@@ -365,7 +375,8 @@ RehearsalJob rehearse(const NodeFactory& make, std::shared_ptr<const Topology> t
   const int nodes = topology->nodes();
   if (options.light) {
     std::vector<float> x(start.begin(), start.end());
-    if (const auto shape = rehearsal_shape(*make(0, x), *topology, options.seed)) {
+    const auto sample = make(first_sender(*topology), x);
+    if (const auto shape = rehearsal_shape(*sample, *topology, options.seed)) {
       job.nodes = make_rehearsals(*shape, std::move(topology));
       return job;
     }

@@ -105,6 +105,12 @@ std::vector<std::pair<Rank, Rank>> edges_of(const std::string& topology, int nod
       edges.emplace_back(from, to);
     }
   }
+  if (edges.empty()) {
+    refuse("--topology", topology,
+           fmt::format("between {} it has no edge, so that there is nothing to measure; complete "
+                       "has all",
+                       counted(static_cast<std::uint64_t>(nodes), "node")));
+  }
   return edges;
 }
 

@@ -71,6 +71,9 @@ std::string scenario_text(const MeasuredNetwork& network, std::string_view trans
   text += fmt::format("link = {}\nhosts = [\n", link_text(rate, latency));
   for (std::size_t node = 0; node < network.hosts.size(); ++node) {
     const MeasuredHost& host = network.hosts[node];
+    if (host.up_bytes_per_s <= 0 && host.down_bytes_per_s <= 0) {
+      continue;  // it has no edge that was measured
+    }
     text += fmt::format("  {{ nodes = \"{}\"", node);
     if (host.up_bytes_per_s > 0) {
       text += fmt::format(", up = \"{}\"", exact_rate_text(host.up_bytes_per_s));

@@ -46,6 +46,15 @@ void check_real(const FaultPlan& plan) {
     refuse("link.jitter", fmt::to_string(plan.link.jitter),
            "the relays between real sites have bandwidth and latency alone");
   }
+  const auto graph = make_topology(plan.graph, plan.sites);
+  for (Rank site = 0; site < plan.sites; ++site) {
+    if (federation::neighbours(*graph, site).empty()) {
+      refuse("graph", plan.graph,
+             fmt::format("site {} of {} has no neighbour in it, and a real site does not start "
+                         "without peers; give every site an edge",
+                         site, plan.sites));
+    }
+  }
   const auto check_kind = [](FaultKind kind, const char* where) {
     if (kind == FaultKind::clock) {
       refuse(where, fault_kind(kind).name,

@@ -188,8 +188,8 @@ class Clocks {
     for (const RoutedExchange& exchange : exchanges) {
       const bool further = &exchange != &exchanges.front();
       if (further) {
-        // Buckets go on one by one, each when it has been decoded.
-        if (exchange.front().frame.buckets == 1) {
+        // Buckets go on one by one, each when it has been decoded. Without neighbours nothing does.
+        if (exchange.empty() || exchange.front().frame.buckets == 1) {
           ends.first = ends.last;
         }
         encode(exchange, ends.first, /*whole=*/false);
