@@ -26,6 +26,7 @@
 #include "bell.h"
 #include "channel.h"
 #include "gatekeeper.h"
+#include "socket.h"
 
 namespace sotto::internal {
 namespace {
@@ -46,7 +47,7 @@ constexpr std::size_t kSpareConnections = 64;
 
 /// A context with room for two sockets and their monitors' for every peer that a list may name.
 zmq::context_t make_context() {
-  zmq::context_t context;
+  zmq::context_t context = new_context();
   context.set(zmq::ctxopt::max_sockets, static_cast<int>(3 * (kMostPeers + kSpareConnections)));
   return context;
 }
