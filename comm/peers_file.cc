@@ -16,6 +16,7 @@
 
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/base/text.h>
 
 #include "internal/host_port.h"
@@ -255,7 +256,7 @@ PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Repor
       report_(std::move(report)),
       numbers_(numbers),
       judge_(std::move(judge)) {
-  thread_ = std::thread([this] { watch(); });
+  thread_ = start_thread("the list of peers", [this] { watch(); });
 }
 
 PeersWatch::~PeersWatch() {

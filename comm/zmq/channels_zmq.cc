@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/peers_file.h>
 
 #include "../internal/address.h"
@@ -119,7 +120,7 @@ Status ZmqChannels::start() {
   }
   refusals_.forget();  // keys of the test
   heed_list();
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("channels", [this] { run(); });
   return {};
 }
 

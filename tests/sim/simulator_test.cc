@@ -11,7 +11,6 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
-#include <sotto/base/start_threads.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/topology/registry.h>
@@ -121,19 +120,6 @@ TEST_CASE("the trace and the models are the same for any number of threads, and 
   }
   options.seed = 4;
   CHECK(simulate(job, options, platform).trace_sha256 != one.trace_sha256);
-}
-
-TEST_CASE("whichever thread for gradients the system does not give, the simulation is refused") {
-  Job job;
-  auto options = options_for(3);
-  options.threads = 4;
-  const Platform platform = make_star(job.nodes, 1e5, 2 * kMs);
-  for (std::size_t starts = 0; starts < 3; ++starts) {
-    CAPTURE(starts);
-    const ThreadShortage shortage(starts);
-    CHECK_THROWS_AS(static_cast<void>(simulate(job, options, platform)), Error);
-  }
-  static_cast<void>(simulate(job, options, platform));
 }
 
 TEST_CASE(
