@@ -33,6 +33,7 @@ void run_side_by_side(std::size_t count, std::string_view purpose,
 /// whole process, and then no more. For tests; one at a time.
 class ThreadShortage {
  public:
+  /// Grants `starts` more threads, from now on.
   explicit ThreadShortage(std::size_t starts);
   ~ThreadShortage();
   ThreadShortage(const ThreadShortage&) = delete;
