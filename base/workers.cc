@@ -1,9 +1,9 @@
 #include <sotto/base/workers.h>
 
 #include <string>
-#include <system_error>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 
 namespace sotto {
 
@@ -11,17 +11,9 @@ Workers::Workers(int threads) {
   if (threads < 1 || threads > kMost) {
     refuse("threads", std::to_string(threads), "1 to " + std::to_string(kMost) + " would do");
   }
-  helpers_.reserve(static_cast<std::size_t>(threads) - 1);
-  try {
-    for (int i = 1; i < threads; ++i) {
-      helpers_.emplace_back([this] { serve(); });
-    }
-  } catch (const std::system_error& error) {
-    const auto started = std::to_string(helpers_.size() + 1);
-    end();
-    refuse("threads", std::to_string(threads),
-           "the system gives no more than " + started + " (" + error.what() + ")");
-  }
+  helpers_ = start_threads(
+      static_cast<std::size_t>(threads) - 1, "parallel work", [this](std::size_t) { serve(); },
+      [this] { end(); });
 }
 
 Workers::~Workers() { end(); }

@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -106,6 +107,17 @@ int main(int argc, char** argv) {
     return as_shells_have_it(complain(stopped.what(), sotto::cli::kFailed));
   } catch (const sotto::Error& error) {
     return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
+  } catch (const std::system_error& error) {
+    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
+    return complain(no_thread ? "the system gives no more threads; use fewer nodes or threads, or "
+                                "raise the limit (`ulimit -u`, `ulimit -v`, the cgroup's pids.max)"
+                              : error.what(),
+                    sotto::cli::kFailed);
+  } catch (const std::bad_alloc&) {
+    return complain(
+        "memory ran out; use fewer nodes or a smaller model, or raise the limit (`ulimit -v`, the "
+        "cgroup's memory.max)",
+        sotto::cli::kFailed);
   } catch (const std::exception& error) {
     return complain(error.what(), sotto::cli::kFailed);
   }

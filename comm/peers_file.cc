@@ -15,6 +15,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 #include <sotto/base/number.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/base/text.h>
 
 #include "internal/host_port.h"
@@ -262,7 +263,7 @@ PeersWatch::PeersWatch(std::string path, std::shared_ptr<AllowList> peers, Repor
   if (file.ok() && file->pipe()) {
     return;  // what came through it does not change
   }
-  thread_ = std::thread([this] { watch(); });
+  thread_ = start_thread("the list of peers", [this] { watch(); });
 }
 
 PeersWatch::~PeersWatch() {

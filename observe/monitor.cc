@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 
 namespace sotto {
 namespace {
@@ -35,10 +36,12 @@ constexpr auto kPatience = 1s;
 class BoundedPool final : public httplib::TaskQueue {
  public:
   BoundedPool() {
-    for (std::size_t i = 0; i < kThreads; ++i) {
-      threads_.emplace_back([this] { work(); });
-    }
+    threads_ = start_threads(
+        kThreads, "the monitor", [this](std::size_t) { work(); }, [this] { end(); });
   }
+  ~BoundedPool() override { shutdown(); }
+  BoundedPool(const BoundedPool&) = delete;
+  BoundedPool& operator=(const BoundedPool&) = delete;
 
   void enqueue(std::function<void()> job) override {
     std::unique_lock lock(mutex_);
@@ -46,18 +49,22 @@ class BoundedPool final : public httplib::TaskQueue {
     jobs_.push_back(std::move(job));
     change_.notify_all();
   }
-  void shutdown() override {
+  void shutdown() final {
+    end();
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+    threads_.clear();
+  }
+
+ private:
+  void end() {
     {
       const std::lock_guard lock(mutex_);
       ended_ = true;
     }
     change_.notify_all();
-    for (std::thread& thread : threads_) {
-      thread.join();
-    }
   }
-
- private:
   void work() {
     std::unique_lock lock(mutex_);
     while (true) {
@@ -112,13 +119,14 @@ void block_sigpipe() {
 struct Monitor::Parts {
   const std::unique_ptr<httplib::Server> owned = make_server();
   httplib::Server& server = *owned;
+  std::unique_ptr<BoundedPool> pool = std::make_unique<BoundedPool>();  ///< until the server has it
   std::thread thread;
 };
 
 Monitor::Monitor(const MonitorAddress& address, std::vector<MonitorPage> pages)
     : parts_(std::make_unique<Parts>()) {
   httplib::Server& server = parts_->server;
-  server.new_task_queue = [] { return new BoundedPool; };
+  server.new_task_queue = [this] { return parts_->pool.release(); };
   server.set_keep_alive_max_count(1);
   server.set_socket_options([](int socket) {
     const int on = 1;  // and not SO_REUSEPORT, with which two sites could have one port
@@ -146,7 +154,7 @@ Monitor::Monitor(const MonitorAddress& address, std::vector<MonitorPage> pages)
     throw std::runtime_error(fmt::format("the monitor cannot listen at {}:{}: is the port taken?",
                                          address.host, address.port));
   }
-  parts_->thread = std::thread([&server] {
+  parts_->thread = start_thread("the monitor", [&server] {
     block_sigpipe();
     server.listen_after_bind();
   });

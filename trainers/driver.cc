@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/start_threads.h>
+
 #include "internal/in_turn.h"
 #include "internal/overdue.h"
 
@@ -83,7 +85,7 @@ Driver::Driver(Algorithm& algorithm, Transport& transport, const DriverOptions& 
     traffic_.push_back({options.rank, peer, 0, 0});
   }
   if (options.overlap) {
-    carrier_ = std::thread([this] { serve(); });
+    carrier_ = start_thread("communication", [this] { serve(); });
   }
 }
 

@@ -145,7 +145,10 @@ void Nursery::fork_all(int nodes) {
   for (Rank rank = 0; rank < nodes; ++rank) {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0) {
-      throw std::runtime_error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+      throw std::runtime_error(fmt::format(
+          "processes for nodes: {} of {} were started, and there is no pipe for the next ({}); use "
+          "fewer nodes, or raise the limit of open files (`ulimit -n`)",
+          rank, nodes, std::strerror(errno)));
     }
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -159,10 +162,14 @@ void Nursery::fork_all(int nodes) {
       }
       be_child(rank, node_main_, ends[1], held);
     }
+    const int why = errno;
     ::close(ends[1]);
     if (pid < 0) {
       ::close(ends[0]);
-      throw std::runtime_error(fmt::format("cannot fork: {}", std::strerror(errno)));
+      throw std::runtime_error(fmt::format(
+          "processes for nodes: the system gave {} of {} ({}); use fewer nodes, or raise the limit "
+          "(`ulimit -u`, the cgroup's pids.max)",
+          rank, nodes, std::strerror(why)));
     }
     children_.push_back({pid, ends[0], {}, 0});
   }

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 
 #include "internal/node_run.h"
 
@@ -36,24 +36,18 @@ Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks
   std::vector<Status> faults(nodes);
   std::vector<std::exception_ptr> errors(nodes);
   RunResult result;
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < nodes; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        auto outcome = runs[rank]->run();
-        faults[rank] = outcome.status();
-        if (rank == 0 && outcome.ok()) {
-          result = std::move(*outcome);
-        }
-      } catch (...) {
-        errors[rank] = std::current_exception();
+  run_side_by_side(nodes, "nodes", [&](std::size_t rank) {
+    try {
+      auto outcome = runs[rank]->run();
+      faults[rank] = outcome.status();
+      if (rank == 0 && outcome.ok()) {
+        result = std::move(*outcome);
       }
-      runs[rank].reset();  // neighbours that still wait for this node notice at once
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+    } catch (...) {
+      errors[rank] = std::current_exception();
+    }
+    runs[rank].reset();  // neighbours that still wait for this node notice at once
+  });
   for (const std::exception_ptr& error : errors) {
     if (error) {
       std::rethrow_exception(error);

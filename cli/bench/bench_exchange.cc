@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/local_store.h>
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
@@ -203,21 +203,14 @@ Result<Json> run_as_threads(const ProbeJob& job, const BenchExchangeRequest& req
   const auto store = make_memory_store();
   std::vector<Status> faults(static_cast<std::size_t>(job.probe.nodes));
   Json result;
-  std::vector<std::thread> threads;
-  threads.reserve(faults.size());
-  for (Rank rank = 0; rank < job.probe.nodes; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto found = take_part(job, rank, request, store);
-      faults[static_cast<std::size_t>(rank)] = found.status();
-      if (found.ok() && rank == 0) {
-        result = network_json(*found);
-        result["scenario"] = scenario_text(*found, job.transport, request.gradient);
-      }
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  run_side_by_side(faults.size(), "nodes", [&](std::size_t rank) {
+    const auto found = take_part(job, static_cast<Rank>(rank), request, store);
+    faults[rank] = found.status();
+    if (found.ok() && rank == 0) {
+      result = network_json(*found);
+      result["scenario"] = scenario_text(*found, job.transport, request.gradient);
+    }
+  });
   Status fault = root_cause(faults);
   return fault.ok() ? Result<Json>(std::move(result)) : fault;
 }

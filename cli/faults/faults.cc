@@ -8,12 +8,12 @@
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/sim/federation.h>
 
 #include "commands.h"
@@ -135,10 +135,9 @@ std::vector<FederationReport> run_seeds(const FaultPlan& plan, std::uint64_t fir
       }
     }
   };
-  std::vector<std::thread> helpers;
-  for (std::size_t i = 1; i < std::min<std::uint64_t>(threads, count); ++i) {
-    helpers.emplace_back(work, false);
-  }
+  auto helpers = start_threads(
+      std::max<std::uint64_t>(std::min<std::uint64_t>(threads, count), 1) - 1, "seeds",
+      [&work](std::size_t) { work(false); }, [&end] { end = 0; });
   work(true);
   for (std::thread& helper : helpers) {
     helper.join();

@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include <sotto/base/start_threads.h>
+
 namespace sotto::internal {
 namespace {
 
@@ -60,7 +62,7 @@ bool Reports::take_interruption() {
 }
 
 Waiter::Waiter(Rank peer, Reports& reports)
-    : peer_(peer), reports_(reports), thread_([this] { run(); }) {}
+    : peer_(peer), reports_(reports), thread_(start_thread("a neighbour", [this] { run(); })) {}
 
 Waiter::~Waiter() { stop(); }
 

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/peers_file.h>
 
 #include "../internal/address.h"
@@ -26,6 +27,7 @@
 #include "bell.h"
 #include "channel.h"
 #include "gatekeeper.h"
+#include "socket.h"
 
 namespace sotto::internal {
 namespace {
@@ -46,7 +48,7 @@ constexpr std::size_t kSpareConnections = 64;
 
 /// A context with room for two sockets and their monitors' for every peer that a list may name.
 zmq::context_t make_context() {
-  zmq::context_t context;
+  zmq::context_t context = new_context();
   context.set(zmq::ctxopt::max_sockets, static_cast<int>(3 * (kMostPeers + kSpareConnections)));
   return context;
 }
@@ -118,7 +120,7 @@ Status ZmqChannels::start() {
   }
   refusals_.forget();  // keys of the test
   heed_list();
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread("channels", [this] { run(); });
   return {};
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/base/start_threads.h>
+
 #include "socket.h"
 
 namespace sotto::internal {
@@ -61,7 +63,7 @@ Gatekeeper::Gatekeeper(zmq::context_t& context, Admit admit)
   requests_.bind(kEndpoint);
   stopped_.bind(kStop);
   stop_.connect(kStop);
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_thread("the gatekeeper", [this] { serve(); });
 }
 
 Gatekeeper::~Gatekeeper() {

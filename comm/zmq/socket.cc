@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include <sotto/base/start_threads.h>
+
 namespace sotto::internal {
 namespace {
 
@@ -21,7 +23,15 @@ bool attempt(Operation operation) {
   }
 }
 
+/// A context's own: one for input and output, and one that closes sockets.
+constexpr std::size_t kContextThreads = 2;
+
 }  // namespace
+
+zmq::context_t new_context() {
+  run_side_by_side(kContextThreads, "ZeroMQ", [](std::size_t) {});
+  return zmq::context_t();
+}
 
 void set_common_options(zmq::socket_t& socket, const std::string& endpoint,
                         std::size_t max_message_bytes) {

@@ -10,6 +10,10 @@
 
 namespace sotto::internal {
 
+/// A context for sockets. Throws Error where the system would not give it its threads now: ZeroMQ
+/// itself starts them with the first socket, and aborts the process where it gets none.
+zmq::context_t new_context();
+
 /// What every socket sets that meets the network: bounded messages, no lingering, dead hosts
 /// noticed.
 void set_common_options(zmq::socket_t& socket, const std::string& endpoint,

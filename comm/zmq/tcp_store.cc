@@ -94,7 +94,7 @@ class TcpStore final : public Store {
   const std::string endpoint_;
   const StopRequest stop_;
   std::unique_ptr<TcpStoreServer> server_;  // outlives our own connections
-  zmq::context_t context_;
+  zmq::context_t context_ = new_context();
   std::mutex mutex_;
   std::optional<CurveClient> curve_;
   std::vector<Connection> idle_;  ///< connections without a request under way

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include <sotto/base/start_threads.h>
+
 #include "../internal/store_key.h"
 #include "admission_test.h"
 #include "socket.h"
@@ -37,7 +39,7 @@ TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<
       stopped_(context_, zmq::socket_type::pair) {
   stopped_.bind(kStop);
   stop_.connect(kStop);
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_thread("the store", [this] { serve(); });
 }
 
 TcpStoreServer::~TcpStoreServer() {

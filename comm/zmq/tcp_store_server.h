@@ -23,6 +23,7 @@
 #include "../internal/store_shelf.h"
 #include "gatekeeper.h"
 #include "listener.h"
+#include "socket.h"
 #include "tcp_store_wire.h"
 
 namespace sotto::internal {
@@ -67,7 +68,7 @@ class TcpStoreServer {
 
   const std::optional<Security> security_;
   const StopRequest stop_request_;
-  zmq::context_t context_;
+  zmq::context_t context_ = new_context();
   const std::unique_ptr<Gatekeeper> gatekeeper_;
   Listener listener_;
   zmq::socket_t stop_;     ///< the destructor's end

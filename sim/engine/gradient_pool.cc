@@ -4,25 +4,30 @@
 #include <utility>
 
 #include <sotto/base/check.h>
+#include <sotto/base/start_threads.h>
 
 namespace sotto {
 
 GradientPool::GradientPool(std::size_t nodes, int threads, std::function<void(Rank)> take)
     : take_(std::move(take)), states_(nodes) {
-  for (int i = 1; i < threads; ++i) {
-    workers_.emplace_back([this] { serve(); });
-  }
+  workers_ = start_threads(
+      static_cast<std::size_t>(std::max(threads, 1) - 1), "gradients",
+      [this](std::size_t) { serve(); }, [this] { stop(); });
 }
 
 GradientPool::~GradientPool() {
+  stop();
+  for (std::thread& worker : workers_) {
+    worker.join();
+  }
+}
+
+void GradientPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   work_.notify_all();
-  for (std::thread& worker : workers_) {
-    worker.join();
-  }
 }
 
 void GradientPool::submit(Rank node) {

@@ -35,6 +35,7 @@ class GradientPool {
   enum State : int { idle, queued, running, done };
 
   void serve();
+  void stop();
   bool claim(Rank node);
 
   std::function<void(Rank)> take_;

@@ -31,6 +31,7 @@ struct Job {
   std::uint32_t buckets = 1;
   bool outer_rule = false;
   bool is_private = false;
+  int nodes = kNodes;
 };
 
 NodeFactory factory(const Job& job, const std::shared_ptr<const Topology>& graph) {
@@ -80,9 +81,10 @@ SimulatorOptions options_for(Round rounds) {
 /// The job itself.
 SimulationReport run(const NodeFactory& make, const std::vector<float>& start,
                      const Platform& platform, const SimulatorOptions& options) {
-  std::vector<std::vector<float>> x(kNodes, start);
+  const int count = platform.hosts();
+  std::vector<std::vector<float>> x(static_cast<std::size_t>(count), start);
   std::vector<std::unique_ptr<Algorithm>> nodes;
-  for (Rank rank = 0; rank < kNodes; ++rank) {
+  for (Rank rank = 0; rank < count; ++rank) {
     nodes.push_back(make(rank, x[static_cast<std::size_t>(rank)]));
   }
   return Simulator(platform, options, std::move(nodes), gradient).run();
@@ -94,8 +96,8 @@ void compare(const Job& job, bool light, bool stand_ins) {
   CAPTURE(job.topology);
   CAPTURE(job.dimension);
   const auto options = options_for(30);
-  const Platform platform = make_star(kNodes, 1e5, 1'000'000);
-  const std::shared_ptr<const Topology> graph = make_topology(job.topology, kNodes);
+  const Platform platform = make_star(job.nodes, 1e5, 1'000'000);
+  const std::shared_ptr<const Topology> graph = make_topology(job.topology, job.nodes);
   const NodeFactory make = factory(job, graph);
   const std::vector<float> start(job.dimension, 1);
   const auto real = run(make, start, platform, options);
@@ -158,6 +160,27 @@ TEST_CASE("every algorithm's rehearsal leaves its trace, as the registry has it"
       const bool stand_ins = rehearse(factory(job, graph), graph, start).stand_ins();
       compare(job, true, stand_ins);
       compare(job, false, false);
+    }
+  }
+}
+
+TEST_CASE("one node, two, and those without neighbours are rehearsed, whatever the algorithm") {
+  for (const AlgorithmInfo& info : algorithms()) {
+    const bool directed = info.graph == GraphNeed::column_stochastic;
+    for (const int nodes : {1, 2}) {
+      for (const std::string graph_name : {directed ? "exponential" : "ring", "complete"}) {
+        CAPTURE(nodes);
+        const Job job{.algorithm = std::string(info.name),
+                      .compressor = info.default_compressor.starts_with("topk") ? "sign" : "",
+                      .topology = graph_name,
+                      .nodes = nodes};
+        const auto graph = std::shared_ptr<const Topology>(make_topology(job.topology, nodes));
+        const std::vector<float> start(job.dimension, 1);
+        const bool stand_ins =
+            rehearse(factory(job, graph), graph, start, {.light = true, .seed = kSeed}).stand_ins();
+        compare(job, true, stand_ins);
+        compare(job, false, false);
+      }
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/digest.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/trainers/checkpoint.h>
 #include <sotto/trainers/parameter_file.h>
 #include <sotto/trainers/quadratic.h>
@@ -291,4 +292,19 @@ TEST_CASE("a run can start from given parameters, of the right number") {
   CHECK(completed(options).parameters_sha256 != there.parameters_sha256);
   options.start.assign(kDimension + 1, 3.0F);
   CHECK(contains(refusal([&] { (void)run_threads(options, tasks(), {}); }), "31 parameters"));
+}
+
+TEST_CASE(
+    "whichever node's thread the system does not give, the run is refused, and the next works") {
+  for (std::size_t starts = 0; starts < kNodes; ++starts) {
+    CAPTURE(starts);
+    const auto said = [&] {
+      const ThreadShortage shortage(starts);
+      return refusal([] { (void)run_threads(run_options(3), tasks(), {}); });
+    }();
+    CAPTURE(said);
+    CHECK(
+        contains(said, "threads for nodes: the system gave " + std::to_string(starts) + " of 4 "));
+  }
+  (void)completed(run_options(3));
 }

@@ -13,11 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include <sotto/base/start_threads.h>
+
 namespace sotto {
 
 class HelperThread {
  public:
-  HelperThread() : thread_([this] { work(); }) {}
+  HelperThread() : thread_(start_thread("a site", [this] { work(); })) {}
   ~HelperThread() {
     {
       const std::lock_guard lock(mutex_);

@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include <sotto/base/start_threads.h>
+
 #include "store_look.h"
 
 namespace sotto::internal {
 
 Postbox::Postbox(Store& store, std::string key)
-    : store_(store), key_(std::move(key)), thread_([this] { carry(); }) {}
+    : store_(store), key_(std::move(key)), thread_(start_thread("news", [this] { carry(); })) {}
 
 Postbox::~Postbox() {
   {

@@ -1,0 +1,43 @@
+// Starts threads, all of them or none, and says in one line what would do where the system gives
+// fewer.
+//
+// Thread safety: all functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace sotto {
+
+/// Starts `count` threads; number k runs body(k). All or none: where the system gives fewer, `end`
+/// is called, which must make `body` return, the threads that were started are joined, and Error
+/// is thrown, which names the limit that is the likely reason. `purpose` is what they are for, as
+/// in "nodes".
+std::vector<std::thread> start_threads(std::size_t count, std::string_view purpose,
+                                       const std::function<void(std::size_t)>& body,
+                                       const std::function<void()>& end);
+
+/// Starts one thread, which runs `body`. Throws Error where the system gives none.
+std::thread start_thread(std::string_view purpose, const std::function<void()>& body);
+
+/// Runs body(k) for k = 0 … count − 1, each on a thread of its own, and returns when all are done.
+/// None begins before all threads are there, so that none waits for one that the system did not
+/// give: then Error is thrown and nothing was run. `body` must not throw.
+void run_side_by_side(std::size_t count, std::string_view purpose,
+                      const std::function<void(std::size_t)>& body);
+
+/// While it lives, the functions above find that the system gives `starts` more threads to the
+/// whole process, and then no more. For tests; one at a time.
+class ThreadShortage {
+ public:
+  /// Grants `starts` more threads, from now on.
+  explicit ThreadShortage(std::size_t starts);
+  ~ThreadShortage();
+  ThreadShortage(const ThreadShortage&) = delete;
+  ThreadShortage& operator=(const ThreadShortage&) = delete;
+};
+
+}  // namespace sotto
