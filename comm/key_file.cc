@@ -18,6 +18,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/input_file.h>
+#include <sotto/base/text.h>
 
 #include "internal/z85.h"
 
@@ -63,12 +64,14 @@ std::string_view read_all(const std::string& path, InputFile& file, Wiped<kLonge
   return {buffer.bytes.data(), *size};
 }
 
-/// What follows "NAME ", if the line begins so.
+/// What follows NAME and blanks, if the line begins so.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view name) {
-  if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ' ') {
+  if (!line.starts_with(name)) {
     return std::nullopt;
   }
-  return line.substr(name.size() + 1);
+  const auto rest = line.substr(name.size());
+  const auto value = trimmed(rest);
+  return value.size() < rest.size() ? std::optional(value) : std::nullopt;
 }
 
 void append(Wiped<kLongest>& buffer, std::size_t& size, std::string_view text) {
@@ -98,9 +101,15 @@ KeyPair parse_key_file(const std::string& path, std::string_view text) {
   std::optional<PrivateKey> secret;
   int shown_in = 0;
   int secret_in = 0;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
   for (int number = 1; !text.empty(); ++number) {
-    const auto line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    // An editor may have left carriage returns, or blanks at the ends.
+    const auto whole = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), whole.size() + 1));
+    const auto line = trimmed(whole);
     const auto where = fmt::format("{}:{}", path, number);
     if (line.empty() || line.front() == '#') {
       continue;
@@ -127,6 +136,12 @@ KeyPair parse_key_file(const std::string& path, std::string_view text) {
     } else {
       throw Error(fmt::format("{}: a line 'public KEY' or 'secret KEY', each once, is due", where));
     }
+  }
+  if (shown && !secret) {
+    refuse("key", path,
+           "it holds no key pair but a public key alone: name the file with the secret one, which "
+           "`sotto keygen` "
+           "wrote beside it");
   }
   if (!shown || !secret) {
     refuse("key", path, fmt::format("it holds no key pair; {}", kHowToMake));

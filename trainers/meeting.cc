@@ -94,7 +94,16 @@ Status read_cause(std::span<const std::byte> value) {
 
 }  // namespace
 
-void Meetings::give_up(const Status& cause) {
+void Meetings::give_up(const Status& given) {
+  // The caller of this node wanted its wait to end; nobody wanted that of the others.
+  const std::string_view why = given.message();
+  const std::string self = fmt::format("node {}: ", rank_);
+  const Status cause =
+      given.fault() == Fault::stopped
+          ? Status(Fault::peer_lost,
+                   fmt::format("node {} was told to stop ({})", rank_,
+                               why.starts_with(self) ? why.substr(self.size()) : why))
+          : given;
   ByteBuffer value;
   value.write(static_cast<std::uint8_t>(cause.fault()));
   value.write_string(excerpt(cause.message(), kMaxCause));

@@ -74,7 +74,7 @@ class Meetings {
   }
 
   /// Tells all nodes that this one gives up, and why; their waits end with the same fault.
-  void give_up(const Status& cause);
+  void give_up(const Status& given);
   /// Why a node gave up; OK when none has.
   Status given_up();
   /// The same, and tells all nodes `cause` when none has and the store is there to tell.

@@ -5,9 +5,11 @@
 #include <type_traits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/comm/transport.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/trainers/optimizer_settings.h>
 
@@ -15,6 +17,18 @@ namespace sotto {
 namespace {
 
 constexpr std::uint64_t kMostInt = std::numeric_limits<int>::max();
+
+/// All transports, whether this build has them or not, as the registry says.
+std::string_view transport_help() {
+  static const std::string kHelp = [] {
+    std::vector<std::string> words;
+    for (const TransportInfo& info : transports()) {
+      words.push_back(fmt::format("{} ({})", info.name, info.processes ? "processes" : "threads"));
+    }
+    return fmt::format("{}; by default what fits how the nodes run", fmt::join(words, ", "));
+  }();
+  return kHelp;
+}
 
 SettingGroup network_settings(OptimizerSettings& o) {
   return {
@@ -25,8 +39,7 @@ SettingGroup network_settings(OptimizerSettings& o) {
           {"weighting", &o.weighting, "NAME",
            "metropolis, uniform or shares; by default what fits the graph"},
           {"lazy", &o.lazy, "", "Mix with (I + W) / 2"},
-          {"transport", &o.transport, "NAME",
-           "inproc (threads), gloo or zmq (processes); by default what fits how the nodes run"},
+          {"transport", &o.transport, "NAME", transport_help()},
           {"timeout", &o.timeout_s, "SECONDS",
            "Seconds of silence after which a peer counts as failed"},
           {"rendezvous", &o.rendezvous, "URL",

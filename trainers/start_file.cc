@@ -1,6 +1,9 @@
 #include <sotto/trainers/start_file.h>
 
 #include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,12 +11,36 @@
 #include <sotto/base/error.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/parameter_file.h>
+#include <sotto/trainers/saved_model.h>
 
 namespace sotto {
 
-std::vector<float> read_start(const std::string& path, const ParameterLayout& layout) {
+namespace {
+
+Start read_checkpoints(const std::string& folder, const ParameterLayout& layout) {
+  auto saved = read_mean_model(folder, std::nullopt);
+  if (!saved.ok()) {
+    throw Error(saved.status().message());
+  }
+  if (setting_in(saved->agreement, "layout") != layout_digest(layout)) {
+    throw Error(fmt::format("{}: its checkpoints are of another model", folder));
+  }
+  return {std::move(saved->parameters),
+          fmt::format("the run starts from the mean of {} models after round {} in {}: what their "
+                      "compressors and step rules remembered, their clocks and their privacy "
+                      "budget stay behind, and rounds count from 0",
+                      saved->nodes, saved->round, folder)};
+}
+
+}  // namespace
+
+Start read_start(const std::string& path, const ParameterLayout& layout) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) {
+    return read_checkpoints(path, layout);
+  }
   if (!path.ends_with(kTensorFile)) {
-    return read_parameter_row(path, dimension_of(layout));
+    return {read_parameter_row(path, dimension_of(layout)), {}};
   }
   constexpr std::size_t kRoomForHeader = std::size_t{32} << 20;
   const auto bytes = read_file(path, kMaxDimension * sizeof(float) + kRoomForHeader);
@@ -24,7 +51,7 @@ std::vector<float> read_start(const std::string& path, const ParameterLayout& la
   if (!model.ok()) {
     throw Error(fmt::format("{}: {}", path, model.status().message()));
   }
-  return std::move(*model);
+  return {std::move(*model), {}};
 }
 
 std::string start_file(const std::string& path, const ParameterLayout& layout,

@@ -1,4 +1,4 @@
-// Where a run's parameters start, from a file. Thread-safe.
+// Where a run's parameters start, from a file or from another run's checkpoints. Thread-safe.
 #pragma once
 
 #include <span>
@@ -15,9 +15,18 @@ namespace sotto {
 /// (parameter_file.h).
 inline constexpr std::string_view kTensorFile = ".safetensors";
 
-/// The parameters in the file at `path`. Throws Error naming the file, the place and what was
-/// expected: a model of this layout.
-std::vector<float> read_start(const std::string& path, const ParameterLayout& layout);
+/// Where a run begins.
+struct Start {
+  std::vector<float> parameters;
+  /// What does not come with them, for the user; empty for a file, which has nothing else.
+  std::string left_behind;
+};
+
+/// The parameters in the file at `path` or, where that is a folder of checkpoints, the mean of its
+/// nodes' models in the newest round that all have whole: for another number of nodes, algorithm or
+/// step rule. Throws Error naming the file, the place and what was expected: a model of this
+/// layout.
+Start read_start(const std::string& path, const ParameterLayout& layout);
 
 /// What such a file holds for these parameters; `notes` go into a file of tensors.
 std::string start_file(const std::string& path, const ParameterLayout& layout,

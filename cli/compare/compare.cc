@@ -258,7 +258,8 @@ Command add_compare_command(CLI::App& program) {
       "as long, as the run that spent the least (between evaluations: --eval-every). Time is "
       "this machine's, and noisy in short runs: give --seeds 3 or more, or `sotto simulate` "
       "the same");
-  group.option("--html", options->html, "FILE.html", "Write a self-contained page with curves");
+  group.option("--html,--report", options->html, "FILE.html",
+               "Write a self-contained page with curves");
   add_train_options(*command, options->shared);
   command->footer(kCompareExamples);
   return {command, [command, options] {

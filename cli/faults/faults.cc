@@ -1,7 +1,5 @@
 // `sotto faults`: a plan of faults, played on a simulated federation under many seeds, or on real
 // sites.
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -24,6 +22,7 @@
 #include "output.h"
 #include "result_file.h"
 #include "signals.h"
+#include "terminal/progress_line.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -79,44 +78,11 @@ struct Summary {
   }
 };
 
-/// A bar on standard error where that is a terminal.
-class Bar {
- public:
-  Bar(bool wanted, std::uint64_t total)
-      : shown_(wanted && total > 1 && ::isatty(STDERR_FILENO) == 1), total_(total) {}
-  ~Bar() {
-    if (drawn_ >= 0) {
-      fmt::print(stderr, "\r\x1b[K");
-      std::fflush(stderr);
-    }
-  }
-  Bar(const Bar&) = delete;
-  Bar& operator=(const Bar&) = delete;
-
-  void draw(std::uint64_t done) {
-    const auto per_mille = static_cast<int>(1000 * done / total_);
-    if (!shown_ || per_mille == drawn_) {
-      return;
-    }
-    const int filled = kWidth * per_mille / 1000;
-    fmt::print(stderr, "\r[{:=<{}}{:<{}}] seed {}/{}", "", filled, "", kWidth - filled, done,
-               total_);
-    std::fflush(stderr);
-    drawn_ = per_mille;
-  }
-
- private:
-  static constexpr int kWidth = 40;
-
-  bool shown_;
-  std::uint64_t total_;
-  int drawn_ = -1;
-};
-
 /// Runs the seeds from `first` on, `threads` at a time. Results do not depend on that: they are
 /// taken in the order of seeds, up to the first that fails.
 std::vector<FederationReport> run_seeds(const FaultPlan& plan, std::uint64_t first,
-                                        std::uint64_t count, std::size_t threads, Bar& bar) {
+                                        std::uint64_t count, std::size_t threads,
+                                        ProgressLine& bar) {
   std::vector<FederationReport> reports(count);
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> done{0};
@@ -131,7 +97,7 @@ std::vector<FederationReport> run_seeds(const FaultPlan& plan, std::uint64_t fir
       }
       ++done;
       if (draws) {
-        bar.draw(done);
+        bar.bar(done, count, fmt::format("seed {}/{}", done.load(), count));
       }
     }
   };
@@ -261,7 +227,7 @@ int run(const FaultsOptions& options) {
   const std::uint64_t seed = options.common.seed;
   std::vector<FederationReport> reports;
   if (options.trace.empty()) {
-    Bar bar(output.talks(), options.seeds);
+    ProgressLine bar(output.talks() && options.seeds > 1);
     const auto cores = std::max(1U, std::thread::hardware_concurrency());
     reports =
         run_seeds(plan, seed, options.seeds, options.threads > 0 ? options.threads : cores, bar);

@@ -1,7 +1,5 @@
 #include "faults_real.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -16,6 +14,7 @@
 #include "output.h"
 #include "real_federation.h"
 #include "signals.h"
+#include "terminal/progress_line.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -24,36 +23,26 @@ namespace {
 /// Seconds between lines where there is no terminal.
 constexpr double kLineEvery = 30;
 
-/// A line that is drawn over and over on a terminal; elsewhere one now and then.
-class ProgressLine {
+/// How a run stands: on one line of a terminal, elsewhere on a line now and then.
+class Standing {
  public:
-  ProgressLine(bool wanted, double duration_s)
-      : wanted_(wanted), terminal_(::isatty(STDERR_FILENO) == 1), duration_s_(duration_s) {}
-  ~ProgressLine() {
-    if (wanted_ && terminal_) {
-      fmt::print(stderr, "\r\x1b[K");
-      std::fflush(stderr);
-    }
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
+  Standing(bool wanted, double duration_s)
+      : wanted_(wanted), line_(wanted), duration_s_(duration_s) {}
 
   void draw(const RealProgress& now) {
-    if (!wanted_ || (!terminal_ && now.run_s < due_)) {
-      return;
-    }
-    due_ = now.run_s + kLineEvery;
     const auto text =
-        fmt::format("{:.0f} of {:.0f} s: {}, {} of them run, at rounds {} … {}", now.run_s,
+        fmt::format("{:.0f} of {:.0f} s: {}, {} of them run, at rounds {} to {}", now.run_s,
                     duration_s_, counted(now.faults, "fault"),
                     counted(static_cast<std::uint64_t>(now.running), "site"), now.least, now.most);
-    fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", text, terminal_ ? "\x1b[K" : "\n");
-    std::fflush(stderr);
+    if (!line_.text(text) && wanted_ && now.run_s >= due_) {
+      due_ = now.run_s + kLineEvery;
+      fmt::print(stderr, "{}\n", text);
+    }
   }
 
  private:
   bool wanted_;
-  bool terminal_;
+  ProgressLine line_;
   double duration_s_;
   double due_ = kLineEvery;
 };
@@ -184,7 +173,7 @@ int run_faults_real(const FaultPlan& plan, const CommonOptions& common, const st
   catch_stop_signals();
   RealReport report;
   {
-    ProgressLine line(output.talks(), to_seconds(plan.duration));
+    Standing line(output.talks(), to_seconds(plan.duration));
     report = run_real_federation(plan, {.seed = common.seed,
                                         .folder = folder,
                                         .progress = [&](const auto& now) { line.draw(now); },

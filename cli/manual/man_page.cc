@@ -157,8 +157,8 @@ std::string man_page(const CommandWords& command, const CommandWords& program) {
     help.pop_back();
   }
   std::string text = fmt::format(
-      ".TH {} 1 \"\" \"sotto {}\" \"sotto\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}", roff(title),
-      SOTTO_VERSION, roff(command.name("-")), roff(help), synopsis(command));
+      ".TH {} 1 \"{}\" \"sotto {}\" \"sotto\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}", roff(title),
+      SOTTO_DATE, SOTTO_VERSION, roff(command.name("-")), roff(help), synopsis(command));
   if (!command.positionals.empty()) {
     text += ".SH ARGUMENTS\n";
     for (const OptionWords& positional : command.positionals) {

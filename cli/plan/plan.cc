@@ -34,7 +34,7 @@ constexpr const char* kPlanExamples =
     "  sotto plan examples/scenarios/ocean.toml\n"
     "  sotto plan examples/scenarios/ocean.toml --compressor quant:8 --compressor sign --codec "
     "none\n"
-    "  sotto plan measured.toml --report plan.html     after `sotto bench exchange --scenario "
+    "  sotto plan measured.toml --html plan.html     after `sotto bench exchange --scenario "
     "measured.toml`";
 
 struct PlanOptions {
@@ -43,7 +43,7 @@ struct PlanOptions {
   SearchOptions search;
   std::string rank_by = "mean";
   std::uint64_t threads = 0;
-  std::string report;
+  std::string html;
 };
 
 Json candidates_json(const PlanSearch& search) {
@@ -185,23 +185,23 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
   if (verdict.winner) {
     output.line(fmt::format("  {}", result.at("command").get<std::string>()));
   }
-  if (!options.report.empty()) {
+  if (!options.html.empty()) {
     for (const std::string& line : verdict.lines) {
       table.add_note(line);
     }
     write_result_file(
-        "--report", options.report,
+        "--html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
                         marks_of(search.scenario()), search.pictures(),
                         {search.scenario().target_loss, search.scenario().target_quality()}));
-    output.line(fmt::format("\nreport: {}", options.report));
+    output.line(fmt::format("\nreport: {}", options.html));
   }
   output.json(result);
   return kDone;
 }
 
 int run(const PlanOptions& options, const CLI::App& command) {
-  check_writable("--report", options.report);
+  check_writable("--html", options.html);
   for (const auto& [name, value] :
        {std::pair("--budget", options.search.budget), std::pair("--seeds", options.search.seeds)}) {
     if (value < 1) {
@@ -218,7 +218,7 @@ int run(const PlanOptions& options, const CLI::App& command) {
   }
   catch_stop_signals();
   SearchOptions how = options.search;
-  how.timelines = !options.report.empty();
+  how.timelines = !options.html.empty();
   how.by_worst = options.rank_by == "worst";
   how.threads = gradient_threads(options.threads);
   try {
@@ -262,7 +262,7 @@ Command add_plan_command(CLI::App& program) {
   group.count("--threads", options->threads, "N",
               "Threads that take gradients; by default one a core. Results do not depend on it",
               1024);
-  group.option("--report", options->report, "FILE.html",
+  group.option("--html,--report", options->html, "FILE.html",
                "Write a self-contained page: curves, graphs, timelines");
   add_common_options(*command, options->common);
   default_to_scenario_seed(*command);

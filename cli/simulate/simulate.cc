@@ -34,7 +34,7 @@ namespace {
 constexpr const char* kSimulateExamples =
     "Examples:\n"
     "  sotto simulate examples/scenarios/ocean.toml\n"
-    "  sotto simulate examples/scenarios/ocean.toml --report report.html --json result.json\n"
+    "  sotto simulate examples/scenarios/ocean.toml --html report.html --json result.json\n"
     "Virtual time does not depend on this machine, nor do the numbers: the algorithms are those of "
     "`sotto train`, and so are their models, bit for bit.";
 
@@ -43,7 +43,7 @@ struct SimulateOptions {
   std::string scenario;
   std::uint64_t threads = 0;
   std::string equal = "epochs";
-  std::string report;
+  std::string html;
   std::string csv;
   std::string trace;
   std::string trace_from = "0";
@@ -196,11 +196,11 @@ void write_files(const SimulateOptions& options, const Scenario& scenario,
   if (pictures.empty()) {
     return;
   }
-  if (!options.report.empty()) {
-    write_result_file("--report", options.report,
+  if (!options.html.empty()) {
+    write_result_file("--html", options.html,
                       simulation_page(scenario.title, runs, tables, marks_of(scenario), pictures,
                                       {scenario.target_loss, scenario.target_quality()}));
-    output.line(fmt::format("\nreport: {}", options.report));
+    output.line(fmt::format("\nreport: {}", options.html));
   }
   if (!options.csv.empty()) {
     write_result_file("--csv", options.csv, history_csv(runs));
@@ -228,7 +228,7 @@ SimTime parse_trace_from(const SimulateOptions& options) {
 }
 
 int run(const SimulateOptions& options, const CLI::App& command) {
-  check_writable("--report", options.report);
+  check_writable("--html", options.html);
   check_writable("--csv", options.csv);
   check_writable("--trace", options.trace);
   const Expense expense = parse_expense(options.equal, Expense::virtual_time);
@@ -239,7 +239,7 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   TraceFile trace(trace_from, scenario.runs.size());
   const SimulationRequest request = {.threads = gradient_threads(options.threads),
-                                     .timeline = !options.report.empty(),
+                                     .timeline = !options.html.empty(),
                                      .trace = options.trace.empty() ? nullptr : &trace,
                                      .progress = output.talks(),
                                      .warnings = true};
@@ -278,7 +278,7 @@ Command add_simulate_command(CLI::App& program) {
   group.option("--equal", options->equal, "epochs|bytes|time",
                "What is held equal: also show all runs where they had sent as many bytes, or taken "
                "as much virtual time, as the run that spent the least");
-  group.option("--report", options->report, "FILE.html",
+  group.option("--html,--report", options->html, "FILE.html",
                "Write a self-contained page: curves, the graphs with their load, timelines");
   group.option("--csv", options->csv, "FILE", "Write the histories, a row for each evaluation");
   group.option("--trace", options->trace, "FILE.json",

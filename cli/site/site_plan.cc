@@ -310,7 +310,11 @@ SitePlan make_site_plan(const SiteConfig& config) {
         std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
     run.seed = o.common.seed;
     if (!o.init.empty()) {
-      run.start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
+      Start start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
+      run.start = std::move(start.parameters);
+      if (!start.left_behind.empty()) {
+        plan.warnings.push_back("init: " + start.left_behind);
+      }
     }
     run.privacy = site_privacy(o, tasks, steps, plan.warnings);
     run.name = config.name;

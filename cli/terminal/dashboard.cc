@@ -1,10 +1,7 @@
 #include "dashboard.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +10,7 @@
 #include <sotto/observe/write_all.h>
 
 #include "signals.h"
+#include "terminal.h"
 
 namespace sotto::cli {
 namespace {
@@ -22,16 +20,6 @@ using namespace std::chrono_literals;
 constexpr auto kBetweenDraws = 100ms;
 
 }  // namespace
-
-std::optional<TerminalSize> terminal_behind(int descriptor) {
-  const char* kind = std::getenv("TERM");
-  winsize size{};
-  if (::isatty(descriptor) != 1 || kind == nullptr || std::string_view(kind) == "dumb" ||
-      ::ioctl(descriptor, TIOCGWINSZ, &size) != 0) {
-    return std::nullopt;
-  }
-  return TerminalSize{size.ws_col, size.ws_row};
-}
 
 Dashboard::Dashboard(std::string title) { state_.title = std::move(title); }
 

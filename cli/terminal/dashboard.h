@@ -15,10 +15,6 @@
 
 namespace sotto::cli {
 
-/// The terminal behind a descriptor; nothing when there is none, or one that cannot move its
-/// cursor.
-std::optional<TerminalSize> terminal_behind(int descriptor);
-
 class Dashboard final : public Observer {
  public:
   /// A terminal that is narrower gets no dashboard.

@@ -9,6 +9,7 @@
 #include <sotto/base/text.h>
 #include <sotto/observe/figures.h>
 
+#include "progress_line.h"
 #include "quality.h"
 #include "units.h"
 
@@ -148,13 +149,6 @@ void add_tables(const DashboardState& state, std::size_t rows, std::vector<std::
 }
 
 }  // namespace
-
-std::string progress_bar(Round done, Round rounds, std::size_t columns) {
-  const std::size_t inner = columns - std::min<std::size_t>(columns, 2);
-  const double share = rounds == 0 ? 0 : static_cast<double>(done) / static_cast<double>(rounds);
-  const auto filled = static_cast<std::size_t>(std::min(1.0, share) * static_cast<double>(inner));
-  return fmt::format("[{:=<{}}{:<{}}]", "", filled, "", inner - filled);
-}
 
 std::vector<std::string> dashboard_lines(const DashboardState& state, const TerminalSize& size) {
   const auto columns = static_cast<std::size_t>(std::max(1, size.columns));

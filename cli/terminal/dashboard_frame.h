@@ -10,14 +10,9 @@
 #include <sotto/trainers/result.h>
 
 #include "series.h"
+#include "terminal.h"
 
 namespace sotto::cli {
-
-/// How much room there is.
-struct TerminalSize {
-  int columns = 80;
-  int rows = 24;
-};
 
 struct DashboardState {
   std::string title;
@@ -34,8 +29,5 @@ struct DashboardState {
 /// The lines, none longer than the terminal is wide, and fewer than it is high: title and progress,
 /// curves, then a row for each node beside one for each link, as many as fit.
 std::vector<std::string> dashboard_lines(const DashboardState& state, const TerminalSize& size);
-
-/// [=====>    ], `columns` wide.
-std::string progress_bar(Round done, Round rounds, std::size_t columns);
 
 }  // namespace sotto::cli

@@ -12,6 +12,7 @@
 #include <sotto/base/error.h>
 
 #include "dashboard.h"
+#include "terminal.h"
 
 namespace sotto::cli {
 namespace {
@@ -21,7 +22,9 @@ constexpr std::array<std::string_view, 5> kProgressWays = {"auto", "plain", "bar
 
 }  // namespace
 
-Progress bar_alone(bool quiet) { return {.bar = !quiet && ::isatty(STDERR_FILENO) == 1}; }
+Progress bar_alone(bool quiet) {
+  return {.bar = !quiet && terminal_behind(STDERR_FILENO).has_value()};
+}
 
 Progress choose_progress(const std::string& name, bool quiet) {
   if (std::find(kProgressWays.begin(), kProgressWays.end(), name) == kProgressWays.end()) {

@@ -107,9 +107,8 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
   if (stop_requested()) {
     say(interrupted(plan, result.status()));
   } else if (result.status().fault() == Fault::ended) {
-    say(result.status().message() + (plan.run.checkpoint.empty()
-                                         ? ""
-                                         : ": the same command with --resume goes on from there"));
+    say(result.status().message() +
+        (plan.run.checkpoint.empty() ? "" : ": the same command with --resume goes on from there"));
   } else {
     say("the run failed: " + result.status().message());
   }

@@ -15,9 +15,11 @@ void add_task_options(CLI::App& command, TrainOptions& o) {
   group.option("--gradient-time", o.gradient_time, "SPEC",
                "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
                "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\"");
-  group.option("--init", o.init, "FILE",
-               "Start from this model: tensors by name (.safetensors), or else the first row of a "
-               "file of parameters (.csv), as `sotto checkpoint export` writes both");
+  group.option(
+      "--init", o.init, "FILE",
+      "Start from this model: tensors by name (.safetensors), else the first row of a file "
+      "of parameters (.csv), or a folder of checkpoints, of any number of nodes, whose "
+      "newest mean it is");
 }
 
 /// What is for a program that runs all nodes itself.

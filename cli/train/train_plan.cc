@@ -291,6 +291,20 @@ Json config_of(const TrainOptions& o, const TrainPlan& plan) {
           {"seed", used.seed}};
 }
 
+/// Has the run start where --init says; what stays behind.
+std::string start_from(const std::string& init, const ParameterLayout& layout, RunOptions& run) {
+  if (init.empty()) {
+    return {};
+  }
+  try {
+    Start start = read_start(init, layout);
+    run.start = std::move(start.parameters);
+    return start.left_behind.empty() ? std::string() : "--init: " + start.left_behind;
+  } catch (const Error& error) {
+    throw Error(fmt::format("--init: {}", error.what()));
+  }
+}
+
 /// As long as the node with the most data, or the least, has some.
 void join_nodes(const TrainOptions& o, TrainPlan& plan) {
   plan.own_rounds = rounds_of_nodes(o, *plan.tasks, plan.run.rounds);
@@ -351,13 +365,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   plan.run.checkpoint_every = options.checkpoint_every.value_or(plan.run.eval_every);
   plan.run.resume = options.resume;
   plan.run.dump_parameters = options.dump_parameters;
-  if (!options.init.empty()) {
-    try {
-      plan.run.start = read_start(options.init, sample->layout());
-    } catch (const Error& error) {
-      throw Error(fmt::format("--init: {}", error.what()));
-    }
-  }
+  const std::string left_behind = start_from(options.init, sample->layout(), plan.run);
   plan.run.optimizer = optimizer_options(options, plan, nodes, plan.run.rounds);
   plan.run.optimizer.privacy = privacy;
   check_transport(plan.run.optimizer, plan.launched);
@@ -368,6 +376,9 @@ TrainPlan make_train_plan(const TrainOptions& options) {
   if (data->dataset) {
     const auto& warnings = data->dataset->warnings();
     plan.warnings.insert(plan.warnings.begin(), warnings.begin(), warnings.end());
+  }
+  if (!left_behind.empty()) {
+    plan.warnings.push_back(left_behind);
   }
   warn_of_privacy(options, privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
   warn_of_idle(options, *data, plan);

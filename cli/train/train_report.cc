@@ -12,8 +12,6 @@
 namespace sotto::cli {
 namespace {
 
-constexpr std::size_t kBarColumns = 42;
-
 Json point_json(const HistoryPoint& point) {
   Json json = {{"round", point.round},
                {"time_s", point.time_s},
@@ -43,10 +41,10 @@ std::string saving(const RunResult& result, double sent) {
 }  // namespace
 
 TrainReport::TrainReport(const Output& output, const Progress& progress, Round rounds)
-    : output_(output), progress_(progress), rounds_(rounds) {}
+    : output_(output), progress_(progress), rounds_(rounds), bar_(progress.bar) {}
 
 void TrainReport::warning(const std::string& text) {
-  clear_bar();
+  bar_.clear();
   warn(text);
 }
 
@@ -55,7 +53,7 @@ void TrainReport::evaluated(const RunEvaluation& evaluation) {
   if (!output_.talks() || !progress_.lines) {
     return;
   }
-  clear_bar();
+  bar_.clear();
   if (!titled_) {
     output_.line(fmt::format("{:>8}  {:>9}  {:>11}  {:>9}  {:>13}  {:>10}", "round", "time", "loss",
                              quality_at(point).heading, "consensus", "sent/node"));
@@ -68,7 +66,7 @@ void TrainReport::evaluated(const RunEvaluation& evaluation) {
 }
 
 void TrainReport::summary(const RunResult& result) {
-  clear_bar();
+  bar_.clear();
   const auto sent = result.bytes_sent_per_node();
   const auto total = std::accumulate(sent.begin(), sent.end(), std::uint64_t{0});
   output_.line(fmt::format(
@@ -113,21 +111,7 @@ void TrainReport::summary(const RunResult& result) {
 }
 
 void TrainReport::round_done(Round done) {
-  const auto per_mille = static_cast<int>(1000 * done / rounds_);
-  if (!progress_.bar || per_mille == drawn_) {
-    return;
-  }
-  fmt::print(stderr, "\r{} round {}/{}", progress_bar(done, rounds_, kBarColumns), done, rounds_);
-  std::fflush(stderr);
-  drawn_ = per_mille;
-}
-
-void TrainReport::clear_bar() {
-  if (drawn_ >= 0) {
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
-    drawn_ = -1;
-  }
+  bar_.bar(done, rounds_, fmt::format("round {}/{}", done, rounds_));
 }
 
 bool diverged(double first_loss, double final_loss) {

@@ -9,6 +9,7 @@
 
 #include "output.h"
 #include "terminal/progress.h"
+#include "terminal/progress_line.h"
 
 namespace sotto::cli {
 
@@ -17,7 +18,6 @@ namespace sotto::cli {
 class TrainReport final : public Observer {
  public:
   TrainReport(const Output& output, const Progress& progress, Round rounds);
-  ~TrainReport() override { clear_bar(); }
 
   void round_done(Round done) override;
   void evaluated(const RunEvaluation& evaluation) override;
@@ -25,12 +25,10 @@ class TrainReport final : public Observer {
   void summary(const RunResult& result);
 
  private:
-  void clear_bar();
-
   const Output& output_;
   const Progress progress_;
   Round rounds_;
-  int drawn_ = -1;  ///< per mille shown by the bar, −1 when none stands
+  ProgressLine bar_;
   bool titled_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -18,6 +19,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+
+#include "host_port.h"
 
 namespace sotto::internal {
 namespace {
@@ -53,11 +56,21 @@ struct Resolved {
     }
     return ipv4_address().s_addr == INADDR_ANY;
   }
+  /// "%eth0" of a link-local address, which means nothing without its link; else empty.
+  std::string zone() const {
+    sockaddr_in6 address{};
+    std::memcpy(&address, &storage, sizeof address);
+    char name[IF_NAMESIZE] = {};
+    const bool named =
+        address.sin6_scope_id != 0 && ::if_indextoname(address.sin6_scope_id, name) != nullptr;
+    return named ? std::string("%") + name : std::string();
+  }
   std::string numeric() const {
     char text[INET6_ADDRSTRLEN] = {};
     if (ipv6()) {
       const auto address = ipv6_address();
       ::inet_ntop(AF_INET6, &address, text, sizeof text);
+      return text + zone();
     } else {
       const auto address = ipv4_address();
       ::inet_ntop(AF_INET, &address, text, sizeof text);
@@ -155,7 +168,7 @@ std::string Address::endpoint(std::string_view port) const {
 }
 
 Address resolve_bind_address(std::string_view field, const std::string& text, const Reach& reach) {
-  const auto found = find_here_or_there(text);
+  const auto found = find_here_or_there(std::string(without_brackets(text)));
   if (!found) {
     refuse(field, text, "it is no address, host name or network interface of this machine");
   }
@@ -188,14 +201,15 @@ std::string interface_of(const Address& address) {
 }
 
 Address resolve_host(std::string_view field, const std::string& text) {
-  const auto found = text.empty() ? std::nullopt : find_host(text);
+  const auto found = text.empty() ? std::nullopt : find_host(std::string(without_brackets(text)));
   if (!found) {
     refuse(field, text, "no host of this name is known");
   }
   return {found->numeric(), found->ipv6()};
 }
 
-void await_name(std::string_view field, const std::string& text, Deadline deadline) {
+void await_name(std::string_view field, const std::string& given, Deadline deadline) {
+  const std::string text(without_brackets(given));
   if (text.empty() || find_interface(text) || is_numeric(text)) {
     return;
   }

@@ -12,6 +12,9 @@ struct HostPort {
   int port = 0;      ///< 1 … 65535
 };
 
+/// An address in brackets, as IPv6 addresses stand in URLs, without them; any other text as it is.
+std::string_view without_brackets(std::string_view host);
+
 /// "HOST:PORT" or "[IPV6]:PORT"; nothing for anything else.
 std::optional<HostPort> parse_host_port(std::string_view text);
 

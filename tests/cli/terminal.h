@@ -99,7 +99,8 @@ class Screen {
 /// A process whose standard output and error are a terminal. Killed if it still runs in the end.
 class OnTerminal {
  public:
-  OnTerminal(Arguments arguments, unsigned short columns, unsigned short rows) {
+  OnTerminal(Arguments arguments, unsigned short columns, unsigned short rows,
+             const std::string& kind = "xterm") {
     master_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     REQUIRE(master_ >= 0);
     REQUIRE(::grantpt(master_) == 0);
@@ -111,7 +112,7 @@ class OnTerminal {
     size.ws_row = rows;
     REQUIRE(::ioctl(slave_, TIOCSWINSZ, &size) == 0);
     REQUIRE(::tcgetattr(slave_, &before_) == 0);
-    spawn(std::move(arguments));
+    spawn(std::move(arguments), kind);
     ::close(slave_);  // the terminal then says when the program's last descriptor is closed
   }
   ~OnTerminal() {
@@ -158,7 +159,7 @@ class OnTerminal {
   }
 
  private:
-  void spawn(Arguments arguments) {
+  void spawn(Arguments arguments, const std::string& kind) {
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, slave_, STDOUT_FILENO);
@@ -169,7 +170,7 @@ class OnTerminal {
     }
     argv.push_back(nullptr);
     std::vector<std::string> entries;
-    for (const auto& [name, value] : environment({{"TERM", "xterm"}})) {
+    for (const auto& [name, value] : environment({{"TERM", kind}})) {
       entries.push_back(name + "=" + value);
     }
     std::vector<char*> envp;

@@ -368,6 +368,31 @@ TEST_CASE("a result goes through a link, and into a pipe as it is") {
   CHECK(run({"list", "--quiet", "--json", "/dev/full"}).status == 1);
 }
 
+TEST_CASE("a saved run is taken up by another number of nodes, and its models are taken out") {
+  const Scratch scratch;
+  const std::string folder = (scratch.path() / "saved").string();
+  const std::string file = (scratch.path() / "mean.safetensors").string();
+  CHECK(run(small_train({"--rounds", "6", "--checkpoint", folder})).status == 0);
+  const auto refused = run({"train", "--task", "digits,train=320,test=100", "--model", "softmax",
+                            "--nodes", "2", "--rounds", "9", "--checkpoint", folder, "--resume"});
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, "--init " + folder));
+  const auto exported = run({"checkpoint", "export", folder, "--mean", file, "--json", "-"});
+  CAPTURE(exported.err);
+  CHECK(exported.json().at("mean").at("round") == 6);
+  const auto from = [&](const std::string& start) {
+    const auto ended = run({"train", "--task", "digits,train=320,test=100", "--model", "softmax",
+                            "--nodes", "2", "--rounds", "3", "--init", start, "--json", "-"});
+    CAPTURE(ended.err);
+    CHECK(contains(ended.err, "the mean of 4 models after round 6") == (start == folder));
+    return ended.json().at("parameters_sha256");
+  };
+  CHECK(from(folder) == from(file));
+  const auto inspected = run({"checkpoint", "inspect", folder});
+  CHECK(inspected.status == 0);
+  CHECK(contains(inspected.out, "node-3.round-6.checkpoint"));
+}
+
 TEST_CASE("a start may be written with signs and tiny numbers") {
   const Scratch scratch;
   const auto problem = scratch.write(

@@ -131,6 +131,23 @@ TEST_CASE("a secret that others can read or change is refused") {
   CHECK_NOTHROW((void)read_key_file(path.string()));
 }
 
+TEST_CASE("a key file is read as editors leave it, and a public key alone is called so") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path / "site.key";
+  const KeyPair keys = make_key_pair();
+  const std::string shown = keys.public_key.text();
+  const std::string secret = internal::z85(keys.private_key.bytes());
+  for (const std::string& text :
+       {fmt::format("# a site\r\npublic {}\r\nsecret {}\r\n", shown, secret),
+        fmt::format("\xEF\xBB\xBFpublic {}\nsecret {}", shown, secret),
+        fmt::format("  public   {}  \n\t secret\t{}\t\n\n \n", shown, secret)}) {
+    write(path, text);
+    fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+    CHECK(read_key_file(path.string()).public_key == keys.public_key);
+  }
+  check_key_text(path, "a public key alone", fmt::format("public {}\r\n", shown));
+}
+
 TEST_CASE("damaged key files are refused by line, and what they hold is not repeated") {
   const TemporaryDirectory directory;
   const auto path = directory.path / "site.key";

@@ -416,6 +416,7 @@ TEST_CASE(
     });
     CHECK(ends[0].fault() == Fault::stopped);
     CHECK_MESSAGE(contains(ends[0].message(), "stopped while waiting"), ends[0].message());
-    CHECK(ends[1].message() == ends[0].message());
+    CHECK(ends[1].fault() == Fault::peer_lost);
+    CHECK_MESSAGE(contains(ends[1].message(), "node 0 was told to stop"), ends[1].message());
   }
 }

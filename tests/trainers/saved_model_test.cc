@@ -163,6 +163,30 @@ TEST_CASE("another number of nodes, or other settings, are refused with the way 
   }
 }
 
+TEST_CASE("fewer and more nodes start from the mean of a folder of checkpoints") {
+  const Scratch scratch;
+  const std::string folder = (scratch.path() / "saved").string();
+  REQUIRE(run_threads(saving(folder), apart(), {}).ok());
+  const auto mean = read_mean_model(folder, std::nullopt);
+  REQUIRE(mean.ok());
+  const ParameterLayout layout = apart()(0)->layout();
+  const Start start = read_start(folder, layout);
+  CHECK(start.parameters == mean->parameters);
+  CHECK(contains(start.left_behind, "the mean of 3 models after round 8"));
+  for (const int nodes : {1, 2, 5}) {
+    CAPTURE(nodes);
+    auto options = saving((scratch.path() / fmt::to_string(nodes)).string(), nodes);
+    options.start = start.parameters;
+    const auto result = run_threads(options, apart(nodes), {});
+    CHECK_MESSAGE(result.ok(), result.status().message());
+    CHECK(result->rounds == 8);
+  }
+  CHECK_THROWS_WITH_AS(read_start(folder, two_tensors()), doctest::Contains("another model"),
+                       Error);
+  CHECK_THROWS_WITH_AS(read_start(scratch.path().string(), layout), doctest::Contains("checkpoint"),
+                       Error);
+}
+
 TEST_CASE("a file of tensors is the start that it was made of, and so is one of text") {
   const Scratch scratch;
   const ParameterLayout layout = two_tensors();
@@ -171,7 +195,7 @@ TEST_CASE("a file of tensors is the start that it was made of, and so is one of 
     CAPTURE(name);
     const std::string path = (scratch.path() / name).string();
     write(path, start_file(path, layout, model, {{"round", "3"}}));
-    CHECK(read_start(path, layout) == model);
+    CHECK(read_start(path, layout).parameters == model);
   }
   // Tensors in another order, and one vector without names.
   const std::string path = (scratch.path() / "other.safetensors").string();
@@ -179,9 +203,9 @@ TEST_CASE("a file of tensors is the start that it was made of, and so is one of 
   append_block(swapped, "b", {2});
   append_block(swapped, "w", {2, 3});
   write(path, start_file(path, swapped, std::vector<float>{7, 0.1F, 1, 2, 3, 4, 5, 6}, {}));
-  CHECK(read_start(path, layout) == model);
+  CHECK(read_start(path, layout).parameters == model);
   write(path, start_file(path, one_tensor(8), model, {}));
-  CHECK(read_start(path, layout) == model);
+  CHECK(read_start(path, layout).parameters == model);
 }
 
 TEST_CASE("a file of tensors that does not fit the model is refused by the tensor") {

@@ -35,9 +35,10 @@ Offer look(const CheckpointFolder& folder, const std::string& agreement, Round r
       offer.obstacle = fmt::format(
           "the checkpoint of round {} was made under other settings: {}; resuming goes on exactly "
           "where a run was, so give it the same, or start a new run from the mean of the saved "
-          "models: `sotto checkpoint export {} --mean model.safetensors`, and then --init "
-          "model.safetensors with a new folder for --checkpoint",
-          round, difference, folder.path());
+          "models: --init {} with a new folder for --checkpoint (`sotto checkpoint export {} "
+          "--mean "
+          "FILE` writes it)",
+          round, difference, folder.path(), folder.path());
       break;
     }
     if (round > rounds) {
