@@ -1,5 +1,6 @@
 // The program `sotto`: finds the command, reads its settings, runs it, and turns what went wrong
 // into a message and an exit status.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -91,6 +92,8 @@ int run_chosen(const std::vector<Command>& commands) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file that may not grow is then a write that fails, with words, and not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App program("Trains one model on many machines that barely talk.", "sotto");
   program.set_version_flag("--version", "sotto " SOTTO_VERSION);
   program.require_subcommand(1);

@@ -66,7 +66,9 @@ std::vector<Rank> parse_ranks(std::string_view text, int nodes) {
       refuse_list(text, nodes);
     }
     for (Rank rank = *first; rank <= *last; ++rank) {
-      found.insert(rank);
+      if (!found.insert(rank).second) {
+        throw Error(fmt::format("'{}' names node {} twice; once is enough", text, rank));
+      }
     }
   } while (in.take(','));
   if (!in.done()) {

@@ -213,15 +213,16 @@ void admit_local_steps(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
   }
 }
 
-/// Weights make a mean over all nodes: of gradients, or of what they moved in local steps.
+/// Weights make a mean over all nodes: of gradients, or of what they moved in local steps. A node
+/// that mixes with neighbours would move by n w_i / Σ_j w_j of its own step before they hold it
+/// back, and diverge where that is large.
 void admit_weights(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
-  const bool averages = info.agreement == SettingsAgreement::required;
-  if (setup.weighted && !averages && setup.outer_step_rule == nullptr) {
-    refuse("weight", "given",
-           fmt::format("{} mixes models of neighbours, each as the graph weights it; use allreduce "
-                       "or another algorithm that averages gradients, or local steps "
-                       "(communication_interval)",
-                       info.name));
+  if (setup.weighted && info.agreement != SettingsAgreement::required) {
+    throw Error(
+        fmt::format("weight: {} mixes models of neighbours, each as the graph weights it: weights "
+                    "by examples are for allreduce and other algorithms that average over all "
+                    "nodes, with and without local steps",
+                    info.name));
   }
 }
 

@@ -466,6 +466,9 @@ std::unique_ptr<Algorithm> make_algorithm(std::string_view name, AlgorithmSetup 
   const Ops& ops = *setup.ops;
   const auto accelerator = setup.accelerator;
   auto algorithm = build_stepping(info, std::move(setup));
+  if (terms->agreement != SettingsAgreement::required) {
+    terms->reserve(algorithm->peers().from.size());  // no frame allocates
+  }
   if (weighted) {
     algorithm = std::make_unique<WeightedGradient>(std::move(algorithm), terms, ops, accelerator);
   }

@@ -53,7 +53,7 @@ Status RoundTerms::compare(Rank peer, Round round, SettingsStamp theirs, Setting
   auto at = std::ranges::find(known, peer, [](const Sighting& one) { return one.difference.peer; });
   if (theirs == own) {
     if (at != known.end()) {
-      known.erase(at);
+      at->exchanges = 0;
     }
     return {};
   }
@@ -71,8 +71,9 @@ Status RoundTerms::compare(Rank peer, Round round, SettingsStamp theirs, Setting
   const bool loose = agreement == SettingsAgreement::loose;
   at->difference = seen;
   at->exchanges = loose && !stays ? 1 : at->exchanges + 1;
-  // Rates that a schedule of the caller's own changes in each round are one difference.
-  if (at->exchanges == (loose ? kLooseSightings : 1)) {
+  // Once a neighbour, whatever it does afterwards: the counter goes on.
+  if (!at->told && at->exchanges >= (loose ? kLooseSightings : 1)) {
+    at->told = true;
     news.push_back(seen);
   }
   return {};

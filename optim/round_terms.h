@@ -52,6 +52,9 @@ struct SettingsDifference {
   SettingsStamp own = kAsAgreed;
 };
 
+/// Whether a node's data may count for so much: 1e-12 to 1e15, within which its share of all
+/// weights is a float, and their sum a double.
+constexpr bool is_weight(double weight) { return weight >= 1e-12 && weight <= 1e15; }
 /// n w_i / Σ_j w_j.
 float share_of_weight(double weight, double sum_of_weights, int nodes);
 
@@ -72,10 +75,16 @@ struct RoundTerms {
   /// Neighbours that differ, as they were seen last and in how many exchanges.
   struct Sighting {
     SettingsDifference difference;
-    std::uint64_t exchanges = 0;
+    std::uint64_t exchanges = 0;  ///< since both had the same
+    bool told = false;
   };
   std::vector<Sighting> known = {};
 
+  /// Makes room for all differences that so many neighbours can be told of.
+  void reserve(std::size_t neighbours) {
+    known.reserve(neighbours);
+    news.reserve(neighbours);
+  }
   /// Takes note of a frame's stamp, while this node's frames of the same exchange have `own`.
   /// Fault::unexpected naming both settings where they must agree.
   Status compare(Rank peer, Round round, SettingsStamp theirs, SettingsStamp own);

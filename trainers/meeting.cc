@@ -13,6 +13,7 @@
 #include <sotto/trainers/model_sum.h>
 
 #include "internal/overdue.h"
+#include "internal/run_news.h"
 #include "internal/store_look.h"
 
 namespace sotto {
@@ -86,8 +87,9 @@ Status read_cause(std::span<const std::byte> value) {
   ByteReader in(value);
   const auto fault = in.read<std::uint8_t>();
   const std::string message = in.read_string(kMaxCause);
+  // No node gives up with an agreed end, or because another node's caller wanted a wait to end.
   const bool sound =
-      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::stopped);
+      in.finished() && fault >= 1 && fault <= static_cast<std::uint8_t>(Fault::budget);
   return sound ? Status(static_cast<Fault>(fault), message)
                : Status(Fault::malformed, "a node gave up and its reason cannot be read");
 }
@@ -98,16 +100,19 @@ void Meetings::give_up(const Status& given) {
   // The caller of this node wanted its wait to end; nobody wanted that of the others.
   const std::string_view why = given.message();
   const std::string self = fmt::format("node {}: ", rank_);
-  const Status cause =
-      given.fault() == Fault::stopped
-          ? Status(Fault::peer_lost,
-                   fmt::format("node {} was told to stop ({})", rank_,
-                               why.starts_with(self) ? why.substr(self.size()) : why))
-          : given;
+  Status cause = given;
+  if (given.fault() == Fault::stopped) {
+    cause = {Fault::peer_lost, fmt::format("node {} was told to stop ({})", rank_,
+                                           why.starts_with(self) ? why.substr(self.size()) : why)};
+  } else if (given.fault() == Fault::ended) {
+    cause = {Fault::peer_lost, given.message()};
+  }
   ByteBuffer value;
   value.write(static_cast<std::uint8_t>(cause.fault()));
   value.write_string(excerpt(cause.message(), kMaxCause));
-  (void)store_.set(kGivenUpKey, value.bytes());  // without a store, the others see a lost peer
+  if (store_.set(kGivenUpKey, value.bytes()).ok()) {  // else the others see a lost peer
+    (void)internal::RunNews(store_).announce();
+  }
 }
 
 Status Meetings::given_up() {

@@ -72,6 +72,10 @@ class Meetings {
   Result<std::vector<std::byte>> await(const std::string& key, Rank peer) {
     return await(key, peer, timeout_);
   }
+  /// What node 0 publishes under `key` once it has heard from all others.
+  Result<std::vector<std::byte>> await_node_0(const std::string& key) {
+    return await(key, 0, patience_with_node_0());
+  }
 
   /// Tells all nodes that this one gives up, and why; their waits end with the same fault.
   void give_up(const Status& given);

@@ -14,8 +14,8 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
-#include <sotto/kernels/vector.h>
 #include <sotto/base/json_text.h>
+#include <sotto/kernels/vector.h>
 
 namespace sotto {
 namespace {

@@ -46,10 +46,7 @@ OptimizerOptions with_place(OptimizerOptions options) {
     refuse("rank", fmt::format("{}", options.rank),
            fmt::format("it must be 0 to {}", options.nodes - 1));
   }
-  // Within these a node's share of all weights is a float, and their sum a double.
-  constexpr double kLeastWeight = 1e-12;
-  constexpr double kMostWeight = 1e15;
-  if (options.weight && !(*options.weight >= kLeastWeight && *options.weight <= kMostWeight)) {
+  if (options.weight && !is_weight(*options.weight)) {
     refuse("weight", fmt::format("{}", *options.weight), "it must be from 1e-12 to 1e15");
   }
   if (options.join != Join::none && options.privacy) {

@@ -173,8 +173,17 @@ Status Optimizer::weigh() {
     return all.status();
   }
   double sum = 0;
-  for (const auto& weight : *all) {
-    sum += ByteReader(weight).read<double>();
+  for (std::size_t node = 0; node < all->size(); ++node) {
+    ByteReader in((*all)[node]);
+    const auto weight = in.read<double>();
+    if (!in.finished() || !is_weight(weight)) {
+      const Status cause =
+          named({Fault::malformed,
+                 fmt::format("node {} counts itself by {}, which is no weight", node, weight)});
+      consensus_->meetings().give_up(cause);
+      return cause;
+    }
+    sum += weight;
   }
   ByteBuffer decided;
   decided.write(sum);

@@ -44,7 +44,9 @@ void Optimizer::save(ByteBuffer& out) const {
   }
   out.write(times().encode_s);
   out.write(times().wait_s);
-  out.write(learning_rate());
+  // What the caller's own step rule has by the caller itself is that rule's to save.
+  out.write(static_cast<std::uint8_t>(rate_.has_value()));
+  out.write(rate_.value_or(0));
   out.write(options_.weight.value_or(0));
 }
 
@@ -90,6 +92,7 @@ Status Optimizer::load(ByteReader& in) {
   }
   times_before_.encode_s = in.read<double>();
   times_before_.wait_s = in.read<double>();
+  const bool changed = in.read<std::uint8_t>() != 0;
   const auto rate = in.read<double>();
   const auto weight = in.read<double>();
   if (in.failed()) {
@@ -102,8 +105,8 @@ Status Optimizer::load(ByteReader& in) {
     return {Fault::malformed, fmt::format("the state of a node of weight {} where this one has {}",
                                           weight, options_.weight.value_or(0))};
   }
-  if (rate != learning_rate()) {
-    set_learning_rate(rate);
+  if (changed || rate_) {
+    set_learning_rate(changed ? rate : options_.step_rule.learning_rate);
   }
   return {};
 }

@@ -167,8 +167,8 @@ double SupervisedTask::loss_and_gradient_on(std::span<const std::uint32_t> rows,
   score_gradient_.resize(rows.size() * positions_ * outputs_);
   const auto scores = scores_of(data_->train(), parameters, rows);
   const double scale = 1.0 / static_cast<double>(rows.size() * positions_);
-  const double loss = data_->regression() ? target_losses(rows, scores, scale)
-                                          : class_losses(rows, scores, scale);
+  const double loss =
+      data_->regression() ? target_losses(rows, scores, scale) : class_losses(rows, scores, scale);
   model_->backward(parameters, score_gradient_, gradient);
   return loss * scale;
 }
@@ -197,21 +197,21 @@ Evaluation SupervisedTask::evaluate_classes(std::span<const float> parameters) {
   double loss = 0;
   std::size_t count = 0;
   std::size_t correct = 0;
-  for_test_examples(parameters, [&](std::span<const std::uint32_t> rows,
-                                    std::span<const float> scores) {
-    for (const std::uint32_t row : rows) {
-      test.copy_labels(row, labels_);
-      for (const std::int32_t number : labels_) {
-        const auto label = static_cast<std::size_t>(number);
-        const auto at = scores.first(outputs_);
-        loss += cross_entropy(at, label);
-        const auto best = std::max_element(at.begin(), at.end()) - at.begin();
-        correct += static_cast<std::size_t>(best) == label;
-        scores = scores.subspan(outputs_);
-        ++count;
-      }
-    }
-  });
+  for_test_examples(parameters,
+                    [&](std::span<const std::uint32_t> rows, std::span<const float> scores) {
+                      for (const std::uint32_t row : rows) {
+                        test.copy_labels(row, labels_);
+                        for (const std::int32_t number : labels_) {
+                          const auto label = static_cast<std::size_t>(number);
+                          const auto at = scores.first(outputs_);
+                          loss += cross_entropy(at, label);
+                          const auto best = std::max_element(at.begin(), at.end()) - at.begin();
+                          correct += static_cast<std::size_t>(best) == label;
+                          scores = scores.subspan(outputs_);
+                          ++count;
+                        }
+                      }
+                    });
   const auto predictions = static_cast<double>(count);
   return {.loss = loss / predictions, .accuracy = static_cast<double>(correct) / predictions};
 }
@@ -219,16 +219,16 @@ Evaluation SupervisedTask::evaluate_classes(std::span<const float> parameters) {
 Evaluation SupervisedTask::evaluate_targets(std::span<const float> parameters) {
   const auto targets = data_->test().targets();
   std::vector<double> squares(outputs_);  // Σ (ŷ − y)²
-  for_test_examples(parameters, [&](std::span<const std::uint32_t> rows,
-                                    std::span<const float> predicted) {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      for (std::size_t k = 0; k < outputs_; ++k) {
-        const double away = static_cast<double>(predicted[i * outputs_ + k]) -
-                            static_cast<double>(targets[rows[i] * outputs_ + k]);
-        squares[k] += away * away;
-      }
-    }
-  });
+  for_test_examples(parameters,
+                    [&](std::span<const std::uint32_t> rows, std::span<const float> predicted) {
+                      for (std::size_t i = 0; i < rows.size(); ++i) {
+                        for (std::size_t k = 0; k < outputs_; ++k) {
+                          const double away = static_cast<double>(predicted[i * outputs_ + k]) -
+                                              static_cast<double>(targets[rows[i] * outputs_ + k]);
+                          squares[k] += away * away;
+                        }
+                      }
+                    });
   return regression_figures(squares, spreads_, data_->target_scaling(), data_->test().size());
 }
 

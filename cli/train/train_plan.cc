@@ -172,6 +172,21 @@ void warn_of_idle(const TrainOptions& o, const TaskData& data, TrainPlan& plan) 
   }
 }
 
+/// What did not come with the start, and a run that ends with a node's data.
+void warn_of_start_and_end(const std::string& left_behind, const TrainOptions& o, TrainPlan& plan) {
+  if (!left_behind.empty()) {
+    plan.warnings.push_back(left_behind);
+  }
+  const auto shortest = std::ranges::min_element(plan.own_rounds) - plan.own_rounds.begin();
+  const bool others_go_on = std::ranges::count(plan.own_rounds, plan.run.rounds) <
+                            static_cast<std::ptrdiff_t>(plan.own_rounds.size());
+  if (o.join == join_name(Join::stop) && others_go_on) {
+    plan.warnings.push_back(
+        fmt::format("--join stop: the run ends after {}, as node {} has no further data",
+                    counted(plan.run.rounds, "round"), shortest));
+  }
+}
+
 /// A freeze that the run is too short for. The freeze step counts exchanges.
 void warn_of_late_freeze(const OptimizerOptions& optimizer, Round exchanges,
                          std::vector<std::string>& warnings) {
@@ -377,9 +392,7 @@ TrainPlan make_train_plan(const TrainOptions& options) {
     const auto& warnings = data->dataset->warnings();
     plan.warnings.insert(plan.warnings.begin(), warnings.begin(), warnings.end());
   }
-  if (!left_behind.empty()) {
-    plan.warnings.push_back(left_behind);
-  }
+  warn_of_start_and_end(left_behind, options, plan);
   warn_of_privacy(options, privacy, *plan.tasks, asked, plan.run.rounds, plan.warnings);
   warn_of_idle(options, *data, plan);
   warn_of_local_steps(plan.run.optimizer, plan.run.rounds, plan.warnings);

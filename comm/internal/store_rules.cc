@@ -13,6 +13,7 @@ struct Owners {
   std::optional<Rank> writer;
   std::optional<Rank> reader;
   bool first_come = false;
+  bool for_all = false;
 };
 
 /// A rank as it is printed, and nothing else.
@@ -30,6 +31,9 @@ Owners owners_of(std::string_view key) {
   const auto writer = rank_of(last.substr(0, dash));
   if (dash == std::string_view::npos) {
     return {.writer = writer, .reader = {}};
+  }
+  if (last.substr(dash + 1) == "all") {
+    return writer ? Owners{.writer = writer, .reader = {}, .for_all = true} : Owners{};
   }
   const auto reader = rank_of(last.substr(dash + 1));
   return writer && reader ? Owners{.writer = writer, .reader = reader} : Owners{};
@@ -49,7 +53,8 @@ bool may_set(Rank who, std::string_view key, std::optional<Rank> first) {
 
 bool may_get(Rank who, std::string_view key) {
   const Owners owners = owners_of(key);
-  return who == kNode0 || !owners.writer || owners.writer == who || owners.reader == who;
+  return who == kNode0 || !owners.writer || owners.for_all || owners.writer == who ||
+         owners.reader == who;
 }
 
 bool may_remove(Rank who, std::string_view key, std::optional<Rank> first) {

@@ -1,12 +1,13 @@
 // Whose a key of a store is, where clients are known by their keys. Pure functions; thread-safe.
 //
-// The last part of a key says so: "…/3" is node 3's; "…/3-5" is node 3's, for node 5; "…/any" is
-// that node's which sets it first; every other key is node 0's, for all. Node 0 serves the store
-// and may do everything.
+// The last part of a key says so: "…/3" is node 3's; "…/3-5" is node 3's, for node 5; "…/3-all" is
+// node 3's, for all; "…/any" is that node's which sets it first; every other key is node 0's, for
+// all. Node 0 serves the store and may do everything.
 //
 // | key     | set            | get      | remove         |
 // | "…/3"   | 3              | 3        | 3              |
 // | "…/3-5" | 3              | 3, 5     | 3, 5           |
+// | "…/3-all" | 3           | everyone | 3              |
 // | "…/any" | who was first  | everyone | who was first  |
 // | others  | –              | everyone | –              |
 #pragma once

@@ -249,7 +249,9 @@ TEST_CASE("weights and joins that say nothing are refused") {
     CHECK(contains(ended.err, why));
   };
   refused({"--weight", "12"}, "count alike");
-  refused({"--algorithm", "choco", "--weight", "examples"}, "local steps");
+  refused({"--algorithm", "choco", "--weight", "examples"}, "average over all nodes");
+  refused({"--algorithm", "dpsgd", "--weight", "examples", "--communication-interval", "4"},
+          "average over all nodes");
   refused({"--rounds", "9", "--join", "zeros"}, "--epochs");
   refused({"--join", "never"}, "stop");
 }

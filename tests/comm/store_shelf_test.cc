@@ -35,6 +35,11 @@ TEST_CASE("a key's last part says whose it is") {
   CHECK(may_remove(5, "m/3-5", 3));
   CHECK_FALSE(may_set(5, "m/3-5", {}));
   CHECK_FALSE(may_get(4, "m/3-5"));
+  CHECK(may_set(3, "m/3-all", {}));
+  CHECK(may_get(5, "m/3-all"));
+  CHECK_FALSE(may_set(5, "m/3-all", {}));
+  CHECK_FALSE(may_remove(5, "m/3-all", {}));
+  CHECK_FALSE(may_set(5, "m/x-all", {}));
   CHECK(may_set(4, "m/any", {}));
   CHECK(may_set(4, "m/any", 4));
   CHECK_FALSE(may_set(4, "m/any", 5));

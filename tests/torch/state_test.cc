@@ -386,3 +386,41 @@ TEST_CASE("nodes end with the mean of their models where they ask for it") {
   CHECK(
       torch::allclose(nets[0]->first->weight, (own[0] + own[1] + own[2] + own[3]) / 4, 1e-5, 1e-7));
 }
+
+TEST_CASE("a state brings back the rate of each group, as a scheduler left them") {
+  const auto groups_of = [](Net& net) {
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    groups.emplace_back(net->first->parameters(), std::make_unique<torch::optim::SGDOptions>(0.1));
+    groups.emplace_back(net->second->parameters(),
+                        std::make_unique<torch::optim::SGDOptions>(0.01));
+    return groups;
+  };
+  const auto set_rates = [](DistributedOptimizer& optimizer, double first, double second) {
+    optimizer.param_groups()[0].options().set_lr(first);
+    optimizer.param_groups()[1].options().set_lr(second);
+  };
+  const auto batches = make_batches(2, 8);
+  for (const bool one_rate : {false, true}) {
+    CAPTURE(one_rate);
+    Net net = make_net();
+    DistributedOptimizer optimizer(torch::optim::SGD(groups_of(net), torch::optim::SGDOptions(0.1)),
+                                   job(1, "allreduce"));
+    set_rates(optimizer, 0.05, one_rate ? 0.05 : 0.005);
+    take_step(net, optimizer, batches[0]);
+    set_rates(optimizer, 0.025, one_rate ? 0.025 : 0.0025);  // no step has been taken with these
+    std::ostringstream out;
+    torch::save(optimizer, out);
+    Net other = make_net(9);
+    DistributedOptimizer resumed(torch::optim::SGD(groups_of(other), torch::optim::SGDOptions(0.1)),
+                                 job(1, "allreduce"));
+    std::istringstream in(out.str());
+    torch::load(resumed, in);
+    CHECK(resumed.param_groups()[0].options().get_lr() == 0.025);
+    CHECK(resumed.param_groups()[1].options().get_lr() == (one_rate ? 0.025 : 0.0025));
+    take_step(net, optimizer, batches[1]);
+    take_step(other, resumed, batches[1]);
+    // What is in no group stays each model's own.
+    CHECK(same_bits(net->first->weight, other->first->weight));
+    CHECK(same_bits(net->second->weight, other->second->weight));
+  }
+}

@@ -280,6 +280,26 @@ TEST_CASE("local steps at different rates end in equal models, with a warning") 
   CHECK(!news_of(outcomes[2]).empty());
 }
 
+TEST_CASE("a rate that differs again and again is told once a neighbour, and counted") {
+  for (const std::string name : {"dpsgd", "adpsgd"}) {
+    CAPTURE(name);
+    auto options = options_of(algorithm_info(name));
+    std::vector<Outcome> outcomes;
+    go_all(
+        options, 300,
+        [](Rank rank, Round round) {
+          const Round phase = round / 20 % 2;
+          return rank == 1 ? (phase == 0 ? 0.01 : 0.05) : -1;
+        },
+        outcomes);
+    for (const Outcome& outcome : outcomes) {
+      CHECK_MESSAGE(outcome.status.ok(), outcome.status.message());
+      CHECK(news_of(outcome).size() <= 2);
+    }
+    CHECK(outcomes[0].differing + outcomes[2].differing > 50);
+  }
+}
+
 TEST_CASE("a rate set back to the agreed one is no difference any more") {
   auto options = options_for(kNodes, nullptr);
   options.algorithm = "allreduce";

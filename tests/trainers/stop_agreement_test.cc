@@ -12,6 +12,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/base/bytes.h>
+
 #include "trainers/nodes.h"
 
 using namespace sotto;
@@ -196,6 +198,29 @@ TEST_CASE("where others never answer, the wait ends with the timeout and names o
     const Status status = party.agreement.begin(0);
     CHECK(status.fault() == Fault::deadline);
     CHECK(status.message().find("waiting for node") != std::string::npos);
+  }
+}
+
+TEST_CASE("a node that claims to be further than any can be ends the agreement, and is named") {
+  for (const Round claimed : {Round{1} << 62, ~Round{0}, Round{200'000}}) {
+    CAPTURE(claimed);
+    const auto store = make_memory_store();
+    ByteBuffer answer;
+    answer.write(claimed);
+    answer.write(std::uint8_t{0});
+    (void)store->set("stop/1", answer.bytes());
+    Party node_0(*store, 0, 50ms);
+    node_0.stop = true;
+    const Status status = node_0.agreement.begin(21);
+    CHECK(status.fault() == Fault::malformed);
+    CHECK(status.message().find("node 1") != std::string::npos);
+    ByteBuffer decision;
+    decision.write(claimed);
+    decision.write_string("node 0 was told to stop");
+    (void)store->set("stop-after", decision.bytes());
+    Party node_2(*store, 2, 50ms);
+    node_2.stop = true;
+    CHECK(node_2.agreement.begin(21).fault() == Fault::malformed);
   }
 }
 

@@ -60,7 +60,7 @@ bool averages_gradients(const AlgorithmInfo& info) {
     const Optimizer optimizer(options, x);
     return true;
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("local steps") != std::string::npos);
+    CHECK(std::string(error.what()).find("average over all nodes") != std::string::npos);
     return false;
   }
 }

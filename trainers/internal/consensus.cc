@@ -8,7 +8,7 @@ Consensus::Consensus(Store& store, const OptimizerOptions& options)
       meetings_(store, options.rank, options.nodes, options.timeout),
       whereabouts_(store, news_, options.rank),
       stop_(store, news_, meetings_, options.rank, options.nodes, options.stop),
-      data_(store, news_, options.rank, options.nodes, options.timeout) {
+      data_(store, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
   meetings_.leave_out(options.byzantine);
   meetings_.look_with([this](Rank peer) { return look(std::span(&peer, 1)); });
 }
@@ -28,6 +28,9 @@ Status Consensus::look(std::span<const Rank> peers) {
   stop_.look();
   if (!news_.any()) {
     return {};
+  }
+  if (Status cause = meetings_.given_up(); !cause.ok()) {
+    return cause;
   }
   if (join_ == Join::zeros) {
     if (Status status = data_.look(); !status.ok()) {

@@ -10,6 +10,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/text.h>
 
+#include "rounds_apart.h"
 #include "store_look.h"
 
 namespace sotto::internal {
@@ -119,7 +120,7 @@ Status StopAgreement::await_decision() {
         return {};
       }
     }
-    const auto value = meetings_.await(kDecided, 0);
+    const auto value = meetings_.await_node_0(kDecided);
     return value.ok() ? read_decision(*value) : value.status();
   }
   for (Rank peer = 1; peer < nodes_; ++peer) {
@@ -149,7 +150,8 @@ Status StopAgreement::take_answer(Rank peer, const std::vector<std::byte>& value
   Answer answer;
   answer.begun = in.read<Round>();
   const auto reason = in.read<std::uint8_t>();
-  if (!in.finished() || reason > static_cast<std::uint8_t>(EndReason::out_of_data)) {
+  if (!in.finished() || reason > static_cast<std::uint8_t>(EndReason::out_of_data) ||
+      !plausible(answer.begun, begun_)) {
     return {
         Fault::malformed,
         fmt::format("node {}: what node {} says of its last round cannot be read", rank_, peer)};
@@ -188,11 +190,11 @@ Status StopAgreement::read_decision(const std::vector<std::byte>& value) {
   ByteReader in(value);
   const auto last = in.read<Round>();
   std::string why = in.read_string(kLongestReason);
-  if (!in.finished()) {
-    return {Fault::malformed,
-            fmt::format("node {}: the round after which all end cannot be read", rank_)};
-  }
   const std::lock_guard lock(mutex_);
+  if (!in.finished() || !plausible(last, begun_)) {
+    return {Fault::malformed,
+            fmt::format("node {}: the round after which all end, by node 0, cannot be", rank_)};
+  }
   last_ = last;
   why_ = printable(why);
   return {};

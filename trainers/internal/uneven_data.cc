@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <sotto/base/bytes.h>
 
 #include "overdue.h"
+#include "rounds_apart.h"
 #include "store_look.h"
 
 namespace sotto::internal {
@@ -22,8 +22,7 @@ constexpr const char* kSomeOut = "out/any";
 constexpr milliseconds kFirstPause{2};
 constexpr milliseconds kLongestPause{64};
 
-/// Set by the node itself, and readable by all (comm/internal/store_rules.h).
-std::string data_key(Rank node) { return fmt::format("data/{}/any", node); }
+std::string data_key(Rank node) { return fmt::format("data/{}-all", node); }
 
 }  // namespace
 
@@ -68,7 +67,7 @@ Status UnevenData::leave(Round rounds) {
   return news_.announce();
 }
 
-std::optional<UnevenData::State> UnevenData::state_of(Rank peer) const {
+std::optional<UnevenData::State> UnevenData::state_of(Rank peer, Round done) const {
   const StoreLook found = look_for(store_, data_key(peer));
   if (!found.value) {
     return std::nullopt;
@@ -77,15 +76,15 @@ std::optional<UnevenData::State> UnevenData::state_of(Rank peer) const {
   State state;
   state.rounds = in.read<Round>();
   state.out = in.read<std::uint8_t>() != 0;
-  return in.finished() ? std::optional(state) : std::nullopt;
+  return in.finished() && plausible(state.rounds, done) ? std::optional(state) : std::nullopt;
 }
 
-std::optional<Rank> UnevenData::first_with_data(State& state) {
+std::optional<Rank> UnevenData::first_with_data(Round done, State& state) {
   for (Rank peer = 0; peer < nodes_; ++peer) {
     if (peer == rank_ || out_.contains(peer)) {
       continue;
     }
-    state = state_of(peer).value_or(State());
+    state = state_of(peer, done).value_or(State());
     if (!state.out) {
       return peer;
     }
@@ -97,12 +96,12 @@ std::optional<Rank> UnevenData::first_with_data(State& state) {
 Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& whereabouts,
                                            Meetings& meetings,
                                            const std::function<bool()>& interrupted) {
-  auto deadline = Deadline::after(timeout_);
+  auto deadline = Deadline::after(timeout_, &stop_);
   auto pause = kFirstPause;
   std::optional<std::pair<Rank, Round>> last_seen;
   while (true) {
     State state;
-    const auto peer = first_with_data(state);
+    const auto peer = first_with_data(done, state);
     if (!peer) {
       Round last = *left_;
       for (const auto& [node, rounds] : out_) {
@@ -125,7 +124,11 @@ Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& wherea
     const std::pair<Rank, Round> seen(*peer, state.rounds);
     if (last_seen != seen) {
       last_seen = seen;
-      deadline = Deadline::after(timeout_);
+      deadline = Deadline::after(timeout_, &stop_);
+    }
+    if (deadline.stopped()) {
+      return Status(Fault::stopped,
+                    fmt::format("node {}: stopped while waiting for node {}", rank_, *peer));
     }
     if (deadline.expired()) {
       return naming_timeout(
@@ -135,7 +138,7 @@ Result<UnevenData::Next> UnevenData::await(Round done, const Whereabouts& wherea
                        rank_, *left_, *peer)},
           timeout_);
     }
-    std::this_thread::sleep_for(pause);
+    sleep_until(deadline.or_after(pause));
     pause = std::min(2 * pause, kLongestPause);
   }
 }

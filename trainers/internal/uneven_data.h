@@ -14,9 +14,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
 #include <sotto/comm/store.h>
 #include <sotto/trainers/meeting.h>
 
@@ -27,8 +29,15 @@ namespace sotto::internal {
 
 class UnevenData {
  public:
-  UnevenData(Store& store, RunNews& news, Rank rank, int nodes, std::chrono::milliseconds timeout)
-      : store_(store), news_(news), rank_(rank), nodes_(nodes), timeout_(timeout) {}
+  /// `stop` ends waits.
+  UnevenData(Store& store, RunNews& news, Rank rank, int nodes, std::chrono::milliseconds timeout,
+             StopRequest stop)
+      : store_(store),
+        news_(news),
+        rank_(rank),
+        nodes_(nodes),
+        timeout_(timeout),
+        stop_(std::move(stop)) {}
 
   // Of a node with data.
 
@@ -57,15 +66,17 @@ class UnevenData {
     bool out = false;
   };
   Status publish(const State& state);
-  std::optional<State> state_of(Rank peer) const;
+  /// What it says of itself, if a node can be so far when this one has `done` rounds.
+  std::optional<State> state_of(Rank peer, Round done) const;
   /// The lowest node that is not known to be out of data; none: all are.
-  std::optional<Rank> first_with_data(State& state);
+  std::optional<Rank> first_with_data(Round done, State& state);
 
   Store& store_;
   RunNews& news_;
   const Rank rank_;
   const int nodes_;
   const std::chrono::milliseconds timeout_;
+  const StopRequest stop_;
   std::map<Rank, Round> out_;  ///< nodes out of data, and their rounds
 
   std::mutex mutex_;  ///< guards what follows

@@ -10,8 +10,7 @@
 namespace sotto::internal {
 namespace {
 
-/// Set by the node itself, and readable by all (comm/internal/store_rules.h).
-std::string place_key(Rank node) { return fmt::format("at/{}/any", node); }
+std::string place_key(Rank node) { return fmt::format("at/{}-all", node); }
 
 std::string words(MeetingPlace place, Round rounds) {
   return place == MeetingPlace::mean
@@ -77,14 +76,16 @@ Status Whereabouts::look(Rank peer) const {
   const std::string own = visiting_
                               ? words(visiting_->place, visiting_->rounds)
                               : fmt::format("has gone on to its gradient number {}", entered_);
-  const bool uneven = theirs->place == MeetingPlace::finish ||
-                      (visiting_ && visiting_->place == MeetingPlace::finish);
-  return {Fault::unexpected,
-          fmt::format("node {} {}, and this node {}: {}", peer,
-                      words(theirs->place, theirs->rounds), own,
-                      uneven ? "let all nodes take the same number of steps, or say what happens "
-                               "where one is out of data (join = stop or zeros)"
-                             : "all nodes ask for the mean after the same step")};
+  const bool finishes = theirs->place == MeetingPlace::finish ||
+                        (visiting_ && visiting_->place == MeetingPlace::finish);
+  const bool uneven = !visiting_ || visiting_->rounds != theirs->rounds;
+  const char* advice =
+      finishes && uneven ? "let all nodes take the same number of steps, or say what happens where "
+                           "one is out of data (join = stop or zeros)"
+      : finishes         ? "all nodes ask for the mean, or none does"
+                         : "all nodes ask for the mean after the same step";
+  return {Fault::unexpected, fmt::format("node {} {}, and this node {}: {}", peer,
+                                         words(theirs->place, theirs->rounds), own, advice)};
 }
 
 bool Whereabouts::asks_for_mean(Rank peer, Round rounds) const {
