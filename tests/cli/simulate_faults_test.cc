@@ -345,7 +345,7 @@ TEST_CASE("a run that outlasts virtual time says so, and what would come later")
     std::string says;
   };
   const Case cases[] = {
-      {"count = 2, gradient = \"uniform:700000 h,800000 h\"", "the gradient of node "},
+      {"count = 2, gradient = \"800000 h\"", "the gradient of node "},
       {"count = 2, gradient = \"1 s\", codec = \"0.00001 B/s\"", "would encode or decode"}};
   for (const Case& one : cases) {
     const auto run = simulated(scratch, scenario(one.nodes, kNetwork)).at("runs")[0];
