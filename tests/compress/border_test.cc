@@ -3,7 +3,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
 
+#include <sotto/base/error.h>
 #include <sotto/compress/per_tensor.h>
 
 #include "cases.h"
@@ -209,5 +212,24 @@ TEST_CASE(
     if (contract.floor_per_element > 0x1p-140) {
       CHECK(info.contract.find("from 2^-") != std::string_view::npos);
     }
+  }
+}
+
+TEST_CASE("a number that its type does not hold is refused as it was written") {
+  for (const auto& [spec, written] :
+       {std::pair("grid:8:1e39", "'1e39'"), std::pair("topk:1e400", "'1e400'"),
+        std::pair("randk:1e999", "'1e999'"), std::pair("outlier:4,k=1e309", "'1e309'"),
+        std::pair("grid:8:1e400; 1d=none", "'1e400'"),
+        std::pair("quant:4294967304", "'4294967304'"),
+        std::pair("sign,chunk=18446744073709551616", "'18446744073709551616'")}) {
+    CAPTURE(spec);
+    std::string says;
+    try {
+      make_compressor(spec);
+    } catch (const Error& error) {
+      says = error.what();
+    }
+    CHECK(says.starts_with("compressor "));
+    CHECK(says.find(written) != std::string::npos);
   }
 }
