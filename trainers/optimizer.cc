@@ -1,7 +1,6 @@
 #include <sotto/trainers/optimizer.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
