@@ -3,10 +3,12 @@
 //
 // Payload: the elements as little-endian 16-bit patterns of IEEE 754 binary16 or of bfloat16.
 // Contractions that are almost exact. Within the range of normal numbers an element's error is at
-// most 2^-11 (fp16) or 2^-8 (bf16) of its magnitude, so δ = 1 − 2^-22 or 1 − 2^-16.
+// most 2^-11 (fp16) or 2^-8 (bf16) of its magnitude, so δ = 1 − 2^-22 or 1 − 2^-16; smaller
+// elements lose what the format cannot tell apart, `floor_per_element` at most.
 // - fp16: normal from 2^-14 to 65504. Below, the error is at most 2^-25 (`floor_per_element`):
 //   gradients of magnitude 1e-8 vanish. From 65520 on, elements saturate.
-// - bf16: normal over float32's own range, down to 2^-126. Below, the error is at most 2^-134.
+// - bf16: normal over float32's own range, down to 2^-126. Below, the error is at most 2^-134
+//   (`floor_per_element`), which may be all of an element.
 //   Elements saturate only within 2^-9 of float32's largest value.
 // Thread safety and ownership: see Compressor. Allocates nothing.
 #pragma once

@@ -22,7 +22,8 @@
 // of M, the error is at most that of projecting the n columns of M on the span of S, which keeps
 // K/n of ‖M‖² on average, by symmetry. The rule above extends this to warm starts: δ = K /
 // min(rows, columns), of the worst matrix. Warm starts keep far more of matrices that change
-// slowly. Entries of Q beyond float32's largest value / 4K are cut down (`saturated`).
+// slowly. Entries of Q beyond float32's largest value / 4K are cut down (`saturated`);
+// those of denormals are rounded to multiples of 2^-149 (`floor_per_element` covers both factors).
 //
 // Products are summed in double precision in the order of the elements: the same bytes everywhere.
 // Thread safety and ownership: see Compressor. encode and decode_add allocate when a stream or a

@@ -41,6 +41,18 @@ void for_each_chosen(const internal::KeyedPermutation& chosen, const float* x, s
   }
 }
 
+/// `value`, whose magnitude is float32's largest at most. Where float32 is too coarse for its
+/// rounding to be relative, below 2^-126, it is rounded up or down by the element's noise, so that
+/// the mean is right there too.
+float rounded(double value, const RandomKey& key, std::size_t element) {
+  constexpr double kResolution = std::numeric_limits<float>::denorm_min();
+  if (std::abs(value) >= static_cast<double>(std::numeric_limits<float>::min())) {
+    return static_cast<float>(value);
+  }
+  const double noise = rounding_noise(key, element) * 0x1p-16;
+  return static_cast<float>(std::floor(value / kResolution + noise) * kResolution);
+}
+
 std::uint64_t selection_key(RandomKey key) {
   key.purpose = Purpose::select;
   const PhiloxCounter words = key.block(0);
@@ -85,7 +97,12 @@ Contract RandkCompressor::contract(std::size_t elements) const {
   }
   const auto d = static_cast<double>(elements);
   const auto k = static_cast<double>(kept(elements));
-  return scaled() ? internal::unbiased_contract(d / k - 1) : internal::contraction_contract(k / d);
+  if (!scaled() || k == d) {
+    return internal::contraction_contract(k / d);
+  }
+  Contract contract = internal::unbiased_contract(d / k - 1);
+  contract.floor_per_element = 0x1p-150;
+  return contract;
 }
 
 std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& key,
@@ -111,7 +128,7 @@ std::size_t RandkCompressor::encode(std::span<const float> x, const RandomKey& k
     for_each_chosen(chosen, x.data(), begin, end, [&](std::size_t /*i*/, std::uint32_t place) {
       const double value = factor * static_cast<double>(x[place]);
       saturated += static_cast<std::size_t>(std::abs(value) > kLargest);
-      to.write(static_cast<float>(std::clamp(value, -kLargest, kLargest)));
+      to.write(rounded(std::clamp(value, -kLargest, kLargest), key, place));
     });
     return std::optional(saturated);
   };

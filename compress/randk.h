@@ -6,7 +6,9 @@
 // The selection key is 64 random bits of the encoder's RandomKey under Purpose::select.
 //
 // scale=unbiased: values are multiplied by d/k. E C(x) = x and E‖C(x) − x‖² = (d/k − 1)‖x‖²
-// (Stich et al. 2018, arXiv:1809.07599). Values that this takes beyond float32's range saturate.
+// (Stich et al. 2018, arXiv:1809.07599). Values that this takes beyond float32's range saturate;
+// denormal ones, which float32 would round all one way, are rounded up or down at random to keep
+// the mean: half of 2^-149 an element (`floor_per_element`).
 // scale=none: values as they are, a contraction with δ = k/d in expectation.
 // The receiver needs not know which: values travel scaled.
 // Thread safety and ownership: see Compressor. Allocates nothing.

@@ -9,6 +9,7 @@
 // √(1 − 2/π) = 0.603.
 // scale=l2: ‖x‖₂/√n, as some implementations have it. ‖C(x) − x‖² = 2‖x‖² (1 − ‖x‖₁/(√n ‖x‖₂)) can
 // exceed ‖x‖² on spiky vectors: it promises no contraction, only α² < 2.
+// The scale of denormals is rounded to a multiple of 2^-149 (`floor_per_element`).
 // Thread safety and ownership: see Compressor. Allocates nothing.
 #pragma once
 

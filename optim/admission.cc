@@ -111,9 +111,10 @@ void admit_basics(const AlgorithmInfo& info, const AlgorithmSetup& setup) {
            fmt::format("{} has none; leave it out", info.name));
   }
   if (setup.consensus_stepsize &&
-      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1)) {
+      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1 &&
+        static_cast<float>(*setup.consensus_stepsize) > 0)) {
     refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
-           "it must lie in 0 … 1, 0 excluded");
+           "it must lie in 0 … 1, 0 and what float32 rounds to it excluded");
   }
   admit_clock(info, setup);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -167,19 +168,22 @@ void require(bool holds, std::string_view field, double value, std::string_view 
 }
 
 void validate(const StepRuleOptions& options) {
-  require(std::isfinite(options.learning_rate) && options.learning_rate >= 0, "learning_rate",
-          options.learning_rate, "be finite and not negative");
-  require(options.momentum >= 0 && options.momentum < 1, "momentum", options.momentum,
-          "lie in 0 … 1, 1 excluded");
-  require(std::isfinite(options.weight_decay) && options.weight_decay >= 0, "weight_decay",
-          options.weight_decay, "be finite and not negative");
+  require(is_learning_rate(options.learning_rate), "learning_rate", options.learning_rate,
+          kLearningRates);
+  const auto in_float32 = [](double value) {
+    return value >= 0 && value <= double{std::numeric_limits<float>::max()};
+  };
+  require(in_float32(options.weight_decay), "weight_decay", options.weight_decay,
+          "be finite and not negative, also in float32");
   const auto below_one = [](double beta) { return beta >= 0 && static_cast<float>(beta) < 1; };
+  require(below_one(options.momentum), "momentum", options.momentum,
+          "lie in 0 … 1, 1 and what float32 rounds to it excluded");
   require(below_one(options.beta1), "beta1", options.beta1,
           "lie in 0 … 1, 1 and what float32 rounds to it excluded");
   require(below_one(options.beta2), "beta2", options.beta2,
           "lie in 0 … 1, 1 and what float32 rounds to it excluded");
-  require(std::isfinite(options.epsilon) && options.epsilon > 0, "epsilon", options.epsilon,
-          "be finite and positive");
+  require(in_float32(options.epsilon) && static_cast<float>(options.epsilon) > 0, "epsilon",
+          options.epsilon, "be finite and positive, also in float32");
   require(std::isfinite(options.trust_coefficient) && options.trust_coefficient > 0,
           "trust_coefficient", options.trust_coefficient, "be finite and positive");
   require(options.clip_norm > 0, "clip_norm", options.clip_norm, "be positive");

@@ -107,7 +107,7 @@ class Draw {
         (static_cast<double>(number) + stream_.uniform()) / static_cast<double>(random.events);
     PlannedFault drawn = {.kind = random.kinds[stream_.below(random.kinds.size())],
                           .sites = {site()},
-                          .at = random.from + static_cast<SimTime>(span * place)};
+                          .at = later(random.from, from_nanoseconds(span * place))};
     const FaultKindInfo& kind = fault_kind(drawn.kind);
     if (kind.lasts) {
       drawn.lasting = lasting();
@@ -136,7 +136,7 @@ class Draw {
   SimTime lasting() {
     const SimTime longest = plan_.random->longest;
     const SimTime most = stream_.below(2) == 0 ? std::min(longest, plan_.silence) : longest;
-    return 1 + static_cast<SimTime>(stream_.uniform() * static_cast<double>(most));
+    return later(1, from_nanoseconds(stream_.uniform() * static_cast<double>(most)));
   }
 
   Rank neighbour(Rank of) {

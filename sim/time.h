@@ -27,6 +27,19 @@ constexpr SimTime later(SimTime now, SimTime span) {
   return span < kNever - now ? now + span : kNever;
 }
 
+/// `count` spans one after the other; what is beyond the end of time is kNever. Requires span ≥ 0.
+constexpr SimTime times(std::uint64_t count, SimTime span) {
+  return span == 0 || count <= static_cast<std::uint64_t>(kNever / span)
+             ? static_cast<SimTime>(count) * span
+             : kNever;
+}
+
+/// Whole nanoseconds, what is left over cut off; spans beyond 292 years, and infinity, are kNever.
+inline SimTime from_nanoseconds(double nanoseconds) {
+  constexpr double kMost = 9.2e18;
+  return nanoseconds < kMost ? static_cast<SimTime>(nanoseconds) : kNever;
+}
+
 /// In seconds.
 constexpr double to_seconds(SimTime time) { return static_cast<double>(time) * 1e-9; }
 

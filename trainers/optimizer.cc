@@ -1,7 +1,6 @@
 #include <sotto/trainers/optimizer.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/privacy/private_gradient.h>
+#include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/privacy_ledger.h>
@@ -405,8 +405,9 @@ std::optional<PrivacySpent> Optimizer::privacy() const {
 }
 
 void Optimizer::set_learning_rate(double learning_rate) {
-  if (!std::isfinite(learning_rate) || learning_rate < 0) {
-    refuse("learning_rate", fmt::format("{}", learning_rate), "it must be finite and not negative");
+  if (!is_learning_rate(learning_rate)) {
+    refuse("learning_rate", fmt::format("{}", learning_rate),
+           fmt::format("it must {}", kLearningRates));
   }
   step_rule_->set_learning_rate(learning_rate);
   rate_ = learning_rate;

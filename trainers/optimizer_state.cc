@@ -1,13 +1,12 @@
 // What an optimizer saves and takes back.
 #include <sotto/trainers/optimizer.h>
 
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/private_gradient.h>
+#include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/privacy_ledger.h>
 
 #include "internal/in_turn.h"
@@ -98,7 +97,7 @@ Status Optimizer::load(ByteReader& in) {
   if (in.failed()) {
     return {Fault::malformed, "the saved state ends too early"};
   }
-  if (!std::isfinite(rate) || rate < 0) {
+  if (!is_learning_rate(rate)) {
     return {Fault::malformed, fmt::format("the saved learning rate, {}, is none", rate)};
   }
   if (weight != options_.weight.value_or(0)) {

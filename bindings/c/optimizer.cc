@@ -1,6 +1,5 @@
 // sotto_layout, sotto_store and sotto_optimizer.
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -242,9 +241,6 @@ sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradi
 
 sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate) {
   return with(optimizer, [&] {
-    if (!(rate >= 0 && std::isfinite(rate))) {
-      refuse("rate", fmt::to_string(rate), "it must be finite and not negative");
-    }
     optimizer->optimizer.set_learning_rate(rate);
     return Status();
   });

@@ -79,7 +79,7 @@ RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
       faults_(draw_faults(plan, options.seed)),
       topology_(make_topology(plan.graph, plan.sites)),
       ways_(plan.sites, plan.link),
-      liveness_(plan, federation::recovery_bound(plan, kMessageBytes) + kSlack),
+      liveness_(plan, later(federation::recovery_bound(plan, kMessageBytes), kSlack)),
       inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       start_(std::chrono::steady_clock::now()),
       unix_start_(unix_time()),

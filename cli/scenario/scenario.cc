@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;
 constexpr std::uint64_t kMostNodes = 1'000'000;
+constexpr double kSlowestCodec = 1e-6;  ///< bytes a second
 
 SimTime parse_latency(const std::string& text) {
   const SimTime latency = parse_duration(text);
@@ -117,6 +118,9 @@ void read_nodes(TomlReader in, Scenario& scenario, Names& names) {
   in.require("gradient", "how long one takes, e.g. \"20 ms\" or \"lognormal:20 ms,0.3\"");
   NodeSpec pace = {.compute = *in.parsed("gradient", parse_compute_time)};
   if (const auto speed = in.parsed("codec", parse_bandwidth)) {
+    if (*speed < kSlowestCodec) {
+      in.refuse("codec", "it takes longer than 10⁶ seconds a byte; \"1 GB/s\" would do");
+    }
     pace.codec = {.encode_s_per_byte = 1 / *speed, .decode_s_per_byte = 1 / *speed};
   }
   if (const auto overhead = in.parsed("overhead", parse_latency)) {

@@ -43,7 +43,7 @@ void read_partition(TomlReader& in, SimTime at, Scenario& scenario, const Names&
     if (*lasting == 0) {
       in.refuse("for", "it must be longer than 0; left out, the partition is for good");
     }
-    partition.until = at + *lasting;
+    partition.until = later(at, *lasting);
   }
   scenario.partitions.push_back(std::move(partition));
 }

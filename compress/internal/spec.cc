@@ -1,5 +1,6 @@
 #include "spec.h"
 
+#include <cmath>
 #include <string>
 
 #include <fmt/format.h>
@@ -84,7 +85,7 @@ int SpecReader::in_range(std::string_view label, std::string_view text, int low,
 double SpecReader::take_double(std::string_view label, std::string_view wanted) {
   const auto text = take_argument(label, wanted);
   const auto value = parse_number<double>(text);
-  if (!value) {
+  if (!value || std::isinf(*value)) {
     reject(label, text, fmt::format("{} would do", wanted));
   }
   return *value;
@@ -93,7 +94,7 @@ double SpecReader::take_double(std::string_view label, std::string_view wanted) 
 float SpecReader::take_float(std::string_view label, std::string_view wanted) {
   const auto text = take_argument(label, wanted);
   const auto value = parse_number<float>(text);
-  if (!value) {
+  if (!value || std::isinf(*value)) {
     reject(label, text, fmt::format("{} would do", wanted));
   }
   return *value;
@@ -112,8 +113,8 @@ std::optional<std::string_view> SpecReader::take_parameter(std::string_view name
 std::optional<double> SpecReader::number(std::string_view parameter) {
   const auto text = take_parameter(parameter);
   const auto value = text ? parse_number<double>(*text) : std::nullopt;
-  if (text && !value) {
-    reject(parameter, *text, "a number would do");
+  if (text && (!value || std::isinf(*value))) {
+    reject(parameter, *text, "a finite number would do");
   }
   return value;
 }

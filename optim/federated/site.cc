@@ -36,9 +36,10 @@ void admit_numbers(const SiteSetup& setup) {
     refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
   }
   if (setup.consensus_stepsize &&
-      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1)) {
+      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1 &&
+        static_cast<float>(*setup.consensus_stepsize) > 0)) {
     refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
-           "more than 0, at most 1");
+           "more than 0, also in float32, and at most 1");
   }
 }
 

@@ -1,12 +1,20 @@
 // γ of a round: a base rate times the schedule's factor. A plain value; one thread at a time.
 #pragma once
 
-#include <cmath>
+#include <limits>
 
 #include <sotto/base/check.h>
 #include <sotto/optim/schedule.h>
 
 namespace sotto {
+
+/// What is_learning_rate asks for, in words that follow "it must".
+inline constexpr const char* kLearningRates = "be finite and not negative, also in float32";
+
+/// Whether steps can be taken with this rate: in float32, which knows no larger values.
+inline bool is_learning_rate(double rate) {
+  return rate >= 0 && rate <= double{std::numeric_limits<float>::max()};
+}
 
 class LearningRate {
  public:
@@ -17,7 +25,7 @@ class LearningRate {
   double at(Round round) const { return base_ * schedule_.multiplier(round); }
   /// Changes the base rate, finite and not negative.
   void set(double base) {
-    check(std::isfinite(base) && base >= 0, "a learning rate is finite and not negative");
+    check(is_learning_rate(base), "a learning rate is finite and not negative, also in float32");
     base_ = base;
   }
 

@@ -12,8 +12,6 @@
 namespace sotto {
 namespace {
 
-constexpr const char* kStranded = "it stands still, and nothing is left that could wake it";
-
 SimTime& spent_in(NodeReport& report, Phase phase) {
   switch (phase) {
     case Phase::compute:
@@ -127,9 +125,12 @@ SimulationReport Simulator::Engine::run() {
       handle_arrival(*arrival);
     }
   }
+  if (!stopped_) {
+    end_all_left();
+  }
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].stage != Stage::ended) {
-      end(static_cast<Rank>(i), stopped_ ? Status() : Status(Fault::deadline, kStranded));
+      end(static_cast<Rank>(i), {});
     }
   }
   if (pool_) {

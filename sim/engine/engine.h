@@ -147,6 +147,10 @@ class Simulator::Engine {
   void handle_gone(const Event& event);
   /// Where every node that is there stands still: nothing that is to come concerns one.
   bool stranded();
+  /// Ends those that are there when nothing is left that could happen to them.
+  void end_all_left();
+  /// What a node that is there waits for although virtual time ends before it; empty: nothing does.
+  std::string beyond_time() const;
 
   /// Books the time since the last call under what the node was doing.
   void account(Rank rank) {

@@ -8,6 +8,11 @@
 #include "engine.h"
 
 namespace sotto {
+namespace {
+
+constexpr const char* kStranded = "it stands still, and nothing is left that could wake it";
+
+}  // namespace
 
 void Simulator::Engine::handle_node_event(const NodeEvent& event) {
   const Rank rank = event.node;
@@ -124,6 +129,53 @@ void Simulator::Engine::handle_gone(const Event& event) {
   if (needed && at(rank).stage != Stage::ended) {
     end(rank, {Fault::peer_lost, fmt::format("node {} is lost", gone)});
   }
+}
+
+void Simulator::Engine::end_all_left() {
+  const std::string beyond = beyond_time();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    if (node.stage != Stage::ended) {
+      end(static_cast<Rank>(i),
+          {Fault::deadline, node.suspended || beyond.empty() ? kStranded : beyond});
+    }
+  }
+}
+
+std::string Simulator::Engine::beyond_time() const {
+  if (!queue_.empty()) {
+    return "";  // all that are left are suspended
+  }
+  const std::string ends = fmt::format("virtual time ends after {:.0f} years, and ",
+                                       to_seconds(kNever) / (365.25 * 24 * 3600));
+  for (std::size_t rank = 0; rank < nodes_.size(); ++rank) {
+    const Node& node = nodes_[rank];
+    if (node.suspended || node.stage == Stage::ended) {
+      continue;
+    }
+    if (node.stage == Stage::absent) {
+      return ends + fmt::format("node {} would start later", rank);
+    }
+    if (node.stage == Stage::computing) {
+      return ends + fmt::format(
+                        "the gradient of node {} in round {} would take longer; shorten the "
+                        "gradients' times, or run fewer rounds",
+                        rank, node.report.rounds);
+    }
+    if (node.codec != Codec::idle) {
+      return ends + fmt::format(
+                        "node {} would encode or decode for longer in round {}; take a "
+                        "faster codec, or run fewer rounds",
+                        rank, node.report.rounds);
+    }
+  }
+  if (const auto line = network_.moving()) {
+    return ends + fmt::format(
+                      "a message from node {} to node {} would arrive later; give the links "
+                      "more bandwidth or less latency, or run fewer rounds",
+                      courier_.from(*line), courier_.to(*line));
+  }
+  return "";
 }
 
 bool Simulator::Engine::stranded() {

@@ -68,8 +68,8 @@ void World::begin_round(Process& process) {
   }
   const double share = 0.75 + 0.5 * random_.uniform();
   enter(process, Phase::computing,
-        static_cast<SimTime>(static_cast<double>(plan_.gradient) * share *
-                             static_cast<double>(plan_.interval)));
+        from_nanoseconds(static_cast<double>(plan_.gradient) * share *
+                         static_cast<double>(plan_.interval)));
 }
 
 /// f(x) = ½ ‖x − c‖², another c at each site.

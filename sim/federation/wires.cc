@@ -114,7 +114,7 @@ void Wires::send(ProcessId process, ConnectionId connection, std::span<const std
   to.line_free = later(std::max(queue_.now(), to.line_free), transmission(message.size(), spec));
   const auto jitter = static_cast<SimTime>(
       random_.uniform() * static_cast<double>(std::min(spec.jitter, spec.latency)));
-  SimTime due = later(to.line_free, spec.latency + jitter);
+  SimTime due = later(to.line_free, later(spec.latency, jitter));
   if (!to.coming.empty()) {
     due = std::max(due, to.coming.back().due);
   }
@@ -244,8 +244,8 @@ void Wires::redial(ProcessId process, Rank peer, SimTime pause) {
   }
   dialer.dialing[at] = 1;
   const double share = 0.5 + random_.uniform();
-  const auto wait = static_cast<SimTime>(share * static_cast<double>(reconnect_));
-  queue_.push({.time = later(queue_.now(), pause + wait),
+  const SimTime wait = from_nanoseconds(share * static_cast<double>(reconnect_));
+  queue_.push({.time = later(queue_.now(), later(pause, wait)),
                .subject = process,
                .version = static_cast<std::uint32_t>(peer),
                .kind = dial});
@@ -275,7 +275,7 @@ void Wires::on_dial(ProcessId process, Rank peer) {
   }
   processes_[process].dialing[static_cast<std::size_t>(peer)] = 1;
   const Rank site = processes_[process].site;
-  queue_.push({.time = later(queue_.now(), latency(site, peer) + latency(peer, site)),
+  queue_.push({.time = later(queue_.now(), later(latency(site, peer), latency(peer, site))),
                .subject = process,
                .version = static_cast<std::uint32_t>(peer),
                .kind = connected});

@@ -14,8 +14,6 @@ namespace {
 
 /// Stands in for unlimited bandwidth on links that are limited at other times.
 constexpr double kFastest = 1e18;
-/// Spans from here on, in ns, are kNever.
-constexpr double kEndOfTime = 9.2e18;
 
 std::vector<double> capacities(const Platform& platform, double factor) {
   std::vector<double> capacities;
@@ -116,6 +114,15 @@ void Network::index_by_link(ConnectionId id) {
   }
 }
 
+std::optional<ConnectionId> Network::moving() const {
+  for (ConnectionId id = 0; id < connections_.size(); ++id) {
+    if (under_way(id) > 0 && passable(id)) {
+      return id;
+    }
+  }
+  return {};
+}
+
 std::vector<Crossing> Network::crossings(const Connection& connection) const {
   std::vector<Crossing> crossed;
   const auto add = [&](LinkId link, double usage) {
@@ -166,7 +173,7 @@ void Network::update_route(ConnectionId id) {
   const SimTime there = way(connection.links);
   const double round_trip_s = to_seconds(round_trip(connection));
   const double latency = model_.latency_factor * static_cast<double>(there);
-  connection.latency = latency < kEndOfTime ? static_cast<SimTime>(std::llround(latency)) : kNever;
+  connection.latency = from_nanoseconds(std::round(latency));
   double penalty = to_seconds(there);
   double kept = 1;
   bool crosses = false;
@@ -293,11 +300,9 @@ void Network::schedule(ConnectionId id) {
   }
   const auto after = [&](double bytes) {
     const double left = std::max(bytes, 0.0) / connection.rate * 1e9;
-    if (left >= kEndOfTime) {
-      return kNever;
-    }
-    const auto whole = static_cast<SimTime>(left);
-    return later(queue_.now(), whole + (static_cast<double>(whole) < left ? 1 : 0));
+    const SimTime whole = from_nanoseconds(left);
+    const SimTime rest = static_cast<double>(whole) < left ? 1 : 0;
+    return later(queue_.now(), later(whole, rest));
   };
   Event event{.time = after(connection.remaining),
               .subject = id,

@@ -135,6 +135,9 @@ class Network {
     const Connection& c = connections_[connection];
     return c.waiting.size() + c.landing.size() + (c.busy ? 1 : 0);
   }
+  /// A connection with a message under way that no cut link holds up. Where no event is left, it
+  /// would arrive after the end of time.
+  std::optional<ConnectionId> moving() const;
   /// Bytes of delivered messages that crossed each link.
   std::span<const double> carried() const { return carried_; }
   /// Bytes that a link could have carried until now.

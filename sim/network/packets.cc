@@ -56,7 +56,8 @@ void Network::pause(ConnectionId id) {
 
 SimTime Network::next_turn(ConnectionId id) const {
   const SimTime end = windows_[id].round_end();
-  return connections_[id].word == Word::returns ? end : end - latency_back(id);
+  // A window that never turns does not turn a little before either.
+  return connections_[id].word == Word::returns || end == kNever ? end : end - latency_back(id);
 }
 
 void Network::start_round(ConnectionId id) {

@@ -280,6 +280,7 @@ TEST_CASE("a step checks its gradient, and a run its order") {
   CHECK(x == std::vector<float>(kDimension, 0.5F));
   CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), -1) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), std::nan("")) == SOTTO_REFUSED);
+  CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), 1e39) == SOTTO_REFUSED);
   CHECK(sotto_optimizer_set_learning_rate(optimizer.get(), 0.25) == SOTTO_OK);
   CHECK(sotto_optimizer_step(optimizer.get(), gradient.data(), kDimension) == SOTTO_OK);
   CHECK(x == std::vector<float>(kDimension, 0.25F));

@@ -326,6 +326,37 @@ TEST_CASE("a timeline holds what lasts as long as time does") {
   CHECK(timeline.bins().size() > 100);
 }
 
+TEST_CASE("a timeline of many nodes that last as long as time does counts no negative time") {
+  constexpr int kNodes = 1000;
+  sotto::cli::Timeline timeline(kNodes, 1);
+  for (sotto::Rank node = 0; node < kNodes; ++node) {
+    timeline.add(
+        {.node = node, .phase = sotto::Phase::idle, .from = 0, .until = sotto::kNever - 1});
+  }
+  for (const auto& bin : timeline.bins()) {
+    CHECK(bin[static_cast<std::size_t>(sotto::Phase::idle)] > 0);
+  }
+}
+
+TEST_CASE("a run that outlasts virtual time says so, and what would come later") {
+  const Scratch scratch;
+  struct Case {
+    std::string nodes;
+    std::string says;
+  };
+  const Case cases[] = {
+      {"count = 2, gradient = \"800000 h\"", "the gradient of node "},
+      {"count = 2, gradient = \"1 s\", codec = \"0.00001 B/s\"", "would encode or decode"}};
+  for (const Case& one : cases) {
+    const auto run = simulated(scratch, scenario(one.nodes, kNetwork)).at("runs")[0];
+    const auto fault = run.at("faults").at(0).at("fault").get<std::string>();
+    CAPTURE(fault);
+    CHECK(contains(fault, "virtual time ends after 292 years"));
+    CHECK(contains(fault, one.says));
+    CHECK(run.at("virtual_s").get<double>() >= 0);
+  }
+}
+
 TEST_CASE("durations are told with four digits, in a unit that fits") {
   using sotto::cli::duration_text;
   CHECK(duration_text(0) == "0 s");

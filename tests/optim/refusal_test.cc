@@ -198,7 +198,7 @@ TEST_CASE("settings outside their range are refused by name") {
   CHECK(mentions(why([](AlgorithmSetup& s) { s.step_rule = nullptr; }), {"step_rule"}));
   CHECK(mentions(why([&](AlgorithmSetup& s) { s.parameters = x; }),
                  {"parameters: 'nan'", "the first is 1"}));
-  for (const double eta : {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double eta : {0.0, -0.1, 1.1, std::numeric_limits<double>::quiet_NaN(), 1e-46}) {
     CHECK(mentions(why([&](AlgorithmSetup& s) { s.consensus_stepsize = eta; }),
                    {"consensus_stepsize", "0 … 1"}));
   }

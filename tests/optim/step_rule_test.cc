@@ -330,3 +330,29 @@ TEST_CASE("a setting outside its range is refused by name") {
   CHECK(refused_field({.clip_norm = nan}) == "clip_norm");
   CHECK(refused_field({}) == "nothing");
 }
+
+TEST_CASE("a setting that float32 cannot hold as it is meant is refused by name") {
+  const auto refused = [](const StepRuleOptions& options, const std::string& field) {
+    CAPTURE(field);
+    try {
+      make_step_rule(options);
+      FAIL_CHECK("it is taken");
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()).starts_with(field + ": "));
+      CHECK(std::string(error.what()).find("float32") != std::string::npos);
+    }
+  };
+  constexpr double kBeyond = 3.5e38;
+  for (const char* rule : {"sgd", "adam", "adamw", "lars", "lamb"}) {
+    CAPTURE(rule);
+    refused({.rule = rule, .learning_rate = kBeyond}, "learning_rate");
+    refused({.rule = rule, .weight_decay = kBeyond}, "weight_decay");
+  }
+  refused({.momentum = 1 - 1e-12}, "momentum");
+  refused({.rule = "lars", .momentum = 1 - 1e-12}, "momentum");
+  refused({.rule = "adam", .epsilon = kBeyond}, "epsilon");
+  refused({.rule = "adam", .epsilon = 1e-46}, "epsilon");
+  const double largest = std::numeric_limits<float>::max();
+  CHECK_NOTHROW(make_step_rule({.learning_rate = largest, .weight_decay = largest}));
+  CHECK_NOTHROW(make_step_rule({.rule = "adam", .epsilon = 1e-45}));
+}
