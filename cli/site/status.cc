@@ -25,6 +25,8 @@ constexpr const char* kStatusExamples =
     "  sotto status site.toml --json -\n"
     "Exits with 1 when no site answers.";
 
+constexpr const char* kNoSite = "what answers is no site of sotto's";
+
 struct StatusOptions {
   CommonOptions common;
   std::string site;
@@ -41,7 +43,7 @@ Json parse_status(const std::string& answer) {
   } catch (const Error&) {
     // It is no JSON, or none of a site's.
   }
-  throw std::runtime_error("what answers is no site of sotto's");
+  throw std::runtime_error(kNoSite);
 }
 
 int run(const StatusOptions& options) {
@@ -59,7 +61,11 @@ int run(const StatusOptions& options) {
         fmt::format("at this site's monitor another one answers: {}", printable(excerpt(name))));
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  print_site(output, status, std::chrono::duration<double>(now).count());
+  try {
+    print_site(output, status, std::chrono::duration<double>(now).count());
+  } catch (const Json::exception&) {
+    throw std::runtime_error(kNoSite);
+  }
   output.json(status);
   return kDone;
 }
