@@ -13,7 +13,7 @@
 
 namespace sotto {
 
-/// As long a text is read, unless somebody says otherwise.
+/// The bytes that a text has at most, unless the caller says otherwise.
 inline constexpr std::uint64_t kMaxDecodedBytes = std::uint64_t{1} << 30;
 
 /// A text, and what it was.

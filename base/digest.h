@@ -12,7 +12,7 @@ namespace sotto {
 /// The SHA-256 of `bytes` as 64 lower-case hexadecimal digits.
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-/// The same of bytes that come piece by piece.
+/// The SHA-256 of bytes that come piece by piece.
 class Sha256 {
  public:
   Sha256();

@@ -1,7 +1,9 @@
 #include <sotto/base/input_file.h>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,12 +40,25 @@ Status refusal_of(const struct stat& facts, const InputOptions& options) {
       options.pipes ? "name a regular file, or a pipe as <(COMMAND)" : "a plain file is needed"));
 }
 
-/// What tells a pipe, and what was written into it, from others.
+/// What tells a pipe, and what was written into it, from others. A pipe without a name is one
+/// stream as long as it exists; into one that has a name somebody may write anew.
 using PipeKey = std::tuple<dev_t, ino_t, time_t, long>;
 
-PipeKey key_of(const struct stat& facts) {
-  return {facts.st_dev, facts.st_ino, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
+Result<PipeKey> key_of(InputFile& file) {
+  if (Status status = file.refresh_facts(); !status.ok()) {
+    return status;
+  }
+  const struct stat& facts = file.facts();
+  return file.nameless()
+             ? PipeKey(facts.st_dev, facts.st_ino, 0, 0)
+             : PipeKey(facts.st_dev, facts.st_ino, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
 }
+
+/// What came through a pipe so far.
+struct PipeText {
+  std::string text;
+  bool ended = false;  ///< that was all
+};
 
 /// What came through pipes.
 class PipeContents {
@@ -52,30 +67,31 @@ class PipeContents {
     static PipeContents contents;
     return contents;
   }
-  std::string* find(const PipeKey& key) {
-    const auto found = kept_.find(key);
-    return found == kept_.end() ? nullptr : &found->second;
+  /// Nothing, for a pipe that is not known.
+  PipeText take(const PipeKey& key) {
+    const auto found = kept_.extract(key);
+    return found.empty() ? PipeText{} : std::move(found.mapped());
   }
-  void keep(const PipeKey& key, std::string text) { kept_.insert_or_assign(key, std::move(text)); }
+  void keep(const PipeKey& key, PipeText text) { kept_.insert_or_assign(key, std::move(text)); }
   std::mutex& mutex() { return mutex_; }
 
  private:
   std::mutex mutex_;  ///< held while a pipe is read, so that two readers do not share its bytes out
-  std::map<PipeKey, std::string> kept_;
+  std::map<PipeKey, PipeText> kept_;
 };
 
-/// A string or a vector of bytes.
+/// A plain file, as a string or a vector of bytes.
 template <typename Bytes>
 Result<Bytes> read_all(InputFile& file, std::uint64_t most) {
   Bytes bytes;
-  if (!file.pipe() && file.size() > most) {
+  if (file.size() > most) {
     return too_long(most);
   }
   bytes.reserve(static_cast<std::size_t>(file.size()) + 1);
   while (true) {
     const std::size_t before = bytes.size();
     // One more than is due, which shows that there is more.
-    const std::size_t due = file.pipe() ? kPiece : std::max<std::size_t>(kPiece, file.size());
+    const std::size_t due = std::max<std::size_t>(kPiece, file.size());
     const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(due, most - before)) + 1;
     bytes.resize(before + room);
     const auto got = file.read(std::as_writable_bytes(std::span(bytes).subspan(before)));
@@ -92,24 +108,53 @@ Result<Bytes> read_all(InputFile& file, std::uint64_t most) {
   }
 }
 
-Result<std::string> read_pipe(const std::string& path, InputFile& file, std::uint64_t most) {
+/// Where a reader has what it wants.
+enum class Until : std::uint8_t { end, newline };
+
+/// Reads on until the reader has what it wants, or more than `most` bytes came without it. How long
+/// that is: without the newline.
+Result<std::size_t> read_on(InputFile& file, Until until, std::uint64_t most, PipeText& so_far) {
+  std::string& text = so_far.text;
+  for (std::size_t searched = 0;;) {
+    if (until == Until::newline) {
+      if (const auto end = text.find('\n', searched); end != std::string::npos) {
+        return end;
+      }
+    }
+    searched = text.size();
+    if (so_far.ended || text.size() > most) {
+      return text.size();
+    }
+    text.resize(searched + kPiece);
+    const auto got = file.read_some(std::as_writable_bytes(std::span(text).subspan(searched)));
+    text.resize(searched + (got.ok() ? *got : 0));
+    if (!got.ok()) {
+      return got.status();
+    }
+    so_far.ended = *got == 0;
+  }
+}
+
+Result<std::string> read_pipe(InputFile& file, Until until, std::uint64_t most) {
   PipeContents& contents = PipeContents::all();
   const std::lock_guard lock(contents.mutex());
-  if (const std::string* kept = contents.find(key_of(file.facts()))) {
-    return kept->size() <= most ? Result<std::string>(*kept) : too_long(most);
+  const auto before = key_of(file);
+  if (!before.ok()) {
+    return before.status();
   }
-  auto text = read_all<std::string>(file, most);
-  if (!text.ok()) {
-    return text;
+  PipeText pipe = contents.take(*before);
+  const auto length = read_on(file, until, most, pipe);
+  if (!length.ok()) {
+    return length.status();
   }
-  if (text->empty()) {
+  if (pipe.text.empty()) {
     return unreadable("nothing came through this pipe; does the command that writes into it work?");
   }
-  struct stat after {};
-  if (::stat(path.c_str(), &after) == 0) {
-    contents.keep(key_of(after), *text);
+  auto found = *length <= most ? Result<std::string>(pipe.text.substr(0, *length)) : too_long(most);
+  if (const auto after = key_of(file); after.ok()) {
+    contents.keep(*after, std::move(pipe));
   }
-  return text;
+  return found;
 }
 
 }  // namespace
@@ -142,11 +187,24 @@ Result<InputFile> InputFile::open(const std::string& path, const InputOptions& o
 Result<std::size_t> InputFile::read(std::span<std::byte> out) {
   std::size_t filled = 0;
   while (filled < out.size()) {
-    const auto got = ::read(file_.get(), out.data() + filled, out.size() - filled);
+    const auto got = read_some(out.subspan(filled));
+    if (!got.ok()) {
+      return got;
+    }
+    if (*got == 0) {
+      break;
+    }
+    filled += *got;
+  }
+  return filled;
+}
+
+Result<std::size_t> InputFile::read_some(std::span<std::byte> out) {
+  while (!out.empty()) {
+    const auto got = ::read(file_.get(), out.data(), out.size());
     if (got > 0) {
       heard_ = true;
-      filled += static_cast<std::size_t>(got);
-      continue;
+      return static_cast<std::size_t>(got);
     }
     if (got == 0 && (!pipe() || heard_ || hung_up())) {
       break;
@@ -163,7 +221,18 @@ Result<std::size_t> InputFile::read(std::span<std::byte> out) {
       return status;
     }
   }
-  return filled;
+  return std::size_t{0};
+}
+
+Status InputFile::refresh_facts() {
+  return ::fstat(file_.get(), &facts_) == 0
+             ? Status()
+             : unreadable(fmt::format("it cannot be read: {}", std::strerror(errno)));
+}
+
+bool InputFile::nameless() const {
+  struct statfs system {};
+  return pipe() && ::fstatfs(file_.get(), &system) == 0 && system.f_type == PIPEFS_MAGIC;
 }
 
 Status InputFile::await(std::chrono::milliseconds patience, const char* otherwise) {
@@ -189,7 +258,11 @@ Result<std::string> read_input(const std::string& path, std::uint64_t most,
   if (!file.ok()) {
     return file.status();
   }
-  return file->pipe() ? read_pipe(path, *file, most) : read_all<std::string>(*file, most);
+  return read_input(*file, most);
+}
+
+Result<std::string> read_input(InputFile& file, std::uint64_t most) {
+  return file.pipe() ? read_pipe(file, Until::end, most) : read_all<std::string>(file, most);
 }
 
 Result<std::vector<std::byte>> read_bytes(const std::string& path, std::uint64_t most) {
@@ -205,8 +278,7 @@ Result<std::string> read_first_line(const std::string& path, std::uint64_t most,
     return file.status();
   }
   if (file->pipe()) {
-    auto text = read_pipe(path, *file, most);
-    return text.ok() ? Result<std::string>(text->substr(0, text->find('\n'))) : text;
+    return read_pipe(*file, Until::newline, most);
   }
   std::string line;
   while (line.size() <= most) {

@@ -41,8 +41,14 @@ class InputFile {
 
   /// Fills `out`, or less where the input ends: how many bytes it is.
   Result<std::size_t> read(std::span<std::byte> out);
+  /// What there is by now, one byte at least; 0 where the input ends.
+  Result<std::size_t> read_some(std::span<std::byte> out);
+  /// Asks the system anew for facts().
+  Status refresh_facts();
 
   bool pipe() const { return S_ISFIFO(facts_.st_mode); }
+  /// Whether it is a pipe that no folder has a name for, as those of <(COMMAND).
+  bool nameless() const;
   /// What the system says of it, as it was opened.
   const struct stat& facts() const { return facts_; }
   /// Bytes of a plain file; of a pipe 0.
@@ -68,11 +74,15 @@ class InputFile {
 Result<std::string> read_input(const std::string& path, std::uint64_t most,
                                const InputOptions& options = {});
 
+/// The whole of an open file, `most` bytes at most, so that what was checked of it is true of what
+/// is read. To be called once.
+Result<std::string> read_input(InputFile& file, std::uint64_t most);
+
 /// A whole plain file, `most` bytes at most.
 Result<std::vector<std::byte>> read_bytes(const std::string& path, std::uint64_t most);
 
-/// The first line, without its end; `most` bytes at most. Of a plain file no more is read than
-/// that.
+/// The first line, without its end; `most` bytes at most. What follows it is neither waited for nor
+/// counted. Of a pipe without a name read_input still finds all.
 Result<std::string> read_first_line(const std::string& path, std::uint64_t most,
                                     const InputOptions& options = {});
 

@@ -33,7 +33,7 @@ std::optional<T> parse_number(std::string_view text) {
   return text.empty() ? number : std::nullopt;
 }
 
-/// The same within bounds; none where it lies outside.
+/// The number that `text` is, from `least` to `most`; none where it lies outside.
 template <TextNumber T>
 std::optional<T> parse_number(std::string_view text, T least, T most) {
   const auto number = parse_number<T>(text);

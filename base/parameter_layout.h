@@ -20,7 +20,7 @@ struct ParameterBlock {
   std::size_t offset = 0;          ///< in floats
   std::size_t size = 0;            ///< product of shape
 
-  /// Its part of a flat vector.
+  /// The block's part of a flat vector.
   template <typename T>
   std::span<T> of(std::span<T> flat) const {
     return flat.subspan(offset, size);

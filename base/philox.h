@@ -19,7 +19,7 @@ namespace sotto {
 using PhiloxCounter = std::array<std::uint32_t, 4>;  ///< words from the least significant on
 using PhiloxKey = std::array<std::uint32_t, 2>;      ///< words from the least significant on
 
-/// Of the paper, as all constants here.
+/// A constant of the paper, as all here.
 inline constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53;
 inline constexpr std::uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;  ///< of the other half
 /// Added to the key's first word in each round.
@@ -84,7 +84,7 @@ struct RandomKey {
   constexpr PhiloxCounter block(std::uint32_t number) const {
     return philox4x32(counter(number), philox_key());
   }
-  /// The same with kNoiseRounds: what rounding noise is taken from.
+  /// Block `number` with kNoiseRounds: what rounding noise is taken from.
   constexpr PhiloxCounter noise_block(std::uint32_t number) const {
     return philox4x32<kNoiseRounds>(counter(number), philox_key());
   }

@@ -47,7 +47,7 @@ class [[nodiscard]] Status {
   Fault fault() const { return fault_; }
   const std::string& message() const { return message_; }
 
-  /// The same fault with "CONTEXT: " in front of the message; success stays success.
+  /// This fault with "CONTEXT: " in front of the message; success stays success.
   Status with_context(std::string_view context) const;
 
  private:

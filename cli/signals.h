@@ -11,7 +11,7 @@
 namespace sotto::cli {
 
 const std::atomic<bool>& stop_requested();
-/// The same, as waits ask for it.
+/// What waits ask for stop_requested().
 StopRequest stop_request();
 /// The signal that came last; 0: none.
 int stop_signal();

@@ -13,7 +13,7 @@
 namespace sotto::cli {
 namespace {
 
-/// Of lists and inline tables within each other, and of the parts of a key: a table that is read
+/// How deep lists and inline tables, and the parts of a key, may go: a table that is read
 /// from a text is then some hundred levels deep at most, whatever walks over it.
 constexpr std::size_t kDeepest = 16;
 

@@ -52,7 +52,7 @@ class Deadline {
   Clock::time_point next_look() const {
     return stop_ == nullptr ? at_ : std::min(at_, Clock::now() + kLook);
   }
-  /// The same in whole milliseconds from now: for poll() and its kin.
+  /// next_look() in whole milliseconds from now: for poll() and its kin.
   int look_ms() const { return ms_until(next_look(), 1'000'000); }
 
   /// This one, or `at` if that is earlier.

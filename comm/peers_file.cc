@@ -33,14 +33,14 @@ enum Column : std::size_t { kRank, kName, kKey, kAddress, kMaySend, kSendTo };
 using Cells = std::array<std::optional<std::string_view>, kColumns.size()>;
 
 std::string read_bounded(const std::string& path) {
-  const auto file = InputFile::open(path);
+  auto file = InputFile::open(path);
   if (file.ok() && (file->facts().st_mode & S_IWOTH) != 0) {
     refuse("peers", path,
            fmt::format("everybody on this host can change it, and so say whom to trust; take that "
                        "away with `chmod o-w {}`",
                        path));
   }
-  auto text = file.ok() ? read_input(path, kMostBytes) : Result<std::string>(file.status());
+  auto text = file.ok() ? read_input(*file, kMostBytes) : Result<std::string>(file.status());
   if (!text.ok()) {
     refuse("peers", path, text.status().message());
   }

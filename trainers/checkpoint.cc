@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <span>
 #include <string_view>
 
@@ -79,6 +78,22 @@ Result<Checkpoint> decode_checkpoint(std::span<const std::byte> bytes) {
   return checkpoint;
 }
 
+Result<Checkpoint> read_checkpoint(const CheckpointName& name) {
+  const auto bytes = read_file(name.path, kMostStateBytes);
+  if (!bytes.ok()) {
+    return bytes.status();
+  }
+  auto checkpoint = decode_checkpoint(*bytes);
+  if (!checkpoint.ok()) {
+    return checkpoint.status().with_context(name.path);
+  }
+  if (checkpoint->rank != name.rank || checkpoint->round != name.round) {
+    return Status(Fault::malformed, fmt::format("{}: it holds round {} of node {}", name.path,
+                                                checkpoint->round, checkpoint->rank));
+  }
+  return checkpoint;
+}
+
 CheckpointFolder::CheckpointFolder(std::string folder, Rank rank)
     : folder_(std::move(folder)), rank_(rank) {
   std::error_code code;
@@ -105,19 +120,7 @@ std::vector<Round> CheckpointFolder::rounds() const {
 }
 
 Result<Checkpoint> CheckpointFolder::read(Round round) const {
-  const auto bytes = read_file(path_of(round), std::numeric_limits<std::size_t>::max());
-  if (!bytes.ok()) {
-    return bytes.status();
-  }
-  auto checkpoint = decode_checkpoint(*bytes);
-  if (!checkpoint.ok()) {
-    return checkpoint.status().with_context(path_of(round));
-  }
-  if (checkpoint->rank != rank_ || checkpoint->round != round) {
-    return Status(Fault::malformed, fmt::format("{}: it holds round {} of node {}", path_of(round),
-                                                checkpoint->round, checkpoint->rank));
-  }
-  return checkpoint;
+  return read_checkpoint({rank_, round, path_of(round)});
 }
 
 Status CheckpointFolder::write(const Checkpoint& checkpoint, Round before) {

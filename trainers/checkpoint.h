@@ -48,6 +48,10 @@ struct CheckpointName {
 /// None: the file at `path` is not called as checkpoints are.
 std::optional<CheckpointName> checkpoint_name(const std::string& path);
 
+/// The checkpoint in the file of this name; Fault::malformed too where it is another node's or
+/// round's. Faults name the file.
+Result<Checkpoint> read_checkpoint(const CheckpointName& name);
+
 /// One node's files in a folder.
 class CheckpointFolder {
  public:

@@ -130,7 +130,7 @@ struct DataFacts {
   std::optional<SequenceShape> sequence{};
   DataNames names{};
   std::vector<FeatureScaling> scaling{};  ///< of each feature; empty where none was scaled
-  /// Of each target; empty where none was scaled.
+  /// How each target was scaled; empty where none was.
   std::vector<FeatureScaling> target_scaling{};
   /// What the user should look at, in sentences that name the file.
   std::vector<std::string> warnings{};
@@ -157,9 +157,9 @@ class Dataset {
   const std::optional<ImageShape>& image() const { return facts_.image; }
   const std::optional<SequenceShape>& sequence() const { return facts_.sequence; }
   const DataNames& names() const { return facts_.names; }
-  /// Of each feature; empty where none was scaled.
+  /// How each feature was scaled; empty where none was.
   const std::vector<FeatureScaling>& scaling() const { return facts_.scaling; }
-  /// Of each target; empty where none was scaled.
+  /// How each target was scaled; empty where none was.
   const std::vector<FeatureScaling>& target_scaling() const { return facts_.target_scaling; }
   /// What the user should look at.
   const std::vector<std::string>& warnings() const { return facts_.warnings; }

@@ -23,7 +23,7 @@ struct Launcher {
   const char* hosts;       ///< 1 when all nodes are on this host
   /// Half a pair is a mistake. (Slurm sets SLURM_NTASKS also outside srun.)
   bool strict;
-  /// Who is started from inside such a job has these variables too, and may be of another job: a
+  /// A process started from inside such a job has these variables too, and may be of another job: a
   /// batch script of Slurm is its task 0, and all that mpirun starts from there inherits that.
   bool inherited;
 };

@@ -10,7 +10,7 @@
 
 namespace sotto {
 
-/// Who a process is in a launched job.
+/// The place of a process in a launched job.
 struct LaunchedNode {
   Rank rank = 0;
   int nodes = 1;
@@ -31,7 +31,7 @@ using Environment = std::function<const char*(const char*)>;
 /// (LOCAL_WORLD_SIZE) may have been started by another launcher, and any of them in a job of one
 /// process.
 std::optional<LaunchedNode> read_launcher();
-/// The same from given variables, for tests.
+/// The place that given variables say, for tests.
 std::optional<LaunchedNode> read_launcher(const Environment& environment);
 
 }  // namespace sotto

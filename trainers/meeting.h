@@ -81,7 +81,7 @@ class Meetings {
   void give_up(const Status& given);
   /// Why a node gave up; OK when none has.
   Status given_up();
-  /// The same, and tells all nodes `cause` when none has and the store is there to tell.
+  /// Why a node gave up; tells all nodes `cause` when none has and the store is there to tell.
   Status given_up_or(const Status& cause);
 
  private:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,8 +23,10 @@ namespace {
 
 /// Where the floats begin.
 constexpr std::size_t kAlignment = 8;
-/// Of a header, far more than the names of a model's tensors take.
+/// Bytes of a header: far more than the names of a model's tensors take.
 constexpr std::uint64_t kMaxHeader = 16 << 20;
+/// The format needs 3: the header, a tensor, and its shape.
+constexpr std::size_t kMaxHeaderDepth = 8;
 
 using HeaderJson = nlohmann::json;
 
@@ -62,10 +65,13 @@ Result<Tensor> read_tensor(const std::string& name, const HeaderJson& entry,
       !entry.contains("data_offsets")) {
     return malformed(where + ": it lacks its dtype, shape or data_offsets");
   }
-  if (entry["dtype"] != "F32") {
-    return malformed(fmt::format(
-        "{}: 32-bit floats (F32) are needed, and it has {}", where,
-        excerpt(entry["dtype"].dump(-1, ' ', false, HeaderJson::error_handler_t::replace))));
+  const auto* const dtype = entry["dtype"].get_ptr<const std::string*>();
+  if (dtype == nullptr) {
+    return malformed(where + ": its dtype is no text");
+  }
+  if (*dtype != "F32") {
+    return malformed(
+        fmt::format("{}: 32-bit floats (F32) are needed, and it has '{}'", where, excerpt(*dtype)));
   }
   auto shape = numbers_in(entry["shape"], kMostDimensions);
   const auto offsets = numbers_in(entry["data_offsets"], 2);
@@ -98,8 +104,13 @@ Result<Tensors> read_tensors(std::span<const std::byte> file) {
   }
   const auto header = in.take(static_cast<std::size_t>(length));
   const auto data = in.take(in.remaining());
-  const auto* text = reinterpret_cast<const char*>(header.data());
-  const HeaderJson json = HeaderJson::parse(text, text + header.size(), nullptr, false);
+  const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
+  HeaderJson json;
+  try {
+    json = parse_json<HeaderJson>(text, kMaxHeaderDepth);
+  } catch (const Error& error) {
+    return malformed(fmt::format("its header: {}", error.what()));
+  }
   if (!json.is_object()) {
     return malformed("the header is no JSON object");
   }

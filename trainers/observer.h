@@ -73,7 +73,7 @@ class Observer {
 
   /// The run begins.
   virtual void began(const RunStart& /*start*/) {}
-  /// So many rounds are done.
+  /// That number of rounds is done.
   virtual void round_done(Round /*done*/) {}
   /// The model of so many rounds is about to be evaluated.
   virtual void evaluation_began(Round /*done*/) {}

@@ -146,7 +146,7 @@ struct OptimizerOptions {
   StopRequest interrupted{};
   /// What else the nodes must agree on, e.g. model and data; compared when they meet.
   Settings job;
-  /// Who watches, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
+  /// The observer, with the same wishes on all nodes (a Telemetry, observe/telemetry.h); null:
   /// nobody. Results are the same. Must outlive the optimizer.
   Observer* observer = nullptr;
   /// Rounds from one report to the observer to the next, of how all nodes stand; before one, this

@@ -23,7 +23,7 @@ struct HistoryPoint {
   double time_s = 0;  ///< node 0's training time; the clock stands still during evaluations
   double loss = 0;
   double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< NaN where the task has none
-  /// Of a regression, as in Evaluation.
+  /// R² of a regression, as in Evaluation.
   double r2 = std::numeric_limits<double>::quiet_NaN();
   double rmse = std::numeric_limits<double>::quiet_NaN();  ///< of a regression, as in Evaluation
   double consensus_distance = 0;                           ///< (1/n) Σ‖x_i − x̄‖²
@@ -99,7 +99,7 @@ struct RunEvaluation {
   /// allreduce_bytes at the rounds of `nodes`, mean over them; NaN where there is nothing to
   /// compare with.
   double allreduce_bytes = std::numeric_limits<double>::quiet_NaN();
-  /// Of a federated site: it knows of itself alone, so that there are no `nodes`.
+  /// How a federated site stands: it knows of itself alone, so that there are no `nodes`.
   std::optional<SiteStanding> site{};
 };
 

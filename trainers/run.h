@@ -40,7 +40,7 @@ struct RunOptions {
   std::string dump_parameters;
 };
 
-/// Who watches the run, and how the caller can stop it. Both may be null.
+/// The run's observer, and how the caller can stop it. Both may be null.
 struct RunHooks {
   Observer* observer = nullptr;
   /// Once true at one node, all end. With checkpoints they finish the round that the furthest has
@@ -71,7 +71,7 @@ Result<RunResult> run_threads(const RunOptions& options, const TaskOfNode& tasks
 /// Throws Error unless a local job may have so many nodes.
 void check_local_nodes(int nodes);
 
-/// Of the faults of several nodes the one that explains the others. A deadline is blamed only when
+/// The one of several nodes' faults that explains the others. A deadline is blamed only when
 /// there is nothing else but lost peers: these may have left because of it. OK when all are.
 Status root_cause(std::span<const Status> faults);
 

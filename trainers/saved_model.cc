@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <span>
 #include <tuple>
@@ -13,29 +12,12 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/digest.h>
 #include <sotto/kernels/vector.h>
-#include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/model_sum.h>
 
 namespace sotto {
 namespace {
 
 namespace fs = std::filesystem;
-
-Result<Checkpoint> read_named(const CheckpointName& name) {
-  const auto bytes = read_file(name.path, std::numeric_limits<std::size_t>::max());
-  if (!bytes.ok()) {
-    return bytes.status();
-  }
-  auto checkpoint = decode_checkpoint(*bytes);
-  if (!checkpoint.ok()) {
-    return checkpoint.status().with_context(name.path);
-  }
-  if (checkpoint->rank != name.rank || checkpoint->round != name.round) {
-    return Status(Fault::malformed, fmt::format("{}: it holds round {} of node {}", name.path,
-                                                checkpoint->round, checkpoint->rank));
-  }
-  return checkpoint;
-}
 
 Status no_round(const std::string& folder, std::optional<Round> round, const std::string& trouble) {
   const std::string what =
@@ -65,7 +47,7 @@ Result<SavedModel> mean_of(std::span<const CheckpointName> files) {
   std::size_t dimension = 0;
   Rank expected = 0;
   for (const CheckpointName& name : files) {
-    const auto checkpoint = read_named(name);
+    const auto checkpoint = read_checkpoint(name);
     if (!checkpoint.ok()) {
       return checkpoint.status();
     }
@@ -76,6 +58,7 @@ Result<SavedModel> mean_of(std::span<const CheckpointName> files) {
     if (name.rank == 0) {
       saved = {.round = checkpoint->round,
                .nodes = checkpoint->nodes,
+               .averaged = 0,
                .agreement = checkpoint->agreement,
                .parameters = {}};
       dimension = model->size();
@@ -88,6 +71,7 @@ Result<SavedModel> mean_of(std::span<const CheckpointName> files) {
     }
     if (!left_out(saved.agreement).contains(fmt::to_string(name.rank))) {
       sum.add(*model);
+      ++saved.averaged;
     }
   }
   if (expected != saved.nodes) {
@@ -165,12 +149,16 @@ Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
     if (name.rank != rank || (round && *round != name.round)) {
       continue;
     }
-    const auto checkpoint = read_named(name);
+    const auto checkpoint = read_checkpoint(name);
     Status fault = checkpoint.status();
     if (checkpoint.ok()) {
       auto model = model_in(*checkpoint);
       if (model.ok()) {
-        return SavedModel{name.round, checkpoint->nodes, checkpoint->agreement, std::move(*model)};
+        return SavedModel{.round = name.round,
+                          .nodes = checkpoint->nodes,
+                          .averaged = 1,
+                          .agreement = checkpoint->agreement,
+                          .parameters = std::move(*model)};
       }
       fault = model.status().with_context(name.path);
     }
@@ -179,6 +167,12 @@ Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
   const std::string of = round ? fmt::format(" of round {}", *round) : "";
   return Status(Fault::io, fmt::format("{}: node {} has no whole checkpoint{} there{}{}", folder,
                                        rank, of, trouble.empty() ? "" : ": ", trouble));
+}
+
+std::string averaged_text(const SavedModel& saved, std::string_view noun) {
+  return saved.averaged == saved.nodes
+             ? fmt::format("{} {}{}", saved.nodes, noun, saved.nodes == 1 ? "" : "s")
+             : fmt::format("{} of {} {}s", saved.averaged, saved.nodes, noun);
 }
 
 std::string layout_digest(const ParameterLayout& layout) {

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/ids.h>
@@ -29,6 +30,7 @@ Result<std::vector<float>> model_in(const Checkpoint& checkpoint);
 struct SavedModel {
   Round round = 0;
   int nodes = 1;
+  int averaged = 1;       ///< models that the parameters are the mean of
   std::string agreement;  ///< of the run that saved it
   std::vector<float> parameters;
 };
@@ -40,6 +42,10 @@ Result<SavedModel> read_mean_model(const std::string& folder, std::optional<Roun
 /// One node's own model; of its newest whole checkpoint by default.
 Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
                                    std::optional<Round> round);
+
+/// How many models a mean is of: "4 nodes", or "3 of 4 nodes" where some lied in a test and are
+/// left out. `noun` is what is counted: "node".
+std::string averaged_text(const SavedModel& saved, std::string_view noun);
 
 /// What settings say of a layout: equal for equal ones.
 std::string layout_digest(const ParameterLayout& layout);

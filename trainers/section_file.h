@@ -25,6 +25,10 @@
 
 namespace sotto {
 
+/// The bytes that a file with a saved state has at most: a checkpoint, a site's state, or what a
+/// program saved. The largest model, its step rule and its replicas take less.
+inline constexpr std::size_t kMostStateBytes = std::size_t{1} << 37;
+
 /// What tells one kind of file from another.
 struct FileKind {
   std::array<char, 8> magic;

@@ -26,10 +26,10 @@ Start read_checkpoints(const std::string& folder, const ParameterLayout& layout)
     throw Error(fmt::format("{}: its checkpoints are of another model", folder));
   }
   return {std::move(saved->parameters),
-          fmt::format("the run starts from the mean of {} models after round {} in {}: what their "
+          fmt::format("the run starts from the mean of {} after round {} in {}: what their "
                       "compressors and step rules remembered, their clocks and their privacy "
                       "budget stay behind, and rounds count from 0",
-                      saved->nodes, saved->round, folder)};
+                      averaged_text(*saved, "model"), saved->round, folder)};
 }
 
 }  // namespace

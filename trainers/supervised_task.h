@@ -43,7 +43,7 @@ class SupervisedTask final : public Task {
   Round rounds_per_epoch() const override { return rounds_per_epoch_; }
   double loss_and_gradient(Round round, std::span<const float> parameters,
                            std::span<float> gradient) override;
-  /// The same on these training examples, at least one; they may be more than a batch.
+  /// Loss and gradient on these training examples, at least one; more than a batch may be given.
   double loss_and_gradient_on(std::span<const std::uint32_t> rows,
                               std::span<const float> parameters, std::span<float> gradient);
   Evaluation evaluate(std::span<const float> parameters) override;

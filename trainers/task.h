@@ -18,9 +18,9 @@ namespace sotto {
 struct Evaluation {
   double loss = 0;
   double accuracy = std::numeric_limits<double>::quiet_NaN();  ///< of classes: 0 … 1
-  /// Of a regression: 1 − Σ (ŷ − y)² / Σ (y − ȳ)², 1 at best; the mean over several targets.
+  /// R² of a regression: 1 − Σ (ŷ − y)² / Σ (y − ȳ)², 1 at best; the mean over several targets.
   double r2 = std::numeric_limits<double>::quiet_NaN();
-  /// Of a regression: √ of the mean (ŷ − y)², in the file's units, over all targets.
+  /// The error of a regression: √ of the mean (ŷ − y)², in the file's units, over all targets.
   double rmse = std::numeric_limits<double>::quiet_NaN();
 };
 

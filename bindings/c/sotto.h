@@ -198,7 +198,7 @@ SOTTO_API sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer);
 // take steps, the setting "join" says what happens; without it all nodes are told at once, with
 // SOTTO_UNEXPECTED.
 SOTTO_API sotto_status sotto_optimizer_finish(sotto_optimizer* optimizer);
-// The same, with the mean of all nodes' models at the end (sotto_optimizer_mean): where nodes have
+// Finishes with the mean of all nodes' models at the end (sotto_optimizer_mean): where nodes have
 // different amounts of data (setting join), sotto_optimizer_mean would come too early.
 SOTTO_API sotto_status sotto_optimizer_finish_with_mean(sotto_optimizer* optimizer, float* mean,
                                                         size_t count, double* consensus_distance);
@@ -211,7 +211,7 @@ SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_
 SOTTO_API sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json);
 
 // The whole state after draining, parameters included, in *size bytes; free them with sotto_free.
-// Of a round whose gradient was not taken yet nothing is saved.
+// Nothing is saved of a round whose gradient was not taken yet.
 SOTTO_API sotto_status sotto_optimizer_save(sotto_optimizer* optimizer, void** bytes, size_t* size);
 // Takes back what save wrote under the same settings, checked as a whole: a damaged state, or one
 // of other settings, is refused before it changes anything; of what is wrong inside, the parameters
@@ -219,7 +219,7 @@ SOTTO_API sotto_status sotto_optimizer_save(sotto_optimizer* optimizer, void** b
 // nodes load states of the same round.
 SOTTO_API sotto_status sotto_optimizer_load(sotto_optimizer* optimizer, const void* bytes,
                                             size_t size);
-// The same with a file, which is replaced as a whole or not at all; `sotto checkpoint inspect`
+// Saves into a file, which is replaced as a whole or not at all; `sotto checkpoint inspect`
 // reads it.
 SOTTO_API sotto_status sotto_optimizer_save_file(sotto_optimizer* optimizer, const char* path);
 // Takes back what sotto_optimizer_save_file wrote, as sotto_optimizer_load does.

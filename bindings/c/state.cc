@@ -11,9 +11,6 @@
 namespace sotto::c {
 namespace {
 
-/// The longest file that is read: the largest model with several copies of state.
-constexpr std::size_t kMostStateBytes = std::size_t{1} << 37;
-
 /// Drains, and encodes. Of a round that is open nothing is saved.
 Result<std::vector<std::byte>> encode_state(Optimizer& optimizer) {
   if (Status status = optimizer.drain(); !status.ok()) {

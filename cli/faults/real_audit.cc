@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/trainers/federated/site_folder.h>
 #include <sotto/trainers/federated/site_setup.h>
 
@@ -106,13 +108,28 @@ MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
   return audit;
 }
 
+namespace {
+
+/// A line of a log; null where it is cut off in the middle, or what a process said in its last
+/// need.
+nlohmann::json parse_entry(const std::string& line) {
+  constexpr std::size_t kDeepest = 16;
+  try {
+    return parse_json<nlohmann::json>(line, kDeepest);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 std::vector<LogEntry> read_log(const std::string& path) {
   std::vector<LogEntry> entries;
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const nlohmann::json json = parse_entry(line);
     if (!json.is_object() || !json.contains("time") || !json.contains("event")) {
-      continue;  // cut off in the middle, or what a process said in its last need
+      continue;
     }
     entries.push_back({.time = parse_time(json.at("time")),
                        .event = json.at("event"),

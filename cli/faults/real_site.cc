@@ -18,6 +18,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <sotto/base/error.h>
+#include <sotto/base/json_text.h>
 #include <sotto/base/number.h>
 #include <sotto/observe/monitor.h>
 
@@ -28,6 +30,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kAskEvery = 200ms;
 constexpr std::string_view kName = "site-";
+constexpr std::size_t kDeepestJson = 16;
 
 federated::Incarnation parse_incarnation(const std::string& hex) {
   federated::Incarnation incarnation = 0;
@@ -126,7 +129,7 @@ std::optional<Footprint> SiteProcess::footprint() const {
 }
 
 SiteStatus parse_site_status(const std::string& text) try {
-  const auto json = nlohmann::json::parse(text);
+  const auto json = parse_json<nlohmann::json>(text, kDeepestJson);
   SiteStatus status;
   const std::string phase = json.at("phase");
   status.waits_for_model = phase == "starting" || phase == "joining";
@@ -158,6 +161,8 @@ SiteStatus parse_site_status(const std::string& text) try {
   }
   return status;
 } catch (const nlohmann::json::exception& error) {
+  throw std::runtime_error(fmt::format("a site's monitor says {}", error.what()));
+} catch (const Error& error) {
   throw std::runtime_error(fmt::format("a site's monitor says {}", error.what()));
 }
 

@@ -83,7 +83,8 @@ int run(const ExportOptions& o) {
     const ModelNotes notes = {{"sotto", SOTTO_VERSION},
                               {"model", what},
                               {"round", fmt::to_string(saved.round)},
-                              {"nodes", fmt::to_string(saved.nodes)}};
+                              {"nodes", fmt::to_string(saved.nodes)},
+                              {"averaged", fmt::to_string(saved.averaged)}};
     write_result_file(option, path, start_file(path, layout, saved.parameters, notes));
     output.line(fmt::format("{}: {} at round {}, {} in {}", path, what, saved.round,
                             counted(saved.parameters.size(), "parameter"),
@@ -91,13 +92,13 @@ int run(const ExportOptions& o) {
     all[option.substr(2)] = {{"file", printable(path)},
                              {"round", saved.round},
                              {"nodes", saved.nodes},
+                             {"averaged", saved.averaged},
                              {"parameters", saved.parameters.size()},
                              {"tensors", layout.size()}};
   };
   if (!o.mean.empty()) {
     const SavedModel saved = taken(read_mean_model(o.folder, o.round));
-    write("--mean", o.mean, saved,
-          fmt::format("the mean of {}", counted(static_cast<std::uint64_t>(saved.nodes), "node")));
+    write("--mean", o.mean, saved, fmt::format("the mean of {}", averaged_text(saved, "node")));
   }
   if (o.node) {
     write("--own", o.own, taken(read_node_model(o.folder, *o.node, o.round)),

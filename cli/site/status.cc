@@ -2,11 +2,13 @@
 #include <chrono>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
+#include <sotto/base/text.h>
 #include <sotto/observe/monitor.h>
 
 #include "commands.h"
@@ -23,10 +25,26 @@ constexpr const char* kStatusExamples =
     "  sotto status site.toml --json -\n"
     "Exits with 1 when no site answers.";
 
+constexpr const char* kNoSite = "what answers is no site of sotto's";
+
 struct StatusOptions {
   CommonOptions common;
   std::string site;
 };
+
+/// What a monitor answers, where it has a name; whoever listens at the address may answer anything.
+Json parse_status(const std::string& answer) {
+  constexpr std::size_t kDeepest = 16;
+  try {
+    Json status = parse_json<Json>(answer, kDeepest);
+    if (status.is_object() && status.contains("name") && status["name"].is_string()) {
+      return status;
+    }
+  } catch (const Error&) {
+    // It is no JSON, or none of a site's.
+  }
+  throw std::runtime_error(kNoSite);
+}
 
 int run(const StatusOptions& options) {
   const SiteConfig config = read_site_config(options.site);
@@ -36,16 +54,18 @@ int run(const StatusOptions& options) {
            "and start the site again");
   }
   const Output output(options.common);
-  const auto status = Json::parse(ask_monitor(*config.monitor, "/status"), nullptr, false);
-  if (status.is_discarded()) {
-    throw std::runtime_error("what answers is no site of sotto's");
-  }
-  if (status.at("name") != config.name) {
-    throw std::runtime_error(fmt::format("at this site's monitor another one answers: {}",
-                                         json_text(status.at("name"))));
+  const Json status = parse_status(ask_monitor(*config.monitor, "/status"));
+  if (const std::string& name = status.at("name").get_ref<const std::string&>();
+      name != config.name) {
+    throw std::runtime_error(
+        fmt::format("at this site's monitor another one answers: {}", printable(excerpt(name))));
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  print_site(output, status, std::chrono::duration<double>(now).count());
+  try {
+    print_site(output, status, std::chrono::duration<double>(now).count());
+  } catch (const Json::exception&) {
+    throw std::runtime_error(kNoSite);
+  }
   output.json(status);
   return kDone;
 }

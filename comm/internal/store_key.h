@@ -17,7 +17,7 @@ Status check_store_key(std::string_view key);
 Status check_store_entry(std::string_view key, std::span<const std::byte> value);
 /// The fault of a get that nobody answered.
 Status store_overdue(std::string_view key);
-/// The same where a deadline has ended it, which may have been a stop.
+/// The fault of a get that a deadline has ended, which may have been a stop.
 Status store_overdue(std::string_view key, const Deadline& deadline);
 /// The fault of a get whose value made way for another while it was being fetched.
 Status store_replaced(std::string_view key);

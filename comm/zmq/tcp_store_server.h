@@ -32,7 +32,7 @@ class TcpStoreServer {
  public:
   /// Long enough for answers under way; a client that hangs is not worth more.
   static constexpr std::chrono::seconds kFarewell{1};
-  /// The same once a stop is requested.
+  /// How long that is once a stop is requested.
   static constexpr std::chrono::milliseconds kHurriedFarewell{400};
 
   /// With `security`, clients are the node itself and its listed peers. Throws zmq::error_t when

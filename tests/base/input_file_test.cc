@@ -157,6 +157,51 @@ TEST_CASE("input: a pipe is read to its end, once, and is then known") {
   check_refused(read_input(empty.path(), 1000), "nothing came through this pipe");
 }
 
+TEST_CASE("input: a pipe's first line is read, whatever follows it") {
+  for (const std::size_t more : {std::size_t{0}, std::size_t{7}, std::size_t{1} << 20}) {
+    CAPTURE(more);
+    const Substitution rows("1,2\n" + std::string(more, 'x'));
+    for (int time = 0; time < 2; ++time) {
+      const auto line = read_first_line(rows.path(), 5);
+      REQUIRE_MESSAGE(line.ok(), line.status().message());
+      CHECK(*line == "1,2");
+    }
+  }
+  const Substitution rows("one\n" + std::string(1 << 20, 'x'));
+  CHECK(*read_first_line(rows.path(), 5) == "one");
+  CHECK(read_input(rows.path(), 2 << 20)->size() == (1 << 20) + 4);  // goes on behind it
+  const Substitution wide("123456\n7\n");
+  check_refused(read_first_line(wide.path(), 5), "more than 5 bytes");
+  const Substitution endless(std::string(1 << 20, 'y'));
+  check_refused(read_first_line(endless.path(), 5), "more than 5 bytes");
+  const Substitution lone("no end");
+  CHECK(*read_first_line(lone.path(), 6) == "no end");
+}
+
+TEST_CASE("input: a first line is there before its pipe ends") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  REQUIRE(::write(ends[1], "1,2\n", 4) == 4);
+  const std::string path = fmt::format("/dev/fd/{}", ends[0]);
+  const auto line = read_first_line(path, 5, kHasty);
+  REQUIRE_MESSAGE(line.ok(), line.status().message());
+  CHECK(*line == "1,2");
+  REQUIRE(::write(ends[1], "3,4\n", 4) == 4);
+  CHECK(*read_first_line(path, 5, kHasty) == "1,2");
+  ::close(ends[1]);
+  CHECK(*read_input(path, 8, kHasty) == "1,2\n3,4\n");
+  ::close(ends[0]);
+}
+
+TEST_CASE("input: an open file is read as it was opened, whatever its path names by now") {
+  const Folder folder;
+  auto file = InputFile::open(folder.file("list", "trusted"));
+  REQUIRE(file.ok());
+  folder.file("other", "forged");
+  std::filesystem::rename(folder / "other", folder / "list");
+  CHECK(*read_input(*file, 10) == "trusted");
+}
+
 TEST_CASE("input: a pipe with a name waits for its writer, and for no other reason") {
   const Folder folder;
   const std::string path = folder.fifo("fifo");

@@ -5,10 +5,13 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -352,4 +355,42 @@ TEST_CASE("lists of sites go by name: numbers stay when lines come and go") {
     write(path, fmt::format("name,key\nlab,{}\n", a));
     (void)read_peers_file(path.string());
   });
+}
+
+TEST_CASE("a list of peers is read from the file whose permissions were checked") {
+  const TemporaryDirectory directory;
+  const auto put = [&](const char* name, Rank of, fs::perms others) {
+    const auto path = directory.path / name;
+    write(path, fmt::format("rank,key\n0,{}\n", keys_of(of).public_key.text()));
+    fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write | others);
+    return path;
+  };
+  // Two files take turns under one name; the one that everybody can write must never be believed.
+  const auto ours = put("ours", 0, fs::perms::none);
+  const auto anybodys = put("anybodys", 1, fs::perms::others_write);
+  const auto path = directory.path / "peers.csv";
+  fs::create_hard_link(ours, path);
+  std::atomic<bool> over{false};
+  std::thread swapper([&] {
+    for (bool open = true; !over; open = !open) {
+      const auto next = directory.path / "next";
+      fs::create_hard_link(open ? anybodys : ours, next);
+      fs::rename(next, path);
+      std::error_code ignored;
+      fs::remove(next, ignored);  // renaming a link to the file of that name leaves it there
+    }
+  });
+  int refused = 0;
+  int believed = 0;
+  for (int time = 0; time < 20'000; ++time) {
+    try {
+      believed += read_peers_file(path.string()).front().key == keys_of(1).public_key ? 1 : 0;
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  over = true;
+  swapper.join();
+  CHECK(believed == 0);
+  MESSAGE(refused, " of 20000 looks met the file that everybody can write");
 }

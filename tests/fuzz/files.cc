@@ -18,6 +18,7 @@
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/federated/site_folder.h>
 #include <sotto/trainers/loaders.h>
+#include <sotto/trainers/model_file.h>
 #include <sotto/trainers/parameter_file.h>
 #include <sotto/trainers/privacy_ledger.h>
 #include <sotto/trainers/quadratic.h>
@@ -62,6 +63,13 @@ void seal(Bytes& file) {
 
 void check_short(const sotto::Error& error) {
   check(std::string_view(error.what()).size() < kLongestMessage, "messages are short");
+}
+
+sotto::ParameterLayout model_layout() {
+  sotto::ParameterLayout layout;
+  sotto::append_block(layout, "w", {2, 3});
+  sotto::append_block(layout, "b", {2});
+  return layout;
 }
 
 sotto::PrivacyOptions promise(const std::string& ledger) {
@@ -133,6 +141,17 @@ void read_ledger(std::string_view /*name*/, std::span<const std::byte> input) {
   }
 }
 
+void read_model(std::string_view /*name*/, std::span<const std::byte> input) {
+  const auto layout = model_layout();
+  const auto model = sotto::decode_model_file(input, layout);
+  if (model.ok()) {
+    const auto again = sotto::encode_model_file(layout, *model, {});
+    check(*sotto::decode_model_file(again, layout) == *model, "a model that is read is written");
+  } else {
+    check(model.status().message().size() < kLongestMessage, "messages are short");
+  }
+}
+
 void read_data(std::string_view name, std::span<const std::byte> input) {
   const MemoryFile file(input);
   try {
@@ -160,6 +179,11 @@ void read_data(std::string_view name, std::span<const std::byte> input) {
   } catch (const sotto::Error& error) {
     check_short(error);
   }
+}
+
+std::vector<std::byte> example_model() {
+  const std::vector<float> model = {1, -2, 0.5F, 4, 5, 6, 7, 8};
+  return sotto::encode_model_file(model_layout(), model, {{"sotto", "example"}});
 }
 
 std::vector<std::byte> example_section_file(bool site) {

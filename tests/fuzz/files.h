@@ -16,11 +16,14 @@ namespace sotto_fuzz {
 void read_section_file(std::string_view name, std::span<const std::byte> input);
 void read_run(std::string_view name, std::span<const std::byte> input);
 void read_ledger(std::string_view name, std::span<const std::byte> input);
+void read_model(std::string_view name, std::span<const std::byte> input);
 void read_data(std::string_view name, std::span<const std::byte> input);
 
 /// What `section_file` takes: a checkpoint, or a site's state.
 std::vector<std::byte> example_section_file(bool site);
 std::vector<std::byte> example_run_state();
 std::vector<std::byte> example_ledger();
+/// What `model_file` takes: the tensors "w" and "b".
+std::vector<std::byte> example_model();
 
 }  // namespace sotto_fuzz

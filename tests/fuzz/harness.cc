@@ -226,6 +226,7 @@ std::span<const Target> targets() {
       {"idx", read_data},
       {"quadratic", read_data},
       {"parameters", read_data},
+      {"model_file", read_model},
       {"meeting", meet_strangers},
 #ifdef SOTTO_HAVE_ZMQ
       {"channel", hear_channel},

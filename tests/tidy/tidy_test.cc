@@ -195,6 +195,39 @@ TEST_CASE("every header opens with what it is for") {
   }
 }
 
+TEST_CASE("JSON of others is read by base/json_text.h alone") {
+  // Elsewhere neither its depth is bounded, nor are keys that stand twice refused. These read what
+  // the program wrote itself a moment before.
+  const std::set<fs::path> own = {"base/json_text.h", "cli/bench/bench_exchange.cc", "cli/list.cc",
+                                  "cli/train/train_execution.cc", "observe/internal/json.h"};
+  const std::regex plain(R"([jJ]son::(parse|accept)\(|\bdump\()");
+  for (const auto& [folder, allowed] : kArrows) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      if (own.contains(shown(path))) {
+        continue;
+      }
+      for (const auto& line : read_lines(path)) {
+        CHECK_MESSAGE(!std::regex_search(line, plain), shown(path), ": ", line);
+      }
+    }
+  }
+}
+
+TEST_CASE("docstrings say what they are of, as they are read alone") {
+  const std::regex lost(R"(^\s*///<? (The same|Of|Its|So many|Who|Whose|Whoever)\b)");
+  for (const char* folder : {"base", "trainers"}) {
+    for (const auto& path : sources_in(kRoot / folder)) {
+      const auto lines = read_lines(path);
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        const bool opens = i == 0 || lines[i - 1].find("///") == std::string::npos ||
+                           lines[i - 1].find("///<") != std::string::npos;
+        CHECK_MESSAGE(!(opens && std::regex_search(lines[i], lost)), shown(path), ":", i + 1, ": ",
+                      lines[i]);
+      }
+    }
+  }
+}
+
 TEST_CASE("links between the documents lead somewhere") {
   const std::regex link(R"(\]\(([^)#: ]+)(#[^)]*)?\))");
   std::vector<fs::path> pages;

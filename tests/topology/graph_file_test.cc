@@ -180,6 +180,30 @@ TEST_CASE("lists of edges are read as other programs write them") {
   CHECK_MENTIONS(refusal("PK\x03\x04\x01\x01"), "zip");
 }
 
+TEST_CASE("a comment makes edges run both ways in SNAP's and KONECT's words alone, above them") {
+  const auto degree_of_last = [](const std::string& text) {
+    return load(text)->out_edges(1, 0).size();
+  };
+  for (const char* words :
+       {"# Undirected graph: roads.txt", "#Undirected graph", "# undirected graph (each edge once)",
+        "# roads\n\n# Undirected graph: roads.txt\n# Nodes: 2 Edges: 1", "% sym positive",
+        "% sym unweighted\n% 1 2 2"}) {
+    CAPTURE(words);
+    CHECK(degree_of_last(std::string(words) + "\n0 1\n") == 1);
+  }
+  for (const char* words :
+       {"# Directed graph, converted from an undirected one", "# this is not undirected",
+        "# Undirected graphs are elsewhere", "% Undirected edges were dropped",
+        "# Directed graph (each unordered pair of nodes is saved once)", "% sym links of a disk",
+        "# sym weighted", "% symmetric weighted"}) {
+    CAPTURE(words);
+    CHECK(degree_of_last(std::string(words) + "\n0 1\n") == 0);
+  }
+  CHECK(degree_of_last("0 1\n# Undirected graph: late\n") == 0);
+  CHECK(load("from,to\n0,1\n# Undirected graph: late\n2,1\n")->out_edges(1, 0).empty());
+  CHECK(load("from,to\n% sym weighted\n0,1\n")->out_edges(1, 0).empty());
+}
+
 TEST_CASE("errors name line and column") {
   const std::string header = "from,to,weight\n";
   CHECK_MENTIONS(refusal(""), "an empty file");

@@ -185,6 +185,29 @@ TEST_CASE("bad input: shape products that overflow, and headers that lie, before
       contains(refusal_of(test::gzip(std::string(5000, '\0')), test::gzip(good), ".gz"), "magic"));
 }
 
+TEST_CASE("bad input: counts that differ or exceed the limit are refused before unpacking") {
+  // Packed streams that are damaged behind their headers: whoever unpacks them says so instead.
+  const auto damaged = [](const std::string& content) {
+    std::string packed = test::gzip(content + std::string(100'000, '\0'));
+    packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);
+    return packed;
+  };
+  const auto image_header = [](std::uint32_t count) {
+    return big_endian(0x803) + big_endian(count) + big_endian(1) + big_endian(1);
+  };
+  const auto label_header = [](std::uint32_t count) {
+    return big_endian(0x801) + big_endian(count);
+  };
+  CHECK(contains(refusal_of(damaged(image_header(100'000)), damaged(label_header(99'999)), ".gz"),
+                 "99999 labels, but"));
+  // As many as there may be, in so few bytes that only the count can tell.
+  const std::uint32_t many = (1U << 24U) + 1;
+  const std::string zeros(many, '\0');
+  CHECK(contains(refusal_of(test::gzip(image_header(many) + zeros),
+                            test::gzip(label_header(many) + zeros), ".gz"),
+                 "16777216 is the limit"));
+}
+
 TEST_CASE("images without labels and labels out of range are refused") {
   CHECK(contains(refusal_of(images(5), labels(6)), "6 labels"));
   std::string bad = labels(5);

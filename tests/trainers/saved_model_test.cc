@@ -239,3 +239,62 @@ TEST_CASE("a file of tensors that does not fit the model is refused by the tenso
   }
   CHECK_FALSE(decode_model_file({}, two_tensors()).ok());
 }
+
+TEST_CASE("a header of tensors that is nested without end, or says a thing twice, is refused") {
+  const auto nested = [](std::size_t depth, char open, char close) {
+    return std::string(depth, open) + std::string(depth, close);
+  };
+  constexpr std::size_t kDeep = 2'000'000;
+  const std::string b = R"("b":{"dtype":"F32","shape":[2],"data_offsets":[24,32]})";
+  const std::string w = R"("w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]})";
+  const std::string deep = nested(kDeep, '[', ']');
+  for (const std::string& text :
+       {"{" + b + R"(,"w":{"dtype":)" + deep + R"(,"shape":[2,3],"data_offsets":[0,24]}})",
+        "{" + b + R"(,"w":{"dtype":"F32","shape":)" + deep + R"(,"data_offsets":[0,24]}})",
+        R"({"__metadata__":)" + deep + "," + b + "," + w + "}", deep}) {
+    CHECK(contains(refusal_of(text, 32), "nested deeper"));
+  }
+  CHECK(contains(refusal_of("{" + b + "," + w + "," + b + "}", 32), "\"b\" stands in line 1"));
+  CHECK(contains(refusal_of(R"({"w":{"dtype":"F32","dtype":"F32"}})", 32), "\"dtype\" stands"));
+  CHECK(contains(refusal_of("{" + b + R"(,"\u0062":{}})", 32), "\"b\" stands"));
+  CHECK(contains(refusal_of(R"({"w":{"dtype":[1],"shape":[1],"data_offsets":[0,4]}})", 32),
+                 "tensor 'w': its dtype is no text"));
+}
+
+TEST_CASE("a checkpoint beyond all bounds is refused before anything is made for it") {
+  const Scratch scratch;
+  const std::string folder = scratch.path().string();
+  const std::string path = folder + "/node-0.round-3.checkpoint";
+  write(path, "");
+  std::error_code code;
+  fs::resize_file(path, (std::uint64_t{1} << 37U) + 1, code);  // a hole, which takes no room
+  if (code) {
+    MESSAGE("SKIPPED: no file of 128 GiB can be made here: ", code.message());
+    return;
+  }
+  CHECK(contains(read_mean_model(folder, std::nullopt).status().message(), "which is the limit"));
+  CHECK(
+      contains(read_node_model(folder, 0, std::nullopt).status().message(), "which is the limit"));
+  CHECK(contains(CheckpointFolder(folder, 0).read(3).status().message(), "which is the limit"));
+}
+
+TEST_CASE("a mean says how many models it is of, where some are left out") {
+  const Scratch scratch;
+  const std::string folder = (scratch.path() / "saved").string();
+  const auto result = run_threads(saving(folder, 4), apart(4), {});
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  for (Rank rank = 0; rank < 4; ++rank) {
+    CheckpointFolder own(folder, rank);
+    auto checkpoint = own.read(8);
+    REQUIRE(checkpoint.ok());
+    REQUIRE(setting_in(checkpoint->agreement, "byzantine") == "");
+    checkpoint->agreement.insert(checkpoint->agreement.find("byzantine=") + 10, "1,3");
+    REQUIRE(own.write(*checkpoint, 4).ok());
+  }
+  const auto mean = read_mean_model(folder, std::nullopt);
+  REQUIRE_MESSAGE(mean.ok(), mean.status().message());
+  CHECK(mean->nodes == 4);
+  const auto start = read_start(folder, apart(4)(0)->layout());
+  CHECK_MESSAGE(contains(start.left_behind, "the mean of 2 of 4 models after round 8"),
+                start.left_behind);
+}

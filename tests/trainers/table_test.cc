@@ -1,6 +1,7 @@
 // Tables as people have them: headers, columns, labels and separators that are not as they should
 // be are read, warned of or refused with what would do.
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <utility>
@@ -283,6 +284,68 @@ TEST_CASE("a task's parameters may hold commas and quotes") {
   CHECK(load(content, ",target=\"size, m\"")->names().columns == Names{"b", "label"});
   CHECK(contains(test::refusal([&] { load(content, ",target="); }), "a name is expected"));
   CHECK(contains(test::refusal([&] { load(content, ",regression=1"); }), "takes no value"));
+}
+
+TEST_CASE("what is advised is a task that is read as it was meant") {
+  const std::vector<std::string> names = {
+      std::string(80, 'n'), "size, m", "5\" disk", "a=\"b",
+      "x,drop=\"y\"",       "\"",      "=\"",      "a,b=\"c\",d"};
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    const TableRequest request{.task = "csv:table.csv"};
+    const std::string advised = request.with("drop", name);
+    CAPTURE(advised);
+    std::string field;
+    for (const char c : name) {
+      field += c == '"' ? "\"\"" : std::string(1, c);
+    }
+    const std::string content =
+        table("\"" + field + "\",b,label", 20, [](int i) { return two_features(i); });
+    CHECK(load(content, advised.substr(request.task.size()))->names().columns == Names{"b"});
+  }
+  const std::string wordy = table(std::string(80, 'c') + ",b,label", 20, [](int i) {
+    return fmt::format("word{},{},{}", i % 3, i, i % 2);
+  });
+  CHECK(contains(refusal(wordy), ",drop=" + std::string(80, 'c')));
+}
+
+TEST_CASE("a column is left out once, however it is written") {
+  const std::string content = table("y,b,label", 20, two_features);
+  CHECK(load(content, ",drop=y")->names().columns == Names{"b"});
+  CHECK(contains(refusal(content, ",drop=y,drop=Y"), "drop=Y: column 'y' is left out already"));
+  CHECK(contains(refusal(content, ",drop=Y,drop=y"), "drop=y: column 'y' is left out already"));
+  CHECK(contains(refusal(content, ",target=b,target=B,regression"), "target=B is given twice"));
+}
+
+TEST_CASE("a table takes as long for its cells in columns as in rows") {
+  // The processor's time for the thread, as a ratio: comparing each column with each other one
+  // makes the wide table take hundreds of times as long as the long one.
+  const auto seconds_of = [](int columns, int rows) {
+    std::string header;
+    std::string row;
+    for (int i = 0; i < columns; ++i) {
+      header += fmt::format("column-{},", i);
+      row += i % 2 == 0 ? "1," : ",";  // every other one is empty, and left out
+    }
+    const std::string content =
+        table(header + "label", rows, [&row](int i) { return row + fmt::to_string(i % 2); });
+    const test::Scratch scratch;
+    const auto file = scratch.write("table.csv", content).string();
+    const auto now = [] {
+      timespec time{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    };
+    const double begin = now();
+    const auto data = load_task("csv:" + file)->dataset;
+    const double end = now();
+    CHECK(data->features() == static_cast<std::size_t>(columns / 2));
+    return end - begin;
+  };
+  const double in_rows = seconds_of(60, 4000);
+  const double in_columns = seconds_of(60'000, 4);
+  CHECK_MESSAGE(in_columns < 20 * in_rows, in_columns, " s, and ", in_rows, " s");
+  CHECK(contains(refusal("a,b,c,b,c,label\n1,2,3,4,5,0\n"), "columns 2 and 4 are both called 'b'"));
 }
 
 TEST_CASE("a check says what is seen of a file, whatever it is") {

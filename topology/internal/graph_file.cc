@@ -74,10 +74,24 @@ std::string_view name_of(Column column) {
   return std::ranges::find(kColumnNames, column, &ColumnName::column)->name;
 }
 
-/// "undirected" as SNAP says it in a comment, "sym" as KONECT does.
+/// The kinds of weights that KONECT's first line names behind "sym", "asym" or "bip".
+constexpr std::array<std::string_view, 9> kKonectWeights = {
+    "unweighted", "positive",      "posweighted", "signed",          "multisigned",
+    "weighted",   "multiweighted", "dynamic",     "multiposweighted"};
+
+/// "# Undirected graph: FILE" as SNAP puts it, or "% sym WEIGHTS" as KONECT does. Any other comment
+/// is prose, which may speak of undirected graphs without this being one.
 bool says_undirected(std::string_view comment) {
   const std::string words = lower(trimmed(comment.substr(1)));
-  return words.find("undirected") != std::string::npos || words.starts_with("sym ");
+  constexpr std::string_view kSnap = "undirected graph";
+  if (words.starts_with(kSnap)) {
+    const std::string_view rest = trimmed(std::string_view(words).substr(kSnap.size()));
+    return rest.empty() || rest.starts_with(':') || rest.starts_with('(');
+  }
+  constexpr std::string_view kKonect = "sym ";
+  return comment.front() == '%' && words.starts_with(kKonect) &&
+         std::ranges::count(kKonectWeights,
+                            trimmed(std::string_view(words).substr(kKonect.size()))) > 0;
 }
 
 class Parser {
@@ -146,9 +160,11 @@ class Parser {
         continue;
       }
       if (kComments.find(line.front()) == std::string_view::npos) {
+        above_ = false;
         return true;
       }
-      undirected_ = undirected_ || says_undirected(line);
+      // Below the first line that is none, a comment is about a part of the graph at most.
+      undirected_ = undirected_ || (above_ && says_undirected(line));
     }
     return false;
   }
@@ -376,6 +392,7 @@ class Parser {
   bool weighted_ = false;
   bool published_ = false;   // nodes have numbers that are names
   bool undirected_ = false;  // as a comment says
+  bool above_ = true;        // nothing but comments was read
   std::vector<Column> order_;
   std::vector<std::uint64_t> nodes_;  // all that were named
   std::vector<Line> lines_;

@@ -15,7 +15,7 @@ namespace sotto {
 struct PeerStanding {
   /// up: in touch; meeting: connected, its hello is due; refused: one refuses the other; down.
   std::string_view state = "down";
-  /// Of refused: other-settings, old-state, newer-process, broke-rule, not-admitted, other-key. Of
+  /// For refused: other-settings, old-state, newer-process, broke-rule, not-admitted, other-key. Of
   /// down: unreachable, unanswered, lost, left, closed. Of up: one-sided. Else empty.
   std::string_view reason{};
   std::string text{};  ///< the same for people

@@ -95,7 +95,7 @@ Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder)
     if (!fs::exists(path, code)) {
       continue;
     }
-    const auto bytes = read_file(path, std::numeric_limits<std::size_t>::max());
+    const auto bytes = read_file(path, kMostStateBytes);
     auto state = bytes.ok() ? decode_site_state(*bytes) : Result<SiteStateFile>(bytes.status());
     if (!state.ok()) {
       trouble = state.status().with_context(path).message();

@@ -32,7 +32,7 @@ class SiteGradients {
   /// Requires that the budget is not spent. Fault::non_finite when it is not finite, Fault::io when
   /// the step could not be entered; nothing is spent then.
   Result<std::span<const float>> next(Round number, std::span<const float> model);
-  /// Of the last batch; NaN before the first, and where it is private.
+  /// The loss of the last batch; NaN before the first, and where it is private.
   double loss() const { return loss_; }
 
   /// A saved state knows of so many steps: without the ledger what is spent cannot be known.

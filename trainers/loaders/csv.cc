@@ -94,7 +94,7 @@ std::vector<float> features_at(const std::filesystem::path& path,
   return features;
 }
 
-/// Of each feature, over the training rows.
+/// The scaling of each feature, over the training rows.
 std::vector<FeatureScaling> scalings_of(std::span<const double> values, std::size_t width,
                                         std::span<const std::uint32_t> rows) {
   std::vector<FeatureScaling> scalings;

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <sotto/base/unpacker.h>
 
 #include "file.h"
 
@@ -74,6 +75,11 @@ IdxArray read_header(Unpacker& in, const std::filesystem::path& path, std::size_
   return array;
 }
 
+/// "60000 × 28 × 28"
+std::string shape_of(const IdxArray& array) {
+  return fmt::format("{}", fmt::join(array.extents, " × "));
+}
+
 }  // namespace
 
 std::size_t IdxArray::size() const { return bytes.size() / bytes_of(type); }
@@ -102,34 +108,45 @@ std::size_t IdxArray::place_of(std::size_t index) const {
   return header_bytes(extents.size()) + index * bytes_of(type);
 }
 
-IdxArray read_idx(const std::filesystem::path& path, std::size_t dimensions) {
-  const std::string content = read_file(path, kMaxIdxBytes);
-  Unpacker in(content, path.string());
-  IdxArray array = read_header(in, path, dimensions);
-  const std::string shape = fmt::format("{}", fmt::join(array.extents, " × "));
-  const std::size_t width = bytes_of(array.type);
+IdxFile::IdxFile(std::filesystem::path path, std::size_t dimensions)
+    : path_(std::move(path)),
+      content_(read_file(path_, kMaxIdxBytes)),
+      in_(content_, path_.string()),
+      array_(read_header(in_, path_, dimensions)) {
+  const std::size_t width = bytes_of(array_.type);
   std::uint64_t count = 1;
-  for (const std::size_t extent : array.extents) {
+  for (const std::size_t extent : array_.extents) {
     // Both factors are below 2^32, so the product does not wrap.
     count *= extent;
-    if (count > kMaxValues || count * width > in.capacity()) {
-      refuse_file(path, "byte 4",
-                  fmt::format("{} values are announced; {}", shape,
+    if (count > kMaxValues || count * width > in_.capacity()) {
+      refuse_file(path_, "byte 4",
+                  fmt::format("{} values are announced; {}", shape_of(array_),
                               count > kMaxValues ? fmt::format("{} is the limit", kMaxValues)
                                                  : "the file is too small to hold them"));
     }
   }
-  array.bytes.resize(count * width);
-  const std::size_t header = header_bytes(dimensions);
-  if (const std::size_t got = in.read(array.bytes); got < array.bytes.size()) {
-    refuse_file(path, fmt::format("byte {}", header + got),
-                fmt::format("{} values are announced; the file ends after {}", shape, got / width));
+}
+
+IdxArray IdxFile::read() {
+  const std::size_t width = bytes_of(array_.type);
+  const std::size_t header = header_bytes(array_.extents.size());
+  const std::size_t count = std::accumulate(array_.extents.begin(), array_.extents.end(),
+                                            std::size_t{1}, std::multiplies<>());
+  array_.bytes.resize(count * width);
+  if (const std::size_t got = in_.read(array_.bytes); got < array_.bytes.size()) {
+    refuse_file(path_, fmt::format("byte {}", header + got),
+                fmt::format("{} values are announced; the file ends after {}", shape_of(array_),
+                            got / width));
   }
-  if (std::array<char, 1> more{}; in.read(more) != 0) {
-    refuse_file(path, fmt::format("byte {}", in.place_of(header + array.bytes.size())),
-                fmt::format("the file goes on behind the {} values announced", shape));
+  if (std::array<char, 1> more{}; in_.read(more) != 0) {
+    refuse_file(path_, fmt::format("byte {}", in_.place_of(header + array_.bytes.size())),
+                fmt::format("the file goes on behind the {} values announced", shape_of(array_)));
   }
-  return array;
+  return std::move(array_);
+}
+
+IdxArray read_idx(const std::filesystem::path& path, std::size_t dimensions) {
+  return IdxFile(path, dimensions).read();
 }
 
 }  // namespace sotto

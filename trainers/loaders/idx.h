@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <sotto/base/unpacker.h>
+
 namespace sotto {
 
 /// What an IDX file holds the numbers as; the values are the format's.
@@ -36,9 +38,28 @@ struct IdxArray {
   std::size_t place_of(std::size_t index) const;
 };
 
-/// Reads an array of `dimensions` extents. Throws Error for another magic number, an extent of 0,
-/// more than 2^30 values or more than the file can hold, a damaged gzip stream, a file that ends
-/// early, and one that goes on.
+/// A file whose header is read, and whose numbers are not unpacked yet.
+class IdxFile {
+ public:
+  /// Expects an array of `dimensions` extents. Throws Error for another magic number, an extent of
+  /// 0, and more than 2^30 values or more than the file can hold.
+  IdxFile(std::filesystem::path path, std::size_t dimensions);
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::vector<std::size_t>& extents() const { return array_.extents; }
+
+  /// Unpacks the numbers; to be called once. Throws Error for a damaged gzip stream, a file that
+  /// ends early, and one that goes on.
+  IdxArray read();
+
+ private:
+  std::filesystem::path path_;
+  std::string content_;
+  Unpacker in_;
+  IdxArray array_;  ///< without its numbers
+};
+
+/// The whole array of `dimensions` extents; throws Error as IdxFile does.
 IdxArray read_idx(const std::filesystem::path& path, std::size_t dimensions);
 
 }  // namespace sotto

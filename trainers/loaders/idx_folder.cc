@@ -30,7 +30,7 @@ struct Found {
   std::filesystem::path labels;
 };
 
-/// Of a set: what trains, and what tests.
+/// The files of a set: what trains, and what tests.
 using FoundSet = std::map<bool, Found>;
 
 std::map<std::string, FoundSet> list_sets(const std::filesystem::path& folder) {

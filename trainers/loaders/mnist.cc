@@ -19,6 +19,9 @@ namespace sotto {
 namespace {
 
 constexpr std::size_t kMostLabels = 1000;
+/// Far more than any set has. A packed file holds a thousand times its bytes, and each image takes
+/// memory of its own, however small it is.
+constexpr std::size_t kMostImages = std::size_t{1} << 24;
 
 /// The classes of a data set that is known by the name of its files.
 struct KnownSet {
@@ -41,30 +44,38 @@ struct Images {
   std::size_t height = 0;
   std::size_t width = 0;
   IdxArray pixels;
-  std::vector<std::size_t> labels;
-  std::vector<std::size_t> label_bytes;  // where they stand
-  std::filesystem::path path;            // of the pixels
-  std::filesystem::path label_path;      // of the labels
+  std::vector<std::uint16_t> labels;
+  IdxArray label_layout;             // of the labels' file, without its bytes
+  std::filesystem::path path;        // of the pixels
+  std::filesystem::path label_path;  // of the labels
 
   std::size_t count() const { return labels.size(); }
   std::size_t size() const { return height * width; }
 };
 
 Images read_pair(const IdxPair& files) {
-  const IdxArray labels = read_idx(files.labels, 1);
-  Images images{.pixels = read_idx(files.images, 3),
+  IdxFile label_file(files.labels, 1);
+  IdxFile image_file(files.images, 3);
+  // Headers first: what does not go together is not unpacked.
+  const std::size_t count = image_file.extents()[0];
+  if (count != label_file.extents()[0]) {
+    refuse_file(files.labels, "byte 4",
+                fmt::format("{} labels, but {} has {} images", label_file.extents()[0],
+                            files.images.string(), count));
+  }
+  if (count > kMostImages) {
+    refuse_file(files.images, "byte 4",
+                fmt::format("{} images; {} is the limit", count, kMostImages));
+  }
+  IdxArray labels = label_file.read();
+  Images images{.height = image_file.extents()[1],
+                .width = image_file.extents()[2],
+                .pixels = image_file.read(),
                 .labels = {},
-                .label_bytes = {},
+                .label_layout = {},
                 .path = files.images,
                 .label_path = files.labels};
-  const auto& extents = images.pixels.extents;
-  if (extents[0] != labels.extents[0]) {
-    refuse_file(files.labels, "byte 4",
-                fmt::format("{} labels, but {} has {} images", labels.extents[0],
-                            files.images.string(), extents[0]));
-  }
-  images.height = extents[1];
-  images.width = extents[2];
+  images.labels.reserve(count);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const double label = labels.at(i);
     if (!(label >= 0 && label < kMostLabels && label == std::floor(label))) {
@@ -72,9 +83,10 @@ Images read_pair(const IdxPair& files) {
           files.labels, fmt::format("byte {}", labels.place_of(i)),
           fmt::format("a whole number from 0 to {} is expected; found {}", kMostLabels - 1, label));
     }
-    images.labels.push_back(static_cast<std::size_t>(label));
-    images.label_bytes.push_back(labels.place_of(i));
+    images.labels.push_back(static_cast<std::uint16_t>(label));
   }
+  labels.bytes = {};
+  images.label_layout = std::move(labels);
   return images;
 }
 
@@ -144,10 +156,11 @@ std::unique_ptr<const Examples> slice(const Images& images, const Classes& class
     values.push_back(static_cast<float>(images.pixels.at(i)) / static_cast<float>(white));
   }
   std::vector<std::int32_t> labels;
+  labels.reserve(end - begin);
   for (std::size_t i = begin; i < end; ++i) {
     const std::size_t label = images.labels[i];
     if (label < classes.first || label >= classes.first + classes.count) {
-      refuse_file(images.label_path, fmt::format("byte {}", images.label_bytes[i]),
+      refuse_file(images.label_path, fmt::format("byte {}", images.label_layout.place_of(i)),
                   fmt::format("a label from {} to {} is expected; found {}{}", classes.first,
                               classes.first + classes.count - 1, label,
                               classes.names.empty()
@@ -170,7 +183,8 @@ std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory
       files.train && files.test ? std::optional(read_pair(*files.test)) : std::nullopt;
   std::size_t largest = *std::max_element(first.labels.begin(), first.labels.end());
   if (second) {
-    largest = std::max(largest, *std::max_element(second->labels.begin(), second->labels.end()));
+    largest = std::max<std::size_t>(
+        largest, *std::max_element(second->labels.begin(), second->labels.end()));
   }
   const Classes classes = classes_of(files.set, largest);
   const double white = white_of(first);

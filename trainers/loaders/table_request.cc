@@ -1,6 +1,7 @@
 #include "table_request.h"
 
 #include <array>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -11,11 +12,17 @@
 namespace sotto {
 
 std::string TableRequest::with(std::string_view parameter, std::string_view value) const {
-  const bool plain = value.find_first_of(",\"") == std::string_view::npos;
-  return fmt::format("{},{}{}", task, parameter,
-                     value.empty() ? ""
-                     : plain       ? fmt::format("={}", excerpt(value))
-                                   : fmt::format("=\"{}\"", excerpt(value)));
+  if (value.empty()) {
+    return fmt::format("{},{}", task, parameter);
+  }
+  if (value.find_first_of(",\"") == std::string_view::npos) {
+    return fmt::format("{},{}={}", task, parameter, value);
+  }
+  std::string doubled;
+  for (const char c : value) {
+    doubled.append(c == '"' ? 2 : 1, c);
+  }
+  return fmt::format("{},{}=\"{}\"", task, parameter, doubled);
 }
 
 TableTask parse_table_task(std::string_view spec) {

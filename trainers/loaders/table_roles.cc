@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,40 +45,83 @@ bool is_nameless(const std::string& name) { return name.empty() || name.starts_w
   refuse_file(table.path(), fmt::format("line {}", table.layout.header_line), reason);
 }
 
-/// The column called `name`: exactly so, else but for capital letters if that is one alone.
-std::size_t column_called(const TableFile& table, std::string_view parameter,
-                          const std::string& name) {
-  std::vector<std::size_t> alike;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (table.columns[i].name == name) {
-      return i;
-    }
-    if (lower(table.columns[i].name) == lower(name)) {
-      alike.push_back(i);
+/// The columns that nothing is known of yet, and what becomes of them. Tables may have tens of
+/// thousands of columns: a look takes the same time for any number of them.
+class Columns {
+ public:
+  explicit Columns(const TableFile& table) : table_(table), left_out_(table.columns.size()) {
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      const std::string& name = table.columns[i].name;
+      by_name_[name].push_back(i);
+      by_small_name_[lower(name)].push_back(i);
     }
   }
-  if (alike.size() == 1) {
-    return alike.front();
+
+  /// Those called `name`: exactly so, else one that differs in capital letters alone, if there is
+  /// one such. `parameter` is for the message.
+  const std::vector<std::size_t>& called(std::string_view parameter,
+                                         const std::string& name) const {
+    if (const auto found = by_name_.find(name); found != by_name_.end()) {
+      return found->second;
+    }
+    const auto alike = by_small_name_.find(lower(name));
+    if (alike == by_small_name_.end() || alike->second.size() != 1) {
+      refuse_name(parameter, name);
+    }
+    return alike->second;
   }
-  constexpr std::size_t kShown = 20;
-  const auto names = names_of(table.columns);
-  const std::vector<std::string> shown(
-      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
-  refuse_file(
-      table.path(), "",
-      fmt::format("{}={}: there is no such column{} there are {}{}", parameter, excerpt(name),
-                  did_you_mean(name, names), fmt::join(shown, ", "),
-                  names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : ""));
-}
 
-bool holds(const std::vector<std::size_t>& columns, std::size_t column) {
-  return std::find(columns.begin(), columns.end(), column) != columns.end();
-}
+  bool is_left_out(std::size_t column) const { return left_out_[column]; }
+  void leave_out(TableRoles& roles, LeftOut one) {
+    left_out_[one.column] = true;
+    roles.left_out.push_back(std::move(one));
+  }
 
-bool is_left_out(const TableRoles& roles, std::size_t column) {
-  return std::any_of(roles.left_out.begin(), roles.left_out.end(),
-                     [column](const LeftOut& one) { return one.column == column; });
-}
+  void refuse_twins() const {
+    // The twin that stands first in the file is told of.
+    std::optional<std::pair<std::size_t, std::size_t>> first;
+    for (const auto& [name, places] : by_name_) {
+      std::optional<std::size_t> before;
+      for (const std::size_t place : places) {
+        if (is_left_out(place)) {
+          continue;
+        }
+        if (before && (!first || place < first->second)) {
+          first = {*before, place};
+        }
+        if (before) {
+          break;
+        }
+        before = place;
+      }
+    }
+    if (first) {
+      refuse_header(table_, fmt::format("columns {} and {} are both called {}; a column's name "
+                                        "stands once",
+                                        first->first + 1, first->second + 1,
+                                        in_quotes(table_.columns[first->first].name)));
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse_name(std::string_view parameter, const std::string& name) const {
+    constexpr std::size_t kShown = 20;
+    const auto names = names_of(table_.columns);
+    const std::vector<std::string> shown(
+        names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
+    refuse_file(
+        table_.path(), "",
+        fmt::format(
+            "{}={}: there is no such column{} there are {}{}", parameter, excerpt(name),
+            did_you_mean(name, names), fmt::join(shown, ", "),
+            names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : ""));
+  }
+
+  const TableFile& table_;
+  std::map<std::string, std::vector<std::size_t>, std::less<>> by_name_;
+  std::map<std::string, std::vector<std::size_t>, std::less<>> by_small_name_;
+  std::vector<bool> left_out_;
+};
 
 /// A first line that is a row: it has fractions, numbers that do not count, or what stands below.
 void refuse_missing_header(const TableFile& table, const TableRequest& request) {
@@ -110,21 +157,37 @@ void refuse_missing_header(const TableFile& table, const TableRequest& request) 
   }
 }
 
+/// Leaves columns out that the user named.
+void leave_out_dropped(const TableFile& table, const TableRequest& request, Columns& columns,
+                       TableRoles& roles) {
+  for (const std::string& name : request.drop) {
+    // Twins too: there is no other way to be rid of them.
+    for (const std::size_t column : columns.called("drop", name)) {
+      if (columns.is_left_out(column)) {
+        refuse_file(table.path(), "",
+                    fmt::format("drop={}: {} is left out already, by another drop; name it once",
+                                excerpt(name), called(table, column)));
+      }
+      columns.leave_out(roles, {column, "it was to be left out", /*asked=*/true});
+    }
+  }
+}
+
 /// Leaves columns out that nobody named, or that hold nothing.
-void leave_out_nameless(const TableFile& table, TableRoles& roles) {
+void leave_out_nameless(const TableFile& table, Columns& columns, TableRoles& roles) {
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const ColumnSurvey& column = table.columns[i];
-    if (is_left_out(roles, i)) {
+    if (columns.is_left_out(i)) {
       continue;
     }
     if (column.empty()) {
-      roles.left_out.push_back({i, "it is empty"});
+      columns.leave_out(roles, {i, "it is empty"});
     } else if (!is_nameless(column.name)) {
       continue;
     } else if (column.counts()) {
-      roles.left_out.push_back({i, "it has no name of its own and numbers the rows"});
+      columns.leave_out(roles, {i, "it has no name of its own and numbers the rows"});
     } else if (i == 0 && column.texts == column.fields) {
-      roles.left_out.push_back({i, "it has no name and names the rows"});
+      columns.leave_out(roles, {i, "it has no name and names the rows"});
     } else if (column.name.empty()) {
       refuse_header(
           table, fmt::format("column {} has no name; give it one, or take the column out", i + 1));
@@ -132,24 +195,13 @@ void leave_out_nameless(const TableFile& table, TableRoles& roles) {
   }
 }
 
-void refuse_twins(const TableFile& table, const TableRoles& roles) {
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    for (std::size_t k = 0; k < i && !is_left_out(roles, i); ++k) {
-      if (!is_left_out(roles, k) && table.columns[i].name == table.columns[k].name) {
-        refuse_header(table, fmt::format("columns {} and {} are both called {}; a column's name "
-                                         "stands once",
-                                         k + 1, i + 1, in_quotes(table.columns[i].name)));
-      }
-    }
-  }
-}
-
 /// The column to be predicted where the user names none.
-std::size_t find_target(const TableFile& table, const TableRequest& request, TableRoles& roles) {
+std::size_t find_target(const TableFile& table, const TableRequest& request, const Columns& columns,
+                        TableRoles& roles) {
   std::optional<std::size_t> found;
   std::optional<std::size_t> last;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (is_left_out(roles, i)) {
+    if (columns.is_left_out(i)) {
       continue;
     }
     last = i;
@@ -197,7 +249,8 @@ std::string others(const TableFile& table, const std::vector<std::size_t>& colum
 
 /// "; leave the column out with csv:data.csv,drop=city".
 std::string how_to_drop(const TableRequest& request, const std::string& name) {
-  return request.task.empty()
+  constexpr std::size_t kLongestName = 500;  // a longer one makes no option to be typed
+  return request.task.empty() || name.size() > kLongestName
              ? std::string("; take the column out of the file")
              : fmt::format("; leave the column out with {}", request.with("drop", name));
 }
@@ -286,35 +339,18 @@ void check_marks(const TableFile& table, const std::vector<std::size_t>& columns
   }
 }
 
-}  // namespace
-
-TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
-  TableRoles roles;
-  if (!table.layout.headerless) {
-    refuse_missing_header(table, request);
-  }
-  for (const std::string& name : request.drop) {
-    for (std::size_t i = 0, first = column_called(table, "drop", name); i < table.columns.size();
-         ++i) {
-      const bool twin = i == first || table.columns[i].name == table.columns[first].name;
-      if (twin && !is_left_out(roles, i)) {
-        roles.left_out.push_back({i, "it was to be left out", /*asked=*/true});
-      }
-    }
-  }
-  leave_out_nameless(table, roles);
-  refuse_twins(table, roles);
+/// The columns to be predicted that the user named, into `roles`.
+void take_targets(const TableFile& table, const TableRequest& request, const Columns& columns,
+                  TableRoles& roles) {
+  std::set<std::size_t> taken;
   for (const std::string& name : request.targets) {
-    const std::size_t column = column_called(table, "target", name);
-    if (is_left_out(roles, column)) {
-      refuse_file(
-          table.path(), "",
-          fmt::format("{} is to be predicted, and left out: {}", called(table, column),
-                      std::find_if(roles.left_out.begin(), roles.left_out.end(),
-                                   [column](const LeftOut& one) { return one.column == column; })
-                          ->why));
+    const std::size_t column = columns.called("target", name).front();
+    if (columns.is_left_out(column)) {
+      refuse_file(table.path(), "",
+                  fmt::format("{} is to be predicted, and left out: {}", called(table, column),
+                              std::ranges::find(roles.left_out, column, &LeftOut::column)->why));
     }
-    if (holds(roles.targets, column)) {
+    if (!taken.insert(column).second) {
       refuse_file(table.path(), "", fmt::format("target={} is given twice", excerpt(name)));
     }
     roles.targets.push_back(column);
@@ -327,11 +363,26 @@ TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
                     "are for a regression, {}",
                     roles.targets.size(), request.with("regression")));
   }
-  if (roles.targets.empty()) {
-    roles.targets.push_back(find_target(table, request, roles));
+}
+
+}  // namespace
+
+TableRoles choose_roles(const TableFile& table, const TableRequest& request) {
+  TableRoles roles;
+  if (!table.layout.headerless) {
+    refuse_missing_header(table, request);
   }
+  Columns columns(table);
+  leave_out_dropped(table, request, columns, roles);
+  leave_out_nameless(table, columns, roles);
+  columns.refuse_twins();
+  take_targets(table, request, columns, roles);
+  if (roles.targets.empty()) {
+    roles.targets.push_back(find_target(table, request, columns, roles));
+  }
+  const std::set<std::size_t> targets(roles.targets.begin(), roles.targets.end());
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (!is_left_out(roles, i) && !holds(roles.targets, i)) {
+    if (!columns.is_left_out(i) && !targets.contains(i)) {
       roles.features.push_back(i);
     }
   }

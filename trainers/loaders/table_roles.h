@@ -25,7 +25,7 @@ struct LeftOut {
 struct TableRoles {
   std::vector<std::size_t> features;
   std::vector<std::size_t> targets;  ///< one, but for a regression
-  std::vector<LeftOut> left_out;
+  std::vector<LeftOut> left_out;     ///< each column once
   bool found_by_name =
       false;  ///< the target is called so, or was named; else it is the last column
 };

@@ -51,11 +51,20 @@ std::size_t last_comma(std::string_view rest) {
   if (!rest.ends_with('"')) {
     return rest.rfind(',');
   }
-  // Back to the quote behind the '='; a doubled quote belongs to the value.
-  for (std::size_t at = rest.size() - 1; at > 0; --at) {
-    if (rest[at] == '"' && rest[at - 1] == '=') {
+  // Back to the quote behind the '='. Those of the value are doubled, so that an even number of
+  // them stands together between it and the last one; a value may hold '=' and quotes itself.
+  bool doubled = true;
+  std::size_t run = 0;
+  for (std::size_t at = rest.size() - 1; at-- > 1;) {
+    if (rest[at] != '"') {
+      doubled = doubled && run % 2 == 0;
+      run = 0;
+      continue;
+    }
+    if (rest[at - 1] == '=' && doubled && run % 2 == 0) {
       return rest.rfind(',', at);
     }
+    ++run;
   }
   return rest.rfind(',');
 }

@@ -32,7 +32,7 @@ class TextLines {
   bool next();
   /// The line without its end; valid as long as the file.
   std::string_view line() const { return line_; }
-  /// Its number, from 1.
+  /// The line's number, from 1.
   std::size_t number() const { return number_; }
   const std::filesystem::path& path() const { return file_.path; }
 

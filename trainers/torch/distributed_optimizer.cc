@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kStateKey = "sotto";
 constexpr const char* kRateKey = "sotto_learning_rate";
 
-/// Of the one group when the step rule is sotto's.
+/// The rate of the one group when the step rule is sotto's.
 class RateOptions final : public ::torch::optim::OptimizerCloneableOptions<RateOptions> {
  public:
   explicit RateOptions(double rate) : rate_(rate) {}

@@ -63,14 +63,14 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
                                 const NamedParameters& names = NamedParameters())
       : DistributedOptimizer(std::make_unique<Local>(std::move(local)), std::move(options), names) {
   }
-  /// The same around one that is held by a pointer.
+  /// Wraps an optimizer that is held by a pointer.
   explicit DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                                 OptimizerOptions options = {},
                                 const NamedParameters& names = NamedParameters());
   /// With a step rule of sotto's, options.step_rule, which some algorithms are built on
   /// (onebit-adam on adam). Its learning rate is that of the one parameter group.
   DistributedOptimizer(const NamedParameters& parameters, OptimizerOptions options);
-  /// The same for parameters without names.
+  /// Takes parameters without names.
   DistributedOptimizer(std::vector<::torch::Tensor> parameters, OptimizerOptions options);
   /// Leaves without waiting for anybody; call finish() first when the run went well.
   ~DistributedOptimizer() override;
@@ -106,7 +106,7 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// Waits until all nodes have come this far; no step may follow. The model stays this node's own,
   /// which with all algorithms but the averaging ones differs a little from the others'.
   void finish();
-  /// The same, and leaves every node with the mean of all models.
+  /// Finishes, and leaves every node with the mean of all models.
   void finish_with_mean();
 
   /// Model, state of the algorithm and of the torch optimizer with its options. The archive is one

@@ -43,7 +43,7 @@ class FlatParameters {
   /// Collects the gradients; one that is missing counts as 0. Gradients of parameters that lie in
   /// the flat vector are moved into the flat gradient.
   void gather_gradients();
-  /// The same for one parameter; returns its place in the flat gradient.
+  /// Takes one parameter's gradient; returns its place in the flat gradient.
   std::span<const float> gather_gradient(std::size_t index);
   /// By parameter: whether the last gather found a gradient.
   const std::vector<char>& has_gradient() const { return has_gradient_; }

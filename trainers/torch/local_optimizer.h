@@ -92,7 +92,7 @@ struct GroupOptions {
 
 GroupOptions group_options(const std::vector<::torch::optim::OptimizerParamGroup>& groups);
 
-/// Of an optimizer's kind and the options of its groups, which nodes compare: "SGD a1b2…".
+/// What tells an optimizer's kind and the options of its groups, which nodes compare: "SGD a1b2…".
 std::string optimizer_text(const ::torch::optim::Optimizer& optimizer);
 
 }  // namespace sotto::torch

@@ -139,7 +139,7 @@ def call(name, *arguments):
 
 
 def call_for_json(name, *arguments):
-    """The same for a function whose last argument takes a JSON text."""
+    """Calls a function whose last argument takes a JSON text."""
     text = ctypes.c_void_p()
     call(name, *arguments, ctypes.byref(text))
     try:

@@ -182,7 +182,7 @@ class Optimizer(Handle):
         self._do("load", state, len(state))
 
     def save_file(self, path):
-        """The same into a file, which is replaced as a whole or not at all."""
+        """Saves into a file, which is replaced as a whole or not at all."""
         self._do("save_file", encoded("path", path))
 
     def load_file(self, path):
