@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sotto/base/number.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/observe/monitor.h>
 
 namespace sotto::cli {
@@ -161,7 +162,7 @@ SiteStatus parse_site_status(const std::string& text) try {
   throw std::runtime_error(fmt::format("a site's monitor says {}", error.what()));
 }
 
-StatusWatch::StatusWatch() : thread_([this] { ask(); }) {}
+StatusWatch::StatusWatch() : thread_(start_thread("watching a site", [this] { ask(); })) {}
 
 StatusWatch::~StatusWatch() {
   {
