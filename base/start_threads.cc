@@ -74,9 +74,13 @@ std::vector<std::thread> start_threads(std::size_t count, std::string_view purpo
 }
 
 std::thread start_thread(std::string_view purpose, const std::function<void()>& body) {
-  auto threads = start_threads(
-      1, purpose, [body](std::size_t) { body(); }, [] {});
-  return std::move(threads.front());
+  try {
+    auto threads = start_threads(
+        1, purpose, [body](std::size_t) { body(); }, [] {});
+    return std::move(threads.front());
+  } catch (const Error& error) {
+    throw Shortage(error.what());
+  }
 }
 
 void run_side_by_side(std::size_t count, std::string_view purpose,

@@ -10,7 +10,16 @@
 #include <thread>
 #include <vector>
 
+#include <sotto/base/error.h>
+
 namespace sotto {
+
+/// What the system does not give to a node that is under way: where no `Status` can be returned,
+/// the counterpart of Fault::io.
+class Shortage : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Starts `count` threads; number k runs body(k). All or none: where the system gives fewer, `end`
 /// is called, which must make `body` return, the threads that were started are joined, and Error
@@ -20,7 +29,8 @@ std::vector<std::thread> start_threads(std::size_t count, std::string_view purpo
                                        const std::function<void(std::size_t)>& body,
                                        const std::function<void()>& end);
 
-/// Starts one thread, which runs `body`. Throws Error where the system gives none.
+/// Starts one thread that a node needs whatever its settings, which runs `body`. Throws Shortage
+/// where the system gives none.
 std::thread start_thread(std::string_view purpose, const std::function<void()>& body);
 
 /// Runs body(k) for k = 0 … count − 1, each on a thread of its own, and returns when all are done.

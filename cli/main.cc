@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 
 #include "commands.h"
 #include "config_file.h"
@@ -108,6 +109,8 @@ int main(int argc, char** argv) {
                : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
   } catch (const sotto::Stopped& stopped) {
     return as_shells_have_it(complain(stopped.what(), sotto::cli::kFailed));
+  } catch (const sotto::Shortage& shortage) {
+    return complain(shortage.what(), sotto::cli::kFailed);
   } catch (const sotto::Error& error) {
     return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
   } catch (const std::system_error& error) {

@@ -34,6 +34,8 @@ constexpr std::chrono::milliseconds kLongestLook{320};
 constexpr std::chrono::milliseconds kPause{2};
 constexpr std::size_t kMostLeft = std::size_t{1} << 20U;
 
+std::string shown_by(Rank rank) { return fmt::format("shown/{}", rank); }
+
 std::vector<std::byte> pack(std::uint64_t number) {
   ByteBuffer out;
   out.write(number);
@@ -61,22 +63,27 @@ class StoreSession final : public Session {
 
   std::string here(std::string_view key) const { return key_in_session(mark_, key); }
   /// The number that a node shows node 0 …
-  std::string shown(Rank rank) const { return here(fmt::format("shown/{}", rank)); }
+  std::string shown(Rank rank) const { return here(shown_by(rank)); }
   /// … and its echo.
   std::string seen(Rank rank) const { return here(fmt::format("seen/{}", rank)); }
   /// Names the keys that this node has left in the store.
   std::string left() const { return fmt::format("left/{}", rank_); }
 
   Status receive_all();
+  Status await_vacancy(const Deadline& deadline);
   std::vector<Rank> absent(const std::map<Rank, std::uint64_t>& numbers) const;
   Status echo_numbers(std::map<Rank, std::uint64_t>& numbers);
   Status join();
+  Status meet_node_0(std::uint64_t number);
   Status show(std::uint64_t mark, std::uint64_t number);
+  Result<bool> echoed(std::uint64_t number, std::chrono::milliseconds patience);
+  Result<bool> let_in(std::chrono::milliseconds patience);
   /// The fault of a wait for these nodes that `deadline` has ended.
   Status not_there(std::span<const Rank> ranks, const Deadline& deadline) const;
   Result<Number> look(std::string_view key, std::chrono::milliseconds patience);
   Result<bool> there(const std::string& key, std::chrono::milliseconds patience);
-  void clear_last_session();
+  bool may_clear(const Status& met) const;
+  void settle_last_list(bool clear);
   void keep_list(std::string_view key, bool there);
 
   const std::shared_ptr<Store> store_;
@@ -97,16 +104,24 @@ Status StoreSession::enter() {
   if (!entered_) {
     const Status met = rank_ == 0 ? receive_all() : join();
     entered_ = met.ok() ? met : met.with_context(fmt::format("node {}", rank_));
-    if (met.ok() || (rank_ == 0 && claim_.taken())) {
-      clear_last_session();  // whoever is not let in may have a living namesake
+    if (claim_.taken()) {
+      settle_last_list(may_clear(met));
     }
   }
   return *entered_;
 }
 
+/// Whether what this node left in the last session is nobody's. A node that is not let in may have
+/// a living namesake, and so may a node 0 before which somebody elsewhere was it, until the others
+/// have come to it.
+bool StoreSession::may_clear(const Status& met) const {
+  const bool sure = claim_.silent_predecessor().empty();
+  return met.ok() ? sure || nodes_ > 1 : sure && rank_ == 0 && met.fault() != Fault::unexpected;
+}
+
 Status StoreSession::set(std::string_view key, std::span<const std::byte> value) {
   Status entered = enter();
-  if (!entered.ok() && (rank_ != 0 || mark_ == 0)) {
+  if (!entered.ok() && (rank_ != 0 || mark_ == 0 || !claim_.taken())) {
     return entered;
   }
   const std::string full = here(key);
@@ -161,6 +176,9 @@ Status StoreSession::receive_all() {
   if (Status status = claim_.take(deadline); !status.ok()) {
     return status;
   }
+  if (Status status = await_vacancy(deadline); !status.ok()) {
+    return status;
+  }
   mark_ = internal::draw_start_number(rank_);
   if (Status status = store_->set(kSessionKey, pack(mark_)); !status.ok()) {
     return status;
@@ -189,6 +207,34 @@ Status StoreSession::receive_all() {
     (void)pause.wait();
   }
   return not_there(absent(numbers), deadline);
+}
+
+/// Where nobody can say whether the last node 0 lives, the store's session stays that one's until
+/// another node waits in it: a node 0 that still receives nodes would beat, and once all have come
+/// no node waits.
+Status StoreSession::await_vacancy(const Deadline& deadline) {
+  internal::Backoff pause(deadline);
+  while (!claim_.silent_predecessor().empty() && nodes_ > 1) {
+    Status status = claim_.hold();
+    if (!status.ok()) {
+      return status;
+    }
+    const auto mark = look(kSessionKey, kLongestLook);
+    if (!mark.ok() || !*mark) {
+      return mark.status();
+    }
+    for (Rank peer = 1; peer < nodes_; ++peer) {
+      const auto waits = look(key_in_session(**mark, shown_by(peer)), {});
+      if (!waits.ok() || *waits) {
+        return waits.status();
+      }
+    }
+    if (deadline.expired()) {
+      return not_there(absent({}), deadline);
+    }
+    (void)pause.wait();
+  }
+  return {};
 }
 
 std::vector<Rank> StoreSession::absent(const std::map<Rank, std::uint64_t>& numbers) const {
@@ -243,13 +289,22 @@ Status StoreSession::echo_numbers(std::map<Rank, std::uint64_t>& numbers) {
 /// The other nodes: the mark is of now once node 0 names our number back under it. Should node 0
 /// start again, it draws another.
 Status StoreSession::join() {
-  const std::uint64_t number = internal::draw_start_number(rank_);
+  Status met = meet_node_0(internal::draw_start_number(rank_));
+  if (mark_ != 0 && claim_.taken()) {
+    (void)store_->remove(shown(rank_));  // this node waits no more
+    (void)store_->remove(seen(rank_));
+  }
+  return met;
+}
+
+Status StoreSession::meet_node_0(std::uint64_t number) {
   constexpr std::array<Rank, 1> kNode0 = {0};
   auto deadline = Deadline::after(patience_, &stop_);
   const auto ended = [&](const Status& status) {
     return status.fault() == Fault::stopped ? not_there(kNode0, deadline) : status;
   };
-  bool known = false;
+  bool known = false;     // under this mark
+  bool received = false;  // under any: a node 0 that starts again and again has no more time
   auto longest = kShortestLook;
   do {
     const auto patience =
@@ -259,45 +314,55 @@ Status StoreSession::join() {
     if (!mark.ok()) {
       return ended(mark.status());
     }
-    if (*mark && **mark != mark_) {
-      known = false;
-      Status status = claim_.take(deadline);
-      if (status.ok()) {
-        status = show(**mark, number);
-      }
-      if (!status.ok()) {
-        return ended(status);
-      }
-    }
-    if (Status status = claim_.hold(); !status.ok()) {
-      return ended(status);
-    }
+    const bool news = *mark && **mark != mark_;
     if (mark_ != 0 && !known) {
-      const auto echo = look(seen(rank_), patience);
+      const auto echo = echoed(number, news ? std::chrono::milliseconds{} : patience);
       if (!echo.ok()) {
         return ended(echo.status());
       }
-      if (*echo == number) {
-        known = true;
+      known = *echo;
+      if (known && !received) {
+        received = true;
         deadline = Deadline::after(2 * patience_, &stop_);
         longest = kShortestLook;
       }
     }
     if (known) {
-      const auto go = there(here(kGo), patience);
-      const auto over = there(here(kGivenUpKey), {});
-      if (!go.ok() || !over.ok()) {
-        return ended(go.ok() ? over.status() : go.status());
+      // Whoever drew another mark meanwhile may have come after all had met under this one.
+      const auto in = news ? there(here(kGo), {}) : let_in(patience);
+      if (!in.ok() || *in) {
+        return ended(in.status());
       }
-      if (*go || *over) {
-        (void)store_->remove(shown(rank_));  // both have been read
-        (void)store_->remove(seen(rank_));
-        return {};
+    }
+    Status status;
+    if (news) {
+      known = false;
+      status = claim_.take(deadline);
+      if (status.ok()) {
+        status = show(**mark, number);
       }
+    }
+    if (status.ok()) {
+      status = claim_.hold();
+    }
+    if (!status.ok()) {
+      return ended(status);
     }
     std::this_thread::sleep_for(kPause);
   } while (!deadline.expired());
   return not_there(kNode0, deadline);
+}
+
+/// Whether node 0 has named this node's number back.
+Result<bool> StoreSession::echoed(std::uint64_t number, std::chrono::milliseconds patience) {
+  const auto echo = look(seen(rank_), patience);
+  return echo.ok() ? Result<bool>(*echo == number) : echo.status();
+}
+
+/// Whether all have come, or node 0 has given up and said why.
+Result<bool> StoreSession::let_in(std::chrono::milliseconds patience) {
+  auto go = there(here(kGo), patience);
+  return go.ok() && !*go ? there(here(kGivenUpKey), {}) : go;
 }
 
 Status StoreSession::show(std::uint64_t mark, std::uint64_t number) {
@@ -308,9 +373,10 @@ Status StoreSession::show(std::uint64_t mark, std::uint64_t number) {
   return store_->set(shown(rank_), pack(number));
 }
 
-/// Removes what this node's last life in this store has left, as its list says. What cannot be
-/// removed stays: it is in nobody's way.
-void StoreSession::clear_last_session() {
+/// Removes what this node's last life in this store has left, as its list says, or keeps that in
+/// the list of this one, for the next to remove. What cannot be removed stays: it is in nobody's
+/// way.
+void StoreSession::settle_last_list(bool clear) {
   const auto list = store_->get(left(), Deadline::after({}));
   if (!list.ok()) {
     return;
@@ -319,8 +385,13 @@ void StoreSession::clear_last_session() {
   while (!in.finished() && !in.failed()) {
     const std::string key = in.read_string(kStoreMaxKey);
     const std::scoped_lock lock(listing_);
-    if (!in.failed() && !listed_.contains(key)) {
+    if (in.failed() || listed_.contains(key)) {
+      continue;
+    }
+    if (clear) {
       (void)store_->remove(key);
+    } else {
+      listed_.insert(key);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/nearest.h>
+#include <sotto/base/start_threads.h>
 
 #include "internal/backends.h"
 
@@ -98,6 +99,26 @@ void check_options(const TransportOptions& options) {
   }
 }
 
+Result<std::unique_ptr<Transport>> open_backend(std::string_view name,
+                                                const TransportOptions& options) {
+#ifdef SOTTO_HAVE_GLOO
+  if (name == "gloo") {
+    return internal::make_gloo_transport(options);
+  }
+#endif
+#ifdef SOTTO_HAVE_ZMQ
+  if (name == "zmq") {
+    return internal::make_zmq_transport(options);
+  }
+#endif
+#ifdef SOTTO_HAVE_NCCL
+  if (name == "nccl") {
+    return internal::make_nccl_transport(options);
+  }
+#endif
+  return internal::make_inproc_transport(options);
+}
+
 }  // namespace
 
 std::span<const TransportInfo> transports() { return kTransports; }
@@ -130,22 +151,11 @@ void check_transport(std::string_view name, const TransportOptions& options) {
 Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
                                                   const TransportOptions& options) {
   check_transport(name, options);
-#ifdef SOTTO_HAVE_GLOO
-  if (name == "gloo") {
-    return internal::make_gloo_transport(options);
+  try {
+    return open_backend(name, options);
+  } catch (const Shortage& shortage) {
+    return Status(Fault::io, shortage.what());
   }
-#endif
-#ifdef SOTTO_HAVE_ZMQ
-  if (name == "zmq") {
-    return internal::make_zmq_transport(options);
-  }
-#endif
-#ifdef SOTTO_HAVE_NCCL
-  if (name == "nccl") {
-    return internal::make_nccl_transport(options);
-  }
-#endif
-  return internal::make_inproc_transport(options);
 }
 
 }  // namespace sotto

@@ -25,6 +25,7 @@
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/trainers/run.h>
 
@@ -94,6 +95,9 @@ class HeldSignals {
     if (!status.ok()) {
       write_report(report, static_cast<char>(status.fault()), status.message());
     }
+  } catch (const Shortage& error) {
+    write_report(report, static_cast<char>(Fault::io),
+                 fmt::format("node {}: {}", rank, error.what()));
   } catch (const Error& error) {
     write_report(report, kWrongRequest, error.what());
   } catch (const std::exception& error) {

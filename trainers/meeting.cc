@@ -9,6 +9,7 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/run_keys.h>
 #include <sotto/trainers/model_sum.h>
 
@@ -30,7 +31,9 @@ constexpr std::size_t kMaxCause = 4'000;
 class Pulse {
  public:
   Pulse(Store& store, std::string key, std::chrono::milliseconds period)
-      : store_(store), key_(std::move(key)), thread_([this, period] { beat(period); }) {}
+      : store_(store),
+        key_(std::move(key)),
+        thread_(start_thread("a sign of life", [this, period] { beat(period); })) {}
   ~Pulse() {
     {
       const std::lock_guard lock(mutex_);

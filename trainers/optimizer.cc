@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/privacy/private_gradient.h>
@@ -226,16 +227,21 @@ Status Optimizer::connect() {
     return ended_by(named(internal::naming_timeout(made.status(), options_.timeout)));
   }
   transport_ = std::move(*made);
-  driver_ = std::make_unique<Driver>(
-      *algorithm_, *transport_,
-      DriverOptions{.rank = options_.rank,
-                    .overlap = options_.overlap,
-                    .timeout = options_.timeout,
-                    .observer = options_.observer,
-                    .terms = terms_,
-                    .look = [this](std::span<const Rank> peers) { return consensus_->look(peers); },
-                    .interrupted = options_.interrupted,
-                    .accelerator = options_.accelerator.get()});
+  try {
+    driver_ = std::make_unique<Driver>(
+        *algorithm_, *transport_,
+        DriverOptions{
+            .rank = options_.rank,
+            .overlap = options_.overlap,
+            .timeout = options_.timeout,
+            .observer = options_.observer,
+            .terms = terms_,
+            .look = [this](std::span<const Rank> peers) { return consensus_->look(peers); },
+            .interrupted = options_.interrupted,
+            .accelerator = options_.accelerator.get()});
+  } catch (const Shortage& shortage) {
+    return ended_by(named({Fault::io, shortage.what()}));
+  }
   stamp_settings();
   if (watch_) {
     watch_->clock.leave();

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/start_threads.h>
+
 namespace sotto::c {
 namespace {
 
@@ -71,6 +73,8 @@ sotto_status caught() noexcept {
       throw;
     } catch (const Stopped& error) {
       return fail(SOTTO_STOPPED, error.what());
+    } catch (const Shortage& error) {
+      return fail(SOTTO_IO, error.what());
     } catch (const Error& error) {
       return fail(SOTTO_REFUSED, error.what());
     } catch (const std::bad_alloc&) {

@@ -56,10 +56,17 @@ struct sotto_store {
   std::shared_ptr<sotto::Store> store;
 };
 
+struct sotto_interrupt {
+  /// Shared with the optimizers that were made with it.
+  std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
+};
+
 struct sotto_optimizer {
   sotto_optimizer(const sotto::c::NodeSettings& settings, sotto::OptimizerOptions options,
-                  std::span<float> parameters, const sotto::ParameterLayout& layout)
-      : telemetry(make_telemetry(settings, options,
+                  std::span<float> parameters, const sotto::ParameterLayout& layout,
+                  std::shared_ptr<std::atomic<bool>> flag)
+      : interrupted(std::move(flag)),
+        telemetry(make_telemetry(settings, options,
                                  [this](const std::string& text) { notices.add(text); })),
         optimizer(watched(options), parameters, layout),
         dimension(parameters.size()) {
@@ -74,13 +81,13 @@ struct sotto_optimizer {
 
   const sotto::OptimizerOptions& watched(sotto::OptimizerOptions& options) const {
     options.observer = telemetry.get();
-    options.interrupted = [this] { return interrupted.load(); };
+    options.interrupted = [flag = interrupted] { return flag->load(); };
     return options;
   }
 
-  sotto::c::Notices notices;  ///< beside the optimizer's own warnings
+  sotto::c::Notices notices;                             ///< beside the optimizer's own warnings
+  const std::shared_ptr<std::atomic<bool>> interrupted;  ///< calls that wait are to end
   std::unique_ptr<sotto::Telemetry> telemetry;
-  std::atomic<bool> interrupted{false};  ///< calls that wait are to end
   sotto::Optimizer optimizer;
   std::size_t dimension;
   bool begun = false;     ///< begin_step without its step

@@ -1,4 +1,4 @@
-// sotto_layout, sotto_store and sotto_optimizer.
+// sotto_layout, sotto_store, sotto_interrupt and sotto_optimizer.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -125,10 +125,10 @@ Status finish(sotto_optimizer& held, std::span<float> mean, double* consensus_di
 
 /// What may be called while another thread is inside a call, and by a signal's handler.
 template <typename Action>
-sotto_status at_any_time(sotto_optimizer* optimizer, const Action& action) {
-  if (optimizer == nullptr) {
+sotto_status at_any_time(const void* held, std::string_view what, const Action& action) {
+  if (held == nullptr) {
     return guarded([&] {
-      need(optimizer, "optimizer");
+      need(held, what);
       return SOTTO_OK;
     });
   }
@@ -194,9 +194,31 @@ sotto_status sotto_store_create(sotto_store** out) {
 
 void sotto_store_destroy(sotto_store* store) { delete store; }
 
+sotto_status sotto_interrupt_create(sotto_interrupt** out) {
+  return guarded([&] {
+    need(out, "out");
+    *out = new sotto_interrupt();
+    return SOTTO_OK;
+  });
+}
+
+sotto_status sotto_interrupt_raise(sotto_interrupt* interrupt) {
+  return at_any_time(interrupt, "interrupt", [&] { *interrupt->flag = true; });
+}
+
+void sotto_interrupt_destroy(sotto_interrupt* interrupt) { delete interrupt; }
+
 sotto_status sotto_optimizer_create(const char* const* settings, float* parameters, size_t count,
                                     const sotto_layout* layout, sotto_store* store,
                                     sotto_optimizer** out) {
+  return sotto_optimizer_create_interruptible(settings, parameters, count, layout, store, nullptr,
+                                              out);
+}
+
+sotto_status sotto_optimizer_create_interruptible(const char* const* settings, float* parameters,
+                                                  size_t count, const sotto_layout* layout,
+                                                  sotto_store* store, sotto_interrupt* interrupt,
+                                                  sotto_optimizer** out) {
   return guarded([&] {
     need(out, "out");
     const auto model = span_at(parameters, count, "parameters");
@@ -205,7 +227,8 @@ sotto_status sotto_optimizer_create(const char* const* settings, float* paramete
     }
     const NodeSettings read = read_settings(settings);
     *out = new sotto_optimizer(read, node_options(read, store == nullptr ? nullptr : store->store),
-                               model, layout == nullptr ? ParameterLayout() : layout->blocks);
+                               model, layout == nullptr ? ParameterLayout() : layout->blocks,
+                               interrupt == nullptr ? sotto_interrupt().flag : interrupt->flag);
     return SOTTO_OK;
   });
 }
@@ -271,11 +294,11 @@ sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* rea
 }
 
 sotto_status sotto_optimizer_ask_to_stop(sotto_optimizer* optimizer) {
-  return at_any_time(optimizer, [&] { optimizer->optimizer.ask_to_stop(); });
+  return at_any_time(optimizer, "optimizer", [&] { optimizer->optimizer.ask_to_stop(); });
 }
 
 sotto_status sotto_optimizer_interrupt(sotto_optimizer* optimizer) {
-  return at_any_time(optimizer, [&] { optimizer->interrupted = true; });
+  return at_any_time(optimizer, "optimizer", [&] { *optimizer->interrupted = true; });
 }
 
 sotto_status sotto_optimizer_drain(sotto_optimizer* optimizer) {

@@ -147,6 +147,22 @@ typedef struct sotto_optimizer sotto_optimizer;
 SOTTO_API sotto_status sotto_optimizer_create(const char* const* settings, float* parameters,
                                               size_t count, const sotto_layout* layout,
                                               sotto_store* store, sotto_optimizer** out);
+// An end to waits that can be asked for before there is an optimizer.
+typedef struct sotto_interrupt sotto_interrupt;
+
+// For one optimizer, or for several that are to end together.
+SOTTO_API sotto_status sotto_interrupt_create(sotto_interrupt** out);
+// Ends what waits in sotto_optimizer_create_interruptible within a second, with SOTTO_STOPPED; for
+// an optimizer that is made already, it does what sotto_optimizer_interrupt does. It stays raised.
+// May be called from any thread, or by a signal's handler.
+SOTTO_API sotto_status sotto_interrupt_raise(sotto_interrupt* interrupt);
+// Null is fine. Optimizers that were made with it go on.
+SOTTO_API void sotto_interrupt_destroy(sotto_interrupt* interrupt);
+// One node, as sotto_optimizer_create makes it. Where the settings name the host of a store, that
+// waits until the name is known, `timeout` at most, and `interrupt`, which may be null, ends it.
+SOTTO_API sotto_status sotto_optimizer_create_interruptible(
+    const char* const* settings, float* parameters, size_t count, const sotto_layout* layout,
+    sotto_store* store, sotto_interrupt* interrupt, sotto_optimizer** out);
 // Leaves without waiting for anybody; call sotto_optimizer_finish first when the run went well.
 SOTTO_API void sotto_optimizer_destroy(sotto_optimizer* optimizer);
 

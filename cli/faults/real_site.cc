@@ -21,6 +21,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
 #include <sotto/base/number.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/observe/monitor.h>
 
 namespace sotto::cli {
@@ -166,7 +167,7 @@ SiteStatus parse_site_status(const std::string& text) try {
   throw std::runtime_error(fmt::format("a site's monitor says {}", error.what()));
 }
 
-StatusWatch::StatusWatch() : thread_([this] { ask(); }) {}
+StatusWatch::StatusWatch() : thread_(start_thread("watching a site", [this] { ask(); })) {}
 
 StatusWatch::~StatusWatch() {
   {

@@ -16,6 +16,8 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/start_threads.h>
+
 namespace sotto::cli {
 namespace {
 
@@ -81,7 +83,7 @@ RealWays::RealWays(int sites, const LinkSpec& link)
   if (!bell_) {
     fail("no event descriptor is to be had");
   }
-  thread_ = std::thread([this] { relay(); });
+  thread_ = start_thread("the ways", [this] { relay(); });
 }
 
 RealWays::~RealWays() {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
@@ -80,7 +81,7 @@ class Exit {
  public:
   /// `asked_for_results`: they are not written then, so that the run has failed.
   Exit(EventLog& log, bool asked_for_results)
-      : thread_([this, &log, asked_for_results] {
+      : thread_(start_thread("the end of a site", [this, &log, asked_for_results] {
           std::unique_lock lock(mutex_);
           while (!over_ && !stop_requested()) {
             change_.wait_for(lock, kLook);
@@ -95,7 +96,7 @@ class Exit {
                        "goes on from the state before it; no result is written"});
             std::_Exit(asked_for_results ? kFailed : kDone);
           }
-        }) {}
+        })) {}
   ~Exit() {
     {
       const std::lock_guard lock(mutex_);

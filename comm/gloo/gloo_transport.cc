@@ -30,6 +30,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@
 #include <sotto/base/float_vector.h>
 #include <sotto/base/frame.h>
 #include <sotto/base/receive_forecast.h>
+#include <sotto/base/start_threads.h>
 
 #include "../internal/address.h"
 #include "../internal/backends.h"
@@ -59,6 +61,18 @@ std::uint64_t slot_of(const ExchangeTag& tag) {
 /// And this differs from all of them.
 constexpr std::uint64_t kPresenceSlot = std::uint64_t{1} << 63;
 constexpr std::uint64_t kAnswerSlot = kPresenceSlot + 1;
+
+/// A thread that its block waits for.
+class JoinedThread {
+ public:
+  explicit JoinedThread(std::thread thread) : thread_(std::move(thread)) {}
+  ~JoinedThread() { thread_.join(); }
+  JoinedThread(const JoinedThread&) = delete;
+  JoinedThread& operator=(const JoinedThread&) = delete;
+
+ private:
+  std::thread thread_;
+};
 
 /// What a node tells a peer when it leaves, in the machine's byte order as all of Gloo's.
 struct Farewell {
@@ -237,7 +251,7 @@ Status GlooTransport::connect(Deadline deadline) {
 /// than the one that waits.
 Status GlooTransport::connect_pairs(const Addresses& theirs, Deadline deadline) {
   std::atomic<bool> stopping{false};
-  auto connecting = std::async(std::launch::async, [&]() -> Status {
+  std::packaged_task<Status()> task([&]() -> Status {
     // In the order of ranks everywhere: then waiting for each other cannot go round in a circle.
     for (auto at = theirs.begin(); at != theirs.end() && !stopping; ++at) {
       const auto& [peer, address] = *at;
@@ -251,6 +265,8 @@ Status GlooTransport::connect_pairs(const Addresses& theirs, Deadline deadline) 
     }
     return {};
   });
+  auto connecting = task.get_future();
+  const JoinedThread thread(start_thread("connecting", [&task] { task(); }));
   constexpr std::chrono::milliseconds kLook{50};
   while (connecting.wait_for(kLook) != std::future_status::ready) {
     stopping = deadline.stopped();

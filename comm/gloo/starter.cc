@@ -14,7 +14,7 @@
 namespace sotto::internal {
 namespace {
 
-constexpr std::chrono::seconds kPatience{1};
+constexpr std::chrono::seconds kFlushPatience{1};
 
 bool sends(Use use) { return use == Use::send || use == Use::notice; }
 
@@ -38,7 +38,7 @@ void Starter::attach(std::shared_ptr<gloo::transport::tcp::Device> device) {
 
 void Starter::flush() {
   std::unique_lock lock(mutex_);
-  started_.wait_for(lock, kPatience, [this] { return due_.empty() && !starting_; });
+  started_.wait_for(lock, kFlushPatience, [this] { return due_.empty() && !starting_; });
 }
 
 void Starter::detach() {

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 
 #include "host_port.h"
 
@@ -143,7 +144,9 @@ bool is_numeric(const std::string& text) {
 std::future<bool> ask_for(const std::string& name) {
   auto answer = std::make_shared<std::promise<bool>>();
   auto known = answer->get_future();
-  std::thread([answer, name] { answer->set_value(find_host(name).has_value()); }).detach();
+  start_thread("a name's look-up", [answer, name] {
+    answer->set_value(find_host(name).has_value());
+  }).detach();
   return known;
 }
 

@@ -35,7 +35,7 @@ Address resolve_host(std::string_view field, const std::string& text);
 /// Waits until a name stands for an address or an interface of this machine: a cluster's name
 /// service knows a node only once it has been started. Looks every second, and says nothing of the
 /// deadline: who resolves the name next finds out. Throws Stopped, naming `field`, once a stop is
-/// requested, also where a name server does not answer.
+/// requested, also where a name server does not answer, and Shortage where no thread can ask it.
 void await_name(std::string_view field, const std::string& text, Deadline deadline);
 
 }  // namespace sotto::internal

@@ -6,10 +6,8 @@
 #include <array>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <mutex>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +16,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
 
+#include "process_life.h"
 #include "start_number.h"
 
 namespace sotto::internal {
@@ -82,31 +81,13 @@ std::string place() {
   return boot.empty() || length <= 0 ? std::string() : fmt::format("{} {}", boot, view.data());
 }
 
-/// When the process started, as proc(5) has it in the 22nd field of stat; none: it is not running.
-std::optional<std::uint64_t> start_of(std::uint64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto name_end = text.rfind(')');  // a program's name may hold anything
-  if (name_end == std::string::npos) {
-    return std::nullopt;
-  }
-  std::istringstream rest(text.substr(name_end + 1));
-  std::string state;
-  rest >> state;
-  constexpr int kBetween = 18;  // state is the third field
-  for (int field = 0; field < kBetween; ++field) {
-    std::string skipped;
-    rest >> skipped;
-  }
-  std::uint64_t start = 0;
-  const bool over = state == "Z" || state == "X";
-  return rest >> start && !over ? std::optional(start) : std::nullopt;
-}
-
 }  // namespace
 
 RankClaim::RankClaim(Store& store, Rank rank)
-    : store_(store), rank_(rank), token_(draw_start_number(rank)) {}
+    : store_(store), rank_(rank), token_(draw_start_number(rank)) {
+  // A claim may be static, and the list of claims must outlive it.
+  (void)Living::instance();
+}
 
 RankClaim::~RankClaim() { Living::instance().remove(token_); }
 
@@ -153,9 +134,13 @@ Status RankClaim::refusal(const Record& holder) const {
 
 Result<bool> RankClaim::lives(const Record& record, const Deadline& deadline) {
   if (!record.place.empty() && record.place == place()) {
-    return record.pid == static_cast<std::uint64_t>(::getpid())
-               ? Living::instance().has(record.token)
-               : start_of(record.pid) == record.started;
+    if (record.pid == static_cast<std::uint64_t>(::getpid())) {
+      return Living::instance().has(record.token);
+    }
+    const Life life = life_of(record.pid, record.started);
+    if (life != Life::unknown) {
+      return life == Life::lives;
+    }
   }
   const auto silence = deadline.or_after(kSilence);
   while (!silence.expired()) {
@@ -214,6 +199,7 @@ Status RankClaim::hold() {
   }
   if (*now && (*now)->token != token_) {
     Living::instance().remove(token_);
+    taken_ = false;
     return refusal(**now);
   }
   return write();

@@ -3,8 +3,9 @@
 //
 // A record names a process, its host and what tells it from all others. On one machine the system
 // says whether that process lives, and within one process the claim itself does; for a process
-// elsewhere its beat does, which it renews as long as it waits. A record whose process is gone is
-// nobody's: a crashed node starts again, and the next run takes its store over.
+// elsewhere, or one that the system hides, its beat does, which it renews as long as it waits. A
+// record whose process is gone is nobody's: a crashed node starts again, and the next run takes its
+// store over.
 //
 // Thread safety: one thread at a time. The store must outlive it.
 #pragma once
@@ -31,10 +32,10 @@ class RankClaim {
   Status take(const Deadline& deadline);
   bool taken() const { return taken_; }
   /// For a wait: renews the beat when it is time. Fault::unexpected when another process came at
-  /// the same moment, and is the node.
+  /// the same moment, and is the node: the claim is not taken any more.
   Status hold();
-  /// Whom the record named before, where nobody can say whether it lives: a process elsewhere that
-  /// shows no beat. Empty: nobody.
+  /// Whom the record named before, where nobody can say whether it lives: a process elsewhere, or
+  /// one that the system hides, that shows no beat. Empty: nobody.
   const std::string& silent_predecessor() const { return silent_; }
 
  private:

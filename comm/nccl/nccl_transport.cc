@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/base/start_threads.h>
 
 #include "../internal/backends.h"
 
@@ -54,7 +55,7 @@ NcclTransport::NcclTransport(std::unique_ptr<TransportOptions> options, NcclLink
       links_(std::move(links)),
       ledger_(*options_) {
   if (links_.carrier != nullptr) {
-    thread_ = std::thread([this] { run(); });
+    thread_ = start_thread("NCCL", [this] { run(); });
   }
 }
 

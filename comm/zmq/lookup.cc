@@ -1,13 +1,12 @@
 #include "lookup.h"
 
 #include <atomic>
-#include <system_error>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
 
 #include "../internal/address.h"
 #include "../internal/host_port.h"
@@ -42,9 +41,9 @@ Lookup::Lookup(const std::string& host_port) : answer_(std::make_shared<Answer>(
     answer->done = true;
   };
   try {
-    std::thread(find).detach();
-  } catch (const std::system_error&) {
-    answer_->done = true;  // no threads left, for now
+    start_thread("a name's look-up", find).detach();
+  } catch (const Shortage&) {
+    answer_->done = true;  // for now
   }
 }
 

@@ -353,6 +353,35 @@ TEST_CASE("a second thread is turned away while one waits for peers") {
   CHECK(sotto_optimizer_round(optimizer.get(), &round) == SOTTO_OK);
 }
 
+TEST_CASE("an interrupt ends the making of an optimizer that waits, and what it waits for later") {
+  sotto_interrupt* interrupt = nullptr;
+  REQUIRE(sotto_interrupt_create(&interrupt) == SOTTO_OK);
+  std::vector<float> x(kDimension);
+  sotto_optimizer* made = nullptr;
+  const auto make = [&](const Words& words, sotto_store* store) {
+    const auto settings = as_settings(words);
+    return sotto_optimizer_create_interruptible(settings.data(), x.data(), x.size(), nullptr, store,
+                                                interrupt, &made);
+  };
+  const CStore store = c_store();
+  REQUIRE(make({"nodes", "2", "rank", "0", "timeout", "3600"}, store.get()) == SOTTO_OK);
+  const COptimizer waits(made);
+  made = nullptr;
+  CHECK(sotto_interrupt_raise(interrupt) == SOTTO_OK);
+  for (const std::string url : {"tcp://nobody.invalid:4000", "redis://nobody.invalid:4000"}) {
+    const auto status =
+        make({"nodes", "2", "rank", "1", "timeout", "3600", "rendezvous", url}, nullptr);
+    CAPTURE(sotto_last_error());
+    const bool lacks = std::string(sotto_last_error()).find("build lacks") != std::string::npos;
+    CHECK((status == SOTTO_STOPPED || lacks));
+    CHECK(made == nullptr);
+  }
+  sotto_interrupt_destroy(interrupt);
+  CHECK(sotto_optimizer_connect(waits.get()) == SOTTO_STOPPED);
+  CHECK(sotto_interrupt_create(nullptr) == SOTTO_REFUSED);
+  CHECK(sotto_interrupt_raise(nullptr) == SOTTO_REFUSED);
+}
+
 TEST_CASE("the tensors of a layout are told apart") {
   sotto_layout* made = nullptr;
   REQUIRE(sotto_layout_create(&made) == SOTTO_OK);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -46,6 +47,59 @@ std::string mark_text(std::span<const std::byte> mark) {
 }
 
 std::vector<std::byte> byte(int value) { return {static_cast<std::byte>(value)}; }
+
+/// What a process writes under claim/RANK that runs where nobody here can see it.
+std::vector<std::byte> record_from_elsewhere(std::uint64_t beat) {
+  ByteBuffer out;
+  for (const std::uint64_t value : {std::uint64_t{99}, beat, std::uint64_t{1}, std::uint64_t{2}}) {
+    out.write(value);
+  }
+  out.write_string("another kernel");
+  out.write_string("far-away");
+  return std::move(out).take();
+}
+
+std::vector<std::byte> list_of(std::string_view key) {
+  ByteBuffer out;
+  out.write_string(key);
+  return std::move(out).take();
+}
+
+/// Leaves what a node 0 elsewhere has in the store while its run trains.
+void begin_elsewhere(Store& store) {
+  REQUIRE(store.set("claim/0", record_from_elsewhere(1)).ok());
+  REQUIRE(store.set("session", number(5)).ok());
+  REQUIRE(store.set("0000000000000005/go", {}).ok());
+  REQUIRE(store.set("left/0", list_of("0000000000000005/go")).ok());
+}
+
+/// What else happens at a store, with the key of the call.
+struct StoreEvents {
+  std::function<void(std::string_view)> before_set = [](std::string_view) {};
+  std::function<void(std::string_view)> after_set = [](std::string_view) {};
+  std::function<void(std::string_view)> before_get = [](std::string_view) {};
+};
+
+class EventfulStore final : public Store {
+ public:
+  EventfulStore(std::shared_ptr<Store> store, StoreEvents events)
+      : store_(std::move(store)), events_(std::move(events)) {}
+  Status set(std::string_view key, std::span<const std::byte> value) override {
+    events_.before_set(key);
+    Status status = store_->set(key, value);
+    events_.after_set(key);
+    return status;
+  }
+  Result<std::vector<std::byte>> get(std::string_view key, Deadline deadline) override {
+    events_.before_get(key);
+    return store_->get(key, deadline);
+  }
+  Status remove(std::string_view key) override { return store_->remove(key); }
+
+ private:
+  std::shared_ptr<Store> store_;
+  StoreEvents events_;
+};
 
 /// Every node publishes `value` and reads what all published.
 void exchange(const std::shared_ptr<Store>& store, int value) {
@@ -236,21 +290,11 @@ TEST_CASE(
 
 TEST_CASE("a record of a process elsewhere counts as long as it beats") {
   const auto store = make_memory_store();
-  const auto record = [](std::uint64_t beat) {
-    ByteBuffer out;
-    for (const std::uint64_t value :
-         {std::uint64_t{99}, beat, std::uint64_t{1}, std::uint64_t{2}}) {
-      out.write(value);
-    }
-    out.write_string("another kernel");
-    out.write_string("far-away");
-    return std::move(out).take();
-  };
-  REQUIRE(store->set("claim/0", record(1)).ok());
+  REQUIRE(store->set("claim/0", record_from_elsewhere(1)).ok());
   std::atomic<bool> over{false};
   std::thread elsewhere([&] {
     for (std::uint64_t beat = 2; !over; ++beat) {
-      REQUIRE(store->set("claim/0", record(beat)).ok());
+      REQUIRE(store->set("claim/0", record_from_elsewhere(beat)).ok());
       std::this_thread::yield();
     }
   });
@@ -260,6 +304,117 @@ TEST_CASE("a record of a process elsewhere counts as long as it beats") {
   CHECK(refused.fault() == Fault::unexpected);
   CHECK(refused.message().find("host far-away, pid 1") != std::string::npos);
   CHECK(make_session(store, 0, 1, 1h)->enter().ok());  // it is silent
+}
+
+TEST_CASE("a node 0 disturbs no run whose node 0 is elsewhere and silent") {
+  for (const int nodes : {1, 2, 4}) {
+    CAPTURE(nodes);
+    const auto store = make_memory_store();
+    begin_elsewhere(*store);
+    const auto second = make_session(store, 0, nodes, 1800ms);
+    CHECK(second->enter().ok() == (nodes == 1));  // alone, it may be the next life of the first
+    (void)second->set("given-up/any", byte(1));
+    CHECK(store->get("0000000000000005/go", Deadline::after({})).ok());
+    if (nodes > 1) {
+      CHECK(*store->get("session", Deadline::after({})) == number(5));
+      CHECK(*store->get("left/0", Deadline::after({})) == list_of("0000000000000005/go"));
+      CHECK(second->enter().message().find("host far-away, pid 1) was node 0 before") !=
+            std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a job that starts again elsewhere takes the store over, in whatever order it comes") {
+  for (const bool node_0_first : {true, false}) {
+    CAPTURE(node_0_first);
+    const auto store = make_memory_store();
+    begin_elsewhere(*store);
+    std::thread node_0([&] {
+      if (!node_0_first) {
+        REQUIRE(store->get("0000000000000005/shown/1", generous()).ok());
+      }
+      CHECK(make_session(store, 0, 2, 1h)->enter().ok());
+    });
+    if (node_0_first) {
+      while (*store->get("claim/0", generous()) == record_from_elsewhere(1)) {
+        std::this_thread::yield();
+      }
+    }
+    CHECK(make_session(store, 1, 2, 1h)->enter().ok());
+    node_0.join();
+    CHECK_FALSE(store->get("0000000000000005/go", Deadline::after({})).ok());
+  }
+}
+
+TEST_CASE("a node that all have waited for is in, also where another session has begun since") {
+  const auto store = make_memory_store();
+  REQUIRE(store->set("session", number(5)).ok());
+  StoreEvents events;
+  events.before_get = [&](std::string_view key) {
+    const auto shown = store->get("0000000000000005/shown/1", Deadline::after({}));
+    if (key == "session" && shown.ok()) {
+      REQUIRE(store->set("0000000000000005/seen/1", *shown).ok());
+      REQUIRE(store->set("0000000000000005/go", {}).ok());
+      REQUIRE(store->set("session", number(6)).ok());
+    }
+  };
+  const auto session = make_session(std::make_shared<EventfulStore>(store, events), 1, 2, 300ms);
+  REQUIRE(session->enter().ok());
+  REQUIRE(session->set("told", byte(7)).ok());
+  CHECK(store->get("0000000000000005/told", Deadline::after({})).ok());
+}
+
+TEST_CASE("of two nodes 0 at one moment, the one that loses leaves alone what is the other's") {
+  const auto store = make_memory_store();
+  REQUIRE(store->set("left/0", list_of("of-the-winner")).ok());
+  REQUIRE(store->set("of-the-winner", byte(1)).ok());
+  bool won = false;
+  StoreEvents events;
+  events.before_set = [&](std::string_view key) {
+    if (key == "session") {  // the loser takes itself for the node; the other has written last
+      won = store->set("claim/0", record_from_elsewhere(1)).ok();
+    }
+  };
+  const auto loser = make_session(std::make_shared<EventfulStore>(store, events), 0, 3, 1h);
+  CHECK(loser->enter().fault() == Fault::unexpected);
+  CHECK(won);
+  CHECK_FALSE(loser->set("given-up/any", byte(1)).ok());
+  CHECK(store->get("of-the-winner", Deadline::after({})).ok());
+  CHECK(*store->get("left/0", Deadline::after({})) == list_of("of-the-winner"));
+}
+
+TEST_CASE("a node 0 that finds another session in its store leaves alone what is the other's") {
+  const auto store = make_memory_store();
+  REQUIRE(store->set("left/0", list_of("of-the-other")).ok());
+  REQUIRE(store->set("of-the-other", byte(1)).ok());
+  const auto session = make_session(store, 0, 2, 1h);
+  std::thread waiting([&] { CHECK(session->enter().fault() == Fault::unexpected); });
+  REQUIRE(store->get("session", generous()).ok());
+  REQUIRE(store->set("session", number(5)).ok());
+  waiting.join();
+  CHECK(store->get("of-the-other", Deadline::after({})).ok());
+}
+
+TEST_CASE("a node 0 that starts again and again keeps nobody waiting without end") {
+  constexpr std::uint64_t kLives = 300;
+  const auto store = make_memory_store();
+  std::uint64_t life = 1;
+  REQUIRE(store->set("session", number(life)).ok());
+  StoreEvents events;
+  events.after_set = [&](std::string_view key) {
+    if (key.ends_with("/shown/1")) {  // each life receives node 1 …
+      REQUIRE(store->set(mark_text(number(life)) + "/seen/1", *store->get(key, generous())).ok());
+    }
+  };
+  events.before_get = [&](std::string_view key) {
+    if (key.ends_with("/go") && life < kLives) {  // … and is gone when that waits for the rest
+      REQUIRE(store->set("session", number(++life)).ok());
+    }
+  };
+  const auto node_1 = make_session(std::make_shared<EventfulStore>(store, events), 1, 3, 50ms);
+  CHECK(node_1->enter().fault() == Fault::deadline);
+  CHECK(life > 1);
+  CHECK(life < kLives);
 }
 
 TEST_CASE("what is no record keeps nobody out") {

@@ -45,10 +45,14 @@ class Handle:
     SHARED = False
 
     def __init__(self, kind, create, *arguments):
-        handle = ctypes.c_void_p()
-        call(create, *arguments, ctypes.byref(handle))
-        self._own = _Owned(kind, handle)
+        self._own = _Owned(kind, ctypes.c_void_p())
+        # From now on, as a signal's handler may raise when the object is made already.
         weakref.finalize(self, _end, self._own)
+        self._create(create, *arguments, ctypes.byref(self._own.handle))
+
+    def _create(self, name, *arguments):
+        """Makes what the handle is of; the last of `arguments` is where the handle goes."""
+        call(name, *arguments)
 
     @contextlib.contextmanager
     def _held(self):

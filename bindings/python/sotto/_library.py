@@ -23,13 +23,22 @@ _SIGNATURES = {
     "sotto_layout_create": [_handle_p],
     "sotto_layout_add": [_handle, ctypes.c_char_p, ctypes.c_size_t, _size_p],
     "sotto_store_create": [_handle_p],
-    "sotto_optimizer_create": [_texts, c_float_p, ctypes.c_size_t, _handle, _handle, _handle_p],
+    "sotto_interrupt_create": [_handle_p],
+    "sotto_interrupt_raise": [_handle],
+    "sotto_optimizer_create_interruptible": [
+        _texts,
+        c_float_p,
+        ctypes.c_size_t,
+        _handle,
+        _handle,
+        _handle,
+        _handle_p,
+    ],
     "sotto_optimizer_connect": [_handle],
     "sotto_optimizer_begin_step": [_handle],
     "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],
     "sotto_optimizer_set_learning_rate": [_handle, ctypes.c_double],
     "sotto_optimizer_ask_to_stop": [_handle],
-    "sotto_optimizer_interrupt": [_handle],
     "sotto_optimizer_evaluated": [_handle, ctypes.c_double, ctypes.c_double],
     "sotto_optimizer_mean": [
         _handle,
@@ -113,7 +122,7 @@ for _name, _arguments in _SIGNATURES.items():
     _function = getattr(library, _name)
     _function.argtypes = _arguments
     _function.restype = ctypes.c_int
-for _name in ("layout", "store", "optimizer", "compressor", "topology"):
+for _name in ("layout", "store", "interrupt", "optimizer", "compressor", "topology"):
     _function = getattr(library, f"sotto_{_name}_destroy")
     _function.argtypes = [_handle]
     _function.restype = None

@@ -8,7 +8,7 @@ import os
 from ._arrays import floats
 from ._errors import Ended, Refused
 from ._handle import Handle, handle_of, layout_handle
-from ._library import call, call_for_json, encoded, library, outcome, setting_texts
+from ._library import call, call_for_json, encoded, library, setting_texts
 from ._waiting import waiting
 
 
@@ -20,6 +20,21 @@ class Store(Handle):
 
     def __init__(self):
         super().__init__("store", "store_create")
+
+
+class _Interrupt(Handle):
+    """Ends the waits of an optimizer, from before it is made. It lives as long as the optimizer's
+    object and is nobody's in turn, so that it may be raised at any time."""
+
+    def __init__(self):
+        super().__init__("interrupt", "interrupt_create")
+
+    @property
+    def handle(self):
+        return self._own.handle
+
+    def __call__(self):
+        library.sotto_interrupt_raise(self.handle)
 
 
 class Optimizer(Handle):
@@ -42,16 +57,27 @@ class Optimizer(Handle):
         address, length = floats(parameters, "parameters", writable=True)
         self._parameters = parameters  # which must stay where they are
         self._store = store
+        self._interrupt = _Interrupt()
         with layout_handle(layout) as tensors, handle_of(store, Store, "store") as meeting_place:
             super().__init__(
                 "optimizer",
-                "optimizer_create",
+                "optimizer_create_interruptible",
                 setting_texts(settings),
                 address,
                 length,
                 tensors,
                 meeting_place,
             )
+
+    def _create(self, name, *arguments):
+        """The name of the store's host may have to become known first."""
+        *given, out = arguments
+
+        def create():
+            with self._in_turn():
+                call(name, *given, self._interrupt.handle, out)
+
+        waiting(create, self._interrupt)
 
     def __enter__(self):
         return self
@@ -72,14 +98,8 @@ class Optimizer(Handle):
             call("optimizer_" + name, handle, *arguments)
 
     def _wait(self, name, *arguments):
-        """As _do, for what waits for other nodes."""
-        with self._held() as handle:
-            error = waiting(
-                lambda: outcome("optimizer_" + name, handle, *arguments),
-                lambda: library.sotto_optimizer_interrupt(handle),
-            )
-        if error is not None:
-            raise error
+        """As _do, for what waits for other nodes: the thread that makes the call has the turn."""
+        waiting(lambda: self._do(name, *arguments), self._interrupt)
 
     @property
     def parameters(self):

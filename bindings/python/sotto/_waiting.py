@@ -3,11 +3,46 @@
 While the main thread is inside the library, Python runs no handler of a signal. So such a call is
 made by a thread of its own, and the main thread waits for it, where handlers do run: one that
 raises, as that of Ctrl-C does, interrupts the call.
+
+A handler may raise at any point of the main thread. So whatever a call uses is taken and given back
+by the thread that makes it, and nothing that the main thread leaves out can end that too early.
 """
 
 import os
 import queue
 import threading
+
+
+class _Request:
+    """One call, which is either withdrawn or made, and then once."""
+
+    def __init__(self, function):
+        self.done = threading.Event()
+        self._function = function
+        self._error = None
+        self._decided = threading.Lock()  # taken by whoever decides what becomes of it
+
+    def withdraw(self):
+        """Whether the call will not be made."""
+        return self._decided.acquire(blocking=False)
+
+    def make(self):
+        """Makes the call unless it was withdrawn."""
+        function, self._function = self._function, None  # which keeps objects of the caller's
+        if self._decided.acquire(blocking=False):
+            try:
+                function()
+            except BaseException as error:
+                self._error = error
+
+    def conclude(self):
+        """Raises what the call raised."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error
 
 
 class _Caller:
@@ -21,47 +56,45 @@ class _Caller:
 
     def _serve(self):
         while True:
-            function, results, done = self._calls.get()
+            request = self._calls.get()
             self.calling = True
-            try:
-                results.append(function())
-            except BaseException as error:
-                results.append(error)
+            request.make()
             self.calling = False
-            done.set()
+            request.done.set()
+            del request
 
     def run(self, function, interrupt):
-        results = []
-        done = threading.Event()
-        queued = False
-        raised = None
-        while True:
-            try:
-                if not queued:
-                    self._calls.put((function, results, done))
-                    queued = True
-                while not done.is_set():
-                    done.wait()
-                break
-            except BaseException as error:  # by a signal's handler
-                if not queued:
-                    raise
-                raised = error
+        request = _Request(function)
+        try:
+            self._calls.put(request)
+            request.done.wait()
+        except BaseException:  # by a signal's handler
+            self._abandon(request, interrupt)
+            raise
+        request.conclude()
+
+    def _abandon(self, request, interrupt):
+        """Ends the request, also where handlers raise again meanwhile."""
+        try:
+            if not request.withdraw():
+                self._calls.put(request)  # a handler may have raised before the first time
                 interrupt()
-        if raised is not None:
-            raise raised
-        return results[0]
+                request.done.wait()
+        except BaseException:
+            if not request.done.is_set():
+                self._abandon(request, interrupt)
 
 
 _caller = None
 
 
 def waiting(function, interrupt):
-    """Returns what `function` does, an exception or None. Where a signal's handler raises meanwhile,
-    calls `interrupt`, which must make `function` return soon, and raises that then."""
+    """Calls `function`, and raises what it raises. Where a signal's handler raises meanwhile, calls
+    `interrupt`, which must make `function` return soon, and raises what the handler raised."""
     global _caller
     if threading.current_thread() is not threading.main_thread():
-        return function()  # no handler runs here
+        function()  # no handler runs here
+        return
     if _caller is None or _caller.process != os.getpid():  # a fork has no other threads
         _caller = _Caller()
-    return _caller.run(function, interrupt)
+    _caller.run(function, interrupt)

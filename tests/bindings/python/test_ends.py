@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy
 import pytest
 
 import nodes
 import sotto
+from sotto import _waiting
 
 
 def test_a_store_that_is_closed_serves_nobody():
@@ -125,6 +127,79 @@ def test_a_block_that_raises_tells_all_nodes_why():
     assert said[2] == "the disk is full"
     for rank in (0, 1, 3):
         assert said[rank] == "node 2: ValueError: the disk is full"
+
+
+def test_a_handler_that_raises_at_any_point_leaves_no_call_that_uses_the_optimizer():
+    place = _waiting.__file__
+
+    def raising_at(line_number):
+        lines = 0
+
+        def trace(frame, event, _):
+            nonlocal lines
+            if frame.f_code.co_filename != place:
+                return trace
+            if event == "line":
+                lines += 1
+                if lines == line_number:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            return trace
+
+        return trace
+
+    raised = 0
+    for line_number in range(1, 40):
+        optimizer = sotto.Optimizer(
+            numpy.zeros(8, numpy.float32),
+            nodes=2,
+            rank=0,
+            store=sotto.Store(),
+            timeout=2,
+        )
+        sys.settrace(raising_at(line_number))
+        try:
+            optimizer.connect()
+        except KeyboardInterrupt:
+            raised += 1
+            seen = _waiting._caller
+            while seen and not seen._calls.empty():
+                pass
+            time.sleep(0)  # the caller's thread may run
+            assert not seen or not seen.calling or optimizer._own.turn.locked(), line_number
+        except sotto.Deadline:
+            break  # it has fewer lines
+        finally:
+            sys.settrace(None)
+    assert raised > 5
+
+
+def test_ctrl_c_ends_the_making_of_an_optimizer():
+    """Whose store's host no name service knows."""
+    code = """
+import os, signal, threading
+import numpy, sotto
+from sotto import _waiting
+def interrupt():
+    while not (_waiting._caller and _waiting._caller.calling):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    sotto.Optimizer(numpy.zeros(8, numpy.float32), nodes=2, rank=1,
+                    rendezvous="tcp://nobody.invalid:4000", timeout=50)
+except KeyboardInterrupt:
+    print("interrupted")
+print(sotto.Optimizer(numpy.zeros(8, numpy.float32), nodes=1).round)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        timeout=40,
+        text=True,
+    )
+    assert ended.stdout == "interrupted\n0\n", ended.stderr
 
 
 @pytest.mark.parametrize("waits", ["connect", "step"])
