@@ -228,17 +228,18 @@ Status Optimizer::connect() {
   }
   transport_ = std::move(*made);
   try {
-    driver_ = std::make_unique<Driver>(
-        *algorithm_, *transport_,
-        DriverOptions{
-            .rank = options_.rank,
-            .overlap = options_.overlap,
-            .timeout = options_.timeout,
-            .observer = options_.observer,
-            .terms = terms_,
-            .look = [this](std::span<const Rank> peers) { return consensus_->look(peers); },
-            .interrupted = options_.interrupted,
-            .accelerator = options_.accelerator.get()});
+    driver_ = std::make_unique<Driver>(*algorithm_, *transport_,
+                                       DriverOptions{.rank = options_.rank,
+                                                     .overlap = options_.overlap,
+                                                     .timeout = options_.timeout,
+                                                     .observer = options_.observer,
+                                                     .terms = terms_,
+                                                     .look =
+                                                         [this](std::span<const Rank> peers) {
+                                                           return consensus_->look_in_round(peers);
+                                                         },
+                                                     .interrupted = options_.interrupted,
+                                                     .accelerator = options_.accelerator.get()});
   } catch (const Shortage& shortage) {
     return ended_by(named({Fault::io, shortage.what()}));
   }

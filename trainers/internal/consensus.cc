@@ -24,13 +24,15 @@ Status Consensus::enter_round(Round round) {
   return join_ == Join::zeros && !out_of_data_ ? data_.enter_round(round) : Status();
 }
 
+Status Consensus::look_in_round(std::span<const Rank> peers) {
+  const Status cause = news_.any() ? meetings_.given_up() : Status();
+  return cause.ok() ? look(peers) : cause;
+}
+
 Status Consensus::look(std::span<const Rank> peers) {
   stop_.look();
   if (!news_.any()) {
     return {};
-  }
-  if (Status cause = meetings_.given_up(); !cause.ok()) {
-    return cause;
   }
   if (join_ == Join::zeros) {
     if (Status status = data_.look(); !status.ok()) {

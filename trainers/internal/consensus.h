@@ -38,6 +38,8 @@ class Consensus {
   Status enter_round(Round round);
   /// For whoever waits for these nodes: a fault when the wait cannot end.
   Status look(std::span<const Rank> peers);
+  /// For whoever waits for their frames: why some node gave up, too, which meetings see themselves.
+  Status look_in_round(std::span<const Rank> peers);
 
   /// What a node that is out of data does next, when so many rounds are done: a round with a zero
   /// gradient, unless begin_round says that all end; the mean; or nothing more. The first call says
