@@ -13,8 +13,7 @@ Mlp::Mlp(const ModelInput& input, std::span<const std::size_t> hidden)
     layers_.emplace_back(layout_, fmt::format("layer{}", layers_.size() + 1), width, units);
     width = units;
   }
-  layers_.emplace_back(layout_, fmt::format("layer{}", layers_.size() + 1), width,
-                       input.outputs());
+  layers_.emplace_back(layout_, fmt::format("layer{}", layers_.size() + 1), width, input.outputs());
 }
 
 void Mlp::initialize(std::span<float> parameters, std::uint64_t seed) const {

@@ -175,9 +175,8 @@ void DistributedOptimizer::announce_options() {
     return;
   }
   const GroupOptions& agreed = run_->agreed;
-  const bool rate_alone =
-      now.others == agreed.others &&
-      (now.rates == agreed.rates || (now.one_rate() && agreed.one_rate()));
+  const bool rate_alone = now.others == agreed.others &&
+                          (now.rates == agreed.rates || (now.one_rate() && agreed.one_rate()));
   run_->node->announce_settings(
       now.rates.front(),
       rate_alone ? std::string()
