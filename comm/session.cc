@@ -328,7 +328,7 @@ Status StoreSession::meet_node_0(std::uint64_t number) {
       }
     }
     if (known) {
-      // Whoever drew another mark meanwhile may have come after all had met under this one.
+      // A node that drew another mark meanwhile may have come after all had met under this one.
       const auto in = news ? there(here(kGo), {}) : let_in(patience);
       if (!in.ok() || *in) {
         return ended(in.status());

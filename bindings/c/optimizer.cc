@@ -111,7 +111,7 @@ Status finish(sotto_optimizer& held, std::span<float> mean, double* consensus_di
   if (held.finished) {
     return {};
   }
-  // Whoever made no step has yet to meet the others, who wait for it here.
+  // A node that made no step has yet to meet the others, which wait for it here.
   if (Status status = held.optimizer.connect(); !status.ok()) {
     return status;
   }

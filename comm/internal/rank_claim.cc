@@ -180,7 +180,7 @@ Status RankClaim::take(const Deadline& deadline) {
   if (Status written = write(); !written.ok()) {
     return written;
   }
-  // Whoever found no record at the same moment has written its own by then: the last one holds.
+  // A process that found no record at the same moment has written its own by then: the last holds.
   sleep_until(deadline.or_after(std::max<Deadline::Clock::duration>(kSettle, 4 * look)));
   taken_ = true;
   next_beat_ = {};

@@ -1,4 +1,4 @@
-// Who is node RANK in a store: the record by which a second process that takes itself for that node
+// A RankClaim says which process is node RANK in a store: the record by which a second process that takes itself for that node
 // learns that there is one already.
 //
 // A record names a process, its host and what tells it from all others. On one machine the system

@@ -39,14 +39,14 @@ class UnevenData {
         timeout_(timeout),
         stop_(std::move(stop)) {}
 
-  // Of a node with data.
+  // What a node calls that has data.
 
   /// This node has a gradient of the round with this number.
   Status enter_round(Round round);
   /// While it waits in that round.
   Status look();
 
-  // Of a node without.
+  // What a node calls that is out of data.
 
   /// It has had data for so many rounds.
   Status leave(Round rounds);
