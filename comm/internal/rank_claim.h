@@ -1,5 +1,5 @@
-// A RankClaim says which process is node RANK in a store: the record by which a second process that takes itself for that node
-// learns that there is one already.
+// A RankClaim is a record in a store of the process that is node RANK. A second process that takes
+// itself for that node learns from it that there is one already.
 //
 // A record names a process, its host and what tells it from all others. On one machine the system
 // says whether that process lives, and within one process the claim itself does; for a process

@@ -7,19 +7,19 @@ namespace sotto {
 WeightedGradient::WeightedGradient(std::unique_ptr<Algorithm> inner,
                                    std::shared_ptr<RoundTerms> terms, const Ops& ops,
                                    std::shared_ptr<const Accelerator> accelerator)
-    : accelerator_(std::move(accelerator)),
+    : ForwardingAlgorithm(std::move(inner)),
+      accelerator_(std::move(accelerator)),
       ops_(ops),
       terms_(std::move(terms)),
-      weighted_(inner->parameters().size(), ops),
-      inner_(std::move(inner)) {}
+      weighted_(parameters().size(), ops) {}
 
 Status WeightedGradient::gradient_ready(std::span<const float> gradient, Exchange& out,
                                         bool* post) {
   if (terms_->share == 1) {
-    return inner_->gradient_ready(gradient, out, post);
+    return inner().gradient_ready(gradient, out, post);
   }
   ops_.combine({{terms_->share, gradient}}, weighted_);
-  return inner_->gradient_ready(weighted_, out, post);
+  return inner().gradient_ready(weighted_, out, post);
 }
 
 }  // namespace sotto

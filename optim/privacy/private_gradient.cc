@@ -19,12 +19,12 @@ const PrivacyOptions& checked(const PrivacyOptions& options) {
 
 PrivateGradient::PrivateGradient(std::unique_ptr<Algorithm> inner, const PrivacyOptions& options,
                                  Rank rank)
-    : inner_(std::move(inner)),
+    : ForwardingAlgorithm(std::move(inner)),
       options_(checked(options)),
       rank_(rank),
       allowed_(allowed_steps(options)),
       mechanism_(options, rank),
-      released_(inner_->parameters().size()) {}
+      released_(parameters().size()) {}
 
 void PrivateGradient::spend_at_least(std::uint64_t steps) { steps_ = std::max(steps_, steps); }
 
@@ -48,7 +48,7 @@ Status PrivateGradient::gradient_ready(std::span<const float> gradient, Exchange
   }
   mechanism_.release(steps_, gradient, released_);
   ++steps_;
-  return inner_->gradient_ready(released_, out, post);
+  return inner().gradient_ready(released_, out, post);
 }
 
 void PrivateGradient::save(ByteBuffer& out) const {
@@ -57,7 +57,7 @@ void PrivateGradient::save(ByteBuffer& out) const {
     out.write(value);
   }
   out.write(steps_);
-  inner_->save(out);
+  inner().save(out);
 }
 
 Status PrivateGradient::load(ByteReader& in) {
@@ -68,7 +68,7 @@ Status PrivateGradient::load(ByteReader& in) {
     }
   }
   spend_at_least(in.read<std::uint64_t>());
-  return inner_->load(in);
+  return inner().load(in);
 }
 
 }  // namespace sotto

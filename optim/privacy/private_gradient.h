@@ -15,13 +15,13 @@
 #include <string_view>
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
+#include <sotto/optim/forwarding_algorithm.h>
 #include <sotto/optim/privacy/gaussian_mechanism.h>
 #include <sotto/optim/privacy/privacy_options.h>
 
 namespace sotto {
 
-class PrivateGradient final : public Algorithm {
+class PrivateGradient final : public ForwardingAlgorithm {
  public:
   /// Throws Error for options that check_privacy refuses.
   PrivateGradient(std::unique_ptr<Algorithm> inner, const PrivacyOptions& options, Rank rank);
@@ -33,27 +33,9 @@ class PrivateGradient final : public Algorithm {
   /// Counts at least so many steps from now on, e.g. those of a run that was lost.
   void spend_at_least(std::uint64_t steps);
 
-  std::string_view name() const override { return inner_->name(); }
-  Peers peers() const override { return inner_->peers(); }
-  std::span<const float> parameters() const override { return inner_->parameters(); }
-  Round round() const override { return inner_->round(); }
-  bool parameters_ready() const override { return inner_->parameters_ready(); }
-  bool accepts_gradient() const override { return inner_->accepts_gradient(); }
-  bool idle() const override { return inner_->idle(); }
-  bool begin_round(Exchange& out) override { return inner_->begin_round(out); }
   /// Fault::budget when the step would cost more than is left; nothing has changed then, as with a
   /// gradient that is not finite. Any other gradient counts as a step.
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Result<bool> next_exchange(Exchange& out) override { return inner_->next_exchange(out); }
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    return inner_->frame_arrived(tag, from, frame);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    return inner_->exchange_done(tag, out);
-  }
-  AlgorithmCounters counters() const override { return inner_->counters(); }
-  std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
   void save(ByteBuffer& out) const override;
   /// Never lowers steps().
   Status load(ByteReader& in) override;
@@ -61,7 +43,6 @@ class PrivateGradient final : public Algorithm {
  private:
   Status fault(Fault kind, std::string_view message) const;
 
-  std::unique_ptr<Algorithm> inner_;
   PrivacyOptions options_;
   Rank rank_;
   std::uint64_t allowed_;

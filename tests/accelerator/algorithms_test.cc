@@ -10,10 +10,10 @@
 
 #include "accelerator/device.h"
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 
 #include <sotto/base/error.h>
 #include <sotto/compress/cuda/accelerator.h>
+#include <sotto/optim/forwarding_algorithm.h>
 
 using namespace sotto;
 using namespace sotto::test;
@@ -23,7 +23,7 @@ namespace {
 constexpr Round kRounds = 12;
 
 /// A node on a device, as a driver with the host's gradients sees it.
-class OnDevice final : public Decorator {
+class OnDevice final : public ForwardingAlgorithm {
  public:
   OnDevice(const ClusterOptions& options, std::size_t rank, std::span<const float> start,
            const std::shared_ptr<const Topology>& topology)
@@ -37,7 +37,7 @@ class OnDevice final : public Decorator {
   }
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
     gradient_->write(gradient);
-    return Decorator::gradient_ready(gradient_->there(), out, post);
+    return ForwardingAlgorithm::gradient_ready(gradient_->there(), out, post);
   }
 
  private:
@@ -49,7 +49,7 @@ class OnDevice final : public Decorator {
   OnDevice(std::shared_ptr<Accelerator> accelerator, std::unique_ptr<DeviceFloats> x,
            const ClusterOptions& options, std::size_t rank, std::span<const float> start,
            const std::shared_ptr<const Topology>& topology)
-      : Decorator(build(accelerator, *x, options, rank, start, topology)),
+      : ForwardingAlgorithm(build(accelerator, *x, options, rank, start, topology)),
         accelerator_(std::move(accelerator)),
         x_(std::move(x)),
         gradient_(std::make_unique<DeviceFloats>(start.size())) {}

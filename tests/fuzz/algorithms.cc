@@ -9,9 +9,9 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/base/frame.h>
+#include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -100,10 +100,10 @@ Bytes changed(std::span<const std::byte> right, ByteReader& in) {
 }
 
 /// Hears frames that were changed on their way, and the right ones wherever it refuses those.
-class Disturbed final : public sotto::test::Decorator {
+class Disturbed final : public sotto::ForwardingAlgorithm {
  public:
   Disturbed(std::unique_ptr<sotto::Algorithm> inner, ByteReader& in)
-      : Decorator(std::move(inner)), in_(in) {}
+      : ForwardingAlgorithm(std::move(inner)), in_(in) {}
 
   sotto::Status frame_arrived(const sotto::ExchangeTag& tag, sotto::Rank from,
                               std::span<const std::byte> frame) override {

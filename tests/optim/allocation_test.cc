@@ -13,8 +13,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/optim/forwarding_algorithm.h>
+
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 
 namespace {
 
@@ -81,9 +82,9 @@ struct Window {
 };
 
 /// Counts what its algorithm allocates while it runs.
-class Watched final : public Decorator {
+class Watched final : public ForwardingAlgorithm {
  public:
-  using Decorator::Decorator;
+  using ForwardingAlgorithm::ForwardingAlgorithm;
 
   bool begin_round(Exchange& out) override {
     const Window window;
@@ -105,9 +106,9 @@ class Watched final : public Decorator {
 };
 
 /// Notes the buffers of the frames that its algorithm sends and receives.
-class FrameWatch final : public Decorator {
+class FrameWatch final : public ForwardingAlgorithm {
  public:
-  using Decorator::Decorator;
+  using ForwardingAlgorithm::ForwardingAlgorithm;
 
   bool begin_round(Exchange& out) override { return note(inner().begin_round(out), out); }
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {

@@ -8,9 +8,9 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -32,9 +32,10 @@ Bytes sealed(const FrameHeader& header, std::span<const std::byte> payload) {
   return frame;
 }
 
-class LiedTo final : public Decorator {
+class LiedTo final : public ForwardingAlgorithm {
  public:
-  LiedTo(std::unique_ptr<Algorithm> inner, Lie lie) : Decorator(std::move(inner)), lie_(lie) {}
+  LiedTo(std::unique_ptr<Algorithm> inner, Lie lie)
+      : ForwardingAlgorithm(std::move(inner)), lie_(lie) {}
 
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override {
@@ -119,9 +120,9 @@ TEST_CASE("bad input: element counts of 0xFFFFFFFF and 2^64-1 in a frame's heade
 
 TEST_CASE("bad input: positive weights whose sum overflows are a fault, and never a model") {
   /// The largest mass that a message may claim, behind values whose sum no float holds.
-  class Huge final : public Decorator {
+  class Huge final : public ForwardingAlgorithm {
    public:
-    using Decorator::Decorator;
+    using ForwardingAlgorithm::ForwardingAlgorithm;
     Status frame_arrived(const ExchangeTag& tag, Rank from,
                          std::span<const std::byte> frame) override {
       ByteBuffer payload;

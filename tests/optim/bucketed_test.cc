@@ -12,6 +12,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
+#include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
 
@@ -97,10 +98,10 @@ struct Lone {
 };
 
 /// Hands each gradient to the algorithm in parts, in one of several orders.
-class InParts final : public Algorithm {
+class InParts final : public ForwardingAlgorithm {
  public:
   InParts(std::unique_ptr<Algorithm> inner, std::uint64_t order)
-      : inner_(std::move(inner)), order_(order) {
+      : ForwardingAlgorithm(std::move(inner)), order_(order) {
     // Some lie in one bucket, some in several.
     for (std::size_t first = 0, length = 1000; first < kDimension; length += 700) {
       const std::size_t end = std::min(first + length, kDimension);
@@ -109,14 +110,6 @@ class InParts final : public Algorithm {
     }
   }
 
-  std::string_view name() const override { return inner_->name(); }
-  Peers peers() const override { return inner_->peers(); }
-  std::span<const float> parameters() const override { return inner_->parameters(); }
-  Round round() const override { return inner_->round(); }
-  bool parameters_ready() const override { return inner_->parameters_ready(); }
-  bool accepts_gradient() const override { return inner_->accepts_gradient(); }
-  bool idle() const override { return inner_->idle(); }
-  bool begin_round(Exchange& out) override { return inner_->begin_round(out); }
   Status gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) override {
     *post = false;
     RandomStream stream({.seed = order_, .round = round(), .purpose = Purpose::test});
@@ -130,26 +123,14 @@ class InParts final : public Algorithm {
       const auto [first, end] = *pick;
       parts.erase(pick);
       const auto part = gradient.subspan(first, end - first);
-      if (Status status = inner_->gradient_part(first, part); !status.ok()) {
+      if (Status status = inner().gradient_part(first, part); !status.ok()) {
         return status;
       }
     }
     return {};
   }
-  Result<bool> next_exchange(Exchange& out) override { return inner_->next_exchange(out); }
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    return inner_->frame_arrived(tag, from, frame);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    return inner_->exchange_done(tag, out);
-  }
-  AlgorithmCounters counters() const override { return inner_->counters(); }
-  void save(ByteBuffer& out) const override { inner_->save(out); }
-  Status load(ByteReader& in) override { return inner_->load(in); }
 
  private:
-  std::unique_ptr<Algorithm> inner_;
   std::uint64_t order_;
   std::vector<std::pair<std::size_t, std::size_t>> parts_;
 };

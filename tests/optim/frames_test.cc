@@ -8,9 +8,9 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/frame.h>
+#include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -41,9 +41,9 @@ bool names(const Status& status, Rank from) {
 }
 
 /// Shows its algorithm every kind of bad frame around every right one.
-class Disturbed final : public Decorator {
+class Disturbed final : public ForwardingAlgorithm {
  public:
-  using Decorator::Decorator;
+  using ForwardingAlgorithm::ForwardingAlgorithm;
 
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override {
@@ -128,10 +128,10 @@ class Disturbed final : public Decorator {
 
 /// Gives its algorithm a well-sealed frame with a bad payload before every right one: the algorithm
 /// may refuse it at once, or when the exchange is done.
-class Poisoned final : public Decorator {
+class Poisoned final : public ForwardingAlgorithm {
  public:
   Poisoned(std::unique_ptr<Algorithm> inner, std::function<void(Bytes&)> poison)
-      : Decorator(std::move(inner)), poison_(std::move(poison)) {}
+      : ForwardingAlgorithm(std::move(inner)), poison_(std::move(poison)) {}
 
   Status frame_arrived(const ExchangeTag& tag, Rank from,
                        std::span<const std::byte> frame) override {

@@ -8,8 +8,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sotto/optim/forwarding_algorithm.h>
+
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -20,9 +21,9 @@ constexpr std::size_t kNodes = 4;
 constexpr std::size_t kDimension = 2 * 4096 + 37;  // three buckets
 
 /// Hands on a copy of the gradient, which turns into NaNs as soon as it may go.
-class Fleeting final : public Decorator {
+class Fleeting final : public ForwardingAlgorithm {
  public:
-  using Decorator::Decorator;
+  using ForwardingAlgorithm::ForwardingAlgorithm;
 
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
     gradient_.assign(gradient.begin(), gradient.end());

@@ -12,9 +12,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
+#include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 #include "optim/uneven.h"
 
 using namespace sotto;
@@ -272,9 +272,9 @@ TEST_CASE(
     Fault fault;
   };
   /// Shows every forgery to its algorithm before the right frame.
-  class Forged final : public Decorator {
+  class Forged final : public ForwardingAlgorithm {
    public:
-    using Decorator::Decorator;
+    using ForwardingAlgorithm::ForwardingAlgorithm;
     Status frame_arrived(const ExchangeTag& tag, Rank from,
                          std::span<const std::byte> frame) override {
       const std::vector<std::byte> right(frame.begin(), frame.end());  // `frame` is overwritten

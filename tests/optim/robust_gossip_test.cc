@@ -12,10 +12,10 @@
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
 #include <sotto/optim/algorithms/robust_gossip.h>
+#include <sotto/optim/forwarding_algorithm.h>
 #include <sotto/optim/robust/attack.h>
 
 #include "optim/cluster.h"
-#include "optim/decorator.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -200,9 +200,9 @@ TEST_CASE("attacks send what their papers say") {
 namespace {
 
 /// Its node's frames hold a NaN, or an infinity, or too few elements, by turns.
-class Poisoner final : public Decorator {
+class Poisoner final : public ForwardingAlgorithm {
  public:
-  using Decorator::Decorator;
+  using ForwardingAlgorithm::ForwardingAlgorithm;
 
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
     const Round round = inner().round();

@@ -1,16 +1,25 @@
-// An algorithm that hands everything on to another: tests override what they watch or disturb.
+// An algorithm that hands everything on to another one, for what stands in front of an algorithm or
+// watches it: derived classes override what they change. Gradients are handed on whole: parts and
+// the step ahead (Algorithm::gradient_part, step_ahead) are a derived class's own.
+//
+// Thread safety and ownership: as Algorithm; owns the inner one.
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <sotto/optim/algorithm.h>
 
-namespace sotto::test {
+namespace sotto {
 
-class Decorator : public Algorithm {
+class ForwardingAlgorithm : public Algorithm {
  public:
-  explicit Decorator(std::unique_ptr<Algorithm> inner) : inner_(std::move(inner)) {}
+  /// Hands everything on to `inner`.
+  explicit ForwardingAlgorithm(std::unique_ptr<Algorithm> inner) : inner_(std::move(inner)) {}
 
   std::string_view name() const override { return inner_->name(); }
   Peers peers() const override { return inner_->peers(); }
@@ -37,10 +46,12 @@ class Decorator : public Algorithm {
   Status load(ByteReader& in) override { return inner_->load(in); }
 
  protected:
+  /// The algorithm behind this one.
   Algorithm& inner() { return *inner_; }
+  const Algorithm& inner() const { return *inner_; }
 
  private:
   std::unique_ptr<Algorithm> inner_;
 };
 
-}  // namespace sotto::test
+}  // namespace sotto
