@@ -469,7 +469,7 @@ std::vector<Rank> Driver::missing() const {
     }
   }
   std::ranges::sort(missing);
-  missing.erase(std::ranges::unique(missing).begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   return missing;
 }
 

@@ -30,7 +30,7 @@ constexpr std::size_t kMaxHeaderDepth = 8;
 
 using HeaderJson = nlohmann::json;
 
-Status malformed(std::string message) { return {Fault::malformed, std::move(message)}; }
+Status malformed(const std::string& message) { return {Fault::malformed, message}; }
 
 std::string shape_text(std::span<const std::size_t> shape) {
   return fmt::format("({})", fmt::join(shape, ", "));

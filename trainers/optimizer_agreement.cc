@@ -177,7 +177,7 @@ Status Optimizer::weigh() {
     ByteReader in((*all)[node]);
     const auto weight = in.read<double>();
     if (!in.finished() || !is_weight(weight)) {
-      const Status cause =
+      Status cause =
           named({Fault::malformed,
                  fmt::format("node {} counts itself by {}, which is no weight", node, weight)});
       consensus_->meetings().give_up(cause);

@@ -190,7 +190,7 @@ Status Ledger::overdue(const Deadline& deadline) const {
     message += fmt::format("{} frames not yet taken by {}", oldest.unreceived.empty() ? "" : ";",
                            list_ranks(oldest.unsent));
   }
-  return {fault, std::move(message)};
+  return {fault, message};
 }
 
 }  // namespace sotto::internal

@@ -35,7 +35,7 @@ struct Writer {
   void operator()(const Bye&) const { out.write(std::uint8_t{kBye}); }
 };
 
-Status malformed(std::string what) { return {Fault::malformed, std::move(what)}; }
+Status malformed(const std::string& what) { return {Fault::malformed, what}; }
 
 /// A chunk lies inside its message, and is empty only where the message is.
 bool inside(const Chunk& chunk) {

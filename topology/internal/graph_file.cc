@@ -318,8 +318,7 @@ class Parser {
   /// Ranks are what they are; what only names nodes is numbered in ascending order.
   void number_nodes() {
     std::ranges::sort(nodes_);
-    const auto tail = std::ranges::unique(nodes_);
-    nodes_.erase(tail.begin(), tail.end());
+    nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
     std::uint64_t count = nodes_.empty() ? 0 : nodes_.back() + 1;
     if (published_) {
       count = nodes_.size();
@@ -356,8 +355,7 @@ class Parser {
                    fmt::format("line {} has this edge already", twice->number));
     }
     std::erase_if(lines_, [](const Line& line) { return !line.trusted; });
-    const auto tail = std::ranges::unique(lines_, same);
-    lines_.erase(tail.begin(), tail.end());
+    lines_.erase(std::unique(lines_.begin(), lines_.end(), same), lines_.end());
     std::ranges::stable_sort(lines_, {}, &Line::number);
   }
 

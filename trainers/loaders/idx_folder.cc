@@ -91,6 +91,7 @@ IdxFolder find_idx_files(const std::filesystem::path& folder, const std::string&
     refuse_file(folder, "", fmt::format("none of its files is there: {}", kExpectedFiles));
   }
   std::vector<std::string> names;
+  names.reserve(sets.size());
   for (const auto& [name, found] : sets) {
     names.push_back(name.empty() ? "mnist" : name);
   }
