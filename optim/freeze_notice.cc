@@ -49,9 +49,9 @@ std::optional<std::string> describe_zero_variance(const ParameterLayout& layout,
     return std::nullopt;
   }
   return fmt::format(
-      "{} of {} parameters had no gradient before Adam's variance was frozen (freeze_step {}), and "
-      "gradients that come now do not move them: {}; if they are to learn, as rare rows of an "
-      "embedding or layers that are unfrozen late, freeze later",
+      "{} of {} parameters had no gradient before Adam's variance was frozen (freeze_step {}): {}; "
+      "gradients that come now travel in full precision until these have a variance too, which "
+      "costs 5 bytes each instead of a bit; where most of them are to learn, freeze later",
       still, variance.size(), freeze_step, name_largest(std::move(tensors)));
 }
 

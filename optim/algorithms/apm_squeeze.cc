@@ -29,8 +29,11 @@ Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out
     return status;
   }
   if (frozen()) {
-    adam_.momentum_after(node_.x(), gradient, work_);
-    if (Status status = mean_.begin_compressed(work_, variance(), out); !status) {
+    adam_.penalize(node_.x(), gradient, work_);
+    late_.take_gradient(work_, adam_, node_.round(), freeze_round_);
+    adam_.momentum_after(work_);
+    if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients(), out);
+        !status) {
       return status;
     }
   } else {
@@ -56,6 +59,10 @@ Status ApmSqueeze::step() {
   if (frozen()) {
     ops.copy(work_, adam_.momentum());
     adam_.frozen_direction(node_.round(), direction_);
+    if (Status status = node_.here(late_.step(adam_, direction_)); !status) {
+      return status;
+    }
+    late_.join(adam_);
   } else if (Status status =
                  node_.here(adam_.direction(node_.round(), node_.x(), work_, direction_));
              !status) {
@@ -97,6 +104,7 @@ void ApmSqueeze::save(ByteBuffer& out) const {
   out.write(freeze_round_);
   out.write(last_norm_);
   mean_.save(out);
+  late_.save(out);
 }
 
 Status ApmSqueeze::load(ByteReader& in) {
@@ -117,7 +125,10 @@ Status ApmSqueeze::load(ByteReader& in) {
                 *node_.freeze_step())};
   }
   freeze_round_ = saved_freeze;
-  return mean_.load(in);
+  if (Status status = mean_.load(in); !status) {
+    return status;
+  }
+  return late_.load(in, adam_, freeze_round_);
 }
 
 }  // namespace sotto

@@ -21,18 +21,21 @@
 //   last plain round, so that no step length jumps; `warmup`, as torch.optim.Adam in the first
 //   phase and m̄ / (√v + ε) in the second, as the papers' boxes read; `never`, as DeepSpeed. With C
 //   exact this is Adam whose variance stands still.
-// Coordinates with v = 0 (no gradient in the first T_w rounds, or one whose square underflows) stay
-//   where they are for ever, although C may send something for them: they carry no momentum, and
-//   are taken as 0 before each encoding. Sotto warns of them at the freeze (freeze_notice.h).
+// Coordinates with v = 0 (no gradient in the first T_w rounds, or one whose square underflows) have
+//   m = 0, and are taken as 0 before each encoding, although C may send something for them. Their
+//   gradients travel in full precision beside the encodings until they have a variance too
+//   (late_elements.h). Sotto says at the freeze how many they are (freeze_notice.h).
 // T_w, when it is not given: the first t = 2Δ, 3Δ, 4Δ, … with ‖v̂_t‖₁ ≥ 0.96 ‖v̂_{t−Δ}‖₁ > 0, where
 //   Δ = 1/(1 − β₂) rounded. The rule of the second paper, on v̂ because v itself grows from 0 and
 //   would always pass. All nodes hold the same v, so that they freeze in the same round.
 //
 // Assumes a contraction C, the step rule adam, and nothing of W: the graph is ignored. All nodes
 //   start from the same x.
-// Memory: 2 floats a parameter (work, direction), besides Adam's 2 and the 1 + 3/n of the mean.
+// Memory: 2 floats a parameter (work, direction), besides Adam's 2 and the 1 + 3/n of the mean, and
+//   6 words for each with v = 0.
 // Bytes a round: those of a mean, 8 d (n − 1)/n of values before T_w, with `sign` a 32nd
-// thereafter. Overlap: none, the step needs the gradients.
+// thereafter, and 4 to 5 bytes each way for a late gradient. Overlap: none, the step needs the
+// gradients.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +46,7 @@
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
 #include <sotto/optim/freeze_notice.h>
+#include <sotto/optim/late_elements.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/adam.h>
 
@@ -95,6 +99,7 @@ class ApmSqueeze final : public Algorithm {
   FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   ChunkMean mean_;
+  LateElements late_;
   std::vector<float> work_;       // m_i, then the new m̄; before the freeze the gradients
   std::vector<float> direction_;  // d, then the next x
   Round freeze_round_;            // T_w

@@ -40,7 +40,9 @@ Round spreading_time(const Topology& graph) {
 }
 
 std::size_t longest_payload(const LocalNode& node, std::size_t vector_bytes) {
-  return std::max(2 * vector_bytes, node.compressor().max_bytes(node.dimension()));
+  const std::size_t elements = node.dimension();
+  return std::max(2 * vector_bytes,
+                  node.compressor().max_bytes(elements) + LateGossip::max_bytes(elements));
 }
 
 }  // namespace
@@ -54,6 +56,8 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       eta_(node_.consensus_stepsize()),
       freeze_step_(node_.freeze_step().value_or(0)),
       agreement_(spreading_time(node_.topology())),
+      late_(agreement_),
+      late_gossip_(late_),
       public_(node_),
       half_(node_.dimension()),
       scratch_(node_.dimension()),
@@ -156,10 +160,17 @@ Status GossipAdam::mix_variance(std::size_t edge) {
 
 Status GossipAdam::step_from(std::span<const float> from, std::span<const float> gradient) {
   const Ops& ops = node_.ops();
-  adam_.momentum_after(node_.x(), gradient, half_);
+  adam_.penalize(node_.x(), gradient, half_);
+  if (squeezing()) {
+    late_.take_gradient(half_, adam_, node_.round(), freeze_step_);
+  }
+  adam_.momentum_after(half_);
   zero_where_zero(adam_.variance(), half_);
   ops.copy(half_, adam_.momentum());
   adam_.precondition(adam_.next_rate(node_.round()), adam_.momentum(), half_);
+  if (Status status = node_.here(late_.step(adam_, half_)); !status) {
+    return status;
+  }
   ops.subtract(from, half_, half_);
   return node_.require_finite(half_, "updated model");
 }
@@ -203,7 +214,7 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
   if (Status status = node_.decode_own(payload, 1, public_.copy); !status) {
     return status;
   }
-  mail_.post(plan(), payload.size(), out);
+  mail_.post(plan(), late_gossip_.append(mail_.outgoing(), payload.size()), out);
   *post = true;
   return {};
 }
@@ -212,15 +223,22 @@ Status GossipAdam::squeeze() {
   const Ops& ops = node_.ops();
   // p_i ← p_i + Σ_j (W_ij − 1[i = j]) q_j
   // x_i ← x_i^½ + η p_i
+  if (Status status = late_gossip_.read(node_, mail_); !status) {
+    return status;
+  }
   FiniteWatch watch(node_);
   const auto step = [&](std::size_t first, std::span<const float> pull) {
     const auto half = std::span(half_).subspan(first, pull.size());
     watch.note(ops.combine({{1, half}, {eta_, pull}}, half));
   };
-  if (Status status = public_.take_changes(node_, mail_, scratch_, std::ref(step)); !status) {
+  if (Status status =
+          public_.take_changes(node_, mail_, scratch_, std::ref(step), late_gossip_.encoding_in());
+      !status) {
     return status;
   }
   mail_.close();
+  late_gossip_.take();
+  late_.join(adam_);
   if (Status status = watch.require(half_, "updated model"); !status) {
     return status;
   }
@@ -242,6 +260,7 @@ void GossipAdam::save(ByteBuffer& out) const {
   node_.save(out);
   out.write(freeze_step_);
   public_.save(out);
+  late_.save(out);
 }
 
 Status GossipAdam::load(ByteReader& in) {
@@ -252,7 +271,10 @@ Status GossipAdam::load(ByteReader& in) {
   if (in.failed() || freeze_step != freeze_step_) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
-  return public_.load(in, "model");
+  if (Status status = public_.load(in, "model"); !status) {
+    return status;
+  }
+  return late_.load(in, adam_, freeze_step_);
 }
 
 }  // namespace sotto

@@ -25,15 +25,17 @@
 //   the length of a step, here at most about γ a parameter.
 // Only measured: how near to Adam's curve it stays, and that the largest of the nodes' variances is
 //   a good preconditioner (it never makes a step longer than a node's own would).
-// Bias correction as in apm_squeeze.h. Coordinates where v = 0 on all nodes stay where they are;
-// there is a warning of them once v is common (freeze_notice.h).
+// Bias correction as in apm_squeeze.h. Coordinates where v = 0 on all nodes run an Adam of their
+// own once gradients come (late_elements.h), whose v travels in full precision until all nodes hold
+// one (late_gossip.h); until then the mean model follows the nodes' own steps. Sotto says how many
+// there are once v is common (freeze_notice.h).
 //
 // Assumes W symmetric, doubly stochastic, connected and static, a contraction C, the step
 //   rule adam. Consensus step 0 < η ≤ 1, by default min(½, α^(−2/3) − 1), α measured on Gaussian
 //   vectors.
 //   One γ at all nodes: with γ_i of their own the models settle where Σ_i γ_i ∇f_i = 0.
 // Memory: 5 floats a parameter (x̂, p, x^½, two of scratch) besides Adam's 2 and the frames, which
-//   have room for two vectors in full precision.
+//   have room for two vectors in full precision, beside an encoding too.
 // Bytes a round to each neighbour: 8 d in the first T_w + D, thereafter |C|; 64 of header.
 // Overlap: in full precision the exchange hides behind the gradient; thereafter none.
 #pragma once
@@ -43,9 +45,11 @@
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/late_gossip.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/freeze_notice.h>
+#include <sotto/optim/late_elements.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/adam.h>
 
@@ -103,8 +107,10 @@ class GossipAdam final : public Algorithm {
   std::size_t vector_bytes_;  // of a vector in full precision
   Mailbox mail_;
   float eta_;
-  Round freeze_step_;            // T_w
-  Round agreement_;              // D
+  Round freeze_step_;  // T_w
+  Round agreement_;    // D
+  LateElements late_;
+  LateGossip late_gossip_;
   PublicCopy public_;            // x̂_i, p_i
   std::vector<float> half_;      // x_i^½; the next x
   std::vector<float> scratch_;   // the mixed model

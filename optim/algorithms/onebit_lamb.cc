@@ -35,11 +35,14 @@ Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out
   }
   if (frozen()) {
     // 1. and 2. m_i = β₁ m̄ + (1 − β₁) g_i, all tensors at one RMS
-    adam_.momentum_after(node_.x(), gradient, work_);
+    adam_.penalize(node_.x(), gradient, work_);
+    late_.take_gradient(work_, adam_, node_.round(), freeze_step_);
+    adam_.momentum_after(work_);
     for (std::size_t l = 0; l < tensors_.size(); ++l) {
       node_.ops().scale(tensors_[l].scale, lamb_.layout()[l].of(std::span(work_)));
     }
-    if (Status status = mean_.begin_compressed(work_, adam_.variance(), out); !status) {
+    if (Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients(), out);
+        !status) {
       return status;
     }
   } else {
@@ -96,18 +99,38 @@ void OneBitLamb::follow_ratios() {
 void OneBitLamb::freeze() {
   node_.ops().copy(adam_.variance(), fresh_);
   fresh_power_ = adam_.variance_power();
-  const auto rms = [this](const ParameterBlock& block) {
-    const auto m = block.of(std::span(std::as_const(adam_).momentum()));
-    return m.empty() ? 0 : norm(m, node_.ops()) / std::sqrt(static_cast<double>(m.size()));
-  };
-  double mean = 0;
+  mean_rms_ = 0;
   for (const ParameterBlock& block : lamb_.layout()) {
-    mean += rms(block) / static_cast<double>(tensors_.size());
+    mean_rms_ += rms_of_momentum(block) / static_cast<double>(tensors_.size());
   }
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
-    const auto scale = static_cast<float>(mean / rms(lamb_.layout()[l]));
-    // A tensor without momentum, or one too small to be scaled, stays as it is.
-    tensors_[l].scale = scale > 0 && std::isfinite(scale) && std::isfinite(1 / scale) ? scale : 1;
+    set_scale(l);
+  }
+}
+
+double OneBitLamb::rms_of_momentum(const ParameterBlock& block) const {
+  const auto m = block.of(std::as_const(adam_).momentum());
+  return m.empty() ? 0 : norm(m, node_.ops()) / std::sqrt(static_cast<double>(m.size()));
+}
+
+void OneBitLamb::set_scale(std::size_t l) {
+  const auto scale = static_cast<float>(mean_rms_ / rms_of_momentum(lamb_.layout()[l]));
+  // A tensor without momentum, or one too small to be scaled, stays as it is.
+  tensors_[l].scale = scale > 0 && std::isfinite(scale) && std::isfinite(1 / scale) ? scale : 1;
+}
+
+void OneBitLamb::scale_late_tensors() {
+  auto joined = late_.joined();
+  for (std::size_t l = 0; l < tensors_.size() && !joined.empty(); ++l) {
+    const ParameterBlock& block = lamb_.layout()[l];
+    const auto last = std::ranges::lower_bound(joined, block.offset + block.size);
+    const auto here = static_cast<std::size_t>(last - joined.begin());
+    const auto variance = block.of(std::as_const(adam_).variance());
+    const auto with_variance = std::ranges::count_if(variance, [](float v) { return v != 0; });
+    if (here > 0 && static_cast<std::size_t>(with_variance) == here) {
+      set_scale(l);
+    }
+    joined = joined.subspan(here);
   }
 }
 
@@ -149,6 +172,14 @@ Status OneBitLamb::squeezed_direction() {
   }
   node_.ops().copy(work_, momentum);
   adam_.frozen_direction(node_.round(), direction_);
+  if (Status status = node_.here(late_.step(adam_, direction_)); !status) {
+    return status;
+  }
+  late_.join(adam_);
+  for (const std::size_t k : late_.joined()) {
+    fresh_[k] = adam_.variance_after(k, fresh_power_);
+  }
+  scale_late_tensors();
   const double gamma = lamb_.learning_rate(node_.round());
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
     const ParameterBlock& block = lamb_.layout()[l];
@@ -181,8 +212,10 @@ void OneBitLamb::save(ByteBuffer& out) const {
     out.write(tensor.change);
     out.write(tensor.scale);
   }
+  out.write(mean_rms_);
   write_floats(fresh_, out);
   mean_.save(out);
+  late_.save(out);
 }
 
 Status OneBitLamb::load(ByteReader& in) {
@@ -203,10 +236,17 @@ Status OneBitLamb::load(ByteReader& in) {
       return {Fault::malformed, "checkpoint without the ratios of the tensors"};
     }
   }
+  mean_rms_ = in.read<double>();
+  if (in.failed() || !std::isfinite(mean_rms_) || mean_rms_ < 0) {
+    return {Fault::malformed, "checkpoint without the size of the momenta"};
+  }
   if (Status status = read_floats(in, "fresh variance", fresh_); !status) {
     return status;
   }
-  return mean_.load(in);
+  if (Status status = mean_.load(in); !status) {
+    return status;
+  }
+  return late_.load(in, adam_, freeze_step_);
 }
 
 }  // namespace sotto

@@ -18,12 +18,15 @@
 //               x_l ← x_l − γ r_l c̄_l (m̂ / (√v̂ + ε) + λ x)_l
 // The bounds are those of the authors' program. Tensors without a trust ratio (trust_ratio.h) have
 // c̄ = r = 1. Bias correction, and coordinates with v = 0, as in apm_squeeze.h (but λ decays these
-// too); v̂' is corrected by the number of its own updates, so that r stays near 1 while gradients
+// too): their directions are scaled by r_l c̄_l like the others of their tensor, v' of one that
+// joins starts where its v̂' = v̂, and a tensor that had none with v ≠ 0 has s_l set when its first
+// join. v̂' is corrected by the number of its own updates, so that r stays near 1 while gradients
 // keep their size.
 //
 // Assumes a contraction C, the step rule lamb, and nothing of W: the graph is ignored. All nodes
 //   start from the same x, and stay equal to the bit.
-// Memory: 3 floats a parameter (v', work, direction), besides LAMB's 2 and the 1 + 3/n of the mean.
+// Memory: 3 floats a parameter (v', work, direction), besides LAMB's 2 and the 1 + 3/n of the mean,
+//   and 6 words for each with v = 0.
 // Bytes a round: those of a mean, 8 d (n − 1)/n of values before T_w, with `sign` a 32nd
 // thereafter. Overlap: none, the step needs the gradients.
 #pragma once
@@ -34,6 +37,7 @@
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
 #include <sotto/optim/freeze_notice.h>
+#include <sotto/optim/late_elements.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/lamb.h>
 
@@ -80,6 +84,11 @@ class OneBitLamb final : public Algorithm {
   /// Follows the ratios of the plain step just taken; freezes them in its last round.
   void follow_ratios();
   void freeze();
+  double rms_of_momentum(const ParameterBlock& block) const;
+  /// Tensor l's s, from its momentum.
+  void set_scale(std::size_t l);
+  /// The s of tensors that had no variance until now.
+  void scale_late_tensors();
   /// 3. From m̄ in work_: takes it, and writes d.
   Status squeezed_direction();
   /// r_l from v and v'.
@@ -92,8 +101,10 @@ class OneBitLamb final : public Algorithm {
   Lamb& lamb_;  // node_'s step rule
   Adam& adam_;  // its moments
   ChunkMean mean_;
+  LateElements late_;
   Round freeze_step_;  // T_w
   std::vector<Tensor> tensors_;
+  double mean_rms_ = 0;           // all tensors' mean of RMS(m) at T_w
   std::vector<float> fresh_;      // v'
   double fresh_power_ = 1;        // β₂^s after its s updates
   std::vector<float> work_;       // s m_i, then the new m̄; before the freeze the gradients

@@ -69,12 +69,17 @@ Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& ou
     *post = true;
     return {};
   }
+  adam_.penalize(node_.x(), gradient_, work_);
+  if (variance_frozen()) {
+    late_.take_gradient(work_, adam_, node_.round(), *node_.freeze_step());
+  }
   step();
   if (!exchanges_now()) {
     ++since_exchange_;
+    adam_.precondition(1, work_, gradient_);
     return move();
   }
-  Status status = mean_.begin_compressed(work_, adam_.variance(), out);
+  Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients(), out);
   *post = status.ok();
   return status;
 }
@@ -88,6 +93,7 @@ Result<bool> ZeroOneAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& ou
     if (Status status = take_variance(); !status) {
       return status;
     }
+    adam_.penalize(node_.x(), gradient_, work_);
     step();
   } else if (const auto factor = static_cast<float>(1 / rates_); std::isfinite(factor)) {
     node_.ops().copy(work_, adam_.momentum());
@@ -113,7 +119,7 @@ Status ZeroOneAdam::take_variance() {
 void ZeroOneAdam::step() {
   const Ops& ops = node_.ops();
   // 2. m_i ← β₁ m_i + (1 − β₁) (g_i + λ x_i);  u_i ← u_i + γ̂ m_i
-  adam_.momentum_after(node_.x(), gradient_, work_);
+  adam_.momentum_after(work_);
   zero_where_zero(adam_.variance(), work_);
   ops.copy(work_, adam_.momentum());
   const double rate = adam_.next_rate(node_.round());
@@ -124,6 +130,11 @@ void ZeroOneAdam::step() {
 
 Status ZeroOneAdam::take_mean() {
   // 3. x' ← x' − ū / (√v̂ + ε);  u_i ← 0
+  adam_.precondition(1, work_, gradient_);
+  if (Status status = node_.here(late_.step(adam_, gradient_)); !status) {
+    return status;
+  }
+  late_.join(adam_);
   if (Status status = move(); !status) {
     return status;
   }
@@ -136,7 +147,6 @@ Status ZeroOneAdam::take_mean() {
 }
 
 Status ZeroOneAdam::move() {
-  adam_.precondition(1, work_, gradient_);
   node_.ops().subtract(common_, gradient_, gradient_);
   if (Status status = node_.require_finite(gradient_, "updated model"); !status) {
     return status;
@@ -166,6 +176,7 @@ void ZeroOneAdam::save(ByteBuffer& out) const {
   write_floats(common_, out);
   write_floats(sum_, out);
   mean_.save(out);
+  late_.save(out);
 }
 
 Status ZeroOneAdam::load(ByteReader& in) {
@@ -190,7 +201,10 @@ Status ZeroOneAdam::load(ByteReader& in) {
   if (Status status = read_floats(in, "sum of steps", sum_); !status) {
     return status;
   }
-  return mean_.load(in);
+  if (Status status = mean_.load(in); !status) {
+    return status;
+  }
+  return late_.load(in, adam_, node_.freeze_step().value_or(kNoRound));
 }
 
 }  // namespace sotto

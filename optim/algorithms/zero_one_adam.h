@@ -28,8 +28,9 @@
 //   ū is divided: a schedule with large steps takes hold some tens of rounds late.)
 // Bias correction as in apm_squeeze.h: γ̂_t = γ_t / (1 − β₁^{t+1}) and v̂ = v / (1 − β₂^s) after s
 //   updates, when the step rule says `always`; else γ̂ = γ, v̂ = v.
-// Coordinates with v = 0 stay where they are until a gradient comes in a round of T_v, and for ever
-//   once T_v has ended, when sotto warns of them (freeze_notice.h).
+// Coordinates with v = 0 stay where they are until a gradient comes in a round of T_v. Once T_v has
+//   ended, their gradients travel in full precision with each exchange (late_elements.h); sotto
+//   says then how many they are (freeze_notice.h).
 //
 // Models are equal to the bit after each exchange, and differ between exchanges; a run that ends
 // there ends with what the nodes had locally.
@@ -37,7 +38,7 @@
 // Assumes a contraction C, the step rule adam, and nothing of W: the graph is ignored. All nodes
 //   start from the same x.
 // Memory: 4 floats a parameter (x', u, work, direction), besides Adam's 2 and the 1 + 3/n of the
-//   mean.
+//   mean, and 6 words for each with v = 0.
 // Bytes: those of a full mean for each round in T_v, of a compressed one for each other in T_u.
 // Overlap: none in rounds of T_u; the others exchange nothing.
 #pragma once
@@ -48,6 +49,7 @@
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
 #include <sotto/optim/freeze_notice.h>
+#include <sotto/optim/late_elements.h>
 #include <sotto/optim/local_node.h>
 #include <sotto/optim/step_rules/adam.h>
 
@@ -95,17 +97,18 @@ class ZeroOneAdam final : public Algorithm {
 
   /// 1. Takes ḡ in gradient_.
   Status take_variance();
-  /// 2. Leaves u_i in work_ too.
+  /// 2. From the penalized gradient in work_; leaves u_i in it.
   void step();
   /// 3. Takes ū in work_, as it came from others or, where all u_i are equal, from step().
   Status take_mean();
-  /// x_i = x' − u / (√v̂ + ε), u in work_.
+  /// x_i = x' − d, d in gradient_.
   Status move();
 
   LocalNode node_;
   FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   ChunkMean mean_;
+  LateElements late_;
   std::vector<float> common_;    // x'
   std::vector<float> sum_;       // u_i
   std::vector<float> gradient_;  // g_i while its mean is taken, then a direction

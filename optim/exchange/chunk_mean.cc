@@ -13,7 +13,8 @@ namespace {
 
 std::size_t longest_payload(const LocalNode& node, const Compressor& exact) {
   const std::size_t elements = longest_chunk(node.dimension(), node.nodes());
-  return std::max(node.compressor().max_bytes(elements), exact.max_bytes(elements));
+  return std::max(node.compressor().max_bytes(elements) + max_exact_part_bytes(elements),
+                  exact.max_bytes(elements));
 }
 
 }  // namespace
@@ -54,10 +55,15 @@ ExchangePlan ChunkMean::plan(std::uint16_t phase) const {
   return plan;
 }
 
-std::span<const std::byte> ChunkMean::encode(std::span<float> v, std::span<std::byte> out,
-                                             std::uint32_t bucket) {
-  return pass_.compressed ? node_.encode_residual(v, out, bucket)
-                          : out.first(exact_->encode(v, {}, out));
+std::span<const std::byte> ChunkMean::encode(Rank owner, std::span<float> v,
+                                             std::span<std::byte> out, std::uint32_t bucket) {
+  if (!pass_.compressed) {
+    return out.first(exact_->encode(v, {}, out));
+  }
+  const auto encoding = node_.encode_residual(v, out, bucket);
+  const ExactElements exact = pass_.exact.in(chunk(owner));
+  return exact.empty() ? encoding
+                       : out.first(append_exact_part(exact.values, out, encoding.size()));
 }
 
 void ChunkMean::begin_exact(std::span<float> v, Exchange& out) {
@@ -66,8 +72,8 @@ void ChunkMean::begin_exact(std::span<float> v, Exchange& out) {
 }
 
 Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> mask,
-                                   Exchange& out) {
-  pass_ = {.compressed = true, .mask = mask};
+                                   const ExactElements& exact, Exchange& out) {
+  pass_ = {.compressed = true, .mask = mask, .exact = exact};
   node_.ops().axpy(1, error_, v);
   zero_where_zero(mask, v);
   if (Status status = node_.require_finite(v, "compensated vector"); !status) {
@@ -83,18 +89,25 @@ void ChunkMean::scatter(std::span<float> v, Exchange& out) {
     const auto part = chunk(owner).of(v);
     const auto bucket = static_cast<std::uint32_t>(owner);
     if (owner == node_.rank()) {
-      own_payload_ = encode(part, own_chunk_, bucket);
+      own_payload_ = encode(owner, part, own_chunk_, bucket);
     } else {
-      const auto payload = encode(part, mail_.outgoing(edge(owner)), bucket);
+      const auto payload = encode(owner, part, mail_.outgoing(edge(owner)), bucket);
       parcels_[edge(owner)] = {.elements = part.size(), .payload_bytes = payload.size()};
     }
   }
   mail_.post_each(plan(kScatter), parcels_, out);
 }
 
-Status ChunkMean::decode(Rank from, std::span<float> y) {
+Result<std::span<const std::byte>> ChunkMean::encoding_in(std::span<const std::byte> payload,
+                                                          Rank owner) {
+  const ExactElements exact = pass_.exact.in(chunk(owner));
+  return exact.empty() ? payload : add_exact_part(payload, exact.values);
+}
+
+Status ChunkMean::decode(Rank from, Rank owner, std::span<float> y) {
   const bool own = from == node_.rank();
-  const Status decoded = codec().decode_add(own ? own_payload_ : mail_.payload(edge(from)), 1, y);
+  const auto encoding = encoding_in(own ? own_payload_ : mail_.payload(edge(from)), owner);
+  const Status decoded = encoding.ok() ? codec().decode_add(*encoding, 1, y) : encoding.status();
   if (decoded) {
     return {};
   }
@@ -104,23 +117,30 @@ Status ChunkMean::decode(Rank from, std::span<float> y) {
 
 Status ChunkMean::average(Exchange& out) {
   const Ops& ops = node_.ops();
+  // The values of this node are encoded, and make room for the sums.
+  const auto exact = pass_.exact.in(chunk(node_.rank())).values;
   ops.fill(0, average_);
+  ops.fill(0, exact);
   for (Rank from = 0; from < node_.nodes(); ++from) {
-    if (Status status = decode(from, average_); !status) {
+    if (Status status = decode(from, node_.rank(), average_); !status) {
       return status;
     }
   }
   mail_.close();
-  ops.scale(1.0F / static_cast<float>(node_.nodes()), average_);
+  const float share = 1.0F / static_cast<float>(node_.nodes());
+  ops.scale(share, average_);
+  ops.scale(share, exact);
   if (pass_.compressed) {
     ops.axpy(1, chunk_error_, average_);
     zero_where_zero(chunk(node_.rank()).of(pass_.mask), average_);
   }
-  if (Status status = node_.require_finite(average_, "mean over all nodes"); !status) {
-    return status;
+  for (const std::span<const float> means : {std::span<const float>(average_), {exact}}) {
+    if (Status status = node_.require_finite(means, "mean over all nodes"); !status) {
+      return status;
+    }
   }
   const auto bucket = static_cast<std::uint32_t>(node_.nodes());
-  own_payload_ = encode(average_, mail_.outgoing(), bucket);
+  own_payload_ = encode(node_.rank(), average_, mail_.outgoing(), bucket);
   if (pass_.compressed) {
     std::swap(chunk_error_, average_);
   }
@@ -139,8 +159,9 @@ Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
     return true;
   }
   node_.ops().fill(0, mean);
+  node_.ops().fill(0, pass_.exact.values);
   for (Rank owner = 0; owner < node_.nodes(); ++owner) {
-    if (Status status = decode(owner, chunk(owner).of(mean)); !status) {
+    if (Status status = decode(owner, owner, chunk(owner).of(mean)); !status) {
       return status;
     }
   }

@@ -8,12 +8,13 @@
 //   2. chunk's owner:  a = mean_i C(v_i + δ_i) + δ̄;  send C(a) to all;  δ̄ ← a − C(a)
 //   3. all:            the mean is the n chunks C(a)
 // Each chunk is encoded by itself, at its own length: nothing is padded. Sums are in rank order,
-// and all nodes decode the same bytes, so that they hold the same mean to the bit.
+// and all nodes decode the same bytes, so that they hold the same mean to the bit. Elements for
+// which few bits will not do may travel beside the encodings in full precision (exact_part.h).
 //
 // A building block of the algorithms, not for users. One thread at a time; allocates only in the
 // constructor.
 // Memory: 1 float a parameter (δ_i), 3/n (δ̄, a, the own chunk's encoding), and frames; all
-//   of them with room for full precision.
+//   of them with room for full precision, beside an encoding too.
 // Bytes of a mean: 2 (n − 1) frames of a chunk each: 2 (n − 1)/n |C(v)| + 128 (n − 1).
 #pragma once
 
@@ -28,6 +29,7 @@
 #include <sotto/compress/compressor.h>
 #include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunks.h>
+#include <sotto/optim/exchange/exact_part.h>
 #include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/local_node.h>
 
@@ -47,9 +49,11 @@ class ChunkMean {
   /// Starts the mean of all `v`, which are left as they are. A round has one mean at most.
   void begin_exact(std::span<float> v, Exchange& out);
   /// Starts the mean of all v + δ, compressed by the node's C; v is spoilt. Elements where `mask`
-  /// is 0 are taken as 0, and carry no error. Fault::non_finite if v + δ overflows; δ is then as it
-  /// was.
-  Status begin_compressed(std::vector<float>& v, std::span<const float> mask, Exchange& out);
+  /// is 0 are taken as 0, and carry no error. All nodes have the same mask and the same `exact.at`;
+  /// what `exact` views outlives the mean, and its values end as the mean of all nodes', exactly.
+  /// Fault::non_finite if v + δ overflows; δ is then as it was.
+  Status begin_compressed(std::vector<float>& v, std::span<const float> mask,
+                          const ExactElements& exact, Exchange& out);
   /// Takes in a frame, as Algorithm::frame_arrived.
   Status frame_arrived(Rank from, std::span<const std::byte> frame) {
     return mail_.accept(from, frame).status();
@@ -78,6 +82,7 @@ class ChunkMean {
   struct Pass {
     bool compressed = false;
     std::span<const float> mask = {};
+    ExactElements exact = {};
   };
 
   Chunk chunk(Rank owner) const { return chunk_of(node_.dimension(), node_.nodes(), owner); }
@@ -86,15 +91,18 @@ class ChunkMean {
   const Compressor& codec() const { return pass_.compressed ? node_.compressor() : *exact_; }
   ExchangePlan plan(std::uint16_t phase) const;
 
-  /// Encodes v; when compressed, v is left with the residual, else as it is.
-  std::span<const std::byte> encode(std::span<float> v, std::span<std::byte> out,
+  /// Encodes v, the chunk of `owner`; when compressed, v is left with the residual, else as it is.
+  std::span<const std::byte> encode(Rank owner, std::span<float> v, std::span<std::byte> out,
                                     std::uint32_t bucket);
   /// Sends v's chunks to their owners.
   void scatter(std::span<float> v, Exchange& out);
   /// Takes all nodes' chunks and sends the result.
   Status average(Exchange& out);
-  /// y ← y + what `from` sent, this node included.
-  Status decode(Rank from, std::span<float> y);
+  /// y ← y + what `from` sent, this node included, of the chunk of `owner`.
+  Status decode(Rank from, Rank owner, std::span<float> y);
+  /// The encoding alone in a payload; what else it holds is added to the elements in full
+  /// precision.
+  Result<std::span<const std::byte>> encoding_in(std::span<const std::byte> payload, Rank owner);
 
   LocalNode& node_;
   std::unique_ptr<Compressor> exact_;

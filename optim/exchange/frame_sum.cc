@@ -21,11 +21,11 @@ void FrameSum::add_next(std::span<const std::byte> encoding, float scale) {
   terms_.push_back({encoding, scale});
 }
 
-void FrameSum::take_gossip(const LocalNode& node, const Mailbox& mail) {
+void FrameSum::take_gossip(const LocalNode& node, const Mailbox& mail, EncodingIn encoding_in) {
   clear();
-  add_own(mail.sent(), node.self_weight() - 1);
+  add_own(encoding_in(mail.sent()), node.self_weight() - 1);
   for (std::size_t edge = 0; edge < mail.from().size(); ++edge) {
-    add_next(mail.payload(edge), mail.from()[edge].weight);
+    add_next(encoding_in(mail.payload(edge)), mail.from()[edge].weight);
   }
 }
 

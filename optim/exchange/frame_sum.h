@@ -11,6 +11,7 @@
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/local_node.h>
 
 namespace sotto {
@@ -26,9 +27,10 @@ class FrameSum {
   void add_own(std::span<const std::byte> encoding, float scale);
   /// Adds scale × the encoding in the frame of the next in-edge.
   void add_next(std::span<const std::byte> encoding, float scale);
-  /// Σ_j (W_ij − 1[i = j]) C_j of the exchange under way, where payloads are whole encodings: by
-  /// what gossip changes a model, since rows of W sum to 1.
-  void take_gossip(const LocalNode& node, const Mailbox& mail);
+  /// Σ_j (W_ij − 1[i = j]) C_j of the exchange under way: by what gossip changes a model, since
+  /// rows of W sum to 1.
+  void take_gossip(const LocalNode& node, const Mailbox& mail,
+                   EncodingIn encoding_in = whole_payload);
 
   /// Shows the sum to `then`, as Compressor::decode_sum does. A payload that is refused changes
   /// nothing: the exchange stays open for a right one.

@@ -19,8 +19,8 @@ Status PublicCopy::sum_changes(const LocalNode& node, Mailbox& mail, std::span<f
 }
 
 Status PublicCopy::take_changes(const LocalNode& node, Mailbox& mail, std::span<float> scratch,
-                                const Compressor::Visitor& then) {
-  changes_.take_gossip(node, mail);
+                                const Compressor::Visitor& then, EncodingIn encoding_in) {
+  changes_.take_gossip(node, mail, encoding_in);
   const auto take = [&](std::size_t first, std::span<const float> change) {
     const auto piece = std::span(pull).subspan(first, change.size());
     node.ops().axpy(1, change, piece);

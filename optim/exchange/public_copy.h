@@ -33,10 +33,10 @@ struct PublicCopy {
   static Status sum_changes(const LocalNode& node, Mailbox& mail, std::span<float> change,
                             EncodingIn encoding_in = whole_payload);
 
-  /// pull ← pull + that change, shown to `then` piece by piece, while a piece is in the cache. The
-  /// compressor's encodings are the whole payloads. A payload that is refused changes nothing.
+  /// pull ← pull + that change, shown to `then` piece by piece, while a piece is in the cache. A
+  /// payload that is refused changes nothing.
   Status take_changes(const LocalNode& node, Mailbox& mail, std::span<float> scratch,
-                      const Compressor::Visitor& then);
+                      const Compressor::Visitor& then, EncodingIn encoding_in = whole_payload);
 
   /// Appends the copy and the pull.
   void save(ByteBuffer& out) const;

@@ -54,17 +54,36 @@ Status Adam::step(std::size_t first, std::span<const float> x, std::span<float> 
   if (!decoupled_ && weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(weight_decay_), x, d);  // g ← g + λ x
   }
-  const bool corrected = correction_ != BiasCorrection::never;
-  const double rate = corrected ? gamma_ / (1 - beta1_power_) : gamma_;
-  const double scale = corrected ? 1 / std::sqrt(1 - beta2_power_) : 1;
-  ops_.adam(d, beta1_, beta2_, static_cast<float>(rate), static_cast<float>(scale), epsilon_,
-            std::span(first_).subspan(first, d.size()), std::span(second_).subspan(first, d.size()),
+  step_with(gamma_,
+            {.m = std::span(first_).subspan(first, d.size()),
+             .v = std::span(second_).subspan(first, d.size()),
+             .beta1_power = beta1_power_,
+             .beta2_power = beta2_power_},
             d);
   if (decoupled_ && weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(gamma_ * weight_decay_), x, d);  // d ← d + γ λ x
   }
   const Status status = require_finite_variance(first, d.size());
   return status.ok() ? finite_direction(d, ops_) : status;
+}
+
+void Adam::step_with(double gamma, const Moments& moments, std::span<float> g) const {
+  const bool corrected = correction_ != BiasCorrection::never;
+  const double rate = corrected ? gamma / (1 - moments.beta1_power) : gamma;
+  const double scale = corrected ? 1 / std::sqrt(1 - moments.beta2_power) : 1;
+  ops_.adam(g, beta1_, moments.learns ? beta2_ : 1, static_cast<float>(rate),
+            static_cast<float>(scale), epsilon_, moments.m, moments.v, g);
+}
+
+void Adam::adopt(std::size_t k, const Moments& moments) {
+  const bool was_corrected = correction_ != BiasCorrection::never;
+  const bool will_be_corrected = correction_ == BiasCorrection::always;
+  const auto carried_over = [&](float moment, double its_power, double own_power) {
+    const double corrected = was_corrected ? moment / (1 - its_power) : moment;
+    return static_cast<float>(will_be_corrected ? corrected * (1 - own_power) : corrected);
+  };
+  momentum()[k] = carried_over(moments.m.front(), moments.beta1_power, beta1_power_);
+  variance()[k] = carried_over(moments.v.front(), moments.beta2_power, beta2_power_);
 }
 
 Status Adam::require_finite_variance(std::size_t first, std::size_t count) const {
@@ -89,13 +108,16 @@ Round Adam::variance_memory() const {
       std::llround(std::min(kLongest, 1 / (1 - static_cast<double>(beta2_)))));
 }
 
-void Adam::momentum_after(std::span<const float> x, std::span<const float> gradient,
-                          std::span<float> out) const {
+void Adam::penalize(std::span<const float> x, std::span<const float> gradient,
+                    std::span<float> out) const {
   clip_.take(gradient, out);
   if (weight_decay_ != 0) {
     ops_.axpy(static_cast<float>(weight_decay_), x, out);  // g ← g + λ x
   }
-  ops_.combine({{1 - beta1_, out}, {beta1_, first_}}, out);
+}
+
+void Adam::momentum_after(std::span<float> g) const {
+  ops_.combine({{1 - beta1_, g}, {beta1_, first_}}, g);
 }
 
 void Adam::frozen_direction(Round round, std::span<float> d) {
@@ -133,6 +155,11 @@ float Adam::root_scale(double updates_power) const {
 
 void Adam::precondition(double step, std::span<float> u, std::span<float> d) {
   ops_.adam(u, 1, 1, static_cast<float>(step), root_scale(beta2_power_), epsilon_, u, second_, d);
+}
+
+float Adam::variance_after(std::size_t k, double updates_power) const {
+  const float ratio = root_scale(beta2_power_) / root_scale(updates_power);
+  return variance()[k] * ratio * ratio;
 }
 
 double Adam::denominator_of(float v, double updates_power) const {

@@ -48,9 +48,11 @@ class Adam final : public StepRule {
   double variance_norm() const;
   /// 1 / (1 − β₂) in whole rounds, at least 1: how far back v remembers.
   Round variance_memory() const;
-  /// out ← β₁ m + (1 − β₁) (g + λ x): where this gradient would take m, which stays as it is.
-  void momentum_after(std::span<const float> x, std::span<const float> gradient,
-                      std::span<float> out) const;
+  /// out ← g + λ x, g clipped.
+  void penalize(std::span<const float> x, std::span<const float> gradient,
+                std::span<float> out) const;
+  /// g ← β₁ m + (1 − β₁) g: where a penalized gradient would take m, which stays as it is.
+  void momentum_after(std::span<float> g) const;
   /// Writes d with m as it stands. With bias correction `always`, v̂ stays that of the last
   /// `direction`, while t in m̂ counts on; else d = γ m / (√v + ε). Zero where m is zero. Without
   /// decoupled weight decay only.
@@ -62,6 +64,24 @@ class Adam final : public StepRule {
   /// d ← step × u / (√v̂ + ε), where v̂ is v / (1 − β₂^s) after s updates, or v. Zero where u is
   /// zero.
   void precondition(double step, std::span<float> u, std::span<float> d);
+  /// γ of a round.
+  double learning_rate(Round round) const { return rate_.at(round); }
+  /// Moments of elements that are not its own, after t penalized gradients.
+  struct Moments {
+    std::span<float> m;
+    std::span<float> v;
+    double beta1_power = 1;  ///< β₁^t
+    double beta2_power = 1;  ///< β₂^t
+    bool learns = true;      ///< v changes
+  };
+  /// Takes `moments` from t − 1 to t, their powers being those of t, and writes d over g, with the
+  /// bias correction of `direction`.
+  void step_with(double gamma, const Moments& moments, std::span<float> g) const;
+  /// Moments for element k, in place of its own: those that leave m̂ and v̂ as they are in `moments`,
+  /// which are of one element.
+  void adopt(std::size_t k, const Moments& moments);
+  /// The v that gives element k's v̂ after s updates, `updates_power` being β₂^s.
+  float variance_after(std::size_t k, double updates_power) const;
   /// √v̂ + ε of a v, which need not be its own: `updates_power` is β₂^s after its s updates.
   double denominator_of(float v, double updates_power) const;
   /// β₂^s of its own v.

@@ -264,17 +264,6 @@ TEST_CASE("parameters whose gradient is always zero stay put, without a mask") {
   }
 }
 
-TEST_CASE("a parameter whose first gradient comes after the freeze stays put too") {
-  const auto late = [](Rank, Round round, std::span<const float>, std::span<float> g) {
-    std::fill(g.begin(), g.end(), 1.0F);
-    g[0] = round < 5 ? 0.0F : 1.0F;
-  };
-  Cluster cluster({.algorithm = "apmsqueeze", .nodes = 2, .dimension = 6, .freeze_step = 5});
-  const float start = cluster.x[0][0];
-  REQUIRE(cluster.driver.run(30, late).ok());
-  CHECK(cluster.x[0][0] == start);
-}
-
 TEST_CASE("a mean of gradients, or a compensated momentum, that overflows is noticed") {
   for (const Round freeze : {Round{1}, Round{100}}) {
     CAPTURE(freeze);

@@ -1,0 +1,52 @@
+// Elements that travel in full precision beside a compressed vector: a part behind its encoding.
+//
+// Wire, after the encoding: nothing else where there are no such elements; otherwise, with those
+// that are 0 left out,
+//   count        varint    of the elements sent
+//   gaps         varints   each one's number among all such elements, less that of the one before;
+//                          the first one's counts from −1, so that no gap is 0
+//   values       float32
+//   length       32 bits   of all that, without itself; 0 where no element is sent
+// A varint holds 7 bits a byte, the lowest first, and 1 in the top bit of all but the last byte.
+// Gaps take at most as many bytes as there are elements, so that a part is never longer than
+// max_exact_part_bytes.
+//
+// Pure functions; thread-safe. Nothing is allocated.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <sotto/base/status.h>
+#include <sotto/optim/exchange/chunks.h>
+
+namespace sotto {
+
+/// Elements of a vector that are exchanged in full precision.
+struct ExactElements {
+  std::span<const std::size_t> at;  ///< which they are, in ascending order
+  std::span<float> values;          ///< theirs, in the order of `at`
+
+  bool empty() const { return at.empty(); }
+  /// Those that lie in a chunk of the vector.
+  ExactElements in(const Chunk& chunk) const;
+};
+
+/// Bytes that the part of `elements` elements takes at most.
+std::size_t max_exact_part_bytes(std::size_t elements);
+
+/// Writes the part of `values` behind the first `bytes` of `payload`, which has room for
+/// max_exact_part_bytes more. Returns the bytes of both.
+std::size_t append_exact_part(std::span<const float> values, std::span<std::byte> payload,
+                              std::size_t bytes);
+
+/// Adds what a part holds, the last in `payload`, to `values`, and returns what stands before it.
+/// Fault::malformed when it is none for that many values, Fault::non_finite for a NaN or an
+/// infinity; `values` are then as they were.
+Result<std::span<const std::byte>> add_exact_part(std::span<const std::byte> payload,
+                                                  std::span<float> values);
+
+/// What stands before the last part in a payload; nothing where it holds none.
+std::span<const std::byte> before_exact_part(std::span<const std::byte> payload);
+
+}  // namespace sotto
