@@ -59,11 +59,14 @@ void check_files_differ(const CLI::App& command) {
     }
     for (const std::string& path : option->results()) {
       std::error_code unknown;
-      if (path.empty() || path == "-" || fs::is_character_file(path, unknown)) {
+      const bool standard = path == "-";
+      const bool read = option->get_positional() || option->get_name() == "--config";
+      if (path.empty() || (standard && read) || fs::is_character_file(path, unknown)) {
         continue;
       }
-      const fs::path place = fs::weakly_canonical(fs::absolute(path, unknown), unknown);
-      if (unknown) {
+      const fs::path place =
+          standard ? fs::path(path) : fs::weakly_canonical(fs::absolute(path, unknown), unknown);
+      if (unknown && !standard) {
         continue;  // whoever opens it says why
       }
       const auto [owner, first] = owners.emplace(place, option->get_name());

@@ -243,6 +243,29 @@ void require_some(const TensorRule& rule, const ParameterLayout& layout) {
   }
 }
 
+/// The first rule that fits a tensor counts: one by name for which none is left says nothing.
+void require_some_left(const TensorRule& rule, std::span<const TensorRule> earlier,
+                       const ParameterLayout& layout) {
+  const TensorRule* before = nullptr;
+  for (const ParameterBlock& tensor : layout) {
+    if (!rule.fits(tensor)) {
+      continue;
+    }
+    const auto first = std::ranges::find_if(
+        earlier, [&](const TensorRule& candidate) { return candidate.fits(tensor); });
+    if (first == earlier.end()) {
+      return;
+    }
+    before = &*first;
+  }
+  if (rule.by_name() && before != nullptr) {
+    refuse("compressor rule", rule.selector(),
+           fmt::format("the first rule that fits a tensor counts, and '{}' before it fits all of "
+                       "this one's; put this one in front, or leave one out",
+                       before->selector()));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Compressor> make_per_tensor(std::string_view spec, ContractKind need,
@@ -260,6 +283,8 @@ std::unique_ptr<Compressor> make_per_tensor(std::string_view spec, ContractKind 
   if (layout.size() > 1) {
     for (const TensorRule& rule : rules) {
       require_some(rule, layout);
+      require_some_left(
+          rule, std::span(rules).first(static_cast<std::size_t>(&rule - rules.data())), layout);
     }
     for (const ParameterBlock& tensor : layout) {
       const auto rule = std::ranges::find_if(

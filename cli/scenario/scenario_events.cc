@@ -68,8 +68,34 @@ void check_jitter(const TomlReader& in, const LinksChange& change, const Scenari
   }
 }
 
+/// Refuses a second change of one figure of one link at one moment. `first` is that of the event's
+/// own changes, of which the last is looked at; `places` are those of all changes.
+void check_changes(const TomlReader& in, const Scenario& scenario, std::size_t first,
+                   const std::vector<std::string>& places) {
+  const LinksChange& change = scenario.changes.back();
+  const auto common = [](const std::vector<Rank>& a, const std::vector<Rank>& b) {
+    return std::ranges::find_first_of(a, b);
+  };
+  for (std::size_t i = 0; i < first; ++i) {
+    const LinksChange& other = scenario.changes[i];
+    const bool bandwidth = other.bytes_per_s && change.bytes_per_s;
+    if (other.at != change.at || !(bandwidth || (other.latency && change.latency))) {
+      continue;
+    }
+    const auto from = common(change.from, other.from);
+    const auto to = common(change.to, other.to);
+    if (from != change.from.end() && to != change.to.end()) {
+      in.refuse("link", fmt::format("at that moment {} changes the {} of links from node {} to "
+                                    "node {} too; which of them counts?",
+                                    places[i], bandwidth ? "bandwidth" : "latency", *from, *to));
+    }
+  }
+}
+
 /// New figures of links; both ways, unless it is one-way.
-void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& names) {
+void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& names,
+                 std::vector<std::string>& places) {
+  const std::size_t first = scenario.changes.size();
   in.require("link", "what the links have from now on, a preset or bandwidth and latency");
   const auto [from, to] = read_ends(in, names);
   LinksChange change = {.at = at, .from = from, .to = to, .bytes_per_s = {}, .latency = {}};
@@ -92,16 +118,20 @@ void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& na
     in.refuse("link", "nothing changes; give bandwidth, latency or both");
   }
   scenario.changes.push_back(change);
+  check_changes(in, scenario, first, places);
   if (!in.truth("one-way").value_or(false)) {
     std::swap(change.from, change.to);
     if (change.latency) {
       check_jitter(in, change, scenario);
     }
     scenario.changes.push_back(std::move(change));
+    check_changes(in, scenario, first, places);
   }
+  places.resize(scenario.changes.size(), in.place("link"));
 }
 
-void read_event(TomlReader& in, Scenario& scenario, const Names& names, EventPlaces& places) {
+void read_event(TomlReader& in, Scenario& scenario, const Names& names, EventPlaces& places,
+                std::vector<std::string>& change_places) {
   in.allow({"crash", "vanish", "leave", "suspend", "resume", "join", "partition", "for", "from",
             "to", "link", "one-way"});
   in.require("at", "the virtual time, e.g. \"10 s\"");
@@ -125,7 +155,7 @@ void read_event(TomlReader& in, Scenario& scenario, const Names& names, EventPla
   }
   if (in.has("link") || in.has("from") || in.has("to")) {
     something = true;
-    read_change(in, at, scenario, names);
+    read_change(in, at, scenario, names, change_places);
   }
   in.finish();
   if (!something) {
@@ -207,8 +237,9 @@ void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what
 
 void read_events(TomlReader& file, Scenario& scenario, const Names& names) {
   EventPlaces places;
+  std::vector<std::string> change_places;  // of scenario.changes
   for (TomlReader& event : file.tables("events")) {
-    read_event(event, scenario, names, places);
+    read_event(event, scenario, names, places, change_places);
   }
   read_churn(file, scenario, names, places);
   check_lives(scenario, places);

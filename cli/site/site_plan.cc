@@ -263,6 +263,15 @@ void check_result_file(const SiteConfig& config, std::string_view option, const 
   check_writable(option, path);
 }
 
+void check_result_files(const SiteConfig& config) {
+  const std::string& dump = config.training.dump_parameters;
+  check_result_file(config, "dump-parameters", dump);
+  check_result_file(config, "export", config.export_file);
+  if (!dump.empty() && dump != "-" && place_of(dump) == place_of(config.export_file)) {
+    refuse("export", config.export_file, "it is dump-parameters' file too; give each its own");
+  }
+}
+
 SitePlan make_site_plan(const SiteConfig& config) {
   const TrainOptions& o = config.training;
   try {
@@ -270,8 +279,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     SiteOptions& run = plan.run;
     check_guarded(config, plan.warnings);
     check_options(o);
-    check_result_file(config, "dump-parameters", o.dump_parameters);
-    check_result_file(config, "export", config.export_file);
+    check_result_files(config);
     take_exchange(o, run);
     const TaskFactory tasks = make_tasks(config);
     plan.task = tasks.make(config.part.number - 1);

@@ -77,8 +77,8 @@ class Adam final : public StepRule {
   /// Takes `moments` from t − 1 to t, their powers being those of t, and writes d over g, with the
   /// bias correction of `direction`.
   void step_with(double gamma, const Moments& moments, std::span<float> g) const;
-  /// Moments for element k, in place of its own: those that leave m̂ and v̂ as they are in `moments`,
-  /// which are of one element.
+  /// Moments for element k, in place of its own: those that leave m̂ and v̂ as they are in
+  /// `moments`, which are of one element.
   void adopt(std::size_t k, const Moments& moments);
   /// The v that gives element k's v̂ after s updates, `updates_power` being β₂^s.
   float variance_after(std::size_t k, double updates_power) const;

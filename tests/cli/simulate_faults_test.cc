@@ -147,6 +147,12 @@ TEST_CASE("what cannot happen to a node, or between nodes, is refused") {
        "s.toml:10: events[1].link: from node 0 to node 1 the jitter"},
       {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1\"\nlink = \"dsl\""),
        "this preset is of a node's own connection"},
+      {event("at = \"1 s\"\nfrom = \"0\"\nto = \"1-3\"\nlink = { bandwidth = \"9 Mbit/s\" }") +
+           event("at = \"1000 ms\"\nfrom = \"2\"\nto = \"0\"\nlink = { bandwidth = \"8 Mbit/s\" }"),
+       "events[2].link: at that moment"},
+      {event("at = \"2 s\"\nfrom = \"0\"\nto = \"1-3\"\nlink = { latency = \"99 ms\" }") +
+           event("at = \"2 s\"\nfrom = \"0\"\nto = \"3\"\none-way = true\nlink = \"wan\""),
+       "events[1].link changes the latency of links from node 0 to node 3 too"},
   };
   for (const Case& one : cases) {
     CAPTURE(one.more);

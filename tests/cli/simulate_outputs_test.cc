@@ -281,4 +281,7 @@ TEST_CASE("a result is written neither over the scenario nor over another result
   CHECK(contains(over_result.err, "give each its own"));
   CHECK_FALSE(std::filesystem::exists(both));
   CHECK(run({"simulate", path, "--csv", "/dev/null", "--report", "/dev/null"}).status == 0);
+  const auto standard = run({"train", "--task", "digits", "--json", "-", "--log-json", "-"});
+  CHECK(standard.status == 2);
+  CHECK(contains(standard.err, "'-' is refused: it is --"));
 }

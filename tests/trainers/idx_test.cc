@@ -92,6 +92,21 @@ TEST_CASE("one of several data sets in a folder is named") {
   CHECK(contains(test::refusal([&] { load_task(spec + ",set=kanji"); }), "there are emnist-"));
 }
 
+TEST_CASE("two files for one thing in a folder are both named, unless one is the other packed") {
+  const test::Scratch scratch;
+  scratch.write("train-images-idx3-ubyte", plain_images(20));
+  scratch.write("train-labels-idx1-ubyte", labels(20, 0, 10));
+  scratch.write("t10k-images-idx3-ubyte", plain_images(10));
+  scratch.write("t10k-labels-idx1-ubyte", labels(10, 0, 10));
+  scratch.write("t10k-labels-idx1-ubyte.gz", test::gzip(labels(10, 0, 10)));
+  CHECK(load_mnist(scratch.path())->test().size() == 10);
+  scratch.write("test-labels.idx1-ubyte", labels(10, 1, 9));
+  const auto text = test::refusal([&] { load_mnist(scratch.path()); });
+  CAPTURE(text);
+  CHECK(contains(text, "test-labels.idx1-ubyte"));
+  CHECK(contains(text, "t10k-labels-idx1-ubyte is there for the same"));
+}
+
 TEST_CASE("names with a dot are read, and so are sets of other names") {
   const test::Scratch scratch;
   scratch.write("train-images.idx3-ubyte", plain_images(20));

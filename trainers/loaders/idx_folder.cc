@@ -28,6 +28,9 @@ constexpr std::size_t kLongestName = 200;
 struct Found {
   std::filesystem::path images;
   std::filesystem::path labels;
+  /// A further file for one of them, and that one.
+  std::filesystem::path surplus;
+  std::filesystem::path taken;
 };
 
 /// The files of a set: what trains, and what tests.
@@ -53,7 +56,12 @@ std::map<std::string, FoundSet> list_sets(const std::filesystem::path& folder) {
     }
     Found& found = sets[match[1].str()][match[2].str() == "train"];
     std::filesystem::path& place = match[3].str() == "images" ? found.images : found.labels;
-    place = place.empty() ? path : place;
+    if (place.empty()) {
+      place = path;
+    } else if (path != place.string() + ".gz") {
+      found.surplus = path;
+      found.taken = place;
+    }
   }
   return sets;
 }
@@ -66,6 +74,11 @@ std::string replaced_in(std::string text, std::string_view old, std::string_view
 }
 
 IdxPair whole_pair(const Found& found) {
+  if (!found.surplus.empty()) {
+    refuse_file(found.surplus, "",
+                fmt::format("{} is there for the same; leave one of them",
+                            found.taken.filename().string()));
+  }
   const bool has_images = !found.images.empty();
   if (has_images && !found.labels.empty()) {
     return {found.images, found.labels};
