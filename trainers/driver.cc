@@ -220,6 +220,24 @@ Status Driver::drain() {
   return blamed(status);
 }
 
+Status Driver::look_for_lost() {
+  const Lock lock(mutex_);
+  const std::lock_guard outbox_lock(outbox_mutex_);
+  // One thread at a time polls.
+  if (under_way_ > 0 || !idle_ || !outbox_.empty()) {
+    return {};
+  }
+  for (auto event = transport_.poll(Deadline::after({})); event.ok();
+       event = transport_.poll(Deadline::after({}))) {
+    if (event->kind == TransportEvent::Kind::peer_lost && lost_.ok()) {
+      lost_ =
+          named({Fault::peer_lost, fmt::format("node {} is lost: {}", event->peer, event->reason)},
+                algorithm_.round());
+    }
+  }
+  return lost_;
+}
+
 Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   if (!status_.ok() || ready()) {
     return status_;

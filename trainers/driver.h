@@ -98,6 +98,9 @@ class Driver {
   std::vector<std::string> take_warnings();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
+  /// Fault::peer_lost where the transport has lost a neighbour, which nothing else notices while no
+  /// exchange is under way; OK where one is.
+  Status look_for_lost();
 
   /// The fault that has ended the run; OK as long as none has.
   Status status() const;
@@ -190,6 +193,8 @@ class Driver {
   std::condition_variable wake_;
   Load outbox_;
   Load spare_;
+  /// The first that look_for_lost found.
+  Status lost_;
   bool idle_ = true;  ///< the carrier waits for wake_, and not in the transport
   bool stopping_ = false;
 

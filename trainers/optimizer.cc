@@ -243,6 +243,7 @@ Status Optimizer::connect() {
   } catch (const Shortage& shortage) {
     return ended_by(named({Fault::io, shortage.what()}));
   }
+  consensus_->watch_connections([this] { return driver_->look_for_lost(); });
   stamp_settings();
   if (watch_) {
     watch_->clock.leave();
@@ -466,7 +467,7 @@ void Optimizer::ask_to_stop() { consensus_->stop().ask(internal::EndReason::told
 
 std::string Optimizer::end_reason() const { return consensus_->stop().why(); }
 
-Status Optimizer::look(Rank peer) { return consensus_->look(std::span(&peer, 1)); }
+Status Optimizer::look(Rank peer) { return consensus_->look_in_meeting(peer); }
 
 Status Optimizer::enter_gradient() { return consensus_->enter_round(round_); }
 

@@ -10,7 +10,7 @@ Consensus::Consensus(Store& store, const OptimizerOptions& options)
       stop_(store, news_, meetings_, options.rank, options.nodes, options.stop),
       data_(store, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
   meetings_.leave_out(options.byzantine);
-  meetings_.look_with([this](Rank peer) { return look(std::span(&peer, 1)); });
+  meetings_.look_with([this](Rank peer) { return look_in_meeting(peer); });
 }
 
 Status Consensus::begin_round(Round done) {
@@ -27,6 +27,22 @@ Status Consensus::enter_round(Round round) {
 Status Consensus::look_in_round(std::span<const Rank> peers) {
   const Status cause = news_.any() ? meetings_.given_up() : Status();
   return cause.ok() ? look(peers) : cause;
+}
+
+Status Consensus::look_in_meeting(Rank peer) {
+  if (Status status = look(std::span(&peer, 1)); !status.ok() || !lost_) {
+    return status;
+  }
+  // A neighbour may have done its part before it was lost: then the wait ends by itself.
+  constexpr std::chrono::seconds kGrace{1};
+  Status lost = lost_();
+  if (lost.ok()) {
+    return lost;
+  }
+  if (!lost_until_) {
+    lost_until_ = Deadline::after(kGrace);
+  }
+  return lost_until_->expired() ? lost : Status();
 }
 
 Status Consensus::look(std::span<const Rank> peers) {
