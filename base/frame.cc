@@ -20,7 +20,7 @@ std::uint64_t checksum(std::span<const std::byte> frame) {
   return xxh3(frame.subspan(kFrameHeaderBytes), xxh3(frame.first(kChecksumOffset)));
 }
 
-Status malformed(std::string message) { return {Fault::malformed, std::move(message)}; }
+Status malformed(const std::string& message) { return {Fault::malformed, message}; }
 
 }  // namespace
 

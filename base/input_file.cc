@@ -187,7 +187,7 @@ Result<InputFile> InputFile::open(const std::string& path, const InputOptions& o
 Result<std::size_t> InputFile::read(std::span<std::byte> out) {
   std::size_t filled = 0;
   while (filled < out.size()) {
-    const auto got = read_some(out.subspan(filled));
+    auto got = read_some(out.subspan(filled));
     if (!got.ok()) {
       return got;
     }

@@ -133,7 +133,7 @@ std::string_view FieldSplitter::without_blanks(std::string_view text) const {
 std::string_view FieldSplitter::take_quoted(std::string_view& rest) {
   std::size_t end = 1;
   bool doubled = false;
-  for (;; ++end) {
+  while (true) {
     end = rest.find('"', end);
     if (end == std::string_view::npos) {
       fault_ = "a quote is not closed in this line, and a field ends in its line";
@@ -144,7 +144,7 @@ std::string_view FieldSplitter::take_quoted(std::string_view& rest) {
       break;
     }
     doubled = true;
-    ++end;
+    end += 2;
   }
   std::string_view field = rest.substr(1, end - 1);
   if (doubled) {

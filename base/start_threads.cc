@@ -1,7 +1,5 @@
 #include <sotto/base/start_threads.h>
 
-#include <sys/resource.h>
-
 #include <atomic>
 #include <future>
 #include <limits>
@@ -11,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/base/system_limit.h>
 
 namespace sotto {
 namespace {
@@ -27,22 +26,16 @@ void take_grant() {
   }
 }
 
-/// "RLIMIT_NPROC (`ulimit -u`, 8)" and the like; empty where there is no such limit.
-std::string limit_text(__rlimit_resource resource, std::string_view name, char flag, rlim_t unit) {
-  rlimit limit{};
-  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    return {};
-  }
-  return fmt::format("{} (`ulimit -{}`, {}), ", name, flag, limit.rlim_cur / unit);
-}
+std::string listed(const std::string& limit) { return limit.empty() ? limit : limit + ", "; }
 
 [[noreturn]] void refuse_threads(std::size_t started, std::size_t wanted, std::string_view purpose,
                                  const std::error_code& code) {
   throw Error(fmt::format(
       "threads for {}: the system gave {} of {} ({}); likely limits are {}{}or the cgroup's "
       "pids.max; use fewer nodes or threads, or raise the limit",
-      purpose, started, wanted, code.message(), limit_text(RLIMIT_NPROC, "RLIMIT_NPROC", 'u', 1),
-      limit_text(RLIMIT_AS, "RLIMIT_AS", 'v', 1024)));
+      purpose, started, wanted, code.message(),
+      listed(limit_text(RLIMIT_NPROC, "RLIMIT_NPROC", 'u')),
+      listed(limit_text(RLIMIT_AS, "RLIMIT_AS", 'v', 1024))));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <sotto/base/frame.h>
 #include <sotto/base/nearest.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/base/system_limit.h>
 
 #include "internal/backends.h"
 
@@ -119,6 +120,12 @@ Result<std::unique_ptr<Transport>> open_backend(std::string_view name,
   return internal::make_inproc_transport(options);
 }
 
+/// Files that a transport opens at least: its own, a listener, and both connections of a peer.
+std::size_t least_files(const TransportOptions& options) {
+  constexpr std::size_t kOwn = 6;
+  return kOwn + 2 * std::max(options.to.size(), options.from.size());
+}
+
 }  // namespace
 
 std::span<const TransportInfo> transports() { return kTransports; }
@@ -152,6 +159,10 @@ Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
                                                   const TransportOptions& options) {
   check_transport(name, options);
   try {
+    if (transport_info(name).processes) {
+      // Told here in one way: what is short of files later blames an address or a neighbour.
+      require_open_files(least_files(options), name);
+    }
     return open_backend(name, options);
   } catch (const Shortage& shortage) {
     return Status(Fault::io, shortage.what());

@@ -160,8 +160,8 @@ void LateElements::save(ByteBuffer& out) const {
 }
 
 Status LateElements::load(ByteReader& in, const Adam& adam, Round freeze_step) {
-  const Status malformed = {Fault::malformed,
-                            "checkpoint without the state of elements whose gradients come late"};
+  Status malformed = {Fault::malformed,
+                      "checkpoint without the state of elements whose gradients come late"};
   const auto begun = in.read<std::uint8_t>();
   if (in.failed() || begun > 1) {
     return malformed;

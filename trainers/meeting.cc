@@ -11,6 +11,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/run_keys.h>
+#include <sotto/optim/round_terms.h>
 #include <sotto/trainers/model_sum.h>
 
 #include "internal/overdue.h"
@@ -68,6 +69,7 @@ class Pulse {
 /// The bytes sent so far and the model, as published.
 struct Published {
   std::uint64_t bytes_sent = 0;
+  double weight = 1;
   std::vector<float> parameters;
   std::vector<std::byte> note;
 };
@@ -77,11 +79,17 @@ Result<Published> read_model(std::span<const std::byte> value, Rank rank, std::s
   Published model;
   model.parameters.resize(dimension);
   model.bytes_sent = in.read<std::uint64_t>();
+  model.weight = in.read<double>();
   in.read_into(std::span<float>(model.parameters));
   const auto note = in.take(in.remaining());
   model.note.assign(note.begin(), note.end());
   if (!in.finished()) {
     return Status(Fault::malformed, fmt::format("the model of node {} has another length", rank));
+  }
+  if (!is_weight(model.weight)) {
+    return Status(
+        Fault::malformed,
+        fmt::format("node {} counts its model by {}, which is no weight", rank, model.weight));
   }
   return model;
 }
@@ -213,6 +221,7 @@ Status Meetings::meet(Round round, std::span<const float> parameters, std::uint6
                       const Inspect& inspect, const Visit& visit, std::span<const std::byte> note) {
   ByteBuffer value;
   value.write(bytes_sent);
+  value.write(weight_);
   value.write_span(parameters);
   value.append(note);
   const std::string done = fmt::format("model/{}/done", round);
@@ -268,7 +277,7 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
       return model.status();
     }
     if (counts(peer)) {
-      sum.add(model->parameters);
+      sum.add(model->parameters, model->weight);
     }
     bytes += static_cast<double>(model->bytes_sent);
     result.notes.push_back(model->note);

@@ -25,7 +25,7 @@ namespace sotto {
 
 /// Node 0's view of all models at one round.
 struct AveragedModel {
-  std::vector<float> parameters;              ///< x̄, summed in double in rank order
+  std::vector<float> parameters;              ///< x̄, weighted, summed in double in rank order
   double consensus_distance = 0;              ///< (1/n) Σ‖x_i − x̄‖²
   double bytes_per_node = 0;                  ///< mean over nodes of what they had sent
   std::vector<std::vector<std::byte>> notes;  ///< of all nodes, in rank order
@@ -40,6 +40,9 @@ class Meetings {
 
   /// The models of these nodes, sorted and not all, are left out of averages.
   void leave_out(std::vector<Rank> nodes) { left_out_ = std::move(nodes); }
+
+  /// Counts this node's model so in averages, 1 unless it is set: as its gradients are counted.
+  void weigh(double weight) { weight_ = weight; }
 
   /// Says of a node whether a wait for it can end.
   using Look = std::function<Status(Rank)>;
@@ -103,6 +106,7 @@ class Meetings {
   int nodes_;
   std::chrono::milliseconds timeout_;
   std::vector<Rank> left_out_;
+  double weight_ = 1;
   Look look_;
 };
 

@@ -4,19 +4,19 @@
 
 namespace sotto {
 
-void ModelSum::add(std::span<const float> parameters) {
+void ModelSum::add(std::span<const float> parameters, double weight) {
   sum_.resize(parameters.size());
   for (std::size_t k = 0; k < sum_.size(); ++k) {
-    sum_[k] += double{parameters[k]};
+    sum_[k] += weight * double{parameters[k]};
   }
-  ++models_;
+  weights_ += weight;
 }
 
 std::vector<float> ModelSum::mean() const {
   std::vector<float> mean;
   mean.reserve(sum_.size());
   for (const double total : sum_) {
-    mean.push_back(static_cast<float>(total / models_));
+    mean.push_back(static_cast<float>(total / weights_));
   }
   return mean;
 }

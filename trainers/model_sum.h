@@ -9,14 +9,14 @@ namespace sotto {
 /// Sums models in double; add them in rank order, so that the mean is the same everywhere.
 class ModelSum {
  public:
-  /// All models have the length of the first.
-  void add(std::span<const float> parameters);
-  /// x̄; empty when nothing was added.
+  /// All models have the length of the first. `weight` is greater than 0.
+  void add(std::span<const float> parameters, double weight = 1);
+  /// x̄, weighted; empty when nothing was added.
   std::vector<float> mean() const;
 
  private:
   std::vector<double> sum_;
-  int models_ = 0;
+  double weights_ = 0;
 };
 
 /// ‖x − y‖², in double.

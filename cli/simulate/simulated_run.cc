@@ -292,7 +292,7 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
     const bool lies = std::binary_search(liars.begin(), liars.end(), static_cast<Rank>(node));
     if (!model.empty() && !lies) {
       present.emplace_back(model);
-      sum.add(model);
+      sum.add(model, plan_.run.weights.empty() ? 1 : plan_.run.weights[node]);
     }
   }
   const std::vector<float> mean = sum.mean();

@@ -48,7 +48,7 @@ constexpr std::size_t kSpareConnections = 64;
 
 /// A context with room for two sockets and their monitors' for every peer that a list may name.
 zmq::context_t make_context() {
-  zmq::context_t context = new_context();
+  zmq::context_t context = new_context(2 * kDescriptorsOfSocket);  // more come with the peers
   context.set(zmq::ctxopt::max_sockets, static_cast<int>(3 * (kMostPeers + kSpareConnections)));
   return context;
 }

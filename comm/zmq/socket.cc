@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <sotto/base/start_threads.h>
+#include <sotto/base/system_limit.h>
 
 namespace sotto::internal {
 namespace {
@@ -25,10 +26,13 @@ bool attempt(Operation operation) {
 
 /// A context's own: one for input and output, and one that closes sockets.
 constexpr std::size_t kContextThreads = 2;
+/// A context's own: what its threads wait with, and where they are called.
+constexpr std::size_t kContextDescriptors = 6;
 
 }  // namespace
 
-zmq::context_t new_context() {
+zmq::context_t new_context(std::size_t descriptors) {
+  require_open_files(kContextDescriptors + descriptors, "ZeroMQ");
   run_side_by_side(kContextThreads, "ZeroMQ", [](std::size_t) {});
   return zmq::context_t();
 }

@@ -10,9 +10,14 @@
 
 namespace sotto::internal {
 
-/// A context for sockets. Throws Error where the system would not give it its threads now: ZeroMQ
-/// itself starts them with the first socket, and aborts the process where it gets none.
-zmq::context_t new_context();
+/// Descriptors of a socket with a connection: where it is called, the connection, and one that is
+/// made while another one closes.
+constexpr std::size_t kDescriptorsOfSocket = 3;
+
+/// A context for sockets that have so many descriptors. Throws Shortage where the system would not
+/// give it these, or its threads, now: ZeroMQ itself opens and starts them with the first socket,
+/// and aborts the process where it gets none.
+zmq::context_t new_context(std::size_t descriptors);
 
 /// What every socket sets that meets the network: bounded messages, no lingering, dead hosts
 /// noticed.

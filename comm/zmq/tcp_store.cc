@@ -45,6 +45,10 @@ std::span<const std::byte> view_of(const zmq::message_t& message) {
   return {static_cast<const std::byte*>(message.data()), message.size()};
 }
 
+/// What a node opens after its store, at least: looking at the machine's addresses, connections of
+/// the store's own, and a neighbour's. Without them later messages would speak of anything else.
+constexpr std::size_t kDescriptorsOfNode = 2 * kDescriptorsOfSocket;
+
 class TcpStore final : public Store {
  public:
   /// With `security`, node 0 of its list serves. Throws Error when the door does not hold.
@@ -94,7 +98,7 @@ class TcpStore final : public Store {
   const std::string endpoint_;
   const StopRequest stop_;
   std::unique_ptr<TcpStoreServer> server_;  // outlives our own connections
-  zmq::context_t context_ = new_context();
+  zmq::context_t context_ = new_context(kDescriptorsOfNode);
   std::mutex mutex_;
   std::optional<CurveClient> curve_;
   std::vector<Connection> idle_;  ///< connections without a request under way

@@ -68,7 +68,7 @@ class TcpStoreServer {
 
   const std::optional<Security> security_;
   const StopRequest stop_request_;
-  zmq::context_t context_ = new_context();
+  zmq::context_t context_ = new_context(2 * kDescriptorsOfSocket);
   const std::unique_ptr<Gatekeeper> gatekeeper_;
   Listener listener_;
   zmq::socket_t stop_;     ///< the destructor's end

@@ -60,7 +60,7 @@ struct Peer {
 
 /// A context with room for a listener, and a socket with its monitor for each neighbour.
 zmq::context_t make_context(std::size_t neighbours) {
-  zmq::context_t context = new_context();
+  zmq::context_t context = new_context(kDescriptorsOfSocket * (1 + neighbours));
   const auto sockets = static_cast<int>(3 * neighbours + kSpareChannels);
   context.set(zmq::ctxopt::max_sockets, std::max(sockets, context.get(zmq::ctxopt::max_sockets)));
   return context;

@@ -6,9 +6,9 @@
 
 namespace sotto::internal {
 
-Status malformed(std::string message) { return {Fault::malformed, std::move(message)}; }
+Status malformed(const std::string& message) { return {Fault::malformed, message}; }
 
-Status non_finite(std::string message) { return {Fault::non_finite, std::move(message)}; }
+Status non_finite(const std::string& message) { return {Fault::non_finite, message}; }
 
 Status check_length(std::string_view family, std::size_t actual, std::size_t expected) {
   if (actual == expected) {

@@ -13,8 +13,8 @@
 
 namespace sotto::internal {
 
-Status malformed(std::string message);
-Status non_finite(std::string message);
+Status malformed(const std::string& message);
+Status non_finite(const std::string& message);
 
 /// Fault::malformed unless `actual` equals `expected`.
 Status check_length(std::string_view family, std::size_t actual, std::size_t expected);

@@ -1,6 +1,7 @@
 // The program under real limits of the system: it ends with a message, and never by a signal.
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -51,5 +52,32 @@ TEST_CASE("however little memory there is, the program ends with a message") {
     }
     CHECK(ended.status <= 2);
     CHECK((ended.status == 0 || ended.err.starts_with("sotto: ")));
+  }
+}
+
+TEST_CASE("however few files may be open, a launched node names the limit and ends") {
+  for (const std::string transport : {"gloo", "zmq"}) {
+    const auto builds = run({"list", "--json", "-"}).json();
+    const auto& transports = builds.at("transports");
+    if (std::none_of(transports.begin(), transports.end(), [&](const auto& one) {
+          return one.at("name") == transport && one.at("available") == true;
+        })) {
+      MESSAGE("SKIPPED: this build lacks ", transport);
+      continue;
+    }
+    for (const int files : {5, 6, 8, 10, 12, 14}) {
+      CAPTURE(transport);
+      CAPTURE(files);
+      const auto ended = shell("WORLD_SIZE=2 RANK=1 exec prlimit --core=0:0 --nofile=" +
+                               std::to_string(files) + ":" + std::to_string(files) + " -- " +
+                               SOTTO_PROGRAM +
+                               " train --task digits,train=64,test=32 --model softmax --rounds 2" +
+                               " --quiet --timeout 2 --rendezvous tcp://127.0.0.1:9 --transport " +
+                               transport);
+      CAPTURE(ended.err);
+      CHECK(ended.status <= 2);
+      CHECK(ended.status > 0);
+      CHECK(ended.err.find("`ulimit -n`") != std::string::npos);
+    }
   }
 }

@@ -41,6 +41,32 @@ TEST_CASE("a look at the models that outlasts every deadline kills no healthy ru
   CHECK_FALSE(store->get("model/4/pulse", Deadline::after(0s)).ok());
 }
 
+TEST_CASE("models count in the mean as their nodes' gradients do") {
+  const auto store = make_memory_store();
+  const auto statuses = play(kNodes, [&](Rank rank) {
+    Meetings meetings(*store, rank, kNodes, 10s);
+    if (rank > 0) {
+      meetings.weigh(rank == 1 ? 2.5 : 0.5);
+    }
+    const std::vector<float> model = {static_cast<float>(rank), 4};
+    return meetings.meet(1, model, 0, [](const AveragedModel& all) {
+      CHECK(all.parameters == std::vector<float>{(2.5F * 1 + 0.5F * 2) / 4, 4});
+    });
+  });
+  for (const Status& status : statuses) {
+    CHECK_MESSAGE(status.ok(), status.message());
+  }
+  const Status bad = [&] {
+    ByteBuffer value;
+    value.write(std::uint64_t{0});
+    value.write(-1.0);
+    value.write_span(std::span<const float>(kModel));
+    REQUIRE(store->set("model/7/1", value.bytes()).ok());
+    return Meetings(*store, 0, kNodes, 1s).meet(7, kModel, 0, nullptr);
+  }();
+  CHECK(bad.message().find("node 1 counts its model by -1") != std::string::npos);
+}
+
 TEST_CASE("a node 0 that dies while it looks at the models is noticed") {
   const auto store = make_memory_store();
   // Its last sign of life.

@@ -10,6 +10,7 @@ Consensus::Consensus(Store& store, const OptimizerOptions& options)
       stop_(store, news_, meetings_, options.rank, options.nodes, options.stop),
       data_(store, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
   meetings_.leave_out(options.byzantine);
+  meetings_.weigh(options.weight.value_or(1));
   meetings_.look_with([this](Rank peer) { return look_in_meeting(peer); });
 }
 

@@ -1,0 +1,42 @@
+#include <sotto/base/system_limit.h>
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/file_descriptor.h>
+#include <sotto/base/start_threads.h>
+
+namespace sotto {
+
+std::string limit_text(__rlimit_resource resource, std::string_view name, char flag, rlim_t unit) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return {};
+  }
+  return fmt::format("{} (`ulimit -{}`, {})", name, flag, limit.rlim_cur / unit);
+}
+
+void require_open_files(std::size_t count, std::string_view purpose) {
+  std::vector<FileDescriptor> opened;
+  opened.reserve(count);
+  while (opened.size() < count) {
+    FileDescriptor next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!next) {
+      const int cause = errno;
+      const std::string limit = limit_text(RLIMIT_NOFILE, "RLIMIT_NOFILE", 'n');
+      throw Shortage(fmt::format(
+          "files for {}: the system gave {} of at least {} ({}); the likely limit is {}; use fewer "
+          "neighbours, or raise the limit",
+          purpose, opened.size(), count, std::strerror(cause),
+          limit.empty() ? "the system's own (fs.file-max)" : limit));
+    }
+    opened.push_back(std::move(next));
+  }
+}
+
+}  // namespace sotto
