@@ -30,7 +30,10 @@ std::size_t shown_character(std::string_view text) {
     const bool second = between(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
     // U+FFFE and U+FFFF are no characters.
     const bool none = lead == 0xEF && byte(1) == 0xBF && byte(2) >= 0xBE;
-    return second && continues(2) && !none ? 3 : 0;
+    // U+202A … U+202E and U+2066 … U+2069 turn round what stands behind them.
+    const bool turns = lead == 0xE2 && ((byte(1) == 0x80 && between(2, 0xAA, 0xAE)) ||
+                                        (byte(1) == 0x81 && between(2, 0xA6, 0xA9)));
+    return second && continues(2) && !none && !turns ? 3 : 0;
   }
   if (between(0, 0xF0, 0xF4)) {
     const bool second = between(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);

@@ -20,8 +20,8 @@ inline std::string_view trimmed(std::string_view text) {
 }
 
 /// `text` for a terminal or a log: UTF-8 stays as it is; control characters but newline and tab,
-/// and bytes that are no UTF-8, become a backslash, x and two digits. For messages that quote what
-/// others wrote.
+/// those that turn the direction of text, and bytes that are no UTF-8, become a backslash, x and
+/// two digits a byte. For messages that quote what others wrote.
 std::string printable(std::string_view text);
 
 /// `printable`, on one line: newlines and tabs are written out too. For cells of tables, names, and

@@ -35,6 +35,9 @@ void check_writable(std::string_view option, const std::string& path) {
   if (path.empty()) {
     return;
   }
+  if (path == "-") {
+    refuse(option, path, "standard output is for --json; name a file");
+  }
   if (std::filesystem::is_directory(path)) {
     refuse(option, path, "it is a folder; name a file");
   }

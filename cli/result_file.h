@@ -8,7 +8,8 @@
 namespace sotto::cli {
 
 /// Refuses (Error naming `option`) a path at which no file could be written, before any work is
-/// done. Leaves nothing there. An empty path is no file, and fine.
+/// done; "-" is one, as only --json and files that grow line by line go to standard output. Leaves
+/// nothing there. An empty path is no file, and fine.
 void check_writable(std::string_view option, const std::string& path);
 
 /// Replaces the file at `path`; writes into a pipe, a device or the target of a link. Throws

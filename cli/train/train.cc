@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "output.h"
+#include "result_file.h"
 #include "signals.h"
 #include "terminal/progress.h"
 #include "train_execution.h"
@@ -77,6 +78,7 @@ void name_outputs(const TrainPlan& plan, const TrainObservers& observers, const 
 }
 
 int run(const TrainOptions& options, const ObserveOptions& observe) {
+  check_writable("--trace", observe.telemetry.trace);
   const TrainPlan plan = make_train_plan(options);
   CommonOptions common = options.common;
   if (!plan.reports()) {

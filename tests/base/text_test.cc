@@ -61,6 +61,9 @@ TEST_CASE("text: what a form escapes") {
   CHECK(markup_text("bad\xff") == "bad\\xff");
   CHECK(printable("\xEF\xBF\xBE\xEF\xBF\xBF\xEF\xBF\xBD") ==
         "\\xef\\xbf\\xbe\\xef\\xbf\\xbf\xEF\xBF\xBD");
+  CHECK(printable("gpj.\xE2\x80\xAE\xE2\x81\xA6"
+                  "exe \xE2\x80\x94 \xD7\xA9") ==
+        "gpj.\\xe2\\x80\\xae\\xe2\\x81\\xa6exe \xE2\x80\x94 \xD7\xA9");
   CHECK(toml_text("20 ms") == "\"20 ms\"");
   CHECK(toml_text("a\"\\\n\t\xff") == R"("a\"\\\n\t\\xff")");
   CHECK(csv_text("plain") == "plain");

@@ -92,6 +92,21 @@ TEST_CASE("one of several data sets in a folder is named") {
   CHECK(contains(test::refusal([&] { load_task(spec + ",set=kanji"); }), "there are emnist-"));
 }
 
+TEST_CASE("digits that the training or the test images never show are warned of") {
+  const test::Scratch scratch;
+  scratch.write("train-images-idx3-ubyte", plain_images(27));
+  scratch.write("train-labels-idx1-ubyte", labels(27, 0, 9));
+  scratch.write("t10k-images-idx3-ubyte", plain_images(20));
+  scratch.write("t10k-labels-idx1-ubyte", labels(20, 0, 10));
+  auto warnings = load_mnist(scratch.path())->warnings();
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "1 of 10 classes are in the test set alone, and cannot be learned"));
+  scratch.write("t10k-labels-idx1-ubyte", labels(20, 2, 5));
+  warnings = load_mnist(scratch.path())->warnings();
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "4 of 10 classes are in the training set alone"));
+}
+
 TEST_CASE("two files for one thing in a folder are both named, unless one is the other packed") {
   const test::Scratch scratch;
   scratch.write("train-images-idx3-ubyte", plain_images(20));

@@ -157,6 +157,9 @@ void warn_of_rare_classes(const std::filesystem::path& path, std::span<const std
   std::vector<std::string> untrained;
   std::vector<std::string> untested;
   for (std::size_t k = 0; k < classes.size(); ++k) {
+    if (trained[k] + tested[k] == 0) {
+      continue;  // one of a known list of classes
+    }
     if (trained[k] + tested[k] == 1) {
       lone.push_back(classes[k]);
     } else if (trained[k] == 0) {

@@ -14,6 +14,7 @@
 #include "file.h"
 #include "idx.h"
 #include "idx_folder.h"
+#include "labels.h"
 
 namespace sotto {
 namespace {
@@ -127,6 +128,15 @@ struct Classes {
   std::size_t first = 0;  ///< the smallest label
   std::size_t count = 0;
   std::vector<std::string> names;  ///< empty where numbers are their names
+
+  /// The labels as they stand in the file.
+  std::vector<std::string> numbers() const {
+    std::vector<std::string> numbers;
+    for (std::size_t k = 0; k < count; ++k) {
+      numbers.push_back(fmt::to_string(first + k));
+    }
+    return numbers;
+  }
 };
 
 Classes classes_of(const std::string& set, std::size_t largest_label) {
@@ -195,11 +205,14 @@ std::shared_ptr<const Dataset> load_mnist(const std::filesystem::path& directory
   }
   const std::size_t split = second ? first.count() : first.count() * 4 / 5;
   const Images& tested = second ? *second : first;
-  return std::make_shared<const Dataset>(
-      directory.string(), static_cast<int>(classes.count), slice(first, classes, white, 0, split),
-      slice(tested, classes, white, second ? 0 : split, tested.count()),
-      DataFacts{.image = ImageShape{.channels = 1, .height = first.height, .width = first.width},
-                .names = {.classes = classes.names}});
+  auto train = slice(first, classes, white, 0, split);
+  auto test = slice(tested, classes, white, second ? 0 : split, tested.count());
+  DataFacts facts{.image = ImageShape{.channels = 1, .height = first.height, .width = first.width},
+                  .names = {.classes = classes.names}};
+  warn_of_rare_classes(directory, classes.numbers(), train->labels(), test->labels(), "",
+                       facts.warnings);
+  return std::make_shared<const Dataset>(directory.string(), static_cast<int>(classes.count),
+                                         std::move(train), std::move(test), std::move(facts));
 }
 
 }  // namespace sotto
