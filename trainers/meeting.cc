@@ -291,7 +291,11 @@ Result<AveragedModel> Meetings::average(Round round, std::size_t dimension, cons
       return model.status();
     }
     if (counts(peer)) {
-      result.consensus_distance += squared_distance(model->parameters, result.parameters) / counted;
+      const auto measured = [this](std::span<const float> values) {
+        return values.first(std::min(values.size(), measured_));
+      };
+      result.consensus_distance +=
+          squared_distance(measured(model->parameters), measured(result.parameters)) / counted;
     }
     if (visit) {
       visit(peer, model->parameters);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ class Meetings {
 
   /// Counts this node's model so in averages, 1 unless it is set: as its gradients are counted.
   void weigh(double weight) { weight_ = weight; }
+  /// Of what nodes publish, the first values alone make the consensus distance; all unless it is
+  /// set.
+  void measure_first(std::size_t values) { measured_ = values; }
 
   /// Says of a node whether a wait for it can end.
   using Look = std::function<Status(Rank)>;
@@ -107,6 +111,7 @@ class Meetings {
   std::chrono::milliseconds timeout_;
   std::vector<Rank> left_out_;
   double weight_ = 1;
+  std::size_t measured_ = std::numeric_limits<std::size_t>::max();
   Look look_;
 };
 

@@ -234,6 +234,14 @@ class Optimizer {
   /// all are told at once (Fault::unexpected). The models go through the store, whole, and count as
   /// no traffic. Throws Error for another length than the parameters', and in the middle of a step.
   Result<double> mean_model(std::span<float> mean);
+  /// Values that belong to the model and that no step moves, e.g. a layer's running statistics:
+  /// mean_model and finish_with_mean give their mean behind that of the parameters, in a `mean` as
+  /// long as both. They may change between steps, and must outlive this object. All nodes carry as
+  /// many, which they compare as they meet; once, before they do.
+  void carry_along(std::span<const float> values);
+  /// Replaces `values` by node 0's: the start of what carry_along carries. All nodes call it, in
+  /// one order, with as many values.
+  Status take_from_node_0(std::span<float> values);
   /// For a program that ends for a reason of its own: once the nodes have met, all end with it.
   /// Returns it with this node's name, or what ended the run before; OK of OK, and after finish().
   Status give_up(const Status& cause);
@@ -305,7 +313,7 @@ class Optimizer {
   Status outlast_data();
   /// The rest of finish(), once no node takes further steps.
   Status end_together();
-  /// Throws Error unless `mean` is empty or as long as the parameters.
+  /// Throws Error unless `mean` is empty or as long as the parameters and what goes along.
   void require_length_of_mean(std::span<const float> mean) const;
   /// The next meeting for the mean of all models, in `mean` if this node wants it.
   Result<double> meet_for_mean(std::span<float> mean);
@@ -385,6 +393,8 @@ class Optimizer {
   };
   std::optional<Mean> mean_;  ///< that was taken last
   std::uint64_t means_ = 0;   ///< that were taken
+  std::span<const float> carried_;
+  std::uint64_t gifts_ = 0;  ///< of node 0
   std::map<std::size_t, std::size_t>
       parts_;  ///< of this round's gradient: where they begin and end
   std::unique_ptr<Transport> transport_;

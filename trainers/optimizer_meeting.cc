@@ -59,10 +59,36 @@ Status Optimizer::give_up(const Status& cause) {
 }
 
 void Optimizer::require_length_of_mean(std::span<const float> mean) const {
-  if (!mean.empty() && mean.size() != parameters_.size()) {
+  if (!mean.empty() && mean.size() != parameters_.size() + carried_.size()) {
     refuse("mean", fmt::format("{} elements", mean.size()),
-           fmt::format("the parameters have {}", parameters_.size()));
+           fmt::format(
+               "the parameters have {}{}", parameters_.size(),
+               carried_.empty() ? "" : fmt::format(", and {} values go along", carried_.size())));
   }
+}
+
+void Optimizer::carry_along(std::span<const float> values) {
+  check(!driver_ && carried_.empty(), "carry_along comes before the nodes meet, once");
+  carried_ = values;
+  if (!values.empty()) {
+    options_.job.emplace_back("carried-values", fmt::to_string(values.size()));
+  }
+}
+
+Status Optimizer::take_from_node_0(std::span<float> values) {
+  if (Status status = connect(); !status.ok() || options_.nodes == 1) {
+    return status;
+  }
+  const auto given = consensus_->meetings().broadcast(fmt::format("given/{}/values", gifts_++),
+                                                      std::as_bytes(values));
+  if (!given.ok()) {
+    return ended_by(given.status());
+  }
+  ByteReader in(*given);
+  if (given->size() != values.size_bytes() || !in.read_into(values)) {
+    return ended_by(named({Fault::malformed, "node 0 gives another number of values"}));
+  }
+  return {};
 }
 
 Result<double> Optimizer::mean_model(std::span<float> mean) {
@@ -95,10 +121,17 @@ Result<double> Optimizer::meet_for_mean(std::span<float> mean) {
     const internal::InTurn turn(options_.accelerator.get());
     mine = on_host(parameters_, ops(), room);
   }
+  if (!carried_.empty()) {
+    std::vector<float> whole(mine.begin(), mine.end());
+    whole.insert(whole.end(), carried_.begin(), carried_.end());
+    room = std::move(whole);
+    mine = room;
+  }
   if (Status fault = accelerator_status(); !fault.ok()) {
     return ended_by(named(fault));
   }
   Meetings& meetings = consensus_->meetings();
+  meetings.measure_first(parameters_.size());
   ByteBuffer found;
   status = meetings.meet(means_, mine, 0, [&](const AveragedModel& all) {
     forget_mean();
@@ -115,7 +148,7 @@ Result<double> Optimizer::meet_for_mean(std::span<float> mean) {
   ByteReader in(*told);
   ++means_;
   mean_ = Mean{round_, in.read<double>()};
-  if (in.remaining() != parameters_.size_bytes() || (!mean.empty() && !in.read_into(mean))) {
+  if (in.remaining() != mine.size_bytes() || (!mean.empty() && !in.read_into(mean))) {
     return ended_by(named({Fault::malformed, "the mean model has another number of parameters"}));
   }
   consensus_->whereabouts().leave();
