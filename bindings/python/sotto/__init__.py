@@ -39,6 +39,7 @@ from ._errors import (
 from ._library import choices, version
 from ._optimizer import Optimizer, Store
 from ._parts import Compressor, Topology
+from ._step_rule import StepRule
 
 __version__ = version()
 
@@ -55,6 +56,8 @@ __all__ = [
     "Optimizer",
     "PeerLost",
     "Refused",
+    "StepRule",
+    "Stopped",
     "Store",
     "Topology",
     "Unexpected",
