@@ -30,6 +30,7 @@ from ._local_optimizer import (
     require_wrappable,
     text_of,
 )
+from ._module_watch import Holders, Members
 from ._optimizer import Optimizer
 from ._step_rule import StepRule
 
@@ -44,39 +45,6 @@ class _SottoRule(torch.optim.Optimizer):
 
     def step(self, closure=None):
         raise NotImplementedError("the library makes the steps")
-
-
-class _Members:
-    """The parameters that a module had when the optimizer was made."""
-
-    def __init__(self, module, trained):
-        self._module = module
-        self._trained = {id(parameter) for parameter in trained}
-        # Kept, so that no other object gets the id of one that is gone.
-        self._known = {id(p): (p, p.requires_grad) for _, p in module.named_parameters()}
-        for parameter in trained:
-            if id(parameter) not in self._known:
-                raise Refused(
-                    "module: the optimizer has parameters that are not the module's; give the module "
-                    "that all of them belong to"
-                )
-
-    def require_same(self):
-        """Raises RuntimeError where a parameter would stay untrained behind the optimizer's back."""
-        seen = set()
-        for name, parameter in self._module.named_parameters():
-            seen.add(id(parameter))
-            _, needed = self._known.get(id(parameter), (None, False))
-            if parameter.requires_grad and not needed:
-                raise RuntimeError(
-                    f"{name}: it was unfrozen, added or replaced (load_state_dict(assign=True)?) after "
-                    "the optimizer was made, so that steps would not reach it: make a new optimizer"
-                )
-        if not self._trained <= seen:
-            raise RuntimeError(
-                "module: a parameter that the optimizer trains is no longer the module's: make a new "
-                "optimizer"
-            )
 
 
 def _names_of(optimizer, module):
@@ -140,7 +108,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """With a step rule of sotto's."""
         named = [(name.replace("_orig_mod.", ""), p) for name, p in module.named_parameters()]
         self._flat = FlatParameters(named)
-        self._members = _Members(module, [slot.parameter for slot in self._flat.slots])
+        self._watch = Members(module, self._flat.slots)
         self._rule = None
         self._make_node(store, settings)
         self._rate = float(self.optimizer.report()["learning_rate"])
@@ -150,8 +118,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if settings.get("lr") is not None:
             raise Refused("lr: the wrapped optimizer has its own learning rates; leave it out")
         self._flat = FlatParameters(list(zip(_names_of(local, module), parameters_of(local))))
-        trained = [slot.parameter for slot in self._flat.slots]
-        self._members = None if module is None else _Members(module, trained)
+        slots = self._flat.slots
+        self._watch = Holders(slots) if module is None else Members(module, slots)
         self._rule = LocalOptimizer(local, self._flat)
         self._agreed = self._announced = self._options(local)
         job = {**(settings.pop("job", None) or {}), "torch-optimizer": text_of(local)}
@@ -199,8 +167,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "parameter groups were changed after the optimizer was made: make a new one"
             )
         self._flat.require_unchanged()
-        if self._members is not None:
-            self._members.require_same()
+        self._watch.require_same()
 
     def _begin(self):
         """Starts a round, unless one is started."""

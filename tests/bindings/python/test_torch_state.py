@@ -262,6 +262,26 @@ def test_what_happens_to_parameters_behind_the_optimizer_s_back_is_found(dtype, 
     optimizer.close()
 
 
+def test_without_the_module_one_that_was_replaced_is_found():
+    model = net()
+    optimizer = wrap(sgd(model))
+    take_step(model, optimizer, 0, 0)
+    other = net()
+    other.load_state_dict(model.state_dict())
+    take_step(model, optimizer, 0, 1)
+    replace(model)
+    with pytest.raises(RuntimeError, match="3: it was replaced"):
+        optimizer.zero_grad()
+
+
+def test_what_two_layers_share_may_be_replaced_in_one_of_them():
+    model = net()
+    optimizer = wrap(sgd(model))
+    model.second.bias = torch.nn.Parameter(torch.zeros(5), requires_grad=False)
+    take_step(model, optimizer, 0, 0)
+    optimizer.finish()
+
+
 def test_without_the_module_parameters_that_are_all_gone_are_found():
     model = net()
     optimizer = wrap(sgd(model))
