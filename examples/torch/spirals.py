@@ -1,5 +1,5 @@
-"""A network learns to tell three spirals apart, on many nodes: spirals_plain.py with two lines changed,
-and one at the end.
+"""A network learns to tell three spirals apart, on many nodes: spirals_plain.py with two lines
+changed, and one at the end.
 
     mpirun -np 4 python3 spirals.py [STEPS]
 """
@@ -7,8 +7,8 @@ and one at the end.
 import os
 import sys
 
-import sotto.torch
 import torch
+from sotto.torch import DistributedOptimizer
 
 
 def spirals(rank, rows):
@@ -37,7 +37,7 @@ model = torch.nn.Sequential(
     torch.nn.ReLU(),
     torch.nn.Linear(64, 3),
 )
-optimizer = sotto.torch.DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.01), module=model)
+optimizer = DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.01), module=model)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
 for _, (points, kinds) in zip(range(steps), spirals(rank, 32)):
     optimizer.zero_grad()

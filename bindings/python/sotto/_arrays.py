@@ -25,7 +25,9 @@ def _of_torch(tensor, what, writable):
     if tensor.is_neg():
         raise ValueError(f"{what}: the tensor is a view of others' negatives; take resolve_neg()")
     if not tensor.is_contiguous():
-        advice = _advice(writable, "create it as one piece, as torch.zeros does", "tensor.contiguous()")
+        advice = _advice(
+            writable, "create it as one piece, as torch.zeros does", "tensor.contiguous()"
+        )
         raise ValueError(f"{what}: the tensor is not contiguous: {advice}")
     return tensor.data_ptr(), tuple(tensor.shape)
 
@@ -44,14 +46,18 @@ def _of_interface(array, what, writable):
         advice = _advice(writable, "give its array x.data", "x.filled(0)")
         raise TypeError(f"{what}: the array is masked, and sotto knows no masks: {advice}")
     if interface["typestr"] != _FLOAT32:
-        advice = _advice(writable, "create it with dtype=numpy.float32", "array.astype(numpy.float32)")
+        advice = _advice(
+            writable, "create it with dtype=numpy.float32", "array.astype(numpy.float32)"
+        )
         raise TypeError(
             f"{what}: the array holds {getattr(array, 'dtype', interface['typestr'])}; float32 is "
             f"needed: {advice}"
         )
     if interface.get("strides") is not None:
         advice = _advice(
-            writable, "create it as one piece, as numpy.zeros does", "numpy.ascontiguousarray(array)"
+            writable,
+            "create it as one piece, as numpy.zeros does",
+            "numpy.ascontiguousarray(array)",
         )
         raise ValueError(f"{what}: the array is not contiguous: {advice}")
     address, read_only = interface["data"]
@@ -63,7 +69,11 @@ def _of_interface(array, what, writable):
 def place(array, what="array", writable=False):
     """Address and shape of a contiguous array of 32-bit floats. Raises TypeError or ValueError that
     says what is wrong with it."""
-    of = _of_torch if hasattr(array, "data_ptr") and hasattr(array, "is_contiguous") else _of_interface
+    of = (
+        _of_torch
+        if hasattr(array, "data_ptr") and hasattr(array, "is_contiguous")
+        else _of_interface
+    )
     address, shape = of(array, what, writable)
     if address % _BYTES:
         advice = _advice(writable, "create it by itself, as numpy.zeros does", "a copy of it")

@@ -21,6 +21,24 @@ def zeros(count):
     return torch.zeros(count, dtype=torch.float32, device="cpu")
 
 
+class FlatTensor:
+    """A vector of floats, `whole`, in which tensors have their places."""
+
+    def __init__(self, count):
+        self.whole = zeros(count)
+        self._memory = (ctypes.c_float * count).from_address(self.whole.data_ptr())
+        self._memory.owner = self.whole  # lives as long as a piece does
+
+    def piece(self, offset, shape):
+        """The elements from `offset` on as a tensor with a storage of its own: views of one storage
+        can be saved together alone."""
+        if 0 in shape:
+            return zeros(0).view(shape)
+        size = shape.numel()
+        piece = torch.frombuffer(self._memory, dtype=torch.float32, count=size, offset=4 * offset)
+        return piece.view(shape)
+
+
 def require_usable(name, parameter):
     """Raises what is wrong with a parameter, before anything is changed."""
     if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
@@ -90,8 +108,8 @@ class _Slot:
     def __init__(self, name, parameter, values, gradient):
         self.name = name
         self.parameter = parameter
-        self.values = values.view(parameter.shape)
-        self.gradient = gradient.view(parameter.shape)
+        self.values = values
+        self.gradient = gradient
         self.staged = parameter.dtype != torch.float32 or parameter.device.type != "cpu"
         self.dtype = parameter.dtype
         self.has_gradient = False
@@ -165,18 +183,20 @@ class FlatParameters:
             require_usable(name, parameter)
         require_apart(trained)
         total = sum(parameter.numel() for _, parameter in trained)
-        self.values = zeros(total)
-        self.gradient = zeros(total)
+        values, gradient = FlatTensor(total), FlatTensor(total)
+        self.values, self.gradient = values.whole, gradient.whole
         self.slots = []
         self.layout = [(name, tuple(parameter.shape)) for name, parameter in trained]
         offset = 0
         with torch.no_grad():
             for name, parameter in trained:
-                piece = slice(offset, offset + parameter.numel())
-                slot = _Slot(name, parameter, self.values[piece], self.gradient[piece])
+                shape = parameter.shape
+                slot = _Slot(
+                    name, parameter, values.piece(offset, shape), gradient.piece(offset, shape)
+                )
                 slot.values.copy_(parameter)
                 self.slots.append(slot)
-                offset = piece.stop
+                offset += parameter.numel()
 
     def attach(self):
         """Moves the parameters into the flat vector."""

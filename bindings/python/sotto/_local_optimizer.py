@@ -12,10 +12,18 @@ import inspect
 import torch
 
 from ._errors import Refused
-from ._flat_parameters import zeros
+from ._flat_parameters import FlatTensor
 
 # How a step is computed, not what it is.
-_IMPLEMENTATION = {"params", "param_names", "lr", "foreach", "fused", "capturable", "differentiable"}
+_IMPLEMENTATION = {
+    "params",
+    "param_names",
+    "lr",
+    "foreach",
+    "fused",
+    "capturable",
+    "differentiable",
+}
 _OF_ITS_OWN = {
     "LBFGS": "it evaluates the loss several times a step; use SGD or Adam",
     "SparseAdam": "it needs sparse gradients, and sotto exchanges dense ones; use Adam, and leave out "
@@ -92,16 +100,15 @@ class LocalOptimizer:
     def __init__(self, optimizer, flat):
         self._optimizer = optimizer
         self._flat = flat
-        self._model = zeros(flat.values.numel())
-        self._gradient = zeros(flat.values.numel())
+        model, gradient = FlatTensor(flat.values.numel()), FlatTensor(flat.values.numel())
+        self._model, self._gradient = model.whole, gradient.whole
         self.skip_missing = False
         self._pieces = []
         offset = 0
         for slot in flat.slots:
-            piece = slice(offset, offset + slot.values.numel())
             shape = slot.values.shape
-            self._pieces.append((self._model[piece].view(shape), self._gradient[piece].view(shape)))
-            offset = piece.stop
+            self._pieces.append((model.piece(offset, shape), gradient.piece(offset, shape)))
+            offset += slot.values.numel()
 
     @contextlib.contextmanager
     def lent(self):
@@ -130,6 +137,10 @@ class LocalOptimizer:
                     slot.parameter.grad = piece
             with torch.enable_grad():  # as on a thread of the program's
                 self._optimizer.step()
+            for slot, (model, _) in zip(self._flat.slots, self._pieces):
+                # One that computes a new tensor rather than change the one that is there.
+                if slot.parameter.data_ptr() != model.data_ptr():
+                    model.copy_(slot.parameter.detach())
         with torch.no_grad():
             _tensor(following).copy_(self._model)
 

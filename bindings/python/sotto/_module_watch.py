@@ -60,6 +60,8 @@ class Holders:
         """Raises RuntimeError where the modules that held a parameter have others in its place."""
         for slot in self._slots:
             there = [(at(), name) for at, name in self._places[id(slot.parameter)]]
-            held = [at._parameters.get(name) is slot.parameter for at, name in there if at is not None]
+            held = [
+                at._parameters.get(name) is slot.parameter for at, name in there if at is not None
+            ]
             if held and not any(held):
                 raise RuntimeError(f"{slot.name}: it was {_REPLACED}")

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import math
 import os
+import threading
 import weakref
 
 from ._arrays import count, place
@@ -44,18 +45,20 @@ class _Trained:
 
     def __init__(self):
         self._extents = {}  # process, begin and end, by who has them
+        self._taking = threading.Lock()
 
     def take(self, owner, address, length):
         """Has it until `owner` gives it back or is no more; raises Refused where another has it."""
         process, end = os.getpid(), address + 4 * length
-        for other, begins, ends in list(self._extents.values()):
-            # A fork has its own copy of what its parent trains.
-            if other == process and address < ends and begins < end:
-                raise Refused(
-                    "parameters: another optimizer of this process trains them, and two would undo "
-                    "each other's steps: close() that one, or give each its own array"
-                )
-        self._extents[id(owner)] = (process, address, end)
+        with self._taking:
+            for other, begins, ends in list(self._extents.values()):
+                # A fork has its own copy of what its parent trains.
+                if other == process and address < ends and begins < end:
+                    raise Refused(
+                        "parameters: another optimizer of this process trains them, and two would "
+                        "undo each other's steps: close() that one, or give each its own array"
+                    )
+            self._extents[id(owner)] = (process, address, end)
         weakref.finalize(owner, self._extents.pop, id(owner), None)
 
     def give_back(self, owner):

@@ -96,7 +96,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 "or a torch.optim.Optimizer to wrap"
             )
         if local is not None and module is not None and not isinstance(module, torch.nn.Module):
-            raise TypeError(f"module: {type(module).__name__} is no torch.nn.Module; give the model")
+            raise TypeError(
+                f"module: {type(module).__name__} is no torch.nn.Module; give the model"
+            )
         self.optimizer = None
         self._begun = False
         if local is None:
@@ -137,7 +139,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._flat.frozen:
             job = {**job, "frozen-parameters": self._flat.frozen_digest()}
         layout = self._flat.layout
-        self.optimizer = Optimizer(self._flat.values, layout=layout, store=store, job=job, **settings)
+        self.optimizer = Optimizer(
+            self._flat.values, layout=layout, store=store, job=job, **settings
+        )
         self._flat.attach()
 
     def _adopt(self, local):
@@ -234,7 +238,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def skip_step(self):
         """One round with a zero gradient in place of what the parameters hold: for a batch that this
-        node leaves out, while the others step. On a single node the wrapped optimizer does nothing."""
+        node leaves out, while the others step. On a single node the wrapped optimizer does nothing.
+        """
         self._begin()
         self._flat.drop_gradients()
         self._take_step()

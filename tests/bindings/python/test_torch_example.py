@@ -57,7 +57,10 @@ def test_two_lines_differ_and_one_ends_the_run():
     ]
     added = [line[2:] for line in changes if line.startswith("+ ")]
     assert len(added) == 3
-    assert added[0] == "import sotto.torch" and added[2] == "optimizer.finish_with_mean()"
+    assert (
+        added[0] == "from sotto.torch import DistributedOptimizer"
+        and added[2] == "optimizer.finish_with_mean()"
+    )
 
 
 def test_four_processes_learn_as_one_does():

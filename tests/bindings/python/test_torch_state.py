@@ -39,9 +39,7 @@ def run(local, begin, end, saved, models, **settings):
             take_step(model, optimizer, rank, round)
             scheduler.step()
         file = io.BytesIO()
-        torch.save(
-            {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}, file
-        )
+        torch.save({"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}, file)
         saved[rank] = file.getvalue()
 
     return play(3, node, models, local=local, **settings)
@@ -245,7 +243,11 @@ def load_in_place(model):
             "last.weight: the module was moved .* or its storage was replaced",
         ),
         (torch.float32, replace, r"last.weight: it was unfrozen, added or replaced"),
-        (torch.float32, lambda m: m.add_module("more", torch.nn.Linear(2, 2)), "more.weight: .*added"),
+        (
+            torch.float32,
+            lambda m: m.add_module("more", torch.nn.Linear(2, 2)),
+            "more.weight: .*added",
+        ),
         (torch.float32, lambda m: delattr(m, "spare"), "no longer the module's"),
         (torch.bfloat16, lambda m: m.float(), "its values were replaced"),
         (torch.bfloat16, load_in_place, "changed in place, and steps are made on a float32 copy"),
@@ -372,6 +374,22 @@ def test_a_model_outlives_the_optimizer_and_can_have_another_one():
     take_step(model, second, 0, 1)
     second.finish()
     assert not same_bits(bits(model), bits(loaded))
+
+
+def test_a_parameter_is_saved_alone():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(300, 300))
+    model.register_parameter("none", torch.nn.Parameter(torch.zeros(0, 3)))
+    optimizer = wrap(sgd(model), model)
+    optimizer.zero_grad()
+    (model[0](torch.ones(1, 2)).sum() + model[1](torch.ones(1, 300)).sum()).backward()
+    optimizer.step()
+    optimizer.finish()
+    file = io.BytesIO()
+    torch.save(model[0].state_dict(), file)
+    assert len(file.getvalue()) < 10_000
+    before = copy.deepcopy(model[0].state_dict())
+    del optimizer
+    assert all(torch.equal(before[name], value) for name, value in model[0].state_dict().items())
 
 
 def test_the_mean_of_half_precision_is_shown_and_left():

@@ -67,7 +67,9 @@ def test_nodes_that_average_gradients_are_one_node_with_the_batches_of_all(local
         (sum(loss_at(plain, rank, round) for rank in range(4)) / 4).backward()
         # On several nodes a layer that none of them uses counts as having a zero gradient.
         for parameter in plain.parameters():
-            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            parameter.grad = (
+                torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            )
         reference.step()
 
     def node(rank, model, optimizer):
@@ -235,7 +237,10 @@ class Scaler:
     """Says of a step what torch.amp.GradScaler says of one whose optimizer scales by itself."""
 
     def __init__(self, scale):
-        self.scale = torch.tensor(float(scale))
+        self._scale = torch.tensor(float(scale))
+
+    def scale(self, loss):
+        return loss * self._scale
 
     def step(self, optimizer):
         assert optimizer._step_supports_amp_scaling
@@ -245,7 +250,7 @@ class Scaler:
             for parameter in group["params"]
             if parameter.grad is not None
         )
-        optimizer.grad_scale, optimizer.found_inf = self.scale, torch.tensor(float(found))
+        optimizer.grad_scale, optimizer.found_inf = self._scale, torch.tensor(float(found))
         try:
             optimizer.step()
         finally:
@@ -261,10 +266,32 @@ def scaler_of(scale):
 
 def scaled_step(model, optimizer, scaler, rank, round, overflows):
     optimizer.zero_grad()
-    (loss_at(model, rank, round) * 1024).backward()
+    scaler.scale(loss_at(model, rank, round)).backward()
     if overflows:
         model.last.weight.grad[0, 0] = float("inf")
     scaler.step(optimizer)
+
+
+class Rebinding(torch.optim.SGD):
+    """Plain SGD that makes each parameter anew."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.data = parameter.data - group["lr"] * parameter.grad
+
+
+@pytest.mark.parametrize("algorithm", ["allreduce", "dpsgd"])
+def test_an_optimizer_that_makes_parameters_anew_trains_them(algorithm):
+    plain, model = net(), net()
+    reference = Rebinding(plain.parameters(), lr=0.1)
+    optimizer = wrap(Rebinding(model.parameters(), lr=0.1), algorithm=algorithm)
+    for round in range(5):
+        take_step(plain, reference, 0, round)
+        take_step(model, optimizer, 0, round)
+    optimizer.finish()
+    assert same_bits(bits(plain), bits(model)) and not same_bits(bits(net()), bits(model))
 
 
 def test_a_scaled_step_has_the_bits_of_one_that_is_not_and_one_that_overflows_is_skipped():
@@ -342,7 +369,10 @@ def test_what_the_wrapped_optimizer_raises_is_the_cause_and_ends_all_nodes():
         return kind(model.parameters(), lr=0.1)
 
     models = [net(), net()]
-    Failing.__qualname__, Failing.__module__ = torch.optim.SGD.__qualname__, torch.optim.SGD.__module__
+    Failing.__qualname__, Failing.__module__ = (
+        torch.optim.SGD.__qualname__,
+        torch.optim.SGD.__module__,
+    )
     with pytest.raises(sotto.Error):
         play(2, node, models, local=local, algorithm="dcd")
     assert len(said) == 2 and all("no such moment" in text for text in said)
