@@ -321,7 +321,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         return self
 
     def __exit__(self, kind, error, trace):
-        self.optimizer.__exit__(kind, error, trace)
+        try:
+            self.optimizer.__exit__(kind, error, trace)
+        finally:
+            self._flat.publish()  # after steps without data, which finishing may take (join)
 
     def evaluated(self, loss, accuracy=math.nan):
         """As Optimizer.evaluated: what the caller has found of its model, for who watches the run."""

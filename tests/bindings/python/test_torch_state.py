@@ -417,3 +417,15 @@ def test_nodes_with_different_amounts_of_data_go_along():
 
     play(3, node, models, local=adamw, join="zeros", algorithm="dcd")
     assert same_bits(bits(models[0]), bits(models[2]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_block_ends_with_the_steps_that_a_node_went_along_with(dtype):
+    models = [net().to(dtype) for _ in range(2)]
+
+    def node(rank, model, optimizer):
+        for round in range(3 + 4 * rank):
+            take_step(model, optimizer, rank, round)
+
+    play(2, node, models, local=sgd, join="zeros", algorithm="allreduce")
+    assert same_bits(bits(models[0]), bits(models[1]))

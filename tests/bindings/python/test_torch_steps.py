@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import nodes
 import sotto
 import sotto.torch
 from torch_nodes import bits, loss_at, net, play, same_bits, take_step, wrap
@@ -123,6 +124,19 @@ def test_schedulers_step_it_as_any_optimizer():
             scheduler.step()
     optimizer.finish()
     assert same_bits(bits(plain), bits(model))
+
+
+def test_schedulers_on_all_nodes_are_no_difference():
+    def node(rank, model, optimizer):
+        scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=20)
+        for round in range(8):
+            take_step(model, optimizer, rank, round)
+            scheduler.step()  # moves the rate and the momentum
+        assert optimizer.report()["warnings"] == []
+
+    models = play(3, node, local=sgd, algorithm="allreduce")
+    assert same_bits(bits(models[0]), bits(models[2]))
+    play(3, node, local=sgd, algorithm="dcd")
 
 
 def test_a_rate_that_one_node_alone_changes_is_found():
@@ -319,6 +333,22 @@ def test_a_step_that_a_scaler_skips_on_one_node_keeps_all_in_step(algorithm):
     assert rounds == [9, 9, 9]
     assert all(bool(torch.isfinite(parameter).all()) for parameter in bits(models[1]))
     assert algorithm == "dcd" or same_bits(bits(models[0]), bits(models[1]))
+
+
+def test_a_scaler_s_skipped_step_keeps_nodes_with_sotto_s_own_rule_in_step():
+    store, models = sotto.Store(), [net() for _ in range(2)]
+
+    def node(rank):
+        with sotto.torch.DistributedOptimizer(
+            models[rank], nodes=2, rank=rank, store=store, algorithm="allreduce", lr=0.1
+        ) as optimizer:
+            for round in range(5):
+                overflows = rank == 0 and round == 2
+                scaled_step(models[rank], optimizer, scaler_of(1024), rank, round, overflows)
+
+    nodes.threads(2, node)
+    assert same_bits(bits(models[0]), bits(models[1]))
+    assert all(bool(torch.isfinite(parameter).all()) for parameter in bits(models[0]))
 
 
 def test_a_batch_may_be_left_out_on_one_node():
