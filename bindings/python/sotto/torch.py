@@ -81,30 +81,26 @@ class DistributedOptimizer(torch.optim.Optimizer):
     # out on one node alone.
     _step_supports_amp_scaling = True
 
-    def __init__(self, optimizer, *, module=None, store=None, **settings):
-        if isinstance(optimizer, torch.nn.Module):
-            if module is not None and module is not optimizer:
-                raise TypeError("module: it is given twice, and not the same")
-            module = optimizer
-            local = None
-        elif isinstance(optimizer, torch.optim.Optimizer):
-            require_wrappable(optimizer)
-            local = optimizer
-        else:
+    def __init__(self, optimizer=None, *, module=None, store=None, **settings):
+        given = module if optimizer is None else optimizer
+        if isinstance(given, torch.nn.Module):
+            if module is not None and module is not given:
+                raise TypeError("module: it is another one than the first argument; leave one out")
+        elif not isinstance(given, torch.optim.Optimizer):
             raise TypeError(
-                f"{type(optimizer).__name__} is no torch.nn.Module; give the model, not its parameters, "
-                "or a torch.optim.Optimizer to wrap"
+                f"{type(given).__name__} is no torch.nn.Module; give the model, not its parameters, or "
+                "a torch.optim.Optimizer to wrap"
             )
-        if local is not None and module is not None and not isinstance(module, torch.nn.Module):
+        elif module is not None and not isinstance(module, torch.nn.Module):
             raise TypeError(
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
         self.optimizer = None
-        self._begun = False
-        if local is None:
-            self._take_module(module, store, settings)
+        if isinstance(given, torch.nn.Module):
+            self._take_module(given, store, settings)
         else:
-            self._wrap(local, module, store, settings)
+            require_wrappable(given)
+            self._wrap(given, module, store, settings)
 
     def _take_module(self, module, store, settings):
         """With a step rule of sotto's."""
@@ -184,7 +180,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
         else:
             self._announce()
         self.optimizer.begin_step()
-        self._begun = True
 
     def _announce(self):
         """Tells the other nodes what this one steps with, where a scheduler or the caller changed it."""
@@ -246,7 +241,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _take_step(self):
         self.optimizer.step(self._flat.gradient)
-        self._begun = False
         self._flat.publish()
 
     def add_param_group(self, param_group):

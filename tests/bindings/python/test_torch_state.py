@@ -358,6 +358,11 @@ def test_a_module_that_the_parameters_are_not_of_is_refused():
         wrap(sgd(net()), net())
     with pytest.raises(TypeError, match="module: dict is no torch.nn.Module"):
         wrap(sgd(net()), {})
+    with pytest.raises(TypeError, match="another one than the first argument"):
+        wrap(net(), net())
+    with pytest.raises(TypeError, match="NoneType is no torch.nn.Module"):
+        sotto.torch.DistributedOptimizer(nodes=1)
+    sotto.torch.DistributedOptimizer(module=net(), nodes=1).close()
 
 
 def test_a_model_outlives_the_optimizer_and_can_have_another_one():
