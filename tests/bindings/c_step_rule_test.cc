@@ -89,7 +89,7 @@ sotto_status steps(sotto_optimizer* optimizer, int rank, const std::vector<float
   return SOTTO_OK;
 }
 
-/// The same as a C++ step rule.
+/// Momentum as a C++ step rule.
 class CppMomentum final : public sotto::StepRule {
  public:
   std::string_view name() const override { return "heavy-ball"; }

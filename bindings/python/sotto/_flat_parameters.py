@@ -204,7 +204,7 @@ class FlatParameters:
             slot.attach()
 
     def frozen_digest(self):
-        """Of the frozen parameters' values, which nodes are to have in common."""
+        """A fingerprint of the frozen parameters' values, which nodes are to have in common."""
         return digest_of(parameter for _, parameter in self.frozen)
 
     def require_unchanged(self):

@@ -44,7 +44,7 @@ class _Trained:
     """The memory that optimizers of this process train, each piece by one."""
 
     def __init__(self):
-        self._extents = {}  # process, begin and end, by who has them
+        self._extents = {}  # process, begin and end, by the owner's id
         self._taking = threading.Lock()
 
     def take(self, owner, address, length):

@@ -48,7 +48,7 @@ class _SottoRule(torch.optim.Optimizer):
 
 
 def _names_of(optimizer, module):
-    """Of the parameters in the optimizer's order: as the module calls them, or as the optimizer was
+    """Names of the parameters in the optimizer's order: as the module calls them, or as the optimizer was
     told, or their numbers. What torch.compile puts in front is left out, so that nodes that compile
     and nodes that do not may train together."""
     named = {} if module is None else {id(p): name for name, p in module.named_parameters()}
@@ -255,8 +255,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     # ----- State
 
     def state_dict(self):
-        """As of the wrapped optimizer, and beside it this node's model and the algorithm's state, as
-        "sotto"; a snapshot, one a node, all after the same step."""
+        """The wrapped optimizer's state, and beside it this node's model and the algorithm's state, as
+        "sotto": a snapshot, one a node, all after the same step."""
         state = copy.deepcopy(super().state_dict())
         node = self.optimizer.save()
         state[_STATE_KEY] = torch.frombuffer(bytearray(node), dtype=torch.uint8)
