@@ -19,6 +19,7 @@
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/privacy_settings.h>
 
+#include "callers_rule.h"
 #include "guard.h"
 #include "settings.h"
 #include "sotto.h"
@@ -59,6 +60,11 @@ struct sotto_store {
 struct sotto_interrupt {
   /// Shared with the optimizers that were made with it.
   std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
+};
+
+struct sotto_step_rule {
+  /// Shared with the optimizer that it makes steps for.
+  std::shared_ptr<sotto::c::StepFunction> function;
 };
 
 struct sotto_optimizer {

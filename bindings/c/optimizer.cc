@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +13,7 @@
 #include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/catalog.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -219,15 +221,30 @@ sotto_status sotto_optimizer_create_interruptible(const char* const* settings, f
                                                   size_t count, const sotto_layout* layout,
                                                   sotto_store* store, sotto_interrupt* interrupt,
                                                   sotto_optimizer** out) {
+  return sotto_optimizer_create_with_rule(settings, parameters, count, layout, store, interrupt,
+                                          nullptr, out);
+}
+
+sotto_status sotto_optimizer_create_with_rule(const char* const* settings, float* parameters,
+                                              size_t count, const sotto_layout* layout,
+                                              sotto_store* store, sotto_interrupt* interrupt,
+                                              sotto_step_rule* rule, sotto_optimizer** out) {
   return guarded([&] {
     need(out, "out");
     const auto model = span_at(parameters, count, "parameters");
     if (model.empty() || model.size() > kMaxDimension) {
       refuse("count", fmt::to_string(count), fmt::format("1 to {} would do", kMaxDimension));
     }
-    const NodeSettings read = read_settings(settings);
-    *out = new sotto_optimizer(read, node_options(read, store == nullptr ? nullptr : store->store),
-                               model, layout == nullptr ? ParameterLayout() : layout->blocks,
+    NodeSettings read = read_settings(settings);
+    if (rule != nullptr) {
+      require_no_step_settings(read);
+    }
+    OptimizerOptions options = node_options(read, store == nullptr ? nullptr : store->store);
+    if (rule != nullptr) {
+      options.own_step_rule = [function = rule->function] { return make_callers_rule(function); };
+    }
+    *out = new sotto_optimizer(read, std::move(options), model,
+                               layout == nullptr ? ParameterLayout() : layout->blocks,
                                interrupt == nullptr ? sotto_interrupt().flag : interrupt->flag);
     return SOTTO_OK;
   });
@@ -265,6 +282,23 @@ sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const float* gradi
 sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate) {
   return with(optimizer, [&] {
     optimizer->optimizer.set_learning_rate(rate);
+    return Status();
+  });
+}
+
+sotto_status sotto_optimizer_announce_settings(sotto_optimizer* optimizer, double rate,
+                                               const char* others) {
+  return with(optimizer, [&] {
+    need(others, "others");
+    if (!optimizer->optimizer.options().own_step_rule) {
+      throw Error(
+          "announce_settings: the step rule is sotto's own: sotto_optimizer_set_learning_rate "
+          "changes its rate");
+    }
+    if (!is_learning_rate(rate)) {
+      refuse("rate", fmt::to_string(rate), fmt::format("it must {}", kLearningRates));
+    }
+    optimizer->optimizer.announce_settings(rate, others);
     return Status();
   });
 }

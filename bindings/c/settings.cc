@@ -155,6 +155,25 @@ NodeSettings read_settings(const char* const* settings) {
   return read;
 }
 
+void require_no_step_settings(NodeSettings& settings) {
+  for (const SettingGroup& group : settings_of(settings.shared)) {
+    const auto has = [&](std::string_view name) {
+      return std::ranges::find(group.settings, name, &Setting::name) != group.settings.end();
+    };
+    if (!has("step-rule")) {
+      continue;
+    }
+    for (const std::string& name : settings.given) {
+      // With privacy the norm is that of the mechanism, which comes before the step rule.
+      const bool kept = name == "lr" || (name == "clip-norm" && wants_privacy(settings.shared));
+      if (has(name) && !kept) {
+        throw Error(fmt::format(
+            "{}: the step rule is the caller's own, and has its own settings: leave it out", name));
+      }
+    }
+  }
+}
+
 OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store) {
   check_settings(settings.shared);
   if (settings.rounds == 0 && settings.shared.schedule.starts_with("cosine")) {

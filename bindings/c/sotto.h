@@ -25,9 +25,10 @@
 // Threads: different objects may be used by different threads at one time. A sotto_optimizer and a
 // sotto_compressor take one thread at a time, whichever it is; a second one meanwhile gets
 // SOTTO_REFUSED and changes nothing. Stores, layouts that nobody adds to, and topologies may be
-// shared. Calls may block until a peer answers or its timeout is over, and call nobody back: hold
-// no lock that another node of the same process needs. Destroying is for one thread, when no other
-// is inside a call. After fork() the child must not use what the parent made.
+// shared. Calls may block until a peer answers or its timeout is over: hold no lock that another
+// node of the same process needs. They call nobody back but a step rule of the caller's own.
+// Destroying is for one thread, when no other is inside a call. After fork() the child must not use
+// what the parent made.
 //
 // Text is UTF-8 that ends with a zero byte. Numbers in texts have the form of C's, whatever the
 // locale.
@@ -135,6 +136,33 @@ SOTTO_API sotto_status sotto_store_create(sotto_store** out);
 // Null is fine.
 SOTTO_API void sotto_store_destroy(sotto_store* store);
 
+// ----- A step rule of the caller's own
+
+// Makes a node's own step: writes to `next` the model that a step from `x` with this gradient leads
+// to, `count` floats each, which do not overlap. Algorithms move by d = x - next where their papers
+// write the learning rate times the gradient; the gradient is this node's own, or with allreduce
+// and its kin the average of all nodes'. Returns null, or a text that says what is wrong, which
+// stays as it is until the next call: the run then ends with it, at all nodes.
+//
+// Called once a round, one call at a time, while the caller's thread is inside
+// sotto_optimizer_step (or _finish, with the setting "join"), by that thread or by one of the
+// library's. It must call no function of this header for the same optimizer or rule, and let no
+// exception out.
+typedef const char* (*sotto_next_model)(void* context, uint64_t round, const float* x,
+                                        const float* gradient, float* next, size_t count);
+
+// A step rule that the program brings along, e.g. an optimizer of another library.
+typedef struct sotto_step_rule sotto_step_rule;
+
+// Rules that all nodes of a run have in common have one name; what it is set to is for the settings
+// "job.NAME" to say. What it remembers between steps is the caller's to save, beside
+// sotto_optimizer_save. Each makes the steps of one optimizer.
+SOTTO_API sotto_status sotto_step_rule_create(const char* name, sotto_next_model next_model,
+                                              void* context, sotto_step_rule** out);
+// Waits for a call that is under way; none follows: steps of an optimizer that still has it end the
+// run with SOTTO_STOPPED. Null is fine.
+SOTTO_API void sotto_step_rule_destroy(sotto_step_rule* rule);
+
 // ----- The optimizer
 
 // One node's optimizer.
@@ -163,6 +191,13 @@ SOTTO_API void sotto_interrupt_destroy(sotto_interrupt* interrupt);
 SOTTO_API sotto_status sotto_optimizer_create_interruptible(
     const char* const* settings, float* parameters, size_t count, const sotto_layout* layout,
     sotto_store* store, sotto_interrupt* interrupt, sotto_optimizer** out);
+// One node whose own steps `rule` makes, else as sotto_optimizer_create_interruptible. The setting
+// "lr" is then the rate that the rule begins with, as other nodes are told; other settings of the
+// local step are refused. For algorithms that are built on a rule of sotto's (onebit-adam, …)
+// there is none of the caller's. A null rule: the settings say how the node steps.
+SOTTO_API sotto_status sotto_optimizer_create_with_rule(
+    const char* const* settings, float* parameters, size_t count, const sotto_layout* layout,
+    sotto_store* store, sotto_interrupt* interrupt, sotto_step_rule* rule, sotto_optimizer** out);
 // Leaves without waiting for anybody; call sotto_optimizer_finish first when the run went well.
 SOTTO_API void sotto_optimizer_destroy(sotto_optimizer* optimizer);
 
@@ -187,6 +222,11 @@ SOTTO_API sotto_status sotto_optimizer_step(sotto_optimizer* optimizer, const fl
 // the same step: where one does not, allreduce and all others that keep models equal end with
 // SOTTO_UNEXPECTED and both rates, and with gossip the report's warnings say so.
 SOTTO_API sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimizer, double rate);
+// For a step rule of the caller's own whose settings have changed: says with which base learning
+// rate it steps from the next step on, and in a text, the same where the change is, what else is
+// not as it was when the nodes met; "" for nothing. Nodes compare it, as they compare rates.
+SOTTO_API sotto_status sotto_optimizer_announce_settings(sotto_optimizer* optimizer, double rate,
+                                                         const char* others);
 // The mean of all nodes' models, in `mean` (`count` floats, as many as parameters) on every node,
 // e.g. to evaluate or save it; *consensus_distance, which may be null, is the mean squared distance
 // of the models from it. All nodes call it after the same step.

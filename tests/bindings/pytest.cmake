@@ -6,9 +6,9 @@ need_python_module(pytest python3-pytest)
 need_python_module(numpy python3-numpy)
 if(TORCH)
   need_python_module(torch python3-torch)
-  set(tests ${TESTS}/test_torch.py)
+  file(GLOB tests ${TESTS}/test_torch*.py)
 else()
-  set(tests ${TESTS} --ignore=${TESTS}/test_torch.py)
+  set(tests ${TESTS} --ignore-glob=${TESTS}/test_torch*.py)
 endif()
 execute_process(
   COMMAND ${CMAKE_COMMAND} -E env --unset=RANK --unset=WORLD_SIZE PYTHONDONTWRITEBYTECODE=1

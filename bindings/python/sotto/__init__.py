@@ -18,7 +18,7 @@ Errors are sotto.Error and what is derived from it; the message says what is wro
 Threads: calls let go of the interpreter's lock, so that other threads run meanwhile, other nodes
 among them. An Optimizer or a Compressor takes one thread at a time, whichever it is; a second one
 meanwhile gets sotto.Refused. A Store and a Topology may be shared. A call that waits for peers ends
-after the setting `timeout` at the latest; Ctrl-C is noticed when it returns.
+after the setting `timeout` at the latest; Ctrl-C in the main thread ends it within a second.
 """
 
 from ._arrays import floats
@@ -39,6 +39,7 @@ from ._errors import (
 from ._library import choices, version
 from ._optimizer import Optimizer, Store
 from ._parts import Compressor, Topology
+from ._step_rule import StepRule
 
 __version__ = version()
 
@@ -55,6 +56,8 @@ __all__ = [
     "Optimizer",
     "PeerLost",
     "Refused",
+    "StepRule",
+    "Stopped",
     "Store",
     "Topology",
     "Unexpected",

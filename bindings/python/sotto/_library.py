@@ -25,15 +25,19 @@ _SIGNATURES = {
     "sotto_store_create": [_handle_p],
     "sotto_interrupt_create": [_handle_p],
     "sotto_interrupt_raise": [_handle],
-    "sotto_optimizer_create_interruptible": [
+    # The function's type is that of the object that is given (_step_rule.py).
+    "sotto_step_rule_create": [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, _handle_p],
+    "sotto_optimizer_create_with_rule": [
         _texts,
         c_float_p,
         ctypes.c_size_t,
         _handle,
         _handle,
         _handle,
+        _handle,
         _handle_p,
     ],
+    "sotto_optimizer_announce_settings": [_handle, ctypes.c_double, ctypes.c_char_p],
     "sotto_optimizer_connect": [_handle],
     "sotto_optimizer_begin_step": [_handle],
     "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],
@@ -122,7 +126,15 @@ for _name, _arguments in _SIGNATURES.items():
     _function = getattr(library, _name)
     _function.argtypes = _arguments
     _function.restype = ctypes.c_int
-for _name in ("layout", "store", "interrupt", "optimizer", "compressor", "topology"):
+for _name in (
+    "layout",
+    "store",
+    "interrupt",
+    "step_rule",
+    "optimizer",
+    "compressor",
+    "topology",
+):
     _function = getattr(library, f"sotto_{_name}_destroy")
     _function.argtypes = [_handle]
     _function.restype = None

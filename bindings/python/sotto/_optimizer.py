@@ -4,11 +4,14 @@ import contextlib
 import ctypes
 import math
 import os
+import threading
+import weakref
 
-from ._arrays import floats
-from ._errors import Ended, Refused
+from ._arrays import count, place
+from ._errors import Ended, Error, Refused
 from ._handle import Handle, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
+from ._step_rule import StepRule
 from ._waiting import waiting
 
 
@@ -37,6 +40,34 @@ class _Interrupt(Handle):
         library.sotto_interrupt_raise(self.handle)
 
 
+class _Trained:
+    """The memory that optimizers of this process train, each piece by one."""
+
+    def __init__(self):
+        self._extents = {}  # process, begin and end, by the owner's id
+        self._taking = threading.Lock()
+
+    def take(self, owner, address, length):
+        """Has it until `owner` gives it back or is no more; raises Refused where another has it."""
+        process, end = os.getpid(), address + 4 * length
+        with self._taking:
+            for other, begins, ends in list(self._extents.values()):
+                # A fork has its own copy of what its parent trains.
+                if other == process and address < ends and begins < end:
+                    raise Refused(
+                        "parameters: another optimizer of this process trains them, and two would "
+                        "undo each other's steps: close() that one, or give each its own array"
+                    )
+            self._extents[id(owner)] = (process, address, end)
+        weakref.finalize(owner, self._extents.pop, id(owner), None)
+
+    def give_back(self, owner):
+        self._extents.pop(id(owner), None)
+
+
+_trained = _Trained()
+
+
 class Optimizer(Handle):
     """One node: keeps `parameters` in step with the other nodes'.
 
@@ -46,6 +77,9 @@ class Optimizer(Handle):
     seed, rounds, sampling_rate, privacy_batch, privacy_ledger, report_every and job, a dictionary of
     what else all nodes must agree on. Without `nodes`, the launcher's variables say who this node is.
 
+    `own_step_rule`, a StepRule, makes the node's own steps in place of one of sotto's; the setting
+    lr is then the rate that it begins with, as the others are told.
+
     Ctrl-C ends a call that waits for other nodes within a second, and the run with it; ask_to_stop
     ends it where all nodes agree.
 
@@ -53,29 +87,38 @@ class Optimizer(Handle):
     and leaves at once when the block raised anything else.
     """
 
-    def __init__(self, parameters, *, layout=None, store=None, **settings):
-        address, length = floats(parameters, "parameters", writable=True)
+    def __init__(self, parameters, *, layout=None, store=None, own_step_rule=None, **settings):
+        address, self._shape = place(parameters, "parameters", writable=True)
         self._parameters = parameters  # which must stay where they are
         self._store = store
+        self._rule = own_step_rule
         self._interrupt = _Interrupt()
-        with layout_handle(layout) as tensors, handle_of(store, Store, "store") as meeting_place:
-            super().__init__(
-                "optimizer",
-                "optimizer_create_interruptible",
-                setting_texts(settings),
-                address,
-                length,
-                tensors,
-                meeting_place,
-            )
+        with layout_handle(layout) as tensors, handle_of(
+            store, Store, "store"
+        ) as meeting_place, handle_of(own_step_rule, StepRule, "own_step_rule") as rule:
+            _trained.take(self, address, count(self._shape))
+            try:
+                super().__init__(
+                    "optimizer",
+                    "optimizer_create_with_rule",
+                    setting_texts(settings),
+                    address,
+                    count(self._shape),
+                    tensors,
+                    meeting_place,
+                    self._interrupt.handle,
+                    rule,
+                )
+            except BaseException:
+                _trained.give_back(self)
+                raise
 
     def _create(self, name, *arguments):
         """The name of the store's host may have to become known first."""
-        *given, out = arguments
 
         def create():
             with self._in_turn():
-                call(name, *given, self._interrupt.handle, out)
+                call(name, *arguments)
 
         waiting(create, self._interrupt)
 
@@ -98,8 +141,26 @@ class Optimizer(Handle):
             call("optimizer_" + name, handle, *arguments)
 
     def _wait(self, name, *arguments):
-        """As _do, for what waits for other nodes: the thread that makes the call has the turn."""
-        waiting(lambda: self._do(name, *arguments), self._interrupt)
+        """As _do, for what waits for other nodes: the thread that makes the call has the turn. What a
+        step rule of the caller's own raised is the cause of what is raised here."""
+        try:
+            waiting(lambda: self._do(name, *arguments), self._interrupt)
+        except Error as error:
+            trouble = self._rule.take_trouble() if self._rule is not None else None
+            if trouble is None:
+                raise
+            raise error from trouble
+
+    def _like_parameters(self, array, what, writable=False):
+        """Address and length of an array that has the parameters' shape; any, where they are flat."""
+        address, shape = place(array, what, writable)
+        length = count(shape)  # which the library compares
+        if length == count(self._shape) and shape != self._shape and len(self._shape) > 1:
+            raise Refused(
+                f"{what}: it has the shape {shape}, and the parameters have {self._shape}: give them "
+                "one shape; where the order of the elements is right, reshape() does"
+            )
+        return address, length
 
     @property
     def parameters(self):
@@ -119,7 +180,7 @@ class Optimizer(Handle):
         with a NaN or an infinity changes nothing, and another one may be given; where a finite one
         overflows the step rule it ends the run. After BudgetSpent no step can follow, but save and
         finish can."""
-        address, length = floats(gradient, "gradient")
+        address, length = self._like_parameters(gradient, "gradient")
         self._wait("step", address, length)
 
     def set_learning_rate(self, rate):
@@ -128,11 +189,17 @@ class Optimizer(Handle):
         does not, and with gossip the report's warnings say so."""
         self._do("set_learning_rate", rate)
 
+    def announce_settings(self, rate, others=""):
+        """For a StepRule whose settings have changed: with which base learning rate it steps from the
+        next step on, and in a text, the same where the change is, what else is not as it was when the
+        nodes met. Nodes compare it, as after set_learning_rate."""
+        self._do("announce_settings", rate, encoded("others", others))
+
     def mean(self, out):
         """Writes the mean of all nodes' models into the array `out`, on every node, to evaluate or
         save it; returns the mean squared distance of the models from it. All nodes call it after the
         same step."""
-        address, length = floats(out, "out", writable=True)
+        address, length = self._like_parameters(out, "out", writable=True)
         distance = ctypes.c_double()
         self._wait("mean", address, length, ctypes.byref(distance))
         return distance.value
@@ -163,14 +230,21 @@ class Optimizer(Handle):
         """Drains, and waits until all nodes have come this far. No step may follow. Where other nodes
         still take steps, the setting `join` says what happens; without it all raise Unexpected."""
         self._wait("finish")
+        _trained.give_back(self)
 
     def finish_with_mean(self, out):
         """As finish, with the mean of all nodes' models at the end, as mean() gives it. Where nodes
         have different amounts of data (the setting `join`), mean() would come too early."""
-        address, length = floats(out, "out", writable=True)
+        address, length = self._like_parameters(out, "out", writable=True)
         distance = ctypes.c_double()
         self._wait("finish_with_mean", address, length, ctypes.byref(distance))
+        _trained.give_back(self)
         return distance.value
+
+    def close(self):
+        """Destroys what the library holds; again, or in a fork, it does nothing."""
+        super().close()
+        _trained.give_back(self)
 
     @property
     def round(self):
@@ -189,7 +263,7 @@ class Optimizer(Handle):
         """The whole state, parameters included, as bytes."""
         state = ctypes.c_void_p()
         size = ctypes.c_size_t()
-        self._do("save", ctypes.byref(state), ctypes.byref(size))
+        self._wait("save", ctypes.byref(state), ctypes.byref(size))
         try:
             # string_at would cut the length to an int.
             return (ctypes.c_char * size.value).from_address(state.value).raw
@@ -199,12 +273,12 @@ class Optimizer(Handle):
     def load(self, state):
         """Takes back what save returned under the same settings; before the first step."""
         state = bytes(state)
-        self._do("load", state, len(state))
+        self._wait("load", state, len(state))
 
     def save_file(self, path):
         """Saves into a file, which is replaced as a whole or not at all."""
-        self._do("save_file", encoded("path", path))
+        self._wait("save_file", encoded("path", path))
 
     def load_file(self, path):
         """Takes back what save_file wrote."""
-        self._do("load_file", encoded("path", path))
+        self._wait("load_file", encoded("path", path))

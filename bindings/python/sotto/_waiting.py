@@ -13,6 +13,11 @@ import queue
 import threading
 
 
+# A signal that comes as the main thread is about to wait does not wake it: it looks so often, in
+# seconds.
+_LOOK = 0.5
+
+
 class _Request:
     """One call, which is either withdrawn or made, and then once."""
 
@@ -34,6 +39,11 @@ class _Request:
                 function()
             except BaseException as error:
                 self._error = error
+
+    def wait(self):
+        """Until the call is made."""
+        while not self.done.wait(_LOOK):
+            pass
 
     def conclude(self):
         """Raises what the call raised."""
@@ -67,7 +77,7 @@ class _Caller:
         request = _Request(function)
         try:
             self._calls.put(request)
-            request.done.wait()
+            request.wait()
         except BaseException:  # by a signal's handler
             self._abandon(request, interrupt)
             raise
@@ -79,7 +89,7 @@ class _Caller:
             if not request.withdraw():
                 self._calls.put(request)  # a handler may have raised before the first time
                 interrupt()
-                request.done.wait()
+                request.wait()
         except BaseException:
             if not request.done.is_set():
                 self._abandon(request, interrupt)

@@ -1,6 +1,10 @@
 """A problem whose gradients NumPy computes with the bits of the C++ task, and nodes that solve it."""
 
 import json
+import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import numpy
@@ -62,3 +66,16 @@ def threads(count, node):
 
 def write_problem(given, path):
     path.write_text(json.dumps(given))
+
+
+def run_script(path, *arguments):
+    """Runs a Python program with this module and library."""
+    module = pathlib.Path(sotto.__file__).resolve().parents[1]
+    return subprocess.run(
+        [sys.executable, str(path), *arguments],
+        env={**os.environ, "PYTHONPATH": str(module)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )

@@ -247,3 +247,50 @@ except sotto.Stopped as stopped:
     )
     assert ended.stdout.startswith("interrupted\n"), ended.stderr
     assert "stopped while waiting for" in ended.stdout
+
+
+@pytest.mark.parametrize("takes_back", ["load", "load_file"])
+def test_ctrl_c_ends_a_load_that_waits_for_other_nodes(takes_back, tmp_path):
+    """In a process whose other node never comes."""
+    code = """
+import os, signal, sys, threading
+import numpy, sotto
+from sotto import _waiting
+waits = False
+def node(rank, store):
+    return sotto.Optimizer(numpy.zeros(8, numpy.float32), nodes=2, rank=rank,
+                           transport="inproc", store=store, timeout=50)
+def interrupt():
+    while not (_waiting._caller and _waiting._caller.calling and waits):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+def save(rank, store):
+    optimizer = node(rank, store)
+    optimizer.step(numpy.ones(8, numpy.float32))
+    if rank == 0:
+        optimizer.save_file("state")
+    optimizer.finish()
+store = sotto.Store()
+threads = [threading.Thread(target=save, args=(rank, store)) for rank in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+state = "state" if sys.argv[1] == "load_file" else open("state", "rb").read()
+optimizer = node(0, sotto.Store())
+threading.Thread(target=interrupt).start()
+try:
+    waits = True
+    getattr(optimizer, sys.argv[1])(state)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, takes_back],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=40,
+        text=True,
+    )
+    assert ended.stdout == "interrupted\n", ended.stderr

@@ -1,0 +1,157 @@
+"""A PyTorch optimizer as a step rule: it makes a node's own step, from the gradient that the
+algorithm hands it to the next model.
+
+It steps on copies of x and g in float32, which the parameters show it for the time of a step: what
+they hold is not touched before the algorithm has taken the step.
+"""
+
+import contextlib
+import hashlib
+import inspect
+
+import torch
+
+from ._errors import Refused
+from ._flat_parameters import FlatTensor
+
+# How a step is computed, not what it is.
+_IMPLEMENTATION = {
+    "params",
+    "param_names",
+    "lr",
+    "foreach",
+    "fused",
+    "capturable",
+    "differentiable",
+}
+_OF_ITS_OWN = {
+    "LBFGS": "it evaluates the loss several times a step; use SGD or Adam",
+    "SparseAdam": "it needs sparse gradients, and sotto exchanges dense ones; use Adam, and leave out "
+    "sparse=True of the embedding",
+    "ZeroRedundancyOptimizer": "it spreads its state over nodes by itself; wrap the one inside",
+    "DistributedOptimizer": "it is distributed already; wrap the one inside",
+}
+
+
+def require_wrappable(optimizer):
+    """Raises Refused for an optimizer that cannot make a node's own step."""
+    for kind in type(optimizer).__mro__:
+        if kind.__name__ in _OF_ITS_OWN:
+            raise Refused(f"optimizer: {kind.__name__} is refused: {_OF_ITS_OWN[kind.__name__]}")
+    closure = inspect.signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise Refused(
+            f"optimizer: {type(optimizer).__name__} is refused: its step() needs to evaluate the loss "
+            "again; use SGD or Adam"
+        )
+    for method in ("state_dict", "load_state_dict"):
+        if getattr(type(optimizer), method) is not getattr(torch.optim.Optimizer, method):
+            raise Refused(
+                f"optimizer: {type(optimizer).__name__} is refused: its {method}() is not that of "
+                "torch.optim.Optimizer, and states would not bring back what it saves"
+            )
+    if any(float(state.get("step", 1)) != 0 for state in optimizer.state.values() if state):
+        raise Refused(
+            "optimizer: it has taken steps already: wrap it new, and load_state_dict() what the "
+            "wrapped one saved"
+        )
+
+
+def parameters_of(optimizer):
+    """All of them, in the groups' order."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def rates_of(groups):
+    """The learning rate of each group; 0 where the optimizer has none."""
+    return [float(rate) if (rate := group.get("lr")) is not None else 0.0 for group in groups]
+
+
+def options_of(groups, names):
+    """What else the groups say of those names, in a text that is the same for the same options."""
+    options = [
+        {name: _plain(group.get(name)) for name in sorted(names) if name not in _IMPLEMENTATION}
+        for group in groups
+    ]
+    return repr([sorted(group.items()) for group in options])
+
+
+def _plain(value):
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(item) for item in value)
+    return value
+
+
+def text_of(optimizer):
+    """An optimizer's kind and the options of its groups, which nodes compare."""
+    groups = optimizer.param_groups
+    settings = repr(rates_of(groups)) + options_of(groups, optimizer.defaults)
+    settings += repr([len(group["params"]) for group in groups])
+    kind = type(optimizer)
+    return f"{kind.__module__}.{kind.__qualname__} {hashlib.sha256(settings.encode()).hexdigest()[:16]}"
+
+
+class LocalOptimizer:
+    """The wrapped optimizer on the copies. `skip_missing`: it sees missing gradients as missing, else
+    as 0."""
+
+    def __init__(self, optimizer, flat):
+        self._optimizer = optimizer
+        self._flat = flat
+        model, gradient = FlatTensor(flat.values.numel()), FlatTensor(flat.values.numel())
+        self._model, self._gradient = model.whole, gradient.whole
+        self.skip_missing = False
+        self._pieces = []
+        offset = 0
+        for slot in flat.slots:
+            shape = slot.values.shape
+            self._pieces.append((model.piece(offset, shape), gradient.piece(offset, shape)))
+            offset += slot.values.numel()
+
+    @contextlib.contextmanager
+    def lent(self):
+        """Inside the block the parameters are the copies, in float32, without gradients."""
+        parameters = [slot.parameter for slot in self._flat.slots]
+        own = [(parameter.data, parameter.grad) for parameter in parameters]
+        try:
+            for parameter, (model, _) in zip(parameters, self._pieces):
+                parameter.grad = None
+                parameter.data = model
+            yield
+        finally:
+            for parameter, (data, gradient) in zip(parameters, own):
+                parameter.grad = None
+                parameter.data = data
+                parameter.grad = gradient
+
+    def next_model(self, _, x, gradient, following):
+        """The function of a sotto.StepRule."""
+        with torch.no_grad():
+            self._model.copy_(_tensor(x))
+            self._gradient.copy_(_tensor(gradient))
+        with self.lent():
+            for slot, (_, piece) in zip(self._flat.slots, self._pieces):
+                if slot.has_gradient or not self.skip_missing:
+                    slot.parameter.grad = piece
+            with torch.enable_grad():  # as on a thread of the program's
+                self._optimizer.step()
+            for slot, (model, _) in zip(self._flat.slots, self._pieces):
+                # One that computes a new tensor rather than change the one that is there.
+                if slot.parameter.data_ptr() != model.data_ptr():
+                    model.copy_(slot.parameter.detach())
+        with torch.no_grad():
+            _tensor(following).copy_(self._model)
+
+    def widen_state(self):
+        """State that was made for a staged parameter gets the copy's type."""
+        for slot in self._flat.slots:
+            state = self._optimizer.state.get(slot.parameter, {}) if slot.staged else {}
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and value.shape == slot.values.shape:
+                    state[name] = value.detach().to("cpu", torch.float32)
+
+
+def _tensor(floats):
+    return torch.frombuffer(floats, dtype=torch.float32)
