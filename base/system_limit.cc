@@ -28,10 +28,13 @@ void require_open_files(std::size_t count, std::string_view purpose) {
     FileDescriptor next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!next) {
       const int cause = errno;
+      if (cause != EMFILE && cause != ENFILE) {
+        return;  // no limit is met: who opens files says what is wrong
+      }
       const std::string limit = limit_text(RLIMIT_NOFILE, "RLIMIT_NOFILE", 'n');
       throw Shortage(fmt::format(
-          "files for {}: the system gave {} of at least {} ({}); the likely limit is {}; use fewer "
-          "neighbours, or raise the limit",
+          "files for {}: the system gave {} of at least {} ({}); the likely limit is {}; raise "
+          "the limit, or give this node fewer neighbours",
           purpose, opened.size(), count, std::strerror(cause),
           limit.empty() ? "the system's own (fs.file-max)" : limit));
     }

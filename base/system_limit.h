@@ -14,8 +14,8 @@ namespace sotto {
 std::string limit_text(__rlimit_resource resource, std::string_view name, char flag,
                        rlim_t unit = 1);
 
-/// Opens and closes `count` descriptors at once. Throws Shortage where the system does not give
-/// them: for libraries that end the process when a file cannot be opened.
+/// Opens and closes `count` descriptors at once. Throws Shortage where a limit on open files is
+/// met: for libraries that end the process when a file cannot be opened.
 void require_open_files(std::size_t count, std::string_view purpose);
 
 }  // namespace sotto

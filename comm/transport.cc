@@ -120,10 +120,10 @@ Result<std::unique_ptr<Transport>> open_backend(std::string_view name,
   return internal::make_inproc_transport(options);
 }
 
-/// Files that a transport opens at least: its own, a listener, and both connections of a peer.
+/// Files that a transport opens at least: its own, a listener, and a connection for each peer.
 std::size_t least_files(const TransportOptions& options) {
   constexpr std::size_t kOwn = 6;
-  return kOwn + 2 * std::max(options.to.size(), options.from.size());
+  return kOwn + std::max(options.to.size(), options.from.size());
 }
 
 }  // namespace

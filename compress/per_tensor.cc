@@ -243,26 +243,31 @@ void require_some(const TensorRule& rule, const ParameterLayout& layout) {
   }
 }
 
-/// The first rule that fits a tensor counts: one by name for which none is left says nothing.
+/// The first rule that fits a tensor counts: one by name for which others by name leave none says
+/// nothing. Rules by rank or size may leave some in another model.
 void require_some_left(const TensorRule& rule, std::span<const TensorRule> earlier,
                        const ParameterLayout& layout) {
-  const TensorRule* before = nullptr;
+  std::string before;
   for (const ParameterBlock& tensor : layout) {
-    if (!rule.fits(tensor)) {
+    if (!rule.by_name() || !rule.fits(tensor)) {
       continue;
     }
-    const auto first = std::ranges::find_if(
-        earlier, [&](const TensorRule& candidate) { return candidate.fits(tensor); });
+    const auto first = std::ranges::find_if(earlier, [&](const TensorRule& candidate) {
+      return candidate.by_name() && candidate.fits(tensor);
+    });
     if (first == earlier.end()) {
       return;
     }
-    before = &*first;
+    const std::string quoted = fmt::format("'{}'", first->selector());
+    if (before.find(quoted) == std::string::npos) {
+      before += (before.empty() ? "" : ", ") + quoted;
+    }
   }
-  if (rule.by_name() && before != nullptr) {
+  if (!before.empty()) {
     refuse("compressor rule", rule.selector(),
-           fmt::format("the first rule that fits a tensor counts, and '{}' before it fits all of "
-                       "this one's; put this one in front, or leave one out",
-                       before->selector()));
+           fmt::format("the first rule that fits a tensor counts, and those before it fit all of "
+                       "this one's: {}; put this one in front, or leave it out",
+                       before));
   }
 }
 

@@ -50,8 +50,9 @@ std::optional<std::string> describe_zero_variance(const ParameterLayout& layout,
   }
   return fmt::format(
       "{} of {} parameters had no gradient before Adam's variance was frozen (freeze_step {}): {}; "
-      "gradients that come now travel in full precision until these have a variance too, which "
-      "costs 5 bytes each instead of a bit; where most of them are to learn, freeze later",
+      "those that get one now send it in full precision until they have a variance too, a few "
+      "bytes "
+      "each instead of a bit; where most of them are to learn, freeze later",
       still, variance.size(), freeze_step, name_largest(std::move(tensors)));
 }
 

@@ -13,6 +13,15 @@ namespace {
 /// Rounds that an element's own Adam lasts at most, as memory for its powers of β bounds them.
 constexpr Round kLongest = 1 << 20;
 
+bool is_finite(float value) { return std::isfinite(value); }
+
+Status overflow_of(std::size_t element) {
+  return {Fault::non_finite,
+          fmt::format("the second moment of element {}, whose gradients came late, overflows; clip "
+                      "the gradients, or look at the data",
+                      element)};
+}
+
 }  // namespace
 
 void LateElements::begin(const Adam& adam, Round freeze_step) {
@@ -75,7 +84,8 @@ Adam::Moments LateElements::moments(std::size_t first, std::size_t last) {
           .learns = ages_[first] <= learning_};
 }
 
-void LateElements::step_once(const Adam& adam, double gamma, std::span<float> d) {
+void LateElements::step_once(const Adam& adam, double gamma, std::span<const float> x,
+                             std::span<float> d) {
   step_ = gradient_;
   const auto awake = [this](std::size_t i) { return ages_[i] > 0 || gradient_[i] != 0; };
   for (std::size_t first = 0; first < at_.size();) {
@@ -87,6 +97,9 @@ void LateElements::step_once(const Adam& adam, double gamma, std::span<float> d)
     if (awake(first) && ages_[first] < learning_ + agreement_) {
       const auto run = std::span(ages_).subspan(first, last - first);
       std::ranges::fill(run, run.front() + 1);
+      for (std::size_t i = first; i < last; ++i) {
+        adam.penalize(x.subspan(at_[i], 1), std::span(step_).subspan(i, 1));
+      }
       adam.step_with(gamma, moments(first, last), std::span(step_).subspan(first, last - first));
       for (std::size_t i = first; i < last; ++i) {
         d[at_[i]] += step_[i];
@@ -96,45 +109,45 @@ void LateElements::step_once(const Adam& adam, double gamma, std::span<float> d)
   }
 }
 
-Status LateElements::step(const Adam& adam, std::span<float> d) {
+Status LateElements::step(const Adam& adam, std::span<const float> x, std::span<float> d) {
   const double gamma = rounds_ > 0 ? rates_ / static_cast<double>(rounds_) : 0;
   for (; rounds_ > 0; --rounds_) {
-    step_once(adam, gamma, d);
+    step_once(adam, gamma, x, d);
   }
   rates_ = 0;
   std::ranges::fill(gradient_, 0.0F);
-  const auto bad = std::ranges::find_if(second_, [](float v) { return !std::isfinite(v); });
-  if (bad == second_.end()) {
-    return {};
-  }
-  return {Fault::non_finite,
-          fmt::format("the second moment of element {}, whose gradients came late, overflows; clip "
-                      "the gradients, or look at the data",
-                      at_[static_cast<std::size_t>(bad - second_.begin())])};
+  const auto bad = std::ranges::find_if_not(second_, is_finite);
+  return bad == second_.end() ? Status()
+                              : overflow_of(at_[static_cast<std::size_t>(bad - second_.begin())]);
 }
 
-void LateElements::join(Adam& adam) {
+Status LateElements::join(Adam& adam) {
   joined_.clear();
   std::size_t kept = 0;
   for (std::size_t i = 0; i < at_.size(); ++i) {
+    const std::size_t k = at_[i];
     if (ages_[i] > 0 && ages_[i] == learning_ + agreement_) {
-      adam.adopt(at_[i], moments(i, i + 1));
-      if (adam.variance()[at_[i]] != 0) {
-        joined_.push_back(at_[i]);
+      adam.adopt(k, moments(i, i + 1));
+      if (!is_finite(adam.variance()[k]) || !is_finite(adam.momentum()[k])) {
+        return overflow_of(k);
+      }
+      if (adam.variance()[k] != 0) {
+        joined_.push_back(k);
         continue;
       }
-      adam.momentum()[at_[i]] = 0;
+      adam.momentum()[k] = 0;
       ages_[i] = 0;
       first_[i] = 0;
       second_[i] = 0;
     }
-    at_[kept] = at_[i];
+    at_[kept] = k;
     ages_[kept] = ages_[i];
     first_[kept] = first_[i];
     second_[kept] = second_[i];
     ++kept;
   }
   keep(kept);
+  return {};
 }
 
 void LateElements::keep(std::size_t elements) {

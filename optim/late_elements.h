@@ -14,11 +14,12 @@
 // Where nodes must agree on v before an element joins (late_gossip.h), it runs D rounds more, with
 // v as it stands, and L is D at least.
 //
-// The caller keeps the frozen Adam's momentum at 0 (zero_where_zero.h) where its v is 0, so until
+// Weight decay λ x is added to ḡ from the first gradient on, and wakes no element by itself. The
+// caller keeps the frozen Adam's momentum at 0 (zero_where_zero.h) where its v is 0: that is, until
 // an element has joined.
 //
 // A building block of the algorithms, not for users. One thread at a time; allocates when the first
-// gradient is taken and in `load`. Memory: 6 words an element with v = 0.
+// gradient is taken and in `load`. Memory: 9 floats an element with v = 0.
 #pragma once
 
 #include <cstddef>
@@ -38,18 +39,24 @@ class LateElements {
   /// D, the rounds in which nodes agree on an element's v.
   explicit LateElements(Round agreement = 0) : agreement_(agreement) {}
 
-  /// This node's gradient of a round, penalized (Adam::penalize). The first one lists the elements
-  /// in which `adam` has v = 0, `freeze_step` being the number of rounds before the freeze.
+  /// This node's clipped gradient of a round, without weight decay, which wakes no element. The
+  /// first one lists the elements in which `adam` has v = 0, `freeze_step` being the number of
+  /// rounds before the freeze.
   void take_gradient(std::span<const float> gradient, const Adam& adam, Round round,
                      Round freeze_step);
   /// The mean of this node's gradients since the last step, in which the mean of all nodes' is to
   /// be written.
   ExactElements gradients();
-  /// Steps along those: adds directions to `d`, whose elements are 0 there. Fault::non_finite where
-  /// a variance overflows, which is final.
-  Status step(const Adam& adam, std::span<float> d);
-  /// Elements whose time it is become the frozen Adam's, and leave the list.
-  void join(Adam& adam);
+  /// Steps along those, with the weight decay of x: adds directions to `d`, whose elements are 0
+  /// there. Fault::non_finite where a variance overflows, which is final.
+  Status step(const Adam& adam, std::span<const float> x, std::span<float> d);
+  /// Elements whose time it is become the frozen Adam's, and leave the list. Fault::non_finite
+  /// where their moments overflow as they are scaled, which is final.
+  Status join(Adam& adam);
+  Status step_and_join(Adam& adam, std::span<const float> x, std::span<float> d) {
+    const Status status = step(adam, x, d);
+    return status.ok() ? join(adam) : status;
+  }
   /// Those that joined in the last call.
   std::span<const std::size_t> joined() const { return joined_; }
 
@@ -73,7 +80,7 @@ class LateElements {
  private:
   bool begun() const { return learning_ > 0; }
   void begin(const Adam& adam, Round freeze_step);
-  void step_once(const Adam& adam, double gamma, std::span<float> d);
+  void step_once(const Adam& adam, double gamma, std::span<const float> x, std::span<float> d);
   /// Moments of the elements [first, last), which have one t.
   Adam::Moments moments(std::size_t first, std::size_t last);
   void keep(std::size_t elements);

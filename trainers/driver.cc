@@ -220,7 +220,7 @@ Status Driver::drain() {
   return blamed(status);
 }
 
-Status Driver::look_for_lost() {
+Status Driver::look_for_lost(Rank awaited) {
   const Lock lock(mutex_);
   const std::lock_guard outbox_lock(outbox_mutex_);
   // One thread at a time polls.
@@ -229,13 +229,15 @@ Status Driver::look_for_lost() {
   }
   for (auto event = transport_.poll(Deadline::after({})); event.ok();
        event = transport_.poll(Deadline::after({}))) {
-    if (event->kind == TransportEvent::Kind::peer_lost && lost_.ok()) {
-      lost_ =
-          named({Fault::peer_lost, fmt::format("node {} is lost: {}", event->peer, event->reason)},
-                algorithm_.round());
+    if (event->kind == TransportEvent::Kind::peer_lost) {
+      lost_.emplace(event->peer, event->reason);
     }
   }
-  return lost_;
+  const auto found = awaited == 0 && options_.rank != 0 ? lost_.begin() : lost_.find(awaited);
+  return found == lost_.end() ? Status()
+                              : named({Fault::peer_lost, fmt::format("node {} is lost: {}",
+                                                                     found->first, found->second)},
+                                      algorithm_.round());
 }
 
 Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
@@ -448,7 +450,10 @@ Status Driver::take_event() {
         return status;
       }
       break;
-    case TransportEvent::Kind::peer_lost:
+    case TransportEvent::Kind::peer_lost: {
+      const std::lock_guard lock(outbox_mutex_);
+      lost_.emplace(event->peer, event->reason);
+    }
       // A peer that has played its part may have ended its run.
       if (event->needed) {
         return named(

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -98,9 +99,10 @@ class Driver {
   std::vector<std::string> take_warnings();
   /// Waits until no exchange is under way. After gradient_ready the algorithm is then idle.
   Status drain();
-  /// Fault::peer_lost where the transport has lost a neighbour, which nothing else notices while no
-  /// exchange is under way; OK where one is.
-  Status look_for_lost();
+  /// For a wait outside rounds: Fault::peer_lost where the transport has lost `awaited`, or, for
+  /// other nodes that wait for node 0, which waits for all, any neighbour. Nothing else notices it
+  /// while no exchange is under way; OK where one is.
+  Status look_for_lost(Rank awaited);
 
   /// The fault that has ended the run; OK as long as none has.
   Status status() const;
@@ -193,9 +195,8 @@ class Driver {
   std::condition_variable wake_;
   Load outbox_;
   Load spare_;
-  /// The first that look_for_lost found.
-  Status lost_;
-  bool idle_ = true;  ///< the carrier waits for wake_, and not in the transport
+  std::map<Rank, std::string> lost_;  ///< neighbours, and how it was noticed
+  bool idle_ = true;                  ///< the carrier waits for wake_, and not in the transport
   bool stopping_ = false;
 
   // The carrier's alone.

@@ -162,6 +162,9 @@ Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer
     if (Status end = look_at(peer); !end.ok()) {
       return end;
     }
+    if (Status lost = miss_ ? miss_(peer) : Status(); !lost.ok()) {
+      return lost;
+    }
     if (!pulse.empty()) {
       auto now = store_.get(pulse, Deadline::after({}));
       if (now.ok() && *now != last) {
@@ -204,7 +207,14 @@ Status Meetings::barrier(std::string_view name) {
     if (Status status = store_.set(go, {}); !status.ok()) {
       return status;
     }
-    return await_all(left);
+    for (Rank peer = 1; peer < nodes_; ++peer) {
+      const Status status = await(fmt::format("{}/{}", left, peer), peer).status();
+      // All is done: a node that is lost now has left.
+      if (!status.ok() && status.fault() != Fault::peer_lost) {
+        return status;
+      }
+    }
+    return {};
   }
   if (Status status = store_.set(fmt::format("{}/{}", name, rank_), {}); !status.ok()) {
     return status;

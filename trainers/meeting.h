@@ -42,10 +42,10 @@ class Meetings {
   /// The models of these nodes, sorted and not all, are left out of averages.
   void leave_out(std::vector<Rank> nodes) { left_out_ = std::move(nodes); }
 
-  /// Counts this node's model so in averages, 1 unless it is set: as its gradients are counted.
+  /// Sets the weight of this node's model in averages; 1 by default.
   void weigh(double weight) { weight_ = weight; }
-  /// Of what nodes publish, the first values alone make the consensus distance; all unless it is
-  /// set.
+  /// Takes the consensus distance over the first values of what nodes publish; over all unless it
+  /// is set.
   void measure_first(std::size_t values) { measured_ = values; }
 
   /// Says of a node whether a wait for it can end.
@@ -53,6 +53,8 @@ class Meetings {
   /// Asks `look` whenever this node has waited for another one for a while, and on node 0 when that
   /// one has come; a fault ends the meeting.
   void look_with(Look look) { look_ = std::move(look); }
+  /// Asks `miss`, too, but only while what the other node owes is missing.
+  void miss_with(Look miss) { miss_ = std::move(miss); }
 
   /// What node 0 does with the models; it may take as long as it likes.
   using Inspect = std::function<void(const AveragedModel&)>;
@@ -110,6 +112,7 @@ class Meetings {
   int nodes_;
   std::chrono::milliseconds timeout_;
   std::vector<Rank> left_out_;
+  Look miss_;
   double weight_ = 1;
   std::size_t measured_ = std::numeric_limits<std::size_t>::max();
   Look look_;

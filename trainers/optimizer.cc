@@ -243,7 +243,7 @@ Status Optimizer::connect() {
   } catch (const Shortage& shortage) {
     return ended_by(named({Fault::io, shortage.what()}));
   }
-  consensus_->watch_connections([this] { return driver_->look_for_lost(); });
+  consensus_->watch_connections([this](Rank awaited) { return driver_->look_for_lost(awaited); });
   stamp_settings();
   if (watch_) {
     watch_->clock.leave();
@@ -467,7 +467,9 @@ void Optimizer::ask_to_stop() { consensus_->stop().ask(internal::EndReason::told
 
 std::string Optimizer::end_reason() const { return consensus_->stop().why(); }
 
-Status Optimizer::look(Rank peer) { return consensus_->look_in_meeting(peer); }
+Status Optimizer::look(Rank peer) { return consensus_->look(std::span(&peer, 1)); }
+
+Status Optimizer::look_for_lost(Rank awaited) { return consensus_->look_for_lost(awaited); }
 
 Status Optimizer::enter_gradient() { return consensus_->enter_round(round_); }
 

@@ -162,6 +162,13 @@ struct OptimizerOptions {
   std::shared_ptr<Accelerator> accelerator{};
 };
 
+/// What a node's model counts for in the mean of all: its weight where nodes take local steps,
+/// which are averaged by it; else 1, as weighted gradients have moved the models.
+inline double weight_of_model(const OptimizerOptions& options) {
+  const bool local_steps = options.communication_interval > 1 || options.outer_step_rule;
+  return local_steps ? options.weight.value_or(1) : 1;
+}
+
 class Optimizer {
  public:
   /// Builds this node's side; talks to nobody yet. `layout` names the tensors of the parameters,
@@ -297,6 +304,9 @@ class Optimizer {
   /// For a caller that waits for other nodes in the store (meeting.h): a fault when `peer` cannot
   /// come there, as it waits for this node elsewhere.
   Status look(Rank peer);
+  /// Likewise: a fault when such a wait cannot end because a neighbour is lost. On this node's own
+  /// thread.
+  Status look_for_lost(Rank awaited);
 
  private:
   Status named(const Status& status) const;

@@ -1,8 +1,10 @@
 // What happens in a scenario: [[events]].
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,26 +70,46 @@ void check_jitter(const TomlReader& in, const LinksChange& change, const Scenari
   }
 }
 
-/// Refuses a second change of one figure of one link at one moment. `first` is that of the event's
-/// own changes, of which the last is looked at; `places` are those of all changes.
-void check_changes(const TomlReader& in, const Scenario& scenario, std::size_t first,
+/// A link from one of `from` to one of `to`, both sorted; none where there is no other than from a
+/// node to itself.
+std::optional<std::pair<Rank, Rank>> link_of(const std::vector<Rank>& from,
+                                             const std::vector<Rank>& to) {
+  if (from.empty() || to.empty()) {
+    return std::nullopt;
+  }
+  if (from.front() != to.front()) {
+    return std::pair(from.front(), to.front());
+  }
+  if (to.size() > 1) {
+    return std::pair(from.front(), to[1]);
+  }
+  return from.size() > 1 ? std::optional(std::pair(from[1], to.front())) : std::nullopt;
+}
+
+/// Refuses the last change of `scenario` where a change of another event, before number
+/// `own_from`, is of the same figure of the same link at the same moment. `places` are where the
+/// changes stand.
+void check_changes(const TomlReader& in, const Scenario& scenario, std::size_t own_from,
                    const std::vector<std::string>& places) {
   const LinksChange& change = scenario.changes.back();
-  const auto common = [](const std::vector<Rank>& a, const std::vector<Rank>& b) {
-    return std::ranges::find_first_of(a, b);
+  const auto common = [](std::vector<Rank> a, std::vector<Rank> b) {
+    std::ranges::sort(a);
+    std::ranges::sort(b);
+    std::vector<Rank> both;
+    std::ranges::set_intersection(a, b, std::back_inserter(both));
+    return both;
   };
-  for (std::size_t i = 0; i < first; ++i) {
+  for (std::size_t i = 0; i < own_from; ++i) {
     const LinksChange& other = scenario.changes[i];
     const bool bandwidth = other.bytes_per_s && change.bytes_per_s;
     if (other.at != change.at || !(bandwidth || (other.latency && change.latency))) {
       continue;
     }
-    const auto from = common(change.from, other.from);
-    const auto to = common(change.to, other.to);
-    if (from != change.from.end() && to != change.to.end()) {
+    if (const auto link = link_of(common(change.from, other.from), common(change.to, other.to))) {
       in.refuse("link", fmt::format("at that moment {} changes the {} of links from node {} to "
                                     "node {} too; which of them counts?",
-                                    places[i], bandwidth ? "bandwidth" : "latency", *from, *to));
+                                    places[i], bandwidth ? "bandwidth" : "latency", link->first,
+                                    link->second));
     }
   }
 }
@@ -95,7 +117,7 @@ void check_changes(const TomlReader& in, const Scenario& scenario, std::size_t f
 /// New figures of links; both ways, unless it is one-way.
 void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& names,
                  std::vector<std::string>& places) {
-  const std::size_t first = scenario.changes.size();
+  const std::size_t own_from = scenario.changes.size();
   in.require("link", "what the links have from now on, a preset or bandwidth and latency");
   const auto [from, to] = read_ends(in, names);
   LinksChange change = {.at = at, .from = from, .to = to, .bytes_per_s = {}, .latency = {}};
@@ -118,14 +140,14 @@ void read_change(TomlReader& in, SimTime at, Scenario& scenario, const Names& na
     in.refuse("link", "nothing changes; give bandwidth, latency or both");
   }
   scenario.changes.push_back(change);
-  check_changes(in, scenario, first, places);
+  check_changes(in, scenario, own_from, places);
   if (!in.truth("one-way").value_or(false)) {
     std::swap(change.from, change.to);
     if (change.latency) {
       check_jitter(in, change, scenario);
     }
     scenario.changes.push_back(std::move(change));
-    check_changes(in, scenario, first, places);
+    check_changes(in, scenario, own_from, places);
   }
   places.resize(scenario.changes.size(), in.place("link"));
 }

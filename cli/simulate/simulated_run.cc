@@ -292,7 +292,11 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
     const bool lies = std::binary_search(liars.begin(), liars.end(), static_cast<Rank>(node));
     if (!model.empty() && !lies) {
       present.emplace_back(model);
-      sum.add(model, plan_.run.weights.empty() ? 1 : plan_.run.weights[node]);
+      OptimizerOptions options = plan_.run.optimizer;
+      if (!plan_.run.weights.empty()) {
+        options.weight = plan_.run.weights[node];
+      }
+      sum.add(model, weight_of_model(options));
     }
   }
   const std::vector<float> mean = sum.mean();

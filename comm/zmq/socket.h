@@ -14,9 +14,9 @@ namespace sotto::internal {
 /// made while another one closes.
 constexpr std::size_t kDescriptorsOfSocket = 3;
 
-/// A context for sockets that have so many descriptors. Throws Shortage where the system would not
-/// give it these, or its threads, now: ZeroMQ itself opens and starts them with the first socket,
-/// and aborts the process where it gets none.
+/// A context for sockets that open `descriptors` files together. Throws Shortage where the system
+/// would not give it these, or its threads, now: ZeroMQ itself opens and starts them with the first
+/// socket, and aborts the process where it gets none.
 zmq::context_t new_context(std::size_t descriptors);
 
 /// What every socket sets that meets the network: bounded messages, no lingering, dead hosts

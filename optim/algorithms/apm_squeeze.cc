@@ -29,8 +29,9 @@ Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out
     return status;
   }
   if (frozen()) {
-    adam_.penalize(node_.x(), gradient, work_);
+    adam_.clip(gradient, work_);
     late_.take_gradient(work_, adam_, node_.round(), freeze_round_);
+    adam_.penalize(node_.x(), work_);
     adam_.momentum_after(work_);
     if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients(), out);
         !status) {
@@ -59,10 +60,9 @@ Status ApmSqueeze::step() {
   if (frozen()) {
     ops.copy(work_, adam_.momentum());
     adam_.frozen_direction(node_.round(), direction_);
-    if (Status status = node_.here(late_.step(adam_, direction_)); !status) {
+    if (Status status = node_.here(late_.step_and_join(adam_, node_.x(), direction_)); !status) {
       return status;
     }
-    late_.join(adam_);
   } else if (Status status =
                  node_.here(adam_.direction(node_.round(), node_.x(), work_, direction_));
              !status) {

@@ -32,7 +32,7 @@
 // Assumes a contraction C, the step rule adam, and nothing of W: the graph is ignored. All nodes
 //   start from the same x.
 // Memory: 2 floats a parameter (work, direction), besides Adam's 2 and the 1 + 3/n of the mean, and
-//   6 words for each with v = 0.
+//   9 floats for each with v = 0.
 // Bytes a round: those of a mean, 8 d (n − 1)/n of values before T_w, with `sign` a 32nd
 // thereafter, and 4 to 5 bytes each way for a late gradient. Overlap: none, the step needs the
 // gradients.

@@ -160,15 +160,16 @@ Status GossipAdam::mix_variance(std::size_t edge) {
 
 Status GossipAdam::step_from(std::span<const float> from, std::span<const float> gradient) {
   const Ops& ops = node_.ops();
-  adam_.penalize(node_.x(), gradient, half_);
+  adam_.clip(gradient, half_);
   if (squeezing()) {
     late_.take_gradient(half_, adam_, node_.round(), freeze_step_);
   }
+  adam_.penalize(node_.x(), half_);
   adam_.momentum_after(half_);
   zero_where_zero(adam_.variance(), half_);
   ops.copy(half_, adam_.momentum());
   adam_.precondition(adam_.next_rate(node_.round()), adam_.momentum(), half_);
-  if (Status status = node_.here(late_.step(adam_, half_)); !status) {
+  if (Status status = node_.here(late_.step(adam_, node_.x(), half_)); !status) {
     return status;
   }
   ops.subtract(from, half_, half_);
@@ -238,7 +239,9 @@ Status GossipAdam::squeeze() {
   }
   mail_.close();
   late_gossip_.take();
-  late_.join(adam_);
+  if (Status status = node_.here(late_.join(adam_)); !status) {
+    return status;
+  }
   if (Status status = watch.require(half_, "updated model"); !status) {
     return status;
   }

@@ -9,6 +9,19 @@
 #include <sotto/optim/step_rules/trust_ratio.h>
 
 namespace sotto {
+namespace {
+
+/// c̄ ← β₃ c̄ + (1 − β₃) c, c cut to its bounds; 0 is none.
+void follow_ratio(double ratio, double& mean) {
+  constexpr double kBeta3 = 0.9;
+  if (ratio == 0) {
+    return;
+  }
+  ratio = std::clamp(ratio, 0.01, 10.0);
+  mean = mean == 0 ? ratio : kBeta3 * mean + (1 - kBeta3) * ratio;
+}
+
+}  // namespace
 
 OneBitLamb::OneBitLamb(AlgorithmSetup setup)
     : node_(AlgorithmId::onebit_lamb, "onebit-lamb", std::move(setup)),
@@ -35,8 +48,9 @@ Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out
   }
   if (frozen()) {
     // 1. and 2. m_i = β₁ m̄ + (1 − β₁) g_i, all tensors at one RMS
-    adam_.penalize(node_.x(), gradient, work_);
+    adam_.clip(gradient, work_);
     late_.take_gradient(work_, adam_, node_.round(), freeze_step_);
+    adam_.penalize(node_.x(), work_);
     adam_.momentum_after(work_);
     for (std::size_t l = 0; l < tensors_.size(); ++l) {
       node_.ops().scale(tensors_[l].scale, lamb_.layout()[l].of(std::span(work_)));
@@ -85,11 +99,8 @@ Status OneBitLamb::move() {
 }
 
 void OneBitLamb::follow_ratios() {
-  constexpr double kBeta3 = 0.9;
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
-    const double ratio = std::clamp(lamb_.ratios()[l], 0.01, 10.0);
-    double& mean = tensors_[l].ratio;
-    mean = mean == 0 ? ratio : kBeta3 * mean + (1 - kBeta3) * ratio;
+    follow_ratio(lamb_.ratios()[l], tensors_[l].ratio);
   }
   if (frozen()) {
     freeze();
@@ -105,6 +116,11 @@ void OneBitLamb::freeze() {
   }
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
     set_scale(l);
+    const auto variance = lamb_.layout()[l].of(std::as_const(adam_).variance());
+    tensors_[l].late = std::ranges::all_of(variance, [](float v) { return v == 0; });
+    if (tensors_[l].late && has_trust_ratio(lamb_.layout(), lamb_.layout()[l])) {
+      tensors_[l].ratio = 0;  // that of decay alone, or none
+    }
   }
 }
 
@@ -119,16 +135,15 @@ void OneBitLamb::set_scale(std::size_t l) {
   tensors_[l].scale = scale > 0 && std::isfinite(scale) && std::isfinite(1 / scale) ? scale : 1;
 }
 
-void OneBitLamb::scale_late_tensors() {
+void OneBitLamb::freeze_late_tensors() {
   auto joined = late_.joined();
   for (std::size_t l = 0; l < tensors_.size() && !joined.empty(); ++l) {
     const ParameterBlock& block = lamb_.layout()[l];
     const auto last = std::ranges::lower_bound(joined, block.offset + block.size);
     const auto here = static_cast<std::size_t>(last - joined.begin());
-    const auto variance = block.of(std::as_const(adam_).variance());
-    const auto with_variance = std::ranges::count_if(variance, [](float v) { return v != 0; });
-    if (here > 0 && static_cast<std::size_t>(with_variance) == here) {
+    if (here > 0 && tensors_[l].late) {
       set_scale(l);
+      tensors_[l].late = false;
     }
     joined = joined.subspan(here);
   }
@@ -172,25 +187,32 @@ Status OneBitLamb::squeezed_direction() {
   }
   node_.ops().copy(work_, momentum);
   adam_.frozen_direction(node_.round(), direction_);
-  if (Status status = node_.here(late_.step(adam_, direction_)); !status) {
+  if (Status status = node_.here(late_.step_and_join(adam_, node_.x(), direction_)); !status) {
     return status;
   }
-  late_.join(adam_);
   for (const std::size_t k : late_.joined()) {
     fresh_[k] = adam_.variance_after(k, fresh_power_);
   }
-  scale_late_tensors();
   const double gamma = lamb_.learning_rate(node_.round());
   for (std::size_t l = 0; l < tensors_.size(); ++l) {
     const ParameterBlock& block = lamb_.layout()[l];
     Tensor& tensor = tensors_[l];
     const auto step = block.of(std::span(direction_));
+    const bool moves = norm(step, node_.ops()) > 0;
     lamb_.decay(block, node_.x(), step);
+    double ratio = tensor.change * tensor.ratio;
     if (has_trust_ratio(lamb_.layout(), block)) {
-      tensor.change = change_of(block, tensor.change);
+      if (tensor.late) {
+        ratio = lamb_.trust_ratio(block, node_.x(), step);
+        follow_ratio(moves ? ratio : 0, tensor.ratio);
+      } else {
+        tensor.change = change_of(block, tensor.change);
+        ratio = tensor.change * tensor.ratio;
+      }
     }
-    node_.ops().scale(step_factor(gamma, tensor.change * tensor.ratio), step);
+    node_.ops().scale(step_factor(gamma, ratio), step);
   }
+  freeze_late_tensors();
   return {};
 }
 
@@ -211,6 +233,7 @@ void OneBitLamb::save(ByteBuffer& out) const {
     out.write(tensor.ratio);
     out.write(tensor.change);
     out.write(tensor.scale);
+    out.write(static_cast<std::uint8_t>(tensor.late));
   }
   out.write(mean_rms_);
   write_floats(fresh_, out);
@@ -231,6 +254,7 @@ Status OneBitLamb::load(ByteReader& in) {
     tensor.ratio = in.read<double>();
     tensor.change = in.read<double>();
     tensor.scale = in.read<float>();
+    tensor.late = in.read<std::uint8_t>() != 0;
     if (in.failed() || !std::isfinite(tensor.ratio) || !std::isfinite(tensor.change) ||
         !(tensor.scale > 0) || !std::isfinite(tensor.scale)) {
       return {Fault::malformed, "checkpoint without the ratios of the tensors"};

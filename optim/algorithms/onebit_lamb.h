@@ -18,15 +18,16 @@
 //               x_l ← x_l − γ r_l c̄_l (m̂ / (√v̂ + ε) + λ x)_l
 // The bounds are those of the authors' program. Tensors without a trust ratio (trust_ratio.h) have
 // c̄ = r = 1. Bias correction, and coordinates with v = 0, as in apm_squeeze.h (but λ decays these
-// too): their directions are scaled by r_l c̄_l like the others of their tensor, v' of one that
-// joins starts where its v̂' = v̂, and a tensor that had none with v ≠ 0 has s_l set when its first
-// join. v̂' is corrected by the number of its own updates, so that r stays near 1 while gradients
-// keep their size.
+// too): their directions are scaled like those of their tensor, and v' of one that joins starts
+// where v̂' = v̂. A tensor without any v ≠ 0 steps as LAMB does, with ‖x‖ / ‖u‖ of the round; its
+// c̄ is followed from its first gradient on, and stays, as s does, once it has a variance.
+// v̂' is corrected by the number of its own updates, so that r stays near 1 while gradients keep
+// their size.
 //
 // Assumes a contraction C, the step rule lamb, and nothing of W: the graph is ignored. All nodes
 //   start from the same x, and stay equal to the bit.
 // Memory: 3 floats a parameter (v', work, direction), besides LAMB's 2 and the 1 + 3/n of the mean,
-//   and 6 words for each with v = 0.
+//   and 9 floats for each with v = 0.
 // Bytes a round: those of a mean, 8 d (n − 1)/n of values before T_w, with `sign` a 32nd
 // thereafter. Overlap: none, the step needs the gradients.
 #pragma once
@@ -77,6 +78,7 @@ class OneBitLamb final : public Algorithm {
     double ratio = 0;   ///< c̄; 0 before the first round
     double change = 1;  ///< r
     float scale = 1;    ///< s
+    bool late = false;  ///< frozen, and without a variance yet
   };
   std::span<const Tensor> tensors() const { return tensors_; }
 
@@ -87,8 +89,8 @@ class OneBitLamb final : public Algorithm {
   double rms_of_momentum(const ParameterBlock& block) const;
   /// Tensor l's s, from its momentum.
   void set_scale(std::size_t l);
-  /// The s of tensors that had no variance until now.
-  void scale_late_tensors();
+  /// s and c̄ of tensors that had no variance until now stay from now on.
+  void freeze_late_tensors();
   /// 3. From m̄ in work_: takes it, and writes d.
   Status squeezed_direction();
   /// r_l from v and v'.

@@ -69,10 +69,11 @@ Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& ou
     *post = true;
     return {};
   }
-  adam_.penalize(node_.x(), gradient_, work_);
+  adam_.clip(gradient_, work_);
   if (variance_frozen()) {
     late_.take_gradient(work_, adam_, node_.round(), *node_.freeze_step());
   }
+  adam_.penalize(node_.x(), work_);
   step();
   if (!exchanges_now()) {
     ++since_exchange_;
@@ -93,7 +94,8 @@ Result<bool> ZeroOneAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& ou
     if (Status status = take_variance(); !status) {
       return status;
     }
-    adam_.penalize(node_.x(), gradient_, work_);
+    adam_.clip(gradient_, work_);
+    adam_.penalize(node_.x(), work_);
     step();
   } else if (const auto factor = static_cast<float>(1 / rates_); std::isfinite(factor)) {
     node_.ops().copy(work_, adam_.momentum());
@@ -131,10 +133,9 @@ void ZeroOneAdam::step() {
 Status ZeroOneAdam::take_mean() {
   // 3. x' ← x' − ū / (√v̂ + ε);  u_i ← 0
   adam_.precondition(1, work_, gradient_);
-  if (Status status = node_.here(late_.step(adam_, gradient_)); !status) {
+  if (Status status = node_.here(late_.step_and_join(adam_, common_, gradient_)); !status) {
     return status;
   }
-  late_.join(adam_);
   if (Status status = move(); !status) {
     return status;
   }

@@ -38,7 +38,7 @@
 // Assumes a contraction C, the step rule adam, and nothing of W: the graph is ignored. All nodes
 //   start from the same x.
 // Memory: 4 floats a parameter (x', u, work, direction), besides Adam's 2 and the 1 + 3/n of the
-//   mean, and 6 words for each with v = 0.
+//   mean, and 9 floats for each with v = 0.
 // Bytes: those of a full mean for each round in T_v, of a compressed one for each other in T_u.
 // Overlap: none in rounds of T_u; the others exchange nothing.
 #pragma once

@@ -73,6 +73,9 @@ void ChunkMean::begin_exact(std::span<float> v, Exchange& out) {
 
 Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> mask,
                                    const ExactElements& exact, Exchange& out) {
+  if (Status status = node_.require_finite(exact.values, "late gradient"); !status) {
+    return status;
+  }
   pass_ = {.compressed = true, .mask = mask, .exact = exact};
   node_.ops().axpy(1, error_, v);
   zero_where_zero(mask, v);

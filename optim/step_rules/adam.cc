@@ -108,11 +108,9 @@ Round Adam::variance_memory() const {
       std::llround(std::min(kLongest, 1 / (1 - static_cast<double>(beta2_)))));
 }
 
-void Adam::penalize(std::span<const float> x, std::span<const float> gradient,
-                    std::span<float> out) const {
-  clip_.take(gradient, out);
+void Adam::penalize(std::span<const float> x, std::span<float> g) const {
   if (weight_decay_ != 0) {
-    ops_.axpy(static_cast<float>(weight_decay_), x, out);  // g ← g + λ x
+    ops_.axpy(static_cast<float>(weight_decay_), x, g);
   }
 }
 

@@ -48,9 +48,12 @@ class Adam final : public StepRule {
   double variance_norm() const;
   /// 1 / (1 − β₂) in whole rounds, at least 1: how far back v remembers.
   Round variance_memory() const;
-  /// out ← g + λ x, g clipped.
-  void penalize(std::span<const float> x, std::span<const float> gradient,
-                std::span<float> out) const;
+  /// out ← g, clipped.
+  void clip(std::span<const float> gradient, std::span<float> out) const {
+    clip_.take(gradient, out);
+  }
+  /// g ← g + λ x
+  void penalize(std::span<const float> x, std::span<float> g) const;
   /// g ← β₁ m + (1 − β₁) g: where a penalized gradient would take m, which stays as it is.
   void momentum_after(std::span<float> g) const;
   /// Writes d with m as it stands. With bias correction `always`, v̂ stays that of the last

@@ -41,15 +41,18 @@ Status Lamb::direction(Round round, std::span<const float> x, std::span<const fl
     decay(block, x, step);
     ratios_[i] = 1;
     if (has_trust_ratio(layout_, block)) {
-      const double x_norm = norm(block.of(x), ops_);
-      const double u_norm = norm(step, ops_);
-      if (x_norm > 0 && u_norm > 0) {
-        ratios_[i] = x_norm / u_norm;
-      }
+      ratios_[i] = trust_ratio(block, x, step);
     }
     ops_.scale(step_factor(gamma, ratios_[i]), step);
   }
   return finite_direction(d, ops_);
+}
+
+double Lamb::trust_ratio(const ParameterBlock& block, std::span<const float> x,
+                         std::span<const float> u) const {
+  const double x_norm = norm(block.of(x), ops_);
+  const double u_norm = norm(u, ops_);
+  return x_norm > 0 && u_norm > 0 ? x_norm / u_norm : 1;
 }
 
 void Lamb::decay(const ParameterBlock& block, std::span<const float> x, std::span<float> u) const {

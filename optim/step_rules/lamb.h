@@ -41,6 +41,9 @@ class Lamb final : public StepRule {
   Adam& moments() { return adam_; }
   /// ‖x‖ / ‖u‖ of the last direction, by tensor; 1 where there was none.
   std::span<const double> ratios() const { return ratios_; }
+  /// ‖x‖ / ‖u‖ of a tensor, u being its part of a direction; 1 where one of them is 0.
+  double trust_ratio(const ParameterBlock& block, std::span<const float> x,
+                     std::span<const float> u) const;
   /// u ← u + λ x, where the tensor decays.
   void decay(const ParameterBlock& block, std::span<const float> x, std::span<float> u) const;
   /// γ of a round.

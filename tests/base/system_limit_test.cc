@@ -32,20 +32,20 @@ class OpenFileLimit {
 }  // namespace
 
 TEST_CASE("files that the system does not give are counted, and the limit is named") {
-  require_open_files(50, "doors");
+  require_open_files(50, "sockets");
   std::string text;
   {
     const OpenFileLimit limit(20);
     try {
-      require_open_files(50, "doors");
+      require_open_files(50, "sockets");
     } catch (const Shortage& shortage) {
       text = shortage.what();
     }
     CHECK(limit_text(RLIMIT_NOFILE, "RLIMIT_NOFILE", 'n') == "RLIMIT_NOFILE (`ulimit -n`, 20)");
   }
   CAPTURE(text);
-  CHECK(text.starts_with("files for doors: the system gave "));
+  CHECK(text.starts_with("files for sockets: the system gave "));
   CHECK(text.find(" of at least 50 (") != std::string::npos);
   CHECK(text.find("`ulimit -n`, 20") != std::string::npos);
-  require_open_files(50, "doors");  // all were given back
+  require_open_files(50, "sockets");  // all were given back
 }

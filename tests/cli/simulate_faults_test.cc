@@ -163,6 +163,16 @@ TEST_CASE("what cannot happen to a node, or between nodes, is refused") {
   }
 }
 
+TEST_CASE("changes of different links at one moment are taken, also where a node has both") {
+  const Scratch scratch;
+  const std::string two =
+      event("at = \"1 s\"\nfrom = \"0-1\"\nto = \"0-1\"\nlink = { bandwidth = \"9 Mbit/s\" }") +
+      event("at = \"1 s\"\nfrom = \"1-3\"\nto = \"1-3\"\nlink = { bandwidth = \"8 Mbit/s\" }");
+  const auto ended = simulate(scratch, scenario(kNodes, kNetwork, two));
+  CAPTURE(ended.err);
+  CHECK(ended.status == 0);
+}
+
 TEST_CASE("a churn trace says what happens to nodes as events do, and errors name its lines") {
   const Scratch scratch;
   const std::string file = (scratch.path() / "churn.csv").string();

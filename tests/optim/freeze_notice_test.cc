@@ -60,9 +60,9 @@ Round rounds_until_frozen(const AlgorithmInfo& info) {
 
 const std::string kTold =
     "4 of 12 parameters had no gradient before Adam's variance was frozen (freeze_step 3): "
-    "wte.weight (3 of 6), head.bias (1 of 2); gradients that come now travel in full precision "
-    "until these have a variance too, which costs 5 bytes each instead of a bit; where most of "
-    "them are to learn, freeze later";
+    "wte.weight (3 of 6), head.bias (1 of 2); those that get one now send it in full precision "
+    "until they have a variance too, a few bytes each instead of a bit; where most of them are to "
+    "learn, freeze later";
 
 void run(Cluster& cluster, Round rounds, const GradientFunction& gradient) {
   const Status status = cluster.driver.run(rounds, gradient);

@@ -286,3 +286,75 @@ TEST_CASE("late elements: dead ones cost a few bytes a frame, and none where all
     CHECK(static_cast<double>(dead) <= 1.05 * static_cast<double>(all));
   }
 }
+
+TEST_CASE("late elements: weight decay alone wakes none") {
+  for (const std::string name : {"zeroone-adam", "onebit-adam-gossip"}) {
+    CAPTURE(name);
+    ClusterOptions options = options_of(algorithm_info(name));
+    options.step.weight_decay = 1e-3;
+    Cluster cluster(options);
+    const auto start = cluster.x[0];
+    run(cluster, 90, [](Rank rank, Round round, std::span<const float> x, std::span<float> g) {
+      noisy(rank, round, x, g);
+      std::ranges::fill(g.first(9), 0.0F);
+    });
+    for (std::size_t k = 0; k < 9; ++k) {
+      CHECK(std::abs(cluster.x[2][k] - start[k]) < (name == "zeroone-adam" ? 1e-9F : 2e-3F));
+    }
+    CHECK(std::abs(cluster.x[2][20] - start[20]) > 0.05F);
+  }
+}
+
+TEST_CASE("late elements: moments that overflow as an element joins end the run") {
+  ClusterOptions options = options_of(algorithm_info("apmsqueeze"), "none");
+  options.nodes = 2;
+  options.freeze_step = 1;
+  options.step.beta2 = 0.999;
+  options.step.bias_correction = BiasCorrection::warmup;  // v = v̂ from then on
+  Cluster cluster(options);
+  const Status status = cluster.driver.run(
+      8, [](Rank /*rank*/, Round round, std::span<const float> /*x*/, std::span<float> g) {
+        std::ranges::fill(g, 1.0F);
+        g[7] = round == 3 ? 3e19F : 0.0F;
+      });
+  CAPTURE(status.message());
+  CHECK(status.fault() == Fault::non_finite);
+  CHECK(status.message().find("element 7, whose gradients came late") != std::string::npos);
+}
+
+TEST_CASE("late elements: a tensor whose gradients come late steps as far as with LAMB") {
+  for (const double decay : {0.0, 0.01}) {
+    CAPTURE(decay);
+    ClusterOptions options = options_of(algorithm_info("onebit-lamb"), "quant:8");
+    options.dimension = 200;
+    options.initial_scale = 0.05;
+    options.step.weight_decay = decay;
+    append_block(options.layout, "a", {10, 10});
+    append_block(options.layout, "b", {10, 10});
+    const auto gradient = [](Rank rank, Round round, std::span<const float> x, std::span<float> g) {
+      noisy(rank, round, x, g);
+      if (round < kFreeze + 5) {
+        std::ranges::fill(g.last(100), 0.0F);
+      }
+    };
+    const auto moved = [&](const ClusterOptions& chosen) {
+      Cluster cluster(chosen);
+      run(cluster, kFreeze + 5, gradient);
+      const auto before = cluster.x[0];
+      run(cluster, 30, gradient);
+      double sum = 0;
+      for (std::size_t k = 100; k < 200; ++k) {
+        sum += std::pow(static_cast<double>(cluster.x[0][k] - before[k]), 2);
+      }
+      return std::sqrt(sum);
+    };
+    ClusterOptions plain = options;
+    plain.algorithm = "allreduce";
+    plain.compressor = {};
+    plain.step.rule = "lamb";
+    const double ratio = moved(options) / moved(plain);
+    CAPTURE(ratio);
+    CHECK(ratio > 0.5);
+    CHECK(ratio < 2);
+  }
+}

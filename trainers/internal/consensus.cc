@@ -10,8 +10,9 @@ Consensus::Consensus(Store& store, const OptimizerOptions& options)
       stop_(store, news_, meetings_, options.rank, options.nodes, options.stop),
       data_(store, news_, options.rank, options.nodes, options.timeout, options.interrupted) {
   meetings_.leave_out(options.byzantine);
-  meetings_.weigh(options.weight.value_or(1));
-  meetings_.look_with([this](Rank peer) { return look_in_meeting(peer); });
+  meetings_.weigh(weight_of_model(options));
+  meetings_.look_with([this](Rank peer) { return look(std::span(&peer, 1)); });
+  meetings_.miss_with([this](Rank peer) { return look_for_lost(peer); });
 }
 
 Status Consensus::begin_round(Round done) {
@@ -30,16 +31,14 @@ Status Consensus::look_in_round(std::span<const Rank> peers) {
   return cause.ok() ? look(peers) : cause;
 }
 
-Status Consensus::look_in_meeting(Rank peer) {
-  if (Status status = look(std::span(&peer, 1)); !status.ok() || !lost_) {
-    return status;
-  }
-  // A neighbour may have done its part before it was lost: then the wait ends by itself.
-  constexpr std::chrono::seconds kGrace{1};
-  Status lost = lost_();
-  if (lost.ok()) {
+Status Consensus::look_for_lost(Rank awaited) {
+  Status lost = lost_ ? lost_(awaited) : Status();
+  if (lost.ok() || awaited != 0) {
+    lost_until_.reset();
     return lost;
   }
+  // Where node 0 is waited for, the neighbour may have done its part before it was lost.
+  constexpr std::chrono::seconds kGrace{1};
   if (!lost_until_) {
     lost_until_ = Deadline::after(kGrace);
   }

@@ -43,11 +43,11 @@ class Consensus {
   Status look(std::span<const Rank> peers);
   /// For whoever waits for their frames: why some node gave up, too, which meetings see themselves.
   Status look_in_round(std::span<const Rank> peers);
-  /// For who waits for a node outside rounds.
-  Status look_in_meeting(Rank peer);
-  /// `lost` gives a fault where the connection to a neighbour is gone; asked on the node's own
-  /// thread.
-  void watch_connections(std::function<Status()> lost) { lost_ = std::move(lost); }
+  /// A fault when a wait for this node in the store cannot end because a neighbour is lost. On the
+  /// node's own thread.
+  Status look_for_lost(Rank awaited);
+  /// Asks `lost` for that (Driver::look_for_lost).
+  void watch_connections(std::function<Status(Rank)> lost) { lost_ = std::move(lost); }
 
   /// What a node that is out of data does next, when so many rounds are done: a round with a zero
   /// gradient, unless begin_round says that all end; the mean; or nothing more. The first call says
@@ -61,7 +61,7 @@ class Consensus {
   Whereabouts whereabouts_;
   StopAgreement stop_;
   UnevenData data_;
-  std::function<Status()> lost_;
+  std::function<Status(Rank)> lost_;
   std::optional<Deadline>
       lost_until_;  ///< how long a neighbour that is lost may have done its part
   bool out_of_data_ = false;
