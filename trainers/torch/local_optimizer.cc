@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <c10/util/Type.h>
-#include <c10/util/string_utils.h>
 #include <fmt/format.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
@@ -23,6 +22,8 @@
 #include <sotto/kernels/ops.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/finite_direction.h>
+
+#include "parameter_state.h"
 
 namespace sotto::torch {
 namespace {
@@ -55,11 +56,6 @@ bool has_fresh_state(::torch::optim::Optimizer& optimizer) {
         dynamic_cast<const ::torch::optim::AdagradParamState*>(entry.second.get());
     return adagrad != nullptr && adagrad->step() == 0;
   });
-}
-
-/// As torch calls a parameter's state.
-std::string state_key(const ::torch::Tensor& parameter) {
-  return c10::guts::to_string(parameter.unsafeGetTensorImpl());
 }
 
 /// Whether its step of a tensor depends on that tensor alone. Of others than torch's nobody knows.
