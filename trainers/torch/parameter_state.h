@@ -12,9 +12,10 @@
 
 namespace sotto::torch {
 
-/// The key of torch::optim::Optimizer::state().
-using StateKey = typename std::remove_cvref_t<
-    decltype(std::declval<::torch::optim::Optimizer&>().state())>::key_type;
+/// What torch::optim::Optimizer::state() gives.
+using ParameterStates =
+    std::remove_cvref_t<decltype(std::declval<::torch::optim::Optimizer&>().state())>;
+using StateKey = ParameterStates::key_type;
 
 /// The key of this type for a tensor at an address.
 template <typename Key>
