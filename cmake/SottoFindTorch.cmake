@@ -127,6 +127,10 @@ function(_sotto_add_libtorch)
   add_library(sotto_libtorch INTERFACE IMPORTED GLOBAL)
   target_include_directories(sotto_libtorch SYSTEM INTERFACE ${include} ${api})
   target_link_libraries(sotto_libtorch INTERFACE ${libraries})
+  if(EXISTS ${include}/fmt)
+    # Who includes fmt finds libtorch's, of which there is no library to link.
+    target_compile_definitions(sotto_libtorch INTERFACE FMT_HEADER_ONLY)
+  endif()
   set_target_properties(sotto_libtorch PROPERTIES SOTTO_TORCH_PREFIX "${SOTTO_TORCH_PREFIX}"
     SOTTO_TORCH_VERSION "${version}" SOTTO_TORCH_NOTE "${SOTTO_TORCH_NOTE}")
 endfunction()
