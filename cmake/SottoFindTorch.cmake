@@ -131,6 +131,12 @@ function(_sotto_add_libtorch)
     # Who includes fmt finds libtorch's, of which there is no library to link.
     target_compile_definitions(sotto_libtorch INTERFACE FMT_HEADER_ONLY)
   endif()
+  if(SOTTO_GLOO_LIBRARY)
+    # PyTorch's libtorch_cpu has a Gloo of another version inside, whose functions the loader must not take for
+    # those of sotto's: the library that is linked first is asked first, and options stand before all libraries.
+    target_link_options(sotto_libtorch INTERFACE
+      LINKER:--push-state,--no-as-needed,${SOTTO_GLOO_LIBRARY},--pop-state)
+  endif()
   set_target_properties(sotto_libtorch PROPERTIES SOTTO_TORCH_PREFIX "${SOTTO_TORCH_PREFIX}"
     SOTTO_TORCH_VERSION "${version}" SOTTO_TORCH_NOTE "${SOTTO_TORCH_NOTE}")
 endfunction()

@@ -1,4 +1,5 @@
-// A program's own use of fmt beside libtorch, whose folder of headers may hold an fmt of another version.
+// A program's own use of fmt beside libtorch, whose folder of headers may hold an fmt of another
+// version.
 #include "torch/nets.h"
 
 #include <fmt/format.h>
