@@ -18,8 +18,21 @@ sotto_report("hiredis" SOTTO_HAVE_REDIS "redis:// rendezvous"
 sotto_report("cpp-httplib" SOTTO_HAVE_OBSERVE "sotto::observe, a run's figures for dashboards"
              "no sotto::observe (libcpp-httplib-dev)")
 sotto_report("ISA-L" SOTTO_HAVE_ISAL "files for TensorBoard" "none for TensorBoard (libisal-dev)")
-sotto_report("libtorch" SOTTO_HAVE_TORCH "sotto::torch, an optimizer for libtorch's models"
-             "no sotto::torch (libtorch-dev)")
+if(NOT SOTTO_WITH_TORCH)
+  set(why_no_torch "-DSOTTO_WITH_TORCH=${SOTTO_WITH_TORCH}")
+elseif(SOTTO_SANITIZE)
+  set(why_no_torch "sanitizers would report its threads")
+elseif(SOTTO_TORCH_PREFIX)
+  set(why_no_torch "${SOTTO_TORCH_PROBLEM}")
+else()
+  set(why_no_torch "${SOTTO_TORCH_PROBLEM}: libtorch-dev, or docs/install.md")
+endif()
+set(which_torch "libtorch ${SOTTO_TORCH_VERSION} in ${SOTTO_TORCH_PREFIX}")
+if(SOTTO_TORCH_NOTE)
+  string(APPEND which_torch "; ${SOTTO_TORCH_NOTE}")
+endif()
+sotto_report("libtorch" SOTTO_HAVE_TORCH "sotto::torch, an optimizer for libtorch's models (${which_torch})"
+             "no sotto::torch (${why_no_torch})")
 sotto_report("CUDA" SOTTO_HAVE_CUDA "GPU kernels and codecs (docs/gpu.md)"
              "no GPU kernels (-DSOTTO_WITH_CUDA=ON, nvcc 12 or later with GCC)")
 sotto_report("NCCL" SOTTO_HAVE_NCCL "--transport nccl, not run on a GPU yet"

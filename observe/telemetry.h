@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <sotto/base/error.h>
 #include <sotto/observe/mllog.h>
 #include <sotto/observe/tell.h>
 #include <sotto/trainers/observer.h>

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/comm/security.h>
 #include <sotto/comm/session.h>

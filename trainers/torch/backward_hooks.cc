@@ -1,9 +1,9 @@
 #include "backward_hooks.h"
 
+#include <memory>
 #include <utility>
 
 #include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 namespace sotto::torch {
 namespace {

@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/types.h>
 
 namespace sotto::torch {
@@ -27,8 +27,10 @@ class BackwardHooks {
   BackwardHooks& operator=(const BackwardHooks&) = delete;
 
  private:
+  /// What owns a gradient accumulator, of which libtorch has changed the kind.
+  using Accumulator = decltype(::torch::autograd::impl::grad_accumulator(::torch::Tensor()));
   struct Hook {
-    std::shared_ptr<::torch::autograd::Node> accumulator;
+    Accumulator accumulator;
     std::uintptr_t key;
   };
   std::vector<Hook> hooks_;

@@ -66,6 +66,23 @@ std::vector<std::size_t> sizes_of(const ParameterGroups& groups) {
   return sizes;
 }
 
+/// Optimizer::zero_grad(bool), which older versions of libtorch lack.
+void clear_gradients(ParameterGroups& groups, bool set_to_none) {
+  for (auto& group : groups) {
+    for (::torch::Tensor& parameter : group.params()) {
+      ::torch::Tensor& gradient = parameter.mutable_grad();
+      if (!gradient.defined()) {
+        continue;
+      }
+      if (set_to_none) {
+        gradient.reset();
+      } else {
+        gradient.detach_().zero_();
+      }
+    }
+  }
+}
+
 std::vector<double> rates_of(const ParameterGroups& groups) {
   std::vector<double> rates;
   std::ranges::transform(groups, std::back_inserter(rates),
@@ -110,7 +127,7 @@ DistributedOptimizer::DistributedOptimizer(std::unique_ptr<::torch::optim::Optim
   options.step_rule.learning_rate = run_->agreed.rates.empty() ? 0 : run_->agreed.rates.front();
   options.own_step_rule = [this] {
     check(run_->rule == nullptr, "a torch optimizer makes the steps of one node");
-    auto rule = std::make_unique<LocalOptimizer>(*run_->local, param_groups_, run_->flat);
+    auto rule = std::make_unique<LocalOptimizer>(*run_->local, param_groups_, state_, run_->flat);
     run_->rule = rule.get();
     return rule;
   };
@@ -140,7 +157,29 @@ DistributedOptimizer::DistributedOptimizer(std::vector<::torch::Tensor> paramete
     : DistributedOptimizer(std::make_unique<RateOptions>(options.step_rule.learning_rate),
                            std::move(parameters), options, NamedParameters()) {}
 
+DistributedOptimizer::DistributedOptimizer(DistributedOptimizer&& other) noexcept
+    : Optimizer(std::move(other)), run_(std::move(other.run_)) {
+  follow();
+}
+
+DistributedOptimizer& DistributedOptimizer::operator=(DistributedOptimizer&& other) noexcept {
+  if (this != &other) {
+    run_ = std::move(other.run_);
+    param_groups_ = std::move(other.param_groups_);
+    state_ = std::move(other.state_);
+    defaults_ = std::move(other.defaults_);
+    follow();
+  }
+  return *this;
+}
+
 DistributedOptimizer::~DistributedOptimizer() = default;
+
+void DistributedOptimizer::follow() {
+  if (run_ != nullptr && run_->rule != nullptr) {
+    run_->rule->follow(param_groups_, state_);
+  }
+}
 
 const sotto::Optimizer& DistributedOptimizer::node() const { return *run_->node; }
 
@@ -192,6 +231,14 @@ void DistributedOptimizer::zero_grad() {
   begin();
 }
 
+void DistributedOptimizer::zero_grad(bool set_to_none) {
+  if (run_->early) {
+    run_->early->forget();
+  }
+  clear_gradients(param_groups_, set_to_none);
+  begin();
+}
+
 bool DistributedOptimizer::start_in_backward() {
   begin();
   if (run_->node->options().nodes == 1 || !run_->node->takes_parts()) {
@@ -230,6 +277,17 @@ bool DistributedOptimizer::start_in_backward() {
   run_->begun = false;
   run_->flat.publish();
   return loss;
+}
+
+void DistributedOptimizer::skip_step() {
+  if (run_->early) {
+    run_->early->forget();
+  }
+  begin();
+  run_->flat.leave_out_gradients();
+  require_ok(run_->node->step(std::vector<float>(run_->flat.values().size())));
+  run_->begun = false;
+  run_->flat.publish();
 }
 
 void DistributedOptimizer::finish() { end(false); }

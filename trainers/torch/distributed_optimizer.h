@@ -6,11 +6,12 @@
 //   for each batch:  optimizer.zero_grad(); … loss.backward(); optimizer.step();
 //   optimizer.finish();
 //
-// It is a torch::optim::Optimizer, for torch's schedulers and torch::save. What the torch optimizer
-// around which it is built would do in a step, x → x', is the step of the node: algorithms move by
-// d = x − x' where their papers write γ g, and those that average gradients (allreduce) show it the
-// average. Alone, with `allreduce` or `dpsgd`, the model gets the bits that the torch optimizer
-// gives.
+// It is a torch::optim::Optimizer, for torch's schedulers and torch::save; param_groups() and
+// state() are those of the optimizer around which it is built, by the model's parameters. What the
+// torch optimizer around which it is built would do in a step, x → x', is the step of the node:
+// algorithms move by d = x − x' where their papers write γ g, and those that average gradients
+// (allreduce) show it the average. Alone, with `allreduce` or `dpsgd`, the model gets the bits that
+// the torch optimizer gives.
 //
 // Thread safety: as torch's optimizers, one thread; between two calls a thread of its own may be
 // talking to the neighbours.
@@ -33,6 +34,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/ordered_dict.h>
 
+#include <sotto/base/error.h>
 #include <sotto/base/status.h>
 #include <sotto/trainers/optimizer.h>
 
@@ -57,7 +59,7 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// Around a new torch optimizer (any that steps without evaluating the loss again; not LBFGS).
   /// Its parameter groups, with their learning rates, become this one's; options.step_rule is not
   /// used. `names` are for what goes by tensors' names, e.g. a compressor for biases. Throws Error
-  /// for a wrong setting, and for parameters that are not float32, half or bfloat16.
+  /// for a wrong setting, and for parameters that are not float32, float64, half or bfloat16.
   template <std::derived_from<::torch::optim::Optimizer> Local>
   explicit DistributedOptimizer(Local local, OptimizerOptions options = {},
                                 const NamedParameters& names = NamedParameters())
@@ -72,12 +74,19 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   DistributedOptimizer(const NamedParameters& parameters, OptimizerOptions options);
   /// Takes parameters without names.
   DistributedOptimizer(std::vector<::torch::Tensor> parameters, OptimizerOptions options);
+  /// Takes the place of another one, with which nothing can be done any more. A scheduler holds on
+  /// to the one that it was made for.
+  DistributedOptimizer(DistributedOptimizer&& other) noexcept;
+  DistributedOptimizer& operator=(DistributedOptimizer&& other) noexcept;
   /// Leaves without waiting for anybody; call finish() first when the run went well.
   ~DistributedOptimizer() override;
 
   /// Zeroes the gradients, and says that the next ones are about to be computed: algorithms that
   /// send the model itself (dpsgd) do so meanwhile. The first call meets the other nodes.
   void zero_grad();
+  /// Takes the gradients away (true) or fills them with 0 (false), where zero_grad() does what this
+  /// libtorch does by default: fill them before 2.0, and then take them away.
+  void zero_grad(bool set_to_none);
   /// Says that the next backward pass gives the whole gradient of the step: as soon as a bucket's
   /// layers have theirs, it is encoded and sent, while the pass goes on. Results are the same. The
   /// pass must read no parameter once it has its gradient, as torch's layers do not, also where
@@ -93,6 +102,12 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// another one; of an update that overflows it is final. With a closure, which is evaluated once,
   /// returns its loss.
   ::torch::Tensor step(LossClosure closure = nullptr) override;
+
+  /// A round without a gradient of this node, e.g. where a scaler has found that it overflowed: the
+  /// node goes along with the gradient 0, as after the end of its data (Join::zeros), whatever the
+  /// parameters' gradients are. A single node's torch optimizer does nothing, as if step() had not
+  /// been called. Throws Error when some of the gradient has been sent (start_in_backward).
+  void skip_step();
 
   /// Calls `use` while the parameters hold the mean of all nodes' models, to evaluate or save it;
   /// afterwards they are as they were. All nodes call it after the same step, and before
@@ -125,6 +140,8 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   DistributedOptimizer(std::unique_ptr<::torch::optim::OptimizerOptions> defaults,
                        std::vector<::torch::Tensor> parameters, OptimizerOptions options,
                        const NamedParameters& names);
+  /// Lends groups and state of this object, which may be where another one was, to the node.
+  void follow();
   void require_not_ended() const;
   /// Starts a round, unless one is started.
   void begin();

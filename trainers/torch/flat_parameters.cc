@@ -1,5 +1,6 @@
 #include "flat_parameters.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <set>
@@ -37,9 +38,11 @@ void require_usable(const ::torch::Tensor& parameter, const std::string& name) {
     refuse(fmt::format("parameter {}", name), "not dense", "sotto trains dense parameters");
   }
   const auto type = parameter.scalar_type();
-  if (type != ::torch::kFloat && type != ::torch::kHalf && type != ::torch::kBFloat16) {
+  if (type != ::torch::kFloat && type != ::torch::kDouble && type != ::torch::kHalf &&
+      type != ::torch::kBFloat16) {
     refuse(fmt::format("parameter {}", name), c10::toString(type),
-           "sotto trains float32, and half precision with a float32 copy: convert the model with "
+           "sotto trains float32, and float64 and half precision with a float32 copy: convert the "
+           "model with "
            "model->to(torch::kFloat), or freeze this one (set_requires_grad(false))");
   }
   if (!parameter.is_leaf()) {
@@ -194,6 +197,8 @@ void FlatParameters::gather_gradients() {
     gather_gradient(i);
   }
 }
+
+void FlatParameters::leave_out_gradients() { std::ranges::fill(has_gradient_, 0); }
 
 std::span<const float> FlatParameters::gather_gradient(std::size_t index) {
   const ::torch::NoGradGuard no_grad;

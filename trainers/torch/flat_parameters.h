@@ -1,8 +1,9 @@
 // Torch parameters as one flat vector of floats: what sotto's optimizer works on.
 //
 // A float32 parameter on the CPU is moved into the flat vector: its storage becomes a piece of it,
-// and so does that of its gradient. Any other (half precision, another device) is staged: the flat
-// vector holds its float32 master copy. Frozen parameters (requires_grad is false) are left out.
+// and so does that of its gradient. Any other (half precision, float64, another device) is staged:
+// the flat vector holds its float32 master copy. Frozen parameters (requires_grad is false) are
+// left out.
 //
 // Thread safety: one thread. Ownership: the flat vectors live as long as a parameter that lies in
 // them. Errors: what is wrong with a parameter throws Error naming it.
@@ -45,6 +46,9 @@ class FlatParameters {
   void gather_gradients();
   /// Takes one parameter's gradient; returns its place in the flat gradient.
   std::span<const float> gather_gradient(std::size_t index);
+  /// As a gather that finds no gradient, though it leaves those that there are, and gradient(),
+  /// alone.
+  void leave_out_gradients();
   /// By parameter: whether the last gather found a gradient.
   const std::vector<char>& has_gradient() const { return has_gradient_; }
   /// Moves the parameters (back) into the flat vector, whose values they take.

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <c10/util/Type.h>
-#include <c10/util/string_utils.h>
 #include <fmt/format.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
@@ -57,11 +56,6 @@ bool has_fresh_state(::torch::optim::Optimizer& optimizer) {
   });
 }
 
-/// As torch calls a parameter's state.
-std::string state_key(const ::torch::Tensor& parameter) {
-  return c10::guts::to_string(parameter.unsafeGetTensorImpl());
-}
-
 /// Whether its step of a tensor depends on that tensor alone. Of others than torch's nobody knows.
 bool steps_by_tensor(const ::torch::optim::Optimizer& optimizer) {
   using namespace ::torch::optim;
@@ -76,14 +70,23 @@ std::string brief(const std::exception& exception) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
+/// Moves what is known of a parameter, if anything is.
+void move_state(ParameterStates& from, const StateKey& old_key, ParameterStates& to,
+                const StateKey& new_key) {
+  if (const auto found = from.find(old_key); found != from.end()) {
+    to[new_key] = std::move(found->second);
+    from.erase(found);
+  }
+}
+
 }  // namespace
 
-/// The caller's groups, with some of the optimizer's own tensors in them, in the optimizer while it
-/// lives.
+/// The caller's groups, with some of the optimizer's own tensors in them, and what is known of
+/// these, in the optimizer while it lives.
 class LocalOptimizer::Lent {
  public:
-  Lent(const LocalOptimizer& rule, const Tensors& tensors) : rule_(rule) {
-    std::swap(rule.groups_, rule.optimizer_.param_groups());
+  Lent(const LocalOptimizer& rule, const Tensors& tensors) : rule_(rule), tensors_(tensors) {
+    std::swap(*rule.groups_, groups());
     for (std::size_t g = 0; g < rule.own_.size(); ++g) {
       callers_.push_back(std::move(groups()[g].params()));
       auto& own = groups()[g].params();
@@ -94,26 +97,38 @@ class LocalOptimizer::Lent {
         }
       }
     }
+    for (std::size_t i = tensors.begin; i < tensors.end; ++i) {
+      move_state(*rule.states_, rule.callers_keys_[i], states(), rule.own_keys_[i]);
+    }
   }
   ~Lent() {
+    for (std::size_t i = tensors_.begin; i < tensors_.end; ++i) {
+      move_state(states(), rule_.own_keys_[i], *rule_.states_, rule_.callers_keys_[i]);
+    }
     for (std::size_t g = 0; g < callers_.size(); ++g) {
       groups()[g].params() = std::move(callers_[g]);
     }
-    std::swap(rule_.groups_, groups());
+    std::swap(*rule_.groups_, groups());
   }
   Lent(const Lent&) = delete;
   Lent& operator=(const Lent&) = delete;
 
  private:
   ParameterGroups& groups() const { return rule_.optimizer_.param_groups(); }
+  ParameterStates& states() const { return rule_.optimizer_.state(); }
 
   const LocalOptimizer& rule_;
+  Tensors tensors_;
   std::vector<std::vector<::torch::Tensor>> callers_;
 };
 
 LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGroups& groups,
-                               const FlatParameters& flat)
-    : optimizer_(optimizer), groups_(groups), flat_(flat), separable_(steps_by_tensor(optimizer)) {
+                               ParameterStates& states, const FlatParameters& flat)
+    : optimizer_(optimizer),
+      groups_(&groups),
+      states_(&states),
+      flat_(flat),
+      separable_(steps_by_tensor(optimizer)) {
   if (!has_fresh_state(optimizer)) {
     throw Error(
         "the torch optimizer has taken steps already: hand it over new, and load() what was saved");
@@ -128,16 +143,16 @@ LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGr
     gradients_.push_back(
         piece_of(gradient_, block.of(floats_of(gradient_)).data(), parameter.sizes()));
     index.emplace(parameter.unsafeGetTensorImpl(), i);
+    callers_keys_.push_back(state_key(parameter));
+    own_keys_.push_back(state_key(parameters_.back()));
   }
-  std::swap(groups_, optimizer_.param_groups());
-  // What state there is goes with the parameter; that of frozen ones is dropped.
-  auto state = std::exchange(optimizer.state(), {});
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (const auto found = state.find(state_key(flat.parameters()[i])); found != state.end()) {
-      optimizer.state()[state_key(parameters_[i])] = std::move(found->second);
-    }
+  std::swap(groups, optimizer_.param_groups());
+  // What state there is stays with the parameter; that of frozen ones is dropped.
+  auto fresh = std::exchange(optimizer.state(), {});
+  for (const StateKey& key : callers_keys_) {
+    move_state(fresh, key, states, key);
   }
-  for (const auto& group : groups_) {
+  for (const auto& group : groups) {
     auto& own = own_.emplace_back();
     for (const ::torch::Tensor& parameter : group.params()) {
       if (const auto found = index.find(parameter.unsafeGetTensorImpl()); found != index.end()) {
@@ -145,6 +160,11 @@ LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGr
       }
     }
   }
+}
+
+void LocalOptimizer::follow(ParameterGroups& groups, ParameterStates& states) {
+  groups_ = &groups;
+  states_ = &states;
 }
 
 void LocalOptimizer::resize(const ParameterLayout& layout) {
@@ -212,7 +232,7 @@ Status LocalOptimizer::direction_part(std::size_t first, std::span<const float> 
 }
 
 void LocalOptimizer::set_learning_rate(double learning_rate) {
-  for (auto& group : groups_) {
+  for (auto& group : *groups_) {
     group.options().set_lr(learning_rate);
   }
 }
@@ -227,7 +247,7 @@ void LocalOptimizer::save(ByteBuffer& out) const {
   out.write(std::uint64_t{bytes.size()});
   out.append(std::as_bytes(std::span(bytes)));
   // Torch saves the options of groups, and does not take them back.
-  for (const auto& group : groups_) {
+  for (const auto& group : *groups_) {
     ::torch::serialize::OutputArchive options;
     group.options().serialize(options);
     const std::string text = archive_bytes(options);
@@ -244,7 +264,7 @@ Status LocalOptimizer::load(ByteReader& in) {
     return status;
   }
   std::vector<std::span<const std::byte>> parts;
-  for (std::size_t part = 0; part < 1 + groups_.size(); ++part) {
+  for (std::size_t part = 0; part < 1 + groups_->size(); ++part) {
     const auto size = in.read<std::uint64_t>();
     parts.push_back(in.take(size));
   }

@@ -2,8 +2,9 @@
 // algorithm hands it to the next model.
 //
 // It works on tensors of its own, float32 copies of x and g, so that the model's parameters are not
-// touched before the algorithm has taken the step. Its parameter groups are the caller's (of the
-// DistributedOptimizer) and lent to it for the time of a step, so that there is one set of options.
+// touched before the algorithm has taken the step. Its parameter groups and its state are the
+// caller's (of the DistributedOptimizer) and lent to it for the time of a step, so that there is
+// one set of options, and what is remembered of a parameter is found under that parameter.
 //
 // Thread safety: one thread at a time; an algorithm that averages gradients calls it on the
 // driver's thread, while the caller's waits. Memory: 2 floats a parameter, and the optimizer's
@@ -21,6 +22,7 @@
 #include <sotto/optim/step_rule.h>
 
 #include "flat_parameters.h"
+#include "parameter_state.h"
 
 namespace sotto::torch {
 
@@ -28,10 +30,13 @@ using ParameterGroups = std::vector<::torch::optim::OptimizerParamGroup>;
 
 class LocalOptimizer final : public StepRule {
  public:
-  /// Takes the groups out of `optimizer` and puts them into `groups`. Both, and `flat`, must
-  /// outlive it.
+  /// Takes groups and state out of `optimizer` and puts them into `groups` and `states`. All, and
+  /// `flat`, must outlive it.
   LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGroups& groups,
-                 const FlatParameters& flat);
+                 ParameterStates& states, const FlatParameters& flat);
+
+  /// From now on groups and states are these, to which the former have been moved.
+  void follow(ParameterGroups& groups, ParameterStates& states);
 
   /// Whether the optimizer is shown missing gradients as missing; otherwise as 0, which is the
   /// default.
@@ -68,7 +73,8 @@ class LocalOptimizer final : public StepRule {
   Status step(const Tensors& tensors, std::span<const float> x, std::span<const float> gradient);
 
   ::torch::optim::Optimizer& optimizer_;
-  ParameterGroups& groups_;
+  ParameterGroups* groups_;  // never null
+  ParameterStates* states_;  // never null
   const FlatParameters& flat_;
   bool separable_;
   bool skip_ = false;
@@ -77,6 +83,8 @@ class LocalOptimizer final : public StepRule {
   std::vector<::torch::Tensor> gradients_;     // pieces of gradient_
   std::vector<::torch::Tensor> parameters_;    // pieces of model_
   std::vector<std::vector<std::size_t>> own_;  // their numbers, by group
+  std::vector<StateKey> callers_keys_;         // of the caller's parameters
+  std::vector<StateKey> own_keys_;             // of parameters_
 };
 
 /// What the options of an optimizer's groups say in numbers, and so cheaply that each step can look
