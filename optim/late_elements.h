@@ -53,6 +53,7 @@ class LateElements {
   /// Elements whose time it is become the frozen Adam's, and leave the list. Fault::non_finite
   /// where their moments overflow as they are scaled, which is final.
   Status join(Adam& adam);
+  /// Both, one after the other.
   Status step_and_join(Adam& adam, std::span<const float> x, std::span<float> d) {
     const Status status = step(adam, x, d);
     return status.ok() ? join(adam) : status;

@@ -208,7 +208,7 @@ Status Meetings::barrier(std::string_view name) {
       return status;
     }
     for (Rank peer = 1; peer < nodes_; ++peer) {
-      const Status status = await(fmt::format("{}/{}", left, peer), peer).status();
+      Status status = await(fmt::format("{}/{}", left, peer), peer).status();
       // All is done: a node that is lost now has left.
       if (!status.ok() && status.fault() != Fault::peer_lost) {
         return status;
