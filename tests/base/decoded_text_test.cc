@@ -94,7 +94,8 @@ TEST_CASE("formats that are no text are named, and texts that begin like one are
            {"<!DOCTYPE html>", "web page"},
            {"version https://git-lfs.example/spec/v1\n", "Git LFS"},
        }) {
-    CAPTURE(name);
+    const std::string shown_name(name);
+    CAPTURE(shown_name);
     CHECK(refusal_of(bytes).find(name) != std::string::npos);
   }
   for (const std::string text : {"PAR1,b\n1,2\n", "ORC,b\n1,2\n", "BZh,b\n1,2\n", "1,2\n"}) {

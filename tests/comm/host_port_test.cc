@@ -17,7 +17,8 @@ TEST_CASE("HOST:PORT has one form, whatever kind of host it is") {
                                          {"10.0.0.1:65535", "10.0.0.1", 65535},
                                          {"[::1]:80", "::1", 80},
                                          {"[fe80::1%eth0]:9", "fe80::1%eth0", 9}}) {
-    CAPTURE(text);
+    const std::string shown_text(text);
+    CAPTURE(shown_text);
     const auto parsed = parse_host_port(text);
     REQUIRE(parsed);
     CHECK(parsed->host == host);

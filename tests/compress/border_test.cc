@@ -222,7 +222,8 @@ TEST_CASE("a number that its type does not hold is refused as it was written") {
         std::pair("grid:8:1e400; 1d=none", "'1e400'"),
         std::pair("quant:4294967304", "'4294967304'"),
         std::pair("sign,chunk=18446744073709551616", "'18446744073709551616'")}) {
-    CAPTURE(spec);
+    const std::string shown_spec(spec);
+    CAPTURE(shown_spec);
     std::string says;
     try {
       make_compressor(spec);
