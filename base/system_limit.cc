@@ -31,11 +31,13 @@ void require_open_files(std::size_t count, std::string_view purpose) {
       if (cause != EMFILE && cause != ENFILE) {
         return;  // no limit is met: who opens files says what is wrong
       }
+      const std::size_t given = opened.size();
+      opened.clear();  // what makes the message may need one
       const std::string limit = limit_text(RLIMIT_NOFILE, "RLIMIT_NOFILE", 'n');
       throw Shortage(fmt::format(
           "files for {}: the system gave {} of at least {} ({}); the likely limit is {}; raise "
           "the limit, or give this node fewer neighbours",
-          purpose, opened.size(), count, std::strerror(cause),
+          purpose, given, count, std::strerror(cause),
           limit.empty() ? "the system's own (fs.file-max)" : limit));
     }
     opened.push_back(std::move(next));
