@@ -8,6 +8,7 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/base/frame.h>
+#include <sotto/optim/forwarding_algorithm.h>
 #include <sotto/optim/registry.h>
 #include <sotto/sim/rehearsal.h>
 
@@ -21,57 +22,42 @@ constexpr Round kMostListened = 64;
 /// Rounds after which an exchange is what it stays: replicas are handed over, variances frozen.
 constexpr Round kFrozenAfter = 2;
 
-/// Hands everything on to an algorithm, and writes down what it posts.
-class Overheard final : public Algorithm {
+/// Writes down what an algorithm posts.
+class Overheard final : public ForwardingAlgorithm {
  public:
   Overheard(std::unique_ptr<Algorithm> inner, Rank rank, std::vector<PlannedRound>& rounds)
-      : inner_(std::move(inner)),
+      : ForwardingAlgorithm(std::move(inner)),
         rank_(rank),
         rounds_(rounds),
-        cut_(inner_->peers().frames_a_round > 1) {}
-
-  std::string_view name() const override { return inner_->name(); }
-  Peers peers() const override { return inner_->peers(); }
-  std::span<const float> parameters() const override { return inner_->parameters(); }
-  Round round() const override { return inner_->round(); }
-  bool parameters_ready() const override { return inner_->parameters_ready(); }
-  bool accepts_gradient() const override { return inner_->accepts_gradient(); }
-  bool idle() const override { return inner_->idle(); }
+        cut_(peers().frames_a_round > 1) {}
 
   bool begin_round(Exchange& out) override {
     if (++begun_ > rounds_.size()) {
       rounds_.emplace_back();
     }
     enter(&PlannedRound::before);
-    return heard(inner_->begin_round(out), out);
+    return heard(inner().begin_round(out), out);
   }
   Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
-    Status status = inner_->gradient_ready(gradient, out, post);
+    Status status = inner().gradient_ready(gradient, out, post);
     enter(&PlannedRound::after);
     if (heard(status.ok() && *post, out)) {
-      rounds_[begun_ - 1].hides = inner_->parameters_ready();
+      rounds_[begun_ - 1].hides = parameters_ready();
     }
     return status;
   }
   Result<bool> next_exchange(Exchange& out) override {
-    auto more = inner_->next_exchange(out);
+    auto more = inner().next_exchange(out);
     if (heard(more.ok() && *more, out) && place_ == &PlannedRound::after) {
-      rounds_[begun_ - 1].hides = inner_->parameters_ready();
+      rounds_[begun_ - 1].hides = parameters_ready();
     }
     return more;
   }
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    return inner_->frame_arrived(tag, from, frame);
-  }
   Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    auto more = inner_->exchange_done(tag, out);
+    auto more = inner().exchange_done(tag, out);
     (void)heard(more.ok() && *more, out);
     return more;
   }
-  AlgorithmCounters counters() const override { return inner_->counters(); }
-  void save(ByteBuffer& out) const override { inner_->save(out); }
-  Status load(ByteReader& in) override { return inner_->load(in); }
 
  private:
   void enter(std::vector<PlannedExchange> PlannedRound::*place) {
@@ -122,7 +108,6 @@ class Overheard final : public Algorithm {
     return frames;
   }
 
-  std::unique_ptr<Algorithm> inner_;
   const Rank rank_;
   std::vector<PlannedRound>& rounds_;
   std::size_t begun_ = 0;

@@ -118,6 +118,17 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   });
 }
 
+/// Those that freeze Adam's variance.
+inline std::vector<const AlgorithmInfo*> freezing_algorithms() {
+  std::vector<const AlgorithmInfo*> found;
+  for (const AlgorithmInfo& info : algorithms()) {
+    if (info.freezing != Freezing::never) {
+      found.push_back(&info);
+    }
+  }
+  return found;
+}
+
 /// Wraps a node's algorithm.
 using Wrap = std::function<std::unique_ptr<Algorithm>(std::unique_ptr<Algorithm>)>;
 

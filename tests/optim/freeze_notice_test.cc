@@ -42,16 +42,6 @@ ClusterOptions options_of(const AlgorithmInfo& info) {
           .layout = tensors()};
 }
 
-std::vector<const AlgorithmInfo*> freezing_algorithms() {
-  std::vector<const AlgorithmInfo*> found;
-  for (const AlgorithmInfo& info : algorithms()) {
-    if (info.freezing != Freezing::never) {
-      found.push_back(&info);
-    }
-  }
-  return found;
-}
-
 /// Rounds, or exchanges, after which no node's variance moves any more: nodes that gossip agree on
 /// theirs for 3 more on a ring of 4.
 Round rounds_until_frozen(const AlgorithmInfo& info) {

@@ -21,16 +21,6 @@ namespace {
 
 constexpr Round kFreeze = 4;
 
-std::vector<const AlgorithmInfo*> freezing_algorithms() {
-  std::vector<const AlgorithmInfo*> found;
-  for (const AlgorithmInfo& info : algorithms()) {
-    if (info.freezing != Freezing::never) {
-      found.push_back(&info);
-    }
-  }
-  return found;
-}
-
 bool gossips(const AlgorithmInfo& info) { return info.name == "onebit-adam-gossip"; }
 
 /// The first round and node at which each parameter has a gradient.
