@@ -29,6 +29,8 @@ void Optimizer::save(ByteBuffer& out) const {
     const internal::InTurn turn(options_.accelerator.get());
     std::vector<float> room;
     out.write_span(on_host(parameters_, ops(), room));
+    out.write(weight_of_model(options_));
+    out.write(options_.weight.value_or(0));
     algorithm_->save(out);
   }
   if (Status status = accelerator_status(); !status.ok()) {
@@ -46,7 +48,6 @@ void Optimizer::save(ByteBuffer& out) const {
   // What the caller's own step rule has by the caller itself is that rule's to save.
   out.write(static_cast<std::uint8_t>(rate_.has_value()));
   out.write(rate_.value_or(0));
-  out.write(options_.weight.value_or(0));
 }
 
 Status Optimizer::load(ByteReader& in) {
@@ -57,6 +58,13 @@ Status Optimizer::load(ByteReader& in) {
   }
   if (host_ops().count_non_finite(saved).count > 0) {
     return {Fault::non_finite, "the saved model holds a NaN or an infinity"};
+  }
+  const auto of_model = in.read<double>();
+  const auto weight = in.read<double>();
+  if (in.failed() || of_model != weight_of_model(options_) ||
+      weight != options_.weight.value_or(0)) {
+    return {Fault::malformed, fmt::format("the state of a node of weight {} where this one has {}",
+                                          weight, options_.weight.value_or(0))};
   }
   Status status;
   {
@@ -93,16 +101,11 @@ Status Optimizer::load(ByteReader& in) {
   times_before_.wait_s = in.read<double>();
   const bool changed = in.read<std::uint8_t>() != 0;
   const auto rate = in.read<double>();
-  const auto weight = in.read<double>();
   if (in.failed()) {
     return {Fault::malformed, "the saved state ends too early"};
   }
   if (!is_learning_rate(rate)) {
     return {Fault::malformed, fmt::format("the saved learning rate, {}, is none", rate)};
-  }
-  if (weight != options_.weight.value_or(0)) {
-    return {Fault::malformed, fmt::format("the state of a node of weight {} where this one has {}",
-                                          weight, options_.weight.value_or(0))};
   }
   if (changed || rate_) {
     set_learning_rate(changed ? rate : options_.step_rule.learning_rate);

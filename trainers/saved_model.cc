@@ -12,6 +12,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/digest.h>
 #include <sotto/kernels/vector.h>
+#include <sotto/optim/round_terms.h>
 #include <sotto/trainers/model_sum.h>
 
 namespace sotto {
@@ -61,16 +62,16 @@ Result<SavedModel> mean_of(std::span<const CheckpointName> files) {
                .averaged = 0,
                .agreement = checkpoint->agreement,
                .parameters = {}};
-      dimension = model->size();
+      dimension = model->parameters.size();
     }
     if (name.rank != expected++) {
       return Status(Fault::io, fmt::format("that of node {} is missing", expected - 1));
     }
-    if (checkpoint->agreement != saved.agreement || model->size() != dimension) {
+    if (checkpoint->agreement != saved.agreement || model->parameters.size() != dimension) {
       return Status(Fault::malformed, name.path + ": it is of another run than node 0's");
     }
     if (!left_out(saved.agreement).contains(fmt::to_string(name.rank))) {
-      sum.add(*model);
+      sum.add(model->parameters, model->weight);
       ++saved.averaged;
     }
   }
@@ -102,15 +103,20 @@ Result<std::vector<CheckpointName>> checkpoints_in(const std::string& folder) {
   return found;
 }
 
-Result<std::vector<float>> model_in(const Checkpoint& checkpoint) {
+Result<NodeModel> model_in(const Checkpoint& checkpoint) {
   ByteReader in(checkpoint.optimizer);
   const auto size = in.read<std::uint64_t>();
   if (in.failed() || size == 0 || size > in.remaining() / sizeof(float)) {
     return Status(Fault::malformed, "it holds no model");
   }
-  std::vector<float> model(static_cast<std::size_t>(size));
-  if (!in.read_into(std::span<float>(model)) || host_ops().count_non_finite(model).count > 0) {
+  NodeModel model{.parameters = std::vector<float>(static_cast<std::size_t>(size))};
+  if (!in.read_into(std::span<float>(model.parameters)) ||
+      host_ops().count_non_finite(model.parameters).count > 0) {
     return Status(Fault::malformed, "its model holds a NaN or an infinity");
+  }
+  model.weight = in.read<double>();
+  if (in.failed() || !is_weight(model.weight)) {
+    return Status(Fault::malformed, "its model counts for no weight");
   }
   return model;
 }
@@ -158,7 +164,7 @@ Result<SavedModel> read_node_model(const std::string& folder, Rank rank,
                           .nodes = checkpoint->nodes,
                           .averaged = 1,
                           .agreement = checkpoint->agreement,
-                          .parameters = std::move(*model)};
+                          .parameters = std::move(model->parameters)};
       }
       fault = model.status().with_context(name.path);
     }

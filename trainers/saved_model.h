@@ -22,9 +22,15 @@ namespace sotto {
 /// are whole, reading says. Fault::io when there is no such folder.
 Result<std::vector<CheckpointName>> checkpoints_in(const std::string& folder);
 
+/// A node's model, and what it counts for in the mean of all (weight_of_model).
+struct NodeModel {
+  std::vector<float> parameters;
+  double weight = 1;
+};
+
 /// The model in a checkpoint. Fault::malformed where none is, or where it holds a NaN or an
 /// infinity.
-Result<std::vector<float>> model_in(const Checkpoint& checkpoint);
+Result<NodeModel> model_in(const Checkpoint& checkpoint);
 
 /// What was taken from a folder.
 struct SavedModel {

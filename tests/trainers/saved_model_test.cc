@@ -103,6 +103,30 @@ TEST_CASE("the mean and each node's model come out of checkpoints as the run had
   CHECK(read_node_model(folder, 1, Round{4})->round == 4);
 }
 
+TEST_CASE("between two weighted exchanges the saved mean counts nodes by their weights") {
+  const Scratch scratch;
+  const std::string folder = (scratch.path() / "saved").string();
+  auto options = saving(folder);
+  options.optimizer.algorithm = "allreduce";
+  options.optimizer.communication_interval = 3;  // rounds 4 and 8 lie between exchanges
+  for (Rank rank = 0; rank < kSavers; ++rank) {
+    options.weights.push_back(1 + 2.5 * rank);
+  }
+  REQUIRE(run_threads(options, apart(), {}).ok());
+  ModelSum weighted;
+  ModelSum alike;
+  for (Rank rank = 0; rank < kSavers; ++rank) {
+    const auto own = read_node_model(folder, rank, std::nullopt);
+    REQUIRE_MESSAGE(own.ok(), own.status().message());
+    weighted.add(own->parameters, options.weights[static_cast<std::size_t>(rank)]);
+    alike.add(own->parameters);
+  }
+  const auto mean = read_mean_model(folder, std::nullopt);
+  REQUIRE_MESSAGE(mean.ok(), mean.status().message());
+  CHECK(mean->parameters == weighted.mean());
+  CHECK(mean->parameters != alike.mean());
+}
+
 TEST_CASE("the newest whole round counts, and what is not whole is named") {
   const Scratch scratch;
   const std::string folder = (scratch.path() / "saved").string();
