@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,6 +14,7 @@
 
 #include <sotto/base/error.h>
 
+#include "buffers.h"
 #include "early_gradient.h"
 #include "flat_parameters.h"
 #include "local_optimizer.h"
@@ -22,6 +24,8 @@ namespace {
 
 constexpr const char* kStateKey = "sotto";
 constexpr const char* kRateKey = "sotto_learning_rate";
+
+std::string buffer_key(std::size_t number) { return fmt::format("sotto_buffer_{}", number); }
 
 /// The rate of the one group when the step rule is sotto's.
 class RateOptions final : public ::torch::optim::OptimizerCloneableOptions<RateOptions> {
@@ -104,6 +108,8 @@ struct DistributedOptimizer::Run {
   }
 
   FlatParameters flat;
+  Buffers buffers;
+  bool own_buffers = false;  ///< this node's are not those of its start any more
   std::unique_ptr<::torch::optim::Optimizer> local;  ///< null with a step rule of sotto's
   LocalOptimizer* rule = nullptr;                    ///< the node's, around `local`
   double rate = 0;                                   ///< as the step rule of sotto's has it
@@ -204,8 +210,27 @@ void DistributedOptimizer::begin() {
   } else {
     announce_options();
   }
+  start_buffers();
   run_->begun = true;
   require_ok(run_->node->begin_step());
+}
+
+void DistributedOptimizer::carry_buffers(const NamedParameters& buffers) {
+  if (run_->begun || run_->node->round() != 0 || !run_->buffers.empty()) {
+    throw Error("carry_buffers comes once, before the first step and before load");
+  }
+  run_->buffers = Buffers(buffers);
+  run_->node->carry_along(run_->buffers.values());
+}
+
+void DistributedOptimizer::start_buffers() {
+  Buffers& buffers = run_->buffers;
+  if (std::exchange(run_->own_buffers, true) || buffers.values().empty()) {
+    return;
+  }
+  buffers.gather();
+  require_ok(run_->node->take_from_node_0(buffers.values()));
+  buffers.scatter(buffers.values());
 }
 
 void DistributedOptimizer::announce_options() {
@@ -298,12 +323,15 @@ void DistributedOptimizer::end(bool take_mean) {
   require_not_ended();
   sotto::Optimizer& node = *run_->node;
   require_ok(node.connect());
+  run_->buffers.gather();  // also for means that others ask for meanwhile (options.join)
   if (take_mean && node.options().nodes > 1) {
-    std::vector<float> mean(run_->flat.values().size());
+    const auto values = run_->flat.values();
+    std::vector<float> mean(values.size() + run_->buffers.values().size());
     run_->ended = true;
     require_ok(node.finish_with_mean(mean).status());
-    std::ranges::copy(mean, run_->flat.values().begin());
+    std::copy_n(mean.begin(), values.size(), values.begin());
     run_->flat.publish();
+    run_->buffers.scatter(std::span(mean).subspan(values.size()));
   } else {
     run_->ended = true;
     require_ok(node.finish());
@@ -317,17 +345,21 @@ double DistributedOptimizer::with_mean(const std::function<void()>& use) {
     throw Error("with_mean comes after step() and before the next zero_grad()");
   }
   run_->flat.require_unchanged();
+  run_->buffers.gather();
   const auto values = run_->flat.values();
-  std::vector<float> mean(values.size());
+  std::vector<float> mean(values.size() + run_->buffers.values().size());
   const auto distance = run_->node->mean_model(mean);
   require_ok(distance.status());
+  const auto of_buffers = std::span(mean).subspan(values.size());
   // Between two steps nobody but the caller uses the values; what is sent now was encoded before.
-  std::ranges::swap_ranges(mean, values);
+  std::swap_ranges(values.begin(), values.end(), mean.begin());
   const auto take_back = [&] {
-    std::ranges::copy(mean, values.begin());
+    std::copy_n(mean.begin(), values.size(), values.begin());
     run_->flat.publish();
+    run_->buffers.scatter(run_->buffers.values());
   };
   run_->flat.publish();
+  run_->buffers.scatter(of_buffers);
   try {
     use();
   } catch (...) {
@@ -354,9 +386,28 @@ void DistributedOptimizer::save(::torch::serialize::OutputArchive& archive) cons
   auto tensor = ::torch::empty({static_cast<std::int64_t>(bytes.size())}, ::torch::kByte);
   std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(tensor.data_ptr()));
   archive.write(kStateKey, tensor, /*is_buffer=*/true);
+  for (std::size_t i = 0; i < run_->buffers.all().size(); ++i) {
+    archive.write(buffer_key(i), run_->buffers.all()[i].detach().cpu(), /*is_buffer=*/true);
+  }
   if (run_->rule == nullptr) {
     archive.write(kRateKey, c10::IValue(param_groups_.front().options().get_lr()));
   }
+}
+
+void DistributedOptimizer::load_buffers(::torch::serialize::InputArchive& archive) {
+  const ::torch::NoGradGuard no_gradients;
+  const auto& buffers = run_->buffers.all();
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    ::torch::Tensor saved;
+    if (!archive.try_read(buffer_key(i), saved, /*is_buffer=*/true) ||
+        saved.sizes() != buffers[i].sizes() || saved.scalar_type() != buffers[i].scalar_type()) {
+      throw RunFault({Fault::malformed, fmt::format("the archive does not hold buffer {} of {} of "
+                                                    "this model",
+                                                    i, buffers.size())});
+    }
+    ::torch::Tensor(buffers[i]).copy_(saved);
+  }
+  run_->own_buffers = true;
 }
 
 void DistributedOptimizer::load(::torch::serialize::InputArchive& archive) {
@@ -379,6 +430,7 @@ void DistributedOptimizer::load(::torch::serialize::InputArchive& archive) {
     throw RunFault({Fault::malformed, "the saved state goes on where it should end"});
   }
   run_->flat.publish();
+  load_buffers(archive);
   c10::IValue rate;
   if (run_->rule == nullptr && archive.try_read(kRateKey, rate) && rate.isDouble()) {
     param_groups_.front().options().set_lr(rate.toDouble());

@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/ordered_dict.h>
 
@@ -65,6 +66,12 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
                                 const NamedParameters& names = NamedParameters())
       : DistributedOptimizer(std::make_unique<Local>(std::move(local)), std::move(options), names) {
   }
+  /// Takes names and buffers from the model whose parameters the optimizer has (carry_buffers).
+  template <std::derived_from<::torch::optim::Optimizer> Local>
+  DistributedOptimizer(Local local, OptimizerOptions options, const ::torch::nn::Module& model)
+      : DistributedOptimizer(std::move(local), std::move(options), model.named_parameters()) {
+    carry_buffers(model.named_buffers());
+  }
   /// Wraps an optimizer that is held by a pointer.
   explicit DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                                 OptimizerOptions options = {},
@@ -80,6 +87,12 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   DistributedOptimizer& operator=(DistributedOptimizer&& other) noexcept;
   /// Leaves without waiting for anybody; call finish() first when the run went well.
   ~DistributedOptimizer() override;
+
+  /// Takes along the model's buffers, which no step moves, e.g. BatchNorm's running statistics: all
+  /// nodes start from node 0's; with_mean and finish_with_mean show their mean with the
+  /// parameters'; save and load hold them. Whole numbers among them, as the count of batches, are
+  /// saved, and else stay this node's own. All nodes call it, once, before the first step or load.
+  void carry_buffers(const NamedParameters& buffers);
 
   /// Zeroes the gradients, and says that the next ones are about to be computed: algorithms that
   /// send the model itself (dpsgd) do so meanwhile. The first call meets the other nodes.
@@ -145,6 +158,9 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   void require_not_ended() const;
   /// Starts a round, unless one is started.
   void begin();
+  void load_buffers(::torch::serialize::InputArchive& archive);
+  /// Takes node 0's buffers, before the first step.
+  void start_buffers();
   /// Says to the other nodes what this one steps with, where that was changed.
   void announce_options();
   void end(bool take_mean);
