@@ -9,23 +9,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/optim/lbfgs.h>
-#include <torch/serialize/archive.h>
 #include <torch/utils.h>
 
 #include <sotto/base/error.h>
 
-#include "buffers.h"
-#include "early_gradient.h"
-#include "flat_parameters.h"
-#include "local_optimizer.h"
+#include "distributed_run.h"
 
 namespace sotto::torch {
 namespace {
-
-constexpr const char* kStateKey = "sotto";
-constexpr const char* kRateKey = "sotto_learning_rate";
-
-std::string buffer_key(std::size_t number) { return fmt::format("sotto_buffer_{}", number); }
 
 /// The rate of the one group when the step rule is sotto's.
 class RateOptions final : public ::torch::optim::OptimizerCloneableOptions<RateOptions> {
@@ -37,12 +28,6 @@ class RateOptions final : public ::torch::optim::OptimizerCloneableOptions<RateO
  private:
   double rate_;
 };
-
-void require_ok(const Status& status) {
-  if (!status.ok()) {
-    throw RunFault(status);
-  }
-}
 
 std::vector<::torch::Tensor> parameters_in(const ParameterGroups& groups) {
   std::vector<::torch::Tensor> all;
@@ -96,61 +81,92 @@ std::vector<double> rates_of(const ParameterGroups& groups) {
 
 }  // namespace
 
-/// What a node consists of, in the order in which the parts use each other.
-struct DistributedOptimizer::Run {
-  Run(const std::vector<::torch::Tensor>& parameters, const NamedParameters& names)
-      : flat(parameters, names) {}
-
-  /// Builds this node's side on `flat`.
-  void make_node(OptimizerOptions options) {
-    options.job.emplace_back("frozen-parameters", flat.frozen_digest());
-    node = std::make_unique<sotto::Optimizer>(std::move(options), flat.values(), flat.layout());
-  }
-
-  FlatParameters flat;
-  Buffers buffers;
-  bool own_buffers = false;  ///< this node's are not those of its start any more
-  std::unique_ptr<::torch::optim::Optimizer> local;  ///< null with a step rule of sotto's
-  LocalOptimizer* rule = nullptr;                    ///< the node's, around `local`
-  double rate = 0;                                   ///< as the step rule of sotto's has it
-  GroupOptions agreed;                               ///< of the caller's groups at the start
-  GroupOptions announced;                            ///< as the others know them
-  std::unique_ptr<sotto::Optimizer> node;
-  bool ended = false;                    ///< finish() was called
-  bool begun = false;                    ///< a round
-  std::vector<std::size_t> group_sizes;  ///< of the caller's groups
-  std::vector<double> rates;             ///< of the groups when `early` was started
-  std::optional<EarlyGradient> early;    ///< once it was asked for
-};
-
 DistributedOptimizer::DistributedOptimizer(std::unique_ptr<::torch::optim::Optimizer> local,
                                            OptimizerOptions options, const NamedParameters& names)
     : Optimizer(ParameterGroups(), defaults_of(local)) {
-  run_ = std::make_unique<Run>(parameters_in(local->param_groups()), names);
+  run_ = std::make_unique<Run>();
+  run_->options = std::move(options);
+  run_->names = names;
+  std::swap(param_groups_, local->param_groups());
+  std::swap(state_, local->state());
   run_->local = std::move(local);
-  options.job.emplace_back("torch-optimizer", optimizer_text(*run_->local));
-  run_->agreed = run_->announced = group_options(run_->local->param_groups());
-  options.step_rule.learning_rate = run_->agreed.rates.empty() ? 0 : run_->agreed.rates.front();
-  options.own_step_rule = [this] {
-    check(run_->rule == nullptr, "a torch optimizer makes the steps of one node");
-    auto rule = std::make_unique<LocalOptimizer>(*run_->local, param_groups_, state_, run_->flat);
-    run_->rule = rule.get();
-    return rule;
-  };
-  run_->make_node(std::move(options));
-  // A single node can skip as torch does; several would have to agree on what they skip.
-  run_->rule->skip_missing(run_->node->options().nodes == 1);
-  run_->group_sizes = sizes_of(param_groups_);
+  build();
 }
 
 DistributedOptimizer::DistributedOptimizer(
     std::unique_ptr<::torch::optim::OptimizerOptions> defaults,
     std::vector<::torch::Tensor> parameters, OptimizerOptions options, const NamedParameters& names)
     : Optimizer(std::move(parameters), std::move(defaults)) {
-  run_ = std::make_unique<Run>(param_groups_.front().params(), names);
+  run_ = std::make_unique<Run>();
   run_->rate = options.step_rule.learning_rate;
-  run_->make_node(std::move(options));
-  run_->group_sizes = sizes_of(param_groups_);
+  run_->options = std::move(options);
+  run_->names = names;
+  build();
+}
+
+void DistributedOptimizer::build() {
+  Run& run = *run_;
+  if (run.local == nullptr && param_groups_.size() > 1) {
+    throw Error(
+        "a step rule of sotto's has one learning rate, and so one parameter group: give all "
+        "parameters when the optimizer is made");
+  }
+  OptimizerOptions options = run.options;
+  if (run.node) {
+    options.store = run.node->options().store;  // where other nodes may be waiting
+    run.node.reset();
+    run.rule = nullptr;
+  }
+  run.flat.emplace(parameters_in(param_groups_), run.names);
+  options.job.emplace_back("frozen-parameters", run.flat->frozen_digest());
+  if (run.local == nullptr) {
+    run.flat->take_sparse_gradients();
+  } else {
+    prepare_local(options);
+  }
+  run.group_sizes = sizes_of(param_groups_);
+  run.node.emplace(std::move(options), run.flat->values(), run.flat->layout());
+  if (run.rule != nullptr) {
+    // A single node can skip as torch does; several would have to agree on what they skip.
+    run.rule->skip_missing(run.node->options().nodes == 1);
+  }
+  if (!run.buffers.empty()) {
+    run.node->carry_along(run.buffers.values());
+  }
+}
+
+void DistributedOptimizer::prepare_local(OptimizerOptions& options) {
+  Run& run = *run_;
+  to_float32(state_);
+  if (run.group_sizes != sizes_of(param_groups_)) {
+    // What is changed in the groups that there are is announced to the others later.
+    run.local_text = optimizer_text(*run.local, param_groups_);
+    run.agreed = run.announced = group_options(param_groups_);
+  }
+  options.job.emplace_back("torch-optimizer", run.local_text);
+  options.job.emplace_back("torch-optimizer-state", state_text(param_groups_, state_));
+  options.step_rule.learning_rate = run.agreed.rates.empty() ? 0 : run.agreed.rates.front();
+  if (takes_sparse_gradients(*run.local)) {
+    run.flat->take_sparse_gradients();
+  }
+  options.own_step_rule = [this] {
+    check(run_->rule == nullptr, "a torch optimizer makes the steps of one node");
+    auto rule = std::make_unique<LocalOptimizer>(*run_->local, param_groups_, state_, *run_->flat);
+    run_->rule = rule.get();
+    return rule;
+  };
+}
+
+void DistributedOptimizer::settle() {
+  Run& run = *run_;
+  if (run.settled) {
+    return;
+  }
+  if (!run.node || run.group_sizes != sizes_of(param_groups_) ||
+      !run.flat->holds(parameters_in(param_groups_))) {
+    build();
+  }
+  run.settled = true;
 }
 
 DistributedOptimizer::DistributedOptimizer(const NamedParameters& parameters,
@@ -187,7 +203,12 @@ void DistributedOptimizer::follow() {
   }
 }
 
-const sotto::Optimizer& DistributedOptimizer::node() const { return *run_->node; }
+const sotto::Optimizer& DistributedOptimizer::node() const {
+  if (!run_->node) {
+    throw Error("what became of the parameters since the optimizer was made cannot be trained");
+  }
+  return *run_->node;
+}
 
 void DistributedOptimizer::require_not_ended() const {
   if (run_->ended) {
@@ -197,11 +218,20 @@ void DistributedOptimizer::require_not_ended() const {
 
 void DistributedOptimizer::begin() {
   require_not_ended();
-  run_->flat.require_unchanged();
+  settle();
+  run_->flat->require_unchanged();
   if (sizes_of(param_groups_) != run_->group_sizes) {
-    throw Error("parameter groups were changed after the optimizer was made: make a new one");
+    throw Error(
+        "parameter groups were changed after the nodes had met: give all parameters before the "
+        "first step, and freeze meanwhile what is to be trained later");
   }
   if (run_->rule == nullptr) {
+    if (!run_->flat->frozen_since().empty()) {
+      throw Error(
+          "a step rule of sotto's cannot leave out a layer that is frozen after the nodes have "
+          "met: "
+          "freeze it before the first step, or give a torch optimizer");
+    }
     const double rate = param_groups_.front().options().get_lr();
     if (rate != run_->rate) {
       run_->node->set_learning_rate(rate);
@@ -216,7 +246,7 @@ void DistributedOptimizer::begin() {
 }
 
 void DistributedOptimizer::carry_buffers(const NamedParameters& buffers) {
-  if (run_->begun || run_->node->round() != 0 || !run_->buffers.empty()) {
+  if (run_->settled || !run_->buffers.empty()) {
     throw Error("carry_buffers comes once, before the first step and before load");
   }
   run_->buffers = Buffers(buffers);
@@ -235,17 +265,20 @@ void DistributedOptimizer::start_buffers() {
 
 void DistributedOptimizer::announce_options() {
   GroupOptions now = group_options(param_groups_);
-  if (now == run_->announced) {
+  std::vector<std::size_t> frozen = run_->flat->frozen_since();
+  if (now == run_->announced && frozen == run_->announced_frozen) {
     return;
   }
   const GroupOptions& agreed = run_->agreed;
-  const bool rate_alone = now.others == agreed.others &&
+  const bool rate_alone = now.others == agreed.others && frozen.empty() &&
                           (now.rates == agreed.rates || (now.one_rate() && agreed.one_rate()));
   run_->node->announce_settings(
-      now.rates.front(),
-      rate_alone ? std::string()
-                 : fmt::format("{} {}", fmt::join(now.rates, ","), fmt::join(now.others, ",")));
+      now.rates.front(), rate_alone
+                             ? std::string()
+                             : fmt::format("{} {} frozen {}", fmt::join(now.rates, ","),
+                                           fmt::join(now.others, ","), fmt::join(frozen, ",")));
   run_->announced = std::move(now);
+  run_->announced_frozen = std::move(frozen);
 }
 
 void DistributedOptimizer::zero_grad() {
@@ -270,7 +303,7 @@ bool DistributedOptimizer::start_in_backward() {
     return false;
   }
   if (!run_->early) {
-    run_->early.emplace(run_->flat, *run_->node);
+    run_->early.emplace(*run_->flat, *run_->node);
   }
   run_->early->start();
   run_->rates = rates_of(param_groups_);
@@ -290,17 +323,17 @@ bool DistributedOptimizer::start_in_backward() {
   if (closure) {
     const ::torch::AutoGradMode with_gradients(true);
     loss = closure();
-    run_->flat.require_unchanged();
+    run_->flat->require_unchanged();
   }
   if (early) {
     run_->early->finish();
     require_ok(run_->node->step());
   } else {
-    run_->flat.gather_gradients();
-    require_ok(run_->node->step(run_->flat.gradient()));
+    run_->flat->gather_gradients();
+    require_ok(run_->node->step(run_->flat->gradient()));
   }
   run_->begun = false;
-  run_->flat.publish();
+  run_->flat->publish();
   return loss;
 }
 
@@ -309,10 +342,10 @@ void DistributedOptimizer::skip_step() {
     run_->early->forget();
   }
   begin();
-  run_->flat.leave_out_gradients();
-  require_ok(run_->node->step(std::vector<float>(run_->flat.values().size())));
+  run_->flat->leave_out_gradients();
+  require_ok(run_->node->step(std::vector<float>(run_->flat->values().size())));
   run_->begun = false;
-  run_->flat.publish();
+  run_->flat->publish();
 }
 
 void DistributedOptimizer::finish() { end(false); }
@@ -321,21 +354,22 @@ void DistributedOptimizer::finish_with_mean() { end(true); }
 
 void DistributedOptimizer::end(bool take_mean) {
   require_not_ended();
+  settle();
   sotto::Optimizer& node = *run_->node;
   require_ok(node.connect());
   run_->buffers.gather();  // also for means that others ask for meanwhile (options.join)
   if (take_mean && node.options().nodes > 1) {
-    const auto values = run_->flat.values();
+    const auto values = run_->flat->values();
     std::vector<float> mean(values.size() + run_->buffers.values().size());
     run_->ended = true;
     require_ok(node.finish_with_mean(mean).status());
     std::copy_n(mean.begin(), values.size(), values.begin());
-    run_->flat.publish();
+    run_->flat->publish();
     run_->buffers.scatter(std::span(mean).subspan(values.size()));
   } else {
     run_->ended = true;
     require_ok(node.finish());
-    run_->flat.publish();  // after steps without data (options.join)
+    run_->flat->publish();  // after steps without data (options.join)
   }
 }
 
@@ -344,9 +378,10 @@ double DistributedOptimizer::with_mean(const std::function<void()>& use) {
   if (run_->begun) {
     throw Error("with_mean comes after step() and before the next zero_grad()");
   }
-  run_->flat.require_unchanged();
+  settle();
+  run_->flat->require_unchanged();
   run_->buffers.gather();
-  const auto values = run_->flat.values();
+  const auto values = run_->flat->values();
   std::vector<float> mean(values.size() + run_->buffers.values().size());
   const auto distance = run_->node->mean_model(mean);
   require_ok(distance.status());
@@ -355,10 +390,10 @@ double DistributedOptimizer::with_mean(const std::function<void()>& use) {
   std::swap_ranges(values.begin(), values.end(), mean.begin());
   const auto take_back = [&] {
     std::copy_n(mean.begin(), values.size(), values.begin());
-    run_->flat.publish();
+    run_->flat->publish();
     run_->buffers.scatter(run_->buffers.values());
   };
-  run_->flat.publish();
+  run_->flat->publish();
   run_->buffers.scatter(of_buffers);
   try {
     use();
@@ -376,65 +411,6 @@ void DistributedOptimizer::give_up(const std::string& reason) {
 
 void DistributedOptimizer::evaluated(double loss, double accuracy) {
   require_ok(run_->node->evaluated(loss, accuracy));
-}
-
-void DistributedOptimizer::save(::torch::serialize::OutputArchive& archive) const {
-  require_ok(run_->node->drain());
-  ByteBuffer state;
-  run_->node->save(state);
-  const auto bytes = state.bytes();
-  auto tensor = ::torch::empty({static_cast<std::int64_t>(bytes.size())}, ::torch::kByte);
-  std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(tensor.data_ptr()));
-  archive.write(kStateKey, tensor, /*is_buffer=*/true);
-  for (std::size_t i = 0; i < run_->buffers.all().size(); ++i) {
-    archive.write(buffer_key(i), run_->buffers.all()[i].detach().cpu(), /*is_buffer=*/true);
-  }
-  if (run_->rule == nullptr) {
-    archive.write(kRateKey, c10::IValue(param_groups_.front().options().get_lr()));
-  }
-}
-
-void DistributedOptimizer::load_buffers(::torch::serialize::InputArchive& archive) {
-  const ::torch::NoGradGuard no_gradients;
-  const auto& buffers = run_->buffers.all();
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    ::torch::Tensor saved;
-    if (!archive.try_read(buffer_key(i), saved, /*is_buffer=*/true) ||
-        saved.sizes() != buffers[i].sizes() || saved.scalar_type() != buffers[i].scalar_type()) {
-      throw RunFault({Fault::malformed, fmt::format("the archive does not hold buffer {} of {} of "
-                                                    "this model",
-                                                    i, buffers.size())});
-    }
-    ::torch::Tensor(buffers[i]).copy_(saved);
-  }
-  run_->own_buffers = true;
-}
-
-void DistributedOptimizer::load(::torch::serialize::InputArchive& archive) {
-  sotto::Optimizer& node = *run_->node;
-  if (node.round() != 0 || run_->begun) {
-    throw Error("load comes before the first step: make a new optimizer, and load into that");
-  }
-  ::torch::Tensor tensor;
-  if (!archive.try_read(kStateKey, tensor, /*is_buffer=*/true) ||
-      tensor.scalar_type() != ::torch::kByte) {
-    throw RunFault({Fault::malformed, "the archive holds no state of a DistributedOptimizer"});
-  }
-  tensor = tensor.contiguous();
-  ByteReader in(std::as_bytes(std::span(static_cast<const char*>(tensor.data_ptr()),
-                                        static_cast<std::size_t>(tensor.numel()))));
-  require_ok(node.connect());  // which compares initial parameters
-  run_->flat.attach();
-  require_ok(node.load(in));
-  if (!in.finished()) {
-    throw RunFault({Fault::malformed, "the saved state goes on where it should end"});
-  }
-  run_->flat.publish();
-  load_buffers(archive);
-  c10::IValue rate;
-  if (run_->rule == nullptr && archive.try_read(kRateKey, rate) && rate.isDouble()) {
-    param_groups_.front().options().set_lr(rate.toDouble());
-  }
 }
 
 }  // namespace sotto::torch

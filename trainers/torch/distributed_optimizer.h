@@ -16,7 +16,9 @@
 // Thread safety: as torch's optimizers, one thread; between two calls a thread of its own may be
 // talking to the neighbours.
 // Ownership: it takes the torch optimizer, and moves the parameters into one flat vector, which
-// lives as long as they do. They may be read at any time, and changed by steps and load alone.
+// lives as long as they do. They may be read at any time. Until the nodes meet, in the first
+// zero_grad or step, the model may be loaded, converted, frozen or grow by a parameter group; then
+// steps and load alone change it, and layers are frozen on all nodes alike.
 // Errors: wrong settings and misuse throw sotto::Error; a fault of the run (a lost peer, a gradient
 // that is not finite) throws RunFault, since torch's step has no room for a Status.
 // Inside namespace sotto::torch, write ::torch for the library.
@@ -57,8 +59,8 @@ class RunFault : public std::runtime_error {
 
 class DistributedOptimizer final : public ::torch::optim::Optimizer {
  public:
-  /// Around a new torch optimizer (any that steps without evaluating the loss again; not LBFGS).
-  /// Its parameter groups, with their learning rates, become this one's; options.step_rule is not
+  /// Around a torch optimizer (any that steps without evaluating the loss again; not LBFGS). What it
+  /// has learnt is kept, and is to be the same at all nodes. Its parameter groups, with their learning rates, become this one's; options.step_rule is not
   /// used. `names` are for what goes by tensors' names, e.g. a compressor for biases. Throws Error
   /// for a wrong setting, and for parameters that are not float32, float64, half or bfloat16.
   template <std::derived_from<::torch::optim::Optimizer> Local>
@@ -141,8 +143,9 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// node's, and all nodes save after the same step.
   void save(::torch::serialize::OutputArchive& archive) const override;
   /// Takes back what save wrote under the same settings, before the first step; also the model's
-  /// parameters. All nodes load, and meet first. Throws RunFault for an archive of something else,
-  /// after which it must be discarded.
+  /// parameters. All nodes load, and meet first. Of the archive of a torch optimizer like the one
+  /// that it wraps it takes what that remembers of the parameters, before the nodes meet. Throws
+  /// RunFault for an archive of something else, after which it must be discarded.
   void load(::torch::serialize::InputArchive& archive) override;
 
   /// This node's side: rank, rounds, traffic, counters, warnings.
@@ -156,8 +159,16 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// Lends groups and state of this object, which may be where another one was, to the node.
   void follow();
   void require_not_ended() const;
+  /// Builds this node's side on the parameters, groups and state as they are now.
+  void build();
+  /// Says to the node what it is to know of the torch optimizer.
+  void prepare_local(OptimizerOptions& options);
+  /// Before the nodes meet: takes what was done to the model since this was made.
+  void settle();
   /// Starts a round, unless one is started.
   void begin();
+  /// Takes what a torch optimizer alone has saved.
+  void load_plain(::torch::serialize::InputArchive& archive);
   void load_buffers(::torch::serialize::InputArchive& archive);
   /// Takes node 0's buffers, before the first step.
   void start_buffers();

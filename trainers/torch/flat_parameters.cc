@@ -52,6 +52,21 @@ void require_usable(const ::torch::Tensor& parameter, const std::string& name) {
     refuse(fmt::format("parameter {}", name), parameter.device().str(),
            "sotto trains parameters of the CPU, and of CUDA through copies");
   }
+  if (at::has_internal_overlap(parameter) == at::MemOverlap::Yes) {
+    refuse(fmt::format("parameter {}", name), "expanded",
+           "some of its elements share their memory: give a clone()");
+  }
+}
+
+const void* place_of(const ::torch::Tensor& parameter) {
+  const bool has_place = parameter.layout() == ::torch::kStrided && !parameter.device().is_meta();
+  return has_place ? parameter.data_ptr() : nullptr;
+}
+
+/// Such a parameter can be a piece of the flat vector.
+bool fits_flat(const ::torch::Tensor& parameter) {
+  return parameter.device().is_cpu() && parameter.scalar_type() == ::torch::kFloat &&
+         parameter.is_contiguous();
 }
 
 /// Where parameters end that begin at some address, with their names.
@@ -117,7 +132,8 @@ FlatParameters::FlatParameters(const std::vector<::torch::Tensor>& parameters,
     append_block(layout_, name[i], {parameter.sizes().begin(), parameter.sizes().end()});
     require_apart(parameter, name[i], extents);
     parameters_.push_back(parameter);
-    staged_.push_back(!parameter.device().is_cpu() || parameter.scalar_type() != ::torch::kFloat);
+    staged_.push_back(!fits_flat(parameter));
+    places_.push_back(place_of(parameter));
   }
   if (parameters_.empty()) {
     refuse("parameters", parameters.empty() ? "none given" : "all frozen",
@@ -131,6 +147,32 @@ FlatParameters::FlatParameters(const std::vector<::torch::Tensor>& parameters,
     piece_of(values_, layout_[i].of(values()).data(), parameters_[i].sizes()).copy_(parameters_[i]);
   }
   attach();
+  std::ranges::transform(parameters, std::back_inserter(all_),
+                         [&](const auto& parameter) { return taken(parameter); });
+}
+
+FlatParameters::Taken FlatParameters::taken(const ::torch::Tensor& parameter) const {
+  return {parameter, place_of(parameter), parameter._version()};
+}
+
+bool FlatParameters::holds(const std::vector<::torch::Tensor>& parameters) const {
+  const auto is_as_taken = [&](const ::torch::Tensor& now, const Taken& then) {
+    return now.is_same(then.parameter) && place_of(now) == then.place &&
+           now._version() == then.version;
+  };
+  return std::ranges::equal(parameters, all_, is_as_taken) &&
+         std::ranges::all_of(parameters_, &::torch::Tensor::requires_grad) &&
+         std::ranges::none_of(frozen_, &::torch::Tensor::requires_grad);
+}
+
+std::vector<std::size_t> FlatParameters::frozen_since() const {
+  std::vector<std::size_t> frozen;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].requires_grad()) {
+      frozen.push_back(i);
+    }
+  }
+  return frozen;
 }
 
 std::span<float> FlatParameters::values() const {
@@ -159,10 +201,13 @@ void FlatParameters::require_unchanged() const {
   }
   for (const ::torch::Tensor& parameter : frozen_) {
     if (parameter.requires_grad()) {
-      throw Error(fmt::format(
-          "a parameter of shape {} that was frozen when the optimizer was made requires a gradient "
-          "now: make a new optimizer where layers are unfrozen",
-          shape_text(parameter.sizes())));
+      throw Error(
+          fmt::format("a parameter of shape {} that was frozen when the nodes met requires a "
+                      "gradient now, and is "
+                      "not trained: freeze layers that are to be unfrozen later after the first "
+                      "step, or make a "
+                      "new optimizer",
+                      shape_text(parameter.sizes())));
     }
   }
 }
@@ -178,16 +223,14 @@ void FlatParameters::require_unchanged(std::size_t index) const {
         "optimizer where shapes change",
         block.name, fmt::join(shape, "x"), fmt::join(now, "x")));
   }
-  const bool in_place =
-      parameter.scalar_type() == ::torch::kFloat && parameter.device().is_cpu() &&
-      parameter.is_contiguous() &&
-      (parameter.numel() == 0 || parameter.data_ptr<float>() == block.of(values()).data());
-  if (staged_[index] == 0 && !in_place) {
+  const void* const place = staged_[index] == 0 ? block.of(values()).data() : places_[index];
+  const bool in_place = (staged_[index] != 0 || fits_flat(parameter)) &&
+                        (parameter.numel() == 0 || parameter.data_ptr() == place);
+  if (!in_place) {
     throw Error(fmt::format(
-        "the storage of parameter {} was replaced after the optimizer was made, so that steps do "
-        "not "
-        "reach it: load or convert the model before you make the optimizer, and load the model "
-        "before the optimizer's state",
+        "the storage of parameter {} was replaced after the nodes had met, so that steps do not "
+        "reach it: load or convert the model before the first step, and load the model before the "
+        "optimizer's state",
         block.name));
   }
 }
@@ -204,18 +247,22 @@ std::span<const float> FlatParameters::gather_gradient(std::size_t index) {
   const ::torch::NoGradGuard no_grad;
   ::torch::Tensor& gradient = parameters_[index].mutable_grad();
   float* const data = gradient_.data_ptr<float>() + layout_[index].offset;
-  has_gradient_[index] = gradient.defined();
+  has_gradient_[index] = gradient.defined() && parameters_[index].requires_grad();
   const ::torch::Tensor piece = piece_of(gradient_, data, parameters_[index].sizes());
   const std::span<const float> place = layout_[index].of(this->gradient());
-  if (!gradient.defined()) {
+  if (has_gradient_[index] == 0) {
     piece.zero_();
     return place;
   }
   if (gradient.layout() != ::torch::kStrided) {
-    throw Error(fmt::format(
-        "the gradient of parameter {} is sparse, and sotto exchanges dense ones: leave out the "
-        "option sparse of the embedding",
-        name(index)));
+    if (!takes_sparse_) {
+      throw Error(fmt::format(
+          "the gradient of parameter {} is sparse, which this torch optimizer does not take: use "
+          "SGD or Adagrad, or leave out the option sparse of the embedding",
+          name(index)));
+    }
+    piece.copy_(gradient.to_dense());
+    return place;
   }
   const bool in_place = gradient.scalar_type() == ::torch::kFloat && gradient.is_contiguous() &&
                         gradient.device().is_cpu() && gradient.data_ptr<float>() == data;

@@ -1,14 +1,16 @@
 // Torch parameters as one flat vector of floats: what sotto's optimizer works on.
 //
 // A float32 parameter on the CPU is moved into the flat vector: its storage becomes a piece of it,
-// and so does that of its gradient. Any other (half precision, float64, another device) is staged:
-// the flat vector holds its float32 master copy. Frozen parameters (requires_grad is false) are
-// left out.
+// and so does that of its gradient. Any other (half precision, float64, another device, elements in
+// another order, as of channels_last) is staged: it stays where it is, as it is, and the flat
+// vector holds its float32 master copy. Parameters that are frozen (requires_grad is false) as this
+// is made are left out; those that are frozen later stay in, and have no gradient meanwhile.
 //
 // Thread safety: one thread. Ownership: the flat vectors live as long as a parameter that lies in
 // them. Errors: what is wrong with a parameter throws Error naming it.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,11 +40,17 @@ class FlatParameters {
   /// A digest of the frozen parameters' values, in the caller's order.
   std::string frozen_digest() const;
 
+  /// Whether these are the parameters that it was made of, and nothing has written to one since.
+  bool holds(const std::vector<::torch::Tensor>& parameters) const;
   /// Throws Error unless all parameters are as they were taken over: the same shapes, in the same
-  /// place, frozen ones still frozen.
+  /// place, those that were left out still frozen.
   void require_unchanged() const;
-  /// Collects the gradients; one that is missing counts as 0. Gradients of parameters that lie in
-  /// the flat vector are moved into the flat gradient.
+  /// Numbers of the parameters that are frozen now.
+  std::vector<std::size_t> frozen_since() const;
+  /// From now on gradients may be sparse, of which what is not there is 0.
+  void take_sparse_gradients() { takes_sparse_ = true; }
+  /// Collects the gradients; one that is missing, or of a frozen parameter, counts as 0. Dense
+  /// gradients of parameters that lie in the flat vector are moved into the flat gradient.
   void gather_gradients();
   /// Takes one parameter's gradient; returns its place in the flat gradient.
   std::span<const float> gather_gradient(std::size_t index);
@@ -60,10 +68,21 @@ class FlatParameters {
   std::string_view name(std::size_t index) const { return layout_[index].name; }
   void require_unchanged(std::size_t index) const;
 
+  /// What tells that a parameter was taken over as it is now.
+  struct Taken {
+    ::torch::Tensor parameter;
+    const void* place = nullptr;
+    std::int64_t version = 0;
+  };
+  Taken taken(const ::torch::Tensor& parameter) const;
+
   ParameterLayout layout_;
+  std::vector<Taken> all_;  // the caller's
   std::vector<::torch::Tensor> parameters_;
   std::vector<::torch::Tensor> frozen_;
+  bool takes_sparse_ = false;
   std::vector<char> staged_;
+  std::vector<const void*> places_;  // of staged ones
   std::vector<char> has_gradient_;
   ::torch::Tensor values_;
   ::torch::Tensor gradient_;

@@ -3,21 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <sstream>
-#include <tuple>
-#include <typeinfo>
 #include <utility>
 
-#include <c10/util/Type.h>
 #include <fmt/format.h>
-#include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/sgd.h>
 #include <torch/serialize/archive.h>
 
-#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/kernels/ops.h>
 #include <sotto/optim/state_io.h>
@@ -30,44 +20,10 @@ std::span<float> floats_of(const ::torch::Tensor& tensor) {
   return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-std::string archive_bytes(::torch::serialize::OutputArchive& archive) {
-  std::ostringstream out;
-  archive.save_to(out);
-  return std::move(out).str();
-}
-
 ::torch::serialize::InputArchive archive_of(std::span<const std::byte> bytes) {
   ::torch::serialize::InputArchive archive;
   archive.load_from(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return archive;
-}
-
-std::string kind_of(const ::torch::optim::Optimizer& optimizer) {
-  const auto& kind = typeid(optimizer);
-  return c10::demangle(kind.name());
-}
-
-/// Adagrad has its state from the start, others from their first step on.
-bool has_fresh_state(::torch::optim::Optimizer& optimizer) {
-  return std::ranges::all_of(optimizer.state(), [](const auto& entry) {
-    const auto* adagrad =
-        dynamic_cast<const ::torch::optim::AdagradParamState*>(entry.second.get());
-    return adagrad != nullptr && adagrad->step() == 0;
-  });
-}
-
-/// Whether its step of a tensor depends on that tensor alone. Of others than torch's nobody knows.
-bool steps_by_tensor(const ::torch::optim::Optimizer& optimizer) {
-  using namespace ::torch::optim;
-  const auto& kind = typeid(optimizer);
-  return kind == typeid(SGD) || kind == typeid(Adam) || kind == typeid(AdamW) ||
-         kind == typeid(RMSprop) || kind == typeid(Adagrad);
-}
-
-/// The first line: torch's exceptions end with a stack of calls.
-std::string brief(const std::exception& exception) {
-  const std::string_view text = exception.what();
-  return std::string(text.substr(0, text.find('\n')));
 }
 
 /// Moves what is known of a parameter, if anything is.
@@ -129,10 +85,6 @@ LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGr
       states_(&states),
       flat_(flat),
       separable_(steps_by_tensor(optimizer)) {
-  if (!has_fresh_state(optimizer)) {
-    throw Error(
-        "the torch optimizer has taken steps already: hand it over new, and load() what was saved");
-  }
   model_ = ::torch::zeros({static_cast<std::int64_t>(flat.values().size())}, ::torch::kFloat);
   gradient_ = ::torch::zeros_like(model_);
   std::map<const at::TensorImpl*, std::size_t> index;
@@ -145,12 +97,6 @@ LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGr
     index.emplace(parameter.unsafeGetTensorImpl(), i);
     callers_keys_.push_back(state_key(parameter));
     own_keys_.push_back(state_key(parameters_.back()));
-  }
-  std::swap(groups, optimizer_.param_groups());
-  // What state there is stays with the parameter; that of frozen ones is dropped.
-  auto fresh = std::exchange(optimizer.state(), {});
-  for (const StateKey& key : callers_keys_) {
-    move_state(fresh, key, states, key);
   }
   for (const auto& group : groups) {
     auto& own = own_.emplace_back();
@@ -177,7 +123,7 @@ Status LocalOptimizer::with_groups(const Tensors& tensors,
     const Lent lent(*this, tensors);
     work();
   } catch (const std::exception& exception) {
-    return {Fault::unexpected, fmt::format("the torch optimizer: {}", brief(exception))};
+    return {Fault::unexpected, fmt::format("the torch optimizer: {}", first_line(exception))};
   }
   return {};
 }
@@ -201,7 +147,8 @@ Status LocalOptimizer::step(const Tensors& tensors, std::span<const float> x,
   host_ops().copy(gradient, floats_of(gradient_).subspan(first, gradient.size()));
   host_ops().copy(x, floats_of(model_).subspan(first, x.size()));
   for (std::size_t i = tensors.begin; i < tensors.end; ++i) {
-    const bool missing = skip_ && flat_.has_gradient()[i] == 0;
+    const bool missing =
+        (skip_ && flat_.has_gradient()[i] == 0) || !flat_.parameters()[i].requires_grad();
     parameters_[i].mutable_grad() = missing ? ::torch::Tensor() : gradients_[i];
   }
   return with_groups(tensors, [&] { optimizer_.step(); });
@@ -280,49 +227,6 @@ Status LocalOptimizer::load(ByteReader& in) {
     }
   });
   return status.ok() ? status : Status(Fault::malformed, status.message());
-}
-
-bool GroupOptions::one_rate() const {
-  return std::ranges::adjacent_find(rates, std::not_equal_to()) == rates.end();
-}
-
-GroupOptions group_options(const ParameterGroups& groups) {
-  using namespace ::torch::optim;
-  GroupOptions made;
-  const auto add = [&](std::initializer_list<double> numbers) {
-    made.others.insert(made.others.end(), numbers);
-  };
-  for (const auto& group : groups) {
-    const ::torch::optim::OptimizerOptions& options = group.options();
-    made.rates.push_back(options.get_lr());
-    if (const auto* sgd = dynamic_cast<const SGDOptions*>(&options)) {
-      add({sgd->momentum(), sgd->dampening(), sgd->weight_decay(), sgd->nesterov() ? 1.0 : 0.0});
-    } else if (const auto* adam = dynamic_cast<const AdamOptions*>(&options)) {
-      add({std::get<0>(adam->betas()), std::get<1>(adam->betas()), adam->eps(),
-           adam->weight_decay(), adam->amsgrad() ? 1.0 : 0.0});
-    } else if (const auto* adamw = dynamic_cast<const AdamWOptions*>(&options)) {
-      add({std::get<0>(adamw->betas()), std::get<1>(adamw->betas()), adamw->eps(),
-           adamw->weight_decay(), adamw->amsgrad() ? 1.0 : 0.0});
-    } else if (const auto* rms = dynamic_cast<const RMSpropOptions*>(&options)) {
-      add({rms->alpha(), rms->eps(), rms->weight_decay(), rms->momentum(),
-           rms->centered() ? 1.0 : 0.0});
-    } else if (const auto* adagrad = dynamic_cast<const AdagradOptions*>(&options)) {
-      add({adagrad->lr_decay(), adagrad->weight_decay(), adagrad->initial_accumulator_value(),
-           adagrad->eps()});
-    }
-  }
-  return made;
-}
-
-std::string optimizer_text(const ::torch::optim::Optimizer& optimizer) {
-  ByteBuffer settings;
-  for (const auto& group : optimizer.param_groups()) {
-    ::torch::serialize::OutputArchive archive;
-    group.options().serialize(archive);
-    settings.write_string(archive_bytes(archive));
-    settings.write(std::uint64_t{group.params().size()});
-  }
-  return fmt::format("{} {}", kind_of(optimizer), sha256_hex(settings.bytes()).substr(0, 16));
 }
 
 }  // namespace sotto::torch

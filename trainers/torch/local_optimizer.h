@@ -22,15 +22,14 @@
 #include <sotto/optim/step_rule.h>
 
 #include "flat_parameters.h"
+#include "optimizer_kinds.h"
 #include "parameter_state.h"
 
 namespace sotto::torch {
 
-using ParameterGroups = std::vector<::torch::optim::OptimizerParamGroup>;
-
 class LocalOptimizer final : public StepRule {
  public:
-  /// Takes groups and state out of `optimizer` and puts them into `groups` and `states`. All, and
+  /// `groups` and `states` are those of `optimizer`, which has none itself but in a step. All, and
   /// `flat`, must outlive it.
   LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGroups& groups,
                  ParameterStates& states, const FlatParameters& flat);
@@ -86,21 +85,5 @@ class LocalOptimizer final : public StepRule {
   std::vector<StateKey> callers_keys_;         // of the caller's parameters
   std::vector<StateKey> own_keys_;             // of parameters_
 };
-
-/// What the options of an optimizer's groups say in numbers, and so cheaply that each step can look
-/// whether a caller, or a scheduler, has changed them.
-struct GroupOptions {
-  std::vector<double> rates;   ///< learning rate of each group
-  std::vector<double> others;  ///< everything else, of the kinds of options that torch has
-
-  bool operator==(const GroupOptions&) const = default;
-  /// All groups have one learning rate.
-  bool one_rate() const;
-};
-
-GroupOptions group_options(const std::vector<::torch::optim::OptimizerParamGroup>& groups);
-
-/// What tells an optimizer's kind and the options of its groups, which nodes compare: "SGD a1b2…".
-std::string optimizer_text(const ::torch::optim::Optimizer& optimizer);
 
 }  // namespace sotto::torch
