@@ -41,5 +41,6 @@ cli::Command add_corners_command(CLI::App& netlab, const std::string& program);
 cli::Command add_overhead_command(CLI::App& netlab, const std::string& program);
 cli::Command add_race_command(CLI::App& netlab, const std::string& program);
 cli::Command add_finish_command(CLI::App& netlab, const std::string& program);
+cli::Command add_launch_command(CLI::App& netlab);
 
 }  // namespace sotto::netlab

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
       add_heldout_command(program, SOTTO_PROGRAM),  add_loss_command(program, SOTTO_PROGRAM),
       add_links_command(program, SOTTO_PROGRAM),    add_corners_command(program, SOTTO_PROGRAM),
       add_overhead_command(program, SOTTO_PROGRAM), add_race_command(program, SOTTO_PROGRAM),
-      add_finish_command(program, SOTTO_PROGRAM)};
+      add_finish_command(program, SOTTO_PROGRAM),   add_launch_command(program)};
   try {
     program.parse(argc, argv);
     for (const auto& command : commands) {

@@ -59,10 +59,11 @@ class RunFault : public std::runtime_error {
 
 class DistributedOptimizer final : public ::torch::optim::Optimizer {
  public:
-  /// Around a torch optimizer (any that steps without evaluating the loss again; not LBFGS). What it
-  /// has learnt is kept, and is to be the same at all nodes. Its parameter groups, with their learning rates, become this one's; options.step_rule is not
-  /// used. `names` are for what goes by tensors' names, e.g. a compressor for biases. Throws Error
-  /// for a wrong setting, and for parameters that are not float32, float64, half or bfloat16.
+  /// Around a torch optimizer (any that steps without evaluating the loss again; not LBFGS). What
+  /// it has learnt is kept, and is to be the same at all nodes. Its parameter groups, with their
+  /// learning rates, become this one's; options.step_rule is not used. `names` are for what goes by
+  /// tensors' names, e.g. a compressor for biases. Throws Error for a wrong setting, and for
+  /// parameters that are not float32, float64, half or bfloat16.
   template <std::derived_from<::torch::optim::Optimizer> Local>
   explicit DistributedOptimizer(Local local, OptimizerOptions options = {},
                                 const NamedParameters& names = NamedParameters())
