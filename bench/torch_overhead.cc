@@ -1,8 +1,9 @@
 // What a step of sotto::torch costs beside torch's own: processor time of both, in turns.
 //   build/bench/torch_overhead [--width 384] [--layers 6] [--repeats 15] [--json FILE]
 // The model is the examples' GPT, by default of 10.7 million parameters, its optimizer AdamW, its
-// text noise. Nodes are threads of this process, so that the processor time is that of all that
-// they do: gradient, step, encoding, talking, decoding. Torch has one thread of its own in each.
+// text noise, a step two batches as in train_gpt. Nodes are threads of this process, so that the
+// processor time is that of all that they do: gradient, step, encoding, talking, decoding. Torch
+// has one thread of its own in each.
 #include <time.h>
 
 #include <algorithm>
@@ -31,6 +32,7 @@ struct Request {
   int width = 384;
   int layers = 6;
   int rows = 8;
+  int passes = 2;
   int repeats = 15;
   std::string json;
 };
@@ -76,7 +78,9 @@ class Crew {
     } else {
       optimizer.zero_grad();
     }
-    model->loss(text_.sample(request_.rows)).backward();
+    for (int pass = 0; pass < request_.passes; ++pass) {
+      (model->loss(text_.sample(request_.rows)) / request_.passes).backward();
+    }
     optimizer.step();
   }
 
@@ -188,6 +192,7 @@ int main(int argc, char** argv) {
   app.add_option("--layers", request.layers, "Of the GPT")->check(CLI::Range(1, 64));
   app.add_option("--rows", request.rows, "Of 64 characters, in a batch")
       ->check(CLI::Range(1, 4096));
+  app.add_option("--passes", request.passes, "Batches of a step")->check(CLI::Range(1, 1000));
   app.add_option("--repeats", request.repeats, "Pairs of steps")->check(CLI::Range(1, 10'000));
   app.add_option("--json", request.json, "FILE");
   CLI11_PARSE(app, argc, argv);

@@ -16,14 +16,15 @@
 namespace sotto::torch {
 namespace {
 
-std::span<float> floats_of(const ::torch::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
-}
-
 ::torch::serialize::InputArchive archive_of(std::span<const std::byte> bytes) {
   ::torch::serialize::InputArchive archive;
   archive.load_from(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return archive;
+}
+
+/// A tensor on somebody else's memory.
+::torch::Tensor lent(float* data, at::IntArrayRef shape) {
+  return ::torch::from_blob(data, shape, ::torch::kFloat);
 }
 
 /// Moves what is known of a parameter, if anything is.
@@ -85,15 +86,10 @@ LocalOptimizer::LocalOptimizer(::torch::optim::Optimizer& optimizer, ParameterGr
       states_(&states),
       flat_(flat),
       separable_(steps_by_tensor(optimizer)) {
-  model_ = ::torch::zeros({static_cast<std::int64_t>(flat.values().size())}, ::torch::kFloat);
-  gradient_ = ::torch::zeros_like(model_);
   std::map<const at::TensorImpl*, std::size_t> index;
   for (std::size_t i = 0; i < flat.parameters().size(); ++i) {
     const ::torch::Tensor& parameter = flat.parameters()[i];
-    const ParameterBlock& block = flat.layout()[i];
-    parameters_.push_back(piece_of(model_, block.of(floats_of(model_)).data(), parameter.sizes()));
-    gradients_.push_back(
-        piece_of(gradient_, block.of(floats_of(gradient_)).data(), parameter.sizes()));
+    parameters_.push_back(::torch::empty(parameter.sizes(), ::torch::kFloat));
     index.emplace(parameter.unsafeGetTensorImpl(), i);
     callers_keys_.push_back(state_key(parameter));
     own_keys_.push_back(state_key(parameters_.back()));
@@ -142,26 +138,42 @@ LocalOptimizer::Tensors LocalOptimizer::tensors_of(std::size_t first, std::size_
 }
 
 Status LocalOptimizer::step(const Tensors& tensors, std::span<const float> x,
-                            std::span<const float> gradient) {
+                            std::span<const float> gradient, std::span<float> next) {
+  // Torch's own optimizers only read gradients; of others nobody knows.
+  std::span<float> shown(const_cast<float*>(gradient.data()), gradient.size());
+  if (!separable_) {
+    copy_.assign(gradient.begin(), gradient.end());
+    shown = copy_;
+  }
+  std::span<float> model = next;
+  if (next.data() == gradient.data()) {
+    model_.resize(next.size());
+    model = model_;
+  }
+  host_ops().copy(x, model);
   const std::size_t first = flat_.layout()[tensors.begin].offset;
-  host_ops().copy(gradient, floats_of(gradient_).subspan(first, gradient.size()));
-  host_ops().copy(x, floats_of(model_).subspan(first, x.size()));
   for (std::size_t i = tensors.begin; i < tensors.end; ++i) {
+    const std::size_t at = flat_.layout()[i].offset - first;
     const bool missing =
         (skip_ && flat_.has_gradient()[i] == 0) || !flat_.parameters()[i].requires_grad();
-    parameters_[i].mutable_grad() = missing ? ::torch::Tensor() : gradients_[i];
+    parameters_[i].set_data(lent(model.data() + at, parameters_[i].sizes()));
+    parameters_[i].mutable_grad() =
+        missing ? ::torch::Tensor() : lent(shown.data() + at, parameters_[i].sizes());
   }
-  return with_groups(tensors, [&] { optimizer_.step(); });
+  const Status status = with_groups(tensors, [&] { optimizer_.step(); });
+  for (std::size_t i = tensors.begin; i < tensors.end; ++i) {
+    parameters_[i].mutable_grad() = ::torch::Tensor();
+  }
+  if (status.ok() && model.data() != next.data()) {
+    host_ops().copy(model, next);
+  }
+  return status;
 }
 
 Status LocalOptimizer::next_model(Round /*round*/, std::span<const float> x,
                                   std::span<const float> gradient, std::span<float> next,
-                                  const Ops& ops) {
-  if (Status status = step(all(), x, gradient); !status) {
-    return status;
-  }
-  ops.copy(floats_of(model_), next);
-  return {};
+                                  const Ops& /*ops*/) {
+  return step(all(), x, gradient, next);
 }
 
 Status LocalOptimizer::direction(Round /*round*/, std::span<const float> x,
@@ -171,10 +183,10 @@ Status LocalOptimizer::direction(Round /*round*/, std::span<const float> x,
 
 Status LocalOptimizer::direction_part(std::size_t first, std::span<const float> x,
                                       std::span<const float> gradient, std::span<float> d) {
-  if (Status status = step(tensors_of(first, d.size()), x, gradient); !status) {
+  if (Status status = step(tensors_of(first, d.size()), x, gradient, d); !status) {
     return status;
   }
-  host_ops().subtract(x, floats_of(model_).subspan(first, d.size()), d);
+  host_ops().subtract(x, d, d);
   return finite_direction(d, host_ops());
 }
 

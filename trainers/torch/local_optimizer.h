@@ -1,14 +1,15 @@
 // A torch optimizer as a step rule: it makes a node's own step, from the gradient that the
 // algorithm hands it to the next model.
 //
-// It works on tensors of its own, float32 copies of x and g, so that the model's parameters are not
-// touched before the algorithm has taken the step. Its parameter groups and its state are the
-// caller's (of the DistributedOptimizer) and lent to it for the time of a step, so that there is
-// one set of options, and what is remembered of a parameter is found under that parameter.
+// It works on tensors of its own, which lie where the algorithm wants the next model, so that the
+// model's parameters are not touched before the algorithm has taken the step. Its parameter groups
+// and its state are the caller's (of the DistributedOptimizer) and lent to it for the time of a
+// step, so that there is one set of options, and what is remembered of a parameter is found under
+// that parameter.
 //
 // Thread safety: one thread at a time; an algorithm that averages gradients calls it on the
-// driver's thread, while the caller's waits. Memory: 2 floats a parameter, and the optimizer's
-// state.
+// driver's thread, while the caller's waits. Memory: the optimizer's
+// state; a float a parameter around optimizers that are not torch's own.
 #pragma once
 
 #include <functional>
@@ -68,8 +69,9 @@ class LocalOptimizer final : public StepRule {
   /// Runs `work` while the optimizer has its groups with these tensors; what it throws becomes a
   /// fault.
   Status with_groups(const Tensors& tensors, const std::function<void()>& work) const;
-  /// model_ ← the next model, for these tensors, whose x and g are given.
-  Status step(const Tensors& tensors, std::span<const float> x, std::span<const float> gradient);
+  /// next ← the next model, for these tensors, whose x and g are given.
+  Status step(const Tensors& tensors, std::span<const float> x, std::span<const float> gradient,
+              std::span<float> next);
 
   ::torch::optim::Optimizer& optimizer_;
   ParameterGroups* groups_;  // never null
@@ -77,10 +79,9 @@ class LocalOptimizer final : public StepRule {
   const FlatParameters& flat_;
   bool separable_;
   bool skip_ = false;
-  ::torch::Tensor model_;
-  ::torch::Tensor gradient_;
-  std::vector<::torch::Tensor> gradients_;     // pieces of gradient_
-  std::vector<::torch::Tensor> parameters_;    // pieces of model_
+  std::vector<float> model_;                   // where the next model is wanted in g's place
+  std::vector<float> copy_;                    // of g, for an optimizer that may write to it
+  std::vector<::torch::Tensor> parameters_;    // where the step that was made last has put them
   std::vector<std::vector<std::size_t>> own_;  // their numbers, by group
   std::vector<StateKey> callers_keys_;         // of the caller's parameters
   std::vector<StateKey> own_keys_;             // of parameters_
