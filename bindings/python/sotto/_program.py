@@ -1,9 +1,12 @@
 """The program `sotto`, which `python -m sotto` and the command of a wheel hand over to."""
 
+from __future__ import annotations
+
 import os
 import pathlib
 import signal
 import sys
+from typing import NoReturn
 
 _NAME = "sotto"
 _HERE = pathlib.Path(__file__).resolve().parent
@@ -24,7 +27,7 @@ def _places():
     where a shell looks."""
     yield _HERE / "bin" / _NAME
     try:
-        from ._place import PROGRAM  # written by the installation
+        from ._place import PROGRAM  # type: ignore[import] # written by the installation
 
         yield (_HERE / PROGRAM).resolve()
     except ImportError:
@@ -38,7 +41,7 @@ def _places():
         yield pathlib.Path(folder) / _NAME
 
 
-def program():
+def program() -> str:
     """The program's path. Raises FileNotFoundError that says where it was looked for."""
     told = os.environ.get("SOTTO_PROGRAM")
     if told:
@@ -53,7 +56,7 @@ def program():
     )
 
 
-def main():
+def main() -> NoReturn:
     """Becomes the program: process, arguments, exit status and signals are the program's."""
     # Python ignores these signals, which the program would inherit.
     for name in ("SIGPIPE", "SIGXFSZ"):
