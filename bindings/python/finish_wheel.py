@@ -48,14 +48,20 @@ def originals(binaries):
 def packages_of(paths):
     """The Debian packages of files, by path; those that no package has are left out. Packages may know a
     file by its path before /lib moved below /usr."""
-    known = {str(form): path for path in paths for form in (path, pathlib.Path("/", *path.parts[2:]))}
-    found = re.findall(r"^([^:,\s]+)[^/\n]* (/.*)$", said_by("dpkg-query", "--search", *known), re.M)
+    known = {
+        str(form): path for path in paths for form in (path, pathlib.Path("/", *path.parts[2:]))
+    }
+    found = re.findall(
+        r"^([^:,\s]+)[^/\n]* (/.*)$", said_by("dpkg-query", "--search", *known), re.M
+    )
     return {known[file]: package for package, file in found if file in known}
 
 
 def versions_of(packages):
     """By package; those that are not installed are left out."""
-    lines = said_by("dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *packages).splitlines()
+    lines = said_by(
+        "dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *packages
+    ).splitlines()
     return dict(words for words in map(str.split, lines) if len(words) == 2)
 
 
@@ -107,7 +113,9 @@ def rewrite(wheel, texts):
 def newest_cxx(wheel):
     """The newest symbols of libstdc++ that anything in the wheel asks for."""
     with zipfile.ZipFile(wheel) as zipped:
-        asked = (re.findall(rb"GLIBCXX_3\.4\.(\d+)", zipped.read(name)) for name in zipped.namelist())
+        asked = (
+            re.findall(rb"GLIBCXX_3\.4\.(\d+)", zipped.read(name)) for name in zipped.namelist()
+        )
         return max((int(number) for numbers in asked for number in numbers), default=0)
 
 
@@ -117,7 +125,9 @@ def main():
         grafted = sorted(re.findall(r"^sotto\.libs/(.+)$", "\n".join(zipped.namelist()), re.M))
     paths = originals(binaries)
     # auditwheel puts a part of the file's digest into its name.
-    sources = {name: paths.get(re.sub(r"-[0-9a-f]{8}(?=\.)", "", name, count=1)) for name in grafted}
+    sources = {
+        name: paths.get(re.sub(r"-[0-9a-f]{8}(?=\.)", "", name, count=1)) for name in grafted
+    }
     packages = packages_of([path for path in sources.values() if path])
     files_by_package = {package: [] for package in versions_of(_COMPILED_IN)}
     unknown = [name for name, path in sources.items() if path not in packages]
@@ -125,10 +135,11 @@ def main():
         if path in packages:
             files_by_package.setdefault(packages[path], []).append(name)
     rewrite(wheel, licences(files_by_package))
-    glibc = ".".join(re.findall(r"manylinux_(\d+)_(\d+)", wheel.name)[-1])
+    kind, major, minor = re.findall(r"(many|musl)linux_(\d+)_(\d+)", wheel.name)[-1]
+    libc = f"{'musl' if kind == 'musl' else 'glibc'} {major}.{minor}"
     print(
         f"It brings the module, the program and {len(grafted)} libraries of this system, and runs with Python "
-        f"3.9 and later on Linux with glibc {glibc}, a libstdc++ with GLIBCXX_3.4.{newest_cxx(wheel)} and "
+        f"3.9 and later on Linux with {libc}, a libstdc++ with GLIBCXX_3.4.{newest_cxx(wheel)} and "
         "zlib, or later ones."
     )
     if unknown:

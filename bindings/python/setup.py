@@ -42,7 +42,13 @@ setup(
     author="the sotto authors",
     license="Apache-2.0",
     license_files=["LICENSE"],
-    keywords=["distributed training", "gossip", "gradient compression", "decentralized SGD", "PyTorch"],
+    keywords=[
+        "distributed training",
+        "gossip",
+        "gradient compression",
+        "decentralized SGD",
+        "PyTorch",
+    ],
     classifiers=[
         "Development Status :: 4 - Beta",
         "Environment :: Console",

@@ -38,7 +38,9 @@ def as_shell(script, **variables):
 def test_arguments_and_exit_status_are_the_programs():
     done = as_shell('printf "<%s>" "$0" "$@"; exit 7')
     assert done.returncode == 7
-    done = run("-c", 'printf "<%s>" "$@"; echo oh >&2', "0", "a b", "", "ü*", SOTTO_PROGRAM="/bin/sh")
+    done = run(
+        "-c", 'printf "<%s>" "$@"; echo oh >&2', "0", "a b", "", "ü*", SOTTO_PROGRAM="/bin/sh"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "<a b><><ü*>", "oh\n")
 
 
@@ -87,7 +89,9 @@ def test_without_a_program_it_says_what_to_do(tmp_path):
         assert word in done.stderr
 
 
-@pytest.mark.skipif(not LIBRARY or not PROGRAM, reason="SOTTO_LIBRARY or SOTTO_PROGRAM names nothing")
+@pytest.mark.skipif(
+    not LIBRARY or not PROGRAM, reason="SOTTO_LIBRARY or SOTTO_PROGRAM names nothing"
+)
 @pytest.mark.parametrize("place", ["sotto", "bin/sotto"])
 def test_it_finds_the_program_beside_the_library(tmp_path, place):
     library = library_elsewhere(tmp_path / "lib")
@@ -98,7 +102,9 @@ def test_it_finds_the_program_beside_the_library(tmp_path, place):
     assert (done.returncode, done.stdout) == (0, f"sotto {sotto.__version__}\n"), done.stderr
 
 
-@pytest.mark.skipif(not LIBRARY or not PROGRAM, reason="SOTTO_LIBRARY or SOTTO_PROGRAM names nothing")
+@pytest.mark.skipif(
+    not LIBRARY or not PROGRAM, reason="SOTTO_LIBRARY or SOTTO_PROGRAM names nothing"
+)
 def test_on_path_it_takes_the_program_and_not_the_command_that_leads_here(tmp_path):
     library = library_elsewhere(tmp_path / "a" / "lib")
     scripts, programs = tmp_path / "scripts", tmp_path / "programs"

@@ -32,7 +32,9 @@ def definitions():
     for file in FILES:
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             name = getattr(node, "name", "_")
-            if name in [*sotto.__all__, "Handle"] or (file.name == "torch.py" and not name.startswith("_")):
+            if name in [*sotto.__all__, "Handle"] or (
+                file.name == "torch.py" and not name.startswith("_")
+            ):
                 yield file.name, node
 
 
@@ -42,7 +44,8 @@ def functions():
             yield f"{file}: {node.name}", node
         for member in getattr(node, "body", []):
             offered = isinstance(member, ast.FunctionDef) and (
-                not member.name.startswith("_") or member.name in ("__init__", "__enter__", "__exit__")
+                not member.name.startswith("_")
+                or member.name in ("__init__", "__enter__", "__exit__")
             )
             if offered:
                 yield f"{file}: {node.name}.{member.name}", member
@@ -55,7 +58,11 @@ def test_each_public_function_says_its_types():
     for name, function in found.items():
         given = function.args
         arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-        missing = [each.arg for each in arguments if each and each.arg != "self" and each.annotation is None]
+        missing = [
+            each.arg
+            for each in arguments
+            if each and each.arg != "self" and each.annotation is None
+        ]
         if missing or function.returns is None:
             untyped.append(f"{name}: {', '.join(missing) or 'what it returns'}")
     assert not untyped
@@ -69,7 +76,9 @@ def test_the_package_is_marked_as_typed():
 def test_python_3_9_reads_it(file):
     tree = ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 9))
     # Annotations are evaluated unless this is said, and some are of later versions.
-    said = any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
+    said = any(
+        isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body
+    )
     annotated = any(isinstance(node, ast.FunctionDef) and node.returns for node in ast.walk(tree))
     assert said or not annotated
 

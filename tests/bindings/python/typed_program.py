@@ -30,7 +30,14 @@ def train(x: NDArray[numpy.float32], folder: pathlib.Path) -> None:
     store = sotto.Store()
     layout = [("weight", (8, 100)), ("bias", (8,))]
     with sotto.Optimizer(
-        x, layout=layout, store=store, own_step_rule=rule, nodes=1, lr=0.1, job={"model": 3}, key=folder / "key"
+        x,
+        layout=layout,
+        store=store,
+        own_step_rule=rule,
+        nodes=1,
+        lr=0.1,
+        job={"model": 3},
+        key=folder / "key",
     ) as optimizer:
         optimizer.connect()
         optimizer.begin_step()

