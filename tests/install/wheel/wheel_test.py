@@ -173,6 +173,33 @@ def refused(wheel):
     assert not (wheel.work / "none").exists()
 
 
+def alone(wheel):
+    """Where auditwheel is not, and cannot be fetched."""
+    if importlib.util.find_spec("setuptools") is None or importlib.util.find_spec("wheel") is None:
+        skip("python3-setuptools and python3-wheel are not installed")
+    folders = os.environ["PATH"].split(":")
+    path = ":".join(each for each in folders if not pathlib.Path(each, "auditwheel").exists())
+    tools = wheel.fresh("tools")
+    offline = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": "",
+        "PATH": path,
+        "SOTTO_WHEEL_TOOLS": str(tools),
+    }
+    variables = {**os.environ, **offline, "PYTHON": sys.executable}
+    said = run(
+        wheel.root / "scripts/wheel", "--build", wheel.build, wheel.fresh("alone"), env=variables
+    )
+    assert re.search(
+        r"-py3-none-linux_\w+\.whl .* it needs \d+, .* scripts/dependencies --wheel", said, re.S
+    ), said
+    run(wheel.root / "scripts/wheel-tools", expected=1, env=variables)
+    if importlib.util.find_spec("ensurepip") is None:
+        skip("python3-venv is not installed: fetching the tools was left out")
+    said = run(wheel.root / "scripts/wheel-tools", "--fetch", expected=69, env=variables)
+    assert "cannot fetch" in said and not tools.exists(), said
+
+
 def need_pip():
     if importlib.util.find_spec("pip") is None:
         skip("python3-pip is not installed")
@@ -303,6 +330,11 @@ def torch(wheel):
 
 
 if __name__ == "__main__":
-    {"made": made, "refused": refused, "clean": clean, "pythons": pythons, "torch": torch}[
-        sys.argv[1]
-    ](Wheel(*sys.argv[2:]))
+    {
+        "made": made,
+        "refused": refused,
+        "alone": alone,
+        "clean": clean,
+        "pythons": pythons,
+        "torch": torch,
+    }[sys.argv[1]](Wheel(*sys.argv[2:]))
