@@ -131,15 +131,16 @@ def public_members(node):
 
 
 def signature(node):
-    arguments = ast.unparse(node.args)
-    return re.sub(r"^self(, )?", "", arguments)
+    arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
+    returns = "None" if node.returns is None else ast.unparse(node.returns)
+    return f"({arguments})" + ("" if returns == "None" else f" -> {returns}")
 
 
 def python_page(source):
     public, text = public_python(source)
     parts = ["<h1>Python module</h1>", comment_html(text.splitlines())]
     for name, node in public:
-        call = f"({signature(node)})" if isinstance(node, ast.FunctionDef) else ""
+        call = signature(node) if isinstance(node, ast.FunctionDef) else ""
         parts.append(f'<h2 id="{name}"><code>{html.escape("sotto." + name + call)}</code></h2>')
         parts.append(comment_html((ast.get_docstring(node) or "").splitlines()))
         for member in public_members(node):
@@ -148,7 +149,7 @@ def python_page(source):
             if not says:
                 continue
             kinds = {getattr(mark, "id", "") for mark in member.decorator_list}
-            call = "" if "property" in kinds else f"({signature(member)})"
+            call = "" if "property" in kinds else signature(member)
             parts.append(f"<h3><code>{html.escape(shown + call)}</code></h3>")
             parts.append(comment_html(says.splitlines()))
     return "\n".join(parts)

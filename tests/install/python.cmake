@@ -8,3 +8,6 @@ cmake_path(GET module PARENT_PATH package)
 cmake_path(GET package PARENT_PATH path)
 run(${CMAKE_COMMAND} -E env --unset=SOTTO_LIBRARY PYTHONPATH=${path} PYTHONDONTWRITEBYTECODE=1
     ${PYTHON} ${SOURCE}/python/main.py ${WORK}/prefix)
+# The program of the installation, and none that PATH may lead to.
+run(${CMAKE_COMMAND} -E env --unset=SOTTO_LIBRARY --unset=SOTTO_PROGRAM PATH=/nonexistent PYTHONPATH=${path}
+    PYTHONDONTWRITEBYTECODE=1 ${PYTHON} -m sotto --version)

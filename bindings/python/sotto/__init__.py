@@ -41,7 +41,7 @@ from ._optimizer import Optimizer, Store
 from ._parts import Compressor, Topology
 from ._step_rule import StepRule
 
-__version__ = version()
+__version__: str = version()
 
 __all__ = [
     "BudgetSpent",

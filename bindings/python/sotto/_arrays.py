@@ -1,6 +1,10 @@
 """Arrays of others as addresses: no copies, and no dependency on NumPy or PyTorch."""
 
+from __future__ import annotations
+
 import sys
+
+from ._types import Array
 
 _FLOAT32 = "<f4" if sys.byteorder == "little" else ">f4"
 _BYTES = 4
@@ -89,7 +93,7 @@ def count(shape):
     return length
 
 
-def floats(array, what="array", writable=False):
+def floats(array: Array, what: str = "array", writable: bool = False) -> tuple[int, int]:
     """Address and length of a contiguous array of 32-bit floats, whatever its shape. Raises
     TypeError or ValueError that says what is wrong with it."""
     address, shape = place(array, what, writable)

@@ -4,7 +4,7 @@
 class Error(Exception):
     """What every call may raise; `status` is the number of sotto.h."""
 
-    status = -1
+    status: int = -1
 
 
 class Refused(Error, ValueError):

@@ -1,11 +1,14 @@
 """What all objects of the library have in common: a handle, one call at a time, and an end."""
 
+from __future__ import annotations
+
 import collections.abc
 import contextlib
 import ctypes
 import os
 import threading
 import weakref
+from typing import Any
 
 from ._errors import Refused
 from ._library import call, encoded, library
@@ -44,7 +47,7 @@ class Handle:
 
     SHARED = False
 
-    def __init__(self, kind, create, *arguments):
+    def __init__(self, kind: str, create: str, *arguments: Any) -> None:
         self._own = _Owned(kind, ctypes.c_void_p())
         # From now on, as a signal's handler may raise when the object is made already.
         weakref.finalize(self, _end, self._own)
@@ -74,7 +77,7 @@ class Handle:
         finally:
             own.turn.release()
 
-    def close(self):
+    def close(self) -> None:
         """Destroys what the library holds; again, or in a fork, it does nothing."""
         if self._own.process == os.getpid():
             with self._in_turn() as own:

@@ -1,9 +1,12 @@
 """libsotto.so and its functions."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os
 import pathlib
+from typing import Any
 
 from ._errors import Refused, error_of
 
@@ -100,7 +103,7 @@ def _candidates():
     here = pathlib.Path(__file__).resolve().parent
     places = [here / _NAME]
     try:
-        from ._place import LIBRARY  # written by the installation
+        from ._place import LIBRARY  # type: ignore[import] # written by the installation
 
         places.append((here / LIBRARY).resolve())
     except ImportError:
@@ -197,12 +200,12 @@ def setting_texts(settings):
     return array
 
 
-def version():
+def version() -> str:
     """The library's version, "0.1.0"."""
     return library.sotto_version().decode()
 
 
-def choices(kind):
+def choices(kind: str) -> list[dict[str, Any]]:
     """What there is to choose from, a list of dictionaries: `kind` is "algorithms", "rules",
     "compressors", "topologies", "transports" or "settings"."""
     return call_for_json("list", encoded("kind", kind))

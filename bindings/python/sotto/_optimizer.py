@@ -1,17 +1,22 @@
 """One node of a training run."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import math
 import os
 import threading
 import weakref
+from types import TracebackType
+from typing import Any, Optional, TypeVar
 
 from ._arrays import count, place
 from ._errors import Ended, Error, Refused
 from ._handle import Handle, handle_of, layout_handle
 from ._library import call, call_for_json, encoded, library, setting_texts
 from ._step_rule import StepRule
+from ._types import Array, Layout, Path, Setting
 from ._waiting import waiting
 
 
@@ -21,7 +26,7 @@ class Store(Handle):
 
     SHARED = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("store", "store_create")
 
 
@@ -66,6 +71,7 @@ class _Trained:
 
 
 _trained = _Trained()
+_Self = TypeVar("_Self", bound="Optimizer")
 
 
 class Optimizer(Handle):
@@ -87,7 +93,15 @@ class Optimizer(Handle):
     and leaves at once when the block raised anything else.
     """
 
-    def __init__(self, parameters, *, layout=None, store=None, own_step_rule=None, **settings):
+    def __init__(
+        self,
+        parameters: Array,
+        *,
+        layout: Optional[Layout] = None,
+        store: Optional[Store] = None,
+        own_step_rule: Optional[StepRule] = None,
+        **settings: Setting,
+    ) -> None:
         address, self._shape = place(parameters, "parameters", writable=True)
         self._parameters = parameters  # which must stay where they are
         self._store = store
@@ -122,10 +136,15 @@ class Optimizer(Handle):
 
         waiting(create, self._interrupt)
 
-    def __enter__(self):
+    def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         try:
             if kind is None or issubclass(kind, Ended):
                 self.finish()
@@ -163,19 +182,19 @@ class Optimizer(Handle):
         return address, length
 
     @property
-    def parameters(self):
+    def parameters(self) -> Any:
         """The array that it was given: the model."""
         return self._parameters
 
-    def connect(self):
+    def connect(self) -> None:
         """Meets the other nodes; the first step does it by itself."""
         self._wait("connect")
 
-    def begin_step(self):
+    def begin_step(self) -> None:
         """Optional: the gradient of the next step is about to be computed."""
         self._wait("begin_step")
 
-    def step(self, gradient):
+    def step(self, gradient: Array) -> None:
         """One round: takes the gradient at the parameters, and moves them. NonFinite for a gradient
         with a NaN or an infinity changes nothing, and another one may be given; where a finite one
         overflows the step rule it ends the run. After BudgetSpent no step can follow, but save and
@@ -183,19 +202,19 @@ class Optimizer(Handle):
         address, length = self._like_parameters(gradient, "gradient")
         self._wait("step", address, length)
 
-    def set_learning_rate(self, rate):
+    def set_learning_rate(self, rate: float) -> None:
         """The base learning rate from the next step on; part of what save returns. All nodes change it
         after the same step: allreduce and all others that keep models equal raise Unexpected where one
         does not, and with gossip the report's warnings say so."""
         self._do("set_learning_rate", rate)
 
-    def announce_settings(self, rate, others=""):
+    def announce_settings(self, rate: float, others: str = "") -> None:
         """For a StepRule whose settings have changed: with which base learning rate it steps from the
         next step on, and in a text, the same where the change is, what else is not as it was when the
         nodes met. Nodes compare it, as after set_learning_rate."""
         self._do("announce_settings", rate, encoded("others", others))
 
-    def mean(self, out):
+    def mean(self, out: Array) -> float:
         """Writes the mean of all nodes' models into the array `out`, on every node, to evaluate or
         save it; returns the mean squared distance of the models from it. All nodes call it after the
         same step."""
@@ -204,17 +223,17 @@ class Optimizer(Handle):
         self._wait("mean", address, length, ctypes.byref(distance))
         return distance.value
 
-    def evaluated(self, loss, accuracy=math.nan):
+    def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
         """What the caller has found of its model, for who watches the run (metrics, log_json,
         tensorboard): node 0 reports it at once; on other nodes nothing happens."""
         self._wait("evaluated", loss, accuracy)
 
-    def give_up(self, reason):
+    def give_up(self, reason: str) -> None:
         """For a program that ends for a reason of its own: once the nodes have met, all end with it, in
         place of the loss of this one. A block of `with` that raises does so by itself."""
         self._do("give_up", encoded("reason", reason))
 
-    def ask_to_stop(self):
+    def ask_to_stop(self) -> None:
         """Wants all nodes to end together: their steps raise Ended, and change nothing, after a round
         that all agree on. May be called from any thread, or by a signal's handler."""
         handle = self._own.handle
@@ -222,17 +241,17 @@ class Optimizer(Handle):
             raise Refused("optimizer: it is closed")
         library.sotto_optimizer_ask_to_stop(handle)
 
-    def drain(self):
+    def drain(self) -> None:
         """Waits until this node's exchanges are complete."""
         self._wait("drain")
 
-    def finish(self):
+    def finish(self) -> None:
         """Drains, and waits until all nodes have come this far. No step may follow. Where other nodes
         still take steps, the setting `join` says what happens; without it all raise Unexpected."""
         self._wait("finish")
         _trained.give_back(self)
 
-    def finish_with_mean(self, out):
+    def finish_with_mean(self, out: Array) -> float:
         """As finish, with the mean of all nodes' models at the end, as mean() gives it. Where nodes
         have different amounts of data (the setting `join`), mean() would come too early."""
         address, length = self._like_parameters(out, "out", writable=True)
@@ -241,44 +260,45 @@ class Optimizer(Handle):
         _trained.give_back(self)
         return distance.value
 
-    def close(self):
+    def close(self) -> None:
         """Destroys what the library holds; again, or in a fork, it does nothing."""
         super().close()
         _trained.give_back(self)
 
     @property
-    def round(self):
+    def round(self) -> int:
         """Rounds done."""
         done = ctypes.c_uint64()
         self._do("round", ctypes.byref(done))
         return done.value
 
-    def report(self):
+    def report(self) -> dict[str, Any]:
         """Settings as used, the job's entries, warnings, traffic by peer, times, counters, privacy:
         a dictionary. Counts are exact after drain()."""
         with self._held() as handle:
             return call_for_json("optimizer_report", handle)
 
-    def save(self):
+    def save(self) -> bytes:
         """The whole state, parameters included, as bytes."""
         state = ctypes.c_void_p()
         size = ctypes.c_size_t()
         self._wait("save", ctypes.byref(state), ctypes.byref(size))
         try:
             # string_at would cut the length to an int.
-            return (ctypes.c_char * size.value).from_address(state.value).raw
+            whole = ctypes.POINTER(ctypes.c_char * size.value)
+            return ctypes.cast(state, whole).contents.raw
         finally:
             library.sotto_free(state)
 
-    def load(self, state):
+    def load(self, state: bytes) -> None:
         """Takes back what save returned under the same settings; before the first step."""
         state = bytes(state)
         self._wait("load", state, len(state))
 
-    def save_file(self, path):
+    def save_file(self, path: Path) -> None:
         """Saves into a file, which is replaced as a whole or not at all."""
         self._wait("save_file", encoded("path", path))
 
-    def load_file(self, path):
+    def load_file(self, path: Path) -> None:
         """Takes back what save_file wrote."""
         self._wait("load_file", encoded("path", path))

@@ -1,6 +1,10 @@
 """Step rules that a program brings along."""
 
+from __future__ import annotations
+
 import ctypes
+from collections.abc import Callable
+from typing import Any, Optional
 
 from ._handle import Handle
 from ._library import encoded
@@ -47,13 +51,13 @@ class StepRule(Handle):
     cause of what `step` then raises.
     """
 
-    def __init__(self, name, next_model):
+    def __init__(self, name: str, next_model: Callable[[int, Any, Any, Any], object]) -> None:
         self._calls = _Calls(next_model)
         # It outlives the handle, after whose end nothing is called any more.
         self._entry = _NEXT_MODEL(self._calls)
         super().__init__("step_rule", "step_rule_create", encoded("name", name), self._entry, None)
 
-    def take_trouble(self):
+    def take_trouble(self) -> Optional[BaseException]:
         """What the last call raised, once; None for nothing."""
         trouble, self._calls.trouble = self._calls.trouble, None
         return trouble

@@ -14,9 +14,14 @@ d = x - x' where their papers write the learning rate times the gradient, and th
 gradients (allreduce) show it the average.
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import math
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Optional, TypeVar, Union
 
 import torch
 
@@ -31,10 +36,12 @@ from ._local_optimizer import (
     text_of,
 )
 from ._module_watch import Holders, Members
-from ._optimizer import Optimizer
+from ._optimizer import Optimizer, Store
 from ._step_rule import StepRule
+from ._types import Setting
 
 _STATE_KEY = "sotto"
+_Self = TypeVar("_Self", bound="DistributedOptimizer")
 
 
 class _SottoRule(torch.optim.Optimizer):
@@ -81,7 +88,16 @@ class DistributedOptimizer(torch.optim.Optimizer):
     # out on one node alone.
     _step_supports_amp_scaling = True
 
-    def __init__(self, optimizer=None, *, module=None, store=None, **settings):
+    optimizer: Optimizer
+
+    def __init__(
+        self,
+        optimizer: Union[torch.optim.Optimizer, torch.nn.Module, None] = None,
+        *,
+        module: Optional[torch.nn.Module] = None,
+        store: Optional[Store] = None,
+        **settings: Setting,
+    ) -> None:
         given = module if optimizer is None else optimizer
         if isinstance(given, torch.nn.Module):
             if module is not None and module is not given:
@@ -95,7 +111,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise TypeError(
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
-        self.optimizer = None
+        self.optimizer = None  # type: ignore[assignment]
         if isinstance(given, torch.nn.Module):
             self._take_module(given, store, settings)
         else:
@@ -192,13 +208,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.optimizer.announce_settings(rates[0], "" if rate_alone else f"{rates} {others}")
         self._announced = now
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients, or sets them to zero, and says that the next ones are about to be
         computed: algorithms that send the model itself (dpsgd) send it meanwhile."""
         super().zero_grad(set_to_none)
         self._begin()
 
-    def step(self, closure=None, **scaler):
+    def step(self, closure: Optional[Callable[[], Any]] = None, **scaler: Any) -> Any:
         """One round with the gradients that backward() left; what has none counts as zero, and on a
         single node the wrapped optimizer skips it. A closure is evaluated once, and its loss
         returned. Called by a GradScaler whose gradients overflowed, it is skip_step()."""
@@ -231,7 +247,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._take_step()
         return loss
 
-    def skip_step(self):
+    def skip_step(self) -> None:
         """One round with a zero gradient in place of what the parameters hold: for a batch that this
         node leaves out, while the others step. On a single node the wrapped optimizer does nothing.
         """
@@ -243,7 +259,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.optimizer.step(self._flat.gradient)
         self._flat.publish()
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Refused: the flat vector has its length. Make a new optimizer with all parameters."""
         if self._local is not None:
             raise Refused(
@@ -254,7 +270,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     # ----- State
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's state, and beside it this node's model and the algorithm's state, as
         "sotto": a snapshot, one a node, all after the same step."""
         state = copy.deepcopy(super().state_dict())
@@ -262,7 +278,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         state[_STATE_KEY] = torch.frombuffer(bytearray(node), dtype=torch.uint8)
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Takes back what state_dict() returned under the same settings, before the first step; also
         the module's parameters. All nodes load, and meet first."""
         node = state_dict.get(_STATE_KEY)
@@ -293,7 +309,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     # ----- Mean and end
 
     @contextlib.contextmanager
-    def averaged(self):
+    def averaged(self) -> Iterator[None]:
         """Inside the block the module holds the mean of all nodes' models, to evaluate or save it;
         afterwards it is as it was. All nodes enter it after the same step, before zero_grad()."""
         mean = torch.empty_like(self._flat.values)
@@ -311,43 +327,48 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._flat.values.copy_(values)
         self._flat.publish()
 
-    def __enter__(self):
+    def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         try:
             self.optimizer.__exit__(kind, error, trace)
         finally:
             self._flat.publish()  # after steps without data, which finishing may take (join)
 
-    def evaluated(self, loss, accuracy=math.nan):
+    def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
         """As Optimizer.evaluated: what the caller has found of its model, for who watches the run."""
         self.optimizer.evaluated(loss, accuracy)
 
-    def give_up(self, reason):
+    def give_up(self, reason: str) -> None:
         """As Optimizer.give_up. A block of `with` that raises does so by itself."""
         self.optimizer.give_up(reason)
 
-    def report(self):
+    def report(self) -> dict[str, Any]:
         """As Optimizer.report."""
         return self.optimizer.report()
 
-    def finish(self):
+    def finish(self) -> None:
         """Waits until all nodes have come this far. No step may follow. Where other nodes still take
         steps, the setting `join` says what happens."""
         self.optimizer.finish()
         self._flat.publish()
 
-    def finish_with_mean(self):
+    def finish_with_mean(self) -> None:
         """As finish, and leaves the module with the mean of all nodes' models."""
         mean = torch.empty_like(self._flat.values)
         self.optimizer.finish_with_mean(mean)
         self._show(mean)
 
-    def ask_to_stop(self):
+    def ask_to_stop(self) -> None:
         """As Optimizer.ask_to_stop."""
         self.optimizer.ask_to_stop()
 
-    def close(self):
+    def close(self) -> None:
         """Leaves the run; the module keeps its parameters."""
         self.optimizer.close()

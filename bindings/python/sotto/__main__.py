@@ -1,0 +1,5 @@
+"""`python -m sotto …` is `sotto …`."""
+
+from ._program import main
+
+main()
