@@ -58,9 +58,8 @@ bool has_zmq() {
   return false;
 }
 
-/// The number behind `label` in what node 0 of `nodes` processes prints; the others print nothing.
-double train(const std::string& program, const std::string& label, int nodes,
-             const std::filesystem::path& data, int steps) {
+/// What node 0 of `nodes` processes prints; the others print nothing.
+std::string launch(const Arguments& words, int nodes) {
   const std::string port = std::to_string(free_port());
   std::vector<std::unique_ptr<Process>> processes;
   for (int rank = 0; rank < nodes; ++rank) {
@@ -71,29 +70,56 @@ double train(const std::string& program, const std::string& label, int nodes,
                         {"MASTER_ADDR", "127.0.0.1"},
                         {"MASTER_PORT", port}});
     }
-    processes.push_back(std::make_unique<Process>(
-        Arguments{program, data.string(), std::to_string(steps)}, variables));
+    processes.push_back(std::make_unique<Process>(words, variables));
   }
-  double value = -1;
+  std::string said;
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     const Ended ended = processes[rank]->wait();
     CAPTURE(ended.err);
     CHECK(ended.status == 0);
     if (rank == 0) {
-      const auto at = ended.out.find(label);
-      REQUIRE(at != std::string::npos);
-      value = std::stod(ended.out.substr(at + label.size()));
-      MESSAGE(nodes, " nodes: ", ended.out);
+      said = ended.out;
+      MESSAGE(nodes, " nodes: ", said);
     } else {
       CHECK(ended.out.empty());
     }
   }
-  return value;
+  return said;
+}
+
+double number_behind(const std::string& label, const std::string& text) {
+  const auto at = text.rfind(label);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + label.size()));
+}
+
+/// The number behind `label` in what node 0 of `nodes` processes prints.
+double train(const std::string& program, const std::string& label, int nodes,
+             const std::filesystem::path& data, int steps) {
+  return number_behind(label, launch({program, data.string(), std::to_string(steps)}, nodes));
+}
+
+/// The shell's lines in docs/torch.md that run an example.
+std::vector<std::string> example_commands() {
+  std::ifstream page(kRoot / "docs" / "torch.md");
+  std::vector<std::string> commands;
+  bool inside = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("```")) {
+      inside = line == "```sh";
+    } else if (inside && line.find("build/examples/torch/torch_") != std::string::npos &&
+               line.find("netlab") == std::string::npos) {
+      commands.push_back(line);
+    }
+  }
+  return commands;
 }
 
 }  // namespace
 
 TEST_CASE("from a plain libtorch program to many nodes it is a few lines") {
+  const auto long_plain = lines_of(kExamples / "train_gpt_plain.cc");
+  CHECK(added(lines_of(kExamples / "train_gpt.cc"), long_plain) <= 12);
   for (const std::string name : {"cnn", "gpt"}) {
     const auto plain = lines_of(kExamples / (name + "_plain.cc"));
     const auto ours = lines_of(kExamples / (name + ".cc"));
@@ -128,4 +154,84 @@ TEST_CASE("eight processes train a GPT on Shakespeare, as one does") {
   // An alphabet of 65 characters taken at random has the loss ln 65 = 4.17.
   CHECK(train(SOTTO_TORCH_GPT_PLAIN, "loss ", 1, text, 25) < 3.2);
   CHECK(train(SOTTO_TORCH_GPT, "loss ", 8, text, 25) < 3.2);
+}
+
+#ifdef SOTTO_TORCH_TRAIN_GPT
+TEST_CASE(
+    "a GPT is trained as people train one, and goes on from a checkpoint with the same bits") {
+  const auto folder = real_data();
+  if (!folder) {
+    SOTTO_SKIP("SOTTO_DATA is not set");
+  }
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const std::string text = (*folder / "shakespeare" / "input.txt").string();
+  const auto words = [&](const char* program, const Arguments& more) {
+    Arguments all = {program,  text,   "--width",   "32", "--layers", "1", "--batch", "4",
+                     "--rate", "0.01", "--warm-up", "4",  "--every",  "8", "--steps", "24"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const double plain = number_behind("loss ", launch(words(SOTTO_TORCH_TRAIN_GPT_PLAIN, {}), 1));
+  CHECK(plain < 3.9);
+  const Scratch scratch;
+  const Arguments saving = {"--checkpoints", scratch.path().string(), "--compressor", "quant:4"};
+  const std::string whole = launch(words(SOTTO_TORCH_TRAIN_GPT, saving), 3);
+  CHECK(number_behind("loss ", whole) < 3.9);
+  Arguments resuming = saving;
+  resuming.insert(resuming.end(), {"--resume", "16"});
+  const std::string rest = launch(words(SOTTO_TORCH_TRAIN_GPT, resuming), 3);
+  CHECK(rest.starts_with("step 24"));
+  CHECK(whole.ends_with(rest));
+  CHECK(fs::exists(scratch.path() / "24.model.pt"));
+  CHECK(fs::exists(scratch.path() / "24.node-2.pt"));
+  const Arguments half = {"--bfloat16", "--algorithm", "allreduce"};
+  CHECK(number_behind("loss ", launch(words(SOTTO_TORCH_TRAIN_GPT, half), 2)) < 3.9);
+  // It ends where it is good enough, on all nodes.
+  const std::string early = launch(words(SOTTO_TORCH_TRAIN_GPT, {"--until", "9"}), 2);
+  CHECK(number_behind("step ", early) == 8);
+  const Ended wrong = Process({SOTTO_TORCH_TRAIN_GPT, text, "--rate", "fast"}, {}).wait();
+  CHECK(wrong.status == 2);
+  CHECK(wrong.err.find("--rate fast") != std::string::npos);
+}
+#endif
+
+TEST_CASE("the steps of docs/torch.md run as they stand") {
+  const auto folder = real_data();
+  if (!folder) {
+    SOTTO_SKIP("SOTTO_DATA is not set");
+  }
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  if (Process({"sh", "-c", "command -v mpirun"}, {}).wait().status != 0) {
+    SOTTO_SKIP("there is no mpirun");
+  }
+  const auto commands = example_commands();
+  REQUIRE(commands.size() >= 3);
+  const Scratch scratch;
+  fs::create_directories(scratch.path() / "build" / "examples");
+  fs::create_directory_symlink(fs::path(SOTTO_TORCH_CNN).parent_path(),
+                               scratch.path() / "build" / "examples" / "torch");
+  fs::create_directory_symlink(*folder / "mnist", scratch.path() / "mnist");
+  fs::create_symlink(*folder / "shakespeare" / "input.txt", scratch.path() / "input.txt");
+  for (std::string command : commands) {
+    CAPTURE(command);
+    // Fewer steps, of a smaller model: those of the page are for people who wait.
+    if (const auto steps = command.find(" 300"); steps != std::string::npos) {
+      command.replace(steps, 4, " 8");
+    }
+    if (command.find("train_gpt") != std::string::npos) {
+      command += " --width 16 --layers 1 --batch 2 --steps 4 --every 2";
+    }
+    const Ended ended = Process({"bash", "-c", "cd " + scratch.path().string() + " && " + command},
+                                {{"OMP_NUM_THREADS", "1"},
+                                 {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                 {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}})
+                            .wait();
+    CAPTURE(ended.err);
+    CHECK(ended.status == 0);
+    CHECK_FALSE(ended.out.empty());
+  }
 }
