@@ -109,8 +109,8 @@ bool agent_started(const Launcher& launcher, const Environment& environment) {
   return launcher.strict && environment("TORCHELASTIC_RUN_ID") != nullptr;
 }
 
-/// Whether the agent of node 0 listens at MASTER_ADDR and MASTER_PORT, in these very words: that of
-/// PyTorch before 2.4 does so with a static rendezvous, later ones with any.
+/// Whether node 0's agent listens at MASTER_ADDR and MASTER_PORT, in the very word that it uses.
+/// Those of PyTorch up to 2.4 do so with a static rendezvous, later ones with any.
 bool agent_serves(const Environment& environment) {
   const char* says = environment("TORCHELASTIC_USE_AGENT_STORE");
   return says != nullptr && std::string_view(says) == "True";

@@ -34,14 +34,15 @@ inline bool has_torchrun() {
 /// One agent of torchrun's that starts `program` as processes. It is ended when it hangs. Python
 /// 3.11 and PyTorch 1.13 agree only where outputs are redirected: it then shows them with a prefix.
 inline std::unique_ptr<Process> start_agent(const Arguments& options, int processes,
-                                            const Arguments& program) {
+                                            const Arguments& program, Variables more = {}) {
   Arguments words = {"timeout", "-k", "10", "200", SOTTO_PYTHON, "-m", "torch.distributed.run",
                      "-r",      "1",  "-t", "1",   "--no_python"};
   words.insert(words.end(), {"--monitor_interval", "1"});
   words.insert(words.end(), {"--nproc_per_node", std::to_string(processes)});
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), program.begin(), program.end());
-  return std::make_unique<Process>(words, Variables{{"OMP_NUM_THREADS", "1"}});
+  more.insert({"OMP_NUM_THREADS", "1"});
+  return std::make_unique<Process>(words, more);
 }
 
 /// An agent's options where all are told one address, and which of them they are.
