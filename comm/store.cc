@@ -13,14 +13,14 @@ namespace sotto {
 namespace {
 
 constexpr std::string_view kForms =
-    "use memory:, file:DIR, tcp://HOST:PORT or redis://HOST:PORT/PREFIX";
+    "use memory:, file:DIR, tcp://HOST:PORT, redis://HOST:PORT/PREFIX or torch://HOST:PORT/PREFIX";
 
 /// A URL, taken apart.
 struct StoreUrl {
-  enum class Kind { memory, file, tcp, redis };
+  enum class Kind { memory, file, tcp, redis, torch };
   Kind kind = Kind::memory;
-  internal::HostPort address{};  ///< of tcp and redis
-  std::string path;              ///< of file a folder, of redis a prefix
+  internal::HostPort address{};  ///< of tcp, redis and torch
+  std::string path;              ///< of file a folder, of redis and torch a prefix
 };
 
 /// HOST:PORT of a URL's rest, and what follows the first '/'.
@@ -44,8 +44,9 @@ StoreUrl parse_url(const std::string& url) {
   if (view.starts_with("file:")) {
     return {.kind = Kind::file, .path = url.substr(url.find(':') + 1)};
   }
-  for (const auto& [scheme, kind] :
-       {std::pair<std::string_view, Kind>{"tcp://", Kind::tcp}, {"redis://", Kind::redis}}) {
+  for (const auto& [scheme, kind] : {std::pair<std::string_view, Kind>{"tcp://", Kind::tcp},
+                                     {"redis://", Kind::redis},
+                                     {kTorchScheme, Kind::torch}}) {
     if (view.starts_with(scheme)) {
       parsed.kind = kind;
       parse_address(url, view.substr(scheme.size()), parsed);
@@ -76,16 +77,18 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
     case StoreUrl::Kind::tcp:
       return make_tcp_store(host, port, rank == 0, insecure, security, known_by);
     case StoreUrl::Kind::redis:
+    case StoreUrl::Kind::torch:
       break;
   }
   if (security && !insecure) {
     refuse("store", url,
-           "Redis is reached in plain text, which would undo the keys; meet at tcp://HOST:PORT "
-           "of node 0, or allow plain text with --insecure");
+           "it is reached in plain text, which would undo the keys; meet at tcp://HOST:PORT of "
+           "node 0 (--rendezvous), or allow plain text with --insecure");
   }
   internal::await_name("store", host, known_by);
-  return make_redis_store(host, port, parsed.path,
-                          known_by.stop() == nullptr ? StopRequest() : *known_by.stop());
+  const StopRequest stop = known_by.stop() == nullptr ? StopRequest() : *known_by.stop();
+  return parsed.kind == StoreUrl::Kind::redis ? make_redis_store(host, port, parsed.path, stop)
+                                              : make_torch_store(host, port, parsed.path, stop);
 }
 
 #ifndef SOTTO_HAVE_ZMQ

@@ -57,12 +57,23 @@ std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool se
 std::shared_ptr<Store> make_redis_store(const std::string& host, int port,
                                         const std::string& prefix, StopRequest stop = {});
 
+/// How the URL of a store in a TCPStore of PyTorch's begins.
+inline constexpr std::string_view kTorchScheme = "torch://";
+/// In a TCPStore of PyTorch's, as torchrun's agent serves one, keys prefixed by `prefix`; the
+/// program needs no PyTorch. Like Redis it survives node 0. Its values lie in the server's memory,
+/// and travel in plain text. The server must be there: its first answer is waited for 10 s, and
+/// what is no TCPStore is Fault::unexpected. `stop` also ends waits for a server that does not
+/// answer. Throws Error for a host that nobody knows.
+std::shared_ptr<Store> make_torch_store(const std::string& host, int port,
+                                        const std::string& prefix, StopRequest stop = {});
+
 /// Throws Error for what make_store takes for no URL of a store; opens nothing.
 void check_store_url(const std::string& url);
 
 /// From a URL: `memory:`, `file:DIR`, `tcp://HOST:PORT` (rank 0 serves),
-/// `redis://HOST:PORT/PREFIX`. Throws Error for anything else, for a component that this build
-/// lacks, and, with `security`, for a store that sends in plain text. `known_by`: as above.
+/// `redis://HOST:PORT/PREFIX`, `torch://HOST:PORT/PREFIX`. Throws Error for anything else, for a
+/// component that this build lacks, and, with `security`, for a store that sends in plain text.
+/// `known_by`: as above.
 std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecure = false,
                                   const std::optional<Security>& security = std::nullopt,
                                   Deadline known_by = Deadline::after({}));

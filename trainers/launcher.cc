@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/comm/store.h>
 
 namespace sotto {
 namespace {
@@ -103,7 +104,20 @@ bool all_on_this_host(const Environment& environment, const LaunchedNode& node) 
   });
 }
 
-std::string rendezvous_of(const Environment& environment, const LaunchedNode& node) {
+/// An agent of torchrun's has started this process.
+bool agent_started(const Launcher& launcher, const Environment& environment) {
+  return launcher.strict && environment("TORCHELASTIC_RUN_ID") != nullptr;
+}
+
+/// Whether node 0's agent listens at MASTER_ADDR and MASTER_PORT, in the very word that it uses.
+/// Those of PyTorch up to 2.4 do so with a static rendezvous, later ones with any.
+bool agent_serves(const Environment& environment) {
+  const char* says = environment("TORCHELASTIC_USE_AGENT_STORE");
+  return says != nullptr && std::string_view(says) == "True";
+}
+
+std::string rendezvous_of(const Launcher& launcher, const Environment& environment,
+                          const LaunchedNode& node) {
   // What is set is checked whether it is needed or not: the same words start a job of more nodes.
   const char* text = environment("MASTER_PORT");
   const int port = text == nullptr ? kDefaultPort : read_number("MASTER_PORT", text, 1, 65535);
@@ -116,6 +130,14 @@ std::string rendezvous_of(const Environment& environment, const LaunchedNode& no
   }
   if (*host == '\0') {
     refuse("MASTER_ADDR", host, "the host of node 0 is needed");
+  }
+  if (agent_started(launcher, environment)) {
+    if (agent_serves(environment)) {
+      return fmt::format("{}{}:{}/{}", kTorchScheme, host, port,
+                         environment("TORCHELASTIC_RUN_ID"));
+    }
+    // The agent gives the host's name, which mostly lies beyond loopback.
+    host = all_on_this_host(environment, node) ? "127.0.0.1" : host;
   }
   return fmt::format("tcp://{}:{}", host, port);
 }
@@ -130,7 +152,7 @@ std::optional<LaunchedNode> read_launcher(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {
     if (auto node = read_place(launcher, environment)) {
       check_others(launcher, *node, environment);
-      node->rendezvous = rendezvous_of(environment, *node);
+      node->rendezvous = rendezvous_of(launcher, environment, *node);
       return node;
     }
   }

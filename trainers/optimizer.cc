@@ -64,7 +64,8 @@ std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopReq
   if (options.rendezvous.empty()) {
     throw Error(
         "rendezvous: the nodes need a place to meet: set MASTER_ADDR and MASTER_PORT, or give a "
-        "URL: tcp://HOST:PORT, file:DIRECTORY or redis://HOST:PORT/PREFIX");
+        "URL: tcp://HOST:PORT, file:DIRECTORY, redis://HOST:PORT/PREFIX or "
+        "torch://HOST:PORT/PREFIX");
   }
   return make_store(options.rendezvous, options.rank, options.insecure, options.security,
                     Deadline::after(options.timeout, &stop));

@@ -44,7 +44,9 @@ SettingGroup network_settings(OptimizerSettings& o) {
            "Seconds of silence after which a peer counts as failed"},
           {"rendezvous", &o.rendezvous, "URL",
            "Where the nodes of a launched job meet: tcp://HOST:PORT, file:DIR, "
-           "redis://HOST:PORT/PREFIX; by default from MASTER_ADDR and MASTER_PORT"},
+           "redis://HOST:PORT/PREFIX, torch://HOST:PORT/PREFIX (a TCPStore of PyTorch's); by "
+           "default "
+           "from MASTER_ADDR and MASTER_PORT"},
           {"bind", &o.bind, "ADDRESS", "Address to listen on"},
           {"insecure", &o.insecure, "", "Allow listening beyond this host without encryption"},
           {"key", &o.key, "FILE",

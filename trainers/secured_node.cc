@@ -65,7 +65,8 @@ LaunchedNode secured_place(const OptimizerSettings& options, const std::vector<T
     refuse("--nodes", fmt::to_string(place.nodes),
            fmt::format("{} makes this node {}", options.peers, rank));
   }
-  if (place.rendezvous.empty()) {
+  // What an agent serves is reached in plain text, which would undo the keys.
+  if (place.rendezvous.empty() || place.rendezvous.starts_with(kTorchScheme)) {
     place.rendezvous = rendezvous_of(lines);
   }
   return place;

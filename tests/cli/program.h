@@ -45,8 +45,8 @@ struct Ended {
 };
 
 inline Variables environment(const Variables& more) {
-  constexpr std::array<std::string_view, 5> kLaunchers = {"RANK=", "WORLD_SIZE=", "OMPI_", "PMI_",
-                                                          "SLURM_"};
+  constexpr std::array<std::string_view, 7> kLaunchers = {
+      "RANK=", "WORLD_SIZE=", "LOCAL_WORLD_SIZE=", "TORCHELASTIC_", "OMPI_", "PMI_", "SLURM_"};
   Variables all;
   for (char** entry = ::environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

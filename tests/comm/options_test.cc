@@ -93,9 +93,9 @@ TEST_CASE("inproc refuses an edge that its receiver does not know of") {
 }
 
 TEST_CASE("store URLs that mean nothing are refused") {
-  for (const auto* url :
-       {"", "memory", "file:", "tcp://", "tcp://host", "tcp://:1", "tcp://h:0", "tcp://h:65536",
-        "tcp://h:1x", "tcp://127.0.0.1:9000/x", "redis://h", "http://h:1"}) {
+  for (const auto* url : {"", "memory", "file:", "tcp://", "tcp://host", "tcp://:1", "tcp://h:0",
+                          "tcp://h:65536", "tcp://h:1x", "tcp://127.0.0.1:9000/x", "redis://h",
+                          "http://h:1", "torch://", "torch://h", "torch://h:0/run"}) {
     CAPTURE(url);
     CHECK_THROWS_AS((void)make_store(url, 1), Error);
   }

@@ -22,6 +22,7 @@
 
 #include "free_port.h"
 #include "nodes.h"
+#include "store_contract.h"
 #include "support/skip.h"
 #include "temporary_directory.h"
 
@@ -31,11 +32,6 @@ using namespace sotto::test;
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto* data = reinterpret_cast<const std::byte*>(text.data());
-  return {data, data + text.size()};
-}
 
 bool has_component(std::string_view url) {
   try {
@@ -68,8 +64,6 @@ struct RedisServer {
   pid_t pid;
 };
 
-Deadline soon() { return Deadline::after(std::chrono::milliseconds(30)); }
-
 /// A store whose keys are node 1's: they end in "/1".
 class OfNode1 final : public Store {
  public:
@@ -89,87 +83,6 @@ class OfNode1 final : public Store {
   }
   std::shared_ptr<Store> store_;
 };
-
-/// `first` and `second` are two handles on one store; for memory they are the same.
-void check_store(Store& first, Store& second) {
-  // Values come back as they were, from either handle; a second set replaces.
-  CHECK(first.set("a/b.c-d_E9", bytes_of("one")).ok());
-  CHECK(second.get("a/b.c-d_E9", generous()).value() == bytes_of("one"));
-  CHECK(second.set("a/b.c-d_E9", bytes_of("two")).ok());
-  CHECK(first.get("a/b.c-d_E9", generous()).value() == bytes_of("two"));
-  CHECK(first.set("empty", {}).ok());
-  CHECK(second.get("empty", generous()).value().empty());
-  // Keys that look alike are different keys.
-  CHECK(first.set("x/y", bytes_of("slash")).ok());
-  CHECK(first.set("x.y", bytes_of("dot")).ok());
-  CHECK(first.set("..", bytes_of("up")).ok());
-  CHECK(first.set("../..", bytes_of("up up")).ok());
-  CHECK(second.get("x/y", generous()).value() == bytes_of("slash"));
-  CHECK(second.get("..", generous()).value() == bytes_of("up"));
-  CHECK(second.get("../..", generous()).value() == bytes_of("up up"));
-  // Absent keys.
-  const auto absent = first.get("absent/key", soon());
-  REQUIRE_FALSE(absent.ok());
-  CHECK(absent.status().fault() == Fault::deadline);
-  CHECK(absent.status().message().find("absent/key") != std::string::npos);
-  CHECK(first.remove("absent/key").ok());
-  CHECK(first.remove("x.y").ok());
-  CHECK(second.get("x.y", soon()).status().fault() == Fault::deadline);
-  // Keys that are refused.
-  for (const std::string& key : {std::string(), std::string("a b"), std::string("ä"),
-                                 std::string("a%b"), std::string(kStoreMaxKey + 1, 'k')}) {
-    CAPTURE(key);
-    CHECK(first.set(key, {}).fault() == Fault::malformed);
-    CHECK(first.get(key, soon()).status().fault() == Fault::malformed);
-    CHECK(first.remove(key).fault() == Fault::malformed);
-  }
-  const std::string longest(kStoreMaxKey, 'k');
-  CHECK(first.set(longest, bytes_of("long")).ok());
-  CHECK(second.get(longest, generous()).value() == bytes_of("long"));
-}
-
-void check_big_value(Store& first, Store& second) {
-  std::vector<std::byte> big(16U << 20);
-  for (std::size_t i = 0; i < big.size(); i += 4093) {
-    big[i] = static_cast<std::byte>(i);
-  }
-  const Status set = first.set("big", big);
-  REQUIRE_MESSAGE(set.ok(), set.message());
-  const auto back = second.get("big", generous());
-  REQUIRE_MESSAGE(back.ok(), back.status().message());
-  CHECK(*back == big);
-}
-
-void check_waiting(Store& first, Store& second) {
-  // A get that began before the set ends with it.
-  std::thread late([&] { CHECK(first.set("late", bytes_of("here")).ok()); });
-  const auto value = second.get("late", generous());
-  late.join();
-  REQUIRE_MESSAGE(value.ok(), value.status().message());
-  CHECK(*value == bytes_of("here"));
-}
-
-void check_concurrent_use(Store& first, Store& second) {
-  // Each of eight threads publishes for the next and reads from the one before, for rounds.
-  spawn(8, [&](Rank rank) {
-    Store& store = rank % 2 == 0 ? first : second;
-    for (int round = 0; round < 10; ++round) {
-      const auto mine = fmt::format("ring/{}/{}", rank, round);
-      REQUIRE(store.set(mine, bytes_of(mine)).ok());
-      const auto theirs = fmt::format("ring/{}/{}", (rank + 7) % 8, round);
-      const auto value = store.get(theirs, generous());
-      REQUIRE_MESSAGE(value.ok(), value.status().message());
-      REQUIRE(*value == bytes_of(theirs));
-    }
-  });
-}
-
-void check_everything(Store& first, Store& second) {
-  check_store(first, second);
-  check_waiting(first, second);
-  check_concurrent_use(first, second);
-  check_big_value(first, second);
-}
 
 }  // namespace
 

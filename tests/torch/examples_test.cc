@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/program.h"
+#include "cli/torchrun.h"
 #include "comm/free_port.h"
 #include "support/skip.h"
 #include "trainers/scratch.h"
@@ -234,4 +235,29 @@ TEST_CASE("the steps of docs/torch.md run as they stand") {
     CHECK(ended.status == 0);
     CHECK_FALSE(ended.out.empty());
   }
+}
+
+TEST_CASE("torchrun starts a libtorch program, and again when it fails in its first life") {
+  const auto folder = real_data();
+  if (!folder) {
+    SOTTO_SKIP("SOTTO_DATA is not set");
+  }
+  if (!has_torchrun()) {
+    SOTTO_SKIP("no Python with torch, whose torchrun it would be");
+  }
+  if (!has_zmq()) {
+    SOTTO_SKIP("built without ZeroMQ");
+  }
+  const Scratch scratch;
+  const auto script = scratch.path() / "node.sh";
+  // In its first life node 1 trains, and is then taken for failed.
+  std::ofstream(script) << "'" << SOTTO_TORCH_CNN << "' '" << (*folder / "mnist").string()
+                        << "' 20 && [ $RANK$TORCHELASTIC_RESTART_COUNT != 10 ]\n";
+  Arguments options = static_group(1, 0, free_port());
+  options.insert(options.end(), {"--max_restarts", "1"});
+  const Ended ended = start_agent(options, 3, {"/bin/sh", script.string()})->wait();
+  CAPTURE(ended.out);
+  CAPTURE(ended.err);
+  CHECK(ended.status == 0);
+  CHECK(contains(ended.out, "accuracy "));
 }

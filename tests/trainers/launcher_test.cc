@@ -62,6 +62,44 @@ TEST_CASE("the launchers' variables are understood") {
   CHECK(slurm->rendezvous.empty());
 }
 
+TEST_CASE("what torchrun's agent serves is where its nodes meet, and nothing else is") {
+  using Variables = std::map<std::string, std::string>;
+  const Variables agent = {{"RANK", "1"},
+                           {"WORLD_SIZE", "4"},
+                           {"LOCAL_WORLD_SIZE", "2"},
+                           {"MASTER_ADDR", "head"},
+                           {"MASTER_PORT", "4000"},
+                           {"TORCHELASTIC_RUN_ID", "job/7 a"},
+                           {"TORCHELASTIC_RESTART_COUNT", "0"},
+                           {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+  const auto rendezvous = [&](const Variables& other) {
+    Variables all = other;
+    all.insert(agent.begin(), agent.end());
+    return read(all)->rendezvous;
+  };
+  CHECK(rendezvous({}) == "torch://head:4000/job/7 a");
+  CHECK(rendezvous({{"TORCHELASTIC_RUN_ID", ""}}) == "torch://head:4000/");
+  // Agents of one group may count restarts differently.
+  CHECK(rendezvous({{"TORCHELASTIC_RESTART_COUNT", "2"}}) == "torch://head:4000/job/7 a");
+  // An agent that leaves the port to node 0 names its host, which may lie beyond loopback.
+  CHECK(rendezvous({{"TORCHELASTIC_USE_AGENT_STORE", "False"}}) == "tcp://head:4000");
+  CHECK(rendezvous({{"TORCHELASTIC_USE_AGENT_STORE", "False"}, {"LOCAL_WORLD_SIZE", "4"}}) ==
+        "tcp://127.0.0.1:4000");
+  // Where there is no agent, a host that was named is meant.
+  CHECK(read({{"RANK", "1"},
+              {"WORLD_SIZE", "4"},
+              {"LOCAL_WORLD_SIZE", "4"},
+              {"MASTER_ADDR", "head"},
+              {"TORCHELASTIC_USE_AGENT_STORE", "True"}})
+            ->rendezvous == "tcp://head:29500");
+  CHECK(read({{"OMPI_COMM_WORLD_RANK", "0"},
+              {"OMPI_COMM_WORLD_SIZE", "3"},
+              {"MASTER_ADDR", "head"},
+              {"TORCHELASTIC_RUN_ID", "outer"},
+              {"TORCHELASTIC_USE_AGENT_STORE", "True"}})
+            ->rendezvous == "tcp://head:29500");
+}
+
 TEST_CASE("a job of one node is one; half a Slurm environment is no launched job") {
   const auto alone = read({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
   REQUIRE(alone);

@@ -1,0 +1,402 @@
+// A store in a TCPStore of PyTorch's, as torchrun's agent serves one to the processes that it
+// starts.
+//
+// Under a key stands its head: a short value, or a long value's length and version, whose pieces
+// have keys of their own: some servers close the line at a value of more than 8 MiB. A head is
+// never empty, as some servers give an empty value for a key that is not there. A get looks again
+// and again: of the requests that wait, the older servers cannot be told to stop.
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
+#include <sotto/comm/store.h>
+
+#include "../internal/address.h"
+#include "../internal/backoff.h"
+#include "../internal/server_patience.h"
+#include "../internal/start_number.h"
+#include "../internal/store_key.h"
+#include "torch_dialect.h"
+#include "torch_line.h"
+
+namespace sotto {
+namespace {
+
+using internal::TorchDialect;
+using internal::TorchLine;
+using Bytes = std::vector<std::byte>;
+
+/// What stands in a head.
+enum class TorchHead : std::uint8_t { value = 1, pieces = 2 };
+
+constexpr std::size_t kTorchShortValue = std::size_t{4} << 10;
+constexpr std::size_t kTorchPiece = std::size_t{1} << 20;
+/// How long a set, a remove or a piece may take; and the first answer, of a server that is there
+/// already, as the agent starts it before the processes.
+constexpr std::chrono::seconds kTorchPatience{30};
+constexpr std::chrono::seconds kTorchFirstAnswer{10};
+/// A look at a key takes a round trip, however soon the wait for the key ends.
+constexpr std::chrono::milliseconds kTorchRoundTrip{1000};
+/// How often a request is made anew, however little time there is: a server may have closed a line
+/// that nobody used, or closes it for a key that was removed at that moment.
+constexpr int kTorchAttempts = 3;
+/// How often a value is fetched anew that is replaced meanwhile.
+constexpr int kTorchFetches = 10;
+constexpr std::size_t kMostTorchPrefix = 2'000;
+
+constexpr const char* kTorchAdvice =
+    "TORCHELASTIC_USE_AGENT_STORE=True says that torchrun's agent serves a TCPStore at MASTER_ADDR "
+    "and MASTER_PORT: where none does, unset it, and node 0 serves a store there itself";
+
+/// A value in pieces, as its head says.
+struct LongValue {
+  std::uint64_t version = 0;
+  std::uint64_t bytes = 0;
+
+  std::size_t pieces() const { return (bytes + kTorchPiece - 1) / kTorchPiece; }
+  /// '#' is in no key of a store.
+  std::string piece(const std::string& place, std::size_t i) const {
+    return fmt::format("{}#{:016x}#{}", place, version, i);
+  }
+};
+
+Bytes short_head(std::span<const std::byte> value) {
+  ByteBuffer out;
+  out.write(static_cast<std::uint8_t>(TorchHead::value));
+  out.append(value);
+  return std::move(out).take();
+}
+
+Bytes long_head(const LongValue& value) {
+  ByteBuffer out;
+  out.write(static_cast<std::uint8_t>(TorchHead::pieces));
+  out.write(value.version);
+  out.write(value.bytes);
+  return std::move(out).take();
+}
+
+/// The long value of a head, if it is that of one.
+Result<std::optional<LongValue>> read_long_head(std::span<const std::byte> head) {
+  using Found = std::optional<LongValue>;
+  ByteReader in(head);
+  const auto kind = static_cast<TorchHead>(in.read<std::uint8_t>());
+  if (kind == TorchHead::value) {
+    return Found();
+  }
+  LongValue value;
+  value.version = in.read<std::uint64_t>();
+  value.bytes = in.read<std::uint64_t>();
+  const bool sound = kind == TorchHead::pieces && in.finished() && value.bytes <= kStoreMaxValue;
+  return sound ? Result<Found>(value)
+               : Status(Fault::malformed, "what stands under the key is not of sotto's");
+}
+
+/// Requests over one line, each of which is answered before the next.
+class TorchTalk {
+ public:
+  TorchTalk(const TorchLine& line, const TorchDialect& dialect, const StopRequest& stop,
+            Deadline limit)
+      : line_(line), dialect_(dialect), stop_(stop), limit_(limit) {}
+
+  /// What stands under a place, at most `most` bytes; none when nothing does.
+  Result<std::optional<Bytes>> read(const std::string& place, std::size_t most) {
+    using Found = std::optional<Bytes>;
+    const auto there = check(place);
+    if (!there.ok() || !*there) {
+      return there.ok() ? Result<Found>(Found()) : there.status();
+    }
+    if (Status sent = line_.send(torch_get(dialect_, place), limit_); !sent.ok()) {
+      return sent;
+    }
+    auto value = internal::receive_value(line_, most, limit_);
+    if (!value.ok()) {
+      return value.status();
+    }
+    return value->empty() ? Found() : Found(std::move(*value));
+  }
+  /// The server takes it in the order of the requests, and says nothing.
+  Status write(const std::string& place, std::span<const std::byte> value) {
+    return line_.send(torch_set(dialect_, place, value), limit_);
+  }
+  Result<bool> check(const std::string& place) {
+    Status sent = line_.send(torch_check(dialect_, place), limit_);
+    return sent.ok() ? internal::receive_check(line_, limit_) : sent;
+  }
+  Status remove(const std::string& place) {
+    Status sent = line_.send(torch_remove(dialect_, place), limit_);
+    return sent.ok() ? internal::receive_removed(line_, limit_) : sent;
+  }
+  /// Of a long value.
+  Status remove_pieces(const std::string& place, const LongValue& value) {
+    Status status;
+    for (std::size_t i = 0; status.ok() && i < value.pieces(); ++i) {
+      renew();
+      status = remove(value.piece(place, i));
+    }
+    return status;
+  }
+  /// What comes next has as long as a piece has.
+  void renew() { limit_ = internal::server_patience(kTorchPatience, stop_); }
+
+ private:
+  const TorchLine& line_;
+  const TorchDialect& dialect_;
+  const StopRequest& stop_;
+  Deadline limit_;
+};
+
+const Status& status_of(const Status& status) { return status; }
+template <typename T>
+const Status& status_of(const Result<T>& result) {
+  return result.status();
+}
+
+class TorchStore final : public Store {
+ public:
+  TorchStore(std::string endpoint, std::string prefix, StopRequest stop)
+      : endpoint_(std::move(endpoint)), prefix_(std::move(prefix)), stop_(std::move(stop)) {}
+
+  Status set(std::string_view key, std::span<const std::byte> value) override;
+  Result<Bytes> get(std::string_view key, Deadline deadline) override;
+  Status remove(std::string_view key) override;
+
+ private:
+  using Found = std::optional<Bytes>;
+
+  std::string place(std::string_view key) const { return prefix_ + std::string(key); }
+  Result<TorchDialect> dialect(const Deadline& deadline);
+  Result<TorchLine> borrow(const TorchDialect& dialect, const Deadline& deadline);
+  template <typename Talk>
+  auto talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
+      -> decltype(talk(std::declval<TorchTalk&>()));
+  Status named(const Status& status, std::string_view advice = {}) const;
+  static Result<Found> fetch(TorchTalk& talk, const std::string& place, bool* replaced);
+  static Result<std::optional<LongValue>> find_long(TorchTalk& talk, const std::string& place);
+
+  const std::string endpoint_;  ///< "tcp://127.0.0.1:29500"
+  const std::string prefix_;
+  const StopRequest stop_;
+  std::mutex meeting_;
+  std::optional<TorchDialect> dialect_;  ///< once the server has answered
+  std::mutex mutex_;
+  std::vector<TorchLine> idle_;
+};
+
+Status TorchStore::named(const Status& status, std::string_view advice) const {
+  return {status.fault(), fmt::format("PyTorch's store at {}: {}{}{}", endpoint_.substr(6),
+                                      status.message(), advice.empty() ? "" : ". ", advice)};
+}
+
+/// The server's, which is asked once. What was wrong is no deadline, as waiting for a key would not
+/// mend it.
+Result<TorchDialect> TorchStore::dialect(const Deadline& deadline) {
+  const std::lock_guard lock(meeting_);
+  if (dialect_) {
+    return *dialect_;
+  }
+  const auto limit = internal::server_patience(kTorchFirstAnswer, stop_, deadline);
+  internal::Backoff backoff(limit);
+  auto found = internal::find_dialect(endpoint_, limit);
+  while (!found.ok() && found.status().fault() == Fault::io && backoff.wait()) {
+    found = internal::find_dialect(endpoint_, limit);
+  }
+  if (!found.ok()) {
+    const Status& status = found.status();
+    return status.fault() == Fault::stopped
+               ? named(status)
+               : named({status.fault() == Fault::deadline ? Fault::io : status.fault(),
+                        status.message()},
+                       kTorchAdvice);
+  }
+  dialect_ = *found;
+  return found;
+}
+
+Result<TorchLine> TorchStore::borrow(const TorchDialect& dialect, const Deadline& deadline) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      TorchLine line = std::move(idle_.back());
+      idle_.pop_back();
+      return line;
+    }
+  }
+  auto line = TorchLine::open(endpoint_, deadline);
+  if (line.ok() && dialect.greets) {
+    Status greeted = line->send(internal::torch_greeting(), deadline);
+    return greeted.ok() ? std::move(line) : greeted;
+  }
+  return line;
+}
+
+/// Has a conversation on a line of its own, and again on another while lines break, for `patience`
+/// and a few times at least. Each answer has until `limit`.
+template <typename Talk>
+auto TorchStore::talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
+    -> decltype(talk(std::declval<TorchTalk&>())) {
+  const auto known = dialect(patience);
+  if (!known.ok()) {
+    return known.status();
+  }
+  internal::Backoff backoff(patience);
+  for (int attempt = 1;; ++attempt) {
+    auto line = borrow(*known, limit);
+    Status failed = line.status();
+    if (line.ok()) {
+      TorchTalk conversation(*line, *known, stop_, limit);
+      auto result = talk(conversation);
+      if (result.ok()) {
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(*line));
+        return result;
+      }
+      failed = status_of(result);
+    }
+    if (failed.fault() == Fault::deadline) {
+      failed = {Fault::io, failed.message()};  // the server is late, not the key
+    } else if (failed.fault() == Fault::io && (attempt < kTorchAttempts || backoff.wait())) {
+      continue;
+    }
+    return named(failed);
+  }
+}
+
+Result<std::optional<LongValue>> TorchStore::find_long(TorchTalk& talk, const std::string& place) {
+  const auto head = talk.read(place, kTorchShortValue + 1);
+  if (!head.ok() || !*head) {
+    return head.ok() ? Result<std::optional<LongValue>>(std::nullopt) : head.status();
+  }
+  return read_long_head(**head);
+}
+
+/// The value of a place, if there is one, and whether it made way for another meanwhile.
+Result<std::optional<Bytes>> TorchStore::fetch(TorchTalk& talk, const std::string& place,
+                                               bool* replaced) {
+  auto head = talk.read(place, kTorchShortValue + 1);
+  if (!head.ok() || !*head) {
+    return head;
+  }
+  const auto stands = read_long_head(**head);
+  if (!stands.ok()) {
+    return stands.status();
+  }
+  if (!*stands) {
+    return Found(Bytes((*head)->begin() + 1, (*head)->end()));
+  }
+  const LongValue& whole = **stands;
+  Bytes value;
+  for (std::size_t i = 0; i < whole.pieces(); ++i) {
+    talk.renew();
+    const std::size_t due = std::min<std::size_t>(kTorchPiece, whole.bytes - value.size());
+    const auto piece = talk.read(whole.piece(place, i), due);
+    if (!piece.ok()) {
+      return piece.status();
+    }
+    if (!*piece) {
+      *replaced = true;
+      return Found();
+    }
+    if ((*piece)->size() != due) {
+      return Status(Fault::malformed, "a piece of a long value has another length");
+    }
+    value.insert(value.end(), (*piece)->begin(), (*piece)->end());
+  }
+  return Found(std::move(value));
+}
+
+Result<Bytes> TorchStore::get(std::string_view key, Deadline deadline) {
+  if (auto fits = internal::check_store_key(key); !fits) {
+    return fits;
+  }
+  const std::string where = place(key);
+  internal::Backoff backoff(deadline);
+  int fetches = 0;
+  bool replaced = false;
+  do {
+    replaced = false;
+    const auto limit = internal::server_patience(
+        std::max<Deadline::Clock::duration>(kTorchRoundTrip, deadline.left()), stop_, deadline);
+    auto found =
+        talk(limit, deadline, [&](TorchTalk& talk) { return fetch(talk, where, &replaced); });
+    if (!found.ok()) {
+      return found.status();
+    }
+    if (*found) {
+      return std::move(**found);
+    }
+    if (replaced && ++fetches == kTorchFetches) {
+      return internal::store_replaced(key);
+    }
+  } while (replaced || backoff.wait());
+  return internal::store_overdue(key, deadline);
+}
+
+Status TorchStore::set(std::string_view key, std::span<const std::byte> value) {
+  if (auto fits = internal::check_store_entry(key, value); !fits) {
+    return fits;
+  }
+  const std::string where = place(key);
+  const bool fits_head = value.size() <= kTorchShortValue;
+  const LongValue whole{internal::draw_start_number(0), value.size()};
+  const auto limit = internal::server_patience(kTorchPatience, stop_);
+  return talk(limit, limit, [&](TorchTalk& talk) -> Status {
+    const auto before = find_long(talk, where);
+    if (!before.ok()) {
+      return before.status();
+    }
+    Status status;
+    for (std::size_t i = 0; status.ok() && !fits_head && i < whole.pieces(); ++i) {
+      talk.renew();
+      status = talk.write(
+          whole.piece(where, i),
+          value.subspan(i * kTorchPiece, std::min(kTorchPiece, value.size() - i * kTorchPiece)));
+    }
+    if (status.ok()) {
+      status = talk.write(where, fits_head ? short_head(value) : long_head(whole));
+    }
+    if (status.ok()) {
+      status = talk.check(where).status();  // answered after all of it was taken
+    }
+    return status.ok() && *before ? talk.remove_pieces(where, **before) : status;
+  });
+}
+
+Status TorchStore::remove(std::string_view key) {
+  if (auto fits = internal::check_store_key(key); !fits) {
+    return fits;
+  }
+  const std::string where = place(key);
+  const auto limit = internal::server_patience(kTorchPatience, stop_);
+  return talk(limit, limit, [&](TorchTalk& talk) -> Status {
+    const auto before = find_long(talk, where);
+    if (!before.ok()) {
+      return before.status();
+    }
+    Status status = talk.remove(where);
+    return status.ok() && *before ? talk.remove_pieces(where, **before) : status;
+  });
+}
+
+}  // namespace
+
+std::shared_ptr<Store> make_torch_store(const std::string& host, int port,
+                                        const std::string& prefix, StopRequest stop) {
+  if (prefix.size() > kMostTorchPrefix) {
+    refuse("store", excerpt(prefix, 40),
+           fmt::format("a prefix of {} bytes is too long: {} at most, so give the run a shorter "
+                       "name (torchrun --rdzv-id)",
+                       prefix.size(), kMostTorchPrefix));
+  }
+  const auto endpoint = internal::resolve_host("store", host).endpoint(fmt::to_string(port));
+  // Its length keeps the keys of "job/1" apart from those of "job".
+  return std::make_shared<TorchStore>(endpoint, fmt::format("sotto/{}/{}/", prefix.size(), prefix),
+                                      std::move(stop));
+}
+
+}  // namespace sotto
