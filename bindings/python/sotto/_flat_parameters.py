@@ -1,8 +1,9 @@
 """PyTorch parameters as one flat vector of floats: what sotto's optimizer works on.
 
-A float32 parameter on the CPU is moved into the flat vector: its storage becomes a piece of it, and
-so does that of its gradient. Any other (half precision, another device) is staged: the flat vector
-holds its float32 master copy. Frozen parameters are left out.
+A float32 parameter on the CPU, in one piece, is moved into the flat vector: its storage becomes a piece
+of it, and so does that of its gradient. Any other (half precision, float64, another device, another
+order in memory, such as channels_last) is staged: the flat vector holds its float32 master copy, and
+the parameter stays where and as it lies. Frozen parameters are left out.
 """
 
 import ctypes
@@ -12,7 +13,7 @@ import torch
 
 from ._errors import Refused
 
-_TRAINED = (torch.float32, torch.float16, torch.bfloat16)
+_TRAINED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _NEW_ONE = "make a new optimizer"
 
 
@@ -52,14 +53,19 @@ def require_usable(name, parameter):
         )
     if parameter.dtype not in _TRAINED:
         raise TypeError(
-            f"{name}: it holds {parameter.dtype}; sotto takes torch.float32, and half precision with a "
-            "float32 copy: convert the module with .float(), or freeze this one "
+            f"{name}: it holds {parameter.dtype}; sotto takes torch.float32, and half precision and "
+            "torch.float64 with a float32 copy: convert the module with .float(), or freeze this one "
             "(requires_grad_(False))"
         )
     if parameter.device.type not in ("cpu", "cuda"):
         raise TypeError(
             f"{name}: it lies on {parameter.device}; sotto trains parameters of the CPU, and of CUDA "
             "through copies"
+        )
+    if any(step == 0 and size > 1 for step, size in zip(parameter.stride(), parameter.shape)):
+        raise TypeError(
+            f"{name}: several of its elements are one in memory, as expand() leaves them: give a "
+            "contiguous() copy"
         )
     if not parameter.is_leaf:
         raise TypeError(f"{name}: it is no leaf: it was computed from other tensors; give those")
@@ -102,6 +108,11 @@ def digest_of(tensors):
     return digest.hexdigest()[:16]
 
 
+def _strides_of(parameter):
+    """How the elements lie in memory. Of a size of 1 the stride says nothing, and torch may change it."""
+    return [step for step, size in zip(parameter.stride(), parameter.shape) if size > 1]
+
+
 class _Slot:
     """One parameter, and its places in the flat vectors."""
 
@@ -110,7 +121,11 @@ class _Slot:
         self.parameter = parameter
         self.values = values
         self.gradient = gradient
-        self.staged = parameter.dtype != torch.float32 or parameter.device.type != "cpu"
+        self.staged = (
+            parameter.dtype != torch.float32
+            or parameter.device.type != "cpu"
+            or not parameter.is_contiguous()
+        )
         self.dtype = parameter.dtype
         self.has_gradient = False
         self._version = None
@@ -122,6 +137,7 @@ class _Slot:
         else:
             self.parameter.data = self.values
         self._address = self.parameter.data_ptr()
+        self._strides = _strides_of(self.parameter)
 
     def require_unchanged(self):
         parameter = self.parameter
@@ -130,7 +146,7 @@ class _Slot:
         in_place = (
             parameter.data_ptr() == self._address
             and parameter.dtype == self.dtype
-            and parameter.is_contiguous()
+            and _strides_of(parameter) == self._strides
         )
         if not self.staged and not in_place:
             self._changed("the module was moved or changed its type, or its storage was replaced")
@@ -153,10 +169,7 @@ class _Slot:
             self.gradient.zero_()
             return
         if given.layout != torch.strided:
-            raise TypeError(
-                f"{self.name}: its gradient is sparse, and sotto exchanges dense ones: leave out "
-                "sparse=True of the embedding"
-            )
+            given = given.to_dense()  # what the nodes exchange is
         if given.data_ptr() != self.gradient.data_ptr():
             self.gradient.copy_(given)
             if not self.staged:

@@ -8,6 +8,7 @@ they hold is not touched before the algorithm has taken the step.
 import contextlib
 import hashlib
 import inspect
+import types
 
 import torch
 
@@ -33,8 +34,19 @@ _OF_ITS_OWN = {
 }
 
 
+def _refuse_step(_, *__, **___):
+    raise RuntimeError(
+        "this optimizer is wrapped in a sotto.torch.DistributedOptimizer, and a step of its own would "
+        "train this node alone: call step() of that one, or close() that one first"
+    )
+
+
 def require_wrappable(optimizer):
     """Raises Refused for an optimizer that cannot make a node's own step."""
+    if getattr(optimizer.step, "__func__", None) is _refuse_step:
+        raise Refused(
+            "optimizer: another DistributedOptimizer wraps it: close() that one, or make a new one"
+        )
     for kind in type(optimizer).__mro__:
         if kind.__name__ in _OF_ITS_OWN:
             raise Refused(f"optimizer: {kind.__name__} is refused: {_OF_ITS_OWN[kind.__name__]}")
@@ -81,6 +93,8 @@ def _plain(value):
         return value.tolist()
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
+    if callable(value):  # its text would have an address
+        return f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else "?"
     return value
 
 
@@ -95,10 +109,12 @@ def text_of(optimizer):
 
 class LocalOptimizer:
     """The wrapped optimizer on the copies. `skip_missing`: it sees missing gradients as missing, else
-    as 0."""
+    as 0. Until release() it takes steps for this one alone."""
 
     def __init__(self, optimizer, flat):
         self._optimizer = optimizer
+        self._step = optimizer.step  # maybe a scheduler's, which counts the steps
+        self._own_step = optimizer.__dict__.get("step")
         self._flat = flat
         model, gradient = FlatTensor(flat.values.numel()), FlatTensor(flat.values.numel())
         self._model, self._gradient = model.whole, gradient.whole
@@ -109,6 +125,17 @@ class LocalOptimizer:
             shape = slot.values.shape
             self._pieces.append((model.piece(offset, shape), gradient.piece(offset, shape)))
             offset += slot.values.numel()
+
+    def hold(self):
+        """Has the optimizer's step() refused to all others."""
+        self._optimizer.step = types.MethodType(_refuse_step, self._optimizer)
+
+    def release(self):
+        """Gives the optimizer back to the program."""
+        if self._own_step is not None:
+            self._optimizer.step = self._own_step
+        else:
+            self._optimizer.__dict__.pop("step", None)
 
     @contextlib.contextmanager
     def lent(self):
@@ -136,7 +163,7 @@ class LocalOptimizer:
                 if slot.has_gradient or not self.skip_missing:
                     slot.parameter.grad = piece
             with torch.enable_grad():  # as on a thread of the program's
-                self._optimizer.step()
+                self._step()
             for slot, (model, _) in zip(self._flat.slots, self._pieces):
                 # One that computes a new tensor rather than change the one that is there.
                 if slot.parameter.data_ptr() != model.data_ptr():

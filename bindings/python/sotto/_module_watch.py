@@ -13,6 +13,12 @@ _REPLACED = (
 )
 
 
+def plain_name(name):
+    """A tensor's name without what torch.compile puts in front, so that nodes that compile and nodes
+    that do not may train together."""
+    return name.replace("_orig_mod.", "")
+
+
 class Members:
     """The parameters that a module had when the optimizer was made."""
 

@@ -20,8 +20,9 @@ import math
 
 import torch
 
-from ._errors import Refused
-from ._flat_parameters import FlatParameters, bytes_of
+from ._buffers import Buffers
+from ._errors import Ended, Refused
+from ._flat_parameters import FlatParameters, bytes_of, zeros
 from ._local_optimizer import (
     LocalOptimizer,
     options_of,
@@ -30,11 +31,18 @@ from ._local_optimizer import (
     require_wrappable,
     text_of,
 )
-from ._module_watch import Holders, Members
+from ._module_watch import Holders, Members, plain_name
 from ._optimizer import Optimizer
 from ._step_rule import StepRule
 
 _STATE_KEY = "sotto"
+_BUFFERS_KEY = "sotto_buffers"
+# Hooks around a state, which a program may have registered at the wrapped optimizer.
+_STATE_HOOKS = [
+    f"_optimizer_{action}_{when}_hooks"
+    for action in ("state_dict", "load_state_dict")
+    for when in ("pre", "post")
+]
 
 
 class _SottoRule(torch.optim.Optimizer):
@@ -49,14 +57,13 @@ class _SottoRule(torch.optim.Optimizer):
 
 def _names_of(optimizer, module):
     """Names of the parameters in the optimizer's order: as the module calls them, or as the optimizer was
-    told, or their numbers. What torch.compile puts in front is left out, so that nodes that compile
-    and nodes that do not may train together."""
+    told, or their numbers."""
     named = {} if module is None else {id(p): name for name, p in module.named_parameters()}
     told = [name for group in optimizer.param_groups for name in group.get("param_names", ())]
     names = []
     for place, parameter in enumerate(parameters_of(optimizer)):
         name = named.get(id(parameter)) or (told[place] if told else str(place))
-        names.append(name.replace("_orig_mod.", ""))
+        names.append(plain_name(name))
     return names
 
 
@@ -68,10 +75,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
     learning rate is that of the one parameter group.
 
     `settings` are those of sotto.Optimizer, which lies in `optimizer`. The parameters and their
-    gradients become views of two flat tensors; half precision is trained through a float32 copy.
-    Afterwards do not move the module, change its type or load into it. All nodes must start from the
-    same values: seed PyTorch alike, or load one state. Buffers such as the means of batch
-    normalization stay each node's own.
+    gradients become views of two flat tensors; half precision, float64 and what lies in another order,
+    as channels_last does, are trained through a float32 copy. Afterwards do not move the module,
+    change its type or load into it. All nodes must start from the same values: seed PyTorch alike, or
+    load one state.
+
+    The module's buffers, such as the means of batch normalization, go along: they start as node 0's,
+    are averaged with the model (averaged, finish_with_mean), and are part of state_dict(). With
+    `buffers=False` they are each node's own.
 
     As a context manager it finishes the run at the end of the block, or tells all nodes what the
     block raised.
@@ -81,7 +92,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     # out on one node alone.
     _step_supports_amp_scaling = True
 
-    def __init__(self, optimizer=None, *, module=None, store=None, **settings):
+    def __init__(self, optimizer=None, *, module=None, store=None, buffers=True, **settings):
         given = module if optimizer is None else optimizer
         if isinstance(given, torch.nn.Module):
             if module is not None and module is not given:
@@ -96,15 +107,20 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
         self.optimizer = None
+        model = given if isinstance(given, torch.nn.Module) else module
+        self._buffers = Buffers(model if buffers else None)
+        self._started = False
         if isinstance(given, torch.nn.Module):
             self._take_module(given, store, settings)
         else:
             require_wrappable(given)
-            self._wrap(given, module, store, settings)
+            self._made_of = (given, module, store, settings)
+            self._wrap(*self._made_of)
+            self._adopt(given)
 
     def _take_module(self, module, store, settings):
         """With a step rule of sotto's."""
-        named = [(name.replace("_orig_mod.", ""), p) for name, p in module.named_parameters()]
+        named = [(plain_name(name), p) for name, p in module.named_parameters()]
         self._flat = FlatParameters(named)
         self._watch = Members(module, self._flat.slots)
         self._rule = None
@@ -120,17 +136,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._watch = Holders(slots) if module is None else Members(module, slots)
         self._rule = LocalOptimizer(local, self._flat)
         self._agreed = self._announced = self._options(local)
-        job = {**(settings.pop("job", None) or {}), "torch-optimizer": text_of(local)}
+        job = {**(settings.get("job") or {}), "torch-optimizer": text_of(local)}
         rule = StepRule("torch", self._rule.next_model)
         rate = self._agreed[0][0]
         self._make_node(store, {**settings, "job": job, "own_step_rule": rule, "lr": rate})
         # A single node can skip as torch does; several would have to agree on what they skip.
-        self._rule.skip_missing = self.optimizer.report()["nodes"] == 1
+        self._rule.skip_missing = self._alone
         self._rule.widen_state()
-        self._adopt(local)
+        self._rule.hold()
 
     def _make_node(self, store, settings):
         """Nothing of the module is changed when the settings are refused."""
+        settings = dict(settings)
         job = settings.pop("job", None) or {}
         if self._flat.frozen:
             job = {**job, "frozen-parameters": self._flat.frozen_digest()}
@@ -138,6 +155,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.optimizer = Optimizer(
             self._flat.values, layout=layout, store=store, job=job, **settings
         )
+        if self._buffers.values.numel() > 0:
+            self.optimizer.carry_along(self._buffers.values)
+        self._alone = self.optimizer.report()["nodes"] == 1
         self._flat.attach()
 
     def _adopt(self, local):
@@ -147,6 +167,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._local = local
         self.param_groups = local.param_groups
         self.state = local.state
+        for hooks in _STATE_HOOKS:
+            if hasattr(local, hooks):
+                setattr(self, hooks, getattr(local, hooks))
         self._taken = [id(parameter) for parameter in parameters_of(local)]
 
     @staticmethod
@@ -168,10 +191,20 @@ class DistributedOptimizer(torch.optim.Optimizer):
             )
         self._flat.require_unchanged()
         self._watch.require_same()
+        self._buffers.require_same()
+
+    def _start(self):
+        """Once, on all nodes: what nothing has moved yet becomes node 0's."""
+        started, self._started = self._started, True
+        if not started and not self._alone and self._buffers.values.numel() > 0:
+            self._buffers.gather()
+            self.optimizer.take_from_node_0(self._buffers.values)
+            self._buffers.show(self._buffers.values)
 
     def _begin(self):
         """Starts a round, unless one is started."""
         self._require_unchanged()
+        self._start()
         if self._rule is None:
             rate = rates_of(self.param_groups)[0]
             if rate != self._rate:
@@ -244,37 +277,65 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._flat.publish()
 
     def add_param_group(self, param_group):
-        """Refused: the flat vector has its length. Make a new optimizer with all parameters."""
-        if self._local is not None:
+        """A further group of the wrapped optimizer, before the first zero_grad() or step(): what the
+        nodes exchange is fixed then. It makes this node anew, in `optimizer`."""
+        if self._local is None:  # inside the constructor of torch's
+            super().add_param_group(param_group)
+            return
+        if self._rule is None:
             raise Refused(
-                "add_param_group: what the nodes exchange was fixed when the optimizer was made: make "
-                "a new one, around a torch optimizer with all groups"
+                "add_param_group: the step rule is sotto's, with one group of all parameters: wrap a "
+                "torch optimizer for several"
             )
-        super().add_param_group(param_group)
+        if self._started:
+            raise Refused(
+                "add_param_group: what the nodes exchange was fixed with the first step: make a new "
+                "optimizer, around a torch optimizer with all groups"
+            )
+        local, groups = self._local, len(self.param_groups)
+        local.add_param_group(param_group)
+        try:
+            self._wrap_anew()
+        except BaseException:
+            del local.param_groups[groups:]
+            self._wrap_anew()
+            raise
+
+    def _wrap_anew(self):
+        self.optimizer.close()
+        self._rule.release()
+        self._wrap(*self._made_of)
+        self._taken = [id(parameter) for parameter in parameters_of(self)]
 
     # ----- State
 
     def state_dict(self):
         """The wrapped optimizer's state, and beside it this node's model and the algorithm's state, as
-        "sotto": a snapshot, one a node, all after the same step."""
+        "sotto", and the buffers, as "sotto_buffers": a snapshot, one a node, all after the same step."""
         state = copy.deepcopy(super().state_dict())
         node = self.optimizer.save()
         state[_STATE_KEY] = torch.frombuffer(bytearray(node), dtype=torch.uint8)
+        state[_BUFFERS_KEY] = self._buffers.saved()
         return state
 
     def load_state_dict(self, state_dict):
         """Takes back what state_dict() returned under the same settings, before the first step; also
-        the module's parameters. All nodes load, and meet first."""
+        the module's parameters and buffers. All nodes load, and meet first."""
         node = state_dict.get(_STATE_KEY)
         if not isinstance(node, torch.Tensor) or node.dtype != torch.uint8:
             raise Refused(
                 "load_state_dict: it holds no state of a sotto.torch.DistributedOptimizer, which is one "
                 "file a node"
             )
-        state = {key: value for key, value in state_dict.items() if key != _STATE_KEY}
+        ours = (_STATE_KEY, _BUFFERS_KEY)
+        state = {key: value for key, value in state_dict.items() if key not in ours}
+        buffers = state_dict.get(_BUFFERS_KEY, {})
         self._require_unchanged()
+        self._buffers.require_fit(buffers)
         self.optimizer.load(bytes_of(node))
+        self._started = True
         self._flat.publish()
+        self._buffers.load(buffers)
         lent = contextlib.nullcontext() if self._rule is None else self._rule.lent()
         with lent:  # state has the type of the copies
             super().load_state_dict(copy.deepcopy(state))
@@ -296,29 +357,42 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def averaged(self):
         """Inside the block the module holds the mean of all nodes' models, to evaluate or save it;
         afterwards it is as it was. All nodes enter it after the same step, before zero_grad()."""
-        mean = torch.empty_like(self._flat.values)
+        self._start()
+        self._buffers.gather()
+        mean = self._room_for_mean()
         self.optimizer.mean(mean)
-        own = self._flat.values.clone()
+        own, buffers = self._flat.values.clone(), self._buffers.saved()
         self._show(mean)
         try:
             yield
         finally:
             self._show(own)
+            self._buffers.load(buffers)
+
+    def _room_for_mean(self):
+        return zeros(self._flat.values.numel() + self._buffers.values.numel())
 
     def _show(self, values):
-        """Has the module hold other values."""
+        """Has the module hold other values: parameters, and behind them maybe buffers."""
+        count = self._flat.values.numel()
         with torch.no_grad():
-            self._flat.values.copy_(values)
+            self._flat.values.copy_(values[:count])
         self._flat.publish()
+        if values.numel() > count and not self._alone:
+            self._buffers.show(values[count:])
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, error, trace):
         try:
-            self.optimizer.__exit__(kind, error, trace)
+            if kind is None or issubclass(kind, Ended):
+                self.finish()
+            else:
+                self.optimizer.__exit__(kind, error, trace)
         finally:
-            self._flat.publish()  # after steps without data, which finishing may take (join)
+            self._flat.publish()  # also the steps of a finish() that failed
+            self.close()
 
     def evaluated(self, loss, accuracy=math.nan):
         """As Optimizer.evaluated: what the caller has found of its model, for who watches the run."""
@@ -335,19 +409,31 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def finish(self):
         """Waits until all nodes have come this far. No step may follow. Where other nodes still take
         steps, the setting `join` says what happens."""
+        self._start()
+        self._buffers.gather()  # for means that others ask for meanwhile
         self.optimizer.finish()
-        self._flat.publish()
+        self._flat.publish()  # after steps without data, which finishing may take (join)
+        self._release()
 
     def finish_with_mean(self):
-        """As finish, and leaves the module with the mean of all nodes' models."""
-        mean = torch.empty_like(self._flat.values)
+        """As finish, and leaves the module with the mean of all nodes' models and buffers."""
+        self._start()
+        self._buffers.gather()
+        mean = self._room_for_mean()
         self.optimizer.finish_with_mean(mean)
         self._show(mean)
+        self._release()
+
+    def _release(self):
+        """The run is over: the wrapped optimizer is the program's again."""
+        if self._rule is not None:
+            self._rule.release()
 
     def ask_to_stop(self):
         """As Optimizer.ask_to_stop."""
         self.optimizer.ask_to_stop()
 
     def close(self):
-        """Leaves the run; the module keeps its parameters."""
+        """Leaves the run; the module keeps its parameters, and the wrapped optimizer its state."""
         self.optimizer.close()
+        self._release()
