@@ -42,7 +42,7 @@ class FlatTensor:
 
 def require_usable(name, parameter):
     """Raises what is wrong with a parameter, before anything is changed."""
-    if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
+    if torch.nn.parameter.is_lazy(parameter):
         raise TypeError(f"{name}: it has no shape yet; run a batch through the module first")
     if parameter.layout != torch.strided:
         raise TypeError(f"{name}: it is sparse ({parameter.layout}); sotto trains dense parameters")
@@ -135,7 +135,9 @@ class _Slot:
         if self.staged:
             self._version = self.parameter._version
         else:
-            self.parameter.data = self.values
+            # Strides too, which say what is channels_last where several orders are one.
+            strides = self.parameter.stride()
+            self.parameter.data = self.values.as_strided(self.values.shape, strides)
         self._address = self.parameter.data_ptr()
         self._strides = _strides_of(self.parameter)
 

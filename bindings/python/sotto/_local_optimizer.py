@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import inspect
 import types
+import weakref
 
 import torch
 
@@ -34,6 +35,10 @@ _OF_ITS_OWN = {
 }
 
 
+# Optimizers that make the steps of a node.
+_wrapped = weakref.WeakSet()
+
+
 def _refuse_step(_, *__, **___):
     raise RuntimeError(
         "this optimizer is wrapped in a sotto.torch.DistributedOptimizer, and a step of its own would "
@@ -43,7 +48,7 @@ def _refuse_step(_, *__, **___):
 
 def require_wrappable(optimizer):
     """Raises Refused for an optimizer that cannot make a node's own step."""
-    if getattr(optimizer.step, "__func__", None) is _refuse_step:
+    if optimizer in _wrapped:
         raise Refused(
             "optimizer: another DistributedOptimizer wraps it: close() that one, or make a new one"
         )
@@ -128,10 +133,12 @@ class LocalOptimizer:
 
     def hold(self):
         """Has the optimizer's step() refused to all others."""
+        _wrapped.add(self._optimizer)
         self._optimizer.step = types.MethodType(_refuse_step, self._optimizer)
 
     def release(self):
         """Gives the optimizer back to the program."""
+        _wrapped.discard(self._optimizer)
         if self._own_step is not None:
             self._optimizer.step = self._own_step
         else:
