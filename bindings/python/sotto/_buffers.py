@@ -45,19 +45,21 @@ class Buffers:
             if buffer.is_floating_point() and buffer.layout == torch.strided
         ]
 
+    def difference(self):
+        """What keeps them from being as many numbers as when this was made; "" for nothing."""
+        now = {name: _kind_of(buffer) for name, buffer in self._all().items()}
+        for name in sorted(now.keys() ^ self._kinds.keys()):
+            return f"{name}: the buffer was added or removed"
+        for name, (shape, dtype) in now.items():
+            if (shape, dtype) != self._kinds[name]:
+                return f"{name}: the buffer has another shape or type now, {shape} of {dtype}"
+        return ""
+
     def require_same(self):
         """Raises RuntimeError unless there are as many numbers as the nodes have agreed on."""
-        now = {name: _kind_of(buffer) for name, buffer in self._all().items()}
-        for name in now.keys() ^ self._kinds.keys():
-            raise RuntimeError(
-                f"{name}: the buffer was added or removed after the optimizer was made: make a new one"
-            )
-        for name, kind in now.items():
-            if kind != self._kinds[name]:
-                raise RuntimeError(
-                    f"{name}: the buffer has another shape or type, {kind[0]} of {kind[1]}, than when "
-                    "the optimizer was made: make a new one"
-                )
+        difference = self.difference()
+        if difference:
+            raise RuntimeError(f"{difference}, after the nodes had met: make a new optimizer")
 
     def _pieces(self, values):
         """Each carried buffer, and its numbers in `values`."""
@@ -86,9 +88,7 @@ class Buffers:
         """Raises Refused unless `saved` are buffers that load() can take."""
         kinds = {name: _kind_of(buffer) for name, buffer in saved.items()}
         if kinds != self._kinds:
-            other = sorted(
-                {name for name, _ in kinds.items() ^ self._kinds.items()}, key=str
-            )
+            other = sorted({name for name, _ in kinds.items() ^ self._kinds.items()})
             raise Refused(
                 f"load_state_dict: the buffers are those of another model: {', '.join(other)}"
             )

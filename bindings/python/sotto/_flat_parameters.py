@@ -113,6 +113,12 @@ def _strides_of(parameter):
     return [step for step, size in zip(parameter.stride(), parameter.shape) if size > 1]
 
 
+def _state_of(parameter):
+    """What tells that something was done to a parameter."""
+    place = 0 if parameter.is_meta else parameter.data_ptr()
+    return place, parameter._version, parameter.dtype, parameter.requires_grad
+
+
 class _Slot:
     """One parameter, and its places in the flat vectors."""
 
@@ -190,6 +196,7 @@ class FlatParameters:
     """`named`: parameters with names that tell them apart, those that need a gradient among them."""
 
     def __init__(self, named):
+        self._given = [parameter for _, parameter in named]
         self.frozen = [(name, p) for name, p in named if not p.requires_grad]
         trained = [(name, p) for name, p in named if p.requires_grad]
         if not trained:
@@ -217,6 +224,14 @@ class FlatParameters:
         """Moves the parameters into the flat vector."""
         for slot in self.slots:
             slot.attach()
+        self._taken = [_state_of(parameter) for parameter in self._given]
+
+    def holds(self, parameters):
+        """Whether it was made of these, and nothing has been done to one since."""
+        return len(parameters) == len(self._given) and all(
+            now is then and _state_of(now) == taken
+            for now, then, taken in zip(parameters, self._given, self._taken)
+        )
 
     def frozen_digest(self):
         """A fingerprint of the frozen parameters' values, which nodes are to have in common."""

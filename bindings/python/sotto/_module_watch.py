@@ -33,6 +33,13 @@ class Members:
                 "all of them belong to"
             )
 
+    def retaken(self, slots):
+        """What watches once the optimizer has taken the parameters anew; what the module has got
+        without the optimizer stays new."""
+        self._trained = {id(slot.parameter) for slot in slots}
+        self._known.update((id(slot.parameter), (slot.parameter, True)) for slot in slots)
+        return self
+
     def require_same(self):
         """Raises RuntimeError unless all that were to be trained are there, and nothing new is."""
         seen = set()
@@ -61,6 +68,11 @@ class Holders:
                 for name, parameter in module.__dict__.get("_parameters", {}).items():
                     if id(parameter) in self._places:
                         self._places[id(parameter)].append((weakref.ref(module), name))
+
+    def retaken(self, slots):
+        """What watches once the optimizer has taken the parameters anew."""
+        self.require_same()
+        return Holders(slots)
 
     def require_same(self):
         """Raises RuntimeError where the modules that held a parameter have others in its place."""

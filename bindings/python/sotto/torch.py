@@ -76,9 +76,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     `settings` are those of sotto.Optimizer, which lies in `optimizer`. The parameters and their
     gradients become views of two flat tensors; half precision, float64 and what lies in another order,
-    as channels_last does, are trained through a float32 copy. Afterwards do not move the module,
-    change its type or load into it. All nodes must start from the same values: seed PyTorch alike, or
-    load one state.
+    as channels_last does, are trained through a float32 copy. The module may be loaded, moved and
+    converted until the nodes meet, in the first zero_grad() or step(), and not after it. All nodes
+    must start from the same values: seed PyTorch alike, or load one state.
 
     The module's buffers, such as the means of batch normalization, go along: they start as node 0's,
     are averaged with the model (averaged, finish_with_mean), and are part of state_dict(). With
@@ -107,36 +107,39 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
         self.optimizer = None
-        model = given if isinstance(given, torch.nn.Module) else module
-        self._buffers = Buffers(model if buffers else None)
+        self._rule = self._watch = self._text = None
         self._started = False
-        if isinstance(given, torch.nn.Module):
-            self._take_module(given, store, settings)
-        else:
+        own_rule = isinstance(given, torch.nn.Module)
+        model = given if own_rule else module
+        self._carrier = model if buffers else None
+        self._made_of = (given, model, store, settings)
+        if not own_rule:
             require_wrappable(given)
-            self._made_of = (given, module, store, settings)
-            self._wrap(*self._made_of)
-            self._adopt(given)
+            if settings.get("lr") is not None:
+                raise Refused("lr: the wrapped optimizer has its own learning rates; leave it out")
+        self._make = self._take_module if own_rule else self._wrap
+        self._make(*self._made_of)
+        if own_rule:
+            self._rate = float(self.optimizer.report()["learning_rate"])
+            given = _SottoRule([slot.parameter for slot in self._flat.slots], self._rate)
+        self._adopt(given)
 
-    def _take_module(self, module, store, settings):
+    def _take_module(self, _, module, store, settings):
         """With a step rule of sotto's."""
-        named = [(plain_name(name), p) for name, p in module.named_parameters()]
-        self._flat = FlatParameters(named)
-        self._watch = Members(module, self._flat.slots)
-        self._rule = None
+        self._take_parameters(
+            [(plain_name(name), p) for name, p in module.named_parameters()], module
+        )
         self._make_node(store, settings)
-        self._rate = float(self.optimizer.report()["learning_rate"])
-        self._adopt(_SottoRule([slot.parameter for slot in self._flat.slots], self._rate))
 
     def _wrap(self, local, module, store, settings):
-        if settings.get("lr") is not None:
-            raise Refused("lr: the wrapped optimizer has its own learning rates; leave it out")
-        self._flat = FlatParameters(list(zip(_names_of(local, module), parameters_of(local))))
-        slots = self._flat.slots
-        self._watch = Holders(slots) if module is None else Members(module, slots)
+        self._take_parameters(list(zip(_names_of(local, module), parameters_of(local))), module)
         self._rule = LocalOptimizer(local, self._flat)
-        self._agreed = self._announced = self._options(local)
-        job = {**(settings.get("job") or {}), "torch-optimizer": text_of(local)}
+        sizes = [len(group["params"]) for group in local.param_groups]
+        if self._text is None or self._text[0] != sizes:
+            # What is changed in the groups that there are is announced to the others later.
+            self._text = (sizes, text_of(local))
+            self._agreed = self._announced = self._options(local)
+        job = {**(settings.get("job") or {}), "torch-optimizer": self._text[1]}
         rule = StepRule("torch", self._rule.next_model)
         rate = self._agreed[0][0]
         self._make_node(store, {**settings, "job": job, "own_step_rule": rule, "lr": rate})
@@ -144,6 +147,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._rule.skip_missing = self._alone
         self._rule.widen_state()
         self._rule.hold()
+
+    def _take_parameters(self, named, module):
+        self._flat = FlatParameters(named)
+        self._buffers = Buffers(self._carrier)
+        slots = self._flat.slots
+        if self._watch is not None:
+            self._watch = self._watch.retaken(slots)
+        else:
+            self._watch = Holders(slots) if module is None else Members(module, slots)
 
     def _make_node(self, store, settings):
         """Nothing of the module is changed when the settings are refused."""
@@ -159,6 +171,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self.optimizer.carry_along(self._buffers.values)
         self._alone = self.optimizer.report()["nodes"] == 1
         self._flat.attach()
+
+    def _make_anew(self):
+        """Before the nodes meet: takes the parameters and buffers as they are now."""
+        self.optimizer.close()
+        self._release()
+        self._make(*self._made_of)
+        if self._rule is None:
+            self.param_groups[0]["params"][:] = [slot.parameter for slot in self._flat.slots]
+        self._taken = [id(parameter) for parameter in parameters_of(self)]
 
     def _adopt(self, local):
         """This optimizer's groups and state are those of `local`."""
@@ -179,32 +200,49 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     # ----- A step
 
-    def _require_unchanged(self):
+    def _require_own_groups(self):
         if self.param_groups is not self._local.param_groups:
             raise RuntimeError(
                 "the wrapped optimizer's state was loaded or replaced by itself: load_state_dict() of "
                 "this one takes back what it saved"
             )
+
+    def _require_unchanged(self):
+        self._require_own_groups()
         if [id(parameter) for parameter in parameters_of(self)] != self._taken:
             raise RuntimeError(
-                "parameter groups were changed after the optimizer was made: make a new one"
+                "parameter groups were changed after the nodes had met: make a new optimizer"
             )
         self._flat.require_unchanged()
         self._watch.require_same()
         self._buffers.require_same()
 
+    def _settle(self):
+        """Before the nodes meet: takes what was done to the module since this was made."""
+        if self._started:
+            return
+        self._require_own_groups()
+        module = self._made_of[0] if self._rule is None else None
+        now = parameters_of(self) if module is None else list(module.parameters())
+        if not self._flat.holds(now) or self._buffers.difference():
+            self._make_anew()
+        self._watch.require_same()
+
     def _start(self):
-        """Once, on all nodes: what nothing has moved yet becomes node 0's."""
-        started, self._started = self._started, True
-        if not started and not self._alone and self._buffers.values.numel() > 0:
+        """Once, on all nodes, before they meet: what nothing has moved yet becomes node 0's."""
+        if self._started:
+            return
+        self._settle()
+        self._started = True
+        if not self._alone and self._buffers.values.numel() > 0:
             self._buffers.gather()
             self.optimizer.take_from_node_0(self._buffers.values)
             self._buffers.show(self._buffers.values)
 
     def _begin(self):
         """Starts a round, unless one is started."""
-        self._require_unchanged()
         self._start()
+        self._require_unchanged()
         if self._rule is None:
             rate = rates_of(self.param_groups)[0]
             if rate != self._rate:
@@ -277,8 +315,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._flat.publish()
 
     def add_param_group(self, param_group):
-        """A further group of the wrapped optimizer, before the first zero_grad() or step(): what the
-        nodes exchange is fixed then. It makes this node anew, in `optimizer`."""
+        """A further group of the wrapped optimizer, before the nodes meet in the first zero_grad() or
+        step(): what they exchange is fixed then. It makes this node anew, in `optimizer`."""
         if self._local is None:  # inside the constructor of torch's
             super().add_param_group(param_group)
             return
@@ -289,23 +327,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
             )
         if self._started:
             raise Refused(
-                "add_param_group: what the nodes exchange was fixed with the first step: make a new "
-                "optimizer, around a torch optimizer with all groups"
+                "add_param_group: what the nodes exchange was fixed as they met, in the first step: make "
+                "a new optimizer, around a torch optimizer with all groups"
             )
-        local, groups = self._local, len(self.param_groups)
-        local.add_param_group(param_group)
+        groups = len(self.param_groups)
+        self._local.add_param_group(param_group)
         try:
-            self._wrap_anew()
+            self._make_anew()
         except BaseException:
-            del local.param_groups[groups:]
-            self._wrap_anew()
+            del self.param_groups[groups:]
+            self._make_anew()
             raise
-
-    def _wrap_anew(self):
-        self.optimizer.close()
-        self._rule.release()
-        self._wrap(*self._made_of)
-        self._taken = [id(parameter) for parameter in parameters_of(self)]
 
     # ----- State
 
@@ -330,6 +362,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         ours = (_STATE_KEY, _BUFFERS_KEY)
         state = {key: value for key, value in state_dict.items() if key not in ours}
         buffers = state_dict.get(_BUFFERS_KEY, {})
+        self._settle()
         self._require_unchanged()
         self._buffers.require_fit(buffers)
         self.optimizer.load(bytes_of(node))

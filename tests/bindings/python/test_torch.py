@@ -111,6 +111,7 @@ def test_tensors_that_do_not_fit_are_refused():
         sotto.torch.DistributedOptimizer(module().to(torch.complex64), nodes=1)
     model = module()
     optimizer = sotto.torch.DistributedOptimizer(model, nodes=1)
+    optimizer.zero_grad()
     model.double()
     with pytest.raises(RuntimeError, match="0.weight: the module was moved"):
         optimizer.step()

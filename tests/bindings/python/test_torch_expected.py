@@ -421,6 +421,7 @@ def test_names_come_from_the_optimizer_where_it_was_given_them():
     except TypeError:
         pytest.skip("this PyTorch's optimizers take no named parameters")
     optimizer = wrap(local)
+    optimizer.zero_grad()
     model.first.weight.data = model.first.weight.data.clone()
     with pytest.raises(RuntimeError, match="first.weight: "):
         optimizer.zero_grad()

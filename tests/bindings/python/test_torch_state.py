@@ -332,7 +332,7 @@ def test_groups_that_are_added_or_changed_after_a_step_are_refused():
     local = torch.optim.SGD(model.first.parameters(), lr=0.1)
     optimizer = wrap(local)
     take_step(model, optimizer, 0, 0)
-    with pytest.raises(sotto.Refused, match="add_param_group: .*with the first step"):
+    with pytest.raises(sotto.Refused, match="add_param_group: .*in the first step"):
         optimizer.add_param_group({"params": model.last.parameters()})
     take_step(model, optimizer, 0, 1)
     local.add_param_group({"params": model.last.parameters()})
