@@ -170,13 +170,18 @@ class _Slot:
             f"convert, move and load the module first, and then {_NEW_ONE}"
         )
 
-    def gather_gradient(self):
+    def gather_gradient(self, takes_sparse):
         given = self.parameter.grad
         self.has_gradient = given is not None
         if given is None:
             self.gradient.zero_()
             return
         if given.layout != torch.strided:
+            if not takes_sparse:
+                raise TypeError(
+                    f"{self.name}: its gradient is sparse, which this optimizer does not take: use SGD or "
+                    "Adagrad, or leave out sparse=True of the embedding"
+                )
             given = given.to_dense()  # what the nodes exchange is
         if given.data_ptr() != self.gradient.data_ptr():
             self.gradient.copy_(given)
@@ -196,6 +201,7 @@ class FlatParameters:
     """`named`: parameters with names that tell them apart, those that need a gradient among them."""
 
     def __init__(self, named):
+        self.takes_sparse = True  # gradients, of which what is not there is 0
         self._given = [parameter for _, parameter in named]
         self.frozen = [(name, p) for name, p in named if not p.requires_grad]
         trained = [(name, p) for name, p in named if p.requires_grad]
@@ -256,7 +262,7 @@ class FlatParameters:
                     f"{slot.name}: it was frozen after the optimizer was made, and the nodes would go "
                     f"on to mix it: {_NEW_ONE} without it"
                 )
-            slot.gather_gradient()
+            slot.gather_gradient(self.takes_sparse)
 
     def drop_gradients(self):
         """Counts all gradients as missing, whatever the parameters hold."""

@@ -112,6 +112,11 @@ def text_of(optimizer):
     return f"{kind.__module__}.{kind.__qualname__} {hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
 
+def takes_sparse_gradients(optimizer):
+    """Whether it means by a sparse gradient what it means by the dense one."""
+    return isinstance(optimizer, (torch.optim.SGD, torch.optim.Adagrad))
+
+
 class LocalOptimizer:
     """The wrapped optimizer on the copies. `skip_missing`: it sees missing gradients as missing, else
     as 0. Until release() it takes steps for this one alone."""

@@ -29,6 +29,7 @@ from ._local_optimizer import (
     parameters_of,
     rates_of,
     require_wrappable,
+    takes_sparse_gradients,
     text_of,
 )
 from ._module_watch import Holders, Members, plain_name
@@ -133,6 +134,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _wrap(self, local, module, store, settings):
         self._take_parameters(list(zip(_names_of(local, module), parameters_of(local))), module)
+        self._flat.takes_sparse = takes_sparse_gradients(local)
         self._rule = LocalOptimizer(local, self._flat)
         sizes = [len(group["params"]) for group in local.param_groups]
         if self._text is None or self._text[0] != sizes:

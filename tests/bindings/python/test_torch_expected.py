@@ -252,6 +252,29 @@ def test_sparse_gradients_are_stepped_with_as_dense_ones(local):
     assert not torch.equal(both[1][0].weight, table().weight)
 
 
+def test_optimizers_of_dense_gradients_alone_refuse_sparse_ones():
+    table = torch.nn.Embedding(10, 3, sparse=True)
+    optimizer = wrap(adamw(table), table)
+    optimizer.zero_grad()
+    table(torch.tensor([1, 2])).sum().backward()
+    with pytest.raises(TypeError, match="weight: its gradient is sparse, .* use SGD or Adagrad"):
+        optimizer.step()
+    with pytest.raises(sotto.Refused, match="SparseAdam is refused"):
+        wrap(torch.optim.SparseAdam(list(table.parameters())))
+
+
+def test_a_rule_of_sotto_s_takes_sparse_gradients():
+    torch.manual_seed(2)
+    table = torch.nn.Embedding(10, 3, sparse=True)
+    before = table.weight.detach().clone()
+    optimizer = sotto.torch.DistributedOptimizer(table, nodes=1, algorithm="allreduce", lr=1)
+    optimizer.zero_grad()
+    table(torch.tensor([1, 1])).sum().backward()
+    optimizer.step()
+    moved = before - table.weight.detach()
+    assert torch.allclose(moved[1], torch.full((3,), 2.0)) and moved.sum().item() == pytest.approx(6)
+
+
 def test_sparse_gradients_are_averaged_over_the_nodes():
     torch.manual_seed(2)
     models = [torch.nn.Embedding(10, 3, sparse=True) for _ in range(2)]
