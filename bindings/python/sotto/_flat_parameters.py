@@ -194,7 +194,7 @@ class _Slot:
             self.parameter.copy_(self.values)
             self._version = self.parameter._version
         else:
-            self.parameter.view(-1)[:0].zero_()
+            self.parameter.as_strided((0,), (1,)).zero_()  # whatever became of the parameter
 
 
 class FlatParameters:

@@ -362,6 +362,16 @@ def test_storage_that_is_replaced_later_is_found(change, message, with_module):
         optimizer.step()
 
 
+def test_a_block_ends_with_what_was_raised_of_a_module_that_was_moved():
+    torch.manual_seed(3)
+    model = torch.nn.Conv2d(3, 4, 3)
+    with pytest.raises(RuntimeError, match="weight: the module was moved"):
+        with wrap(sgd(model), model) as optimizer:
+            optimizer.zero_grad()
+            model.to(memory_format=torch.channels_last)
+            optimizer.step()
+
+
 def test_the_wrapped_optimizer_does_not_step_by_itself_until_the_run_is_over():
     model = net()
     local = adamw(model)
