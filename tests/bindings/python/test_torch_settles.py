@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-import sotto
 import sotto.torch
 from torch_nodes import bits, loss_at, net, play, same_bits, take_step, wrap
 
@@ -40,21 +39,18 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("own_rule", [False, True])
-@pytest.mark.parametrize("with_module", [False, True])
+@pytest.mark.parametrize("kind", ["wrapped", "with the module", "own rule"])
 @pytest.mark.parametrize("change", CHANGES, ids=range(len(CHANGES)))
-def test_what_is_done_before_the_first_step_counts_as_if_it_had_come_before(
-    change, with_module, own_rule
-):
+def test_what_is_done_before_the_first_step_counts_as_if_it_had_come_before(change, kind):
     models, trained = [net(), net()], []
     for model, before in zip(models, (True, False)):
         torch.manual_seed(5)
         if before:
             change(model)
-        if own_rule:
+        if kind == "own rule":
             optimizer = sotto.torch.DistributedOptimizer(model, nodes=1, lr=0.1)
         else:
-            optimizer = wrap(sgd(model), model if with_module else None, algorithm="dcd")
+            optimizer = wrap(sgd(model), None if kind == "wrapped" else model, algorithm="dcd")
         if not before:
             change(model)
         start = bits(model)
