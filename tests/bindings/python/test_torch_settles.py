@@ -110,10 +110,12 @@ def test_a_rule_of_sotto_s_trains_what_the_module_has_as_the_nodes_meet():
 
 
 def test_nodes_load_alike_and_schedulers_stay():
+    loaded = net(seed=7).state_dict()  # torch's seed is one for all threads
+
     def node(rank, model, optimizer):
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 2))
         if rank != 1:
-            load(model)  # in place; node 1 has had it from the start
+            model.load_state_dict(loaded)  # in place; node 1 has had it from the start
         for round in range(4):
             take_step(model, optimizer, rank, round)
             scheduler.step()
