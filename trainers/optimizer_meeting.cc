@@ -68,7 +68,9 @@ void Optimizer::require_length_of_mean(std::span<const float> mean) const {
 }
 
 void Optimizer::carry_along(std::span<const float> values) {
-  check(!driver_ && carried_.empty(), "carry_along comes before the nodes meet, once");
+  if (driver_ || !carried_.empty()) {
+    throw Error("carry_along: it comes once, before the nodes meet: call it before the first step");
+  }
   carried_ = values;
   if (!values.empty()) {
     options_.job.emplace_back("carried-values", fmt::to_string(values.size()));

@@ -319,6 +319,22 @@ sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* mean, size_
   });
 }
 
+sotto_status sotto_optimizer_carry_along(sotto_optimizer* optimizer, const float* values,
+                                         size_t count) {
+  return with(optimizer, [&] {
+    optimizer->optimizer.carry_along(span_at(values, count, "values"));
+    return Status();
+  });
+}
+
+sotto_status sotto_optimizer_take_from_node_0(sotto_optimizer* optimizer, float* values,
+                                              size_t count) {
+  return with(optimizer, [&] {
+    check_unfinished(*optimizer);
+    return optimizer->optimizer.take_from_node_0(span_at(values, count, "values"));
+  });
+}
+
 sotto_status sotto_optimizer_give_up(sotto_optimizer* optimizer, const char* reason) {
   return in_turn(optimizer, "optimizer", [&] {
     need(reason, "reason");

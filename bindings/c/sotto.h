@@ -227,11 +227,24 @@ SOTTO_API sotto_status sotto_optimizer_set_learning_rate(sotto_optimizer* optimi
 // not as it was when the nodes met; "" for nothing. Nodes compare it, as they compare rates.
 SOTTO_API sotto_status sotto_optimizer_announce_settings(sotto_optimizer* optimizer, double rate,
                                                          const char* others);
-// The mean of all nodes' models, in `mean` (`count` floats, as many as parameters) on every node,
-// e.g. to evaluate or save it; *consensus_distance, which may be null, is the mean squared distance
-// of the models from it. All nodes call it after the same step.
+// The mean of all nodes' models, in `mean` (`count` floats, as many as parameters, and as values
+// that are carried along) on every node, e.g. to evaluate or save it; *consensus_distance, which
+// may be null, is the mean squared distance of the models from it. All nodes call it after the same
+// step.
 SOTTO_API sotto_status sotto_optimizer_mean(sotto_optimizer* optimizer, float* mean, size_t count,
                                             double* consensus_distance);
+// Values that belong to the model and that no step moves, e.g. a layer's running statistics
+// (`count` floats): sotto_optimizer_mean and _finish_with_mean give their mean behind that of the
+// parameters, in a `mean` of as many floats as both. They stay the caller's, may change between two
+// calls, and must neither move nor be freed before the optimizer is destroyed; sotto_optimizer_save
+// leaves them out. All nodes carry as many, which they compare as they meet. Once, before that:
+// before sotto_optimizer_connect, or what calls it.
+SOTTO_API sotto_status sotto_optimizer_carry_along(sotto_optimizer* optimizer, const float* values,
+                                                   size_t count);
+// Replaces `count` floats by those of node 0, e.g. where sotto_optimizer_carry_along starts from.
+// All nodes call it, in one order with other such calls, with as many; connects first.
+SOTTO_API sotto_status sotto_optimizer_take_from_node_0(sotto_optimizer* optimizer, float* values,
+                                                        size_t count);
 // What the caller has found of its model, for who watches the run (settings metrics, log-json,
 // tensorboard): node 0 reports it at once; on other nodes nothing happens. `accuracy` may be a NaN.
 SOTTO_API sotto_status sotto_optimizer_evaluated(sotto_optimizer* optimizer, double loss,

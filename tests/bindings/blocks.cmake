@@ -20,6 +20,10 @@ string(REPLACE "]" "<close>" text "${text}")
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 cmake_path(GET LIBRARY PARENT_PATH library_dir)
+set(python_path ${MODULE})
+if(DEFINED ENV{PYTHONPATH})
+  string(APPEND python_path ":$ENV{PYTHONPATH}")
+endif()
 
 # Writes the next block of a language to a file and takes it out of the text.
 macro(take_block language file)
@@ -38,8 +42,8 @@ macro(take_block language file)
 endmacro()
 
 function(run_example)
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env SOTTO_LIBRARY=${LIBRARY} PYTHONPATH=${MODULE}
-                          PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 ${ARGN}
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env SOTTO_LIBRARY=${LIBRARY}
+                          PYTHONPATH=${python_path} PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 ${ARGN}
                   WORKING_DIRECTORY ${WORK} RESULT_VARIABLE code OUTPUT_VARIABLE out
                   ERROR_VARIABLE out)
   if(NOT code EQUAL 0)

@@ -27,6 +27,8 @@ int sotto_c_functions(void) {
       (function)sotto_step_rule_destroy,
       (function)sotto_optimizer_create_with_rule,
       (function)sotto_optimizer_announce_settings,
+      (function)sotto_optimizer_carry_along,
+      (function)sotto_optimizer_take_from_node_0,
       (function)sotto_optimizer_connect,
       (function)sotto_optimizer_begin_step,
       (function)sotto_optimizer_step,

@@ -19,7 +19,9 @@ endfunction()
 
 expect(2 "usage" ${offline} ${script})
 expect(2 "usage" ${offline} ${script} nonsense)
+expect(2 "usage" ${offline} ${script} --python)
 expect(69 "cannot fetch torch" ${offline} ${script} newest)
+expect(69 "cannot fetch torch" ${offline} ${script} --python newest)
 expect(69 "cannot fetch torch==9.9.0" ${offline} ${script} 9.9.0)
 
 # Without an index the newest is that of the folder: 9.10.0, not 9.9.0.
@@ -36,6 +38,43 @@ set(torch ${WORK}/wheels/torch-9.10.0/torch)
 if(EXISTS ${torch}/lib/libtorch_cuda.so OR NOT EXISTS ${torch}/lib/libcudart.so.99)
   message(FATAL_ERROR "CUDA's library is unpacked, or its stand-in is missing")
 endif()
+
+# For Python it adds what `import torch` needs. What the wheel's library for Python calls of CUDA's is stood in for.
+set(made ${WORK}/made-9.10.0)
+file(WRITE ${made}/python.c "extern void _ZN4nccl7OptionsC1Eb(void**, int);
+extern void* _ZN4nccl9availableEv(void);
+extern struct { void* kind; const char* name; } _ZTIN4nccl5GroupE;
+int ready(void) {
+  void* object = 0;
+  _ZN4nccl7OptionsC1Eb(&object, 0);
+  return object != 0 && (unsigned char)(unsigned long)_ZN4nccl9availableEv() == 0 && _ZTIN4nccl5GroupE.name[0] == 'N';
+}
+")
+file(WRITE ${made}/torch/backends/cuda/__init__.py "def is_built():\n    return torch._C._has_cuda\n")
+file(WRITE ${made}/nothing.c "")
+run(${CC} -shared -o ${made}/libtorch_cuda.so ${made}/nothing.c -Wl,-soname,libtorch_cuda.so)
+run(${CC} -shared -fPIC -o ${made}/torch/lib/libtorch_python.so ${made}/python.c -L${made} -Wl,--no-as-needed -ltorch_cuda
+    "-Wl,-rpath,$ORIGIN")
+run(${CMAKE_COMMAND} -E chdir ${made} ${CMAKE_COMMAND} -E tar cf ${WORK}/wheels/torch-9.10.0-cp311-cp311-linux_x86_64.whl
+    --format=zip torch)
+expect(69 "cannot fetch the packages" ${offline} ${script} --python newest)
+foreach(package IN ITEMS typing_extensions sympy networkx jinja2 fsspec filelock)
+  set(folder ${WORK}/packages/${package})
+  file(WRITE ${folder}/${package}.py "")
+  file(WRITE ${folder}/${package}-1.dist-info/METADATA "Metadata-Version: 2.1\nName: ${package}\nVersion: 1\n")
+  file(WRITE ${folder}/${package}-1.dist-info/WHEEL "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+  file(WRITE ${folder}/${package}-1.dist-info/RECORD "")
+  file(MAKE_DIRECTORY ${WORK}/links)
+  run(${CMAKE_COMMAND} -E chdir ${folder} ${CMAKE_COMMAND} -E tar cf ${WORK}/links/${package}-1-py3-none-any.whl
+      --format=zip ${package}.py ${package}-1.dist-info)
+endforeach()
+set(for_python ${WORK}/wheels/torch-9.10.0-python)
+expect(0 "${for_python} $" ${offline} PIP_FIND_LINKS=${WORK}/links ${script} --python newest)
+expect(0 "1 False" ${PYTHON} -c "import ctypes, sys
+sys.path.insert(0, '${for_python}')
+import sympy
+said = open('${for_python}/torch/backends/cuda/__init__.py').read()
+print(ctypes.CDLL('${for_python}/torch/lib/libtorch_python.so').ready(), '_has_cuda' in said)")
 
 # expect_found(STATUS TEXT VARIABLE=VALUE [OPTION…]): what a project with this environment is told.
 function(expect_found status text)

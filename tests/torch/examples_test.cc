@@ -219,6 +219,9 @@ TEST_CASE("the steps of docs/torch.md run as they stand") {
   fs::create_symlink(*folder / "shakespeare" / "input.txt", scratch.path() / "input.txt");
   for (std::string command : commands) {
     CAPTURE(command);
+    if (command.starts_with("torchrun") && !has_torchrun()) {
+      continue;
+    }
     // Fewer steps, of a smaller model: those of the page are for people who wait.
     if (const auto steps = command.find(" 300"); steps != std::string::npos) {
       command.replace(steps, 4, " 8");

@@ -1,8 +1,9 @@
 """PyTorch parameters as one flat vector of floats: what sotto's optimizer works on.
 
-A float32 parameter on the CPU is moved into the flat vector: its storage becomes a piece of it, and
-so does that of its gradient. Any other (half precision, another device) is staged: the flat vector
-holds its float32 master copy. Frozen parameters are left out.
+A float32 parameter on the CPU, in one piece, is moved into the flat vector: its storage becomes a piece
+of it, and so does that of its gradient. Any other (half precision, float64, another device, another
+order in memory, such as channels_last) is staged: the flat vector holds its float32 master copy, and
+the parameter stays where and as it lies. Frozen parameters are left out.
 """
 
 import ctypes
@@ -12,7 +13,7 @@ import torch
 
 from ._errors import Refused
 
-_TRAINED = (torch.float32, torch.float16, torch.bfloat16)
+_TRAINED = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _NEW_ONE = "make a new optimizer"
 
 
@@ -41,7 +42,7 @@ class FlatTensor:
 
 def require_usable(name, parameter):
     """Raises what is wrong with a parameter, before anything is changed."""
-    if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
+    if torch.nn.parameter.is_lazy(parameter):
         raise TypeError(f"{name}: it has no shape yet; run a batch through the module first")
     if parameter.layout != torch.strided:
         raise TypeError(f"{name}: it is sparse ({parameter.layout}); sotto trains dense parameters")
@@ -52,14 +53,19 @@ def require_usable(name, parameter):
         )
     if parameter.dtype not in _TRAINED:
         raise TypeError(
-            f"{name}: it holds {parameter.dtype}; sotto takes torch.float32, and half precision with a "
-            "float32 copy: convert the module with .float(), or freeze this one "
+            f"{name}: it holds {parameter.dtype}; sotto takes torch.float32, and half precision and "
+            "torch.float64 with a float32 copy: convert the module with .float(), or freeze this one "
             "(requires_grad_(False))"
         )
     if parameter.device.type not in ("cpu", "cuda"):
         raise TypeError(
             f"{name}: it lies on {parameter.device}; sotto trains parameters of the CPU, and of CUDA "
             "through copies"
+        )
+    if any(step == 0 and size > 1 for step, size in zip(parameter.stride(), parameter.shape)):
+        raise TypeError(
+            f"{name}: several of its elements are one in memory, as expand() leaves them: give a "
+            "contiguous() copy"
         )
     if not parameter.is_leaf:
         raise TypeError(f"{name}: it is no leaf: it was computed from other tensors; give those")
@@ -102,6 +108,17 @@ def digest_of(tensors):
     return digest.hexdigest()[:16]
 
 
+def _strides_of(parameter):
+    """How the elements lie in memory. Of a size of 1 the stride says nothing, and torch may change it."""
+    return [step for step, size in zip(parameter.stride(), parameter.shape) if size > 1]
+
+
+def _state_of(parameter):
+    """What tells that something was done to a parameter."""
+    place = 0 if parameter.is_meta else parameter.data_ptr()
+    return place, parameter._version, parameter.dtype, parameter.requires_grad
+
+
 class _Slot:
     """One parameter, and its places in the flat vectors."""
 
@@ -110,7 +127,11 @@ class _Slot:
         self.parameter = parameter
         self.values = values
         self.gradient = gradient
-        self.staged = parameter.dtype != torch.float32 or parameter.device.type != "cpu"
+        self.staged = (
+            parameter.dtype != torch.float32
+            or parameter.device.type != "cpu"
+            or not parameter.is_contiguous()
+        )
         self.dtype = parameter.dtype
         self.has_gradient = False
         self._version = None
@@ -120,8 +141,11 @@ class _Slot:
         if self.staged:
             self._version = self.parameter._version
         else:
-            self.parameter.data = self.values
+            # Strides too, which say what is channels_last where several orders are one.
+            strides = self.parameter.stride()
+            self.parameter.data = self.values.as_strided(self.values.shape, strides)
         self._address = self.parameter.data_ptr()
+        self._strides = _strides_of(self.parameter)
 
     def require_unchanged(self):
         parameter = self.parameter
@@ -130,7 +154,7 @@ class _Slot:
         in_place = (
             parameter.data_ptr() == self._address
             and parameter.dtype == self.dtype
-            and parameter.is_contiguous()
+            and _strides_of(parameter) == self._strides
         )
         if not self.staged and not in_place:
             self._changed("the module was moved or changed its type, or its storage was replaced")
@@ -146,17 +170,19 @@ class _Slot:
             f"convert, move and load the module first, and then {_NEW_ONE}"
         )
 
-    def gather_gradient(self):
+    def gather_gradient(self, takes_sparse):
         given = self.parameter.grad
         self.has_gradient = given is not None
         if given is None:
             self.gradient.zero_()
             return
         if given.layout != torch.strided:
-            raise TypeError(
-                f"{self.name}: its gradient is sparse, and sotto exchanges dense ones: leave out "
-                "sparse=True of the embedding"
-            )
+            if not takes_sparse:
+                raise TypeError(
+                    f"{self.name}: its gradient is sparse, which this optimizer does not take: use SGD or "
+                    "Adagrad, or leave out sparse=True of the embedding"
+                )
+            given = given.to_dense()  # what the nodes exchange is
         if given.data_ptr() != self.gradient.data_ptr():
             self.gradient.copy_(given)
             if not self.staged:
@@ -168,13 +194,15 @@ class _Slot:
             self.parameter.copy_(self.values)
             self._version = self.parameter._version
         else:
-            self.parameter.view(-1)[:0].zero_()
+            self.parameter.as_strided((0,), (1,)).zero_()  # whatever became of the parameter
 
 
 class FlatParameters:
     """`named`: parameters with names that tell them apart, those that need a gradient among them."""
 
     def __init__(self, named):
+        self.takes_sparse = True  # gradients, of which what is not there is 0
+        self._given = [parameter for _, parameter in named]
         self.frozen = [(name, p) for name, p in named if not p.requires_grad]
         trained = [(name, p) for name, p in named if p.requires_grad]
         if not trained:
@@ -202,6 +230,14 @@ class FlatParameters:
         """Moves the parameters into the flat vector."""
         for slot in self.slots:
             slot.attach()
+        self._taken = [_state_of(parameter) for parameter in self._given]
+
+    def holds(self, parameters):
+        """Whether it was made of these, and nothing has been done to one since."""
+        return len(parameters) == len(self._given) and all(
+            now is then and _state_of(now) == taken
+            for now, then, taken in zip(parameters, self._given, self._taken)
+        )
 
     def frozen_digest(self):
         """A fingerprint of the frozen parameters' values, which nodes are to have in common."""
@@ -226,7 +262,7 @@ class FlatParameters:
                     f"{slot.name}: it was frozen after the optimizer was made, and the nodes would go "
                     f"on to mix it: {_NEW_ONE} without it"
                 )
-            slot.gather_gradient()
+            slot.gather_gradient(self.takes_sparse)
 
     def drop_gradients(self):
         """Counts all gradients as missing, whatever the parameters hold."""

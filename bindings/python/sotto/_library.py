@@ -41,6 +41,8 @@ _SIGNATURES = {
         _handle_p,
     ],
     "sotto_optimizer_announce_settings": [_handle, ctypes.c_double, ctypes.c_char_p],
+    "sotto_optimizer_carry_along": [_handle, c_float_p, ctypes.c_size_t],
+    "sotto_optimizer_take_from_node_0": [_handle, c_float_p, ctypes.c_size_t],
     "sotto_optimizer_connect": [_handle],
     "sotto_optimizer_begin_step": [_handle],
     "sotto_optimizer_step": [_handle, c_float_p, ctypes.c_size_t],

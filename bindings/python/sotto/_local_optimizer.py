@@ -8,6 +8,8 @@ they hold is not touched before the algorithm has taken the step.
 import contextlib
 import hashlib
 import inspect
+import types
+import weakref
 
 import torch
 
@@ -33,8 +35,23 @@ _OF_ITS_OWN = {
 }
 
 
+# Optimizers that make the steps of a node.
+_wrapped: "weakref.WeakSet[torch.optim.Optimizer]" = weakref.WeakSet()
+
+
+def _refuse_step(_, *__, **___):
+    raise RuntimeError(
+        "this optimizer is wrapped in a sotto.torch.DistributedOptimizer, and a step of its own would "
+        "train this node alone: call step() of that one, or close() that one first"
+    )
+
+
 def require_wrappable(optimizer):
     """Raises Refused for an optimizer that cannot make a node's own step."""
+    if optimizer in _wrapped:
+        raise Refused(
+            "optimizer: another DistributedOptimizer wraps it: close() that one, or make a new one"
+        )
     for kind in type(optimizer).__mro__:
         if kind.__name__ in _OF_ITS_OWN:
             raise Refused(f"optimizer: {kind.__name__} is refused: {_OF_ITS_OWN[kind.__name__]}")
@@ -81,6 +98,8 @@ def _plain(value):
         return value.tolist()
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
+    if callable(value):  # its text would have an address
+        return f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else "?"
     return value
 
 
@@ -93,12 +112,19 @@ def text_of(optimizer):
     return f"{kind.__module__}.{kind.__qualname__} {hashlib.sha256(settings.encode()).hexdigest()[:16]}"
 
 
+def takes_sparse_gradients(optimizer):
+    """Whether it means by a sparse gradient what it means by the dense one."""
+    return isinstance(optimizer, (torch.optim.SGD, torch.optim.Adagrad))
+
+
 class LocalOptimizer:
     """The wrapped optimizer on the copies. `skip_missing`: it sees missing gradients as missing, else
-    as 0."""
+    as 0. Until release() it takes steps for this one alone."""
 
     def __init__(self, optimizer, flat):
         self._optimizer = optimizer
+        self._step = optimizer.step  # maybe a scheduler's, which counts the steps
+        self._own_step = optimizer.__dict__.get("step")
         self._flat = flat
         model, gradient = FlatTensor(flat.values.numel()), FlatTensor(flat.values.numel())
         self._model, self._gradient = model.whole, gradient.whole
@@ -109,6 +135,19 @@ class LocalOptimizer:
             shape = slot.values.shape
             self._pieces.append((model.piece(offset, shape), gradient.piece(offset, shape)))
             offset += slot.values.numel()
+
+    def hold(self):
+        """Has the optimizer's step() refused to all others."""
+        _wrapped.add(self._optimizer)
+        self._optimizer.step = types.MethodType(_refuse_step, self._optimizer)
+
+    def release(self):
+        """Gives the optimizer back to the program."""
+        _wrapped.discard(self._optimizer)
+        if self._own_step is not None:
+            self._optimizer.step = self._own_step
+        else:
+            self._optimizer.__dict__.pop("step", None)
 
     @contextlib.contextmanager
     def lent(self):
@@ -136,7 +175,7 @@ class LocalOptimizer:
                 if slot.has_gradient or not self.skip_missing:
                     slot.parameter.grad = piece
             with torch.enable_grad():  # as on a thread of the program's
-                self._optimizer.step()
+                self._step()
             for slot, (model, _) in zip(self._flat.slots, self._pieces):
                 # One that computes a new tensor rather than change the one that is there.
                 if slot.parameter.data_ptr() != model.data_ptr():

@@ -13,6 +13,12 @@ _REPLACED = (
 )
 
 
+def plain_name(name):
+    """A tensor's name without what torch.compile puts in front, so that nodes that compile and nodes
+    that do not may train together."""
+    return name.replace("_orig_mod.", "")
+
+
 class Members:
     """The parameters that a module had when the optimizer was made."""
 
@@ -26,6 +32,13 @@ class Members:
                 "module: the optimizer has parameters that are not the module's; give the module that "
                 "all of them belong to"
             )
+
+    def retaken(self, slots):
+        """What watches once the optimizer has taken the parameters anew; what the module has got
+        without the optimizer stays new."""
+        self._trained = {id(slot.parameter) for slot in slots}
+        self._known.update((id(slot.parameter), (slot.parameter, True)) for slot in slots)
+        return self
 
     def require_same(self):
         """Raises RuntimeError unless all that were to be trained are there, and nothing new is."""
@@ -55,6 +68,11 @@ class Holders:
                 for name, parameter in module.__dict__.get("_parameters", {}).items():
                     if id(parameter) in self._places:
                         self._places[id(parameter)].append((weakref.ref(module), name))
+
+    def retaken(self, slots):
+        """What watches once the optimizer has taken the parameters anew."""
+        self.require_same()
+        return Holders(slots)
 
     def require_same(self):
         """Raises RuntimeError where the modules that held a parameter have others in its place."""

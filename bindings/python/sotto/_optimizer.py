@@ -106,6 +106,7 @@ class Optimizer(Handle):
         self._parameters = parameters  # which must stay where they are
         self._store = store
         self._rule = own_step_rule
+        self._carried: Optional[Array] = None
         self._interrupt = _Interrupt()
         with layout_handle(layout) as tensors, handle_of(
             store, Store, "store"
@@ -222,6 +223,21 @@ class Optimizer(Handle):
         distance = ctypes.c_double()
         self._wait("mean", address, length, ctypes.byref(distance))
         return distance.value
+
+    def carry_along(self, values: Array) -> None:
+        """Values that belong to the model and that no step moves, e.g. running statistics: mean and
+        finish_with_mean give their mean behind that of the parameters, in one array as long as both.
+        `values` may be changed between two calls, but not resized or moved. All nodes carry as many;
+        once, before the first step."""
+        address, shape = place(values, "values")
+        self._do("carry_along", address, count(shape))
+        self._carried = values  # which must stay where they are
+
+    def take_from_node_0(self, values: Array) -> None:
+        """Replaces an array's values by those of node 0, e.g. where carry_along starts from. All nodes
+        call it, in one order with other such calls, with as many."""
+        address, shape = place(values, "values", writable=True)
+        self._wait("take_from_node_0", address, count(shape))
 
     def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
         """What the caller has found of its model, for who watches the run (metrics, log_json,

@@ -25,23 +25,32 @@ from typing import Any, Optional, TypeVar, Union
 
 import torch
 
-from ._errors import Refused
-from ._flat_parameters import FlatParameters, bytes_of
+from ._buffers import Buffers
+from ._errors import Ended, Refused
+from ._flat_parameters import FlatParameters, bytes_of, zeros
 from ._local_optimizer import (
     LocalOptimizer,
     options_of,
     parameters_of,
     rates_of,
     require_wrappable,
+    takes_sparse_gradients,
     text_of,
 )
-from ._module_watch import Holders, Members
+from ._module_watch import Holders, Members, plain_name
 from ._optimizer import Optimizer, Store
 from ._step_rule import StepRule
 from ._types import Setting
 
 _STATE_KEY = "sotto"
 _Self = TypeVar("_Self", bound="DistributedOptimizer")
+_BUFFERS_KEY = "sotto_buffers"
+# Hooks around a state, which a program may have registered at the wrapped optimizer.
+_STATE_HOOKS = [
+    f"_optimizer_{action}_{when}_hooks"
+    for action in ("state_dict", "load_state_dict")
+    for when in ("pre", "post")
+]
 
 
 class _SottoRule(torch.optim.Optimizer):
@@ -56,14 +65,13 @@ class _SottoRule(torch.optim.Optimizer):
 
 def _names_of(optimizer, module):
     """Names of the parameters in the optimizer's order: as the module calls them, or as the optimizer was
-    told, or their numbers. What torch.compile puts in front is left out, so that nodes that compile
-    and nodes that do not may train together."""
+    told, or their numbers."""
     named = {} if module is None else {id(p): name for name, p in module.named_parameters()}
     told = [name for group in optimizer.param_groups for name in group.get("param_names", ())]
     names = []
     for place, parameter in enumerate(parameters_of(optimizer)):
         name = named.get(id(parameter)) or (told[place] if told else str(place))
-        names.append(name.replace("_orig_mod.", ""))
+        names.append(plain_name(name))
     return names
 
 
@@ -75,10 +83,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
     learning rate is that of the one parameter group.
 
     `settings` are those of sotto.Optimizer, which lies in `optimizer`. The parameters and their
-    gradients become views of two flat tensors; half precision is trained through a float32 copy.
-    Afterwards do not move the module, change its type or load into it. All nodes must start from the
-    same values: seed PyTorch alike, or load one state. Buffers such as the means of batch
-    normalization stay each node's own.
+    gradients become views of two flat tensors; half precision, float64 and what lies in another order,
+    as channels_last does, are trained through a float32 copy. The module may be loaded, moved and
+    converted until the nodes meet, in the first zero_grad() or step(), and not after it. All nodes
+    must start from the same values: seed PyTorch alike, or load one state.
+
+    The module's buffers, such as the means of batch normalization, go along: they start as node 0's,
+    are averaged with the model (averaged, finish_with_mean), and are part of state_dict(). With
+    `buffers=False` they are each node's own.
 
     As a context manager it finishes the run at the end of the block, or tells all nodes what the
     block raised.
@@ -96,6 +108,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         *,
         module: Optional[torch.nn.Module] = None,
         store: Optional[Store] = None,
+        buffers: bool = True,
         **settings: Setting,
     ) -> None:
         given = module if optimizer is None else optimizer
@@ -112,41 +125,60 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
         self.optimizer = None  # type: ignore[assignment]
-        if isinstance(given, torch.nn.Module):
-            self._take_module(given, store, settings)
-        else:
+        self._rule = self._watch = self._text = None
+        self._started = False
+        own_rule = isinstance(given, torch.nn.Module)
+        model = given if own_rule else module
+        self._carrier = model if buffers else None
+        self._made_of = (given, model, store, settings)
+        if not own_rule:
             require_wrappable(given)
-            self._wrap(given, module, store, settings)
+            if settings.get("lr") is not None:
+                raise Refused("lr: the wrapped optimizer has its own learning rates; leave it out")
+        self._make = self._take_module if own_rule else self._wrap
+        self._make(*self._made_of)
+        if own_rule:
+            self._rate = float(self.optimizer.report()["learning_rate"])
+            given = _SottoRule([slot.parameter for slot in self._flat.slots], self._rate)
+        self._adopt(given)
 
-    def _take_module(self, module, store, settings):
+    def _take_module(self, _, module, store, settings):
         """With a step rule of sotto's."""
-        named = [(name.replace("_orig_mod.", ""), p) for name, p in module.named_parameters()]
-        self._flat = FlatParameters(named)
-        self._watch = Members(module, self._flat.slots)
-        self._rule = None
+        self._take_parameters(
+            [(plain_name(name), p) for name, p in module.named_parameters()], module
+        )
         self._make_node(store, settings)
-        self._rate = float(self.optimizer.report()["learning_rate"])
-        self._adopt(_SottoRule([slot.parameter for slot in self._flat.slots], self._rate))
 
     def _wrap(self, local, module, store, settings):
-        if settings.get("lr") is not None:
-            raise Refused("lr: the wrapped optimizer has its own learning rates; leave it out")
-        self._flat = FlatParameters(list(zip(_names_of(local, module), parameters_of(local))))
-        slots = self._flat.slots
-        self._watch = Holders(slots) if module is None else Members(module, slots)
+        self._take_parameters(list(zip(_names_of(local, module), parameters_of(local))), module)
+        self._flat.takes_sparse = takes_sparse_gradients(local)
         self._rule = LocalOptimizer(local, self._flat)
-        self._agreed = self._announced = self._options(local)
-        job = {**(settings.pop("job", None) or {}), "torch-optimizer": text_of(local)}
+        sizes = [len(group["params"]) for group in local.param_groups]
+        if self._text is None or self._text[0] != sizes:
+            # What is changed in the groups that there are is announced to the others later.
+            self._text = (sizes, text_of(local))
+            self._agreed = self._announced = self._options(local)
+        job = {**(settings.get("job") or {}), "torch-optimizer": self._text[1]}
         rule = StepRule("torch", self._rule.next_model)
         rate = self._agreed[0][0]
         self._make_node(store, {**settings, "job": job, "own_step_rule": rule, "lr": rate})
         # A single node can skip as torch does; several would have to agree on what they skip.
-        self._rule.skip_missing = self.optimizer.report()["nodes"] == 1
+        self._rule.skip_missing = self._alone
         self._rule.widen_state()
-        self._adopt(local)
+        self._rule.hold()
+
+    def _take_parameters(self, named, module):
+        self._flat = FlatParameters(named)
+        self._buffers = Buffers(self._carrier)
+        slots = self._flat.slots
+        if self._watch is not None:
+            self._watch = self._watch.retaken(slots)
+        else:
+            self._watch = Holders(slots) if module is None else Members(module, slots)
 
     def _make_node(self, store, settings):
         """Nothing of the module is changed when the settings are refused."""
+        settings = dict(settings)
         job = settings.pop("job", None) or {}
         if self._flat.frozen:
             job = {**job, "frozen-parameters": self._flat.frozen_digest()}
@@ -154,7 +186,19 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.optimizer = Optimizer(
             self._flat.values, layout=layout, store=store, job=job, **settings
         )
+        if self._buffers.values.numel() > 0:
+            self.optimizer.carry_along(self._buffers.values)
+        self._alone = self.optimizer.report()["nodes"] == 1
         self._flat.attach()
+
+    def _make_anew(self):
+        """Before the nodes meet: takes the parameters and buffers as they are now."""
+        self.optimizer.close()
+        self._release()
+        self._make(*self._made_of)
+        if self._rule is None:
+            self.param_groups[0]["params"][:] = [slot.parameter for slot in self._flat.slots]
+        self._taken = [id(parameter) for parameter in parameters_of(self)]
 
     def _adopt(self, local):
         """This optimizer's groups and state are those of `local`."""
@@ -163,6 +207,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._local = local
         self.param_groups = local.param_groups
         self.state = local.state
+        for hooks in _STATE_HOOKS:
+            if hasattr(local, hooks):
+                setattr(self, hooks, getattr(local, hooks))
         self._taken = [id(parameter) for parameter in parameters_of(local)]
 
     @staticmethod
@@ -172,21 +219,48 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     # ----- A step
 
-    def _require_unchanged(self):
+    def _require_own_groups(self):
         if self.param_groups is not self._local.param_groups:
             raise RuntimeError(
                 "the wrapped optimizer's state was loaded or replaced by itself: load_state_dict() of "
                 "this one takes back what it saved"
             )
+
+    def _require_unchanged(self):
+        self._require_own_groups()
         if [id(parameter) for parameter in parameters_of(self)] != self._taken:
             raise RuntimeError(
-                "parameter groups were changed after the optimizer was made: make a new one"
+                "parameter groups were changed after the nodes had met: make a new optimizer"
             )
         self._flat.require_unchanged()
         self._watch.require_same()
+        self._buffers.require_same()
+
+    def _settle(self):
+        """Before the nodes meet: takes what was done to the module since this was made."""
+        if self._started:
+            return
+        self._require_own_groups()
+        module = self._made_of[0] if self._rule is None else None
+        now = parameters_of(self) if module is None else list(module.parameters())
+        if not self._flat.holds(now) or self._buffers.difference():
+            self._make_anew()
+        self._watch.require_same()
+
+    def _start(self):
+        """Once, on all nodes, before they meet: what nothing has moved yet becomes node 0's."""
+        if self._started:
+            return
+        self._settle()
+        self._started = True
+        if not self._alone and self._buffers.values.numel() > 0:
+            self._buffers.gather()
+            self.optimizer.take_from_node_0(self._buffers.values)
+            self._buffers.show(self._buffers.values)
 
     def _begin(self):
         """Starts a round, unless one is started."""
+        self._start()
         self._require_unchanged()
         if self._rule is None:
             rate = rates_of(self.param_groups)[0]
@@ -260,37 +334,60 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._flat.publish()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Refused: the flat vector has its length. Make a new optimizer with all parameters."""
-        if self._local is not None:
+        """A further group of the wrapped optimizer, before the nodes meet in the first zero_grad() or
+        step(): what they exchange is fixed then. It makes this node anew, in `optimizer`."""
+        if self._local is None:  # inside the constructor of torch's
+            super().add_param_group(param_group)
+            return
+        if self._rule is None:
             raise Refused(
-                "add_param_group: what the nodes exchange was fixed when the optimizer was made: make "
-                "a new one, around a torch optimizer with all groups"
+                "add_param_group: the step rule is sotto's, with one group of all parameters: wrap a "
+                "torch optimizer for several"
             )
-        super().add_param_group(param_group)
+        if self._started:
+            raise Refused(
+                "add_param_group: what the nodes exchange was fixed as they met, in the first step: make "
+                "a new optimizer, around a torch optimizer with all groups"
+            )
+        groups = len(self.param_groups)
+        self._local.add_param_group(param_group)
+        try:
+            self._make_anew()
+        except BaseException:
+            del self.param_groups[groups:]
+            self._make_anew()
+            raise
 
     # ----- State
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's state, and beside it this node's model and the algorithm's state, as
-        "sotto": a snapshot, one a node, all after the same step."""
+        "sotto", and the buffers, as "sotto_buffers": a snapshot, one a node, all after the same step."""
         state = copy.deepcopy(super().state_dict())
         node = self.optimizer.save()
         state[_STATE_KEY] = torch.frombuffer(bytearray(node), dtype=torch.uint8)
+        state[_BUFFERS_KEY] = self._buffers.saved()
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Takes back what state_dict() returned under the same settings, before the first step; also
-        the module's parameters. All nodes load, and meet first."""
+        the module's parameters and buffers. All nodes load, and meet first."""
         node = state_dict.get(_STATE_KEY)
         if not isinstance(node, torch.Tensor) or node.dtype != torch.uint8:
             raise Refused(
                 "load_state_dict: it holds no state of a sotto.torch.DistributedOptimizer, which is one "
                 "file a node"
             )
-        state = {key: value for key, value in state_dict.items() if key != _STATE_KEY}
+        ours = (_STATE_KEY, _BUFFERS_KEY)
+        state = {key: value for key, value in state_dict.items() if key not in ours}
+        buffers = state_dict.get(_BUFFERS_KEY, {})
+        self._settle()
         self._require_unchanged()
+        self._buffers.require_fit(buffers)
         self.optimizer.load(bytes_of(node))
+        self._started = True
         self._flat.publish()
+        self._buffers.load(buffers)
         lent = contextlib.nullcontext() if self._rule is None else self._rule.lent()
         with lent:  # state has the type of the copies
             super().load_state_dict(copy.deepcopy(state))
@@ -312,20 +409,29 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def averaged(self) -> Iterator[None]:
         """Inside the block the module holds the mean of all nodes' models, to evaluate or save it;
         afterwards it is as it was. All nodes enter it after the same step, before zero_grad()."""
-        mean = torch.empty_like(self._flat.values)
+        self._start()
+        self._buffers.gather()
+        mean = self._room_for_mean()
         self.optimizer.mean(mean)
-        own = self._flat.values.clone()
+        own, buffers = self._flat.values.clone(), self._buffers.saved()
         self._show(mean)
         try:
             yield
         finally:
             self._show(own)
+            self._buffers.load(buffers)
+
+    def _room_for_mean(self):
+        return zeros(self._flat.values.numel() + self._buffers.values.numel())
 
     def _show(self, values):
-        """Has the module hold other values."""
+        """Has the module hold other values: parameters, and behind them maybe buffers."""
+        count = self._flat.values.numel()
         with torch.no_grad():
-            self._flat.values.copy_(values)
+            self._flat.values.copy_(values[:count])
         self._flat.publish()
+        if values.numel() > count and not self._alone:
+            self._buffers.show(values[count:])
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -337,9 +443,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
         trace: Optional[TracebackType],
     ) -> None:
         try:
-            self.optimizer.__exit__(kind, error, trace)
+            if kind is None or issubclass(kind, Ended):
+                self.finish()
+            else:
+                self.optimizer.__exit__(kind, error, trace)
         finally:
-            self._flat.publish()  # after steps without data, which finishing may take (join)
+            self._flat.publish()  # also the steps of a finish() that failed
+            self.close()
 
     def evaluated(self, loss: float, accuracy: float = math.nan) -> None:
         """As Optimizer.evaluated: what the caller has found of its model, for who watches the run."""
@@ -356,19 +466,31 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def finish(self) -> None:
         """Waits until all nodes have come this far. No step may follow. Where other nodes still take
         steps, the setting `join` says what happens."""
+        self._start()
+        self._buffers.gather()  # for means that others ask for meanwhile
         self.optimizer.finish()
-        self._flat.publish()
+        self._flat.publish()  # after steps without data, which finishing may take (join)
+        self._release()
 
     def finish_with_mean(self) -> None:
-        """As finish, and leaves the module with the mean of all nodes' models."""
-        mean = torch.empty_like(self._flat.values)
+        """As finish, and leaves the module with the mean of all nodes' models and buffers."""
+        self._start()
+        self._buffers.gather()
+        mean = self._room_for_mean()
         self.optimizer.finish_with_mean(mean)
         self._show(mean)
+        self._release()
+
+    def _release(self):
+        """The run is over: the wrapped optimizer is the program's again."""
+        if self._rule is not None:
+            self._rule.release()
 
     def ask_to_stop(self) -> None:
         """As Optimizer.ask_to_stop."""
         self.optimizer.ask_to_stop()
 
     def close(self) -> None:
-        """Leaves the run; the module keeps its parameters."""
+        """Leaves the run; the module keeps its parameters, and the wrapped optimizer its state."""
         self.optimizer.close()
+        self._release()

@@ -68,12 +68,18 @@ def write_problem(given, path):
     path.write_text(json.dumps(given))
 
 
+def environment():
+    """Variables of a Python program that finds this module, and what else this one finds."""
+    module = pathlib.Path(sotto.__file__).resolve().parents[1]
+    told = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(module)] + ([told] if told else []))}
+
+
 def run_script(path, *arguments):
     """Runs a Python program with this module and library."""
-    module = pathlib.Path(sotto.__file__).resolve().parents[1]
     return subprocess.run(
         [sys.executable, str(path), *arguments],
-        env={**os.environ, "PYTHONPATH": str(module)},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=300,

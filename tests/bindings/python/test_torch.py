@@ -107,10 +107,11 @@ def test_tensors_that_do_not_fit_are_refused():
         sotto.Optimizer(torch.zeros(4, 4).t()[:, :2], nodes=1)
     with pytest.raises(TypeError, match="generator is no torch.nn.Module; give the model"):
         sotto.torch.DistributedOptimizer(torch.nn.Linear(2, 2).parameters(), nodes=1)
-    with pytest.raises(TypeError, match="0.weight: it holds torch.float64"):
-        sotto.torch.DistributedOptimizer(module().double(), nodes=1)
+    with pytest.raises(TypeError, match="0.weight: it holds torch.complex64"):
+        sotto.torch.DistributedOptimizer(module().to(torch.complex64), nodes=1)
     model = module()
     optimizer = sotto.torch.DistributedOptimizer(model, nodes=1)
+    optimizer.zero_grad()
     model.double()
     with pytest.raises(RuntimeError, match="0.weight: the module was moved"):
         optimizer.step()

@@ -1,13 +1,12 @@
 """examples/torch/spirals.py: from a plain PyTorch program to many nodes it is a few lines."""
 
 import difflib
-import os
 import pathlib
 import socket
 import subprocess
 import sys
 
-import sotto
+import nodes
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples" / "torch"
 
@@ -22,12 +21,10 @@ def accuracy(name, count):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    module = pathlib.Path(sotto.__file__).resolve().parents[1]
     started = []
     for rank in range(count):
         variables = {
-            **os.environ,
-            "PYTHONPATH": str(module),
+            **nodes.environment(),
             "OMP_NUM_THREADS": "1",
             "RANK": str(rank),
             "WORLD_SIZE": str(count),
