@@ -163,14 +163,17 @@ Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch
   if (Status status = begin_step(gradient); !status) {
     return status;
   }
-  const Status status = setup_.step_rule->next_model(round_, x(), gradient, scratch, ops());
+  const std::span<float> next = setup_.step_rule->moves_in_place() ? x() : scratch;
+  const Status status = setup_.step_rule->next_model(round_, x(), gradient, next, ops());
   if (!status) {
     return leave_step_rule(status, gradient);
   }
-  if (Status finite = require_finite(scratch, kUpdated); !finite) {
+  if (Status finite = require_finite(next, kUpdated); !finite) {
     return finite;
   }
-  ops().copy(scratch, x());
+  if (next.data() != x().data()) {
+    ops().copy(next, x());
+  }
   return {};
 }
 

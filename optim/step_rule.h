@@ -74,10 +74,12 @@ class StepRule {
   virtual Result<Direction> direction_in(Round round, std::span<const float> x,
                                          std::span<const float> gradient, std::span<float> room);
   /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. `ops` is for
-  /// where they lie. A rule that
-  /// makes the next model at once, and d as a difference, spares itself two roundings here.
+  /// where they lie. A rule that makes the next model at once, and d as a difference, spares itself
+  /// two roundings here.
   virtual Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                             std::span<float> next, const Ops& ops);
+  /// Whether next_model may have x itself as `next`, which a long model is spared two copies by.
+  virtual bool moves_in_place() const { return false; }
   /// Whether nothing of a gradient stays in the rule, and no element of d is finite where g's is
   /// not: then a gradient need not be looked through before it is taken. next_model faults where
   /// direction does.

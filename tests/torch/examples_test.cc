@@ -219,8 +219,8 @@ TEST_CASE("the steps of docs/torch.md run as they stand") {
   fs::create_symlink(*folder / "shakespeare" / "input.txt", scratch.path() / "input.txt");
   for (std::string command : commands) {
     CAPTURE(command);
-    if (command.starts_with("torchrun") && !has_torchrun()) {
-      continue;
+    if (command.starts_with("torchrun")) {
+      continue;  // below, as an agent of PyTorch 1.13 needs it
     }
     // Fewer steps, of a smaller model: those of the page are for people who wait.
     if (const auto steps = command.find(" 300"); steps != std::string::npos) {

@@ -150,7 +150,9 @@ Status LocalOptimizer::step(const Tensors& tensors, std::span<const float> x,
     model_.resize(next.size());
     model = model_;
   }
-  host_ops().copy(x, model);
+  if (model.data() != x.data()) {
+    host_ops().copy(x, model);
+  }
   const std::size_t first = flat_.layout()[tensors.begin].offset;
   for (std::size_t i = tensors.begin; i < tensors.end; ++i) {
     const std::size_t at = flat_.layout()[i].offset - first;

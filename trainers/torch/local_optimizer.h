@@ -48,6 +48,7 @@ class LocalOptimizer final : public StepRule {
                    std::span<float> d) override;
   Status next_model(Round round, std::span<const float> x, std::span<const float> gradient,
                     std::span<float> next, const Ops& ops) override;
+  bool moves_in_place() const override { return separable_; }
   /// Torch's own optimizers step each tensor by itself.
   bool separable() const override { return separable_; }
   Status direction_part(std::size_t first, std::span<const float> x,
