@@ -145,13 +145,17 @@ Liveness::Trouble Liveness::look_at_replaced(SimTime now, const SiteView& proces
                                              to_seconds(now - alone_until)));
 }
 
-/// What was sent is applied some time.
+/// What was sent is applied some time; and where the one sends to the other, more is sent for as
+/// long as both are there, whatever third parties do.
 Liveness::Trouble Liveness::look_at_stream(SimTime now, const SiteView& from, const SiteView& to) {
   Way& way =
       ways_[static_cast<std::size_t>(from.site) * sites_ + static_cast<std::size_t>(to.site)];
   const PeerState& sender = *of_peer(from, to.site);
   const PeerState& receiver = *of_peer(to, from.site);
-  if (sender.sent == receiver.applied || receiver.applied != way.applied) {
+  const bool sends = sender.hears_us && receiver.tells_us;
+  const bool waits = sender.sent != receiver.applied;
+  const bool begun = from.state->mass > 0 && to.state->mass > 0;
+  if ((!sends && !waits) || !begun || receiver.applied != way.applied) {
     way = {receiver.applied, now};
     return std::nullopt;
   }

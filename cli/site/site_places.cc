@@ -45,13 +45,18 @@ constexpr auto kOfTraining = std::to_array<std::string_view>({"--task",
                                                               "--seed"});
 
 /// What else of a site's file `sotto train` has under another name.
-constexpr auto kElsewhere =
-    std::to_array<std::pair<std::string_view, std::string_view>>({{"--bind", "listen"},
-                                                                  {"--key", "key"},
-                                                                  {"--peers", "peers"},
-                                                                  {"--timeout", "network.timeout"},
-                                                                  {"--part", "training.part"},
-                                                                  {"--export", "training.export"}});
+constexpr auto kElsewhere = std::to_array<std::pair<std::string_view, std::string_view>>(
+    {{"--bind", "listen"},
+     {"--key", "key"},
+     {"--peers", "peers"},
+     {"--timeout", "network.timeout"},
+     {"--mass-return", "network.mass-return"},
+     {"--parcel-mass", "network.parcel-mass"},
+     {"--pull-most", "network.pull-most"},
+     {"--pull-memory", "network.pull-memory"},
+     {"--observer", "observer"},
+     {"--part", "training.part"},
+     {"--export", "training.export"}});
 
 /// The key in a site's file of an option; empty: there is none.
 std::string key_of(std::string_view option) {

@@ -86,6 +86,17 @@ void take_exchange(const TrainOptions& o, SiteOptions& run) {
   run.consensus_stepsize = o.consensus_stepsize;
 }
 
+void take_network(const SiteConfig& config, SiteOptions& run) {
+  run.slack = config.slack;
+  run.window = config.window;
+  run.only_takes = config.observer;
+  run.mass = config.mass;
+  run.pull = config.pull;
+  run.timeout = config.timeout;
+  run.patience = config.patience;
+  run.found_after = config.found_after;
+}
+
 /// What `read` returns; a message about a file gets the setting that named it in front.
 template <typename Read>
 auto naming(std::string_view setting, const Read& read) {
@@ -207,7 +218,12 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
                {"eval_every", run.eval_every},
                {"seed", run.seed},
                {"window", run.window},
-               {"slack", run.slack}};
+               {"slack", run.slack},
+               {"observer", run.only_takes},
+               {"mass_return", run.mass.back},
+               {"parcel_mass", run.mass.parcel},
+               {"pull_most", run.pull.most},
+               {"pull_memory", run.pull.memory}};
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
                                    {"patience", run.patience},
                                    {"found_after", run.found_after}}) {
@@ -327,11 +343,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     run.privacy = site_privacy(o, tasks, steps, plan.warnings);
     run.name = config.name;
     run.listen = config.listen;
-    run.slack = config.slack;
-    run.window = config.window;
-    run.timeout = config.timeout;
-    run.patience = config.patience;
-    run.found_after = config.found_after;
+    take_network(config, run);
     plan.config = config_json(config, plan, tasks);
     return plan;
   } catch (const Error& error) {

@@ -89,6 +89,7 @@ TEST_CASE("federated: in step and without faults, push-sum is the PushSum of pap
          .edge = arc,
          .compressor = spec,
          .step = reference.step,
+         .mass = kMassStays,
          .seed = 3,
          .era = 2,
          .gradient = [&](std::size_t site, Round round, std::span<const float> x,
@@ -133,6 +134,7 @@ TEST_CASE("federated: without steps the sum of all models stays, whatever is com
     CAPTURE(seed);
     SiteNetworkOptions options = options_of(seed);
     options.slack = 0;
+    options.mass = kMassStays;
     Chaos chaos(options, seed);
     SiteNetwork& network = chaos.network;
     std::vector<double> expected(options.dimension);
