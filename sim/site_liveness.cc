@@ -44,14 +44,19 @@ Liveness::Liveness(const FaultPlan& plan, SimTime bound)
       bound_(bound),
       found_after_(plan.found_after),
       disturbed_(sites_, 0),
+      lies_(sites_),
       pairs_(sites_ * sites_),
-      ways_(sites_ * sites_) {}
+      ways_(sites_ * sites_) {
+  for (std::size_t site = 0; site < sites_; ++site) {
+    lies_[site] = plan.lie_of(static_cast<Rank>(site)) ? 1 : 0;
+  }
+}
 
 Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
                                  std::vector<char> contested, const Ways& ways) {
   contested_ = std::move(contested);
   for (const SiteView& site : sites) {
-    if (site.running) {
+    if (site.running && lies_[static_cast<std::size_t>(site.site)] == 0) {
       if (auto trouble = look_at(now, site)) {
         return trouble;
       }
@@ -60,7 +65,7 @@ Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
   for (std::size_t a = 0; a < sites_; ++a) {
     for (std::size_t b = a + 1; b < sites_; ++b) {
       Pair& pair = pairs_[a * sites_ + b];
-      if (!sites[a].running || !sites[b].running) {
+      if (!sites[a].running || !sites[b].running || lies_[a] != 0 || lies_[b] != 0) {
         pair = {};
         continue;
       }

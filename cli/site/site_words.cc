@@ -241,8 +241,8 @@ std::string site_metrics(const SiteReport& report, double now) {
   metrics.one("mass", "gauge", "Push-sum weight that the site holds; gossip: 1", report.site.mass);
   metrics.one("minted_mass_total", "counter", "Push-sum weight that it has brought in as it began",
               report.site.minted);
-  metrics.one("written_off_mass_total", "counter",
-              "Weight given to peers that are gone for good", report.site.written_off);
+  metrics.one("written_off_mass_total", "counter", "Weight given to peers that are gone for good",
+              report.site.written_off);
   metrics.one("raised_mass_total", "counter", "Weight that it made so that its own comes back to 1",
               report.site.raised);
   metrics.one("lowered_mass_total", "counter", "Weight that it took away likewise, or cut off",

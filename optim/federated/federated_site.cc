@@ -22,10 +22,6 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
 /// A round that one neighbour alone says, of a federation that never ends.
 constexpr Round kMostUnconfirmed = Round{1} << 32;
 
-/// Rounds for which a peer is barred that is blamed a second time; doubled each time.
-constexpr Round kFirstBar = 32;
-constexpr std::uint64_t kMostDoublings = 20;
-
 /// Blamed are the fewest who each moved the model nine times as far as all others together; where
 /// there are no others, one alone. `suspects` begins with the farthest.
 void blame(std::span<Suspect> suspects) {
@@ -325,7 +321,7 @@ Status FederatedSite::collect() {
 void FederatedSite::begin_intake() {
   mixing_->keep();
   for (Neighbour& peer : peers_) {
-    peer.moved = 0;
+    peer.influence = {};
     if (peer.heard() && !peer.joining) {
       const Round behind = offered_ - std::min(peer.known.round, offered_);
       if (late(peer) || behind <= setup_.slack) {
@@ -339,10 +335,16 @@ void FederatedSite::begin_intake() {
 
 void FederatedSite::end_intake(std::span<const MixedPeer> mixed) {
   for (const MixedPeer& one : mixed) {
-    peers_[one.peer].moved += one.influence.moved;
-    peers_[one.peer].cut += one.influence.cut;
+    peers_[one.peer].influence.add(one.influence);
   }
-  influenced_ = std::ranges::any_of(peers_, [](const Neighbour& peer) { return peer.moved > 0; });
+  influenced_ = false;
+  for (Neighbour& peer : peers_) {
+    influenced_ = influenced_ || peer.influence.moved > 0;
+    peer.cut += peer.influence.cut;
+    if (peer.influence.absurd) {
+      peer.take_blame(offered_);
+    }
+  }
   // Between honest sites, too, more goes one way than the other; it is told of where this site
   // weighs little for it.
   constexpr double kMuch = 8;
@@ -359,8 +361,8 @@ void FederatedSite::end_intake(std::span<const MixedPeer> mixed) {
 std::vector<Suspect> FederatedSite::influences() const {
   std::vector<Suspect> found;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
-    if (peers_[k].moved > 0) {
-      found.push_back({.peer = k, .moved = peers_[k].moved});
+    if (peers_[k].influence.moved > 0) {
+      found.push_back({.peer = k, .moved = peers_[k].influence.moved});
     }
   }
   std::ranges::stable_sort(found, std::greater(), &Suspect::moved);
@@ -378,12 +380,11 @@ std::optional<std::vector<Suspect>> FederatedSite::put_back() {
   blame(suspects);
   for (Suspect& suspect : suspects) {
     Neighbour& peer = peers_[suspect.peer];
-    peer.moved = 0;
+    peer.influence = {};
     ++peer.spoiled;
-    if (suspect.blamed && ++peer.blamed > 1) {
-      suspect.barred = true;
-      const auto doublings = std::min<std::uint64_t>(peer.blamed - 2, kMostDoublings);
-      peer.barred_until = round_ + (kFirstBar << doublings);
+    if (suspect.blamed) {
+      peer.take_blame(round_);
+      suspect.barred = barred(peer);
     }
   }
   influenced_ = false;
@@ -409,8 +410,7 @@ void FederatedSite::take_in(std::size_t peer) {
       static_cast<void>(offence(peer, taken.status().fault(), taken.status().message()));
       return;
     }
-    from.moved += taken->influence.moved;
-    from.cut += taken->influence.cut;
+    from.influence.add(taken->influence);
     from.in.apply_first(taken->mass);
   }
 }

@@ -130,8 +130,8 @@ Status FederatedSite::take(std::size_t peer, const Model& model) {
   from.asked = from.model_due = false;
   if (phase_ == Phase::waiting && !trained_) {
     mixing_->keep();
-    from.moved = distance_between(model.values, setup_.parameters);
-    influenced_ = from.moved > 0;
+    from.influence.moved = distance_between(model.values, setup_.parameters);
+    influenced_ = from.influence.moved > 0;
     setup_.ops->copy(model.values, setup_.parameters);
     trained_ = true;
     given_round_ = model.round;

@@ -239,7 +239,8 @@ void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
     const double part = cut ? longest / distance : 1;
     const float w = weight(degree, peer.degree);
     peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
-                      .cut = cut ? 1U : 0U};
+                      .cut = cut ? 1U : 0U,
+                      .absurd = distance > PullBound::kAbsurd * longest};
     ops.subtract(copy.model, own_.model, scratch_);
     ops.axpy(cut ? static_cast<float>(static_cast<double>(w) * part) : w, scratch_, pull);
   }

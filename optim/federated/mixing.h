@@ -54,10 +54,12 @@ struct Addressee {
 struct Influence {
   double moved = 0;       ///< how far
   std::uint64_t cut = 0;  ///< pulls that were cut to the bound
+  bool absurd = false;    ///< one was farther than anybody honest can be (PullBound::kAbsurd)
   /// Adds what another parcel of the neighbour did.
   void add(const Influence& more) {
     moved += more.moved;
     cut += more.cut;
+    absurd = absurd || more.absurd;
   }
 };
 

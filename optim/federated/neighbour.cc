@@ -65,6 +65,14 @@ double Neighbour::leave() {
   return out.write_off();
 }
 
+void Neighbour::take_blame(Round round) {
+  constexpr Round kFirstBar = 32;
+  constexpr std::uint64_t kMostDoublings = 20;
+  if (++blamed > 1) {
+    barred_until = round + (kFirstBar << std::min(blamed - 2, kMostDoublings));
+  }
+}
+
 PeerHabit Neighbour::habit() const {
   if (!up()) {
     return PeerHabit::none;
@@ -95,7 +103,7 @@ PeerState Neighbour::state() const {
           .under_way = out.under_way(),
           .offences = offences,
           .observer = observer,
-          .moved = moved,
+          .moved = influence.moved,
           .cut = cut,
           .spoiled = spoiled,
           .blamed = blamed,

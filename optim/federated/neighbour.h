@@ -13,6 +13,7 @@
 #include <sotto/base/status.h>
 #include <sotto/optim/federated/meeting.h>
 #include <sotto/optim/federated/message.h>
+#include <sotto/optim/federated/mixing.h>
 #include <sotto/optim/federated/punctuality.h>
 #include <sotto/optim/federated/site.h>
 #include <sotto/optim/federated/stream.h>
@@ -40,8 +41,8 @@ struct Neighbour {
   InStream in;
   std::uint64_t cut = 0;      ///< pulls
   std::uint64_t spoiled = 0;  ///< PeerState
-  std::uint64_t blamed = 0;
-  Round barred_until = 0;  ///< a round of this site
+  std::uint64_t blamed = 0;   ///< take_blame
+  Round barred_until = 0;     ///< a round of this site
 
   // Of this process.
   bool observer = false;      ///< as it said last
@@ -51,7 +52,7 @@ struct Neighbour {
   std::string trouble;
   std::string settings;  // of its own, where it refuses ours
   std::uint64_t offences = 0;
-  double moved = 0;         ///< the model, when a round was collected last
+  Influence influence;      ///< on the model, when a round was collected last
   Round full_rounds = 0;    ///< in a row, in which its window had no room
   Round silent_rounds = 0;  ///< in a row, in which it sent no parcel
   bool takes = false;       ///< PeerHabit
@@ -73,6 +74,9 @@ struct Neighbour {
   /// Parcels go from us to it.
   bool told() const { return up() && entry.tells && hears_us; }
 
+  /// It did, or tried, what nobody honest does to a model, in this round of the site: once may be
+  /// an accident, and from the second time on it is barred for a while, longer each time.
+  void take_blame(Round round);
   /// What it does that no rule forbids.
   PeerHabit habit() const;
 

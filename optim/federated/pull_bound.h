@@ -35,6 +35,9 @@ class PullBound {
  public:
   /// A pull may be as long as so many median pulls, where a compressor loses something.
   static constexpr double kUsual = 8;
+  /// No honest neighbour is so many times farther away than the bound: it would have to step the
+  /// other way for as many rounds.
+  static constexpr double kAbsurd = 1024;
   /// Pulls of which the median is taken; and how many there must be.
   static constexpr std::size_t kRemembered = 64;
   static constexpr std::size_t kEnough = 8;

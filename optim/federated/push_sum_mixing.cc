@@ -202,14 +202,14 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
       const double pull = static_cast<double>(v_[k]) / header.mass - own;
       next_[k] += static_cast<float>(counts * (own + part * pull));
     }
-    return Influence{moved, 1};
+    return Influence{moved, 1, !barred && distance > PullBound::kAbsurd * longest};
   }
   const double share = header.share * (counts / header.mass);
   if (Status status = setup_.compressor->decode_add(encoding, static_cast<float>(share), next_);
       !status) {
     return status;
   }
-  return Influence{moved, 0};
+  return Influence{.moved = moved};
 }
 
 Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std::byte> payload,

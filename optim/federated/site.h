@@ -128,8 +128,8 @@ struct PeerState {
   double moved = 0;            ///< how far it moved the model when a round was collected last
   std::uint64_t cut = 0;       ///< pulls of its parcels that were cut to the bound
   std::uint64_t spoiled = 0;   ///< times that the model had to be put back, with its parcels in it
-  std::uint64_t blamed = 0;    ///< … and that they alone had moved the model far
-  bool barred = false;         ///< until later what it sends counts as this site's own model
+  std::uint64_t blamed = 0;  ///< … and that they alone had moved the model far; and absurd pulls
+  bool barred = false;       ///< until later what it sends counts as this site's own model
   PeerHabit habit = PeerHabit::none;
   bool waited_for = true;  ///< false: it was late again and again
 };

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "lies.h"
+
 namespace sotto::federation {
 
 using federated::Exchange;
@@ -103,7 +105,7 @@ void Audit::check_bounds(const Process& process) {
       fail(fmt::format("of {} parcels to site {} {} have a receipt, and the window is {}",
                        peer.sent, process.listed[i], settled, plan_.window));
     }
-    if (peer.offences > 0 && !process.fenced) {
+    if (peer.offences > 0 && !process.fenced && !plan_.lie_of(process.listed[i])) {
       fail(fmt::format("accuses site {}, which is honest: {}", process.listed[i], peer.trouble));
     }
   }
@@ -428,11 +430,13 @@ std::optional<Handed> Audit::recognize(const Process& to, const Process& from,
   if (found == made.rend()) {
     return std::nullopt;
   }
-  return Handed{.from = from.site,
-                .incarnation = parcel->incarnation,
-                .life = from.life,
-                .sequence = parcel->sequence,
-                .arrival = {found->stream, found->mass}};
+  return Handed{
+      .from = from.site,
+      .incarnation = parcel->incarnation,
+      .life = from.life,
+      .sequence = parcel->sequence,
+      .arrival = {found->stream, plan_.lie_of(from.site) && has_mass_ ? mass_in(message, dimension_)
+                                                                      : found->mass}};
 }
 
 void Audit::delivers(Process& to, const Incoming& incoming) const {
@@ -450,7 +454,8 @@ void Audit::compare_copies(const Process& followed, const Process& follower) {
   if (found == follower.listed.end() || !follower.peers[place].up ||
       follower.peers[place].version == 0 ||
       follower.peers[place].version != followed.state.version ||
-      follower.peers[place].incarnation != followed.state.incarnation) {
+      follower.peers[place].incarnation != followed.state.incarnation ||
+      plan_.lie_of(followed.site)) {
     return;
   }
   const auto own = std::as_bytes(followed.node->public_copy(std::nullopt));

@@ -58,8 +58,8 @@ PeerStanding habit_of(const PeerState& peer) {
     return PeerStanding{"up", reason, std::move(text)};
   };
   if (peer.barred) {
-    return with("barred", fmt::format("its parcels spoiled the model {} times: for a while they "
-                                      "do not count",
+    return with("barred", fmt::format("its parcels were absurd, or spoiled the model, {} "
+                                      "times: for a while they do not count",
                                       peer.blamed));
   }
   switch (peer.habit) {
