@@ -353,6 +353,11 @@ void FederatedSite::end_intake(std::span<const MixedPeer> mixed) {
       setup_.exchange == Exchange::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
   low_rounds_ = low ? low_rounds_ + 1 : 0;
   for (Neighbour& peer : peers_) {
+    const bool heavy = peer.influence.excess > 0;
+    peer.heavy_rounds = heavy                      ? peer.heavy_rounds + 1
+                        : peer.influence.moved > 0 ? 0
+                                                   : peer.heavy_rounds;
+    peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
     peer.takes =
         low_rounds_ >= kLongWhile && peer.out.given() - peer.in.taken() > much && !peer.observer;
   }

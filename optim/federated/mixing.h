@@ -55,9 +55,11 @@ struct Influence {
   double moved = 0;       ///< how far
   std::uint64_t cut = 0;  ///< pulls that were cut to the bound
   bool absurd = false;    ///< one was farther than anybody honest can be (PullBound::kAbsurd)
+  double excess = 0;      ///< mass that its parcels had beyond what one may
   /// Adds what another parcel of the neighbour did.
   void add(const Influence& more) {
     moved += more.moved;
+    excess += more.excess;
     cut += more.cut;
     absurd = absurd || more.absurd;
   }

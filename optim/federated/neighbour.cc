@@ -79,7 +79,9 @@ PeerHabit Neighbour::habit() const {
   }
   return full_rounds >= kLongWhile     ? PeerHabit::confirms_nothing
          : takes                       ? PeerHabit::takes
+         : heavy_rounds >= kLongWhile  ? PeerHabit::mints
          : silent_rounds >= kLongWhile ? PeerHabit::sends_nothing
+         : far_ahead                   ? PeerHabit::far_ahead
                                        : PeerHabit::none;
 }
 

@@ -55,7 +55,9 @@ struct Neighbour {
   Influence influence;      ///< on the model, when a round was collected last
   Round full_rounds = 0;    ///< in a row, in which its window had no room
   Round silent_rounds = 0;  ///< in a row, in which it sent no parcel
+  Round heavy_rounds = 0;   ///< in a row, in which its parcels had more mass than they may
   bool takes = false;       ///< PeerHabit
+  bool far_ahead = false;   ///< likewise
   Punctuality punctuality;
 
   // Of this channel.

@@ -214,7 +214,7 @@ Result<Influence> PushSumMixing::add_share(std::span<const std::byte> payload, b
 
 Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std::byte> payload,
                                        bool barred) {
-  const auto influence = add_share(payload, barred);
+  auto influence = add_share(payload, barred);
   if (!influence) {
     return influence.status();
   }
@@ -226,6 +226,7 @@ Result<TakenIn> PushSumMixing::take_in(std::size_t /*peer*/, std::span<const std
   std::swap(pull_, next_);
   mass_ += counts;
   balance_.lowered += given - counts;
+  influence->excess = given - counts;
   return TakenIn{given, *influence};
 }
 

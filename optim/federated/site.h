@@ -99,6 +99,8 @@ struct SiteSetup {
 enum class PeerHabit : std::uint8_t {
   none,
   takes,             ///< it has taken much more mass than it gave, and this site's is low
+  mints,             ///< its parcels have had more mass for long than one may have
+  far_ahead,         ///< it says that it has come to a round that it cannot have come to
   confirms_nothing,  ///< its window has been full for long: it gives no receipts
   sends_nothing,     ///< it may send, says that it does, and has not for long
 };

@@ -353,7 +353,9 @@ FederationReport World::report() {
     }
     for (const federated::PeerState& peer : process->node->peers()) {
       report_.cuts += peer.cut;
-      report_.habits += peer.habit != federated::PeerHabit::none || !peer.waited_for ? 1 : 0;
+      const bool named = peer.habit != federated::PeerHabit::none || !peer.waited_for ||
+                         peer.barred || peer.blamed > 0;
+      report_.habits += named ? 1 : 0;
     }
   }
   report_.trace_sha256 = hash_.finish_hex();

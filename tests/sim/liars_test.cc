@@ -76,8 +76,8 @@ TEST_CASE("faults: liars of every kind, alone and together: honest sites lose li
       CHECK_FALSE(report.violation.has_value());
       CHECK(report.rounds_least >= before.rounds_least * 9 / 10);
       // Models start at a distance of about 2 from their optimum.
-      CHECK(report.error < before.error + 1);
-      if (lie.kind == LieKind::takes || lie.kind == LieKind::swallows) {
+      CHECK(report.error < before.error + 0.7);
+      if (lie.kind != LieKind::late) {  // whether anybody waits for it depends on their number
         CHECK(report.habits > 0);
       }
     }

@@ -77,6 +77,12 @@ PeerStanding habit_of(const PeerState& peer) {
                       peer.sent - peer.receipts));
     case PeerHabit::sends_nothing:
       return with("sends-nothing", "it may send, says that it does, and has not for many rounds");
+    case PeerHabit::mints:
+      return with("mints",
+                  "its parcels have had more mass for many rounds than one may have: what is too "
+                  "much is cut off");
+    case PeerHabit::far_ahead:
+      return with("far-ahead", fmt::format("it says that it has come to round {}", peer.round));
     case PeerHabit::none:
       break;
   }

@@ -25,6 +25,8 @@ std::string_view event_of(std::string_view habit) {
   constexpr auto kEvents = std::to_array<Event>({{"takes", "peer-takes"},
                                                  {"confirms-nothing", "peer-confirms-nothing"},
                                                  {"sends-nothing", "peer-sends-nothing"},
+                                                 {"mints", "peer-mints"},
+                                                 {"far-ahead", "peer-far-ahead"},
                                                  {"barred", "peer-barred"}});
   const auto* const found = std::ranges::find(kEvents, habit, &Event::first);
   return found == kEvents.end() ? "peer-late" : found->second;
