@@ -45,18 +45,13 @@ constexpr auto kOfTraining = std::to_array<std::string_view>({"--task",
                                                               "--seed"});
 
 /// What else of a site's file `sotto train` has under another name.
-constexpr auto kElsewhere = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"--bind", "listen"},
-     {"--key", "key"},
-     {"--peers", "peers"},
-     {"--timeout", "network.timeout"},
-     {"--mass-return", "network.mass-return"},
-     {"--parcel-mass", "network.parcel-mass"},
-     {"--pull-most", "network.pull-most"},
-     {"--pull-memory", "network.pull-memory"},
-     {"--observer", "observer"},
-     {"--part", "training.part"},
-     {"--export", "training.export"}});
+constexpr auto kElsewhere =
+    std::to_array<std::pair<std::string_view, std::string_view>>({{"--bind", "listen"},
+                                                                  {"--key", "key"},
+                                                                  {"--peers", "peers"},
+                                                                  {"--timeout", "network.timeout"},
+                                                                  {"--part", "training.part"},
+                                                                  {"--export", "training.export"}});
 
 /// The key in a site's file of an option; empty: there is none.
 std::string key_of(std::string_view option) {
@@ -137,7 +132,8 @@ std::string SitePlaces::blame(std::string_view message) const {
 std::string SitePlaces::leading_key(std::string_view message) const {
   const std::string_view word = message.substr(0, message.find_first_of(": "));
   std::string key = key_of(word);
-  for (const std::string& known : {std::string(word), fmt::format("training.{}", word)}) {
+  for (const std::string& known :
+       {std::string(word), fmt::format("training.{}", word), fmt::format("network.{}", word)}) {
     if (key.empty() && lines_.contains(known)) {
       return known;
     }

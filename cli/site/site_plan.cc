@@ -86,7 +86,17 @@ void take_exchange(const TrainOptions& o, SiteOptions& run) {
   run.consensus_stepsize = o.consensus_stepsize;
 }
 
-void take_network(const SiteConfig& config, SiteOptions& run) {
+void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
+  federated::admit_bounds(config.mass, config.pull);
+  if (config.observer && run.exchange != Exchange::push_sum) {
+    refuse("observer", "true", "gossip needs neighbours that send, too; it is for pushsum");
+  }
+  for (const TrustedPeer& line : run.security.peers->peers()) {
+    if (config.observer && line.rank != run.rank && line.send_to) {
+      warnings.push_back(fmt::format(
+          "observer: it sends nothing, and the list has send_to = yes for {}", line.name));
+    }
+  }
   run.slack = config.slack;
   run.window = config.window;
   run.only_takes = config.observer;
@@ -343,7 +353,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     run.privacy = site_privacy(o, tasks, steps, plan.warnings);
     run.name = config.name;
     run.listen = config.listen;
-    take_network(config, run);
+    take_network(config, run, plan.warnings);
     plan.config = config_json(config, plan, tasks);
     return plan;
   } catch (const Error& error) {

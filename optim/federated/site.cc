@@ -19,30 +19,6 @@ namespace {
 constexpr Round kMaxInterval = 1 << 14;
 constexpr std::size_t kMaxWindow = 1024;
 
-void admit_bounds(const SiteSetup& setup) {
-  const MassRule& mass = setup.mass;
-  if (!(mass.back >= 0 && mass.back <= 1)) {
-    refuse("mass-return", fmt::format("{}", mass.back), "0 … 1: the part of the way in a round");
-  }
-  if (!(mass.least > 0 && mass.least <= 1 && mass.most >= 1 && mass.most <= setup.mass_cap)) {
-    refuse("mass", fmt::format("{} … {}", mass.least, mass.most),
-           fmt::format("its bounds lie on both sides of 1, above 0 and up to {}", setup.mass_cap));
-  }
-  if (!(mass.parcel > 0 && mass.parcel <= setup.mass_cap)) {
-    refuse("parcel-mass", fmt::format("{}", mass.parcel),
-           fmt::format("more than 0, and at most {}", setup.mass_cap));
-  }
-  if (!(setup.pull.most > 0 && setup.pull.most <= 1e9)) {
-    refuse("pull-most", fmt::format("{}", setup.pull.most), "more than 0, and at most 1e9 steps");
-  }
-  if (!(setup.pull.memory >= 1 && setup.pull.memory <= 1e9)) {
-    refuse("pull-memory", fmt::format("{}", setup.pull.memory), "1 … 1e9 rounds");
-  }
-  if (setup.observer && setup.exchange == Exchange::gossip) {
-    refuse("observer", "true", "gossip needs neighbours that send, too; it is for push-sum");
-  }
-}
-
 void admit_numbers(const SiteSetup& setup) {
   if (setup.incarnation == 0 || setup.life == 0) {
     refuse("incarnation, life", fmt::format("{}, {}", setup.incarnation, setup.life),
@@ -61,7 +37,10 @@ void admit_numbers(const SiteSetup& setup) {
   if (!(setup.mass_cap >= 1 && setup.mass_cap <= 1e9)) {
     refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
   }
-  admit_bounds(setup);
+  admit_bounds(setup.mass, setup.pull, setup.mass_cap);
+  if (setup.observer && setup.exchange == Exchange::gossip) {
+    refuse("observer", "true", "gossip needs neighbours that send, too; it is for push-sum");
+  }
   if (setup.consensus_stepsize &&
       !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1 &&
         static_cast<float>(*setup.consensus_stepsize) > 0)) {
@@ -133,6 +112,26 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
 }
 
 }  // namespace
+
+void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap) {
+  if (!(mass.back >= 0 && mass.back <= 1)) {
+    refuse("mass-return", fmt::format("{}", mass.back), "0 … 1: the part of the way in a round");
+  }
+  if (!(mass.least > 0 && mass.least <= 1 && mass.most >= 1 && mass.most <= mass_cap)) {
+    refuse("mass", fmt::format("{} … {}", mass.least, mass.most),
+           fmt::format("its bounds lie on both sides of 1, above 0 and up to {}", mass_cap));
+  }
+  if (!(mass.parcel > 0 && mass.parcel <= mass_cap)) {
+    refuse("parcel-mass", fmt::format("{}", mass.parcel),
+           fmt::format("more than 0, and at most {}", mass_cap));
+  }
+  if (!(pull.most > 0 && pull.most <= 1e9)) {
+    refuse("pull-most", fmt::format("{}", pull.most), "more than 0, and at most 1e9 steps");
+  }
+  if (!(pull.memory >= 1 && pull.memory <= 1e9)) {
+    refuse("pull-memory", fmt::format("{}", pull.memory), "1 … 1e9 rounds");
+  }
+}
 
 void admit_peers(const std::vector<SitePeer>& peers, Exchange exchange) {
   std::set<std::string_view> names;

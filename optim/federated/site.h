@@ -250,6 +250,9 @@ std::string format_of_state(std::span<const std::byte> state);
 /// "site 2"
 std::string_view state_format();
 
+/// Throws Error for numbers that cannot work together.
+void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap = 1024);
+
 /// Throws Error for a setting or pairing that is refused: gossip with one-sided trust, a robust
 /// rule with push-sum (no rule is proven there), a compressor outside its contract.
 std::unique_ptr<Site> make_site(SiteSetup setup);
