@@ -23,6 +23,7 @@ class Patience {
   static constexpr double kSpreads = 8;           ///< median deviations beyond the median
   static constexpr double kLeastPart = 1.0 / 16;  ///< of the longest patience, at least
 
+  /// A round waits for `longest` at most.
   explicit Patience(double longest) : longest_(longest) {}
 
   /// A round's wait begins, for these of `heard` neighbours.

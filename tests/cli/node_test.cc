@@ -392,19 +392,6 @@ TEST_CASE("mistakes in a site's file are refused with the place, before anything
   refused("", "sotto-site = 1");
   refused(with("sotto-site = 1", "sotto-site = 2"), "site.toml:1: sotto-site: it must be 1");
   refused(with("name = \"a\"", ""), "name: it is missing");
-  const auto network = [&](const std::string& line) {
-    const auto at = good.find("[network]");
-    return at == std::string::npos ? good + "\n[network]\n" + line + "\n"
-                                   : with("[network]", "[network]\n" + line);
-  };
-  refused(network("mass-return = 1.5"), "network.mass-return: '1.5' is refused");
-  refused(network("mass-return = -0.1"), "network.mass-return: '-0.1' is refused");
-  refused(network("parcel-mass = 0"), "network.parcel-mass: '0' is refused");
-  refused(network("parcel-mass = nan"), "network.parcel-mass");
-  refused(network("pull-most = inf"), "network.pull-most");
-  refused(network("pull-memory = 0.5"), "network.pull-memory: '0.5' is refused");
-  refused(network("pull-most = \"much\""), "network.pull-most: it must be a number");
-  refused(with("sotto-site = 1", "sotto-site = 1\nobserver = 1"), "observer: it must be");
   refused(with("name = \"a\"", "name = 3"), "site.toml:2: name: it must be a string");
   refused(with("name = \"a\"", "name = \"b\""), "calls the site with this key 'a'");
   refused(with("name = \"a\"", "nam = \"a\""), "did you mean name");

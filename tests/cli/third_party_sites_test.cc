@@ -1,5 +1,6 @@
 // Real sites beside one that only takes, or declares that it only takes: what the others exchange,
 // and what they tell their operators.
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -83,4 +84,24 @@ TEST_CASE("a real site that observes costs the others nothing, and follows them"
     sites[name].send(SIGTERM);
     sites.finish(name);
   }
+}
+
+TEST_CASE("settings of mass and pulls that cannot be are refused with their line") {
+  const Sites sites({"a", "b"});
+  const auto refused = [&](const std::string& network, const std::string& part) {
+    sites.write("a", "", network);
+    const Ended ended = run({"node", sites.file("a")});
+    CAPTURE(network);
+    CHECK(ended.status == 2);
+    CHECK_MESSAGE(contains(ended.err, "site.toml:"), ended.err);
+    CHECK_MESSAGE(contains(ended.err, part), ended.err);
+    CHECK_FALSE(std::filesystem::exists(sites.folder("a") / "state"));
+  };
+  refused("mass-return = 1.5", "network.mass-return: '1.5' is refused");
+  refused("mass-return = -0.1", "network.mass-return: '-0.1' is refused");
+  refused("parcel-mass = 0", "network.parcel-mass: '0' is refused");
+  refused("parcel-mass = nan", "network.parcel-mass");
+  refused("pull-most = inf", "network.pull-most");
+  refused("pull-memory = 0.5", "network.pull-memory: '0.5' is refused");
+  refused("pull-most = \"much\"", "network.pull-most: it must be a number");
 }

@@ -17,6 +17,7 @@ namespace sotto {
 
 class SiteGuard {
  public:
+  /// Tells `listener` of what it sees.
   SiteGuard(federated::Site& site, SiteListener listener)
       : site_(site), listener_(std::move(listener)) {}
 
@@ -26,6 +27,7 @@ class SiteGuard {
   /// The loss of the first step after a collect; NaN: it is private.
   void look_at(double loss);
 
+  /// How often a model was put back, and how often the loss jumped.
   std::uint64_t put_backs() const { return put_backs_; }
   std::uint64_t jumps() const { return jumps_; }
 
