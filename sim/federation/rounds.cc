@@ -102,8 +102,8 @@ Status World::take_steps(Process& process) {
       gradient[i] = at[i] - target[i];
       loss += static_cast<double>(gradient[i] * gradient[i]);
     }
-    const Status status = std::isfinite(loss) ? process.node->step(gradient)
-                                              : Status(Fault::non_finite, "its loss is not finite");
+    Status status = std::isfinite(loss) ? process.node->step(gradient)
+                                        : Status(Fault::non_finite, "its loss is not finite");
     if (status.ok()) {
       ++step;
     } else if (status.fault() == Fault::non_finite && process.node->put_back()) {

@@ -91,7 +91,7 @@ PeerStanding habit_of(const PeerState& peer) {
 
 /// What one side's list allows and the other's does not.
 PeerStanding in_touch(const PeerState& peer, const federated::SitePeer& trust) {
-  if (const PeerStanding habit = habit_of(peer); !habit.reason.empty()) {
+  if (PeerStanding habit = habit_of(peer); !habit.reason.empty()) {
     return habit;
   }
   if (peer.observer) {

@@ -21,6 +21,7 @@ void SiteGuard::tell(std::string_view kind, std::string text, std::string peer,
 std::string SiteGuard::names_of(const std::vector<Suspect>& suspects) const {
   const auto peers = site_.peers();
   std::vector<std::string> names;
+  names.reserve(suspects.size());
   for (const Suspect& suspect : suspects) {
     names.push_back(fmt::format("{} ({:.3g})", peers[suspect.peer].name, suspect.moved));
   }
