@@ -92,6 +92,15 @@ constexpr std::array<FaultKindInfo, 14> kFaultKinds = {{
      .random = true},
 }};
 
+constexpr std::array<LieKindInfo, 6> kLieKinds = {{
+    {LieKind::takes, "takes", "gives receipts for what it gets, and sends nothing"},
+    {LieKind::swallows, "swallows", "gives neither parcels nor receipts"},
+    {LieKind::mints, "mints", "its parcels say that they hold a mass of 1000"},
+    {LieKind::kills, "kills", "its parcels, and its model for a late site, hold values of 3e37"},
+    {LieKind::late, "late", "each round of it takes nearly as long as the patience"},
+    {LieKind::ahead, "ahead", "says that it has come to a round beyond 2^47"},
+}};
+
 /// Draws faults one after another.
 class Draw {
  public:
@@ -183,6 +192,28 @@ FaultKind parse_fault_kind(std::string_view name) {
                           did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
+std::span<const LieKindInfo> lie_kinds() { return kLieKinds; }
+
+LieKind parse_lie_kind(std::string_view name) {
+  for (const LieKindInfo& info : kLieKinds) {
+    if (info.name == name) {
+      return info.kind;
+    }
+  }
+  const auto names = names_of(kLieKinds);
+  throw Error(fmt::format("'{}' is no kind of lie{} there are {}", name, did_you_mean(name, names),
+                          fmt::join(names, ", ")));
+}
+
+std::optional<LieKind> FaultPlan::lie_of(Rank site) const {
+  for (const PlannedLie& lie : lies) {
+    if (std::count(lie.sites.begin(), lie.sites.end(), site) > 0) {
+      return lie.kind;
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<PlannedFault> draw_faults(const FaultPlan& plan, std::uint64_t seed) {
   std::vector<PlannedFault> faults = plan.faults;
   if (plan.random) {
@@ -231,6 +262,21 @@ void check_plan(const FaultPlan& plan) {
   }
   for (const PlannedFault& fault : plan.faults) {
     check_fault(plan, fault);
+  }
+  std::vector<Rank> liars;
+  for (const PlannedLie& lie : plan.lies) {
+    for (const Rank rank : lie.sites) {
+      if (rank < 0 || rank >= plan.sites) {
+        refuse("sites", fmt::to_string(rank), fmt::format("there are {}", plan.sites));
+      }
+      if (std::count(liars.begin(), liars.end(), rank) > 0) {
+        refuse("sites", fmt::to_string(rank), "a site lies in one way; it is there twice");
+      }
+      liars.push_back(rank);
+    }
+    if (lie.kind == LieKind::mints && plan.exchange == federated::Exchange::gossip) {
+      refuse("kind", "mints", "gossip has no mass");
+    }
   }
   if (plan.random && plan.random->events > 0) {
     const RandomFaults& random = *plan.random;

@@ -86,6 +86,34 @@ struct RandomFaults {
   SimTime longest = 0;  ///< what lasts, lasts up to this
 };
 
+/// What a site that lies does, from its beginning on. It is listed by all its neighbours.
+enum class LieKind : std::uint8_t {
+  takes,     ///< gives receipts for what it gets, and sends nothing
+  swallows,  ///< gives neither parcels nor receipts
+  mints,     ///< its parcels say that they hold a mass of 1000
+  kills,     ///< its parcels, and its model for a late site, hold values of 3e37
+  late,      ///< each round of it takes nearly as long as the others' patience
+  ahead,     ///< says that it has come to a round beyond 2^47
+};
+
+/// What is known of a kind of lie.
+struct LieKindInfo {
+  LieKind kind;
+  std::string_view name;
+  std::string_view summary;
+};
+
+/// All kinds, in the order of the enumeration.
+std::span<const LieKindInfo> lie_kinds();
+/// Throws Error listing the names if there is none of this.
+LieKind parse_lie_kind(std::string_view name);
+
+/// Sites that lie.
+struct PlannedLie {
+  LieKind kind = LieKind::takes;
+  std::vector<Rank> sites;
+};
+
 struct FaultPlan {
   std::string title;
   int sites = 0;
@@ -111,6 +139,10 @@ struct FaultPlan {
 
   std::vector<PlannedFault> faults;
   std::optional<RandomFaults> random = {};
+  std::vector<PlannedLie> lies = {};
+
+  /// What this site lies about; nothing: it is honest.
+  std::optional<LieKind> lie_of(Rank site) const;
 };
 
 /// The planned faults and the drawn ones, those with a time in its order. A pure function of plan

@@ -78,13 +78,18 @@ struct FederationReport {
   std::array<std::uint64_t, 14> injected = {};  ///< by kind; those that had an effect
   std::uint64_t events = 0;
   SimTime end = 0;
-  Round rounds_least = 0;  ///< of the sites that are there in the end
+  Round rounds_least = 0;  ///< of the honest sites that are there in the end
   Round rounds_most = 0;
   std::uint64_t resets = 0;     ///< states given up, or begun anew
   SimTime worst_recovery = 0;   ///< from a disturbance until sites and their neighbours are well
   double worst_mass_error = 0;  ///< of any event
   double minted = 0;
-  double lost = 0;                ///< with states that are gone
+  double lost = 0;   ///< with states that are gone
+  double error = 0;  ///< rms distance of honest models from the optimum of their own losses
+  std::uint64_t put_backs = 0;    ///< models that were put back, as they were spoiled
+  std::uint64_t cuts = 0;         ///< pulls that were cut, of all honest sites in the end
+  std::uint64_t habits = 0;       ///< peers in the end of which honest sites say that they should
+                                  ///< be asked about
   std::size_t most_pending = 0;   ///< parcels from one peer, arrived and not applied
   std::size_t largest_state = 0;  ///< bytes
   std::string trace_sha256;

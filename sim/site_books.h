@@ -1,10 +1,10 @@
 // Where the mass of a federation is, kept by an onlooker: what each site holds, made for others and
 // took in from them. A site's books go with its state: they are written, restored and lost with it.
 //
-// For each site, at any time, ω + given up + Σ made − Σ applied = minted: the local half of
-// conservation. With each parcel applied once, what is neither held nor under way between present
-// incarnations is lost, and that is zero unless a state was given up. In exact arithmetic; in
-// doubles to a few ulp an event.
+// For each site, at any time, ω + given up + Σ made − Σ applied = minted + returned: the local half
+// of conservation. With each parcel applied once, what is neither held nor under way between
+// present incarnations is lost, and that is zero unless a state was given up. In exact arithmetic;
+// in doubles to a few ulp an event.
 //
 // Plain values. One thread at a time.
 #pragma once
@@ -53,12 +53,13 @@ struct SiteBook {
   federated::Incarnation incarnation = 0;
   double mass = 0;
   double minted = 0;
+  double returned = 0;  ///< so that its mass comes back to 1: made, less what was taken away
   double given_up = 0;
   std::vector<PeerBook> peers;  ///< by site
 
   /// Zero, up to rounding.
   double imbalance() const {
-    double sum = mass + given_up - minted;
+    double sum = mass + given_up - minted - returned;
     for (const PeerBook& peer : peers) {
       sum += peer.made + peer.closed - peer.applied - peer.applied_before;
     }
@@ -96,11 +97,11 @@ inline double under_way(const SiteBook& from, Rank from_site, const SiteBook& to
   return out.made - (in.heard == out.stream ? in.applied : 0);
 }
 
-/// What was minted and is neither held nor under way.
+/// What was minted or returned and is neither held nor under way.
 inline double lost_mass(std::span<const SiteBook* const> books) {
   double lost = 0;
   for (std::size_t i = 0; i < books.size(); ++i) {
-    lost += books[i]->minted - books[i]->mass;
+    lost += books[i]->minted + books[i]->returned - books[i]->mass;
     for (std::size_t j = 0; j < books.size(); ++j) {
       if (i != j) {
         lost -= under_way(*books[i], static_cast<Rank>(i), *books[j], static_cast<Rank>(j));

@@ -44,14 +44,19 @@ Liveness::Liveness(const FaultPlan& plan, SimTime bound)
       bound_(bound),
       found_after_(plan.found_after),
       disturbed_(sites_, 0),
+      lies_(sites_),
       pairs_(sites_ * sites_),
-      ways_(sites_ * sites_) {}
+      ways_(sites_ * sites_) {
+  for (std::size_t site = 0; site < sites_; ++site) {
+    lies_[site] = plan.lie_of(static_cast<Rank>(site)) ? 1 : 0;
+  }
+}
 
 Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
                                  std::vector<char> contested, const Ways& ways) {
   contested_ = std::move(contested);
   for (const SiteView& site : sites) {
-    if (site.running) {
+    if (site.running && lies_[static_cast<std::size_t>(site.site)] == 0) {
       if (auto trouble = look_at(now, site)) {
         return trouble;
       }
@@ -60,7 +65,7 @@ Liveness::Trouble Liveness::look(SimTime now, std::span<const SiteView> sites,
   for (std::size_t a = 0; a < sites_; ++a) {
     for (std::size_t b = a + 1; b < sites_; ++b) {
       Pair& pair = pairs_[a * sites_ + b];
-      if (!sites[a].running || !sites[b].running) {
+      if (!sites[a].running || !sites[b].running || lies_[a] != 0 || lies_[b] != 0) {
         pair = {};
         continue;
       }
@@ -145,13 +150,17 @@ Liveness::Trouble Liveness::look_at_replaced(SimTime now, const SiteView& proces
                                              to_seconds(now - alone_until)));
 }
 
-/// What was sent is applied some time.
+/// What was sent is applied some time; and where the one sends to the other, more is sent for as
+/// long as both are there, whatever third parties do.
 Liveness::Trouble Liveness::look_at_stream(SimTime now, const SiteView& from, const SiteView& to) {
   Way& way =
       ways_[static_cast<std::size_t>(from.site) * sites_ + static_cast<std::size_t>(to.site)];
   const PeerState& sender = *of_peer(from, to.site);
   const PeerState& receiver = *of_peer(to, from.site);
-  if (sender.sent == receiver.applied || receiver.applied != way.applied) {
+  const bool sends = sender.hears_us && receiver.tells_us;
+  const bool waits = sender.sent != receiver.applied;
+  const bool begun = from.state->mass > 0 && to.state->mass > 0;
+  if ((!sends && !waits) || !begun || receiver.applied != way.applied) {
     way = {receiver.applied, now};
     return std::nullopt;
   }

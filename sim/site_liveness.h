@@ -99,6 +99,7 @@ class Liveness {
   SimTime found_after_;
   std::vector<SimTime> disturbed_;
   std::vector<char> contested_;
+  std::vector<char> lies_;  ///< by site: nothing is promised to it, nor asked of it
   std::vector<Pair> pairs_;
   std::vector<Way> ways_;
   SimTime worst_recovery_ = 0;

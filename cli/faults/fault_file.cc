@@ -157,6 +157,13 @@ FaultPlan read_fault_plan(const std::string& path) {
     plan.faults.push_back(read_fault(fault, plan));
     fault.at("kind", [&] { check_fault(plan, plan.faults.back()); });
   }
+  for (TomlReader& lie : in.tables("liar")) {
+    lie.require("kind", "what it lies about, e.g. \"takes\"");
+    lie.require("sites", "who lies, e.g. \"3\"");
+    plan.lies.push_back({.kind = *lie.parsed("kind", parse_lie_kind),
+                         .sites = read_ranks(lie, "sites", plan.sites)});
+    lie.finish();
+  }
   if (auto random = in.table("random")) {
     plan.random = read_random(*random, plan);
   }

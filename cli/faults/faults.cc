@@ -59,6 +59,10 @@ struct Summary {
   Round rounds_most = 0;
   SimTime worst_recovery = 0;
   double worst_mass_error = 0;
+  double worst_error = 0;
+  std::uint64_t put_backs = 0;
+  std::uint64_t cuts = 0;
+  std::uint64_t habits = 0;
   std::size_t most_pending = 0;
   std::size_t largest_state = 0;
 
@@ -73,6 +77,10 @@ struct Summary {
     rounds_most = std::max(rounds_most, report.rounds_most);
     worst_recovery = std::max(worst_recovery, report.worst_recovery);
     worst_mass_error = std::max(worst_mass_error, report.worst_mass_error);
+    worst_error = std::max(worst_error, report.error);
+    put_backs += report.put_backs;
+    cuts += report.cuts;
+    habits += report.habits;
     most_pending = std::max(most_pending, report.most_pending);
     largest_state = std::max(largest_state, report.largest_state);
   }
@@ -158,6 +166,9 @@ Json to_json(const FaultPlan& plan, const Summary& summary, const FederationRepo
                     {"rounds", {report.rounds_least, report.rounds_most}},
                     {"worst_recovery_s", to_seconds(report.worst_recovery)},
                     {"worst_mass_error", report.worst_mass_error},
+                    {"error_of_models", report.error},
+                    {"pulls_cut", report.cuts},
+                    {"models_put_back", report.put_backs},
                     {"minted", report.minted},
                     {"lost", report.lost},
                     {"trace_sha256", report.trace_sha256}});
@@ -172,6 +183,10 @@ Json to_json(const FaultPlan& plan, const Summary& summary, const FederationRepo
           {"rounds_least", summary.rounds_least},
           {"worst_recovery_s", to_seconds(summary.worst_recovery)},
           {"worst_mass_error", summary.worst_mass_error},
+          {"worst_error_of_models", summary.worst_error},
+          {"pulls_cut", summary.cuts},
+          {"models_put_back", summary.put_backs},
+          {"peers_to_ask_about", summary.habits},
           {"most_pending", summary.most_pending},
           {"largest_state_bytes", summary.largest_state},
           {"violation", failed == nullptr ? Json() : violation_json(*failed)},
@@ -183,19 +198,26 @@ void show(const FaultPlan& plan, const Summary& summary, const Output& output) {
                           counted(static_cast<std::uint64_t>(plan.sites), "site"), plan.graph,
                           counted(summary.runs, "seed")));
   const std::uint64_t all = show_injected(summary.injected, output);
-  output.table({"what", "found"},
-               {{"faults", fmt::to_string(all)},
-                {"events", fmt::to_string(summary.events)},
-                {"rounds of a site in the end",
-                 fmt::format("{} … {}", summary.rounds_least, summary.rounds_most)},
-                {"states given up", fmt::to_string(summary.resets)},
-                {"longest recovery", fmt::format("{:.3f} s", to_seconds(summary.worst_recovery))},
-                {"largest error of mass", fmt::format("{:.2e}", summary.worst_mass_error)},
-                {"most parcels waiting from a peer", fmt::to_string(summary.most_pending)},
-                {"largest state", amount(static_cast<double>(summary.largest_state))}});
+  output.table(
+      {"what", "found"},
+      {{"faults", fmt::to_string(all)},
+       {"events", fmt::to_string(summary.events)},
+       {"rounds of a site in the end",
+        fmt::format("{} … {}", summary.rounds_least, summary.rounds_most)},
+       {"states given up", fmt::to_string(summary.resets)},
+       {"longest recovery", fmt::format("{:.3f} s", to_seconds(summary.worst_recovery))},
+       {"largest error of mass", fmt::format("{:.2e}", summary.worst_mass_error)},
+       {"largest error of models", fmt::format("{:.3g}", summary.worst_error)},
+       {"pulls cut, models put back", fmt::format("{}, {}", summary.cuts, summary.put_backs)},
+       {"peers to be asked about", fmt::to_string(summary.habits)},
+       {"most parcels waiting from a peer", fmt::to_string(summary.most_pending)},
+       {"largest state", amount(static_cast<double>(summary.largest_state))}});
 }
 
 int run_real(const FaultsOptions& options, const FaultPlan& plan) {
+  if (!plan.lies.empty()) {
+    refuse("--real", options.plan, "real sites do not lie: [[liar]] is for simulated ones");
+  }
   if (options.seeds != 1) {
     refuse("--seeds", fmt::to_string(options.seeds), "real sites run once; give another --seed");
   }

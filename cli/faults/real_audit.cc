@@ -32,6 +32,7 @@ federation::SiteBook book_of(const DurableSite& site, int sites) {
   book.incarnation = site.state.incarnation;
   book.mass = site.state.mass;
   book.minted = site.state.minted;
+  book.returned = site.state.raised - site.state.lowered;
   book.peers.resize(static_cast<std::size_t>(sites));
   for (std::size_t k = 0; k < site.listed.size(); ++k) {
     const federated::PeerState& peer = site.peers[k];
@@ -95,6 +96,7 @@ MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
     federation::SiteBook& book = books[static_cast<std::size_t>(site.site)];
     book = book_of(site, sites);
     audit.minted += book.minted;
+    audit.returned += book.returned;
     audit.held += book.mass;
     audit.worst_error = std::max(audit.worst_error, std::abs(book.imbalance()));
   }
@@ -104,7 +106,7 @@ MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
     all.push_back(&book);
   }
   audit.lost = federation::lost_mass(all);
-  audit.under_way = audit.minted - audit.held - audit.lost;
+  audit.under_way = audit.minted + audit.returned - audit.held - audit.lost;
   return audit;
 }
 

@@ -34,6 +34,7 @@ Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank sit
 
 struct MassAudit {
   double minted = 0;
+  double returned = 0;  ///< so that masses come back to 1
   double held = 0;
   double under_way = 0;
   double lost = 0;         ///< neither held nor under way; 0 where no state was given up

@@ -90,6 +90,7 @@ void RealWorld::audit() {
     mass.minted += minted;
     mass.lost += minted;
   }
+  mass.lost += returned_before_;
   const double tolerance = kTolerance * std::max(1.0, mass.minted);
   if (report_.whole && !(std::abs(mass.lost) <= tolerance && mass.worst_error <= tolerance)) {
     fail(-1, "the audit",

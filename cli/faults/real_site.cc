@@ -143,6 +143,8 @@ SiteStatus parse_site_status(const std::string& text) try {
                   .mass = json.at("mass"),
                   .minted = json.at("minted"),
                   .written_off = json.at("written_off"),
+                  .raised = json.at("mass_raised"),
+                  .lowered = json.at("mass_lowered"),
                   .resets = json.at("resets")};
   for (const auto& peer : json.at("peers")) {
     status.listed.push_back(real_site_rank(peer.at("name").get<std::string>()));
@@ -158,6 +160,8 @@ SiteStatus parse_site_status(const std::string& text) try {
     seen.given = peer.at("mass_given");
     seen.taken = peer.at("mass_taken");
     seen.under_way = peer.at("mass_under_way");
+    seen.hears_us = peer.at("hears_us");
+    seen.tells_us = peer.at("tells_us");
     seen.offences = peer.at("offences");
   }
   return status;

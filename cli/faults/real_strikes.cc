@@ -164,7 +164,6 @@ bool RealWorld::kills(const PlannedFault& fault, Rank site) {
     return true;
   }
   const auto before = read_durable(*own.home.files, site);
-  const double minted = before.ok() && before->has_value() ? (*before)->state.minted : 0;
   forget_state(site);
   if (fault.kind == FaultKind::lose) {
     own.home.files->lose();
@@ -174,8 +173,13 @@ bool RealWorld::kills(const PlannedFault& fault, Rank site) {
     own.home.files->corrupt();
   }
   const auto after = read_durable(*own.home.files, site);
-  minted_before_[static_cast<std::size_t>(site)] +=
-      minted - (after.ok() && after->has_value() ? (*after)->state.minted : 0);
+  const auto made = [](const auto& read) {
+    const federated::SiteState state =
+        read.ok() && read->has_value() ? (*read)->state : federated::SiteState();
+    return std::pair(state.minted, state.raised - state.lowered);
+  };
+  minted_before_[static_cast<std::size_t>(site)] += made(before).first - made(after).first;
+  returned_before_ += made(before).second - made(after).second;
   return true;
 }
 

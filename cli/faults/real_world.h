@@ -145,6 +145,7 @@ class RealWorld {
   std::deque<Replaced> replaced_;
   std::vector<Active> active_;
   std::vector<Gone> gone_;
+  double returned_before_ = 0;         ///< by all such states
   std::vector<double> minted_before_;  ///< by site: of states that are gone
   Footprints footprints_;
   SimTime last_over_ = 0;

@@ -69,6 +69,12 @@ void read_network(TomlReader in, SiteConfig& config) {
   config.found_after = in.parsed("found-after", parse_span).value_or(config.found_after);
   config.slack = in.count("slack", 0, kMostAhead).value_or(config.slack);
   config.window = in.count("window", 1, kMostAhead).value_or(config.window);
+  for (const auto& [key, value] : {std::pair{"mass-return", &config.mass.back},
+                                   {"parcel-mass", &config.mass.parcel},
+                                   {"pull-most", &config.pull.most},
+                                   {"pull-memory", &config.pull.memory}}) {
+    *value = in.number(key).value_or(*value);
+  }
   in.finish();
 }
 
@@ -129,6 +135,7 @@ SiteConfig read_site_config(const std::string& path) {
   }
   config.listen = in.text("listen").value_or("");
   config.monitor = in.parsed("monitor", parse_monitor_address);
+  config.observer = in.truth("observer").value_or(false);
   in.require("training", "a table [training] with settings of `sotto train`");
   (void)in.table("training");
   read_training(*file.get_as<toml::table>("training"), path, config);

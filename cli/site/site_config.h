@@ -9,6 +9,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/observe/monitor_address.h>
+#include <sotto/optim/federated/mass_rule.h>
+#include <sotto/optim/federated/pull_bound.h>
 
 #include "site_places.h"
 #include "train/train_options.h"
@@ -40,6 +42,9 @@ struct SiteConfig {
   std::chrono::milliseconds found_after{30'000};
   Round slack = 0;
   std::size_t window = 2;
+  bool observer = false;
+  federated::MassRule mass{};
+  federated::PullLimits pull{};
 };
 
 /// Reads the file alone, none of those that it names. Throws Error naming file, line and key.

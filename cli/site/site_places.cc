@@ -132,7 +132,8 @@ std::string SitePlaces::blame(std::string_view message) const {
 std::string SitePlaces::leading_key(std::string_view message) const {
   const std::string_view word = message.substr(0, message.find_first_of(": "));
   std::string key = key_of(word);
-  for (const std::string& known : {std::string(word), fmt::format("training.{}", word)}) {
+  for (const std::string& known :
+       {std::string(word), fmt::format("training.{}", word), fmt::format("network.{}", word)}) {
     if (key.empty() && lines_.contains(known)) {
       return known;
     }

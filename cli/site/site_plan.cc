@@ -86,6 +86,27 @@ void take_exchange(const TrainOptions& o, SiteOptions& run) {
   run.consensus_stepsize = o.consensus_stepsize;
 }
 
+void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
+  federated::admit_bounds(config.mass, config.pull);
+  if (config.observer && run.exchange != Exchange::push_sum) {
+    refuse("observer", "true", "gossip needs neighbours that send, too; it is for pushsum");
+  }
+  for (const TrustedPeer& line : run.security.peers->peers()) {
+    if (config.observer && line.rank != run.rank && line.send_to) {
+      warnings.push_back(fmt::format(
+          "observer: it sends nothing, and the list has send_to = yes for {}", line.name));
+    }
+  }
+  run.slack = config.slack;
+  run.window = config.window;
+  run.only_takes = config.observer;
+  run.mass = config.mass;
+  run.pull = config.pull;
+  run.timeout = config.timeout;
+  run.patience = config.patience;
+  run.found_after = config.found_after;
+}
+
 /// What `read` returns; a message about a file gets the setting that named it in front.
 template <typename Read>
 auto naming(std::string_view setting, const Read& read) {
@@ -207,7 +228,12 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
                {"eval_every", run.eval_every},
                {"seed", run.seed},
                {"window", run.window},
-               {"slack", run.slack}};
+               {"slack", run.slack},
+               {"observer", run.only_takes},
+               {"mass_return", run.mass.back},
+               {"parcel_mass", run.mass.parcel},
+               {"pull_most", run.pull.most},
+               {"pull_memory", run.pull.memory}};
   for (const auto& [name, span] : {std::pair{"timeout", run.timeout},
                                    {"patience", run.patience},
                                    {"found_after", run.found_after}}) {
@@ -327,11 +353,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     run.privacy = site_privacy(o, tasks, steps, plan.warnings);
     run.name = config.name;
     run.listen = config.listen;
-    run.slack = config.slack;
-    run.window = config.window;
-    run.timeout = config.timeout;
-    run.patience = config.patience;
-    run.found_after = config.found_after;
+    take_network(config, run, plan.warnings);
     plan.config = config_json(config, plan, tasks);
     return plan;
   } catch (const Error& error) {

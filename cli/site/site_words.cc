@@ -52,6 +52,13 @@ Json peer_json(const SitePeerReport& peer) {
           {"mass_given", site.given},
           {"mass_taken", site.taken},
           {"mass_under_way", site.under_way},
+          {"hears_us", site.hears_us},
+          {"tells_us", site.tells_us},
+          {"observer", site.observer},
+          {"waited_for", site.waited_for},
+          {"pulls_cut", site.cut},
+          {"models_spoiled", site.spoiled},
+          {"barred", site.barred},
           {"bytes_sent", peer.bytes_sent},
           {"bytes_received", peer.bytes_received},
           {"ups", peer.ups},
@@ -114,6 +121,21 @@ void add_peers(MetricsText& metrics, const SiteReport& report) {
   add_by_peer(metrics, report, "peer_mass_under_way", "gauge",
               "Mass in parcels that it has not confirmed",
               [](Peer peer) { return peer.site.under_way; });
+  add_by_peer(metrics, report, "peer_mass_given_total", "counter", "Mass in parcels made for it",
+              [](Peer peer) { return peer.site.given; });
+  add_by_peer(metrics, report, "peer_mass_taken_total", "counter",
+              "Mass in its parcels that were taken in", [](Peer peer) { return peer.site.taken; });
+  add_by_peer(metrics, report, "peer_pulls_cut_total", "counter",
+              "Pulls of its parcels that were cut, as they were too long",
+              [](Peer peer) { return peer.site.cut; });
+  add_by_peer(metrics, report, "peer_models_spoiled_total", "counter",
+              "Times that the model had to be put back with its parcels in it",
+              [](Peer peer) { return peer.site.spoiled; });
+  add_by_peer(metrics, report, "peer_barred", "gauge", "1 while its parcels do not count",
+              [](Peer peer) { return peer.site.barred ? 1 : 0; });
+  add_by_peer(metrics, report, "peer_waited_for", "gauge",
+              "0 for a peer that was late again and again",
+              [](Peer peer) { return peer.site.waited_for ? 1 : 0; });
 }
 
 std::string ago(double then, double now) {
@@ -180,6 +202,13 @@ Json site_json(const SiteReport& report) {
           {"mass", report.site.mass},
           {"minted", report.site.minted},
           {"written_off", report.site.written_off},
+          {"mass_raised", report.site.raised},
+          {"mass_lowered", report.site.lowered},
+          {"drained", report.site.drained},
+          {"observer", report.observer},
+          {"patience_s", report.patience_s},
+          {"models_put_back", report.put_backs},
+          {"loss_jumps", report.jumps},
           {"resets", report.site.resets},
           {"privacy", privacy_json(report.privacy)},
           {"started_at", report.started_at},
@@ -210,10 +239,22 @@ std::string site_metrics(const SiteReport& report, double now) {
               "Root of the mean squared error of a regression, in the file's units",
               report.evaluation ? report.evaluation->rmse : std::nan(""));
   metrics.one("mass", "gauge", "Push-sum weight that the site holds; gossip: 1", report.site.mass);
-  metrics.one("minted_mass_total", "counter", "Push-sum weight that it has brought in",
+  metrics.one("minted_mass_total", "counter", "Push-sum weight that it has brought in as it began",
               report.site.minted);
   metrics.one("written_off_mass_total", "counter", "Weight given to peers that are gone for good",
               report.site.written_off);
+  metrics.one("raised_mass_total", "counter", "Weight that it made so that its own comes back to 1",
+              report.site.raised);
+  metrics.one("lowered_mass_total", "counter", "Weight that it took away likewise, or cut off",
+              report.site.lowered);
+  metrics.one("drained", "gauge", "1 while its weight has been near the floor for long",
+              report.site.drained ? 1 : 0);
+  metrics.one("patience_seconds", "gauge", "How long a round waits for peers that are late",
+              report.patience_s);
+  metrics.one("models_put_back_total", "counter", "How often what came had spoiled the model",
+              static_cast<double>(report.put_backs));
+  metrics.one("loss_jumps_total", "counter", "How often the loss jumped after what came",
+              static_cast<double>(report.jumps));
   metrics.one("resets_total", "counter", "How often it gave up its state",
               static_cast<double>(report.site.resets));
   metrics.one("state_age_seconds", "gauge", "Since the state was written",
@@ -259,6 +300,9 @@ void print_site(const Output& output, const Json& status, double now) {
   output.line(fmt::format(
       "training loss {}, mass {}, resets {}", number(status.at("training_loss"), "{:.4f}"),
       number(status.at("mass"), "{:.4f}"), status.at("resets").get<std::uint64_t>()));
+  if (status.at("drained").get<bool>()) {
+    output.line("AT THE FLOOR OF ITS MASS: peers take more than they return; see below");
+  }
   const Json& privacy = status.at("privacy");
   if (privacy.is_object()) {
     output.line(fmt::format(

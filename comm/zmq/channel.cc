@@ -150,6 +150,10 @@ void Channel::let_in(In in, Time now) {
 void Channel::heed(const channel_wire::Message& message, Time now) {
   if (pair_) {
     pair_->heard = now;
+    if (!within_quota(message, now)) {
+      offend(fmt::format("more small messages than {} a second", FrameQuota::kPerSecond), now);
+      return;
+    }
   }
   if (std::holds_alternative<channel_wire::Greeting>(message)) {
     offend("it greeted twice", now);
@@ -169,6 +173,18 @@ void Channel::heed(const channel_wire::Message& message, Time now) {
       offend(taken.message(), now);
     }
   }
+}
+
+bool Channel::within_quota(const channel_wire::Message& message, Time now) {
+  const auto* chunk = std::get_if<channel_wire::Chunk>(&message);
+  if (chunk == nullptr || chunk->bytes.size() < FrameQuota::kSmall) {
+    pair_->quota.take(now);
+  }
+  return !pair_->quota.far_beyond();
+}
+
+std::uint64_t Channel::held(Time now) const {
+  return pair_->quota.spent(now) ? pair_->in.window() : home_.events.held(traffic_.peer);
 }
 
 void Channel::heed_accept(std::uint64_t session, Time now) {
@@ -368,8 +384,7 @@ void Channel::judge_silence(Time now) {
 }
 
 bool Channel::receipt_due(Time now) const {
-  return pair_->in.news(home_.events.held(traffic_.peer)) ||
-         now - pair_->receipted >= home_.options.timeout / kSigns;
+  return pair_->in.news(held(now)) || now - pair_->receipted >= home_.options.timeout / kSigns;
 }
 
 bool Channel::pending(Time now) const {
@@ -399,7 +414,7 @@ void Channel::speak(Time now) {
     return;
   }
   if (receipt_due(now)) {
-    const auto receipt = pair_->in.receipt(home_.events.held(traffic_.peer));
+    const auto receipt = pair_->in.receipt(held(now));
     if (say(receipt)) {
       pair_->in.said(receipt);
       pair_->receipted = now;

@@ -29,6 +29,7 @@
 #include "arrivals.h"
 #include "channel_events.h"
 #include "departures.h"
+#include "frame_quota.h"
 #include "line.h"
 #include "listener.h"
 #include "lookup.h"
@@ -103,9 +104,14 @@ class Channel {
   /// While the channel is up.
   struct Pair {
     Pair(const ChannelOptions& options, Time now)
-        : in(options.max_message_bytes), out(options.timeout), heard(now), receipted(now) {}
+        : in(options.max_message_bytes),
+          out(options.timeout),
+          quota(now),
+          heard(now),
+          receipted(now) {}
     Arrivals in;
     Departures out;
+    FrameQuota quota;
     Time heard;
     Time receipted;
     Time chunk_heard{};
@@ -126,6 +132,10 @@ class Channel {
   bool welcome(Time now) const { return !key_.empty() && now >= barred_until_; }
   bool contested() const;
   bool receipt_due(Time now) const;
+  /// What the peer's messages cost that wait here; all that it may have while its quota is spent.
+  std::uint64_t held(Time now) const;
+  /// A frame of the pair's; false: it was one too many.
+  bool within_quota(const channel_wire::Message& message, Time now);
   bool say(const channel_wire::Message& message);
 
   void greet(const Incoming& incoming, std::uint64_t session, Time now);

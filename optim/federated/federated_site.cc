@@ -1,6 +1,7 @@
 #include <sotto/optim/federated/federated_site.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,28 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
           .rank = static_cast<Rank>(incarnation & 0x7FFFFFFF),
           .round = round,
           .purpose = Purpose::quantize};
+}
+
+/// A round that one neighbour alone says, of a federation that never ends.
+constexpr Round kMostUnconfirmed = Round{1} << 32;
+
+/// Blamed are the fewest who each moved the model nine times as far as all others together; where
+/// there are no others, one alone. `suspects` begins with the farthest.
+void blame(std::span<Suspect> suspects) {
+  constexpr double kTimes = 9;
+  double others = 0;
+  for (const Suspect& suspect : suspects) {
+    others += suspect.moved;
+  }
+  for (std::size_t k = 0; k < suspects.size(); ++k) {
+    others = k + 1 == suspects.size() ? 0 : others - suspects[k].moved;
+    if (suspects[k].moved >= kTimes * others && (others > 0 || k == 0)) {
+      for (Suspect& far : suspects.first(k + 1)) {
+        far.blamed = true;
+      }
+      return;
+    }
+  }
 }
 
 }  // namespace
@@ -39,6 +62,7 @@ void FederatedSite::peer_up(std::size_t peer) {
                                 .life = setup_.life,
                                 .has_model = trained_,
                                 .wants_model = wants,
+                                .observer = setup_.observer,
                                 .round = offered_,
                                 .degree = static_cast<std::uint32_t>(degree())})));
 }
@@ -77,7 +101,8 @@ void FederatedSite::update_peers(const std::vector<SitePeer>& peers) {
     next.emplace_back();
     from.push_back(old < peers_.size() ? old : Mixing::kNobody);
     if (old < peers_.size()) {
-      if (peers_[old].entry.hears != entry.hears || peers_[old].entry.tells != entry.tells) {
+      const bool tells = entry.tells && !setup_.observer;
+      if (peers_[old].entry.hears != entry.hears || peers_[old].entry.tells != tells) {
         close(old);  // its hello said otherwise
       }
       next.back() = std::move(peers_[old]);
@@ -87,11 +112,15 @@ void FederatedSite::update_peers(const std::vector<SitePeer>& peers) {
       former_.erase(former_.begin() + static_cast<std::ptrdiff_t>(once));
     }
     next.back().entry = entry;
+    next.back().entry.tells = entry.tells && !setup_.observer;
   }
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     if (place[k] == Mixing::kNobody) {
       retire(std::move(peers_[k]));
     }
+  }
+  if (giver_) {
+    giver_ = place[*giver_] == Mixing::kNobody ? std::nullopt : std::optional(place[*giver_]);
   }
   peers_ = std::move(next);
   mixing_->rearrange(from);
@@ -125,6 +154,9 @@ bool FederatedSite::ready(bool waited) {
   if (phase_ != Phase::waiting) {
     return true;
   }
+  if (trained_ && !waited && given_round_ > believed_alone() && !has_second_opinion()) {
+    return false;
+  }
   bool all_there = true;
   bool begun = false;
   for (const Neighbour& peer : peers_) {
@@ -143,7 +175,8 @@ bool FederatedSite::ready(bool waited) {
 void FederatedSite::begin() {
   mixing_->begin();
   minted_ += 1;
-  round_ = trained_ ? given_round_ : round_;
+  round_ = trained_ ? believed_round() : round_;
+  giver_.reset();
   phase_ = Phase::training;
 }
 
@@ -165,6 +198,8 @@ void FederatedSite::give_up() {
   }
   offered_ = 0;
   trained_ = false;
+  giver_.reset();
+  influenced_ = false;
   loaded_ = condemned_ = false;
   steps_ = 0;
   phase_ = Phase::waiting;
@@ -189,8 +224,11 @@ Status FederatedSite::offer() {
   }
   std::vector<Addressee> to;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
-    if (peers_[k].told() && peers_[k].out.items().size() < setup_.window) {
-      to.push_back({.peer = k, .whole = peers_[k].out.behind()});
+    Neighbour& peer = peers_[k];
+    const bool room = peer.out.items().size() < setup_.window;
+    peer.full_rounds = room || !peer.told() ? 0 : peer.full_rounds + 1;
+    if (peer.told() && room) {
+      to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
     }
   }
   if (Status status = mixing_->offer(rounding_key(setup_.seed, incarnation_, round_), tells(), to);
@@ -241,7 +279,8 @@ std::vector<std::size_t> FederatedSite::awaited() const {
   for (std::size_t k = 0; k < peers_.size() && !condemned_; ++k) {
     const Neighbour& peer = peers_[k];
     const bool due = phase_ == Phase::waiting ? peer.up() && peer.model_due
-                                              : peer.heard() && !peer.joining && late(peer);
+                                              : peer.heard() && !peer.joining && late(peer) &&
+                                                    peer.punctuality.waited_for();
     if (due && phase_ != Phase::training) {
       awaited.push_back(k);
     }
@@ -262,19 +301,100 @@ Status FederatedSite::collect() {
     give_up();
     return {};
   }
+  begin_intake();
   std::vector<MixedPeer> mixed;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     take_in(k);
     if (peers_[k].heard()) {
-      mixed.push_back({.peer = k, .degree = peers_[k].degree});
+      mixed.push_back({.peer = k, .degree = peers_[k].degree, .barred = barred(peers_[k])});
     }
   }
   if (Status status = mixing_->mix(degree(), mixed); !status) {
     return here(status);
   }
+  end_intake(mixed);
   round_ = offered_;
   phase_ = Phase::training;
   return {};
+}
+
+void FederatedSite::begin_intake() {
+  mixing_->keep();
+  for (Neighbour& peer : peers_) {
+    peer.influence = {};
+    if (peer.heard() && !peer.joining) {
+      const Round behind = offered_ - std::min(peer.known.round, offered_);
+      if (late(peer) || behind <= setup_.slack) {
+        peer.punctuality.note(!late(peer));
+      }
+    }
+    const bool silent = peer.heard() && peer.in.pending().empty();
+    peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
+  }
+}
+
+void FederatedSite::end_intake(std::span<const MixedPeer> mixed) {
+  for (const MixedPeer& one : mixed) {
+    peers_[one.peer].influence.add(one.influence);
+  }
+  influenced_ = false;
+  for (Neighbour& peer : peers_) {
+    influenced_ = influenced_ || peer.influence.moved > 0;
+    peer.cut += peer.influence.cut;
+    if (peer.influence.absurd) {
+      peer.take_blame(offered_);
+    }
+  }
+  // Between honest sites, too, more goes one way than the other; it is told of where this site
+  // weighs little for it.
+  constexpr double kMuch = 8;
+  const double much = kMuch / static_cast<double>(std::max<std::size_t>(tells(), 1));
+  const bool low =
+      setup_.exchange == Exchange::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
+  low_rounds_ = low ? low_rounds_ + 1 : 0;
+  for (Neighbour& peer : peers_) {
+    const bool heavy = peer.influence.excess > 0;
+    peer.heavy_rounds = heavy                      ? peer.heavy_rounds + 1
+                        : peer.influence.moved > 0 ? 0
+                                                   : peer.heavy_rounds;
+    peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
+    peer.takes =
+        low_rounds_ >= kLongWhile && peer.out.given() - peer.in.taken() > much && !peer.observer;
+  }
+}
+
+std::vector<Suspect> FederatedSite::influences() const {
+  std::vector<Suspect> found;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    if (peers_[k].influence.moved > 0) {
+      found.push_back({.peer = k, .moved = peers_[k].influence.moved});
+    }
+  }
+  std::ranges::stable_sort(found, std::greater(), &Suspect::moved);
+  return found;
+}
+
+std::optional<std::vector<Suspect>> FederatedSite::put_back() {
+  check(phase_ == Phase::training, "a model is put back before it is offered");
+  if (!influenced_) {
+    return std::nullopt;
+  }
+  std::vector<Suspect> suspects = influences();
+  const Status status = mixing_->put_back();
+  check(status.ok(), "what was kept can be put back");
+  blame(suspects);
+  for (Suspect& suspect : suspects) {
+    Neighbour& peer = peers_[suspect.peer];
+    peer.influence = {};
+    ++peer.spoiled;
+    if (suspect.blamed) {
+      peer.take_blame(round_);
+      suspect.barred = barred(peer);
+    }
+  }
+  influenced_ = false;
+  steps_ = 0;
+  return suspects;
 }
 
 bool FederatedSite::due(const Neighbour& from) const {
@@ -288,32 +408,49 @@ bool FederatedSite::due(const Neighbour& from) const {
 void FederatedSite::take_in(std::size_t peer) {
   Neighbour& from = peers_[peer];
   while (!from.in.pending().empty() && due(from)) {
-    const auto mass = mixing_->take_in(peer, from.in.pending().front().payload);
-    if (!mass) {
+    const auto taken = mixing_->take_in(peer, from.in.pending().front().payload, barred(from));
+    if (!taken) {
       from.in.drop_pending();
       // The fault is told by the peer's state.
-      static_cast<void>(offence(peer, mass.status().fault(), mass.status().message()));
+      static_cast<void>(offence(peer, taken.status().fault(), taken.status().message()));
       return;
     }
-    from.in.apply_first(*mass);
+    from.influence.add(taken->influence);
+    from.in.apply_first(taken->mass);
   }
 }
 
 std::size_t FederatedSite::tells() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(peers_, [](const Neighbour& peer) { return peer.entry.tells; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      peers_, [](const Neighbour& peer) { return peer.entry.tells && !peer.observer; }));
 }
 
 std::size_t FederatedSite::degree() const { return peers_.size(); }
 
-Round FederatedSite::common_round(Round otherwise) const {
-  Round least = kMaxCount + 1;
-  for (const Neighbour& peer : peers_) {
-    if (peer.heard() && peer.known.round > 0) {
-      least = std::min(least, peer.known.round);
+bool FederatedSite::has_second_opinion() const {
+  const auto has_begun = [](const Neighbour& peer) { return peer.heard() && peer.known.round > 0; };
+  const auto may_say = [](const Neighbour& peer) { return peer.entry.hears && !peer.up(); };
+  return std::ranges::count_if(peers_, has_begun) > 1 || std::ranges::none_of(peers_, may_say);
+}
+
+Round FederatedSite::believed_alone() const {
+  return setup_.rounds > 0 ? setup_.rounds / 2 : kMostUnconfirmed;
+}
+
+/// One of several must not take this site to a round that no other has seen, and one alone not to
+/// its end.
+Round FederatedSite::believed_round() const {
+  std::vector<Round> said = {given_round_};
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    if (giver_ != k && peers_[k].heard() && peers_[k].known.round > 0) {
+      said.push_back(peers_[k].known.round);
     }
   }
-  return least > kMaxCount ? otherwise : least;
+  if (said.size() == 1) {
+    return std::min(given_round_, believed_alone());
+  }
+  std::ranges::sort(said);
+  return said[(said.size() - 1) / 2];
 }
 
 Status FederatedSite::here(const Status& status) const {
@@ -330,6 +467,10 @@ SiteState FederatedSite::state() const {
           .mass = mixing_->mass(),
           .minted = minted_,
           .written_off = written_off_,
+          .raised = mixing_->balance().raised,
+          .lowered = mixing_->balance().lowered,
+          .drained = low_rounds_ >= kLongWhile,
+          .longest_step = mixing_->longest_step(),
           .version = mixing_->version({}),
           .resets = resets_};
 }
@@ -339,6 +480,7 @@ std::vector<PeerState> FederatedSite::peers() const {
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     states.push_back(peers_[k].state());
     states.back().version = mixing_->version(k);
+    states.back().barred = barred(peers_[k]);
   }
   return states;
 }

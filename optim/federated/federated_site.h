@@ -35,6 +35,8 @@ class FederatedSite final : public Site {
   std::span<const float> parameters() const override { return setup_.parameters; }
   Round round() const override { return round_; }
   Status step(std::span<const float> gradient) override;
+  std::optional<std::vector<Suspect>> put_back() override;
+  std::vector<Suspect> influences() const override;
   Status offer() override;
   std::vector<Released> released() override;
   bool complete() const override { return awaited().empty(); }
@@ -94,8 +96,12 @@ class FederatedSite final : public Site {
   void give_up();
   std::size_t tells() const;
   std::size_t degree() const;  // sites in the list
-  /// The round of the slowest peer that is heard and has begun, or `otherwise`.
-  Round common_round(Round otherwise) const;
+  /// Nobody else will say which round it is, or two do.
+  bool has_second_opinion() const;
+  /// The latest round in which a site begins on the word of one neighbour.
+  Round believed_alone() const;
+  /// That in which a site begins that took a model over.
+  Round believed_round() const;
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);
   /// complete() waits for this peer, which is heard.
@@ -103,6 +109,11 @@ class FederatedSite final : public Site {
   /// The first parcel that is pending is for this round.
   bool due(const Neighbour& from) const;
   void take_in(std::size_t peer);
+  bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
+  /// Before and after a round's parcels are taken in: whom the model was moved by, who came late,
+  /// and what they make a habit of.
+  void begin_intake();
+  void end_intake(std::span<const MixedPeer> mixed);
   Status here(const Status& status) const;
 
   Status load_self(ByteReader& in);
@@ -120,17 +131,20 @@ class FederatedSite final : public Site {
   Incarnation incarnation_;
   Past past_;
   Round round_ = 0;
-  Round offered_ = 0;      // rounds, as announced
-  Round given_round_ = 0;  // of the model that was taken over
+  Round offered_ = 0;                 // rounds, as announced
+  Round given_round_ = 0;             // of the model that was taken over
+  std::optional<std::size_t> giver_;  // of the model, until the site begins
   bool trained_ = false;
   double minted_ = 0;
   double written_off_ = 0;
   std::uint64_t resets_ = 0;
 
   Phase phase_ = Phase::waiting;
-  Round steps_ = 0;         // in this round
-  bool loaded_ = false;     // and not given up
-  bool condemned_ = false;  // what was loaded is too old
+  Round steps_ = 0;          // in this round
+  bool influenced_ = false;  // something was taken in since put_back, or ever
+  Round low_rounds_ = 0;     // in a row, in which ω was near its floor
+  bool loaded_ = false;      // and not given up
+  bool condemned_ = false;   // what was loaded is too old
 };
 
 }  // namespace sotto::federated

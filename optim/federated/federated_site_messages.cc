@@ -129,10 +129,13 @@ Status FederatedSite::take(std::size_t peer, const Model& model) {
   }
   from.asked = from.model_due = false;
   if (phase_ == Phase::waiting && !trained_) {
+    mixing_->keep();
+    from.influence.moved = distance_between(model.values, setup_.parameters);
+    influenced_ = from.influence.moved > 0;
     setup_.ops->copy(model.values, setup_.parameters);
     trained_ = true;
-    // A liar must not take this site to a round that no other has seen.
-    given_round_ = std::min(model.round, common_round(model.round));
+    given_round_ = model.round;
+    giver_ = peer;
   }
   return {};
 }

@@ -5,13 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/error.h>
 #include <sotto/optim/federated/federated_site.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto::federated {
 namespace {
 
-constexpr std::string_view kFormat = "site 1";
+constexpr std::string_view kFormat = "site 2";
 /// Peers that a state can hold, those that left the list included.
 constexpr std::uint32_t kMaxPeers = 4096;
 
@@ -23,6 +24,14 @@ std::vector<std::size_t> places(std::size_t count) {
 }
 
 }  // namespace
+
+std::string_view state_format() { return kFormat; }
+
+std::string format_of_state(std::span<const std::byte> state) {
+  ByteReader in(state);
+  const std::string format = in.read_string(kFormat.size() + 8);
+  return in.failed() ? std::string() : printable(format);
+}
 
 void FederatedSite::save(ByteBuffer& out) const {
   check(phase_ != Phase::training || steps_ == 0, "a site is not saved between step and offer");

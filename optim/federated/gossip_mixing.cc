@@ -45,6 +45,7 @@ Status GossipMixing::Copy::load(ByteReader& in) {
 
 GossipMixing::GossipMixing(MixingSetup setup)
     : setup_(std::move(setup)),
+      bound_(setup_.pull, setup_.kept),
       scratch_(setup_.parameters.size()),
       next_(setup_.parameters.size()) {
   setup_.step_rule->resize(setup_.layout);
@@ -101,11 +102,13 @@ Status GossipMixing::step(Round step, std::span<const float> gradient) {
   if (Status status = require_finite(*setup_.ops, next_, "updated model"); !status) {
     return status;
   }
+  bound_.stepping(setup_.parameters);
   setup_.ops->copy(next_, setup_.parameters);
   return {};
 }
 
 Status GossipMixing::offer(const RandomKey& key, std::size_t /*degree*/, std::span<Addressee> to) {
+  bound_.arrived(setup_.parameters);
   if (to.empty()) {
     return {};  // as long as nobody hears of it, x̂ stays, and nobody falls behind
   }
@@ -167,7 +170,8 @@ Status GossipMixing::check_payload(std::span<const std::byte> payload) const {
   return {};
 }
 
-Result<double> GossipMixing::take_in(std::size_t peer, std::span<const std::byte> payload) {
+Result<TakenIn> GossipMixing::take_in(std::size_t peer, std::span<const std::byte> payload,
+                                      bool /*barred*/) {
   Copy& copy = replicas_[peer];
   ByteReader in(payload);
   const auto version = in.read<std::uint64_t>();
@@ -182,10 +186,10 @@ Result<double> GossipMixing::take_in(std::size_t peer, std::span<const std::byte
     copy.model = next_;
     copy.version = ModelVersion(version & ~kWhole);
     copy.changes = changes;
-    return 0.0;
+    return TakenIn{};
   }
   if (!copy.held()) {
-    return 0.0;  // the whole one is asked for
+    return TakenIn{};  // the whole one is asked for
   }
   const auto encoding = in.take(in.remaining());
   setup_.ops->copy(copy.model, next_);
@@ -197,14 +201,14 @@ Result<double> GossipMixing::take_in(std::size_t peer, std::span<const std::byte
   }
   if (changes != copy.changes || version != copy.before()) {
     copy = {};  // it has drifted
-    return 0.0;
+    return TakenIn{};
   }
   std::swap(copy.model, next_);
   copy.advance(version, encoding);
-  return 0.0;
+  return TakenIn{};
 }
 
-Status GossipMixing::mix(std::size_t degree, std::span<const MixedPeer> peers) {
+Status GossipMixing::mix(std::size_t degree, std::span<MixedPeer> peers) {
   if (rule_) {
     withstand(degree, peers);
   } else {
@@ -220,27 +224,39 @@ Status GossipMixing::mix(std::size_t degree, std::span<const MixedPeer> peers) {
   return {};
 }
 
-void GossipMixing::average(std::size_t degree, std::span<const MixedPeer> peers) {
+void GossipMixing::average(std::size_t degree, std::span<MixedPeer> peers) {
   const Ops& ops = *setup_.ops;
   std::vector<float> pull(next_.size());
-  for (const MixedPeer& peer : peers) {
+  const double longest = bound_.longest(length_of(setup_.parameters));
+  for (MixedPeer& peer : peers) {
     const Copy& copy = replicas_[peer.peer];
-    if (copy.held()) {
-      ops.subtract(copy.model, own_.model, scratch_);
-      ops.axpy(weight(degree, peer.degree), scratch_, pull);
+    if (!copy.held() || peer.barred) {
+      continue;
     }
+    const double distance = distance_between(copy.model, own_.model);
+    bound_.pulled(distance);
+    const bool cut = distance > longest;
+    const double part = cut ? longest / distance : 1;
+    const float w = weight(degree, peer.degree);
+    peer.influence = {.moved = static_cast<double>(setup_.consensus_stepsize * w) * part * distance,
+                      .cut = cut ? 1U : 0U,
+                      .absurd = distance > PullBound::kAbsurd * longest};
+    ops.subtract(copy.model, own_.model, scratch_);
+    ops.axpy(cut ? static_cast<float>(static_cast<double>(w) * part) : w, scratch_, pull);
   }
   ops.copy(setup_.parameters, next_);
   ops.axpy(setup_.consensus_stepsize, pull, next_);
 }
 
-void GossipMixing::withstand(std::size_t degree, std::span<const MixedPeer> peers) {
+void GossipMixing::withstand(std::size_t degree, std::span<MixedPeer> peers) {
   const Ops& ops = *setup_.ops;
   ops.subtract(setup_.parameters, start_, scratch_);
   std::vector<ReceivedModel> models;
-  for (const MixedPeer& peer : peers) {
+  for (MixedPeer& peer : peers) {
     const Copy& copy = replicas_[peer.peer];
-    if (copy.held()) {
+    if (copy.held() && !peer.barred) {
+      peer.influence.moved = static_cast<double>(weight(degree, peer.degree)) *
+                             distance_between(copy.model, setup_.parameters);
       std::vector<float>& model = received_[peer.peer];
       ops.copy(copy.model, model);
       models.push_back({model, weight(degree, peer.degree)});
@@ -249,12 +265,24 @@ void GossipMixing::withstand(std::size_t degree, std::span<const MixedPeer> peer
   rule_->aggregate({.own = setup_.parameters, .step = scratch_, .received = models}, next_);
 }
 
+Status GossipMixing::put_back() {
+  if (Status status = way_back_.restore(setup_.parameters, *setup_.step_rule); !status) {
+    return status;
+  }
+  if (rule_) {
+    setup_.ops->copy(setup_.parameters, start_);
+  }
+  bound_.start_over();
+  return {};
+}
+
 void GossipMixing::save(ByteBuffer& out) const {
   out.write(static_cast<std::uint8_t>(begun_));
   write_floats(setup_.parameters, out);
   if (begun_) {
     own_.save(out);
   }
+  bound_.save(out);
   setup_.step_rule->save(out);
   setup_.compressor->save(out);
 }
@@ -274,6 +302,7 @@ Status GossipMixing::load(ByteReader& in) {
   if (rule_) {
     setup_.ops->copy(setup_.parameters, start_);
   }
+  status = status.ok() ? bound_.load(in) : status;
   status = status.ok() ? setup_.step_rule->load(in) : status;
   return status.ok() ? setup_.compressor->load(in) : status;
 }

@@ -5,14 +5,14 @@
 //   step     x ← x − γ ∇f(x)
 //   offer    q = C(x − x̂_i); x̂_i ← x̂_i + q; those who have followed get q, all others x̂_i
 //   take in  x̂_j ← x̂_j + q, or x̂_j as it came
-//   mix      x ← x + η Σ_j W_ij (x̂_j − x̂_i), over those who are there and followed, and
-//            W_ij = 1 / (1 + max(deg i, deg j)); or x ← A(x; x̂_j), a robust rule
-//            (aggregation.h), which asks for an exact C
+//   mix      x ← x + η Σ_j W_ij (x̂_j − x̂_i), over those who are there and followed, each pull cut
+//            to the bound (pull_bound.h), and W_ij = 1 / (1 + max(deg i, deg j));
+//            or x ← A(x; x̂_j), a robust rule (aggregation.h), which asks for an exact C
 // x̂_i is the model that the site begins with. A copy that has drifted, told by its version
 // (optim/exchange/replica.h), is not used until it came whole.
 //
 // Payload: version of x̂ before the change u64, lowest bit 0, and number of changes before it u64;
-// the encoding. Or the version with lowest bit 1 and the changes in it; x̂, d floats. Memory: 4
+// the encoding. Or the version with lowest bit 1 and the changes in it; x̂, d floats. Memory: 6
 // floats a parameter, and one for each neighbour; with a rule two for each, and one more.
 #pragma once
 
@@ -21,6 +21,7 @@
 
 #include <sotto/optim/exchange/replica.h>
 #include <sotto/optim/federated/mixing.h>
+#include <sotto/optim/federated/way_back.h>
 #include <sotto/optim/robust/aggregation.h>
 
 namespace sotto::federated {
@@ -41,9 +42,13 @@ class GossipMixing final : public Mixing {
   Status step(Round step, std::span<const float> gradient) override;
   Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
   Status check_payload(std::span<const std::byte> payload) const override;
-  Result<double> take_in(std::size_t peer, std::span<const std::byte> payload) override;
+  Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
+                          bool barred) override;
   bool wants_whole(std::size_t peer) const override { return !replicas_[peer].held(); }
-  Status mix(std::size_t degree, std::span<const MixedPeer> peers) override;
+  Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
+  void keep() override { way_back_.keep(setup_.parameters, *setup_.step_rule); }
+  Status put_back() override;
+  double longest_step() const override { return bound_.longest_step(); }
 
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
@@ -70,10 +75,12 @@ class GossipMixing final : public Mixing {
   /// x̂_i as a payload.
   Payload whole() const;
   Status take_whole(Copy& copy, std::uint64_t version, ByteReader& in);
-  void average(std::size_t degree, std::span<const MixedPeer> peers);
-  void withstand(std::size_t degree, std::span<const MixedPeer> peers);
+  void average(std::size_t degree, std::span<MixedPeer> peers);
+  void withstand(std::size_t degree, std::span<MixedPeer> peers);
 
   MixingSetup setup_;
+  PullBound bound_;
+  WayBack way_back_;
   bool begun_ = false;
   Copy own_;  // x̂_i
   std::vector<Copy> replicas_;

@@ -17,7 +17,8 @@ constexpr std::uint32_t kHasModel = 1;
 constexpr std::uint32_t kWantsModel = 2;
 constexpr std::uint32_t kHears = 4;
 constexpr std::uint32_t kTells = 8;
-constexpr std::uint32_t kHelloFlags = kHasModel | kWantsModel | kHears | kTells;
+constexpr std::uint32_t kObserver = 16;
+constexpr std::uint32_t kHelloFlags = kHasModel | kWantsModel | kHears | kTells | kObserver;
 constexpr std::uint8_t kWantsWhole = 1;
 
 constexpr std::size_t kHelloBytes = 2 + 32 + 8 + 4 + 4 + 8 + 4 + 4 * 8;
@@ -64,6 +65,10 @@ Result<Message> parse_hello(ByteReader& in) {
   hello.wants_model = (flags & kWantsModel) != 0;
   hello.hears = (flags & kHears) != 0;
   hello.tells = (flags & kTells) != 0;
+  hello.observer = (flags & kObserver) != 0;
+  if (hello.observer && hello.tells) {
+    return malformed("a hello of an observer that sends");
+  }
   return Message(hello);
 }
 
@@ -135,7 +140,8 @@ std::vector<std::byte> encode(const Hello& hello) {
   out.write(hello.incarnation);
   out.write(hello.life);
   out.write((hello.has_model ? kHasModel : 0) | (hello.wants_model ? kWantsModel : 0) |
-            (hello.hears ? kHears : 0) | (hello.tells ? kTells : 0));
+            (hello.hears ? kHears : 0) | (hello.tells ? kTells : 0) |
+            (hello.observer ? kObserver : 0));
   out.write(hello.round);
   out.write(hello.degree);
   out.write(hello.yours);

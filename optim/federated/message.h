@@ -37,7 +37,7 @@ using Sequence = std::uint64_t;     ///< of a parcel, from 1
 /// A digest of what sites must agree on.
 using Agreement = std::array<std::byte, 32>;
 
-inline constexpr std::uint8_t kProtocol = 1;   ///< the version that a hello names
+inline constexpr std::uint8_t kProtocol = 2;   ///< the version that a hello names
 inline constexpr std::size_t kMaxText = 1024;  ///< bytes of a text in a message, at most
 /// The largest round or number that is believed.
 inline constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 48;
@@ -49,8 +49,9 @@ struct Hello {
   std::uint32_t life = 0;       ///< the sender's, from 1
   bool has_model = false;       ///< has trained, or taken a model over
   bool wants_model = false;
-  bool hears = false;  ///< takes in what the receiver sends
-  bool tells = false;  ///< sends to the receiver
+  bool hears = false;     ///< takes in what the receiver sends
+  bool tells = false;     ///< sends to the receiver
+  bool observer = false;  ///< takes what comes, and sends nothing to anybody
   Round round = 0;
   std::uint32_t degree = 0;  ///< sites that the sender lists
   // The stream that the sender hears from the receiver.

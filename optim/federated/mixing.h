@@ -19,6 +19,8 @@
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/optim/federated/mass_rule.h>
+#include <sotto/optim/federated/pull_bound.h>
 #include <sotto/optim/federated/stream.h>
 #include <sotto/optim/step_rule.h>
 
@@ -32,22 +34,55 @@ struct MixingSetup {
   std::unique_ptr<Compressor> compressor;
   float consensus_stepsize = 1;  ///< η
   double mass_cap = 1024;        ///< push-sum
-  std::string rule = {};         ///< gossip: make_aggregation's; empty: the average
+  MassRule mass = {};            ///< push-sum
+  PullLimits pull = {};
+  std::optional<double> kept = {};  ///< by the compressor (PullBound)
+  std::string rule = {};            ///< gossip: make_aggregation's; empty: the average
   const Ops* ops = &host_ops();
 };
 
 /// Who gets a parcel in this round, and what offer made for it.
 struct Addressee {
   std::size_t peer = 0;
-  bool whole = false;  ///< it does not have all that went before
+  bool whole = false;     ///< it does not have all that went before
+  bool observer = false;  ///< it gives nothing back, so that no mass goes to it
   Payload payload = {};
   double mass = 0;
+};
+
+/// What one neighbour did to the model when the round was collected.
+struct Influence {
+  double moved = 0;       ///< how far
+  std::uint64_t cut = 0;  ///< pulls that were cut to the bound
+  bool absurd = false;    ///< one was farther than anybody honest can be (PullBound::kAbsurd)
+  double excess = 0;      ///< mass that its parcels had beyond what one may
+  /// Adds what another parcel of the neighbour did.
+  void add(const Influence& more) {
+    moved += more.moved;
+    excess += more.excess;
+    cut += more.cut;
+    absurd = absurd || more.absurd;
+  }
+};
+
+/// What taking in a parcel came to.
+struct TakenIn {
+  double mass = 0;  ///< in the parcel
+  Influence influence = {};
 };
 
 /// A neighbour that takes part in the end of a round, and the sites that it lists.
 struct MixedPeer {
   std::size_t peer = 0;
   std::size_t degree = 0;
+  bool barred = false;       ///< what it says does not count
+  Influence influence = {};  ///< filled in by mix, where models are mixed there
+};
+
+/// Mass that a site made and took away, so that its own comes back to 1.
+struct MassBalance {
+  double raised = 0;
+  double lowered = 0;
 };
 
 class Mixing {
@@ -60,6 +95,8 @@ class Mixing {
   virtual std::size_t max_payload() const = 0;
   /// ω; gossip: 1.
   virtual double mass() const = 0;
+  /// By the rule of push-sum, since the state began.
+  virtual MassBalance balance() const { return {}; }
   /// From now on there are from.size() peers; the one at k was at from[k] before, or kNobody.
   virtual void rearrange(std::span<const std::size_t> from) = 0;
 
@@ -80,12 +117,22 @@ class Mixing {
 
   /// What can be said of a payload without decoding it.
   virtual Status check_payload(std::span<const std::byte> payload) const = 0;
-  /// Applies one that was checked; returns the mass in it. On a fault nothing has changed.
-  virtual Result<double> take_in(std::size_t peer, std::span<const std::byte> payload) = 0;
+  /// Applies one that was checked; of a peer that is barred it counts as this site's own model. On
+  /// a fault nothing has changed.
+  virtual Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
+                                  bool barred) = 0;
   /// The whole copy is due from this peer.
   virtual bool wants_whole(std::size_t peer) const = 0;
   /// Ends a round in which all has been taken in: sets the parameters. A fault is final.
-  virtual Status mix(std::size_t degree, std::span<const MixedPeer> peers) = 0;
+  virtual Status mix(std::size_t degree, std::span<MixedPeer> peers) = 0;
+
+  /// Keeps the model, and what the step rule knows, for put_back.
+  virtual void keep() = 0;
+  /// The model is that of the last keep(); what came since has no effect on it. Masses and public
+  /// copies stay, so that each parcel stays applied once.
+  virtual Status put_back() = 0;
+  /// The longest step of the last rounds, S.
+  virtual double longest_step() const = 0;
 
   /// Appends the state, the parameters included.
   virtual void save(ByteBuffer& out) const = 0;

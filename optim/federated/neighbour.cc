@@ -45,7 +45,9 @@ double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
   settings.clear();
   hears_us = hello.hears;
   tells_us = hello.tells;
+  observer = hello.observer;
   degree = hello.degree;
+  full_rounds = silent_rounds = 0;
   model_due = asked && hello.has_model && hello.tells;
   return written_off;
 }
@@ -61,6 +63,26 @@ double Neighbour::leave() {
   refused.reset();
   in.drop_pending();
   return out.write_off();
+}
+
+void Neighbour::take_blame(Round round) {
+  constexpr Round kFirstBar = 32;
+  constexpr std::uint64_t kMostDoublings = 20;
+  if (++blamed > 1) {
+    barred_until = round + (kFirstBar << std::min(blamed - 2, kMostDoublings));
+  }
+}
+
+PeerHabit Neighbour::habit() const {
+  if (!up()) {
+    return PeerHabit::none;
+  }
+  return full_rounds >= kLongWhile     ? PeerHabit::confirms_nothing
+         : takes                       ? PeerHabit::takes
+         : heavy_rounds >= kLongWhile  ? PeerHabit::mints
+         : silent_rounds >= kLongWhile ? PeerHabit::sends_nothing
+         : far_ahead                   ? PeerHabit::far_ahead
+                                       : PeerHabit::none;
 }
 
 PeerState Neighbour::state() const {
@@ -81,7 +103,14 @@ PeerState Neighbour::state() const {
           .given = out.given(),
           .taken = in.taken(),
           .under_way = out.under_way(),
-          .offences = offences};
+          .offences = offences,
+          .observer = observer,
+          .moved = influence.moved,
+          .cut = cut,
+          .spoiled = spoiled,
+          .blamed = blamed,
+          .habit = habit(),
+          .waited_for = punctuality.waited_for()};
 }
 
 void Neighbour::save(ByteBuffer& out_bytes) const {
@@ -91,6 +120,9 @@ void Neighbour::save(ByteBuffer& out_bytes) const {
   known.past.save(out_bytes);
   out.save(out_bytes);
   in.save(out_bytes);
+  for (const std::uint64_t count : {cut, spoiled, blamed, barred_until}) {
+    out_bytes.write(count);
+  }
 }
 
 Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_payload) {
@@ -108,6 +140,12 @@ Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_pa
   }
   if (Status status = in.load(bytes); !status) {
     return status;
+  }
+  for (std::uint64_t* count : {&cut, &spoiled, &blamed, &barred_until}) {
+    *count = bytes.read<std::uint64_t>();
+  }
+  if (bytes.failed() || barred_until > 2 * kMaxCount) {
+    return {Fault::malformed, "checkpoint has counts of a peer that cannot be"};
   }
   const bool met = known.incarnation != 0;
   if (!met && (known.round != 0 || out.next() != 1 || in.applied() != 0)) {

@@ -13,11 +13,15 @@
 #include <sotto/base/status.h>
 #include <sotto/optim/federated/meeting.h>
 #include <sotto/optim/federated/message.h>
+#include <sotto/optim/federated/mixing.h>
+#include <sotto/optim/federated/punctuality.h>
 #include <sotto/optim/federated/site.h>
 #include <sotto/optim/federated/stream.h>
 
 namespace sotto::federated {
 
+/// Rounds after which what a peer does is a habit.
+inline constexpr Round kLongWhile = 64;
 inline constexpr std::size_t kMaxName = 256;  ///< bytes of a site's name, at most
 
 /// How far the channel to a peer has come.
@@ -35,14 +39,26 @@ struct Neighbour {
   Acquaintance known;
   OutStream out;
   InStream in;
+  std::uint64_t cut = 0;      ///< pulls
+  std::uint64_t spoiled = 0;  ///< PeerState
+  std::uint64_t blamed = 0;   ///< take_blame
+  Round barred_until = 0;     ///< a round of this site
 
   // Of this process.
+  bool observer = false;      ///< as it said last
   bool agreed = false;        ///< it has sent what follows its consent to our hello
   bool claims_newer = false;  ///< it says that a newer process of ours runs
   std::optional<RefusalReason> refused;
   std::string trouble;
   std::string settings;  // of its own, where it refuses ours
   std::uint64_t offences = 0;
+  Influence influence;      ///< on the model, when a round was collected last
+  Round full_rounds = 0;    ///< in a row, in which its window had no room
+  Round silent_rounds = 0;  ///< in a row, in which it sent no parcel
+  Round heavy_rounds = 0;   ///< in a row, in which its parcels had more mass than they may
+  bool takes = false;       ///< PeerHabit
+  bool far_ahead = false;   ///< likewise
+  Punctuality punctuality;
 
   // Of this channel.
   Link link = Link::down;
@@ -59,6 +75,12 @@ struct Neighbour {
   bool heard() const { return up() && entry.hears && tells_us; }
   /// Parcels go from us to it.
   bool told() const { return up() && entry.tells && hears_us; }
+
+  /// It did, or tried, what nobody honest does to a model, in this round of the site: once may be
+  /// an accident, and from the second time on it is barred for a while, longer each time.
+  void take_blame(Round round);
+  /// What it does that no rule forbids.
+  PeerHabit habit() const;
 
   /// The channel is open; the hello that `mine` begins goes out on it.
   Hello greet(Hello mine);

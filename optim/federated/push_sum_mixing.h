@@ -1,38 +1,41 @@
 // Push-sum among sites: shares of x and of the mass ω travel in parcels, along one-sided trust too.
 //
 // Rule (optim/algorithms/push_sum.h has papers and symbols), at a site that lists k sites to send
-// to, of which m can be sent to in this round; z = x / ω:
-//   step     x ← x − γ ∇f(z)
+// to, observers left out, of which m can be sent to in this round; z = x / ω:
+//   step     x ← x − ω φ γ ∇f(z), φ = 1 / ω, but 1/8 ≤ φ ≤ 4: z steps by φ γ ∇f(z)
 //   offer    v = x + δ; each of the m gets C(v) with the share s = η / (1 + k), and the mass s ω;
 //            p ← − m s C(v), ω ← ω − m s ω, δ ← v − C(v)
-//   take in  p ← p + s_j C(v_j), ω ← ω + what came
+//   take in  a parcel (s, C, n): more mass than a parcel may have is cut off, and so is a pull
+//            d = s C / n − z beyond the bound (pull_bound.h): in place of s C comes n (z + d), d
+//            cut p ← p + s C, ω ← ω + n
 //   mix      x ← x + p, p ← 0
-// So Σ (x + p) and Σ ω over sites and parcels under way stay, whatever C is and whoever is there.
+//   return   ω ← ω + ε (1 − ω), within its bounds (mass_rule.h); x by the same factor,
+//            or, where C loses something, what is added at the z of before
+// So z changes by nothing but own steps and parcels, whatever becomes of mass; and of mass nothing
+// is made or lost, whoever is there, but by the return and the cut, which are counted. A site whose
+// mass is 1, as on regular graphs where nothing fails, returns nothing.
 // The pull p is kept apart so that sums are rounded in the order of PushSum, and the same numbers
 // come out where nothing fails.
 //
-// A site that would keep less than kLeastKept of mass offers nothing: a step moves z by γ / ω, so
-// that a site that hears nobody for long must not give all away.
-//
 // Payload: share and mass, two doubles, 2^-64 … 1 and 2^-64 … the cap of all mass; the encoding.
-// Memory: 5 floats a parameter.
+// Observers get the same, and nothing is subtracted for them. Memory: 8 floats a parameter.
 #pragma once
 
 #include <vector>
 
 #include <sotto/optim/federated/mixing.h>
+#include <sotto/optim/federated/way_back.h>
 
 namespace sotto::federated {
 
 class PushSumMixing final : public Mixing {
  public:
-  static constexpr double kLeastKept = 0.125;
-
   /// Use make_mixing (mixing.h), which validates `setup`.
   explicit PushSumMixing(MixingSetup setup);
 
   std::size_t max_payload() const override;
   double mass() const override { return mass_; }
+  MassBalance balance() const override { return balance_; }
   void rearrange(std::span<const std::size_t> /*from*/) override {}
 
   void begin() override;
@@ -42,9 +45,13 @@ class PushSumMixing final : public Mixing {
   Status step(Round step, std::span<const float> gradient) override;
   Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
   Status check_payload(std::span<const std::byte> payload) const override;
-  Result<double> take_in(std::size_t peer, std::span<const std::byte> payload) override;
+  Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
+                          bool barred) override;
   bool wants_whole(std::size_t /*peer*/) const override { return false; }
-  Status mix(std::size_t degree, std::span<const MixedPeer> peers) override;
+  Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
+  void keep() override { way_back_.keep(setup_.parameters, *setup_.step_rule); }
+  Status put_back() override;
+  double longest_step() const override { return bound_.longest_step(); }
 
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
@@ -64,7 +71,16 @@ class PushSumMixing final : public Mixing {
   Status ratio(std::span<const float> x, std::span<const float> pull, double mass,
                std::span<float> z) const;
 
+  /// next_ ← p + the parcel's share of values, its mass and its pull cut to what counts.
+  Result<Influence> add_share(std::span<const std::byte> payload, bool barred);
+  /// x ← x + p, p ← 0, and z with them.
+  Status fold();
+  Status give_back();
+
   MixingSetup setup_;
+  PullBound bound_;
+  WayBack way_back_;
+  MassBalance balance_;
   double mass_ = 0;           // ω; 0 before begin
   std::vector<float> x_;      // x
   std::vector<float> pull_;   // p

@@ -1,5 +1,7 @@
 #include <sotto/optim/federated/site.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -35,6 +37,10 @@ void admit_numbers(const SiteSetup& setup) {
   if (!(setup.mass_cap >= 1 && setup.mass_cap <= 1e9)) {
     refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
   }
+  admit_bounds(setup.mass, setup.pull, setup.mass_cap);
+  if (setup.observer && setup.exchange == Exchange::gossip) {
+    refuse("observer", "true", "gossip needs neighbours that send, too; it is for push-sum");
+  }
   if (setup.consensus_stepsize &&
       !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1 &&
         static_cast<float>(*setup.consensus_stepsize) > 0)) {
@@ -57,6 +63,17 @@ float consensus_stepsize(const SiteSetup& setup) {
   return static_cast<float>(eta);
 }
 
+/// The part of ‖x‖² that the compressor keeps of Gaussian vectors; none: it is exact.
+std::optional<double> kept_by(const Compressor& compressor, std::size_t dimension) {
+  if (compressor.contract(dimension).meets(ContractKind::exact)) {
+    return std::nullopt;
+  }
+  constexpr double kLeastKept = 0.01;
+  constexpr double kNoCap = 1e9;
+  const double eta = default_consensus_stepsize(compressor, dimension, kNoCap);
+  return std::max(1 - std::pow(1 + std::max(eta, 0.0), -3), kLeastKept);
+}
+
 std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   const std::string spec = setup.compressor->spec();
   const Contract contract = setup.compressor->contract(setup.parameters.size());
@@ -77,6 +94,13 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   mixing.layout = complete_layout(setup.layout, setup.parameters.size());
   mixing.consensus_stepsize = consensus_stepsize(setup);
   mixing.mass_cap = setup.mass_cap;
+  mixing.mass = setup.mass;
+  if (setup.observer) {
+    // Its mass is nobody's business: 1 after each round, it weighs what it has by the last few.
+    mixing.mass.back = mixing.mass.least = mixing.mass.most = 1;
+  }
+  mixing.pull = setup.pull;
+  mixing.kept = kept_by(*setup.compressor, setup.parameters.size());
   mixing.rule = setup.rule;
   mixing.ops = setup.ops;
   mixing.step_rule = std::move(setup.step_rule);
@@ -88,6 +112,26 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
 }
 
 }  // namespace
+
+void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap) {
+  if (!(mass.back >= 0 && mass.back <= 1)) {
+    refuse("mass-return", fmt::format("{}", mass.back), "0 … 1: the part of the way in a round");
+  }
+  if (!(mass.least > 0 && mass.least <= 1 && mass.most >= 1 && mass.most <= mass_cap)) {
+    refuse("mass", fmt::format("{} … {}", mass.least, mass.most),
+           fmt::format("its bounds lie on both sides of 1, above 0 and up to {}", mass_cap));
+  }
+  if (!(mass.parcel > 0 && mass.parcel <= mass_cap)) {
+    refuse("parcel-mass", fmt::format("{}", mass.parcel),
+           fmt::format("more than 0, and at most {}", mass_cap));
+  }
+  if (!(pull.most > 0 && pull.most <= 1e9)) {
+    refuse("pull-most", fmt::format("{}", pull.most), "more than 0, and at most 1e9 steps");
+  }
+  if (!(pull.memory >= 1 && pull.memory <= 1e9)) {
+    refuse("pull-memory", fmt::format("{}", pull.memory), "1 … 1e9 rounds");
+  }
+}
 
 void admit_peers(const std::vector<SitePeer>& peers, Exchange exchange) {
   std::set<std::string_view> names;

@@ -34,6 +34,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sotto/base/bytes.h>
@@ -41,7 +42,9 @@
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/optim/federated/mass_rule.h>
 #include <sotto/optim/federated/message.h>
+#include <sotto/optim/federated/pull_bound.h>
 #include <sotto/optim/step_rule.h>
 
 namespace sotto::federated {
@@ -78,13 +81,28 @@ struct SiteSetup {
   Round communication_interval = 1;  ///< H
   Round slack = 0;                   ///< rounds that a peer may be behind before it is waited for
   std::size_t window = 2;            ///< parcels under way to a peer, at most; slack + 2 keeps pace
-  double mass_cap = 1024;            ///< of all mass that a site may hold
-  std::uint64_t seed = 0;            ///< of rounding
+  /// It takes in what comes, sends nothing and takes no step: push-sum. Its peers lose nothing.
+  bool observer = false;
+  double mass_cap = 1024;       ///< more in a message or a state cannot be right
+  MassRule mass = {};           ///< push-sum; all sites share it
+  PullLimits pull = {};         ///< of what one parcel may do to the model
+  Round rounds = 0;             ///< after which this site ends; 0: never
+  std::uint64_t seed = 0;       ///< of rounding
   Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site
                                 ///< takes it should it have to give up what was loaded
   std::uint32_t life = 1;       ///< larger in each start of the process, also where its state is
                                 ///< gone: as far as a clock can tell (trainers' SiteFolder)
   const Ops* ops = &host_ops();
+};
+
+/// What a peer does that no rule forbids, and that its operator should be asked about.
+enum class PeerHabit : std::uint8_t {
+  none,
+  takes,             ///< it has taken much more mass than it gave, and this site's is low
+  mints,             ///< its parcels have had more mass for long than one may have
+  far_ahead,         ///< it says that it has come to a round that it cannot have come to
+  confirms_nothing,  ///< its window has been full for long: it gives no receipts
+  sends_nothing,     ///< it may send, says that it does, and has not for long
 };
 
 /// For an operator, and for the invariants that tests hold.
@@ -108,6 +126,14 @@ struct PeerState {
   double under_way = 0;  ///< mass in parcels without a receipt
   std::uint64_t version = 0;   ///< gossip: of its public copy, as followed here; 0: not followed
   std::uint64_t offences = 0;  ///< messages that broke a rule
+  bool observer = false;       ///< it only takes, and says so: no mass goes to it
+  double moved = 0;            ///< how far it moved the model when a round was collected last
+  std::uint64_t cut = 0;       ///< pulls of its parcels that were cut to the bound
+  std::uint64_t spoiled = 0;   ///< times that the model had to be put back, with its parcels in it
+  std::uint64_t blamed = 0;  ///< … and that they alone had moved the model far; and absurd pulls
+  bool barred = false;       ///< until later what it sends counts as this site's own model
+  PeerHabit habit = PeerHabit::none;
+  bool waited_for = true;  ///< false: it was late again and again
 };
 
 /// How a site stands, for an operator and for checks.
@@ -116,11 +142,23 @@ struct SiteState {
   Incarnation incarnation = 0;
   std::uint32_t life = 0;
   bool has_model = false;
-  double mass = 0;            ///< ω; 0 before ready()
-  double minted = 0;          ///< by all incarnations that this state remembers
-  double written_off = 0;     ///< mass given to incarnations of peers that are gone
+  double mass = 0;         ///< ω; 0 before ready()
+  double minted = 0;       ///< by all incarnations that this state remembers
+  double written_off = 0;  ///< mass given to incarnations of peers that are gone
+  double raised = 0;       ///< mass that it made so that its own comes back to 1
+  double lowered = 0;      ///< … that it took away likewise, or cut off parcels that had too much
+  bool drained = false;    ///< ω has been near its floor for long
+  double longest_step = 0;    ///< of the last rounds, by which pulls are bounded
   std::uint64_t version = 0;  ///< gossip: of the own public copy
   std::uint64_t resets = 0;
+};
+
+/// A peer whose parcels were in the model when that had to be put back.
+struct Suspect {
+  std::size_t peer = 0;
+  double moved = 0;     ///< how far they moved it
+  bool blamed = false;  ///< it moved the model nine times as far as all who are not blamed together
+  bool barred = false;  ///< it was blamed before: for a while its parcels count no more
 };
 
 /// A message that may go out now.
@@ -166,6 +204,13 @@ class Site {
   virtual Round round() const = 0;
   /// A local step. Fault::non_finite as in Algorithm::gradient_ready; the state is then unchanged.
   virtual Status step(std::span<const float> gradient) = 0;
+  /// After a gradient or loss at parameters() that is not finite, or a step that failed so: the
+  /// model is again what it was before the last collect, or before a neighbour's was taken over,
+  /// and the round's steps begin anew. Says whose parcels were in it, the farthest first; nothing:
+  /// nothing has come since, nothing has changed, and the trouble is the site's own.
+  virtual std::optional<std::vector<Suspect>> put_back() = 0;
+  /// Those whose parcels are in the model since the last collect, the farthest first.
+  virtual std::vector<Suspect> influences() const = 0;
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
   virtual Status offer() = 0;
   /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
@@ -199,6 +244,14 @@ class Site {
   /// site must be discarded.
   virtual Status load(ByteReader& in) = 0;
 };
+
+/// The format of a state that save wrote, as it begins; this program reads state_format() alone.
+std::string format_of_state(std::span<const std::byte> state);
+/// "site 2"
+std::string_view state_format();
+
+/// Throws Error for numbers that cannot work together.
+void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap = 1024);
 
 /// Throws Error for a setting or pairing that is refused: gossip with one-sided trust, a robust
 /// rule with push-sum (no rule is proven there), a compressor outside its contract.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "lies.h"
+
 namespace sotto::federation {
 
 using federated::Exchange;
@@ -103,7 +105,7 @@ void Audit::check_bounds(const Process& process) {
       fail(fmt::format("of {} parcels to site {} {} have a receipt, and the window is {}",
                        peer.sent, process.listed[i], settled, plan_.window));
     }
-    if (peer.offences > 0 && !process.fenced) {
+    if (peer.offences > 0 && !process.fenced && !plan_.lie_of(process.listed[i])) {
       fail(fmt::format("accuses site {}, which is honest: {}", process.listed[i], peer.trouble));
     }
   }
@@ -184,7 +186,8 @@ void Audit::check_loaded(const Process& process) {
   const SiteState& was = commit.state;
   const SiteState& is = process.state;
   if (is.incarnation != was.incarnation || is.round < was.round || is.round > was.round + 1 ||
-      is.mass != was.mass || is.minted != was.minted) {
+      is.mass != was.mass || is.minted != was.minted || is.raised != was.raised ||
+      is.lowered != was.lowered) {
     fail("loads another state than it wrote");
   }
   for (std::size_t i = 0; i < process.peers.size(); ++i) {
@@ -334,10 +337,30 @@ void Audit::collected(Process& process) {
                        process.peers[i].taken - before.peers[i].taken, rank, of_peer));
     }
   }
-  expect_mass(process, process.book.mass + taken, "taking parcels in");
+  const double returned = returned_since(process, before);
+  expect_mass(process, process.book.mass + taken + returned, "taking parcels in");
   process.book.mass = process.state.mass;
+  process.book.returned += returned;
   balance(process);
   check_bounds(process);
+}
+
+/// What a site made or took away of mass. It may, as its model stays; but it counts it, and ends
+/// within bounds.
+double Audit::returned_since(const Process& process, const Seen& before) {
+  const SiteState& now = process.state;
+  const double raised = now.raised - before.state.raised;
+  const double lowered = now.lowered - before.state.lowered;
+  const federated::MassRule rule;
+  if (has_mass_ && !(raised >= 0 && lowered >= 0)) {
+    fail(fmt::format("has raised its mass by {} and lowered it by {}", raised, lowered));
+  }
+  if (has_mass_ && now.mass > 0 &&
+      !(now.mass >= rule.least - kTolerance && now.mass <= rule.most + kTolerance)) {
+    fail(fmt::format("ends a round with a mass of {}, outside {} … {}", now.mass, rule.least,
+                     rule.most));
+  }
+  return raised - lowered;
 }
 
 void Audit::relisted(Process& process, const std::vector<Rank>& before) {
@@ -407,11 +430,13 @@ std::optional<Handed> Audit::recognize(const Process& to, const Process& from,
   if (found == made.rend()) {
     return std::nullopt;
   }
-  return Handed{.from = from.site,
-                .incarnation = parcel->incarnation,
-                .life = from.life,
-                .sequence = parcel->sequence,
-                .arrival = {found->stream, found->mass}};
+  return Handed{
+      .from = from.site,
+      .incarnation = parcel->incarnation,
+      .life = from.life,
+      .sequence = parcel->sequence,
+      .arrival = {found->stream, plan_.lie_of(from.site) && has_mass_ ? mass_in(message, dimension_)
+                                                                      : found->mass}};
 }
 
 void Audit::delivers(Process& to, const Incoming& incoming) const {
@@ -429,7 +454,8 @@ void Audit::compare_copies(const Process& followed, const Process& follower) {
   if (found == follower.listed.end() || !follower.peers[place].up ||
       follower.peers[place].version == 0 ||
       follower.peers[place].version != followed.state.version ||
-      follower.peers[place].incarnation != followed.state.incarnation) {
+      follower.peers[place].incarnation != followed.state.incarnation ||
+      plan_.lie_of(followed.site)) {
     return;
   }
   const auto own = std::as_bytes(followed.node->public_copy(std::nullopt));

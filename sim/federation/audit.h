@@ -75,6 +75,7 @@ class Audit {
   void write_off(Process& process, const std::vector<Rank>& before,
                  const std::vector<federated::PeerState>& peers);
   void expect_mass(const Process& process, double mass, const char* after);
+  double returned_since(const Process& process, const Seen& before);
   void balance(const Process& process);
   PeerBook& book_of(Process& process, std::size_t place) {
     return process.book.peers[static_cast<std::size_t>(process.listed[place])];

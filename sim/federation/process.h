@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
+#include <sotto/optim/federated/patience.h>
 #include <sotto/optim/federated/site.h>
 #include <sotto/sim/site_books.h>
 #include <sotto/sim/site_liveness.h>
@@ -95,6 +96,8 @@ struct Process {
   SimTime alone_until = 0;  ///< fenced: since then it could have heard of it
   bool reachable = false;   ///< it has channels: once a first state is written
   SimTime waits_since = 0;
+  federated::Patience patience{1};
+  SimTime collects_since = 0;
   SimTime moved = 0;  ///< when it last got on
   std::deque<Incoming> inbox;
   bool draining = false;

@@ -1,9 +1,11 @@
 // What the processes of a world do: rounds, and what they hear.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "lies.h"
 #include "world.h"
 
 namespace sotto::federation {
@@ -55,9 +57,13 @@ void World::advance(Process& process) {
     } else if (queue_.now() >= process.due) {
       enter(process, Phase::waiting, plan_.reconnect);
     }
-  } else if (process.phase == Phase::collecting &&
-             (process.node->complete() || queue_.now() >= process.due)) {
-    collect(process);
+  } else if (process.phase == Phase::collecting) {
+    const double waited = to_seconds(queue_.now() - process.collects_since);
+    process.patience.look(waited, process.node->awaited());
+    if (process.node->complete() || queue_.now() >= process.due) {
+      process.patience.end(waited);
+      collect(process);
+    }
   }
 }
 
@@ -67,9 +73,12 @@ void World::begin_round(Process& process) {
     return;
   }
   const double share = 0.75 + 0.5 * random_.uniform();
-  enter(process, Phase::computing,
-        from_nanoseconds(static_cast<double>(plan_.gradient) * share *
-                         static_cast<double>(plan_.interval)));
+  SimTime takes = from_nanoseconds(static_cast<double>(plan_.gradient) * share *
+                                   static_cast<double>(plan_.interval));
+  if (plan_.lie_of(process.site) == LieKind::late) {
+    takes = later(takes, from_nanoseconds(0.9 * static_cast<double>(plan_.patience)));
+  }
+  enter(process, Phase::computing, takes);
 }
 
 /// f(x) = ½ ‖x − c‖², another c at each site.
@@ -82,18 +91,35 @@ std::vector<float> World::target_of(Rank site) const {
   return target;
 }
 
-void World::offer(Process& process) {
-  audit_.begin_event(queue_.now(), process.site, "its steps");
+/// As `sotto node` does: a model that is absurd is put back.
+Status World::take_steps(Process& process) {
   const std::vector<float> target = target_of(process.site);
   std::vector<float> gradient(options_.dimension);
-  for (Round step = 0; step < plan_.interval; ++step) {
+  for (Round step = 0; step < plan_.interval;) {
     const std::span<const float> at = process.node->parameters();
+    double loss = 0;
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       gradient[i] = at[i] - target[i];
+      loss += static_cast<double>(gradient[i] * gradient[i]);
     }
-    if (const Status status = process.node->step(gradient); !status.ok()) {
-      audit_.fail(status.message());
+    Status status = std::isfinite(loss) ? process.node->step(gradient)
+                                        : Status(Fault::non_finite, "its loss is not finite");
+    if (status.ok()) {
+      ++step;
+    } else if (status.fault() == Fault::non_finite && process.node->put_back()) {
+      ++report_.put_backs;
+      step = 0;
+    } else {
+      return status;
     }
+  }
+  return {};
+}
+
+void World::offer(Process& process) {
+  audit_.begin_event(queue_.now(), process.site, "its steps");
+  if (const Status status = take_steps(process); !status.ok()) {
+    audit_.fail(status.message());
   }
   audit_.stepped(process);
   audit_.begin_event(queue_.now(), process.site, "making parcels");
@@ -141,7 +167,12 @@ void World::commit(Process& process) {
     await_model(process);
     return;
   }
-  enter(process, Phase::collecting, plan_.patience);
+  process.collects_since = queue_.now();
+  const auto heard = std::ranges::count_if(process.peers, [](const federated::PeerState& peer) {
+    return peer.up && peer.tells_us && peer.waited_for;
+  });
+  process.patience.begin(0, process.node->awaited(), static_cast<std::size_t>(heard));
+  enter(process, Phase::collecting, from_seconds(process.patience.lasts()));
   flush(process);
   if (process.alive && process.leaving) {
     end_process(process, true);
@@ -266,9 +297,22 @@ void World::flush(Process& process) {
       continue;
     }
     audit_.releases(process, peer, released.message);
-    note(FederationEvent::Kind::sent, process.site, peer, fingerprint(released.message));
-    wires_.send(process.id, process.channels[released.peer], released.message);
+    let_go(process, released.peer, released.message);
   }
+}
+
+void World::let_go(Process& process, std::size_t place, std::span<const std::byte> message) {
+  std::vector<std::byte> forged;
+  if (const auto lie = plan_.lie_of(process.site)) {
+    auto said = lie_about(*lie, message, options_.dimension, *forger_);
+    if (!said) {
+      return;
+    }
+    forged = std::move(*said);
+    message = forged;
+  }
+  note(FederationEvent::Kind::sent, process.site, process.listed[place], fingerprint(message));
+  wires_.send(process.id, process.channels[place], message);
 }
 
 }  // namespace sotto::federation

@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,9 +42,11 @@ World::World(const FaultPlan& plan, const FederationOptions& options)
             liveness_.disturb(a, queue_.now());
             liveness_.disturb(b, queue_.now());
           }),
+      forger_(make_compressor(plan.compressor)),
       audit_(plan, options.dimension),
       liveness_(plan, recovery_bound(plan, 256 + sizeof(float) * options.dimension)),
       polls_while_busy_(random_.below(2) == 0),
+      whole_(plan.lies.empty()),
       slots_(static_cast<std::size_t>(plan.sites)) {
   report_.seed = options.seed;
   for (Rank site = 0; site < plan.sites; ++site) {
@@ -70,6 +73,7 @@ SiteSetup World::setup_of(Process& process) {
   setup.slack = plan_.slack;
   setup.window = plan_.window;
   setup.seed = options_.seed;
+  setup.rounds = plan_.rounds.value_or(0);
   setup.incarnation = random_.next_u64() | 1U;
   setup.life = process.life;
   return setup;
@@ -101,6 +105,7 @@ void World::begin_process(Rank site) {
   process.arrivals.resize(slots_.size());
   process.parameters.assign(options_.dimension, 0.0F);
   process.moved = queue_.now();
+  process.patience = federated::Patience(to_seconds(plan_.patience));
   if (process.disk->damaged) {
     try_damaged(process);
   }
@@ -281,7 +286,8 @@ bool World::all_done() const {
   }
   return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
     const Process* process = slot.process ? &processes_[*slot.process] : nullptr;
-    return process == nullptr || !process->alive || process->state.round >= *plan_.rounds;
+    return process == nullptr || !process->alive || !honest(process->site) ||
+           process->state.round >= *plan_.rounds;
   });
 }
 
@@ -332,14 +338,53 @@ FederationReport World::report() {
   report_.end = queue_.now();
   std::optional<Round> least;
   for (Rank site = 0; site < plan_.sites; ++site) {
-    if (const Process* process = present(site); process != nullptr && process->alive) {
+    if (const Process* process = present(site);
+        process != nullptr && process->alive && honest(site)) {
       least = std::min(least.value_or(process->state.round), process->state.round);
       report_.rounds_most = std::max(report_.rounds_most, process->state.round);
     }
   }
   report_.rounds_least = least.value_or(0);
+  report_.error = error_of_models();
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    const Process* process = present(site);
+    if (process == nullptr || !process->alive || !honest(site)) {
+      continue;
+    }
+    for (const federated::PeerState& peer : process->node->peers()) {
+      report_.cuts += peer.cut;
+      const bool named = peer.habit != federated::PeerHabit::none || !peer.waited_for ||
+                         peer.barred || peer.blamed > 0;
+      report_.habits += named ? 1 : 0;
+    }
+  }
   report_.trace_sha256 = hash_.finish_hex();
   return report_;
+}
+
+/// The rms distance of the honest sites' models from the optimum of their own losses.
+double World::error_of_models() {
+  std::vector<double> optimum(options_.dimension);
+  std::vector<const Process*> there;
+  for (Rank site = 0; site < plan_.sites; ++site) {
+    if (const Process* process = present(site);
+        process != nullptr && process->alive && honest(site)) {
+      there.push_back(process);
+      const std::vector<float> target = target_of(site);
+      for (std::size_t i = 0; i < optimum.size(); ++i) {
+        optimum[i] += static_cast<double>(target[i]);
+      }
+    }
+  }
+  double sum = 0;
+  for (const Process* process : there) {
+    for (std::size_t i = 0; i < optimum.size(); ++i) {
+      const double difference = static_cast<double>(process->node->parameters()[i]) -
+                                optimum[i] / static_cast<double>(there.size());
+      sum += difference * difference;
+    }
+  }
+  return there.empty() ? 0 : std::sqrt(sum / static_cast<double>(there.size()));
 }
 
 }  // namespace sotto::federation

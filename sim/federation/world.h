@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <sotto/base/philox.h>
+#include <sotto/compress/compressor.h>
 #include <sotto/sim/fault_plan.h>
 #include <sotto/sim/federation.h>
 #include <sotto/sim/network/event_queue.h>
@@ -64,6 +65,7 @@ class World {
   void on_phase_over(Process& process);
   void advance(Process& process);
   void begin_round(Process& process);
+  Status take_steps(Process& process);
   void offer(Process& process);
   void write(Process& process);
   void commit(Process& process);
@@ -77,6 +79,8 @@ class World {
   /// False when the process has ended, as it was replaced.
   bool still_alive(Process& process);
   std::vector<float> target_of(Rank site) const;
+  bool honest(Rank site) const { return !plan_.lie_of(site).has_value(); }
+  void let_go(Process& process, std::size_t place, std::span<const std::byte> message);
 
   // What befalls them (strikes.cc).
   void arm(std::size_t fault);
@@ -97,6 +101,7 @@ class World {
   Process* present(Rank site);
   void note(FederationEvent::Kind kind, Rank site, Rank peer = -1, std::uint64_t value = 0);
   FederationReport report();
+  double error_of_models();
 
   const FaultPlan& plan_;
   const FederationOptions& options_;
@@ -105,11 +110,12 @@ class World {
   EventQueue queue_;
   RandomStream random_;
   Wires wires_;
+  std::unique_ptr<Compressor> forger_;  ///< of those that lie
   Audit audit_;
   Liveness liveness_;
   TraceHash hash_;
   bool polls_while_busy_;
-  bool whole_ = true;  ///< no state was given up so far
+  bool whole_;  ///< nobody lies, and no state was given up so far
   std::deque<Process> processes_;
   std::vector<Slot> slots_;
   std::vector<Active> active_;

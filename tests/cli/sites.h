@@ -161,12 +161,14 @@ class Sites {
   std::map<std::string, std::unique_ptr<Process>> processes_;
 };
 
-/// Mass that is at the sites, on its way between them or written off, less what was minted.
+/// Mass that is at the sites, on its way between them, written off or taken away so that theirs
+/// comes back to 1, less what was minted or made likewise.
 inline double mass_error(const std::map<std::string, nlohmann::json>& results) {
   double error = 0;
   for (const auto& [name, site] : results) {
     error += site.at("mass").get<double>() + site.at("written_off").get<double>() -
-             site.at("minted").get<double>();
+             site.at("minted").get<double>() + site.at("mass_lowered").get<double>() -
+             site.at("mass_raised").get<double>();
     for (const auto& peer : site.at("peers")) {
       error += peer.at("mass_given").get<double>() - peer.at("mass_taken").get<double>();
     }

@@ -4,6 +4,7 @@
 
 #include <sotto/base/philox.h>
 
+#include "../../comm/zmq/frame_quota.h"
 #include "nodes.h"
 #include "raw_curve.h"
 #include "raw_site.h"
@@ -113,6 +114,45 @@ TEST_CASE(
   }
   pair.meet();
   pair.expect_delivery();
+}
+
+TEST_CASE("authorised but malicious: small messages beyond the quota end the channel") {
+  // Signs of life cost no allowance, and each of them costs work.
+  RawPair pair;
+  pair.meet();
+  const Bytes sign = write(Receipt{0, 0});
+  constexpr auto kFlood = static_cast<std::size_t>(20 * internal::FrameQuota::kBurst);
+  std::size_t sent = 0;
+  for (; sent < kFlood && pair.a.traffic(1).offences == 0; ++sent) {
+    pair.raw.send_bytes(sign);
+  }
+  pair.await_offences(1);
+  pair.a.expect_down(1, "more small messages");
+  pair.meet();
+  pair.expect_delivery();
+}
+
+TEST_CASE("a quota of small frames: who keeps to it is not slowed, who does not has to pause") {
+  using internal::FrameQuota;
+  const FrameQuota::Time begin{};
+  FrameQuota quota(begin);
+  for (int second = 1; second <= 100; ++second) {  // all that is allowed, for ever
+    for (int k = 0; k < static_cast<int>(FrameQuota::kPerSecond); ++k) {
+      quota.take(begin + std::chrono::seconds(second));
+      CHECK_FALSE(quota.spent(begin + std::chrono::seconds(second)));
+    }
+  }
+  const auto now = begin + 100s;
+  for (int k = 0; k < static_cast<int>(FrameQuota::kBurst); ++k) {
+    quota.take(now);
+  }
+  CHECK(quota.spent(now));
+  CHECK_FALSE(quota.far_beyond());
+  CHECK_FALSE(quota.spent(now + 2s));
+  for (int k = 0; k < static_cast<int>(FrameQuota::kBurst); ++k) {
+    quota.take(now);
+  }
+  CHECK(quota.far_beyond());
 }
 
 TEST_CASE("authorised but malicious: it is not let in before the pause is over") {

@@ -85,8 +85,11 @@ class Scene {
       return;
     }
     const std::vector<float> gradient(kSiteDimension, 0.25F);
-    // What a hostile peer sent may be near the end of float32: then the own step or offer faults.
-    if (!site_->step(gradient).ok() || !site_->offer().ok()) {
+    // What a hostile peer sent may be near the end of float32: then the own step or offer faults,
+    // or the model is put back.
+    const bool stepped =
+        site_->step(gradient).ok() || (site_->put_back().has_value() && site_->step(gradient).ok());
+    if (!stepped || !site_->offer().ok()) {
       reload();
       return;
     }

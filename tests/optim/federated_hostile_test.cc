@@ -230,8 +230,7 @@ TEST_CASE("federated: what only decoding shows costs an offence in collect, and 
   auto overflow = share(1, 0x1p-60);  // x / ω beyond float32
   std::memcpy(overflow.data() + 16, &kHuge, sizeof kHuge);
   std::memcpy(overflow.data() + 20, &kHuge, sizeof kHuge);
-  const auto cap = share(0.5, 1023.9);  // with what is there more than the cap
-  for (const auto& payload : {nan, ragged, cap}) {
+  for (const auto& payload : {nan, ragged}) {
     Scene scene;
     // The honest parcel of this round goes in first.
     REQUIRE(scene.parcel(payload).ok());

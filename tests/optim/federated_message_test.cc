@@ -78,7 +78,7 @@ constexpr std::size_t kNextAt = 86;
 
 TEST_CASE("federated: golden bytes of every message") {
   const std::vector<std::string> golden = {
-      "0101"
+      "0102"
       "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
       "efcdab8967452301"
       "03000000"
@@ -157,10 +157,13 @@ TEST_CASE(
     }
   }
   constexpr auto kHuge = std::numeric_limits<std::uint64_t>::max();
-  CHECK(refused(with(hello, kProtocolAt, std::uint8_t{2})));
+  for (const auto protocol : std::vector<std::uint8_t>{0, 1, 3, 255}) {
+    CHECK(refused(with(hello, kProtocolAt, protocol)));
+  }
   CHECK(refused(with(hello, kIncarnationAt, std::uint64_t{0})));
   CHECK(refused(with(hello, kLifeAt, std::uint32_t{0})));
-  CHECK(refused(with(hello, kFlagsAt, std::uint32_t{16})));
+  CHECK(refused(with(hello, kFlagsAt, std::uint32_t{32})));
+  CHECK(refused(with(hello, kFlagsAt, std::uint32_t{16 | 8})));  // an observer that sends
   CHECK(refused(with(hello, kFlagsAt, std::uint32_t{0x80000001})));
   CHECK(refused(with(hello, kRoundAt, kMaxCount + 1)));
   CHECK(refused(with(hello, kRoundAt, kHuge)));

@@ -25,17 +25,24 @@ bool arc(std::size_t from, std::size_t to) {
          (from == 5 && to == 2);
 }
 
-std::shared_ptr<const Topology> directed_graph() {
+/// A ring both ways: masses stay 1, so that the rule of mass has nothing to do.
+bool ring(std::size_t from, std::size_t to) {
+  return to == (from + 1) % kSites || from == (to + 1) % kSites;
+}
+
+using Arcs = bool (*)(std::size_t from, std::size_t to);
+
+std::shared_ptr<const Topology> directed_graph(Arcs arcs) {
   std::vector<std::vector<WeightedEdge>> rounds(1);
   std::vector<double> self;
   for (std::size_t from = 0; from < kSites; ++from) {
     std::size_t degree = 0;
     for (std::size_t to = 0; to < kSites; ++to) {
-      degree += arc(from, to) ? 1U : 0U;
+      degree += arcs(from, to) ? 1U : 0U;
     }
     const double share = 1.0 / static_cast<double>(1 + degree);
     for (std::size_t to = 0; to < kSites; ++to) {
-      if (arc(from, to)) {
+      if (arcs(from, to)) {
         rounds[0].push_back({static_cast<Rank>(from), static_cast<Rank>(to), share});
       }
     }
@@ -70,7 +77,10 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("federated: in step and without faults, push-sum is the PushSum of papers") {
+namespace {
+
+/// What sites come to along these arcs, and what PushSum does.
+void check_in_step(Arcs arcs, const federated::MassRule& mass) {
   const Quadratic task(kSites, kDimension, 3);
   for (const std::string spec : {"none", "quant:8", "topk:0.1", "sign"}) {
     CAPTURE(spec);
@@ -80,21 +90,22 @@ TEST_CASE("federated: in step and without faults, push-sum is the PushSum of pap
                              .dimension = kDimension,
                              .step = {.learning_rate = 0.05, .momentum = 0.5},
                              .seed = 6};
-    Cluster cluster(reference, directed_graph());
+    Cluster cluster(reference, directed_graph(arcs));
     REQUIRE(cluster.driver.run(50, task).ok());
 
     SiteNetwork network(
         {.sites = kSites,
          .dimension = kDimension,
-         .edge = arc,
+         .edge = arcs,
          .compressor = spec,
          .step = reference.step,
+         .mass = mass,
          .seed = 3,
          .era = 2,
          .gradient = [&](std::size_t site, Round round, std::span<const float> x,
                          std::span<float> g) { task(static_cast<Rank>(site), round, x, g); }});
     // The cluster's initial model is of its own seed.
-    Cluster fresh(reference, directed_graph());
+    Cluster fresh(reference, directed_graph(arcs));
     for (std::size_t i = 0; i < kSites; ++i) {
       network.node(i).x = fresh.x[i];
     }
@@ -106,8 +117,16 @@ TEST_CASE("federated: in step and without faults, push-sum is the PushSum of pap
       CHECK(network.state(i).mass ==
             doctest::Approx(cluster.node<PushSum>(i).mass()).epsilon(1e-12));
       CHECK(relative_distance(network.node(i).x, cluster.x[i]) < 1e-6);
+      CHECK(network.state(i).raised + network.state(i).lowered == 0);
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("federated: in step and without faults, push-sum is the PushSum of papers") {
+  check_in_step(arc, kMassStays);
+  check_in_step(ring, {});
 }
 
 TEST_CASE("federated: whatever dies and returns, no mass is lost or counted twice") {
@@ -133,6 +152,7 @@ TEST_CASE("federated: without steps the sum of all models stays, whatever is com
     CAPTURE(seed);
     SiteNetworkOptions options = options_of(seed);
     options.slack = 0;
+    options.mass = kMassStays;
     Chaos chaos(options, seed);
     SiteNetwork& network = chaos.network;
     std::vector<double> expected(options.dimension);

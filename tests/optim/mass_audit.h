@@ -40,7 +40,7 @@ class MassAudit {
       const SiteState now = network_.state(i);
       const SiteState& then = before_.sites[i];
       if (now.incarnation == then.incarnation) {
-        expected_ += outdated_[i] ? 0 : now.minted - then.minted;
+        expected_ += outdated_[i] ? 0 : minted(now) - minted(then);
         continue;
       }
       if (!outdated_[i]) {
@@ -116,6 +116,9 @@ class MassAudit {
     }
     return now;
   }
+
+  /// And what its mass came back to 1 by.
+  static double minted(const SiteState& site) { return site.minted + site.raised - site.lowered; }
 
   double holds(const Snapshot& at, std::size_t i) const {
     double sum = at.counts[i] ? at.sites[i].mass : 0;

@@ -47,11 +47,19 @@ struct SiteNetworkOptions {
   Round communication_interval = 1;
   Round slack = 0;
   std::size_t window = 2;
+  federated::MassRule mass = {};
+  federated::PullLimits pull = {};
+  std::function<bool(std::size_t site)> observer = {};
+  Round rounds = 0;
   std::uint64_t seed = 1;
   std::uint64_t era = 0;  ///< of the incarnations first drawn, see first_incarnation
   SiteGradient gradient = {};
   bool same_start = true;
 };
+
+/// Mass stays as it is: nothing comes back to 1, and a parcel may weigh anything.
+inline constexpr federated::MassRule kMassStays = {
+    .back = 0, .least = 0x1p-60, .most = 1024, .parcel = 1024};
 
 /// ‖a − b‖ / ‖b‖
 inline double relative_distance(std::span<const float> a, std::span<const float> b) {
@@ -140,6 +148,10 @@ class SiteNetwork {
     setup.communication_interval = options_.communication_interval;
     setup.slack = options_.slack;
     setup.window = options_.window;
+    setup.mass = options_.mass;
+    setup.pull = options_.pull;
+    setup.observer = options_.observer && options_.observer(i);
+    setup.rounds = options_.rounds;
     setup.seed = options_.seed;
     setup.life = ++node.life;
     setup.incarnation = first_incarnation(options_.era, i) + (std::uint64_t{node.life - 1} << 8);

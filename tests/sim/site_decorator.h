@@ -28,6 +28,8 @@ class SiteDecorator : public federated::Site {
   std::span<const float> parameters() const override { return inner_->parameters(); }
   Round round() const override { return inner_->round(); }
   Status step(std::span<const float> gradient) override { return inner_->step(gradient); }
+  std::optional<std::vector<federated::Suspect>> put_back() override { return inner_->put_back(); }
+  std::vector<federated::Suspect> influences() const override { return inner_->influences(); }
   Status offer() override { return inner_->offer(); }
   std::vector<federated::Released> released() override { return inner_->released(); }
   bool complete() const override { return inner_->complete(); }

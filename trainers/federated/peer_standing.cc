@@ -4,6 +4,7 @@
 
 namespace sotto {
 
+using federated::PeerHabit;
 using federated::PeerState;
 using federated::RefusalReason;
 
@@ -51,12 +52,56 @@ PeerStanding standing_of(const ChannelTraffic& channel) {
   return {};
 }
 
+/// What it does that no rule forbids.
+PeerStanding habit_of(const PeerState& peer) {
+  const auto with = [](std::string_view reason, std::string text) {
+    return PeerStanding{"up", reason, std::move(text)};
+  };
+  if (peer.barred) {
+    return with("barred", fmt::format("its parcels were absurd, or spoiled the model, {} "
+                                      "times: for a while they do not count",
+                                      peer.blamed));
+  }
+  switch (peer.habit) {
+    case PeerHabit::takes:
+      return with(
+          "takes",
+          fmt::format("it has taken a mass of {:.1f} and returned {:.1f}: it is served, and "
+                      "pulls this site's weight down",
+                      peer.given, peer.taken));
+    case PeerHabit::confirms_nothing:
+      return with(
+          "confirms-nothing",
+          fmt::format("it has confirmed none of {} parcels for many rounds, and gets no more "
+                      "until it does",
+                      peer.sent - peer.receipts));
+    case PeerHabit::sends_nothing:
+      return with("sends-nothing", "it may send, says that it does, and has not for many rounds");
+    case PeerHabit::mints:
+      return with("mints",
+                  "its parcels have had more mass for many rounds than one may have: what is too "
+                  "much is cut off");
+    case PeerHabit::far_ahead:
+      return with("far-ahead", fmt::format("it says that it has come to round {}", peer.round));
+    case PeerHabit::none:
+      break;
+  }
+  return {.state = "up"};
+}
+
 /// What one side's list allows and the other's does not.
 PeerStanding in_touch(const PeerState& peer, const federated::SitePeer& trust) {
+  if (PeerStanding habit = habit_of(peer); !habit.reason.empty()) {
+    return habit;
+  }
+  if (peer.observer) {
+    return {.state = "up", .reason = "observer"};
+  }
   const bool silent = trust.hears && !peer.tells_us;
   const bool deaf = trust.tells && !peer.hears_us;
   if (!silent && !deaf) {
-    return {.state = "up"};
+    const std::string late = "it was late again and again: rounds do not wait for it";
+    return peer.waited_for ? PeerStanding{.state = "up"} : PeerStanding{"up", "late", late};
   }
   return {.state = "up",
           .reason = "one-sided",

@@ -16,7 +16,9 @@ struct PeerStanding {
   /// up: in touch; meeting: connected, its hello is due; refused: one refuses the other; down.
   std::string_view state = "down";
   /// For refused: other-settings, old-state, newer-process, broke-rule, not-admitted, other-key. Of
-  /// down: unreachable, unanswered, lost, left, closed. Of up: one-sided. Else empty.
+  /// down: unreachable, unanswered, lost, left, closed. Of up: one-sided, observer, late, and
+  /// what should be asked about: barred, takes, mints, confirms-nothing, sends-nothing,
+  /// far-ahead. Else empty.
   std::string_view reason{};
   std::string text{};  ///< the same for people
 };

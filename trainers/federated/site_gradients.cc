@@ -1,6 +1,7 @@
 #include <sotto/trainers/federated/site_gradients.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,10 @@ Result<std::span<const float>> SiteGradients::next(Round number, std::span<const
                   fmt::format("the gradient has {} of {} elements that are not finite, the first "
                               "at {}; a lower learning rate may help",
                               bad.count, gradient_.size(), bad.first));
+  }
+  if (!std::isfinite(loss)) {
+    return Status(Fault::non_finite,
+                  fmt::format("the loss is {}; a lower learning rate may help", loss));
   }
   if (!privacy_) {
     loss_ = loss;

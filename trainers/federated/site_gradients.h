@@ -29,8 +29,8 @@ class SiteGradients {
   /// No gradient may leave any more.
   bool spent() const { return privacy_ && steps_ >= allowed_; }
   /// The gradient of step `number` at the model, ready to leave; valid until the next call.
-  /// Requires that the budget is not spent. Fault::non_finite when it is not finite, Fault::io when
-  /// the step could not be entered; nothing is spent then.
+  /// Requires that the budget is not spent. Fault::non_finite when it or the loss is not finite,
+  /// Fault::io when the step could not be entered; nothing is spent then.
   Result<std::span<const float>> next(Round number, std::span<const float> model);
   /// The loss of the last batch; NaN before the first, and where it is private.
   double loss() const { return loss_; }

@@ -1,6 +1,7 @@
 #include <sotto/trainers/federated/site_links.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,23 @@ namespace sotto {
 using federated::PeerState;
 using federated::SitePeer;
 using Level = SiteEvent::Level;
+
+namespace {
+
+/// The event that tells of what a peer makes a habit of (peer_standing.h).
+std::string_view event_of(std::string_view habit) {
+  using Event = std::pair<std::string_view, std::string_view>;
+  constexpr auto kEvents = std::to_array<Event>({{"takes", "peer-takes"},
+                                                 {"confirms-nothing", "peer-confirms-nothing"},
+                                                 {"sends-nothing", "peer-sends-nothing"},
+                                                 {"mints", "peer-mints"},
+                                                 {"far-ahead", "peer-far-ahead"},
+                                                 {"barred", "peer-barred"}});
+  const auto* const found = std::ranges::find(kEvents, habit, &Event::first);
+  return found == kEvents.end() ? "peer-late" : found->second;
+}
+
+}  // namespace
 
 std::vector<SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank self,
                                  federated::Exchange exchange, std::vector<std::string>* left_out) {
@@ -34,12 +52,14 @@ std::vector<SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank sel
 }
 
 SiteLinks::SiteLinks(federated::Site& site, Channels& channels, const AllowList& list, Rank self,
-                     federated::Exchange exchange, std::string settings, SiteListener listener)
+                     federated::Exchange exchange, bool observer, std::string settings,
+                     SiteListener listener)
     : site_(site),
       channels_(channels),
       list_(list),
       self_(self),
       exchange_(exchange),
+      observer_(observer),
       settings_(std::move(settings)),
       listener_(std::move(listener)),
       version_(list.version()) {
@@ -83,10 +103,26 @@ void SiteLinks::read_list() {
     tell(Level::warning, "trusts-nobody",
          "the list of peers allows nobody to send, and nobody is sent to: the site trains alone");
   }
+  name_send_only();
   for (const auto& [rank, place] : places_) {
     if (open_.contains(rank) && !links_[place].open) {
       channels_.close(rank, {});  // its channel is from before the site knew it: they meet anew
     }
+  }
+}
+
+void SiteLinks::name_send_only() const {
+  std::vector<std::string> names;
+  for (const TrustedPeer& line : lines_) {
+    if (line.rank != self_ && line.send_to && !line.may_send && !observer_) {
+      names.push_back(line.name);
+    }
+  }
+  if (!names.empty()) {
+    tell(Level::info, "send-only",
+         fmt::format("sends to {} and lets none of them send: unless they are observers, or lead "
+                     "back here by way of others, each takes weight from this site",
+                     fmt::join(names, ", ")));
   }
 }
 
@@ -215,6 +251,7 @@ void SiteLinks::look() {
            peer.name, {{"peer_round", peer.round}});
     }
     link.met = peer.up;
+    look_at_habit(standing, peer.name, link);
     if (standing.state == "refused" && !standing.text.empty() && standing.text != link.said) {
       link.said = standing.text;
       tell(Level::warning, "peer-refused", standing.text, peer.name);
@@ -224,6 +261,18 @@ void SiteLinks::look() {
     look_due_ = Deadline::after(kLookEvery);
     look_at_channels(peers);
     look_at_refused_keys();
+  }
+}
+
+void SiteLinks::look_at_habit(const PeerStanding& standing, const std::string& name,
+                              Link& link) const {
+  const bool up = standing.state == "up" && standing.reason != "one-sided";
+  const std::string_view habit = up ? standing.reason : std::string_view();
+  if (up && habit != link.habit) {
+    link.habit = habit;
+    if (!standing.text.empty()) {
+      tell(habit == "late" ? Level::info : Level::warning, event_of(habit), standing.text, name);
+    }
   }
 }
 

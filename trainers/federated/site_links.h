@@ -36,7 +36,8 @@ class SiteLinks {
  public:
   /// `settings` are the site's own (SiteSetup).
   SiteLinks(federated::Site& site, Channels& channels, const AllowList& list, Rank self,
-            federated::Exchange exchange, std::string settings, SiteListener listener);
+            federated::Exchange exchange, bool observer, std::string settings,
+            SiteListener listener);
 
   /// Takes in all that has come, waiting for the first of it until `deadline`; then sends what is
   /// due. A fault ends the site: its sockets failed, or a newer process of it runs.
@@ -72,8 +73,9 @@ class SiteLinks {
     bool open = false;                    ///< as the site knows
     Deadline::Clock::time_point since{};  ///< it is
     std::chrono::milliseconds pause = kFirstPause;
-    bool met = false;  ///< both have said hello
-    std::string said;  ///< the last trouble that the operator was told of
+    bool met = false;          ///< both have said hello
+    std::string said;          ///< the last trouble that the operator was told of
+    std::string_view habit{};  ///< the last one that the operator was told of
     bool contested = false;
     Round round = 0;
     std::optional<Deadline::Clock::time_point> advanced{};  ///< when its round changed last
@@ -91,6 +93,10 @@ class SiteLinks {
   /// Those whose channel does not open, and those of whom there are two.
   void look_at_channels(const std::vector<federated::PeerState>& peers);
   void look_at_refused_keys();
+  /// Those whose standing has changed while they are up: late ones, and those to be asked about.
+  void look_at_habit(const PeerStanding& standing, const std::string& name, Link& link) const;
+  /// Edges along which mass goes and does not come back.
+  void name_send_only() const;
   void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {},
             std::vector<SiteFigure> figures = {}) const;
 
@@ -99,6 +105,7 @@ class SiteLinks {
   const AllowList& list_;
   const Rank self_;
   const federated::Exchange exchange_;
+  const bool observer_;
   const std::string settings_;  ///< that sites must share, in words
   const SiteListener listener_;
   std::uint64_t version_ = 0;

@@ -69,6 +69,12 @@ Settings shared_settings(const SiteOptions& options, const ParameterLayout& layo
       {"init",
        options.start.empty() ? "none" : short_digest(std::as_bytes(std::span(options.start)))},
   };
+  if (!gossip) {
+    settings.push_back({"mass-return", fmt::format("{}", options.mass.back)});
+    settings.push_back({"parcel-mass", fmt::format("{}", options.mass.parcel)});
+    settings.push_back(
+        {"mass-bounds", fmt::format("{},{}", options.mass.least, options.mass.most)});
+  }
   if (!options.data.targets.empty()) {
     settings.push_back({"targets", brief(options.data.targets)});
   }

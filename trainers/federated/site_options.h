@@ -36,6 +36,7 @@ struct SiteOptions {
   Round communication_interval = 1;  ///< H: steps of a round
   std::size_t window = 2;            ///< parcels under way to a peer, at most
   std::uint64_t seed = 0;            ///< of the initial model and of rounding
+  federated::MassRule mass{};        ///< push-sum
   std::vector<float> start{};        ///< the initial model; empty: drawn from the seed
   DataNames data{};                  ///< what the model's inputs and outputs stand for
 
@@ -45,9 +46,13 @@ struct SiteOptions {
   std::string export_file{};  ///< where the model is put after each evaluation and in the end, for
                               ///< other programs (model_file.h); empty: nowhere
   ModelNotes notes{};         ///< in that file
-  Round slack = 0;            ///< rounds that a peer may be behind before it is waited for
-  std::chrono::milliseconds timeout{10'000};   ///< of silence, after which a peer is down
-  std::chrono::milliseconds patience{30'000};  ///< in a round, for peers that are up and behind
+  bool only_takes =
+      false;  ///< an observer: it takes in what comes, sends nothing and takes no steps
+  federated::PullLimits pull{};  ///< of what one parcel may do to the model
+  Round slack = 0;               ///< rounds that a peer may be behind before it is waited for
+  std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down
+  std::chrono::milliseconds patience{
+      30'000};  ///< in a round, at most, for peers that are up and behind
   /// How long a site without state waits for others before it starts from the initial model.
   std::chrono::milliseconds found_after{30'000};
   /// Is told of evaluations, with the site as the only node; null: nobody.

@@ -16,8 +16,10 @@
 #include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/comm/channels.h>
+#include <sotto/optim/federated/patience.h>
 #include <sotto/trainers/federated/helper_thread.h>
 #include <sotto/trainers/federated/site_gradients.h>
+#include <sotto/trainers/federated/site_guard.h>
 #include <sotto/trainers/federated/site_history.h>
 #include <sotto/trainers/federated/site_links.h>
 #include <sotto/trainers/federated/site_setup.h>
@@ -50,7 +52,8 @@ class SiteRun {
         folder_(folder),
         gradients_(task, with_ledger(options.privacy)),
         parameters_(task.dimension()),
-        settings_(settings_text(shared_settings(options, task.layout()))) {}
+        settings_(settings_text(shared_settings(options, task.layout()))),
+        patience_(std::chrono::duration<double>(options.patience).count()) {}
 
   Result<SiteResult> run();
 
@@ -69,6 +72,9 @@ class SiteRun {
   Status train();
   Status round();
   Status take_steps();
+  Status take_step(Round step);
+  /// It trains, and does not only pass on or take what others make.
+  bool trains() const { return !options_.only_takes && !gradients_.spent(); }
   void look_at_gradients();
   Status commit();
   Status wait_for_peers();
@@ -106,6 +112,8 @@ class SiteRun {
   std::vector<float> parameters_;
   const std::string settings_;
   std::unique_ptr<federated::Site> site_;
+  std::unique_ptr<SiteGuard> guard_;
+  federated::Patience patience_;
   HelperThread helper_;  // with gradients_ and task_; channels close before its last job ends
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
@@ -131,6 +139,7 @@ void SiteRun::make_site() {
   setup.incarnation = draw_incarnation();
   setup.life = folder_.life();
   site_ = federated::make_site(std::move(setup));
+  guard_ = std::make_unique<SiteGuard>(*site_, listener_);
 }
 
 Status SiteRun::load() {
@@ -145,6 +154,13 @@ Status SiteRun::load() {
   const SiteStateFile& state = (*found)->state;
   if (!(*found)->warning.empty()) {
     tell(Level::warning, "state-damaged", (*found)->warning);
+  }
+  if (const auto format = federated::format_of_state(state.site);
+      !format.empty() && format != federated::state_format()) {
+    throw Error(fmt::format(
+        "the state in {} is of the format '{}', and this version reads '{}' alone: start anew with "
+        "another folder, and init set to a model that the other version wrote",
+        folder_.path(), format, federated::state_format()));
   }
   if (const auto difference = state_difference(options_.name, settings_, state.settings);
       !difference.empty()) {
@@ -177,8 +193,9 @@ Status SiteRun::open_channels() {
     return made.status();
   }
   channels_ = std::move(*made);
-  links_ = std::make_unique<SiteLinks>(*site_, *channels_, *options_.security.peers, options_.rank,
-                                       options_.exchange, settings_, listener_);
+  links_ =
+      std::make_unique<SiteLinks>(*site_, *channels_, *options_.security.peers, options_.rank,
+                                  options_.exchange, options_.only_takes, settings_, listener_);
   tell(Level::info, "listening", channels_->address());
   return {};
 }
@@ -261,23 +278,19 @@ void SiteRun::look_at_gradients() {
 }
 
 Status SiteRun::take_steps() {
-  for (Round step = 0; step < options_.communication_interval && !gradients_.spent(); ++step) {
+  for (Round step = 0; step < options_.communication_interval && trains();) {
     const auto start = Clock::now();
-    const Round number = site_->round() * options_.communication_interval + step;
-    std::optional<Result<std::span<const float>>> gradient;
-    if (Status status = meanwhile([&] { gradient = gradients_.next(number, site_->parameters()); });
-        !status.ok()) {
+    Status status = take_step(step);
+    if (!status.ok() && guard_->put_back(status)) {
+      step = 0;
+      continue;
+    }
+    if (!status.ok()) {
       return status;
     }
-    look_at_gradients();
-    if (!gradient->ok()) {
-      return gradient->status();
-    }
-    if (Status status = site_->step(**gradient); !status.ok()) {
-      return status;
-    }
+    ++step;
     time_.compute_s += seconds_since(start);
-    if (Status status = pump(0ms); !status.ok() || stop_) {
+    if (status = pump(0ms); !status.ok() || stop_) {
       return status;
     }
   }
@@ -288,6 +301,23 @@ Status SiteRun::take_steps() {
          {{"privacy_epsilon", privacy_->epsilon}, {"privacy_steps", privacy_->steps}});
   }
   return {};
+}
+
+Status SiteRun::take_step(Round step) {
+  const Round number = site_->round() * options_.communication_interval + step;
+  std::optional<Result<std::span<const float>>> gradient;
+  if (Status status = meanwhile([&] { gradient = gradients_.next(number, site_->parameters()); });
+      !status.ok()) {
+    return status;
+  }
+  look_at_gradients();
+  if (!gradient->ok()) {
+    return gradient->status();
+  }
+  if (step == 0) {
+    guard_->look_at(loss_);
+  }
+  return site_->step(**gradient);
 }
 
 /// Nothing of a round leaves before the state that knows of it is durable.
@@ -323,22 +353,29 @@ Status SiteRun::save_new_incarnation() {
 Status SiteRun::wait_for_peers() {
   const auto start = Clock::now();
   Status status = pump(0ms);
-  while (status.ok() && !stop_ && !site_->complete() && Clock::now() - start < options_.patience) {
+  const auto heard = std::ranges::count_if(site_->peers(), [](const federated::PeerState& peer) {
+    return peer.up && peer.tells_us && peer.waited_for;
+  });
+  patience_.begin(0, site_->awaited(), static_cast<std::size_t>(heard));
+  const std::chrono::duration<double> longest(patience_.lasts());
+  while (status.ok() && !stop_ && !site_->complete() && Clock::now() - start < longest) {
     status = pump(std::min<Clock::duration>(kSlice, options_.patience));
+    patience_.look(seconds_since(start), site_->awaited());
   }
+  patience_.end(seconds_since(start));
   time_.wait_s += seconds_since(start);
   return status;
 }
 
 Status SiteRun::round() {
-  enter(gradients_.spent() ? "relaying" : "training");
+  enter(trains() ? "training" : "relaying");
   if (Status status = take_steps(); !status.ok()) {
     return status;
   }
   if (Status status = commit(); !status.ok()) {
     return status;
   }
-  enter(gradients_.spent() ? "relaying" : "waiting");
+  enter(trains() ? "waiting" : "relaying");
   if (Status status = wait_for_peers(); !status.ok()) {
     return status;
   }
@@ -469,6 +506,10 @@ SiteReport SiteRun::present() const {
     report.evaluation = *last;
   }
   report.privacy = privacy_;
+  report.observer = options_.only_takes;
+  report.patience_s = patience_.lasts();
+  report.put_backs = guard_ ? guard_->put_backs() : 0;
+  report.jumps = guard_ ? guard_->jumps() : 0;
   report.saved_at = folder_.written_at();
   report.started_at = started_at_;
   if (links_) {

@@ -37,6 +37,10 @@ federated::SiteSetup site_setup(const SiteOptions& options, const Task& task,
   setup.communication_interval = options.communication_interval;
   setup.slack = options.slack;
   setup.window = options.window;
+  setup.mass = options.mass;
+  setup.pull = options.pull;
+  setup.observer = options.only_takes;
+  setup.rounds = options.rounds;
   setup.seed = options.seed;
   return setup;
 }
