@@ -149,3 +149,34 @@ TEST_CASE("buffers are carried once, before steps, and models with other ones ar
     CHECK(text.find("carried-values") != std::string::npos);
   }
 }
+
+TEST_CASE("a node without any data gives its buffers to the others, and takes part in their mean") {
+  auto options = job(kNormedNodes, "allreduce");
+  options.join = sotto::Join::zeros;
+  std::vector<Normed> nets;
+  std::vector<std::vector<Batch>> batches;
+  for (std::uint64_t rank = 0; rank < kNormedNodes; ++rank) {
+    nets.push_back(make_normed());
+    nets.back()->norm->running_mean.fill_(static_cast<double>(1 + rank));
+    batches.push_back(make_batches(rank == 0 ? 0 : 3, 8, 80 + rank));
+  }
+  // What a node's statistics come to that starts from node 0's.
+  std::vector<torch::Tensor> started(kNormedNodes);
+  const auto thrown = play(kNormedNodes, [&](int rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    auto optimizer = make_normed_optimizer(nets[r], options, rank);
+    if (rank != 0) {
+      optimizer.zero_grad();
+    }
+    started[r] = nets[r]->norm->running_mean.clone();
+    train_normed(nets[r], optimizer, batches[r]);
+    optimizer.finish_with_mean();
+  });
+  CHECK(thrown == std::vector<std::string>(kNormedNodes));
+  for (const torch::Tensor& start : started) {
+    CHECK(torch::equal(start, torch::ones_like(start)));
+  }
+  for (const Normed& net : nets) {
+    CHECK(torch::equal(net->norm->running_mean, nets[0]->norm->running_mean));
+  }
+}

@@ -357,6 +357,7 @@ void DistributedOptimizer::end(bool take_mean) {
   settle();
   sotto::Optimizer& node = *run_->node;
   require_ok(node.connect());
+  start_buffers();         // a node without data may have taken no step
   run_->buffers.gather();  // also for means that others ask for meanwhile (options.join)
   if (take_mean && node.options().nodes > 1) {
     const auto values = run_->flat->values();
@@ -380,6 +381,7 @@ double DistributedOptimizer::with_mean(const std::function<void()>& use) {
   }
   settle();
   run_->flat->require_unchanged();
+  start_buffers();
   run_->buffers.gather();
   const auto values = run_->flat->values();
   std::vector<float> mean(values.size() + run_->buffers.values().size());

@@ -171,7 +171,7 @@ class _Slot:
         )
 
     def gather_gradient(self, takes_sparse):
-        given = self.parameter.grad
+        given = self.parameter.grad if self.parameter.requires_grad else None
         self.has_gradient = given is not None
         if given is None:
             self.gradient.zero_()
@@ -250,19 +250,18 @@ class FlatParameters:
         for name, parameter in self.frozen:
             if parameter.requires_grad:
                 raise RuntimeError(
-                    f"{name}: it was frozen when the optimizer was made, and needs a gradient now: "
-                    f"{_NEW_ONE} to train it"
+                    f"{name}: it was frozen when the nodes met, and needs a gradient now: freeze layers "
+                    f"that are to be trained later after the first step, or {_NEW_ONE}"
                 )
 
     def gather_gradients(self):
-        """Collects the gradients; one that is missing counts as 0."""
+        """Collects the gradients; one that is missing, or of a frozen parameter, counts as 0."""
         for slot in self.slots:
-            if not slot.parameter.requires_grad:
-                raise RuntimeError(
-                    f"{slot.name}: it was frozen after the optimizer was made, and the nodes would go "
-                    f"on to mix it: {_NEW_ONE} without it"
-                )
             slot.gather_gradient(self.takes_sparse)
+
+    def frozen_since(self):
+        """Numbers of the parameters that are frozen now."""
+        return [number for number, slot in enumerate(self.slots) if not slot.parameter.requires_grad]
 
     def drop_gradients(self):
         """Counts all gradients as missing, whatever the parameters hold."""

@@ -14,7 +14,7 @@ import weakref
 import torch
 
 from ._errors import Refused
-from ._flat_parameters import FlatTensor
+from ._flat_parameters import FlatTensor, digest_of
 
 # How a step is computed, not what it is.
 _IMPLEMENTATION = {
@@ -67,11 +67,6 @@ def require_wrappable(optimizer):
                 f"optimizer: {type(optimizer).__name__} is refused: its {method}() is not that of "
                 "torch.optim.Optimizer, and states would not bring back what it saves"
             )
-    if any(float(state.get("step", 1)) != 0 for state in optimizer.state.values() if state):
-        raise Refused(
-            "optimizer: it has taken steps already: wrap it new, and load_state_dict() what the "
-            "wrapped one saved"
-        )
 
 
 def parameters_of(optimizer):
@@ -110,6 +105,17 @@ def text_of(optimizer):
     settings += repr([len(group["params"]) for group in groups])
     kind = type(optimizer)
     return f"{kind.__module__}.{kind.__qualname__} {hashlib.sha256(settings.encode()).hexdigest()[:16]}"
+
+
+def state_text(optimizer):
+    """What tells the state that an optimizer starts with, which nodes compare."""
+    digest = hashlib.sha256()
+    for parameter in parameters_of(optimizer):
+        for name, value in sorted(optimizer.state.get(parameter, {}).items()):
+            shown = digest_of([value]) if isinstance(value, torch.Tensor) else repr(_plain(value))
+            digest.update(f"{name} {shown};".encode())
+        digest.update(b".")
+    return digest.hexdigest()[:16]
 
 
 def takes_sparse_gradients(optimizer):
@@ -172,7 +178,8 @@ class LocalOptimizer:
             self._gradient.copy_(_tensor(gradient))
         with self.lent():
             for slot, (_, piece) in zip(self._flat.slots, self._pieces):
-                if slot.has_gradient or not self.skip_missing:
+                missing = self.skip_missing and not slot.has_gradient
+                if slot.parameter.requires_grad and not missing:
                     slot.parameter.grad = piece
             with torch.enable_grad():  # as on a thread of the program's
                 self._step()

@@ -34,6 +34,7 @@ from ._local_optimizer import (
     parameters_of,
     rates_of,
     require_wrappable,
+    state_text,
     takes_sparse_gradients,
     text_of,
 )
@@ -158,13 +159,18 @@ class DistributedOptimizer(torch.optim.Optimizer):
             # What is changed in the groups that there are is announced to the others later.
             self._text = (sizes, text_of(local))
             self._agreed = self._announced = self._options(local)
-        job = {**(settings.get("job") or {}), "torch-optimizer": self._text[1]}
+            self._announced_frozen = []
+        self._rule.widen_state()
+        job = {
+            **(settings.get("job") or {}),
+            "torch-optimizer": self._text[1],
+            "torch-optimizer-state": state_text(local),
+        }
         rule = StepRule("torch", self._rule.next_model)
         rate = self._agreed[0][0]
         self._make_node(store, {**settings, "job": job, "own_step_rule": rule, "lr": rate})
         # A single node can skip as torch does; several would have to agree on what they skip.
         self._rule.skip_missing = self._alone
-        self._rule.widen_state()
         self._rule.hold()
 
     def _take_parameters(self, named, module):
@@ -263,6 +269,11 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._start()
         self._require_unchanged()
         if self._rule is None:
+            if self._flat.frozen_since():
+                raise RuntimeError(
+                    "a step rule of sotto's cannot leave out a layer that is frozen after the nodes have "
+                    "met: freeze it before the first step, or wrap a torch optimizer"
+                )
             rate = rates_of(self.param_groups)[0]
             if rate != self._rate:
                 self.optimizer.set_learning_rate(rate)
@@ -274,13 +285,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _announce(self):
         """Tells the other nodes what this one steps with, where a scheduler or the caller changed it."""
         now = self._options(self)
-        if now == self._announced:
+        frozen = self._flat.frozen_since()
+        if (now, frozen) == (self._announced, self._announced_frozen):
             return
         (rates, others), (agreed_rates, agreed_others) = now, self._agreed
         one_rate = len(set(rates)) == 1 and len(set(agreed_rates)) == 1
-        rate_alone = others == agreed_others and (rates == agreed_rates or one_rate)
-        self.optimizer.announce_settings(rates[0], "" if rate_alone else f"{rates} {others}")
-        self._announced = now
+        rate_alone = others == agreed_others and not frozen and (rates == agreed_rates or one_rate)
+        told = "" if rate_alone else f"{rates} {others} frozen {frozen}"
+        self.optimizer.announce_settings(rates[0], told)
+        self._announced, self._announced_frozen = now, frozen
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients, or sets them to zero, and says that the next ones are about to be

@@ -151,12 +151,6 @@ class Counting(torch.optim.SGD):
         return {**super().state_dict(), "count": 1}
 
 
-def stepped(model):
-    optimizer = sgd(model)
-    take_step(model, optimizer, 0, 0)
-    return optimizer
-
-
 @pytest.mark.parametrize(
     "local, message",
     [
@@ -164,7 +158,6 @@ def stepped(model):
         (lambda m: torch.optim.SparseAdam(list(m.parameters())), "SparseAdam is refused"),
         (lambda m: Sharpened(m.parameters(), lr=0.1), "Sharpened is refused: its step"),
         (lambda m: Counting(m.parameters(), lr=0.1), "Counting is refused: its state_dict"),
-        (stepped, "taken steps already"),
         (lambda m: wrap(sgd(m)), "distributed already"),
         (lambda m: sgd(m.requires_grad_(False)), "nothing to train"),
     ],
@@ -299,7 +292,7 @@ def test_without_the_module_parameters_that_are_all_gone_are_found():
 
 
 @pytest.mark.parametrize("with_module", [True, False])
-def test_layers_that_are_unfrozen_or_frozen_later_are_refused(with_module):
+def test_layers_that_were_frozen_as_nodes_met_are_not_unfrozen(with_module):
     model = net()
     model.first.requires_grad_(False)
     optimizer = wrap(sgd(model), model if with_module else None)
@@ -309,12 +302,91 @@ def test_layers_that_are_unfrozen_or_frozen_later_are_refused(with_module):
     model.first.requires_grad_(True)
     with pytest.raises(RuntimeError, match="make a new optimizer"):
         optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("with_module", [True, False])
+def test_layers_that_are_frozen_later_get_the_bits_that_torch_gives(with_module):
+    model, plain = net(), net()
+    reference = sgd(plain)
+    optimizer = wrap(sgd(model), model if with_module else None, algorithm="dpsgd")
+    for step in range(12):
+        if step in (3, 8):
+            for each in (model, plain):
+                each.first.requires_grad_(step == 8)
+                each.zero_grad(set_to_none=True)  # torch steps what still has a gradient
+        before = model.first.weight.detach().clone()
+        take_step(model, optimizer, 0, step)
+        take_step(plain, reference, 0, step)
+        assert torch.equal(before, model.first.weight) == (3 <= step < 8)
+        for ours, theirs in zip(model.parameters(), plain.parameters()):
+            assert torch.equal(ours, theirs)
+
+
+def test_layers_that_are_frozen_later_stay_where_they_are_at_all_nodes():
+    def node(rank, model, optimizer):
+        for step in range(6):
+            model.first.requires_grad_(step < 3)  # gradients that are left over do not count
+            before = model.first.weight.detach().clone()
+            take_step(model, optimizer, rank, step)
+            assert torch.equal(before, model.first.weight) == (step >= 3)
+
+    play(3, node, local=sgd, algorithm="allreduce")
+
+
+def test_a_node_that_freezes_a_layer_by_itself_is_named():
+    def node(rank, model, optimizer):
+        for step in range(6):
+            model.first.requires_grad_(rank == 0 or step < 2)
+            take_step(model, optimizer, rank, step)
+
+    with pytest.raises(sotto.Error, match="node 1.*settings|settings.*node 1"):
+        play(2, node, local=sgd, algorithm="allreduce")
+
+
+def test_a_rule_of_sottos_leaves_no_layer_out_later():
+    model = net()
+    optimizer = sotto.torch.DistributedOptimizer(model, nodes=1, lr=0.1)
+    take_step(model, optimizer, 0, 0)
     model.first.requires_grad_(False)
-    model.last.requires_grad_(False)
-    optimizer.zero_grad()
-    loss_at(model, 0, 0).backward()
-    with pytest.raises(RuntimeError, match="frozen after the optimizer was made"):
-        optimizer.step()
+    with pytest.raises(RuntimeError, match="cannot leave out a layer"):
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("kind", ["SGD", "AdamW", "RMSprop", "Adagrad"])
+def test_what_an_optimizer_has_learnt_already_is_kept(kind):
+    def make(model):
+        settings = {"momentum": 0.9} if kind == "SGD" else {}
+        return getattr(torch.optim, kind)(model.parameters(), lr=0.05, **settings)
+
+    plain = net()
+    reference = make(plain)
+    for step in range(4):
+        take_step(plain, reference, 0, step)
+    model = net()
+    model.load_state_dict(plain.state_dict())
+    local = make(model)
+    local.load_state_dict(copy.deepcopy(reference.state_dict()))  # newer torch shares its tensors
+    optimizer = wrap(local, model, algorithm="dpsgd")
+    for step in range(4, 8):
+        take_step(plain, reference, 0, step)
+        take_step(model, optimizer, 0, step)
+        for ours, theirs in zip(model.parameters(), plain.parameters()):
+            assert torch.equal(ours, theirs)
+
+
+def test_nodes_start_from_equal_moments():
+    models = [net() for _ in range(2)]
+    learnt = {}
+    for rank, model in enumerate(models):
+        learnt[id(model)] = sgd(model)
+        take_step(model, learnt[id(model)], rank, 0)
+        model.load_state_dict(net().state_dict())
+
+    def node(rank, model, optimizer):
+        optimizer.zero_grad()
+
+    with pytest.raises(sotto.Unexpected, match="torch-optimizer-state"):
+        play(2, node, models, local=lambda model: learnt[id(model)])
 
 
 def test_frozen_layers_must_be_equal_at_all_nodes():
