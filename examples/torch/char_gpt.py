@@ -47,7 +47,9 @@ class Block(torch.nn.Module):
         self.heads = heads
         self.norm1, self.norm2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
         self.qkv, self.mix = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
-        self.wide, self.narrow = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+        self.wide, self.narrow = torch.nn.Linear(width, 4 * width), torch.nn.Linear(
+            4 * width, width
+        )
 
     def forward(self, x):
         rows, places, width = x.shape

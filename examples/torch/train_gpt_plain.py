@@ -13,7 +13,9 @@ recipe = read_recipe()
 text, tests, alphabet = read_text(recipe.file)
 torch.manual_seed(1)
 model = Gpt(alphabet, recipe.width, recipe.layers)
-optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=0.1)
+optimizer = torch.optim.AdamW(
+    model.parameters(), lr=recipe.rate, betas=(0.9, 0.95), weight_decay=0.1
+)
 schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: factor_at(recipe, step))
 if recipe.resume > 0:
     saved = torch.load(f"{recipe.checkpoints}/{recipe.resume}.pt")

@@ -1,4 +1,4 @@
-"""examples/torch/spirals.py: from a plain PyTorch program to many nodes it is a few lines."""
+"""examples/torch/*.py: from a plain PyTorch program to many nodes it is a few lines."""
 
 import difflib
 import pathlib
@@ -16,7 +16,7 @@ def body(name):
     return (EXAMPLES / name).read_text().split('"""', 2)[2].splitlines()
 
 
-def accuracy(name, count):
+def run(name, count, *arguments):
     """What node 0 of `count` processes prints; the others print nothing."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -33,7 +33,7 @@ def accuracy(name, count):
         }
         started.append(
             subprocess.Popen(
-                [sys.executable, str(EXAMPLES / name), "150"],
+                [sys.executable, str(EXAMPLES / name), *arguments],
                 env=variables,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -44,7 +44,16 @@ def accuracy(name, count):
     for process, (_, errors) in zip(started, said):
         assert process.returncode == 0, errors
     assert all(out == "" for out, _ in said[1:])
-    return float(said[0][0].removeprefix("accuracy "))
+    return said[0][0]
+
+
+def accuracy(name, count):
+    return float(run(name, count, "150").removeprefix("accuracy "))
+
+
+def loss(said):
+    """The last that was printed."""
+    return float(said.rsplit("loss ", 1)[1])
 
 
 def test_two_lines_differ_and_one_ends_the_run():
@@ -64,3 +73,20 @@ def test_four_processes_learn_as_one_does():
     alone = accuracy("spirals_plain.py", 1)
     together = accuracy("spirals.py", 4)
     assert alone > 0.8 and together > alone - 0.05
+
+
+def test_a_gpt_is_trained_as_people_train_one_and_goes_on_with_the_same_bits(tmp_path):
+    words = ["to be", "or not", "that is", "the question", "whether", "nobler", "in the mind"]
+    text = tmp_path / "text.txt"
+    text.write_text("".join(words[k * k % 7] + ", " for k in range(3000)))
+    size = ["--width", "32", "--layers", "1", "--batch", "4", "--rate", "0.01", "--warm-up", "4"]
+    small = [str(text), *size, "--every", "8", "--steps", "24"]
+    alone = run("train_gpt_plain.py", 1, *small, "--checkpoints", str(tmp_path))
+    resumed = run("train_gpt_plain.py", 1, *small, "--checkpoints", str(tmp_path), "--resume", "16")
+    assert resumed.startswith("step 24") and alone.endswith(resumed)
+    together = run("train_gpt.py", 2, *small, "--checkpoints", str(tmp_path))
+    rest = run("train_gpt.py", 2, *small, "--checkpoints", str(tmp_path), "--resume", "16")
+    assert rest.startswith("step 24") and together.endswith(rest)
+    assert loss(alone) < 2.5 and loss(together) < 2.5
+    half = run("train_gpt.py", 2, *small, "--bfloat16", "--algorithm", "allreduce", "--until", "9")
+    assert half.startswith("step 8") and loss(half) < 9
