@@ -106,6 +106,10 @@ std::vector<std::string> example_commands() {
   std::vector<std::string> commands;
   bool inside = false;
   for (std::string line; std::getline(page, line);) {
+    for (std::string more; line.ends_with('\\') && std::getline(page, more);) {
+      line.back() = ' ';
+      line += more;
+    }
     if (line.starts_with("```")) {
       inside = line == "```sh";
     } else if (inside && line.find("build/examples/torch/torch_") != std::string::npos &&
