@@ -176,6 +176,30 @@ class TorchStore final : public Store {
   auto talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
       -> decltype(talk(std::declval<TorchTalk&>()));
   Status named(const Status& status, std::string_view advice = {}) const;
+  /// The long value that a set or a remove takes away. It is looked for once: where a line breaks
+  /// in the middle, the next one would find what this call has written itself.
+  class Before {
+   public:
+    Status look(TorchTalk& talk, const std::string& place) {
+      if (!looked_) {
+        auto found = find_long(talk, place);
+        if (!found.ok()) {
+          return found.status();
+        }
+        value_ = *found;
+        looked_ = true;
+      }
+      return {};
+    }
+    Status remove(TorchTalk& talk, const std::string& place) const {
+      return value_ ? talk.remove_pieces(place, *value_) : Status();
+    }
+
+   private:
+    bool looked_ = false;
+    std::optional<LongValue> value_;
+  };
+
   static Result<Found> fetch(TorchTalk& talk, const std::string& place, bool* replaced);
   static Result<std::optional<LongValue>> find_long(TorchTalk& talk, const std::string& place);
 
@@ -345,12 +369,9 @@ Status TorchStore::set(std::string_view key, std::span<const std::byte> value) {
   const bool fits_head = value.size() <= kTorchShortValue;
   const LongValue whole{internal::draw_start_number(0), value.size()};
   const auto limit = internal::server_patience(kTorchPatience, stop_);
+  Before before;
   return talk(limit, limit, [&](TorchTalk& talk) -> Status {
-    const auto before = find_long(talk, where);
-    if (!before.ok()) {
-      return before.status();
-    }
-    Status status;
+    Status status = before.look(talk, where);
     for (std::size_t i = 0; status.ok() && !fits_head && i < whole.pieces(); ++i) {
       talk.renew();
       status = talk.write(
@@ -363,7 +384,7 @@ Status TorchStore::set(std::string_view key, std::span<const std::byte> value) {
     if (status.ok()) {
       status = talk.check(where).status();  // answered after all of it was taken
     }
-    return status.ok() && *before ? talk.remove_pieces(where, **before) : status;
+    return status.ok() ? before.remove(talk, where) : status;
   });
 }
 
@@ -373,13 +394,11 @@ Status TorchStore::remove(std::string_view key) {
   }
   const std::string where = place(key);
   const auto limit = internal::server_patience(kTorchPatience, stop_);
+  Before before;
   return talk(limit, limit, [&](TorchTalk& talk) -> Status {
-    const auto before = find_long(talk, where);
-    if (!before.ok()) {
-      return before.status();
-    }
-    Status status = talk.remove(where);
-    return status.ok() && *before ? talk.remove_pieces(where, **before) : status;
+    Status status = before.look(talk, where);
+    status = status.ok() ? talk.remove(where) : status;
+    return status.ok() ? before.remove(talk, where) : status;
   });
 }
 

@@ -160,6 +160,8 @@ class FakeTorchStore {
     const std::lock_guard lock(mutex_);
     return values_;
   }
+  /// Closes the line at the request that comes after so many others, once.
+  void close_after(int requests) { until_close_ = requests; }
   /// Puts a value where a client may read it.
   void put(const std::string& key, const std::string& value) {
     const std::lock_guard lock(mutex_);
@@ -180,6 +182,9 @@ class FakeTorchStore {
       }
     }
     while (const auto number = client.number<std::uint8_t>()) {
+      if (until_close_ >= 0 && until_close_-- == 0) {
+        return;
+      }
       if (!answer(client, *number - (greets() ? 1 : 0))) {
         return;
       }
@@ -236,6 +241,7 @@ class FakeTorchStore {
   }
 
   const TorchServer kind_;
+  std::atomic<int> until_close_{-1};  ///< below 0: it stays open
   std::mutex mutex_;
   std::map<std::string, std::string> values_;
   RawServer server_;  // the last: its threads use the others

@@ -86,6 +86,29 @@ TEST_CASE("of what is replaced or removed nothing stays in a TCPStore") {
   }
 }
 
+TEST_CASE("a line to a TCPStore that breaks in the middle of a set or a remove loses nothing") {
+  for (const TorchServer kind : {TorchServer::of_2_1, TorchServer::since_2_2_libuv}) {
+    for (int requests = 0; requests < 12; ++requests) {
+      CAPTURE(requests);
+      FakeTorchStore server(kind);
+      const auto store = torch_store(server.port());
+      const std::vector<std::byte> before(2'500'000, std::byte{3});
+      const std::vector<std::byte> after(3'000'001, std::byte{7});
+      REQUIRE(store->set("a", before).ok());
+      server.close_after(requests);
+      REQUIRE(store->set("a", after).ok());
+      const auto value = store->get("a", generous());
+      REQUIRE_MESSAGE(value.ok(), value.status().message());
+      CHECK(*value == after);
+      CHECK(server.values().size() <= 4 + 3);  // the old pieces, at worst
+      server.close_after(requests);
+      REQUIRE(store->remove("a").ok());
+      server.close_after(-1);
+      CHECK(store->get("a", soon()).status().fault() == Fault::deadline);
+    }
+  }
+}
+
 TEST_CASE("two runs in one TCPStore do not see each other, and leave PyTorch's own keys alone") {
   FakeTorchStore server(TorchServer::since_2_2_libuv);
   const auto first = torch_store(server.port(), "job/1");

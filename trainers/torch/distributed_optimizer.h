@@ -115,8 +115,8 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   /// One round: takes the parameters' gradients and moves the parameters. A parameter without one
   /// counts as having the gradient 0; on a single node the torch optimizer skips it. After
   /// Fault::non_finite of a gradient nothing has changed, and the step may be taken again with
-  /// another one; of an update that overflows it is final. With a closure, which is evaluated once,
-  /// returns its loss.
+  /// another one; of an update that overflows it is final, and the model is as torch leaves it.
+  /// With a closure, which is evaluated once, returns its loss.
   ::torch::Tensor step(LossClosure closure = nullptr) override;
 
   /// A round without a gradient of this node, e.g. where a scaler has found that it overflowed: the

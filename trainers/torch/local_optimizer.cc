@@ -139,14 +139,15 @@ LocalOptimizer::Tensors LocalOptimizer::tensors_of(std::size_t first, std::size_
 
 Status LocalOptimizer::step(const Tensors& tensors, std::span<const float> x,
                             std::span<const float> gradient, std::span<float> next) {
-  // Torch's own optimizers only read gradients; of others nobody knows.
+  // Torch's own optimizers only read gradients, and parameters in steps alone; of others nobody
+  // knows.
   std::span<float> shown(const_cast<float*>(gradient.data()), gradient.size());
   if (!separable_) {
     copy_.assign(gradient.begin(), gradient.end());
     shown = copy_;
   }
   std::span<float> model = next;
-  if (next.data() == gradient.data()) {
+  if (!separable_ || next.data() == gradient.data()) {
     model_.resize(next.size());
     model = model_;
   }

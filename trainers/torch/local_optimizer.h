@@ -8,8 +8,9 @@
 // that parameter.
 //
 // Thread safety: one thread at a time; an algorithm that averages gradients calls it on the
-// driver's thread, while the caller's waits. Memory: the optimizer's
-// state; a float a parameter around optimizers that are not torch's own.
+// driver's thread, while the caller's waits. Memory: the optimizer's state; two floats a parameter
+// around optimizers that are not torch's own, and one where the algorithm wants the direction in
+// the gradient's place.
 #pragma once
 
 #include <functional>
@@ -80,7 +81,7 @@ class LocalOptimizer final : public StepRule {
   const FlatParameters& flat_;
   bool separable_;
   bool skip_ = false;
-  std::vector<float> model_;                   // where the next model is wanted in g's place
+  std::vector<float> model_;                   // a next model, where it may not lie in its place
   std::vector<float> copy_;                    // of g, for an optimizer that may write to it
   std::vector<::torch::Tensor> parameters_;    // where the step that was made last has put them
   std::vector<std::vector<std::size_t>> own_;  // their numbers, by group
