@@ -233,8 +233,9 @@ Status Optimizer::compare_with_node_0() const {
                               round_, round)});
   }
   if ((round_ == 0 && here.read_string(64) != there.read_string(64)) || !there.finished()) {
-    return named(
-        {Fault::unexpected, "other initial parameters than node 0: start all nodes from one x"});
+    return named({Fault::unexpected,
+                  "other initial parameters than node 0: start all nodes from equal ones, of one "
+                  "random seed that is set before the model is made, or of one file"});
   }
   return {};
 }
