@@ -8,7 +8,7 @@
 
 #include "internal/host_port.h"
 #ifdef SOTTO_HAVE_ZMQ
-#include "zmq/channels_zmq.h"
+#include "zmq/channels/zmq_channels.h"
 #endif
 
 namespace sotto {

@@ -17,7 +17,7 @@
 
 #include <sotto/base/file_descriptor.h>
 
-#include "internal/local_store_keeper.h"
+#include "internal/local_store_server.h"
 #include "internal/local_store_wire.h"
 #include "internal/store_key.h"
 
@@ -191,10 +191,10 @@ Result<std::vector<std::byte>> LocalStoreClient::ask(StoreRequest kind, std::str
 
 }  // namespace
 
-LocalStore::LocalStore() : keeper_(internal::keep_local_store) {}
+LocalStore::LocalStore() : helper_(internal::serve_local_store) {}
 
 std::shared_ptr<Store> LocalStore::open() const {
-  return std::make_shared<LocalStoreClient>(keeper_.line());
+  return std::make_shared<LocalStoreClient>(helper_.line());
 }
 
 }  // namespace sotto

@@ -42,7 +42,7 @@ ByteBuffer request_for(std::uint8_t number, std::string_view key) {
 }
 
 template <typename T>
-Result<T> receive_number(const TorchLine& line, Deadline deadline) {
+Result<T> receive_number(const TorchConnection& line, Deadline deadline) {
   std::array<std::byte, sizeof(T)> bytes{};
   if (Status status = line.receive(bytes, deadline); !status.ok()) {
     return status;
@@ -54,7 +54,7 @@ Result<T> receive_number(const TorchLine& line, Deadline deadline) {
 /// connection.
 Result<bool> gives_counts(const std::string& endpoint, std::span<const std::byte> bytes, int counts,
                           Deadline deadline) {
-  const auto line = TorchLine::open(endpoint, deadline);
+  const auto line = TorchConnection::open(endpoint, deadline);
   if (!line.ok()) {
     return line.status();
   }
@@ -71,7 +71,7 @@ Result<bool> gives_counts(const std::string& endpoint, std::span<const std::byte
 
 /// Which of the dialects without a greeting it is.
 Result<TorchDialect> find_removal(const std::string& endpoint, Deadline deadline) {
-  const auto line = TorchLine::open(endpoint, deadline);
+  const auto line = TorchConnection::open(endpoint, deadline);
   if (!line.ok()) {
     return line.status();
   }
@@ -136,7 +136,7 @@ std::vector<std::byte> torch_remove(const TorchDialect& dialect, std::string_vie
   return request_for(dialect.remove, key).take();
 }
 
-Result<bool> receive_check(const TorchLine& line, Deadline deadline) {
+Result<bool> receive_check(const TorchConnection& line, Deadline deadline) {
   const auto said = receive_number<std::uint8_t>(line, deadline);
   if (said.ok() && *said > 1) {
     return Status(Fault::malformed,
@@ -145,7 +145,7 @@ Result<bool> receive_check(const TorchLine& line, Deadline deadline) {
   return said.ok() ? Result<bool>(*said == 0) : said.status();
 }
 
-Result<std::vector<std::byte>> receive_value(const TorchLine& line, std::size_t most,
+Result<std::vector<std::byte>> receive_value(const TorchConnection& line, std::size_t most,
                                              Deadline deadline) {
   const auto size = receive_number<std::uint64_t>(line, deadline);
   if (!size.ok()) {
@@ -160,7 +160,7 @@ Result<std::vector<std::byte>> receive_value(const TorchLine& line, std::size_t 
   return status.ok() ? Result<std::vector<std::byte>>(std::move(value)) : status;
 }
 
-Status receive_removed(const TorchLine& line, Deadline deadline) {
+Status receive_removed(const TorchConnection& line, Deadline deadline) {
   const auto count = receive_number<std::uint64_t>(line, deadline);
   if (count.ok() && *count > 1) {
     return {Fault::malformed, fmt::format("it says that it removed {} keys of one", *count)};

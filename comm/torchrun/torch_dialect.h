@@ -21,7 +21,7 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 
-#include "torch_line.h"
+#include "torch_connection.h"
 
 namespace sotto::internal {
 
@@ -56,11 +56,11 @@ std::vector<std::byte> torch_check(const TorchDialect& dialect, std::string_view
 std::vector<std::byte> torch_remove(const TorchDialect& dialect, std::string_view key);
 
 /// Whether the key is there. Fault::malformed for what is no answer to a `check`.
-Result<bool> receive_check(const TorchLine& line, Deadline deadline);
+Result<bool> receive_check(const TorchConnection& line, Deadline deadline);
 /// The value; Fault::malformed for one that is longer than `most`.
-Result<std::vector<std::byte>> receive_value(const TorchLine& line, std::size_t most,
+Result<std::vector<std::byte>> receive_value(const TorchConnection& line, std::size_t most,
                                              Deadline deadline);
 /// Waits until a key is removed, if it was there. Fault::malformed for what is no such answer.
-Status receive_removed(const TorchLine& line, Deadline deadline);
+Status receive_removed(const TorchConnection& line, Deadline deadline);
 
 }  // namespace sotto::internal

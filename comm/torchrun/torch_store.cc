@@ -22,14 +22,14 @@
 #include "../internal/server_patience.h"
 #include "../internal/start_number.h"
 #include "../internal/store_key.h"
+#include "torch_connection.h"
 #include "torch_dialect.h"
-#include "torch_line.h"
 
 namespace sotto {
 namespace {
 
+using internal::TorchConnection;
 using internal::TorchDialect;
-using internal::TorchLine;
 using Bytes = std::vector<std::byte>;
 
 /// What stands in a head.
@@ -100,7 +100,7 @@ Result<std::optional<LongValue>> read_long_head(std::span<const std::byte> head)
 /// Requests over one line, each of which is answered before the next.
 class TorchTalk {
  public:
-  TorchTalk(const TorchLine& line, const TorchDialect& dialect, const StopRequest& stop,
+  TorchTalk(const TorchConnection& line, const TorchDialect& dialect, const StopRequest& stop,
             Deadline limit)
       : line_(line), dialect_(dialect), stop_(stop), limit_(limit) {}
 
@@ -145,7 +145,7 @@ class TorchTalk {
   void renew() { limit_ = internal::server_patience(kTorchPatience, stop_); }
 
  private:
-  const TorchLine& line_;
+  const TorchConnection& line_;
   const TorchDialect& dialect_;
   const StopRequest& stop_;
   Deadline limit_;
@@ -171,7 +171,7 @@ class TorchStore final : public Store {
 
   std::string place(std::string_view key) const { return prefix_ + std::string(key); }
   Result<TorchDialect> dialect(const Deadline& deadline);
-  Result<TorchLine> borrow(const TorchDialect& dialect, const Deadline& deadline);
+  Result<TorchConnection> borrow(const TorchDialect& dialect, const Deadline& deadline);
   template <typename Talk>
   auto talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
       -> decltype(talk(std::declval<TorchTalk&>()));
@@ -209,7 +209,7 @@ class TorchStore final : public Store {
   std::mutex meeting_;
   std::optional<TorchDialect> dialect_;  ///< once the server has answered
   std::mutex mutex_;
-  std::vector<TorchLine> idle_;
+  std::vector<TorchConnection> idle_;
 };
 
 Status TorchStore::named(const Status& status, std::string_view advice) const {
@@ -242,16 +242,16 @@ Result<TorchDialect> TorchStore::dialect(const Deadline& deadline) {
   return found;
 }
 
-Result<TorchLine> TorchStore::borrow(const TorchDialect& dialect, const Deadline& deadline) {
+Result<TorchConnection> TorchStore::borrow(const TorchDialect& dialect, const Deadline& deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      TorchLine line = std::move(idle_.back());
+      TorchConnection line = std::move(idle_.back());
       idle_.pop_back();
       return line;
     }
   }
-  auto line = TorchLine::open(endpoint_, deadline);
+  auto line = TorchConnection::open(endpoint_, deadline);
   if (line.ok() && dialect.greets) {
     Status greeted = line->send(internal::torch_greeting(), deadline);
     return greeted.ok() ? std::move(line) : greeted;

@@ -10,11 +10,11 @@
 #include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
 
-#include "../../comm/internal/store_shelf.h"
-#include "../../comm/zmq/arrivals.h"
-#include "../../comm/zmq/departures.h"
-#include "../../comm/zmq/inbox.h"
-#include "../../comm/zmq/tcp_store_wire.h"
+#include "../../comm/zmq/channels/message_receiver.h"
+#include "../../comm/zmq/channels/message_sender.h"
+#include "../../comm/zmq/store/stored_values.h"
+#include "../../comm/zmq/store/tcp_store_wire.h"
+#include "../../comm/zmq/transport/frame_receiver.h"
 
 using namespace sotto;
 using namespace sotto::internal;
@@ -50,7 +50,7 @@ struct Hearing {
 
   Ledger ledger;
   std::vector<std::byte> room;
-  Inbox inbox{1, kMaxFrame, 2};
+  FrameReceiver inbox{1, kMaxFrame, 2};
 };
 
 }  // namespace
@@ -107,7 +107,7 @@ TEST_CASE("bad input: 2^20 reassemblies at once: two frames wait at most, and no
 }
 
 TEST_CASE("bad input: 2^20 reassemblies at once on a channel: one message at a time") {
-  Arrivals arrivals(kMaxFrame);
+  MessageReceiver arrivals(kMaxFrame);
   arrivals.said(arrivals.receipt(0));
   REQUIRE(arrivals.take({.number = 0, .total = 200, .offset = 0, .bytes = kTen}).ok());
   for (int i = 1; i <= kReassemblies; ++i) {
@@ -147,7 +147,7 @@ TEST_CASE("bad input: old and far-future rounds, and a tag nobody awaits") {
 
 TEST_CASE("bad input: sequence wrap: numbers and counts of 2^64-1 are no next ones") {
   const auto first = [](const channel_wire::Chunk& chunk) {
-    Arrivals arrivals(kMaxFrame);
+    MessageReceiver arrivals(kMaxFrame);
     arrivals.said(arrivals.receipt(0));
     return arrivals.take(chunk).ok();
   };
@@ -165,14 +165,14 @@ TEST_CASE("bad input: sequence wrap: numbers and counts of 2^64-1 are no next on
   for (const channel_wire::Receipt receipt :
        {channel_wire::Receipt{kMost, 0}, channel_wire::Receipt{1, kMost},
         channel_wire::Receipt{std::uint64_t{1} << 62U, kMost}}) {
-    Departures departures(std::chrono::seconds(1));
+    MessageSender departures(std::chrono::seconds(1));
     departures.add(std::vector<std::byte>(100));
-    CHECK_FALSE(departures.take(receipt, Departures::Clock::time_point()).ok());
+    CHECK_FALSE(departures.take(receipt, MessageSender::Clock::time_point()).ok());
   }
   // The largest allowance is one like any other.
-  Departures departures(std::chrono::seconds(1));
+  MessageSender departures(std::chrono::seconds(1));
   departures.add(std::vector<std::byte>(100));
-  REQUIRE(departures.take({0, kMost}, Departures::Clock::time_point()).ok());
+  REQUIRE(departures.take({0, kMost}, MessageSender::Clock::time_point()).ok());
   CHECK(departures.ready());
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("bad input: a store's pieces: offset + length that wraps, totals that 
     CAPTURE(total);
     CHECK_FALSE(sent(total, 0));
   }
-  StoreShelf shelf(10'000);
+  StoredValues shelf(10'000);
   REQUIRE(shelf.set(1, "line", {"model/1", 100, 0, kTen}).ok());
   CHECK(shelf.set(1, "line", {"model/1", 101, 10, kTen}).status().fault() == Fault::malformed);
   REQUIRE(shelf.set(1, "line", {"model/1", 100, 0, kTen}).ok());

@@ -7,9 +7,9 @@
 
 #include <sotto/base/philox.h>
 
-#include "../../comm/zmq/arrivals.h"
-#include "../../comm/zmq/channel_events.h"
-#include "../../comm/zmq/departures.h"
+#include "../../comm/zmq/channels/channel_events.h"
+#include "../../comm/zmq/channels/message_receiver.h"
+#include "../../comm/zmq/channels/message_sender.h"
 #include "sites.h"
 
 using namespace sotto;
@@ -27,9 +27,9 @@ Status fault_of(std::span<const std::byte> bytes) {
   return parsed.ok() ? Status() : parsed.status();
 }
 
-/// Arrivals that have let their peer send all that they ever let.
-Arrivals open_arrivals(std::size_t max_message_bytes) {
-  Arrivals arrivals(max_message_bytes);
+/// MessageReceiver that have let their peer send all that they ever let.
+MessageReceiver open_arrivals(std::size_t max_message_bytes) {
+  MessageReceiver arrivals(max_message_bytes);
   arrivals.said(arrivals.receipt(0));
   return arrivals;
 }
@@ -157,7 +157,7 @@ TEST_CASE("arriving chunks: nothing is let in beyond the allowance, however smal
 }
 
 TEST_CASE("arriving chunks: what older sessions left here counts, and an allowance never shrinks") {
-  Arrivals arrivals(1000);
+  MessageReceiver arrivals(1000);
   const auto nothing = arrivals.receipt(arrivals.window() + 5);
   CHECK(nothing.allowed == 0);
   arrivals.said(nothing);
@@ -169,8 +169,8 @@ TEST_CASE("arriving chunks: what older sessions left here counts, and an allowan
 }
 
 TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
-  const auto start = Departures::Clock::time_point();
-  Departures out(8s);
+  const auto start = MessageSender::Clock::time_point();
+  MessageSender out(8s);
   auto in = open_arrivals(100'000);
   const auto message = message_of(3, 50'000);
   out.add(message);
@@ -182,7 +182,7 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
   Bytes arrived;
   std::size_t chunks = 0;
   for (; out.ready(); out.gone(start), ++chunks) {
-    CHECK(out.next().bytes.size() <= Pace::kLeastChunkBytes);  // nothing is known of the link
+    CHECK(out.next().bytes.size() <= ChunkSizer::kLeastChunkBytes);  // nothing is known of the link
     auto taken = in.take(out.next());
     REQUIRE(taken.ok());
     if (*taken) {
@@ -202,17 +202,17 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
 }
 
 TEST_CASE("receipts for what was never sent, and allowances that shrink, are refused") {
-  const auto start = Departures::Clock::time_point();
+  const auto start = MessageSender::Clock::time_point();
   for (const Receipt& bad : {Receipt{101, 1000}, Receipt{kMost, 1000}, Receipt{49, 1000},
                              Receipt{50, 999}, Receipt{50, 0}}) {
-    Departures out(8s);
+    MessageSender out(8s);
     out.add(Bytes(100));
     REQUIRE(out.take({0, 1000}, start).ok());
     out.gone(start);
     REQUIRE(out.take({50, 1000}, start).ok());
     CHECK(out.take(bad, start).fault() == Fault::malformed);
   }
-  Departures out(8s);
+  MessageSender out(8s);
   out.add(Bytes(100));
   CHECK_FALSE(out.take({1, 1000}, start).ok());
   CHECK(out.take({0, kMost}, start).ok());
@@ -222,9 +222,9 @@ TEST_CASE("receipts for what was never sent, and allowances that shrink, are ref
 TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its way for long") {
   const double rate = 125'000;
   const auto timeout = 2s;
-  Departures out(timeout);
+  MessageSender out(timeout);
   out.add(Bytes(std::size_t{64} << 20));
-  auto now = Departures::Clock::time_point();
+  auto now = MessageSender::Clock::time_point();
   std::uint64_t arrived = 0;
   REQUIRE(out.take({0, cost_of(std::size_t{64} << 20)}, now).ok());
   std::chrono::duration<double> longest{};
@@ -233,7 +233,7 @@ TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its w
     const std::chrono::duration<double> took(static_cast<double>(bytes) / rate);
     longest = std::max(longest, took);
     out.gone(now);
-    now += std::chrono::duration_cast<Departures::Clock::duration>(took);
+    now += std::chrono::duration_cast<MessageSender::Clock::duration>(took);
     arrived += bytes;
     REQUIRE(out.take({arrived, cost_of(std::size_t{64} << 20)}, now).ok());
   }
@@ -242,8 +242,8 @@ TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its w
 }
 
 TEST_CASE("chunks grow on a fast link and shrink on one that becomes slow") {
-  const auto start = Pace::Clock::time_point();
-  Pace pace(1s);
+  const auto start = ChunkSizer::Clock::time_point();
+  ChunkSizer pace(1s);
   pace.begin(start);
   for (int i = 1; i <= 10; ++i) {
     pace.arrived(10'000'000, start + i * 100ms);
@@ -252,12 +252,12 @@ TEST_CASE("chunks grow on a fast link and shrink on one that becomes slow") {
   pace.arrived(kMaxChunkBytes, start + 11s);
   CHECK(pace.chunk_bytes() < 5000);
   pace.arrived(10, start + 111s);
-  CHECK(pace.chunk_bytes() == Pace::kLeastChunkBytes);
+  CHECK(pace.chunk_bytes() == ChunkSizer::kLeastChunkBytes);
 }
 
 TEST_CASE("receipts that come all at once, behind what went the other way, make no link fast") {
-  const auto start = Pace::Clock::time_point();
-  Pace pace(500ms);
+  const auto start = ChunkSizer::Clock::time_point();
+  ChunkSizer pace(500ms);
   pace.begin(start);
   // 4 KiB take an eighth of a second, and of eight receipts seven wait for the eighth.
   auto now = start;
@@ -266,7 +266,7 @@ TEST_CASE("receipts that come all at once, behind what went the other way, make 
     for (int receipt = 0; receipt < 8; ++receipt) {
       pace.arrived(4096, now + std::chrono::microseconds(receipt));
     }
-    CHECK(pace.chunk_bytes() <= 2 * Pace::kLeastChunkBytes);
+    CHECK(pace.chunk_bytes() <= 2 * ChunkSizer::kLeastChunkBytes);
   }
   // What was true long ago counts no more: the link has become fast.
   for (int step = 1; step <= 2000; ++step) {

@@ -4,7 +4,7 @@
 
 #include <sotto/base/philox.h>
 
-#include "../../comm/zmq/frame_quota.h"
+#include "../../comm/zmq/channels/frame_quota.h"
 #include "nodes.h"
 #include "raw_curve.h"
 #include "raw_site.h"

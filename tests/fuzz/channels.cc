@@ -7,9 +7,9 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 
-#include "../../comm/zmq/arrivals.h"
-#include "../../comm/zmq/channel_wire.h"
-#include "../../comm/zmq/departures.h"
+#include "../../comm/zmq/channels/channel_wire.h"
+#include "../../comm/zmq/channels/message_receiver.h"
+#include "../../comm/zmq/channels/message_sender.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -79,9 +79,9 @@ class Side {
     }
   }
 
-  sotto::internal::Arrivals in_{kMaxMessage};
-  sotto::internal::Departures out_{std::chrono::seconds(1)};
-  sotto::internal::Departures::Clock::time_point now_;
+  sotto::internal::MessageReceiver in_{kMaxMessage};
+  sotto::internal::MessageSender out_{std::chrono::seconds(1)};
+  sotto::internal::MessageSender::Clock::time_point now_;
   wire::Receipt said_;
   std::deque<std::uint64_t> held_;
   std::uint64_t cost_ = 0;

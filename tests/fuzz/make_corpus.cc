@@ -15,9 +15,9 @@
 #include <sotto/topology/registry.h>
 
 #ifdef SOTTO_HAVE_ZMQ
-#include "../../comm/zmq/channel_wire.h"
-#include "../../comm/zmq/tcp_store_wire.h"
-#include "../../comm/zmq/wire.h"
+#include "../../comm/zmq/channels/channel_wire.h"
+#include "../../comm/zmq/store/tcp_store_wire.h"
+#include "../../comm/zmq/transport/wire.h"
 #endif
 #include "algorithms.h"
 #include "files.h"

@@ -8,10 +8,10 @@
 #include <sotto/base/check.h>
 #include <sotto/comm/transport.h>
 
-#include "../../comm/internal/store_shelf.h"
-#include "../../comm/zmq/inbox.h"
-#include "../../comm/zmq/tcp_store_wire.h"
-#include "../../comm/zmq/wire.h"
+#include "../../comm/zmq/store/stored_values.h"
+#include "../../comm/zmq/store/tcp_store_wire.h"
+#include "../../comm/zmq/transport/frame_receiver.h"
+#include "../../comm/zmq/transport/wire.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -84,12 +84,12 @@ class Hearing {
   }
 
   internal::Ledger ledger_;
-  internal::Inbox inbox_;
+  internal::FrameReceiver inbox_;
   Bytes room_;
   sotto::Round round_ = 0;
 };
 
-void answer(internal::StoreShelf& shelf, sotto::Rank client, const std::string& line,
+void answer(internal::StoredValues& shelf, sotto::Rank client, const std::string& line,
             const internal::store_wire::Request& request) {
   using internal::store_wire::Kind;
   if (request.kind == Kind::set) {
@@ -132,7 +132,7 @@ void hear_transport(std::string_view /*name*/, std::span<const std::byte> input)
 
 void ask_store(std::string_view /*name*/, std::span<const std::byte> input) {
   ByteReader in(input);
-  internal::StoreShelf shelf(kRoom);
+  internal::StoredValues shelf(kRoom);
   while (in.remaining() > 0) {
     const auto line = in.read<std::uint8_t>();
     const Bytes bytes = next_message(in);
