@@ -20,7 +20,7 @@ namespace sotto {
 namespace {
 
 /// Ends in a word, as a number would be the node that alone may read it
-/// (comm/internal/store_rules.h).
+/// (comm/zmq/store/store_rules.h).
 std::string mean_key(std::uint64_t number) { return fmt::format("mean/{}/model", number); }
 
 /// "node 3: …", "node 3, round 7: …"

@@ -45,9 +45,9 @@ struct Client {
   std::optional<Deadline> waits;                  ///< for a key that is not there yet
 };
 
-class Keeper {
+class LocalStoreServer {
  public:
-  explicit Keeper(int line) : line_(line) {}
+  explicit LocalStoreServer(int line) : line_(line) {}
   void serve();
 
  private:
@@ -65,7 +65,7 @@ class Keeper {
   std::map<std::string, std::shared_ptr<const Bytes>, std::less<>> values_;
 };
 
-void Keeper::serve() {
+void LocalStoreServer::serve() {
   std::vector<pollfd> polled;
   for (;;) {
     polled.assign(1, {line_, POLLIN, 0});
@@ -87,7 +87,7 @@ void Keeper::serve() {
   }
 }
 
-bool Keeper::take_connection() {
+bool LocalStoreServer::take_connection() {
   char byte = 0;
   iovec data{&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -111,7 +111,7 @@ bool Keeper::take_connection() {
 }
 
 /// Takes what has come of a request; false when the connection is gone.
-bool Keeper::hear(Client& client) {
+bool LocalStoreServer::hear(Client& client) {
   for (;;) {
     constexpr std::size_t kHead = sizeof client.request;
     const std::size_t key_end = kHead + (client.heard < kHead ? 0 : client.request.key_bytes);
@@ -138,7 +138,7 @@ bool Keeper::hear(Client& client) {
   }
 }
 
-void Keeper::answer(Client& client) {
+void LocalStoreServer::answer(Client& client) {
   client.heard = 0;
   if (client.request.kind == StoreRequest::set) {
     values_.insert_or_assign(client.key, std::make_shared<const Bytes>(std::move(client.value)));
@@ -162,7 +162,7 @@ void Keeper::answer(Client& client) {
   }
 }
 
-void Keeper::reply(Client& client, bool there, std::shared_ptr<const Bytes> value) {
+void LocalStoreServer::reply(Client& client, bool there, std::shared_ptr<const Bytes> value) {
   client.waits.reset();
   client.reply = {.value_bytes = value ? value->size() : 0, .there = there ? 1U : 0U};
   client.replied = std::move(value);
@@ -171,7 +171,7 @@ void Keeper::reply(Client& client, bool there, std::shared_ptr<const Bytes> valu
 }
 
 /// Gives the connection what it takes; false when it is gone.
-bool Keeper::speak(Client& client) {
+bool LocalStoreServer::speak(Client& client) {
   while (client.answering()) {
     constexpr std::size_t kHead = sizeof client.reply;
     auto rest = std::as_bytes(std::span(&client.reply, 1));
@@ -191,7 +191,7 @@ bool Keeper::speak(Client& client) {
   return true;
 }
 
-void Keeper::wake(const std::string& key) {
+void LocalStoreServer::wake(const std::string& key) {
   const auto& value = values_.at(key);
   for (Client& client : clients_) {
     if (client.waits && client.key == key) {
@@ -200,7 +200,7 @@ void Keeper::wake(const std::string& key) {
   }
 }
 
-void Keeper::expire() {
+void LocalStoreServer::expire() {
   for (Client& client : clients_) {
     if (client.waits && client.waits->expired()) {
       reply(client, false, nullptr);
@@ -208,7 +208,7 @@ void Keeper::expire() {
   }
 }
 
-int Keeper::wait_ms() const {
+int LocalStoreServer::wait_ms() const {
   int shortest = -1;
   for (const Client& client : clients_) {
     if (client.waits) {
@@ -221,6 +221,6 @@ int Keeper::wait_ms() const {
 
 }  // namespace
 
-void serve_local_store(int line) { Keeper(line).serve(); }
+void serve_local_store(int line) { LocalStoreServer(line).serve(); }
 
 }  // namespace sotto::internal

@@ -1,4 +1,4 @@
-// The keeper of a local job's values: answers the processes that hand it their connections.
+// The server of a local job's values: answers the processes that hand it their connections.
 //
 // Thread safety: none; it is a process of its own. Ownership: the values, and the connections.
 #pragma once

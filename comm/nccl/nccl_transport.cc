@@ -24,7 +24,7 @@ constexpr microseconds kShortestWatch{20};
 constexpr microseconds kLongestWatch{1000};
 /// Nothing is under way: posts and notices end the wait.
 constexpr std::chrono::seconds kIdleWatch{1};
-/// NCCL tells that it failed, a lifeline that a process ended, in any order.
+/// NCCL tells that it failed, a control link that a process ended, in any order.
 constexpr milliseconds kBlamePatience{500};
 /// A peer that left, or gave up, has done its part of this; NCCL may still be moving ours.
 constexpr milliseconds kEndPatience{5000};

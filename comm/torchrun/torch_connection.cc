@@ -13,7 +13,7 @@
 namespace sotto::internal {
 namespace {
 
-Status unanswered_line(const Deadline& deadline) {
+Status unanswered(const Deadline& deadline) {
   return deadline.stopped() ? Status(Fault::stopped, "stopped while waiting for it")
                             : Status(Fault::deadline, "it did not answer");
 }
@@ -23,7 +23,7 @@ Status unanswered_line(const Deadline& deadline) {
 Result<TorchConnection> TorchConnection::open(const std::string& endpoint, Deadline deadline) {
   FileDescriptor socket = connect_by(endpoint, deadline);
   if (!socket) {
-    return deadline.stopped() ? unanswered_line(deadline)
+    return deadline.stopped() ? unanswered(deadline)
                               : Status(Fault::io, "nobody takes a connection");
   }
   // Requests are small, and each is waited for.
@@ -40,7 +40,7 @@ Status TorchConnection::send(std::span<const std::byte> bytes, Deadline deadline
     } else if (errno != EAGAIN && errno != EINTR) {
       return {Fault::io, "it closed the connection"};
     } else if (!await_ready(socket_.get(), POLLOUT, deadline)) {
-      return unanswered_line(deadline);
+      return unanswered(deadline);
     }
   }
   return {};
@@ -54,7 +54,7 @@ Status TorchConnection::receive(std::span<std::byte> bytes, Deadline deadline) c
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       return {Fault::io, "it closed the connection"};
     } else if (!await_ready(socket_.get(), POLLIN, deadline)) {
-      return unanswered_line(deadline);
+      return unanswered(deadline);
     }
   }
   return {};

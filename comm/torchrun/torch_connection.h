@@ -2,7 +2,7 @@
 // nothing of what they mean.
 //
 // One thread at a time. Once a call has failed, answers may come that nobody waits for any more:
-// the line is of no more use.
+// the connection is of no more use.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ class TorchConnection {
   /// Connects to "tcp://ADDRESS:PORT", numbers only. Fault::io where nobody takes the connection.
   static Result<TorchConnection> open(const std::string& endpoint, Deadline deadline);
 
-  /// Fault::io where the server closes the line or takes nothing until the deadline.
+  /// Fault::io where the server closes the connection or takes nothing until the deadline.
   Status send(std::span<const std::byte> bytes, Deadline deadline) const;
-  /// Fills `bytes`. Fault::io where the server closes the line, Fault::deadline where not all comes
-  /// in time.
+  /// Fills `bytes`. Fault::io where the server closes the connection, Fault::deadline where not all
+  /// comes in time.
   Status receive(std::span<std::byte> bytes, Deadline deadline) const;
 
  private:

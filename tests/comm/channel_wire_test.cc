@@ -42,8 +42,8 @@ TEST_CASE("a channel's messages are read as they were written") {
   REQUIRE(chunk.ok());
   const auto& read = std::get<Chunk>(*chunk);
   CHECK(read.number == 7);
-  CHECK(read.total == 1000);
-  CHECK(read.offset == 900);
+  CHECK(read.piece.total == 1000);
+  CHECK(read.piece.offset == 900);
   const auto written = write(Chunk{7, 1000, 900, bytes});
   CHECK(written.size() == kChunkHeaderBytes + 100);
   CHECK(std::get<Greeting>(*parse(write(Greeting{kMost}))).session == kMost);
@@ -182,7 +182,8 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
   Bytes arrived;
   std::size_t chunks = 0;
   for (; out.ready(); out.gone(start), ++chunks) {
-    CHECK(out.next().bytes.size() <= ChunkSizer::kLeastChunkBytes);  // nothing is known of the link
+    CHECK(out.next().piece.bytes.size() <=
+          ChunkSizer::kLeastChunkBytes);  // nothing is known of the link
     auto taken = in.take(out.next());
     REQUIRE(taken.ok());
     if (*taken) {
@@ -229,7 +230,7 @@ TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its w
   REQUIRE(out.take({0, cost_of(std::size_t{64} << 20)}, now).ok());
   std::chrono::duration<double> longest{};
   while (out.ready()) {
-    const auto bytes = out.next().bytes.size();
+    const auto bytes = out.next().piece.bytes.size();
     const std::chrono::duration<double> took(static_cast<double>(bytes) / rate);
     longest = std::max(longest, took);
     out.gone(now);

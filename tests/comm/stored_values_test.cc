@@ -12,8 +12,8 @@ namespace {
 
 const std::vector<std::byte> kBytes(100);
 
-StoredValues::Piece piece(std::string_view key, std::uint64_t total, std::uint64_t offset,
-                          std::size_t bytes) {
+StoredValues::KeyedPiece piece(std::string_view key, std::uint64_t total, std::uint64_t offset,
+                               std::size_t bytes) {
   return {key, total, offset, std::span(kBytes).first(bytes)};
 }
 
@@ -58,42 +58,42 @@ TEST_CASE("a key's last part says whose it is") {
 }
 
 TEST_CASE("a value is there once its last piece is, and pieces out of order are refused") {
-  StoredValues shelf;
-  CHECK(shelf.set(1, "line", piece("m/1", 150, 0, 100)).value() == false);
-  CHECK(shelf.get(1, "m/1").value() == nullptr);
-  CHECK(shelf.set(1, "line", piece("m/1", 150, 100, 50)).value() == true);
-  const auto* value = shelf.get(1, "m/1").value();
+  StoredValues values;
+  CHECK(values.set(1, "line", piece("m/1", 150, 0, 100)).value() == false);
+  CHECK(values.get(1, "m/1").value() == nullptr);
+  CHECK(values.set(1, "line", piece("m/1", 150, 100, 50)).value() == true);
+  const auto* value = values.get(1, "m/1").value();
   REQUIRE(value != nullptr);
   CHECK(value->bytes.size() == 150);
   const auto before = value->version;
   for (const auto& wrong : {piece("m/1", 150, 50, 50), piece("m/1", 151, 100, 51),
                             piece("n/1", 150, 100, 50), piece("m/1", 150, 101, 49)}) {
-    CHECK(shelf.set(1, "line", piece("m/1", 150, 0, 100)).ok());
-    CHECK(shelf.set(1, "line", wrong).status().fault() == Fault::malformed);
-    CHECK(shelf.set(1, "line", piece("m/1", 150, 100, 50)).status().fault() == Fault::malformed);
+    CHECK(values.set(1, "line", piece("m/1", 150, 0, 100)).ok());
+    CHECK(values.set(1, "line", wrong).status().fault() == Fault::malformed);
+    CHECK(values.set(1, "line", piece("m/1", 150, 100, 50)).status().fault() == Fault::malformed);
   }
-  CHECK(shelf.set(1, "other", piece("m/1", 150, 100, 50)).status().fault() == Fault::malformed);
-  CHECK(shelf.get(1, "m/1").value()->version == before);
-  CHECK(shelf.set(1, "line", piece("m/1", 0, 0, 0)).value() == true);
-  CHECK(shelf.get(0, "m/1").value()->version != before);
+  CHECK(values.set(1, "other", piece("m/1", 150, 100, 50)).status().fault() == Fault::malformed);
+  CHECK(values.get(1, "m/1").value()->version == before);
+  CHECK(values.set(1, "line", piece("m/1", 0, 0, 0)).value() == true);
+  CHECK(values.get(0, "m/1").value()->version != before);
 }
 
 TEST_CASE("a client has so much room, and what it replaces, removes or drops makes some") {
-  StoredValues shelf(2 * (100 + StoredValues::kKeyBytes));
-  CHECK(shelf.set(1, "a", piece("m/1", 100, 0, 100)).ok());
-  CHECK(shelf.set(1, "a", piece("n/1", 100, 0, 50)).ok());  // counts from its first piece on
-  const auto full = shelf.set(1, "b", piece("o/1", 0, 0, 0));
+  StoredValues values(2 * (100 + StoredValues::kKeyBytes));
+  CHECK(values.set(1, "a", piece("m/1", 100, 0, 100)).ok());
+  CHECK(values.set(1, "a", piece("n/1", 100, 0, 50)).ok());  // counts from its first piece on
+  const auto full = values.set(1, "b", piece("o/1", 0, 0, 0));
   CHECK(full.status().fault() == Fault::unexpected);
   CHECK(full.status().message().find("may have") != std::string::npos);
-  CHECK(shelf.set(2, "c", piece("m/2", 100, 0, 100)).ok());  // another's room
-  shelf.drop("a");
-  CHECK(shelf.set(1, "b", piece("o/1", 100, 0, 100)).ok());
-  CHECK(shelf.set(1, "b", piece("o/1", 100, 0, 100)).ok());
-  CHECK_FALSE(shelf.set(1, "b", piece("o/1", 101, 0, 100)).ok());
-  CHECK(shelf.remove(0, "m/1").ok());
-  CHECK(shelf.set(1, "b", piece("p/1", 100, 0, 100)).ok());
-  CHECK_FALSE(shelf.set(1, "b", piece("q/1", 0, 0, 0)).ok());
+  CHECK(values.set(2, "c", piece("m/2", 100, 0, 100)).ok());  // another's room
+  values.drop("a");
+  CHECK(values.set(1, "b", piece("o/1", 100, 0, 100)).ok());
+  CHECK(values.set(1, "b", piece("o/1", 100, 0, 100)).ok());
+  CHECK_FALSE(values.set(1, "b", piece("o/1", 101, 0, 100)).ok());
+  CHECK(values.remove(0, "m/1").ok());
+  CHECK(values.set(1, "b", piece("p/1", 100, 0, 100)).ok());
+  CHECK_FALSE(values.set(1, "b", piece("q/1", 0, 0, 0)).ok());
   CHECK(
-      shelf.set(0, "z", piece("one", 5000, 0, 100)).ok());  // node 0 and the unnamed are not bound
-  CHECK(shelf.set({}, "y", piece("two", 5000, 0, 100)).ok());
+      values.set(0, "z", piece("one", 5000, 0, 100)).ok());  // node 0 and the unnamed are not bound
+  CHECK(values.set({}, "y", piece("two", 5000, 0, 100)).ok());
 }

@@ -50,9 +50,9 @@ class Side {
       return false;
     }
     if (*taken) {
-      check((*taken)->size() <= kMaxMessage && (*taken)->size() == chunk.total,
+      check((*taken)->size() <= kMaxMessage && (*taken)->size() == chunk.piece.total,
             "a message is as long as it said, and not too long");
-      held_.push_back(wire::cost_of(chunk.total));
+      held_.push_back(wire::cost_of(chunk.piece.total));
       cost_ += held_.back();
       check(cost_ <= in_.window(), "what a peer may have here is bounded");
       if (chunk.number % 3 == 2) {  // its reader is slow

@@ -324,8 +324,8 @@ void write_transports(const fs::path& root) {
   sotto::ByteBuffer frames;
   const std::vector<std::byte> frame(100, std::byte{7});
   for (sotto::Round round = 0; round < 4; ++round) {
-    std::size_t taken = 0;
-    add_message(view(wire::make_chunk({.round = round}, frame, 0, &taken)), frames);
+    const auto piece = sotto::internal::piece_at(frame, 0, wire::kChunkBytes);
+    add_message(view(wire::make_chunk({{.round = round}, piece})), frames);
     add_message(view(wire::make_credit(1)), frames);
   }
   add_message(view(wire::make_hello({.run_id = 7, .from = 1, .to = 0})), frames);
@@ -337,8 +337,12 @@ void write_transports(const fs::path& root) {
     asked.write(line);
     add_message(view(store::make_request(request)), asked);
   };
-  ask(0, {.kind = store::Kind::set, .key = "m/1", .bytes = frame, .total = 200, .offset = 0});
-  ask(0, {.kind = store::Kind::set, .key = "m/1", .bytes = frame, .total = 200, .offset = 100});
+  ask(0, {.kind = store::Kind::set,
+          .key = "m/1",
+          .piece = {.total = 200, .offset = 0, .bytes = frame}});
+  ask(0, {.kind = store::Kind::set,
+          .key = "m/1",
+          .piece = {.total = 200, .offset = 100, .bytes = frame}});
   ask(0, {.kind = store::Kind::get, .key = "m/1", .wait_ms = 5});
   ask(1, {.kind = store::Kind::get, .key = "m/1-2"});
   ask(0, {.kind = store::Kind::remove, .key = "m/1"});

@@ -33,7 +33,7 @@ inline StoreLook look_for(Store& store, std::string_view key) {
 }
 
 /// Sets `key` to nothing, unless it is there. Where clients are known by their keys only the node
-/// that comes first may set it (comm/internal/store_rules.h), and for the others it is there then.
+/// that comes first may set it (comm/zmq/store/store_rules.h), and for the others it is there then.
 inline Status set_once(Store& store, std::string_view key) {
   if (look_for(store, key).value) {
     return {};

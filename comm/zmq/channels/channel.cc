@@ -103,8 +103,7 @@ void Channel::hear(const Incoming& incoming, Time now) {
   if (hang_up_) {
     hang_up(now);
   }
-  const auto message = channel_wire::parse(
-      {static_cast<const std::byte*>(incoming.body.data()), incoming.body.size()});
+  const auto message = channel_wire::parse(view_of(incoming.body));
   if (in_ && in_->route == incoming.route) {
     if (message.ok()) {
       heed(*message, now);
@@ -144,7 +143,7 @@ void Channel::let_in(In in, Time now) {
   in_ = std::move(in);
   unpaired_since_ = now;
   // It is there: no need to be patient with it.
-  next_dial_ = std::min(next_dial_, std::max(now, line_since_ + kFirstPause));
+  next_attempt_ = std::min(next_attempt_, std::max(now, connecting_since_ + kFirstPause));
 }
 
 void Channel::heed(const channel_wire::Message& message, Time now) {
@@ -177,7 +176,7 @@ void Channel::heed(const channel_wire::Message& message, Time now) {
 
 bool Channel::within_quota(const channel_wire::Message& message, Time now) {
   const auto* chunk = std::get_if<channel_wire::Chunk>(&message);
-  if (chunk == nullptr || chunk->bytes.size() < FrameQuota::kSmall) {
+  if (chunk == nullptr || chunk->piece.bytes.size() < FrameQuota::kSmall) {
     pair_->quota.take(now);
   }
   return !pair_->quota.far_beyond();
@@ -268,7 +267,7 @@ void Channel::hang_up(Time now) {
   }
   in_.reset();
   abandon(0);
-  next_dial_ = now + kFirstPause;
+  next_attempt_ = now + kFirstPause;
   if (auto rival = std::exchange(rival_, std::nullopt)) {
     if (welcome(now)) {
       let_in(std::move(rival->in), now);
@@ -279,11 +278,11 @@ void Channel::hang_up(Time now) {
 }
 
 void Channel::abandon(int linger_ms) {
-  if (line_ != nullptr) {
-    line_->linger(linger_ms);
+  if (connection_ != nullptr) {
+    connection_->linger(linger_ms);
   }
-  line_.reset();
-  line_open_ = false;
+  connection_.reset();
+  connected_ = false;
   session_ = 0;
   greeted_ = false;
   accepted_ = 0;
@@ -292,7 +291,7 @@ void Channel::abandon(int linger_ms) {
   }
 }
 
-void Channel::drop_line(Time now, ChannelTrouble trouble, std::string reason) {
+void Channel::drop_connection(Time now, ChannelTrouble trouble, std::string reason) {
   abandon(0);
   try_later(now, trouble, std::move(reason));
 }
@@ -301,14 +300,14 @@ void Channel::try_later(Time now, ChannelTrouble trouble, std::string reason) {
   traffic_.trouble = trouble;
   traffic_.reason = std::move(reason);
   pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
-  next_dial_ = now + pause_;
+  next_attempt_ = now + pause_;
 }
 
 void Channel::work(Time now, bool drained) {
   if (hang_up_) {
     hang_up(now);
   }
-  look_at_line(now);
+  look_at_connection(now);
   if (ending_ && drained && now - ending_->since >= kSettle) {
     fall(ending_->trouble, std::string(ending_->reason));
     hang_up(now);
@@ -319,33 +318,33 @@ void Channel::work(Time now, bool drained) {
   speak(now);
 }
 
-void Channel::look_at_line(Time now) {
-  if (line_ == nullptr) {
-    if (welcome(now) && now >= next_dial_) {
-      dial(now);
+void Channel::look_at_connection(Time now) {
+  if (connection_ == nullptr) {
+    if (welcome(now) && now >= next_attempt_) {
+      connect(now);
     }
     return;
   }
   const auto limit = std::max(context_.options.timeout, kHandshake);
-  const auto state = line_->look();
-  if (state == Line::State::broken && up()) {
-    end_soon(now, line_->trouble(), line_->reason());
-  } else if (state == Line::State::broken) {
-    drop_line(now, line_->trouble(), line_->reason());
-  } else if (state == Line::State::opening && now - line_since_ > limit) {
-    drop_line(now, ChannelTrouble::unreachable, "no answer from " + trusted_.address);
-  } else if (state == Line::State::open && !line_open_) {
-    line_open_ = true;
+  const auto state = connection_->look();
+  if (state == PeerConnection::State::broken && up()) {
+    end_soon(now, connection_->trouble(), connection_->reason());
+  } else if (state == PeerConnection::State::broken) {
+    drop_connection(now, connection_->trouble(), connection_->reason());
+  } else if (state == PeerConnection::State::opening && now - connecting_since_ > limit) {
+    drop_connection(now, ChannelTrouble::unreachable, "no answer from " + trusted_.address);
+  } else if (state == PeerConnection::State::open && !connected_) {
+    connected_ = true;
     unpaired_since_ = now;
-  } else if (line_open_ && in_ && !up() && now - unpaired_since_ > limit) {
-    drop_line(now, ChannelTrouble::unanswered, "it does not accept the greeting");
-  } else if (line_open_ && !in_ && now - unpaired_since_ > limit) {
+  } else if (connected_ && in_ && !up() && now - unpaired_since_ > limit) {
+    drop_connection(now, ChannelTrouble::unanswered, "it does not accept the greeting");
+  } else if (connected_ && !in_ && now - unpaired_since_ > limit) {
     traffic_.trouble = ChannelTrouble::unanswered;
     traffic_.reason = kUnanswered;
   }
 }
 
-void Channel::dial(Time now) {
+void Channel::connect(Time now) {
   if (!lookup_) {
     lookup_.emplace(trusted_.address);
   }
@@ -357,10 +356,14 @@ void Channel::dial(Time now) {
     try_later(now, ChannelTrouble::unreachable, "no host is known at " + trusted_.address);
     return;
   }
-  line_since_ = now;
+  connecting_since_ = now;
   try {
-    line_ = std::make_unique<Line>(context_.context, *endpoint, context_.options.security.own,
-                                   trusted_.key);
+    connection_ = std::make_unique<PeerConnection>(
+        context_.context,
+        ConnectionOptions{.endpoint = *endpoint,
+                          .max_message_bytes = channel_wire::kMaxWireBytes,
+                          .curve = CurveClient{context_.options.security.own, trusted_.key},
+                          .participant = "site"});
     session_ = draw_session();
   } catch (const zmq::error_t& error) {
     try_later(now, ChannelTrouble::unreachable,
@@ -398,7 +401,7 @@ bool Channel::pending(Time now) const {
 }
 
 bool Channel::say(const channel_wire::Message& message) {
-  return line_->send(channel_wire::write(message));
+  return connection_->send(channel_wire::write(message));
 }
 
 void Channel::speak(Time now) {
@@ -425,7 +428,7 @@ void Channel::speak(Time now) {
 
 void Channel::speak_chunks(Time now) {
   MessageSender& out = pair_->out;
-  for (int i = 0; i < kChunksAtOnce && out.ready() && line_->writable(); ++i) {
+  for (int i = 0; i < kChunksAtOnce && out.ready() && connection_->writable(); ++i) {
     if (!say(out.next())) {
       return;
     }

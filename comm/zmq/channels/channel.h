@@ -7,13 +7,14 @@
 // before the acceptance of the present greeting belongs to an older pair, and is dropped. A side
 // that goes down ends both connections, so that the other notices at once.
 //
-// Who greets while the pair is up is a rival: it waits until the pair falls, and is its side's next
-// connection then. A process that was started again has to wait no longer than until the end of the
-// one before it shows; a copy of the key elsewhere gets nowhere.
+// A greeting while the pair is up comes from a rival: a process that was started again, or a second
+// holder of the key. It waits until the pair falls, and is its side's next connection then. A
+// process that was started again has to wait no longer than until the end of the one before it
+// shows; a copy of the key elsewhere gets nowhere.
 //
 // Thread safety: none; the caller locks. What touches sockets is called from their thread only:
 // hear, ended, work, and the accessors for polling. The rest only says what that thread has to do.
-// Ownership: its line; events and the listener are the caller's.
+// Ownership: its connection; events and the listener are the caller's.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@
 #include <sotto/comm/channels.h>
 
 #include "../socket/listener.h"
+#include "../socket/peer_connection.h"
 #include "channel_events.h"
 #include "frame_quota.h"
-#include "line.h"
 #include "lookup.h"
 #include "message_receiver.h"
 #include "message_sender.h"
@@ -81,11 +82,11 @@ class Channel {
   void leave() { leaving_ = true; }
   /// Nothing is left that leave() waits for.
   bool left() const { return left_ || !up() || ending_; }
-  /// Drops the line; what it took is sent for so long at most.
+  /// Drops the connection; what it took is sent for so long at most.
   void abandon(int linger_ms);
 
-  Line* line() { return line_.get(); }
-  /// Something goes out as soon as the line takes it.
+  PeerConnection* connection() { return connection_.get(); }
+  /// Something goes out as soon as the connection takes it.
   bool pending(Time now) const;
 
  private:
@@ -128,7 +129,7 @@ class Channel {
   };
 
   bool up() const { return pair_.has_value(); }
-  bool open() const { return line_ != nullptr && line_open_ && !ending_; }
+  bool open() const { return connection_ != nullptr && connected_ && !ending_; }
   bool welcome(Time now) const { return !key_.empty() && now >= barred_until_; }
   bool contested() const;
   bool receipt_due(Time now) const;
@@ -148,11 +149,11 @@ class Channel {
   void end_soon(Time now, ChannelTrouble trouble, std::string reason);
   void offend(const std::string& what, Time now);
   void hang_up(Time now);
-  void drop_line(Time now, ChannelTrouble trouble, std::string reason);
+  void drop_connection(Time now, ChannelTrouble trouble, std::string reason);
   void try_later(Time now, ChannelTrouble trouble, std::string reason);
 
-  void look_at_line(Time now);
-  void dial(Time now);
+  void look_at_connection(Time now);
+  void connect(Time now);
   void judge_silence(Time now);
   void speak(Time now);
   void speak_chunks(Time now);
@@ -163,14 +164,14 @@ class Channel {
   ChannelTraffic traffic_;
 
   std::optional<Lookup> lookup_;
-  std::unique_ptr<Line> line_;
-  bool line_open_ = false;
-  Time line_since_;             ///< it was dialled, or opened
-  std::uint64_t session_ = 0;   ///< of our line; 0 without one
-  bool greeted_ = false;        ///< on our line
-  std::uint64_t accepted_ = 0;  ///< the peer's session that we accepted last on our line
+  std::unique_ptr<PeerConnection> connection_;
+  bool connected_ = false;
+  Time connecting_since_;       ///< it was begun, or opened
+  std::uint64_t session_ = 0;   ///< of our connection; 0 without one
+  bool greeted_ = false;        ///< on our connection
+  std::uint64_t accepted_ = 0;  ///< the peer's session that we accepted last on our connection
   std::chrono::milliseconds pause_{0};
-  Time next_dial_;
+  Time next_attempt_;
   Time barred_until_;
 
   std::optional<In> in_;

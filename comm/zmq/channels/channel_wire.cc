@@ -23,9 +23,8 @@ struct Writer {
   void operator()(const Chunk& chunk) const {
     out.write(std::uint8_t{kChunk});
     out.write(chunk.number);
-    out.write(chunk.total);
-    out.write(chunk.offset);
-    out.append(chunk.bytes);
+    write_place(out, chunk.piece);
+    out.append(chunk.piece.bytes);
   }
   void operator()(const Receipt& receipt) const {
     out.write(std::uint8_t{kReceipt});
@@ -36,13 +35,6 @@ struct Writer {
 };
 
 Status malformed(const std::string& what) { return {Fault::malformed, what}; }
-
-/// A chunk lies inside its message, and is empty only where the message is.
-bool inside(const Chunk& chunk) {
-  return chunk.bytes.size() <= kMaxChunkBytes && chunk.offset <= chunk.total &&
-         chunk.bytes.size() <= chunk.total - chunk.offset &&
-         chunk.bytes.empty() == (chunk.total == 0);
-}
 
 Result<Message> parse_kind(std::uint8_t kind, ByteReader& in) {
   switch (kind) {
@@ -57,13 +49,12 @@ Result<Message> parse_kind(std::uint8_t kind, ByteReader& in) {
     case kChunk: {
       Chunk chunk;
       chunk.number = in.read<std::uint64_t>();
-      chunk.total = in.read<std::uint64_t>();
-      chunk.offset = in.read<std::uint64_t>();
-      chunk.bytes = in.take(in.remaining());
-      if (!inside(chunk)) {
+      chunk.piece = read_place(in);
+      chunk.piece.bytes = in.take(in.remaining());
+      if (!lies_inside(chunk.piece, kMaxChunkBytes)) {
         return malformed(
             fmt::format("a chunk of {} bytes at {} does not lie inside a message of {}",
-                        chunk.bytes.size(), chunk.offset, chunk.total));
+                        chunk.piece.bytes.size(), chunk.piece.offset, chunk.piece.total));
       }
       return Message(chunk);
     }

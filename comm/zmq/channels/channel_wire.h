@@ -21,13 +21,14 @@
 
 #include <sotto/base/status.h>
 
+#include "../socket/piece.h"
+#include "../socket/socket.h"
+
 namespace sotto::internal::channel_wire {
 
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kMaxChunkBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kChunkHeaderBytes = 25;
-/// What CURVE adds to a message.
-inline constexpr std::size_t kCurveBytes = 33;
 inline constexpr std::size_t kMaxWireBytes = kChunkHeaderBytes + kMaxChunkBytes + kCurveBytes;
 
 /// What a message takes of the receiver's allowance: its bytes, and what keeping it costs.
@@ -44,9 +45,7 @@ struct Accept {
 };
 struct Chunk {
   std::uint64_t number = 0;
-  std::uint64_t total = 0;
-  std::uint64_t offset = 0;
-  std::span<const std::byte> bytes{};  ///< a view into the parsed message; empty in empty messages
+  Piece piece{};  ///< of the message with this number
 };
 struct Receipt {
   std::uint64_t received = 0;

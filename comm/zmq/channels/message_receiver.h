@@ -22,7 +22,7 @@ class MessageReceiver {
   /// What a chunk says is checked before memory is given to it.
   Result<std::optional<std::vector<std::byte>>> take(const channel_wire::Chunk& chunk);
   /// True in the middle of a message.
-  bool arriving() const { return arriving_; }
+  bool arriving() const { return progress_.under_way(); }
 
   /// What can be said to the peer when its messages, of any session, that nobody has taken yet cost
   /// `held`.
@@ -40,8 +40,7 @@ class MessageReceiver {
   std::uint64_t received_ = 0;  ///< bytes of chunks
   std::uint64_t begun_ = 0;     ///< what all messages cost whose first chunk has come
   std::uint64_t number_ = 0;    ///< of the next message, or of the one under way
-  bool arriving_ = false;
-  std::uint64_t total_ = 0;
+  Progress progress_;
   std::vector<std::byte> message_;
 };
 

@@ -45,27 +45,23 @@ bool MessageSender::ready() const {
 channel_wire::Chunk MessageSender::next() const {
   check(ready(), "a chunk that the peer takes");
   const auto& message = queue_.front();
-  const auto bytes = std::min(sizer_.chunk_bytes(), message.size() - offset_);
-  return {.number = number_,
-          .total = message.size(),
-          .offset = offset_,
-          .bytes = std::span(message).subspan(offset_, bytes)};
+  return {.number = number_, .piece = piece_at(message, offset_, sizer_.chunk_bytes())};
 }
 
 void MessageSender::gone(Clock::time_point now) {
-  const auto chunk = next();
+  const Piece piece = next().piece;
   if (!begun_) {
     begun_ = true;
-    spent_ += channel_wire::cost_of(chunk.total);
+    spent_ += channel_wire::cost_of(piece.total);
   }
   if (chunks_bytes_ == receipt_.received) {
     sizer_.begin(now);
   }
-  offset_ += chunk.bytes.size();
-  chunks_bytes_ += chunk.bytes.size();
-  if (offset_ == chunk.total) {
-    sent_bytes_ += chunk.total;
-    queued_bytes_ -= chunk.total;
+  offset_ += piece.bytes.size();
+  chunks_bytes_ += piece.bytes.size();
+  if (piece.last()) {
+    sent_bytes_ += piece.total;
+    queued_bytes_ -= piece.total;
     queue_.pop_front();
     ++number_;
     offset_ = 0;

@@ -1,7 +1,5 @@
 // All channels of a site: one listener, one thread that does all that sockets need, and what that
 // thread and the site's share, under one lock.
-#include "zmq_channels.h"
-
 #include <poll.h>
 #include <unistd.h>
 
@@ -22,6 +20,7 @@
 #include <sotto/comm/peers_file.h>
 
 #include "../../internal/address.h"
+#include "../../internal/backends.h"
 #include "../../internal/host_port.h"
 #include "../socket/admission_test.h"
 #include "../socket/authenticator.h"
@@ -60,7 +59,7 @@ class ZmqChannels final : public Channels {
   ZmqChannels(const ZmqChannels&) = delete;
   ZmqChannels& operator=(const ZmqChannels&) = delete;
 
-  /// Tries the door, and begins.
+  /// Tries whom the socket lets in, and begins.
   Status start();
 
   std::string address() const override { return listener_.endpoint().substr(6); }  // tcp://
@@ -321,10 +320,10 @@ void ZmqChannels::wait(std::unique_lock<std::mutex>& lock) {
   poll_items_.push_back({listener_.socket().handle(), 0, ZMQ_POLLIN, 0});
   poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
   for (auto& [rank, channel] : channels_) {
-    if (Line* line = channel.line()) {
-      poll_items_.push_back({line->monitor().handle(), 0, ZMQ_POLLIN, 0});
+    if (PeerConnection* connection = channel.connection()) {
+      poll_items_.push_back({connection->monitor()->handle(), 0, ZMQ_POLLIN, 0});
       if (channel.pending(now_)) {
-        poll_items_.push_back({line->socket().handle(), 0, ZMQ_POLLOUT, 0});
+        poll_items_.push_back({connection->socket().handle(), 0, ZMQ_POLLOUT, 0});
       }
     }
   }

@@ -113,10 +113,12 @@ std::array<PlainClient, 5> plain_clients() {
 }
 
 Status broken(const std::string& what) {
-  return {Fault::unexpected,
-          fmt::format("the door does not hold: {}; nothing is run on a socket that this build of "
-                      "ZeroMQ does not guard",
-                      what)};
+  return {
+      Fault::unexpected,
+      fmt::format(
+          "the listening socket is not guarded: {}; nothing is run on a socket that this build of "
+          "ZeroMQ does not guard",
+          what)};
 }
 
 }  // namespace
@@ -130,7 +132,8 @@ Status test_admission(const std::string& endpoint, const KeyPair& own) {
       return broken("a key that nobody knows is not refused");
     }
   } catch (const zmq::error_t& error) {
-    return {Fault::io, fmt::format("trying the door at {}: {}", endpoint, error.what())};
+    return {Fault::io,
+            fmt::format("trying the listening socket at {}: {}", endpoint, error.what())};
   }
   for (const PlainClient& client : plain_clients()) {
     if (speak(endpoint, client.words) != Answer::refused) {

@@ -14,7 +14,6 @@ namespace sotto::internal {
 namespace {
 
 constexpr const char* kEndpoint = "inproc://zeromq.zap.01";
-constexpr const char* kStop = "inproc://gatekeeper-stop";
 constexpr const char* kDomain = "sotto";
 /// ZMQ_ZAP_ENFORCE_DOMAIN, which zmq.h names only for drafts; libzmq knows it since 4.3.
 constexpr int kEnforceDomain = 93;
@@ -53,33 +52,23 @@ void set_number(zmq::socket_t& socket, int option, int value) {
 }  // namespace
 
 Authenticator::Authenticator(zmq::context_t& context, Admit admit)
-    : admit_(std::move(admit)),
-      requests_(context, zmq::socket_type::rep),
-      stop_(context, zmq::socket_type::pair),
-      stopped_(context, zmq::socket_type::pair) {
-  for (zmq::socket_t* socket : {&requests_, &stop_, &stopped_}) {
-    socket->set(zmq::sockopt::linger, 0);
-  }
+    : admit_(std::move(admit)), requests_(context, zmq::socket_type::rep) {
+  requests_.set(zmq::sockopt::linger, 0);
   requests_.bind(kEndpoint);
-  stopped_.bind(kStop);
-  stop_.connect(kStop);
-  thread_ = start_thread("the gatekeeper", [this] { serve(); });
+  thread_ = start_thread("the authenticator", [this] { serve(); });
 }
 
 Authenticator::~Authenticator() {
-  zmq::message_t now;
-  while (!try_send(stop_, now)) {  // an empty pair takes one message; only signals come between
-  }
+  stop_.signal();
   thread_.join();
 }
 
 void Authenticator::serve() {
   for (;;) {
     std::array<zmq::pollitem_t, 2> items = {
-        {{requests_.handle(), 0, ZMQ_POLLIN, 0}, {stopped_.handle(), 0, ZMQ_POLLIN, 0}}};
+        {{requests_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, stop_.descriptor(), ZMQ_POLLIN, 0}}};
     (void)zmq_poll(items.data(), static_cast<int>(items.size()), -1);
-    zmq::message_t stop;
-    if (try_receive(stopped_, stop)) {
+    if (stop_.clear()) {
       return;
     }
     answer();

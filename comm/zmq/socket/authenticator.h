@@ -2,11 +2,11 @@
 // (rfc.zeromq.org/spec/27) for all sockets of a context, in a thread of its own.
 //
 // A socket is guarded by set_curve_server. ZeroMQ fails open: without a handler, or without a
-// domain that is enforced, it takes any key. So the gatekeeper is there before a guarded socket
-// binds, the domain is set and enforced, and test_admission (admission_test.h) tries the door
-// before anybody relies on it.
+// domain that is enforced, it takes any key. So the authenticator is there before a guarded
+// socket binds, the domain is set and enforced, and test_admission (admission_test.h) tries the
+// socket before anybody relies on it.
 //
-// Thread safety: construct and destroy on one thread; `admit` is called from the gatekeeper's.
+// Thread safety: construct and destroy on one thread; `admit` is called from the authenticator's.
 // Ownership: its sockets; the context must outlive it.
 #pragma once
 
@@ -20,6 +20,7 @@
 #include <sotto/comm/security.h>
 
 #include "refusals.h"
+#include "wakeup.h"
 
 namespace sotto::internal {
 
@@ -40,16 +41,15 @@ class Authenticator {
 
   const Admit admit_;
   zmq::socket_t requests_;
-  zmq::socket_t stop_;     ///< the destructor's end
-  zmq::socket_t stopped_;  ///< the thread's end
+  Wakeup stop_;  ///< signalled by the destructor
   std::thread thread_;
 };
 
 /// Admits the peers of `security` and the node itself; adds the others to `refusals`, which must
-/// outlive the gatekeeper, if there are any to be told of.
+/// outlive the authenticator, if there are any to be told of.
 Authenticator::Admit admit_listed(const Security& security, Refusals* refusals = nullptr);
 
-/// Makes a socket that will bind speak CURVE with this key and ask the gatekeeper. Throws
+/// Makes a socket that will bind speak CURVE with this key and ask the authenticator. Throws
 /// zmq::error_t when this ZeroMQ cannot.
 void set_curve_server(zmq::socket_t& socket, const KeyPair& own);
 /// Makes a socket that will connect speak CURVE; only the holder of `server` can answer it.

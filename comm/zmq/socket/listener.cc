@@ -25,7 +25,7 @@ constexpr int kHeldReplies = 24;
 Listener::Listener(zmq::context_t& context, const std::string& endpoint, const Limits& limits,
                    const KeyPair* own)
     : most_connections_(limits.connections),
-      socket_(endpoint),
+      listening_(endpoint),
       router_(context, zmq::socket_type::router),
       monitor_(context, router_, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED) {
   set_common_options(router_, endpoint, limits.message_bytes);
@@ -35,7 +35,7 @@ Listener::Listener(zmq::context_t& context, const std::string& endpoint, const L
   if (own != nullptr) {
     set_curve_server(router_, *own);
   }
-  use_descriptor(router_, socket_.share());
+  use_descriptor(router_, listening_.share());
   router_.bind(endpoint);
   endpoint_ = router_.get(zmq::sockopt::last_endpoint);
 }
@@ -81,7 +81,7 @@ void Listener::reply(const std::string& route, zmq::message_t body) {
 
 std::vector<int> Listener::ended() {
   look();
-  socket_.shut(connections_.size() >= most_connections_);
+  listening_.pause(connections_.size() >= most_connections_);
   return std::exchange(ended_, {});
 }
 

@@ -68,7 +68,7 @@ class Listener {
   void look();
 
   const std::size_t most_connections_;
-  ListeningSocket socket_;
+  ListeningSocket listening_;
   zmq::socket_t router_;
   SocketMonitor monitor_;
   std::string endpoint_;

@@ -53,8 +53,8 @@ int ListeningSocket::share() const {
   return other;
 }
 
-void ListeningSocket::shut(bool shut) {
-  if (shut == shut_) {
+void ListeningSocket::pause(bool pause) {
+  if (pause == paused_) {
     return;
   }
   // A filter that takes nothing of any packet. Connections that are there have none; new ones
@@ -63,9 +63,9 @@ void ListeningSocket::shut(bool shut) {
   const sock_fprog filter{1, &nothing};
   const int ignored = 0;
   const int done =
-      shut ? ::setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter)
-           : ::setsockopt(socket_, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
-  shut_ = done == 0 ? shut : shut_;  // a system that cannot do this goes on as before
+      pause ? ::setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter)
+            : ::setsockopt(socket_, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
+  paused_ = done == 0 ? pause : paused_;  // a system that cannot do this goes on as before
 }
 
 }  // namespace sotto::internal

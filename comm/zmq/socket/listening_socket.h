@@ -1,6 +1,6 @@
 // A listening TCP socket that can be told to let nobody else in for a while.
 //
-// ZeroMQ accepts whoever comes. While the door is shut the kernel drops attempts to connect, which
+// ZeroMQ accepts whoever comes. While the socket pauses the kernel drops attempts to connect, which
 // their systems repeat; connections that are there go on.
 //
 // Thread safety: one thread. Ownership: its descriptor.
@@ -21,11 +21,11 @@ class ListeningSocket {
 
   /// A second descriptor of the same socket, for ZMQ_USE_FD, which closes it.
   int share() const;
-  void shut(bool shut);
+  void pause(bool pause);
 
  private:
   int socket_ = -1;
-  bool shut_ = false;
+  bool paused_ = false;
 };
 
 }  // namespace sotto::internal

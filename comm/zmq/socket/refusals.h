@@ -1,4 +1,4 @@
-// The keys that a gatekeeper did not let in, for the operator.
+// The keys that an authenticator did not let in, for the operator.
 //
 // Bounded: of many keys the latest are remembered. Thread safety: any thread. Ownership: copies.
 #pragma once

@@ -4,11 +4,17 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include <zmq.hpp>
 
+#include <sotto/base/bytes.h>
+
 namespace sotto::internal {
+
+/// What CURVE adds to a message.
+inline constexpr std::size_t kCurveBytes = 33;
 
 /// Descriptors of a socket with a connection: where it is called, the connection, and one that is
 /// made while another one closes.
@@ -32,6 +38,14 @@ void use_descriptor(zmq::socket_t& socket, int listening);
 bool try_send(zmq::socket_t& socket, zmq::message_t& message,
               zmq::send_flags flags = zmq::send_flags::none);
 bool try_receive(zmq::socket_t& socket, zmq::message_t& message);
+
+/// A message's bytes, to be read, and from their first on to be written.
+inline std::span<const std::byte> view_of(const zmq::message_t& message) {
+  return {static_cast<const std::byte*>(message.data()), message.size()};
+}
+inline ByteWriter writer_of(zmq::message_t& message) {
+  return ByteWriter({static_cast<std::byte*>(message.data()), message.size()});
+}
 
 /// True when a message would be taken now.
 bool writable(zmq::socket_t& socket);

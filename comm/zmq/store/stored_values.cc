@@ -16,33 +16,36 @@ Status not_theirs(Rank client, std::string_view key, std::string_view what) {
 
 }  // namespace
 
-Result<bool> StoredValues::set(const Client& client, const std::string& line, const Piece& piece) {
-  if (client && !may_set(*client, piece.key, owner_of(piece.key))) {
-    drop(line);
-    return not_theirs(*client, piece.key, "set");
+Result<bool> StoredValues::set(const Client& client, const std::string& connection,
+                               const KeyedPiece& part) {
+  const auto& [key, piece] = part;
+  if (client && !may_set(*client, key, owner_of(key))) {
+    drop(connection);
+    return not_theirs(*client, key, "set");
   }
   if (piece.offset == 0) {
-    drop(line);
-    if (client && *client != 0 && !has_room(*client, piece)) {
+    drop(connection);
+    if (client && *client != 0 && !has_room(*client, key, piece.total)) {
       return Status(Fault::unexpected,
                     fmt::format("node {} has more in the store than the {} bytes that it may have",
                                 *client, room_));
     }
-    Arriving begun{std::string(piece.key), piece.total, {}, client};
+    Arriving begun{std::string(key), {}, {}, client};
+    begun.progress.begin(piece.total);
     begun.bytes.reserve(piece.total);
     count(client, cost(piece.total), 0);
-    arriving_.emplace(line, std::move(begun));
+    arriving_.emplace(connection, std::move(begun));
   }
-  const auto found = arriving_.find(line);
-  if (found == arriving_.end() || found->second.key != piece.key ||
-      found->second.total != piece.total || found->second.bytes.size() != piece.offset) {
-    drop(line);
-    return Status(Fault::malformed, fmt::format("byte {} of '{}' is not the next", piece.offset,
-                                                std::string(piece.key)));
+  const auto found = arriving_.find(connection);
+  if (found == arriving_.end() || found->second.key != key ||
+      !found->second.progress.awaits(piece)) {
+    drop(connection);
+    return Status(Fault::malformed,
+                  fmt::format("byte {} of '{}' is not the next", piece.offset, std::string(key)));
   }
   auto& bytes = found->second.bytes;
   bytes.insert(bytes.end(), piece.bytes.begin(), piece.bytes.end());
-  if (bytes.size() < piece.total) {
+  if (!found->second.progress.take(piece)) {
     return false;
   }
   publish(std::move(arriving_.extract(found).mapped()));
@@ -65,9 +68,9 @@ Status StoredValues::remove(const Client& client, std::string_view key) {
   return {};
 }
 
-void StoredValues::drop(const std::string& line) {
-  if (const auto found = arriving_.find(line); found != arriving_.end()) {
-    count(found->second.owner, 0, cost(found->second.total));
+void StoredValues::drop(const std::string& connection) {
+  if (const auto found = arriving_.find(connection); found != arriving_.end()) {
+    count(found->second.owner, 0, cost(found->second.progress.total()));
     arriving_.erase(found);
   }
 }
@@ -83,13 +86,13 @@ StoredValues::Client StoredValues::owner_of(std::string_view key) const {
 }
 
 /// What it replaces makes room.
-bool StoredValues::has_room(Rank client, const Piece& piece) const {
+bool StoredValues::has_room(Rank client, std::string_view key, std::uint64_t bytes) const {
   const auto held = held_.find(client);
   const std::size_t before = held == held_.end() ? 0 : held->second;
-  const Value* replaced = find(piece.key);
+  const Value* replaced = find(key);
   const std::size_t freed =
       replaced != nullptr && replaced->owner == client ? cost(replaced->bytes.size()) : 0;
-  return before - freed + cost(piece.total) <= room_;
+  return before - freed + cost(bytes) <= room_;
 }
 
 void StoredValues::publish(Arriving&& whole) {

@@ -19,6 +19,8 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/store.h>
 
+#include "../socket/piece.h"
+
 namespace sotto::internal {
 
 class StoredValues {
@@ -28,14 +30,13 @@ class StoredValues {
 
   struct Value {
     std::vector<std::byte> bytes;
-    std::uint64_t version = 0;  ///< no two values of a shelf have the same
+    std::uint64_t version = 0;  ///< no two values of a server have the same
     Client owner;
   };
-  struct Piece {
+
+  struct KeyedPiece {
     std::string_view key;
-    std::uint64_t total = 0;
-    std::uint64_t offset = 0;
-    std::span<const std::byte> bytes;  ///< inside of `total`
+    Piece piece;  ///< inside its value
   };
 
   /// What a client's values may have in bytes, those that are arriving among them: the longest
@@ -46,22 +47,22 @@ class StoredValues {
 
   explicit StoredValues(std::size_t room = kRoom) : room_(room) {}
 
-  /// Takes the next piece of a value that arrives by `line`; offset 0 begins one, and drops one
-  /// that had begun. True when the value is whole and published. Fault::unexpected: not this
+  /// Takes the next piece of a value that arrives over `connection`; offset 0 begins one, and drops
+  /// one that had begun. True when the value is whole and published. Fault::unexpected: not this
   /// client's key, or no room left; Fault::malformed: not the next piece.
-  Result<bool> set(const Client& client, const std::string& line, const Piece& piece);
+  Result<bool> set(const Client& client, const std::string& connection, const KeyedPiece& part);
   /// The value under a key, null when there is none; Fault::unexpected when it is not for this
   /// client. Valid until the next set or remove.
   Result<const Value*> get(const Client& client, std::string_view key) const;
   /// Forgets a key, there or not. Fault::unexpected as for get.
   Status remove(const Client& client, std::string_view key);
-  /// Nothing more comes by `line`.
-  void drop(const std::string& line);
+  /// Nothing more comes over `connection`.
+  void drop(const std::string& connection);
 
  private:
   struct Arriving {
     std::string key;
-    std::uint64_t total;
+    Progress progress;
     std::vector<std::byte> bytes;
     Client owner;
   };
@@ -69,7 +70,7 @@ class StoredValues {
   static std::size_t cost(std::uint64_t bytes) { return bytes + kKeyBytes; }
   const Value* find(std::string_view key) const;
   Client owner_of(std::string_view key) const;
-  bool has_room(Rank client, const Piece& piece) const;
+  bool has_room(Rank client, std::string_view key, std::uint64_t bytes) const;
   void publish(Arriving&& whole);
   void erase(std::string_view key);
   void count(const Client& owner, std::size_t more, std::size_t less);
@@ -77,7 +78,7 @@ class StoredValues {
   const std::size_t room_;
   std::uint64_t versions_ = 0;
   std::map<std::string, Value, std::less<>> values_;
-  std::map<std::string, Arriving> arriving_;  ///< by line
+  std::map<std::string, Arriving> arriving_;  ///< by connection
   std::map<Rank, std::size_t> held_;          ///< the cost of what each client has here
 };
 

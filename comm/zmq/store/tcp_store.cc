@@ -41,17 +41,13 @@ constexpr std::chrono::milliseconds kFirstPause{20};
 constexpr std::chrono::milliseconds kLongestPause{500};
 constexpr int kLongestWaitMs = 2'000'000'000;
 
-std::span<const std::byte> view_of(const zmq::message_t& message) {
-  return {static_cast<const std::byte*>(message.data()), message.size()};
-}
-
 /// What a node opens after its store, at least: looking at the machine's addresses, connections of
 /// the store's own, and a neighbour's. Without them later messages would speak of anything else.
 constexpr std::size_t kDescriptorsOfNode = 2 * kDescriptorsOfSocket;
 
 class TcpStore final : public Store {
  public:
-  /// With `security`, node 0 of its list serves. Throws Error when the door does not hold.
+  /// With `security`, node 0 of its list serves. Throws Error when strangers are let in.
   TcpStore(std::string endpoint, bool serve, const std::optional<Security>& security,
            const StopRequest* stop)
       : endpoint_(std::move(endpoint)), stop_(stop == nullptr ? StopRequest() : *stop) {
@@ -155,18 +151,14 @@ Status TcpStore::set(std::string_view key, std::span<const std::byte> value) {
     std::size_t sent = 0;
     for (bool more = true; more || connection.under_way > 0;) {
       if (more && connection.under_way < store_wire::kWindow) {
-        const auto piece =
-            value.subspan(sent, std::min(store_wire::kPieceBytes, value.size() - sent));
-        Status asked = send(connection, {.kind = store_wire::Kind::set,
-                                         .key = std::string(key),
-                                         .bytes = piece,
-                                         .total = value.size(),
-                                         .offset = sent});
+        const Piece piece = piece_at(value, sent, store_wire::kPieceBytes);
+        Status asked = send(
+            connection, {.kind = store_wire::Kind::set, .key = std::string(key), .piece = piece});
         if (!asked) {
           return asked;
         }
-        sent += piece.size();
-        more = sent < value.size();
+        sent += piece.bytes.size();
+        more = !piece.last();
       } else if (auto reply = receive(connection, key, server_patience(kPatience, stop_)); !reply) {
         return reply.status();
       }
@@ -248,9 +240,10 @@ Result<std::vector<std::byte>> TcpStore::download(Connection& connection, const 
   value.reserve(total);
   for (std::size_t asked = value.size(); value.size() < total;) {
     if (asked < total && connection.under_way < store_wire::kWindow) {
-      Status sent = send(
-          connection,
-          {.kind = store_wire::Kind::get, .key = key, .version = first->version, .offset = asked});
+      Status sent = send(connection, {.kind = store_wire::Kind::get,
+                                      .key = key,
+                                      .piece = {.offset = asked},
+                                      .version = first->version});
       if (!sent) {
         return sent;
       }

@@ -13,7 +13,6 @@
 namespace sotto::internal {
 namespace {
 
-constexpr const char* kStop = "inproc://stop";
 /// A client has a connection for each of its requests under way. In plain text it may be anybody's,
 /// else strangers have the spare ones too.
 constexpr std::size_t kMostConnections = 4096;
@@ -34,18 +33,12 @@ TcpStoreServer::TcpStoreServer(const std::string& endpoint, const std::optional<
       authenticator_(security ? std::make_unique<Authenticator>(context_, admit_listed(*security))
                               : nullptr),
       listener_(context_, endpoint, {store_wire::kMaxMessageBytes, most_connections(security)},
-                security ? &security->own : nullptr),
-      stop_(context_, zmq::socket_type::pair),
-      stopped_(context_, zmq::socket_type::pair) {
-  stopped_.bind(kStop);
-  stop_.connect(kStop);
+                security ? &security->own : nullptr) {
   thread_ = start_thread("the store", [this] { serve(); });
 }
 
 TcpStoreServer::~TcpStoreServer() {
-  zmq::message_t now;
-  while (!try_send(stop_, now)) {  // an empty pair takes one message; only signals come between
-  }
+  stop_.signal();
   thread_.join();
 }
 
@@ -58,7 +51,7 @@ void TcpStoreServer::serve() {
     }
     expire();
     drop_ended();
-    if (!stopping && stop_requested()) {
+    if (!stopping && stop_.clear()) {
       stopping = true;
       const bool hurry = stop_request_ && stop_request_();
       end = Deadline::after(hurry ? Deadline::Clock::duration(kHurriedFarewell) : kFarewell);
@@ -68,14 +61,9 @@ void TcpStoreServer::serve() {
     }
     std::array<zmq::pollitem_t, 3> items = {{{listener_.socket().handle(), 0, ZMQ_POLLIN, 0},
                                              {listener_.monitor().handle(), 0, ZMQ_POLLIN, 0},
-                                             {stopped_.handle(), 0, ZMQ_POLLIN, 0}}};
+                                             {nullptr, stop_.descriptor(), ZMQ_POLLIN, 0}}};
     (void)zmq_poll(items.data(), static_cast<int>(items.size()), wait_ms(end));
   }
-}
-
-bool TcpStoreServer::stop_requested() {
-  zmq::message_t message;
-  return try_receive(stopped_, message);
 }
 
 /// Until a client's wait ends, or the server's.
@@ -126,8 +114,7 @@ void TcpStoreServer::answer(const Incoming& incoming) {
     }
     return;
   }
-  const auto request = store_wire::parse_request(
-      {static_cast<const std::byte*>(incoming.body.data()), incoming.body.size()});
+  const auto request = store_wire::parse_request(view_of(incoming.body));
   if (!request || !listener_.alive(incoming.connection)) {
     return;  // not one of our clients, or gone
   }
@@ -149,8 +136,7 @@ void TcpStoreServer::answer(const Incoming& incoming) {
 
 void TcpStoreServer::set(const Incoming& incoming, const StoredValues::Client& client,
                          const store_wire::Request& request) {
-  const auto taken = values_.set(client, incoming.route,
-                                 {request.key, request.total, request.offset, request.bytes});
+  const auto taken = values_.set(client, incoming.route, {request.key, request.piece});
   listener_.reply(incoming.route,
                   taken ? store_wire::make_done() : store_wire::make_refusal(taken.status()));
   if (taken && *taken) {
@@ -168,10 +154,10 @@ void TcpStoreServer::get(const Incoming& incoming, const StoredValues::Client& c
   const StoredValues::Value* value = *found;
   if (request.version != 0) {
     const bool same = value != nullptr && value->version == request.version &&
-                      request.offset <= value->bytes.size();
-    listener_.reply(incoming.route,
-                    same ? store_wire::make_piece(*value, request.offset, store_wire::kPieceBytes)
-                         : store_wire::make_refusal(store_replaced(request.key)));
+                      request.piece.offset <= value->bytes.size();
+    listener_.reply(incoming.route, same ? store_wire::make_piece(*value, request.piece.offset,
+                                                                  store_wire::kPieceBytes)
+                                         : store_wire::make_refusal(store_replaced(request.key)));
   } else if (value != nullptr) {
     listener_.reply(incoming.route,
                     store_wire::make_piece(*value, 0, store_wire::kFirstPieceBytes));

@@ -23,6 +23,7 @@
 #include "../socket/authenticator.h"
 #include "../socket/listener.h"
 #include "../socket/socket.h"
+#include "../socket/wakeup.h"
 #include "stored_values.h"
 #include "tcp_store_wire.h"
 
@@ -53,7 +54,6 @@ class TcpStoreServer {
   };
 
   void serve();
-  bool stop_requested();
   void drop_ended();
   void answer(const Incoming& incoming);
   /// False for somebody who is not listed (any more).
@@ -71,8 +71,7 @@ class TcpStoreServer {
   zmq::context_t context_ = new_context(2 * kDescriptorsOfSocket);
   const std::unique_ptr<Authenticator> authenticator_;
   Listener listener_;
-  zmq::socket_t stop_;     ///< the destructor's end
-  zmq::socket_t stopped_;  ///< the thread's end
+  Wakeup stop_;  ///< signalled by the destructor
   StoredValues values_;
   std::map<int, std::string> routes_;       ///< of connections that have spoken
   std::map<std::string, Waiting> waiting_;  ///< by route: a client waits for one key at a time

@@ -12,25 +12,16 @@ namespace {
 constexpr std::size_t kRequestHeader = 1 + 4 + 8 + 8 + 8 + 2;
 constexpr std::size_t kReplyHeader = 1 + 8 + 8;
 
-ByteWriter writer(zmq::message_t& message) {
-  return ByteWriter({static_cast<std::byte*>(message.data()), message.size()});
-}
-
-/// A piece lies inside its value, and is empty only when the value is.
 bool fits(const Request& request) {
-  if (request.kind != Kind::set) {
-    return request.bytes.empty() && request.total == 0;
-  }
-  return request.total <= kStoreMaxValue && request.bytes.size() <= kPieceBytes &&
-         request.offset <= request.total &&
-         request.bytes.size() <= request.total - request.offset &&
-         request.bytes.empty() == (request.total == 0);
+  return request.kind == Kind::set
+             ? request.piece.total <= kStoreMaxValue && lies_inside(request.piece, kPieceBytes)
+             : request.piece.bytes.empty() && request.piece.total == 0;
 }
 
 zmq::message_t make_reply(Fault fault, std::uint64_t version, std::uint64_t total,
                           std::span<const std::byte> rest) {
   zmq::message_t message(kReplyHeader + rest.size());
-  auto out = writer(message);
+  auto out = writer_of(message);
   out.write(static_cast<std::uint8_t>(fault));
   out.write(version);
   out.write(total);
@@ -41,17 +32,16 @@ zmq::message_t make_reply(Fault fault, std::uint64_t version, std::uint64_t tota
 }  // namespace
 
 zmq::message_t make_request(const Request& request) {
-  zmq::message_t message(kRequestHeader + request.key.size() + request.bytes.size());
-  auto out = writer(message);
+  zmq::message_t message(kRequestHeader + request.key.size() + request.piece.bytes.size());
+  auto out = writer_of(message);
   out.write(static_cast<std::uint8_t>(request.kind));
   out.write(request.wait_ms);
   out.write(request.version);
-  out.write(request.total);
-  out.write(request.offset);
+  write_place(out, request.piece);
   out.write(static_cast<std::uint16_t>(request.key.size()));
   check(out.position() == kRequestHeader, "a store request's layout");
   out.write_bytes(std::as_bytes(std::span(request.key)));
-  out.write_bytes(request.bytes);
+  out.write_bytes(request.piece.bytes);
   return message;
 }
 
@@ -62,11 +52,10 @@ std::optional<Request> parse_request(std::span<const std::byte> bytes) {
   request.kind = static_cast<Kind>(kind);
   request.wait_ms = in.read<std::uint32_t>();
   request.version = in.read<std::uint64_t>();
-  request.total = in.read<std::uint64_t>();
-  request.offset = in.read<std::uint64_t>();
+  request.piece = read_place(in);
   const auto key = in.take(in.read<std::uint16_t>());
   request.key.assign(reinterpret_cast<const char*>(key.data()), key.size());
-  request.bytes = in.take(in.remaining());
+  request.piece.bytes = in.take(in.remaining());
   const bool known = kind >= 1 && kind <= 3;
   if (!in.finished() || !known || !fits(request) || !check_store_key(request.key)) {
     return std::nullopt;
@@ -78,9 +67,8 @@ zmq::message_t make_done() { return make_reply(Fault::none, 0, 0, {}); }
 
 zmq::message_t make_piece(const StoredValues::Value& value, std::uint64_t offset,
                           std::size_t most) {
-  const auto rest = std::span(value.bytes).subspan(offset);
-  return make_reply(Fault::none, value.version, value.bytes.size(),
-                    rest.first(std::min(most, rest.size())));
+  const Piece piece = piece_at(value.bytes, offset, most);
+  return make_reply(Fault::none, value.version, piece.total, piece.bytes);
 }
 
 zmq::message_t make_refusal(const Status& status) {

@@ -26,6 +26,8 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/store.h>
 
+#include "../socket/piece.h"
+#include "../socket/socket.h"
 #include "stored_values.h"
 
 namespace sotto::internal::store_wire {
@@ -35,7 +37,7 @@ inline constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kFirstPieceBytes = std::size_t{4} << 10;
 /// Requests that a client has under way on a connection at most.
 inline constexpr std::size_t kWindow = 8;
-/// Header and key, and what CURVE adds.
+/// What a client and the server say to each other at most.
 inline constexpr std::size_t kMaxMessageBytes = kPieceBytes + kStoreMaxKey + 128;
 
 enum class Kind : std::uint8_t { set = 1, get = 2, remove = 3 };
@@ -43,11 +45,9 @@ enum class Kind : std::uint8_t { set = 1, get = 2, remove = 3 };
 struct Request {
   Kind kind = Kind::get;
   std::string key;
-  std::span<const std::byte> bytes{};  ///< a view into the parsed message
-  std::uint32_t wait_ms = 0;           ///< how long a get may wait for its key
+  Piece piece{};              ///< of the value that is set; of a get, where its bytes are to begin
+  std::uint32_t wait_ms = 0;  ///< how long a get may wait for its key
   std::uint64_t version = 0;
-  std::uint64_t total = 0;  ///< of the whole value that is set
-  std::uint64_t offset = 0;
 };
 
 /// A piece of a value; empty for what is done.

@@ -17,55 +17,54 @@ Status too_long(std::size_t bytes, std::size_t room, const ExchangeTag& tag) {
 }  // namespace
 
 Status FrameReceiver::begin(const zmq_wire::Chunk& chunk, Ledger& ledger) {
-  if (chunk.offset != 0) {
-    return {Fault::malformed, fmt::format("began a frame at byte {}", chunk.offset)};
+  const auto& [tag, piece] = chunk;
+  if (piece.offset != 0) {
+    return {Fault::malformed, fmt::format("began a frame at byte {}", piece.offset)};
   }
-  if (chunk.total < kFrameHeaderBytes) {
+  if (piece.total < kFrameHeaderBytes) {
     return {Fault::malformed,
-            fmt::format("sent a frame of {} bytes, shorter than its header", chunk.total)};
+            fmt::format("sent a frame of {} bytes, shorter than its header", piece.total)};
   }
-  if (chunk.total > max_frame_bytes_) {
-    return too_long(chunk.total, max_frame_bytes_, chunk.tag);
+  if (piece.total > max_frame_bytes_) {
+    return too_long(piece.total, max_frame_bytes_, tag);
   }
-  if (const auto room = ledger.room(peer_, chunk.tag)) {
-    if (chunk.total > room->size()) {
-      return too_long(chunk.total, room->size(), chunk.tag);
+  if (const auto room = ledger.room(peer_, tag)) {
+    if (piece.total > room->size()) {
+      return too_long(piece.total, room->size(), tag);
     }
-    target_ = room->first(chunk.total);
+    target_ = room->first(piece.total);
     direct_ = true;
-  } else if (ledger.stale(peer_, chunk.tag)) {
-    return {Fault::unexpected,
-            fmt::format("sent a frame that nobody awaits ({})", describe(chunk.tag))};
+  } else if (ledger.stale(peer_, tag)) {
+    return {Fault::unexpected, fmt::format("sent a frame that nobody awaits ({})", describe(tag))};
   } else if (early_.size() >= frames_ahead_) {
     return {Fault::unexpected, fmt::format("sent more than {} frames ahead", frames_ahead_)};
   } else {
-    early_.push_back({chunk.tag, FrameVector(chunk.total), false});
+    early_.push_back({tag, FrameVector(piece.total), false});
     target_ = early_.back().frame;
     direct_ = false;
   }
-  arriving_ = true;
-  tag_ = chunk.tag;
-  arrived_ = 0;
+  tag_ = tag;
+  progress_.begin(piece.total);
   return {};
 }
 
 Result<std::size_t> FrameReceiver::take(const zmq_wire::Chunk& chunk, Ledger& ledger) {
-  if (!arriving_) {
+  if (!progress_.under_way()) {
     if (auto begun = begin(chunk, ledger); !begun) {
       return begun;
     }
   }
-  if (chunk.tag != tag_ || chunk.total != target_.size() || chunk.offset != arrived_) {
-    return Status(Fault::malformed,
-                  fmt::format("byte {} of a frame of {} where byte {} of {} was due ({})",
-                              chunk.offset, chunk.total, arrived_, target_.size(), describe(tag_)));
+  const Piece& piece = chunk.piece;
+  if (chunk.tag != tag_ || !progress_.awaits(piece)) {
+    return Status(
+        Fault::malformed,
+        fmt::format("byte {} of a frame of {} where byte {} of {} was due ({})", piece.offset,
+                    piece.total, progress_.arrived(), progress_.total(), describe(tag_)));
   }
-  std::memcpy(target_.data() + arrived_, chunk.bytes.data(), chunk.bytes.size());
-  arrived_ += chunk.bytes.size();
-  if (arrived_ < target_.size()) {
+  std::memcpy(target_.data() + piece.offset, piece.bytes.data(), piece.bytes.size());
+  if (!progress_.take(piece)) {
     return std::size_t{0};
   }
-  arriving_ = false;
   if (direct_) {
     ledger.received(peer_, tag_, target_.size());
     return std::size_t{1};

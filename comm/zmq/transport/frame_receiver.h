@@ -41,10 +41,9 @@ class FrameReceiver {
   const std::size_t frames_ahead_;
   std::deque<Early> early_;
   /// The frame whose chunks are arriving.
-  bool arriving_ = false;
+  Progress progress_;
   ExchangeTag tag_;
   std::span<std::byte> target_;
-  std::size_t arrived_ = 0;
   bool direct_ = false;  ///< target_ is a posted buffer
 };
 

@@ -11,15 +11,22 @@ FrameSender::FrameSender(zmq::context_t& context, Rank peer, const std::string& 
                          zmq::message_t hello, std::size_t frames_ahead,
                          std::optional<CurveClient> curve)
     : peer_(peer),
-      dialer_(context, endpoint, std::move(curve)),
+      connection_(context, {.endpoint = endpoint,
+                            .max_message_bytes = zmq_wire::kMaxMessageBytes,
+                            .curve = std::move(curve),
+                            .retry = true,
+                            .participant = "node"}),
       hello_(std::move(hello)),
       frames_ahead_(static_cast<std::uint32_t>(frames_ahead)),
       credits_(frames_ahead_) {}
 
 void FrameSender::look() {
-  if (open_ && dialer_.look()) {
-    greeted_ = false;
+  if (!open_) {
+    return;
   }
+  const int attempt = connection_.attempts();
+  connection_.look();
+  greeted_ = greeted_ && connection_.attempts() == attempt;
 }
 
 bool FrameSender::credit(std::uint32_t count) {
@@ -30,8 +37,6 @@ bool FrameSender::credit(std::uint32_t count) {
   return true;
 }
 
-bool FrameSender::offer(zmq::message_t message) { return try_send(dialer_.socket(), message); }
-
 void FrameSender::pump(Ledger& ledger) {
   if (!open_) {
     return;
@@ -39,39 +44,39 @@ void FrameSender::pump(Ledger& ledger) {
   if (!greeted_) {
     zmq::message_t hello;
     hello.copy(hello_);  // another attempt may need it again
-    if (!offer(std::move(hello))) {
+    if (!connection_.send(std::move(hello))) {
       return;
     }
     greeted_ = true;
   }
-  if (!dialer_.met()) {
+  if (!connection_.open()) {
     return;
   }
   if (owed_ > 0) {
-    if (!offer(zmq_wire::make_credit(owed_))) {
+    if (!connection_.send(zmq_wire::make_credit(owed_))) {
       return;
     }
     owed_ = 0;
   }
   while (frame_ready()) {
-    if (!writable(dialer_.socket())) {
+    if (!connection_.writable()) {
       return;
     }
     Outgoing& next = frames_.front();
     credits_ -= next.sent == 0 ? 1 : 0;
-    std::size_t taken = 0;
-    if (!offer(zmq_wire::make_chunk(next.tag, next.frame, next.sent, &taken))) {
+    const auto piece = piece_at(next.frame, next.sent, zmq_wire::kChunkBytes);
+    if (!connection_.send(zmq_wire::make_chunk({next.tag, piece}))) {
       credits_ += next.sent == 0 ? 1 : 0;
       return;
     }
-    next.sent += taken;
-    if (next.sent == next.frame.size()) {
+    next.sent += piece.bytes.size();
+    if (piece.last()) {
       ledger.sent(peer_, next.tag);
       frames_.pop_front();
     }
   }
   if (leaving_ && !left_) {
-    left_ = offer(zmq_wire::make_bye());
+    left_ = connection_.send(zmq_wire::make_bye());
   }
 }
 
@@ -87,8 +92,8 @@ void FrameSender::close(int linger_ms) {
   if (open_) {
     open_ = false;
     frames_.clear();
-    dialer_.socket().set(zmq::sockopt::linger, linger_ms);
-    dialer_.close();
+    connection_.linger(linger_ms);
+    connection_.close();
   }
 }
 

@@ -26,11 +26,11 @@ class FrameSender {
               std::size_t frames_ahead, std::optional<CurveClient> curve);
 
   /// True once the hello is on its way to a peer that took us.
-  bool greeted() const { return greeted_ && dialer_.met(); }
+  bool greeted() const { return greeted_ && connection_.open(); }
   /// Takes in what befell the connection, and tries again when that is due.
   void look();
   /// What keeps us from the peer, if anything is known.
-  const std::string& trouble() const { return dialer_.reason(); }
+  const std::string& trouble() const { return connection_.reason(); }
 
   void add(const ExchangeTag& tag, std::span<const std::byte> frame) {
     frames_.push_back({tag, frame, 0});
@@ -42,8 +42,8 @@ class FrameSender {
 
   /// True when something could go out as soon as the socket takes it.
   bool pending() const {
-    return open_ &&
-           (!greeted_ || (dialer_.met() && (owed_ > 0 || frame_ready() || (leaving_ && !left_))));
+    return open_ && (!greeted_ ||
+                     (connection_.open() && (owed_ > 0 || frame_ready() || (leaving_ && !left_))));
   }
   /// Gives the socket what it takes without waiting, and tells the ledger of frames handed over.
   void pump(Ledger& ledger);
@@ -53,11 +53,13 @@ class FrameSender {
   /// What the socket holds is still sent, for so long at most.
   void close(int linger_ms);
 
-  zmq::socket_t& socket() { return dialer_.socket(); }
+  zmq::socket_t& socket() { return connection_.socket(); }
   /// Where news of the connection come from, and when the next attempt is due; null and none when
   /// there is nothing to wait for.
-  zmq::socket_t* monitor() { return dialer_.monitor(); }
-  std::optional<Deadline::Clock::time_point> next_attempt() const { return dialer_.next_attempt(); }
+  zmq::socket_t* monitor() { return connection_.monitor(); }
+  std::optional<Deadline::Clock::time_point> next_attempt() const {
+    return connection_.next_attempt();
+  }
 
  private:
   struct Outgoing {
@@ -69,10 +71,9 @@ class FrameSender {
   bool frame_ready() const {
     return !frames_.empty() && (frames_.front().sent > 0 || credits_ > 0);
   }
-  bool offer(zmq::message_t message);
 
   const Rank peer_;
-  Dialer dialer_;
+  PeerConnection connection_;
   zmq::message_t hello_;
   bool greeted_ = false;  ///< the socket has the hello
   std::deque<Outgoing> frames_;

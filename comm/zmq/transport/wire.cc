@@ -11,21 +11,11 @@ namespace {
 
 enum Kind : std::uint8_t { kHello = 1, kChunk = 2, kCredit = 3, kBye = 4 };
 
-ByteWriter writer(zmq::message_t& message) {
-  return ByteWriter({static_cast<std::byte*>(message.data()), message.size()});
-}
-
-/// A chunk lies inside its frame and is empty only never: an empty one would make no progress.
-bool inside(const Chunk& chunk) {
-  return !chunk.bytes.empty() && chunk.offset <= chunk.total &&
-         chunk.bytes.size() <= chunk.total - chunk.offset;
-}
-
 }  // namespace
 
 zmq::message_t make_hello(const Hello& hello) {
   zmq::message_t message(18);
-  auto out = writer(message);
+  auto out = writer_of(message);
   out.write(std::uint8_t{kHello});
   out.write(kVersion);
   out.write(hello.run_id);
@@ -34,25 +24,22 @@ zmq::message_t make_hello(const Hello& hello) {
   return message;
 }
 
-zmq::message_t make_chunk(const ExchangeTag& tag, std::span<const std::byte> frame,
-                          std::size_t offset, std::size_t* taken) {
-  *taken = std::min(kChunkBytes, frame.size() - offset);
-  zmq::message_t message(kChunkHeaderBytes + *taken);
-  auto out = writer(message);
+zmq::message_t make_chunk(const Chunk& chunk) {
+  zmq::message_t message(kChunkHeaderBytes + chunk.piece.bytes.size());
+  auto out = writer_of(message);
   out.write(std::uint8_t{kChunk});
-  out.write(tag.round);
-  out.write(tag.phase);
-  out.write(tag.bucket);
-  out.write(std::uint64_t{frame.size()});
-  out.write(std::uint64_t{offset});
+  out.write(chunk.tag.round);
+  out.write(chunk.tag.phase);
+  out.write(chunk.tag.bucket);
+  write_place(out, chunk.piece);
   check(out.position() == kChunkHeaderBytes, "a chunk header's layout");
-  out.write_bytes(frame.subspan(offset, *taken));
+  out.write_bytes(chunk.piece.bytes);
   return message;
 }
 
 zmq::message_t make_credit(std::uint32_t count) {
   zmq::message_t message(5);
-  auto out = writer(message);
+  auto out = writer_of(message);
   out.write(std::uint8_t{kCredit});
   out.write(count);
   return message;
@@ -60,7 +47,7 @@ zmq::message_t make_credit(std::uint32_t count) {
 
 zmq::message_t make_bye() {
   zmq::message_t message(1);
-  writer(message).write(std::uint8_t{kBye});
+  writer_of(message).write(std::uint8_t{kBye});
   return message;
 }
 
@@ -83,13 +70,12 @@ Result<Message> parse(std::span<const std::byte> bytes) {
     chunk.tag.round = in.read<Round>();
     chunk.tag.phase = in.read<std::uint16_t>();
     chunk.tag.bucket = in.read<std::uint32_t>();
-    chunk.total = in.read<std::uint64_t>();
-    chunk.offset = in.read<std::uint64_t>();
-    chunk.bytes = in.take(in.remaining());
-    if (!inside(chunk)) {
+    chunk.piece = read_place(in);
+    chunk.piece.bytes = in.take(in.remaining());
+    if (!lies_inside(chunk.piece, kChunkBytes)) {
       return Status(Fault::malformed,
                     fmt::format("a chunk of {} bytes at {} does not lie inside a frame of {}",
-                                chunk.bytes.size(), chunk.offset, chunk.total));
+                                chunk.piece.bytes.size(), chunk.piece.offset, chunk.piece.total));
     }
     message = chunk;
   } else if (kind == kCredit) {

@@ -20,14 +20,15 @@
 #include <sotto/base/exchange.h>
 #include <sotto/base/status.h>
 
+#include "../socket/piece.h"
+#include "../socket/socket.h"
+
 namespace sotto::internal::zmq_wire {
 
 inline constexpr std::uint8_t kVersion = 1;
 /// Large enough to be efficient, small enough to take 2 s at 1 Mbit/s.
 inline constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kChunkHeaderBytes = 31;
-/// What CURVE adds to a message.
-inline constexpr std::size_t kCurveBytes = 33;
 inline constexpr std::size_t kMaxMessageBytes = kChunkHeaderBytes + kChunkBytes + kCurveBytes;
 
 struct Hello {
@@ -37,9 +38,7 @@ struct Hello {
 };
 struct Chunk {
   ExchangeTag tag;
-  std::uint64_t total = 0;
-  std::uint64_t offset = 0;
-  std::span<const std::byte> bytes;  ///< a view into the parsed message
+  Piece piece;  ///< of a frame
 };
 struct Credit {
   std::uint32_t count = 0;
@@ -48,9 +47,7 @@ struct Bye {};
 using Message = std::variant<Hello, Chunk, Credit, Bye>;
 
 zmq::message_t make_hello(const Hello& hello);
-/// The chunk of `frame` that begins at `offset`; returns its payload's length in `*taken`.
-zmq::message_t make_chunk(const ExchangeTag& tag, std::span<const std::byte> frame,
-                          std::size_t offset, std::size_t* taken);
+zmq::message_t make_chunk(const Chunk& chunk);
 zmq::message_t make_credit(std::uint32_t count);
 zmq::message_t make_bye();
 

@@ -5,8 +5,8 @@
 // shows as the end of the connection that it opened.
 //
 // With keys, every connection is encrypted and both ends have proved who they are: the listener's
-// gatekeeper admits listed keys only, and whoever connects expects the key that its list gives for
-// the peer. Who a message is from is the key that its connection proved, never what it says.
+// authenticator admits listed keys only, and whoever connects expects the key that its list gives
+// for the peer. Who a message is from is the key that its connection proved, never what it says.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -312,8 +312,7 @@ bool ZmqTransport::take_message() {
   if (!incoming) {
     return false;
   }
-  const auto message = zmq_wire::parse(
-      {static_cast<const std::byte*>(incoming->body.data()), incoming->body.size()});
+  const auto message = zmq_wire::parse(view_of(incoming->body));
   const auto route = routes_.find(incoming->route);
   if (route == routes_.end()) {
     // Strangers are heard only if they introduce themselves.
