@@ -201,10 +201,10 @@ TEST_CASE("bad input: a store's pieces: offset + length that wraps, totals that 
     CHECK_FALSE(sent(total, 0));
   }
   StoredValues values(10'000);
-  REQUIRE(values.set(1, "line", {"model/1", 100, 0, kTen}).ok());
-  CHECK(values.set(1, "line", {"model/1", 101, 10, kTen}).status().fault() == Fault::malformed);
-  REQUIRE(values.set(1, "line", {"model/1", 100, 0, kTen}).ok());
-  CHECK(values.set(1, "line", {"model/1", 100, 5, kTen}).status().fault() == Fault::malformed);
-  CHECK_FALSE(values.set(1, "line", {"model/1", 20'000, 0, kTen}).ok());  // more than its room
+  REQUIRE(values.set(1, "line", {"model/1", {100, 0, kTen}}).ok());
+  CHECK(values.set(1, "line", {"model/1", {101, 10, kTen}}).status().fault() == Fault::malformed);
+  REQUIRE(values.set(1, "line", {"model/1", {100, 0, kTen}}).ok());
+  CHECK(values.set(1, "line", {"model/1", {100, 5, kTen}}).status().fault() == Fault::malformed);
+  CHECK_FALSE(values.set(1, "line", {"model/1", {20'000, 0, kTen}}).ok());  // more than its room
 }
 #endif

@@ -38,13 +38,13 @@ MessageReceiver open_arrivals(std::size_t max_message_bytes) {
 
 TEST_CASE("a channel's messages are read as they were written") {
   const auto bytes = message_of(1, 100);
-  const auto chunk = parse(write(Chunk{7, 1000, 900, bytes}));
+  const auto chunk = parse(write(Chunk{7, {1000, 900, bytes}}));
   REQUIRE(chunk.ok());
   const auto& read = std::get<Chunk>(*chunk);
   CHECK(read.number == 7);
   CHECK(read.piece.total == 1000);
   CHECK(read.piece.offset == 900);
-  const auto written = write(Chunk{7, 1000, 900, bytes});
+  const auto written = write(Chunk{7, {1000, 900, bytes}});
   CHECK(written.size() == kChunkHeaderBytes + 100);
   CHECK(std::get<Greeting>(*parse(write(Greeting{kMost}))).session == kMost);
   CHECK(std::get<Accept>(*parse(write(Accept{5}))).session == 5);
@@ -57,7 +57,7 @@ TEST_CASE("a channel's messages are read as they were written") {
 TEST_CASE("a channel's messages: every truncation and every trailing byte is refused") {
   for (const Bytes& whole :
        {write(Greeting{1}), write(Accept{1}), write(Receipt{1, 2}), write(Bye{}),
-        write(Chunk{0, 1, 0, std::vector<std::byte>(1)}), write(Chunk{0, 0, 0, {}})}) {
+        write(Chunk{0, {1, 0, std::vector<std::byte>(1)}}), write(Chunk{0, {0, 0, {}}})}) {
     CHECK(fault_of(whole).ok());
     for (std::size_t size = 0; size < whole.size(); ++size) {
       CAPTURE(size);
@@ -83,13 +83,13 @@ TEST_CASE("a channel's messages: unknown kinds, versions, sessions, and chunks t
   const Bytes ten(10);
   const Bytes much(kMaxChunkBytes + 1);
   for (const Chunk& chunk :
-       {Chunk{0, 9, 0, ten}, Chunk{0, 10, 1, ten}, Chunk{0, 10, 10, ten}, Chunk{0, 10, 11, ten},
-        Chunk{0, kMost, kMost, ten}, Chunk{0, kMost, kMost - 9, ten}, Chunk{0, 5, kMost - 4, ten},
-        Chunk{0, 10, 0, {}}, Chunk{0, 10, 10, {}}, Chunk{0, 0, 1, {}},
-        Chunk{0, much.size(), 0, much}}) {
+       {Chunk{0, {9, 0, ten}}, Chunk{0, {10, 1, ten}}, Chunk{0, {10, 10, ten}},
+        Chunk{0, {10, 11, ten}}, Chunk{0, {kMost, kMost, ten}}, Chunk{0, {kMost, kMost - 9, ten}},
+        Chunk{0, {5, kMost - 4, ten}}, Chunk{0, {10, 0, {}}}, Chunk{0, {10, 10, {}}},
+        Chunk{0, {0, 1, {}}}, Chunk{0, {much.size(), 0, much}}}) {
     CHECK(fault_of(write(chunk)).fault() == Fault::malformed);
   }
-  CHECK(fault_of(write(Chunk{kMost, kMost, kMost - 10, ten})).ok());
+  CHECK(fault_of(write(Chunk{kMost, {kMost, kMost - 10, ten}})).ok());
 }
 
 TEST_CASE("a channel's messages: what any bytes parse to is what they are written as") {
@@ -111,17 +111,18 @@ TEST_CASE(
     "arriving chunks: gaps, overlaps, totals that change, and numbers that jump are refused") {
   const Bytes ten(10);
   for (const Chunk& second :
-       {Chunk{0, 100, 0, ten}, Chunk{0, 100, 5, ten}, Chunk{0, 100, 11, ten}, Chunk{0, 99, 10, ten},
-        Chunk{0, kMost, 10, ten}, Chunk{1, 100, 10, ten}, Chunk{1, 10, 0, ten},
-        Chunk{kMost, 100, 10, ten}}) {
+       {Chunk{0, {100, 0, ten}}, Chunk{0, {100, 5, ten}}, Chunk{0, {100, 11, ten}},
+        Chunk{0, {99, 10, ten}}, Chunk{0, {kMost, 10, ten}}, Chunk{1, {100, 10, ten}},
+        Chunk{1, {10, 0, ten}}, Chunk{kMost, {100, 10, ten}}}) {
     auto arrivals = open_arrivals(1000);
-    const auto first = arrivals.take({0, 100, 0, ten});
+    const auto first = arrivals.take({0, {100, 0, ten}});
     REQUIRE(first.ok());
     CHECK_FALSE(first->has_value());
     CHECK(arrivals.take(second).status().fault() == Fault::malformed);
   }
-  for (const Chunk& first : {Chunk{1, 10, 0, ten}, Chunk{kMost, 10, 0, ten}, Chunk{0, 20, 10, ten},
-                             Chunk{0, 1001, 0, ten}, Chunk{0, kMost, 0, ten}}) {
+  for (const Chunk& first :
+       {Chunk{1, {10, 0, ten}}, Chunk{kMost, {10, 0, ten}}, Chunk{0, {20, 10, ten}},
+        Chunk{0, {1001, 0, ten}}, Chunk{0, {kMost, 0, ten}}}) {
     auto arrivals = open_arrivals(1000);
     CHECK(arrivals.take(first).status().fault() == Fault::malformed);
     CHECK_FALSE(arrivals.arriving());
@@ -133,7 +134,7 @@ TEST_CASE("arriving chunks: nothing is let in beyond the allowance, however smal
   std::uint64_t held = 0;
   std::uint64_t number = 0;
   for (;; ++number) {
-    const auto taken = arrivals.take({number, 0, 0, {}});
+    const auto taken = arrivals.take({number, {0, 0, {}}});
     if (!taken.ok()) {
       CHECK(taken.status().fault() == Fault::unexpected);
       break;
@@ -146,14 +147,14 @@ TEST_CASE("arriving chunks: nothing is let in beyond the allowance, however smal
   const auto full = arrivals.receipt(held);
   arrivals.said(full);
   CHECK_FALSE(arrivals.news(held));
-  CHECK_FALSE(arrivals.take({number, 0, 0, {}}).ok());
+  CHECK_FALSE(arrivals.take({number, {0, 0, {}}}).ok());
   // All has been taken: room for two of the longest again.
   CHECK(arrivals.news(0));
   arrivals.said(arrivals.receipt(0));
   const Bytes longest(1000);
-  CHECK(arrivals.take({number, 1000, 0, longest}).ok());
-  CHECK(arrivals.take({number + 1, 1000, 0, longest}).ok());
-  CHECK_FALSE(arrivals.take({number + 2, 0, 0, {}}).ok());
+  CHECK(arrivals.take({number, {1000, 0, longest}}).ok());
+  CHECK(arrivals.take({number + 1, {1000, 0, longest}}).ok());
+  CHECK_FALSE(arrivals.take({number + 2, {0, 0, {}}}).ok());
 }
 
 TEST_CASE("arriving chunks: what older sessions left here counts, and an allowance never shrinks") {
@@ -161,7 +162,7 @@ TEST_CASE("arriving chunks: what older sessions left here counts, and an allowan
   const auto nothing = arrivals.receipt(arrivals.window() + 5);
   CHECK(nothing.allowed == 0);
   arrivals.said(nothing);
-  CHECK_FALSE(arrivals.take({0, 0, 0, {}}).ok());
+  CHECK_FALSE(arrivals.take({0, {0, 0, {}}}).ok());
   arrivals.said(arrivals.receipt(arrivals.window() / 2));
   const auto before = arrivals.receipt(0).allowed;
   arrivals.said(arrivals.receipt(0));

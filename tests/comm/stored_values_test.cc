@@ -14,7 +14,7 @@ const std::vector<std::byte> kBytes(100);
 
 StoredValues::KeyedPiece piece(std::string_view key, std::uint64_t total, std::uint64_t offset,
                                std::size_t bytes) {
-  return {key, total, offset, std::span(kBytes).first(bytes)};
+  return {key, {total, offset, std::span(kBytes).first(bytes)}};
 }
 
 }  // namespace

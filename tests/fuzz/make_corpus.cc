@@ -91,14 +91,14 @@ void write_channels(const fs::path& folder) {
   };
   const std::vector<wire::Message> whole = {
       wire::Greeting{7},          wire::Accept{8},
-      wire::Receipt{0, 20000},    wire::Chunk{0, 200, 0, bytes},
+      wire::Receipt{0, 20000},    wire::Chunk{0, {200, 0, bytes}},
       wire::Receipt{4096, 20000}, wire::Bye{}};
   conversation("whole", whole);
   std::vector<wire::Message> parts;
   for (std::uint64_t number = 0; number < 6; ++number) {
-    parts.push_back(wire::Chunk{number, 200, 0, std::span(bytes).first(120)});
+    parts.push_back(wire::Chunk{number, {200, 0, std::span(bytes).first(120)}});
     parts.push_back(wire::Receipt{0, 6000 * number});
-    parts.push_back(wire::Chunk{number, 200, 120, std::span(bytes).first(80)});
+    parts.push_back(wire::Chunk{number, {200, 120, std::span(bytes).first(80)}});
   }
   conversation("parts", parts);
   const std::vector<wire::Message> empty(9, wire::Chunk{});

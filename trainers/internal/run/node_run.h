@@ -10,7 +10,6 @@
 #include <sotto/trainers/meeting.h>
 #include <sotto/trainers/run.h>
 
-#include "meter_aim.h"
 #include "stopwatch.h"
 
 namespace sotto::internal {
@@ -25,11 +24,11 @@ class NodeRun {
 
  private:
   Result<RunResult> run_to_end();
-  /// Whom node 0 tells what happens; null: nobody.
-  Observer* told() const { return rank_ == 0 ? hooks_.observer : nullptr; }
+  /// Node 0's observer, which is told what happens; null on other nodes, and where there is none.
+  Observer* node_0_observer() const { return rank_ == 0 ? hooks_.observer : nullptr; }
   void tell_start();
-  /// Chooses the round before the next evaluation whose compression is measured, if it is time.
-  void aim_meter();
+  /// Has compression measured in the round before the next evaluation, if it is time.
+  void measure_compression();
   NodeStanding standing() const;
   /// The round whose end has led here, for a phase behind it; before the first round, that one.
   Round last_round() const;
@@ -59,15 +58,13 @@ class NodeRun {
   const Rank rank_;
   std::vector<float> parameters_;
   std::vector<float> gradient_;
-  Observer* const phases_;  ///< who wants to know of phases; null: nobody
-  const bool health_;       ///< an observer wants to know how the nodes stand
+  const bool health_;  ///< an observer wants to know how the nodes stand
   Optimizer optimizer_;
   Meetings meetings_;
   std::optional<CheckpointFolder> folder_;
   Round end_;           ///< rounds in all
   Round saved_ = 0;     ///< round of the last checkpoint written or loaded
   std::size_t warned_;  ///< of the optimizer's warnings, those that are told
-  MeterAim aim_;
 
   Stopwatch wall_;
   Stopwatch compute_;

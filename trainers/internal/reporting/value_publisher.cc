@@ -1,17 +1,17 @@
-#include "postbox.h"
+#include "value_publisher.h"
 
 #include <utility>
 
 #include <sotto/base/start_threads.h>
 
-#include "store_look.h"
+#include "../consensus/store_look.h"
 
 namespace sotto::internal {
 
-Postbox::Postbox(Store& store, std::string key)
+ValuePublisher::ValuePublisher(Store& store, std::string key)
     : store_(store), key_(std::move(key)), thread_(start_thread("news", [this] { carry(); })) {}
 
-Postbox::~Postbox() {
+ValuePublisher::~ValuePublisher() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -20,7 +20,7 @@ Postbox::~Postbox() {
   thread_.join();
 }
 
-void Postbox::post(std::vector<std::byte> value) {
+void ValuePublisher::publish(std::vector<std::byte> value) {
   {
     const std::lock_guard lock(mutex_);
     waiting_ = std::move(value);
@@ -28,12 +28,12 @@ void Postbox::post(std::vector<std::byte> value) {
   change_.notify_all();
 }
 
-void Postbox::flush(std::chrono::milliseconds patience) {
+void ValuePublisher::flush(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   change_.wait_for(lock, patience, [this] { return (!waiting_ && !sending_) || failed_; });
 }
 
-void Postbox::carry() {
+void ValuePublisher::carry() {
   std::unique_lock lock(mutex_);
   while (true) {
     change_.wait(lock, [this] { return ended_ || (waiting_ && !failed_); });

@@ -12,6 +12,7 @@
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/parameter_file.h>
 
+#include "../reporting/phases.h"
 #include "resume.h"
 #include "run_state.h"
 
@@ -52,29 +53,6 @@ OptimizerOptions completed(const RunOptions& run, const RunHooks& hooks) {
   return options;
 }
 
-/// Tells an observer, if there is one, of its life as a phase.
-class Told {
- public:
-  Told(Observer* observer, Rank node, RunPhase phase, Round round)
-      : observer_(observer), span_{.node = node, .phase = phase, .round = round} {
-    if (observer_ != nullptr) {
-      span_.from = std::chrono::steady_clock::now();
-    }
-  }
-  ~Told() {
-    if (observer_ != nullptr) {
-      span_.until = std::chrono::steady_clock::now();
-      observer_->phase(span_);
-    }
-  }
-  Told(const Told&) = delete;
-  Told& operator=(const Told&) = delete;
-
- private:
-  Observer* observer_;
-  PhaseSpan span_;
-};
-
 }  // namespace
 
 NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
@@ -84,8 +62,6 @@ NodeRun::NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks)
       rank_(options.optimizer.rank),
       parameters_(initial_parameters(options, task)),
       gradient_(parameters_.size()),
-      phases_(hooks.observer != nullptr && hooks.observer->wants_phases() ? hooks.observer
-                                                                          : nullptr),
       health_(hooks.observer != nullptr && hooks.observer->wants_health()),
       optimizer_(completed(options, hooks), parameters_, task.layout()),
       meetings_(optimizer_.store(), rank_, optimizer_.options().nodes,
@@ -173,8 +149,8 @@ Result<RunResult> NodeRun::run_to_end() {
 }
 
 void NodeRun::tell_start() {
-  aim_meter();
-  if (Observer* observer = told()) {
+  measure_compression();
+  if (Observer* observer = node_0_observer()) {
     observer->began({.nodes = optimizer_.options().nodes,
                      .done = optimizer_.round(),
                      .rounds = end_,
@@ -183,16 +159,11 @@ void NodeRun::tell_start() {
   }
 }
 
-void NodeRun::aim_meter() {
-  if (!health_) {
-    return;
-  }
+void NodeRun::measure_compression() {
   const Round done = optimizer_.round();
   const Round every = options_.eval_every;
-  const Round next = every == 0 ? end_ : std::min(end_, (done / every + 1) * every);
-  if (const auto first = aim_.at(next, options_.optimizer.communication_interval)) {
-    optimizer_.measure_compression(*first);
-  }
+  optimizer_.measure_compression_before(every == 0 ? end_
+                                                   : std::min(end_, (done / every + 1) * every));
 }
 
 Round NodeRun::last_round() const { return std::max<Round>(1, optimizer_.round()) - 1; }
@@ -232,7 +203,7 @@ Status NodeRun::one_round() {
   if (!status.ok()) {
     return status;
   }
-  if (Observer* observer = told()) {
+  if (Observer* observer = node_0_observer()) {
     observer->round_done(optimizer_.round());
   }
   if (due(options_.eval_every)) {
@@ -247,7 +218,7 @@ Status NodeRun::one_round() {
 void NodeRun::tell_warnings() {
   const std::vector<std::string>& warnings = optimizer_.warnings();
   for (; warned_ < warnings.size(); ++warned_) {
-    if (Observer* observer = told()) {
+    if (Observer* observer = node_0_observer()) {
       observer->warning(warnings[warned_]);
     }
   }
@@ -264,12 +235,12 @@ Status NodeRun::step() {
 }
 
 Status NodeRun::evaluate(bool last) {
-  const Told whole(phases_, rank_, RunPhase::evaluation, last_round());
+  const ScopedPhase whole(hooks_.observer, rank_, RunPhase::evaluation, last_round());
   if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
   wall_.pause();
-  if (Observer* observer = told()) {
+  if (Observer* observer = node_0_observer()) {
     observer->evaluation_began(optimizer_.round());
   }
   Status unread;
@@ -284,7 +255,7 @@ Status NodeRun::evaluate(bool last) {
                                  inspect, last ? Meetings::Visit(visit) : nullptr, note.bytes());
   if (status.ok()) {
     status = unread;
-    aim_meter();
+    measure_compression();
   }
   if (status.ok() && last && rank_ == 0 && !options_.dump_parameters.empty()) {
     // A full disk takes neither the result nor the checkpoint away.
@@ -308,7 +279,7 @@ Status NodeRun::take_average(const AveragedModel& model) {
   if (history_.empty() || history_.back().round != point.round) {
     history_.push_back(point);
   }
-  Observer* observer = told();
+  Observer* observer = node_0_observer();
   if (observer == nullptr) {
     return {};
   }
@@ -338,7 +309,7 @@ void NodeRun::take_row(Rank /*rank*/, std::span<const float> parameters) {
 }
 
 Status NodeRun::save() {
-  const Told whole(phases_, rank_, RunPhase::checkpoint, last_round());
+  const ScopedPhase whole(hooks_.observer, rank_, RunPhase::checkpoint, last_round());
   if (Status status = optimizer_.drain(); !status.ok()) {
     return status;
   }
@@ -362,7 +333,7 @@ Status NodeRun::save() {
 
 Status NodeRun::resume() {
   const auto warn = [this](const std::string& text) {
-    if (Observer* observer = told()) {
+    if (Observer* observer = node_0_observer()) {
       observer->warning(text);
     }
   };
@@ -416,7 +387,7 @@ Status NodeRun::agree_on_end() {
   if (end_ < optimizer_.round()) {
     return {Fault::malformed, "the round at which the privacy budget is spent has passed"};
   }
-  if (Observer* observer = told(); observer != nullptr && end_ < options_.rounds) {
+  if (Observer* observer = node_0_observer(); observer != nullptr && end_ < options_.rounds) {
     observer->warning(
         fmt::format("the privacy budget is spent after round {}: the run ends there", end_));
   }

@@ -1,5 +1,5 @@
-// Keeps the newest value under a key of a store, from a thread of its own: who has a new one does
-// not wait for a store that is slow or gone. Thread-safe; the store must outlive it.
+// Keeps the newest value under a key of a store, from a thread of its own: a caller with a new one
+// does not wait for a store that is slow or gone. Thread-safe; the store must outlive it.
 #pragma once
 
 #include <chrono>
@@ -15,16 +15,16 @@
 
 namespace sotto::internal {
 
-class Postbox {
+class ValuePublisher {
  public:
-  Postbox(Store& store, std::string key);
+  ValuePublisher(Store& store, std::string key);
   /// Forgets what has not been begun to be sent.
-  ~Postbox();
-  Postbox(const Postbox&) = delete;
-  Postbox& operator=(const Postbox&) = delete;
+  ~ValuePublisher();
+  ValuePublisher(const ValuePublisher&) = delete;
+  ValuePublisher& operator=(const ValuePublisher&) = delete;
 
   /// Takes the place of a value that still waits. After the store has once failed nothing is sent.
-  void post(std::vector<std::byte> value);
+  void publish(std::vector<std::byte> value);
   /// Waits until all is sent, or for `patience`.
   void flush(std::chrono::milliseconds patience);
 

@@ -7,7 +7,6 @@
 
 #include <sotto/base/bytes.h>
 
-#include "overdue.h"
 #include "rounds_apart.h"
 #include "store_look.h"
 
