@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/start_threads.h>
-
-#include "internal/in_turn.h"
-#include "internal/overdue.h"
+#include <sotto/trainers/meeting.h>
 
 namespace sotto {
 namespace {
@@ -108,7 +106,7 @@ Status Driver::begin_round() {
     return status;
   }
   {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     bool post = false;
     {
       Timed timed(*this, RunPhase::encode, algorithm_.round());
@@ -133,7 +131,7 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
   }
   Status status;
   {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     status = take_gradient(lock, gradient);
   }
   return blamed(std::move(status));
@@ -182,7 +180,7 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
   }
   Status status;
   {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     {
       const Timed timed(*this, RunPhase::encode, algorithm_.round());
       status = blamed(algorithm_.gradient_part(first, part));
@@ -200,7 +198,7 @@ Status Driver::end_parts() {
   parts_ = false;
   Status status;
   {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     if (status_.ok() && !carrier_.joinable()) {
       status_ = start_exchanges(false);
       carry_here(lock);
@@ -214,7 +212,7 @@ Status Driver::drain() {
   Lock lock(mutex_);
   Status status = wait_until(lock, [this] { return under_way_ == 0; });
   if (options_.accelerator != nullptr) {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     static_cast<void>(options_.accelerator->finish());  // blamed looks at it
   }
   return blamed(status);
