@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Eight sites along one-sided trust, as real people gave it, on real images that are split among
 # them; beside it the same model trained centrally on all images.
-#   SOTTO_DATA=FOLDER examples/federated/eight-sites.sh      with FOLDER/trust and FOLDER/mnist
+#   SOTTO_DATA=FOLDER examples/sites/eight-sites.sh      with FOLDER/trust and FOLDER/mnist
 #   ROUNDS=600 PARTITION=iid|label|dirichlet:0.3 COMPRESSOR=none MODEL=mlp:64 LR=0.1 SCHEDULE=cosine
 set -euo pipefail
 : "${SOTTO_DATA:?set it to the folder with trust/ and mnist/}"

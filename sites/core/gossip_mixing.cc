@@ -1,4 +1,4 @@
-#include <sotto/optim/federated/gossip_mixing.h>
+#include <sotto/sites/core/gossip_mixing.h>
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 #include <sotto/optim/state_io.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 constexpr std::uint64_t kWhole = 1;
@@ -334,4 +334,4 @@ std::uint64_t GossipMixing::version(std::optional<std::size_t> peer) const {
   return peer ? replicas_[*peer].version.chain() : own_.version.chain();
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

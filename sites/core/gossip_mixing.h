@@ -20,11 +20,11 @@
 #include <vector>
 
 #include <sotto/optim/exchange/replica.h>
-#include <sotto/optim/federated/mixing.h>
-#include <sotto/optim/federated/way_back.h>
 #include <sotto/optim/robust/aggregation.h>
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/way_back.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 class GossipMixing final : public Mixing {
  public:
@@ -92,4 +92,4 @@ class GossipMixing final : public Mixing {
   std::vector<std::vector<float>> received_;
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,8 +1,8 @@
-#include <sotto/optim/federated/meeting.h>
+#include <sotto/sites/core/hello_verdict.h>
 
 #include <algorithm>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 /// The sender is the incarnation that is remembered.
@@ -79,4 +79,4 @@ Verdict judge(const Hello& hello, const Acquaintance& known, const Self& self, c
   return hello.life < known.life ? Verdict::older_process : Verdict::newcomer;
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -10,10 +10,10 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
-#include <sotto/optim/federated/message.h>
-#include <sotto/optim/federated/stream.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/parcel_stream.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 /// Incarnations of a site that others have replaced, oldest first.
 class Past {
@@ -75,4 +75,4 @@ enum class Verdict : std::uint8_t {
 Verdict judge(const Hello& hello, const Acquaintance& known, const Self& self, const OutStream& out,
               const InStream& in);
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

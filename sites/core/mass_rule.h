@@ -6,7 +6,7 @@
 // it. Plain values.
 #pragma once
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 /// All of it is part of what sites must agree on, but for an observer's, which holds a mass of 1.
 struct MassRule {
@@ -16,4 +16,4 @@ struct MassRule {
   double parcel = 1;        ///< that a parcel counts at most
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,4 +1,4 @@
-#include <sotto/optim/federated/message.h>
+#include <sotto/sites/core/message.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/error.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 enum class Kind : std::uint8_t { hello = 1, refusal = 2, model = 3, parcel = 4, receipt = 5 };
@@ -216,4 +216,4 @@ Result<Message> parse(std::span<const std::byte> bytes, std::size_t dimension) {
   return malformed("a message of an unknown kind");
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

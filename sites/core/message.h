@@ -30,7 +30,7 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 using Incarnation = std::uint64_t;  ///< 0: none
 using Sequence = std::uint64_t;     ///< of a parcel, from 1
@@ -121,4 +121,4 @@ std::size_t max_message_bytes(std::size_t dimension, std::size_t payload);
 /// Fault::non_finite for values that are not finite.
 Result<Message> parse(std::span<const std::byte> bytes, std::size_t dimension);
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,8 +1,8 @@
-#include <sotto/optim/federated/mixing.h>
+#include <sotto/sites/core/mixing.h>
 
 #include <fmt/format.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what) {
   const NonFinite bad = ops.count_non_finite(values);
@@ -15,4 +15,4 @@ Status require_finite(const Ops& ops, std::span<const float> values, std::string
                   what, bad.count, values.size(), bad.first, values[bad.first])};
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -19,12 +19,12 @@
 #include <sotto/base/status.h>
 #include <sotto/compress/compressor.h>
 #include <sotto/kernels/ops.h>
-#include <sotto/optim/federated/mass_rule.h>
-#include <sotto/optim/federated/pull_bound.h>
-#include <sotto/optim/federated/stream.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/sites/core/mass_rule.h>
+#include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/pull_bound.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 /// What every mixing is made of.
 struct MixingSetup {
@@ -152,4 +152,4 @@ class Mixing {
 /// Fault::non_finite that names `what`, with count and first element, unless all are finite.
 Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what);
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,8 +1,8 @@
-#include <sotto/optim/federated/neighbour.h>
+#include <sotto/sites/core/neighbour.h>
 
 #include <algorithm>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 Hello Neighbour::greet(Hello mine) {
   link = Link::greeting;
@@ -154,4 +154,4 @@ Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_pa
   return {};
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

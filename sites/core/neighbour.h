@@ -11,14 +11,15 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
-#include <sotto/optim/federated/meeting.h>
-#include <sotto/optim/federated/message.h>
-#include <sotto/optim/federated/mixing.h>
-#include <sotto/optim/federated/punctuality.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/optim/federated/stream.h>
+#include <sotto/sites/core/hello_verdict.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/punctuality.h>
+#include <sotto/sites/core/site_setup.h>
+#include <sotto/sites/core/site_state.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 /// Rounds after which what a peer does is a habit.
 inline constexpr Round kLongWhile = 64;
@@ -102,4 +103,4 @@ struct Neighbour {
   Status load(ByteReader& in, std::size_t window, std::size_t max_payload);
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

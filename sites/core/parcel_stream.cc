@@ -1,4 +1,4 @@
-#include <sotto/optim/federated/stream.h>
+#include <sotto/sites/core/parcel_stream.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include <sotto/base/check.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 bool sound_mass(double mass) { return std::isfinite(mass) && mass >= 0; }
@@ -153,4 +153,4 @@ Status InStream::load(ByteReader& in) {
   return {};
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

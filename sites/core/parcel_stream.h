@@ -17,9 +17,9 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
-#include <sotto/optim/federated/message.h>
+#include <sotto/sites/core/message.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 /// Bytes that several streams share, since neighbours get the same.
 using Payload = std::shared_ptr<const std::vector<std::byte>>;
@@ -136,4 +136,4 @@ class InStream {
   std::deque<Item> pending_;
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

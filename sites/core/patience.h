@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 class Patience {
  public:
@@ -79,4 +79,4 @@ class Patience {
   std::deque<double> arrivals_;
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,10 +1,10 @@
-#include <sotto/optim/federated/pull_bound.h>
+#include <sotto/sites/core/pull_bound.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 double length_of(std::span<const float> x) {
   double sum = 0;
@@ -73,4 +73,4 @@ Status PullBound::load(ByteReader& in) {
   return {};
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

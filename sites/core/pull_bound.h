@@ -18,7 +18,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/status.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 /// Each site's own choice (docs/sites.md).
 struct PullLimits {
@@ -71,4 +71,4 @@ class PullBound {
   std::deque<double> pulls_;
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

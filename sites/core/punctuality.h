@@ -10,7 +10,7 @@
 
 #include <sotto/base/ids.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 class Punctuality {
  public:
@@ -39,4 +39,4 @@ class Punctuality {
   Round price_ = 0;   ///< what was asked for last
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,4 +1,4 @@
-#include <sotto/optim/federated/push_sum_mixing.h>
+#include <sotto/sites/core/push_sum_mixing.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include <sotto/optim/state_io.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 /// Below this, float32 loses what is shared.
@@ -328,4 +328,4 @@ Status PushSumMixing::load(ByteReader& in) {
   return status.ok() ? setup_.compressor->load(in) : status;
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -23,10 +23,10 @@
 
 #include <vector>
 
-#include <sotto/optim/federated/mixing.h>
-#include <sotto/optim/federated/way_back.h>
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/way_back.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 class PushSumMixing final : public Mixing {
  public:
@@ -89,4 +89,4 @@ class PushSumMixing final : public Mixing {
   std::vector<float> next_;
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,4 +1,4 @@
-#include <sotto/optim/federated/federated_site.h>
+#include <sotto/sites/core/site.h>
 
 #include <algorithm>
 #include <functional>
@@ -7,8 +7,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/philox.h>
+#include <sotto/sites/core/site_admission.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 /// The key of a round's rounding: of its own for each incarnation.
@@ -19,7 +20,7 @@ RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round)
           .purpose = Purpose::quantize};
 }
 
-/// A round that one neighbour alone says, of a federation that never ends.
+/// A round that one neighbour alone says, of sites that never end.
 constexpr Round kMostUnconfirmed = Round{1} << 32;
 
 /// Blamed are the fewest who each moved the model nine times as far as all others together; where
@@ -43,14 +44,14 @@ void blame(std::span<Suspect> suspects) {
 
 }  // namespace
 
-FederatedSite::FederatedSite(SiteSetup setup, std::unique_ptr<Mixing> mixing)
-    : setup_(std::move(setup)), mixing_(std::move(mixing)), incarnation_(setup_.incarnation) {
+Site::Site(SiteSetup setup)
+    : mixing_(admit(setup)), setup_(std::move(setup)), incarnation_(setup_.incarnation) {
   update_peers(setup_.peers);
 }
 
 // What happens to it.
 
-void FederatedSite::peer_up(std::size_t peer) {
+void Site::peer_up(std::size_t peer) {
   Neighbour& from = neighbour(peer);
   check(!from.connected(), "a channel opens once");
   if (!alive_) {
@@ -67,16 +68,16 @@ void FederatedSite::peer_up(std::size_t peer) {
                                 .degree = static_cast<std::uint32_t>(degree())})));
 }
 
-void FederatedSite::peer_down(std::size_t peer) {
+void Site::peer_down(std::size_t peer) {
   neighbour(peer).hang_up();
   drop_outbox(peer);
 }
 
-void FederatedSite::send(std::size_t peer, std::vector<std::byte> message) {
+void Site::send(std::size_t peer, std::vector<std::byte> message) {
   outbox_.push_back({.peer = peer, .message = std::move(message)});
 }
 
-void FederatedSite::close(std::size_t peer) {
+void Site::close(std::size_t peer) {
   drop_outbox(peer);
   if (peers_[peer].connected()) {
     outbox_.push_back({.peer = peer, .hang_up = true});
@@ -84,13 +85,13 @@ void FederatedSite::close(std::size_t peer) {
   }
 }
 
-void FederatedSite::drop_outbox(std::size_t peer) {
+void Site::drop_outbox(std::size_t peer) {
   std::erase_if(outbox_, [&](const Released& waiting) { return waiting.peer == peer; });
 }
 
-std::vector<Released> FederatedSite::released() { return std::exchange(outbox_, {}); }
+std::vector<Released> Site::released() { return std::exchange(outbox_, {}); }
 
-void FederatedSite::update_peers(const std::vector<SitePeer>& peers) {
+void Site::update_peers(const std::vector<SitePeer>& peers) {
   admit_peers(peers, setup_.exchange);
   std::vector<Neighbour> next;
   std::vector<std::size_t> from;
@@ -131,13 +132,13 @@ void FederatedSite::update_peers(const std::vector<SitePeer>& peers) {
   }
 }
 
-std::size_t FederatedSite::place_of(const std::vector<Neighbour>& peers, std::string_view name) {
+std::size_t Site::place_of(const std::vector<Neighbour>& peers, std::string_view name) {
   const auto at = std::ranges::find(
       peers, name, [](const Neighbour& peer) -> std::string_view { return peer.entry.name; });
   return static_cast<std::size_t>(at - peers.begin());
 }
 
-void FederatedSite::retire(Neighbour gone) {
+void Site::retire(Neighbour gone) {
   written_off_ += gone.leave();
   former_.push_back(std::move(gone));
   if (former_.size() > kMaxFormer) {
@@ -147,7 +148,7 @@ void FederatedSite::retire(Neighbour gone) {
 
 // Its round.
 
-bool FederatedSite::ready(bool waited) {
+bool Site::ready(bool waited) {
   if (condemned_) {
     give_up();
   }
@@ -172,7 +173,7 @@ bool FederatedSite::ready(bool waited) {
   return phase_ != Phase::waiting;
 }
 
-void FederatedSite::begin() {
+void Site::begin() {
   mixing_->begin();
   minted_ += 1;
   round_ = trained_ ? believed_round() : round_;
@@ -180,7 +181,7 @@ void FederatedSite::begin() {
   phase_ = Phase::training;
 }
 
-void FederatedSite::give_up() {
+void Site::give_up() {
   past_.add({incarnation_, setup_.life});
   incarnation_ = setup_.incarnation;
   ++resets_;
@@ -205,7 +206,7 @@ void FederatedSite::give_up() {
   phase_ = Phase::waiting;
 }
 
-Status FederatedSite::step(std::span<const float> gradient) {
+Status Site::step(std::span<const float> gradient) {
   check(phase_ == Phase::training, "a site steps between ready and offer");
   check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
   const Round number = round_ * setup_.communication_interval + steps_;
@@ -216,7 +217,7 @@ Status FederatedSite::step(std::span<const float> gradient) {
   return {};
 }
 
-Status FederatedSite::offer() {
+Status Site::offer() {
   check(phase_ == Phase::training, "a site offers once a round");
   if (condemned_) {
     phase_ = Phase::offered;
@@ -252,7 +253,7 @@ Status FederatedSite::offer() {
   return {};
 }
 
-void FederatedSite::post(std::span<const Addressee> to) {
+void Site::post(std::span<const Addressee> to) {
   std::vector<bool> reached(peers_.size());
   bool any = false;
   for (const Addressee& addressee : to) {
@@ -274,7 +275,7 @@ void FederatedSite::post(std::span<const Addressee> to) {
   }
 }
 
-std::vector<std::size_t> FederatedSite::awaited() const {
+std::vector<std::size_t> Site::awaited() const {
   std::vector<std::size_t> awaited;
   for (std::size_t k = 0; k < peers_.size() && !condemned_; ++k) {
     const Neighbour& peer = peers_[k];
@@ -288,14 +289,14 @@ std::vector<std::size_t> FederatedSite::awaited() const {
   return awaited;
 }
 
-bool FederatedSite::late(const Neighbour& peer) const {
+bool Site::late(const Neighbour& peer) const {
   // Who is far behind, after a pause or for good, is not waited for: it does not wait either, and
   // catches up if it can.
   const Round behind = offered_ - std::min(peer.known.round, offered_);
   return behind <= setup_.slack + setup_.window && (behind > setup_.slack || peer.in.awaits());
 }
 
-Status FederatedSite::collect() {
+Status Site::collect() {
   check(phase_ == Phase::offered, "a site collects what it has offered for");
   if (condemned_) {
     give_up();
@@ -318,7 +319,7 @@ Status FederatedSite::collect() {
   return {};
 }
 
-void FederatedSite::begin_intake() {
+void Site::begin_intake() {
   mixing_->keep();
   for (Neighbour& peer : peers_) {
     peer.influence = {};
@@ -333,7 +334,7 @@ void FederatedSite::begin_intake() {
   }
 }
 
-void FederatedSite::end_intake(std::span<const MixedPeer> mixed) {
+void Site::end_intake(std::span<const MixedPeer> mixed) {
   for (const MixedPeer& one : mixed) {
     peers_[one.peer].influence.add(one.influence);
   }
@@ -350,7 +351,7 @@ void FederatedSite::end_intake(std::span<const MixedPeer> mixed) {
   constexpr double kMuch = 8;
   const double much = kMuch / static_cast<double>(std::max<std::size_t>(tells(), 1));
   const bool low =
-      setup_.exchange == Exchange::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
+      setup_.exchange == MixingKind::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
   low_rounds_ = low ? low_rounds_ + 1 : 0;
   for (Neighbour& peer : peers_) {
     const bool heavy = peer.influence.excess > 0;
@@ -363,7 +364,7 @@ void FederatedSite::end_intake(std::span<const MixedPeer> mixed) {
   }
 }
 
-std::vector<Suspect> FederatedSite::influences() const {
+std::vector<Suspect> Site::influences() const {
   std::vector<Suspect> found;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     if (peers_[k].influence.moved > 0) {
@@ -374,7 +375,7 @@ std::vector<Suspect> FederatedSite::influences() const {
   return found;
 }
 
-std::optional<std::vector<Suspect>> FederatedSite::put_back() {
+std::optional<std::vector<Suspect>> Site::put_back() {
   check(phase_ == Phase::training, "a model is put back before it is offered");
   if (!influenced_) {
     return std::nullopt;
@@ -397,7 +398,7 @@ std::optional<std::vector<Suspect>> FederatedSite::put_back() {
   return suspects;
 }
 
-bool FederatedSite::due(const Neighbour& from) const {
+bool Site::due(const Neighbour& from) const {
   // In step, a peer is at most one round ahead, and what it sent for the next round waits. One that
   // has not waited for us is not waited for.
   const auto& pending = from.in.pending();
@@ -405,7 +406,7 @@ bool FederatedSite::due(const Neighbour& from) const {
   return !ahead || from.known.round > offered_ + 1;
 }
 
-void FederatedSite::take_in(std::size_t peer) {
+void Site::take_in(std::size_t peer) {
   Neighbour& from = peers_[peer];
   while (!from.in.pending().empty() && due(from)) {
     const auto taken = mixing_->take_in(peer, from.in.pending().front().payload, barred(from));
@@ -420,26 +421,26 @@ void FederatedSite::take_in(std::size_t peer) {
   }
 }
 
-std::size_t FederatedSite::tells() const {
+std::size_t Site::tells() const {
   return static_cast<std::size_t>(std::ranges::count_if(
       peers_, [](const Neighbour& peer) { return peer.entry.tells && !peer.observer; }));
 }
 
-std::size_t FederatedSite::degree() const { return peers_.size(); }
+std::size_t Site::degree() const { return peers_.size(); }
 
-bool FederatedSite::has_second_opinion() const {
+bool Site::has_second_opinion() const {
   const auto has_begun = [](const Neighbour& peer) { return peer.heard() && peer.known.round > 0; };
   const auto may_say = [](const Neighbour& peer) { return peer.entry.hears && !peer.up(); };
   return std::ranges::count_if(peers_, has_begun) > 1 || std::ranges::none_of(peers_, may_say);
 }
 
-Round FederatedSite::believed_alone() const {
+Round Site::believed_alone() const {
   return setup_.rounds > 0 ? setup_.rounds / 2 : kMostUnconfirmed;
 }
 
 /// One of several must not take this site to a round that no other has seen, and one alone not to
 /// its end.
-Round FederatedSite::believed_round() const {
+Round Site::believed_round() const {
   std::vector<Round> said = {given_round_};
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     if (giver_ != k && peers_[k].heard() && peers_[k].known.round > 0) {
@@ -453,13 +454,13 @@ Round FederatedSite::believed_round() const {
   return said[(said.size() - 1) / 2];
 }
 
-Status FederatedSite::here(const Status& status) const {
+Status Site::here(const Status& status) const {
   return status.with_context(fmt::format("site {}, round {}", setup_.name, round_));
 }
 
 // What it is.
 
-SiteState FederatedSite::state() const {
+SiteState Site::state() const {
   return {.round = round_,
           .incarnation = incarnation_,
           .life = setup_.life,
@@ -475,7 +476,7 @@ SiteState FederatedSite::state() const {
           .resets = resets_};
 }
 
-std::vector<PeerState> FederatedSite::peers() const {
+std::vector<PeerState> Site::peers() const {
   std::vector<PeerState> states;
   for (std::size_t k = 0; k < peers_.size(); ++k) {
     states.push_back(peers_[k].state());
@@ -485,8 +486,8 @@ std::vector<PeerState> FederatedSite::peers() const {
   return states;
 }
 
-std::size_t FederatedSite::max_message_bytes() const {
-  return federated::max_message_bytes(setup_.parameters.size(), mixing_->max_payload());
+std::size_t Site::max_message_bytes() const {
+  return sites::max_message_bytes(setup_.parameters.size(), mixing_->max_payload());
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

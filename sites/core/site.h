@@ -1,5 +1,6 @@
-// One site of a federation, as a pure state machine (sans-IO): no socket, clock, thread or file.
-// The same object runs in `sotto node` and in the simulator of faults (sim/federation.h).
+// One site, as a pure state machine (sans-IO): no socket, clock, thread or file.
+// The same object runs in `sotto node` and in the simulator of faults
+// (sites/simulated/simulated_sites.h).
 //
 // What its driver does:
 //   without state, and whenever state().incarnation is a new one: save; write durably
@@ -38,128 +39,15 @@
 #include <vector>
 
 #include <sotto/base/bytes.h>
-#include <sotto/base/parameter_layout.h>
+#include <sotto/base/check.h>
 #include <sotto/base/status.h>
-#include <sotto/compress/compressor.h>
-#include <sotto/kernels/ops.h>
-#include <sotto/optim/federated/mass_rule.h>
-#include <sotto/optim/federated/message.h>
-#include <sotto/optim/federated/pull_bound.h>
-#include <sotto/optim/step_rule.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/site_setup.h>
+#include <sotto/sites/core/site_state.h>
 
-namespace sotto::federated {
-
-/// How models are brought together.
-enum class Exchange : std::uint8_t {
-  push_sum,  ///< mass moves along trust, one-sided or mutual (push_sum_mixing.h)
-  gossip,    ///< public copies along mutual trust, averaged or by a robust rule (gossip_mixing.h)
-};
-
-/// Whom a site knows. Peers are named by their place in the list, from 0. What a site sends to a
-/// peer that does not hear it, it keeps.
-struct SitePeer {
-  std::string name;
-  bool hears = true;  ///< this site takes in what the peer sends
-  bool tells = true;  ///< this site sends to it
-};
-
-/// What a site is made of.
-struct SiteSetup {
-  std::string name;
-  /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
-  Agreement agreement{};
-  /// The same in words, told to peers that have others; at most kMaxText bytes.
-  std::string settings = {};
-  std::vector<SitePeer> peers;
-  std::span<float> parameters;  ///< z; initialised
-  ParameterLayout layout = {};
-  std::unique_ptr<StepRule> step_rule;
-  std::unique_ptr<Compressor> compressor;
-  Exchange exchange = Exchange::push_sum;
-  std::string rule = {};  ///< gossip: make_aggregation's; empty: the average
-  std::optional<double> consensus_stepsize = {};
-  Round communication_interval = 1;  ///< H
-  Round slack = 0;                   ///< rounds that a peer may be behind before it is waited for
-  std::size_t window = 2;            ///< parcels under way to a peer, at most; slack + 2 keeps pace
-  /// It takes in what comes, sends nothing and takes no step: push-sum. Its peers lose nothing.
-  bool observer = false;
-  double mass_cap = 1024;       ///< more in a message or a state cannot be right
-  MassRule mass = {};           ///< push-sum; all sites share it
-  PullLimits pull = {};         ///< of what one parcel may do to the model
-  Round rounds = 0;             ///< after which this site ends; 0: never
-  std::uint64_t seed = 0;       ///< of rounding
-  Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site
-                                ///< takes it should it have to give up what was loaded
-  std::uint32_t life = 1;       ///< larger in each start of the process, also where its state is
-                                ///< gone: as far as a clock can tell (trainers' SiteFolder)
-  const Ops* ops = &host_ops();
-};
-
-/// What a peer does that no rule forbids, and that its operator should be asked about.
-enum class PeerHabit : std::uint8_t {
-  none,
-  takes,             ///< it has taken much more mass than it gave, and this site's is low
-  mints,             ///< its parcels have had more mass for long than one may have
-  far_ahead,         ///< it says that it has come to a round that it cannot have come to
-  confirms_nothing,  ///< its window has been full for long: it gives no receipts
-  sends_nothing,     ///< it may send, says that it does, and has not for long
-};
-
-/// For an operator, and for the invariants that tests hold.
-struct PeerState {
-  std::string name;
-  bool up = false;                       ///< connected, and both have said hello
-  std::optional<RefusalReason> refused;  ///< we refused it, or it us; `trouble` has it in words
-  std::string trouble;
-  std::string settings;   ///< those of a peer that refuses ours, as it tells them
-  bool hears_us = false;  ///< while it is up: it takes in what this site sends
-  bool tells_us = false;  ///< … it sends to this site
-  Incarnation incarnation = 0;
-  std::uint32_t life = 0;
-  Round round = 0;          ///< rounds in which it has offered, as heard of last
-  Sequence sent = 0;        ///< parcels of our stream that were made
-  Sequence receipts = 0;    ///< … and are durable there
-  Sequence applied = 0;     ///< parcels of its stream that are in our state
-  std::size_t pending = 0;  ///< arrived, not yet applied
-  double given = 0;      ///< mass in all parcels made, of the stream between the two incarnations
-  double taken = 0;      ///< mass in all its parcels that are in our state
-  double under_way = 0;  ///< mass in parcels without a receipt
-  std::uint64_t version = 0;   ///< gossip: of its public copy, as followed here; 0: not followed
-  std::uint64_t offences = 0;  ///< messages that broke a rule
-  bool observer = false;       ///< it only takes, and says so: no mass goes to it
-  double moved = 0;            ///< how far it moved the model when a round was collected last
-  std::uint64_t cut = 0;       ///< pulls of its parcels that were cut to the bound
-  std::uint64_t spoiled = 0;   ///< times that the model had to be put back, with its parcels in it
-  std::uint64_t blamed = 0;  ///< … and that they alone had moved the model far; and absurd pulls
-  bool barred = false;       ///< until later what it sends counts as this site's own model
-  PeerHabit habit = PeerHabit::none;
-  bool waited_for = true;  ///< false: it was late again and again
-};
-
-/// How a site stands, for an operator and for checks.
-struct SiteState {
-  Round round = 0;
-  Incarnation incarnation = 0;
-  std::uint32_t life = 0;
-  bool has_model = false;
-  double mass = 0;         ///< ω; 0 before ready()
-  double minted = 0;       ///< by all incarnations that this state remembers
-  double written_off = 0;  ///< mass given to incarnations of peers that are gone
-  double raised = 0;       ///< mass that it made so that its own comes back to 1
-  double lowered = 0;      ///< … that it took away likewise, or cut off parcels that had too much
-  bool drained = false;    ///< ω has been near its floor for long
-  double longest_step = 0;    ///< of the last rounds, by which pulls are bounded
-  std::uint64_t version = 0;  ///< gossip: of the own public copy
-  std::uint64_t resets = 0;
-};
-
-/// A peer whose parcels were in the model when that had to be put back.
-struct Suspect {
-  std::size_t peer = 0;
-  double moved = 0;     ///< how far they moved it
-  bool blamed = false;  ///< it moved the model nine times as far as all who are not blamed together
-  bool barred = false;  ///< it was blamed before: for a while its parcels count no more
-};
+namespace sotto::sites {
 
 /// A message that may go out now.
 struct Released {
@@ -170,26 +58,34 @@ struct Released {
 
 class Site {
  public:
+  /// Throws Error for a setting or pairing that is refused: gossip with one-sided trust, a robust
+  /// rule with push-sum (no rule is proven there), a compressor outside its contract.
+  explicit Site(SiteSetup setup);
   virtual ~Site() = default;
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+  // Virtual are the ways in and out, and no more: there the tests of the checker of simulated sites
+  // put in sites that are broken on purpose.
 
   // What happens to it.
 
   /// The channel to a peer is open; a hello is due.
-  virtual void peer_up(std::size_t peer) = 0;
+  void peer_up(std::size_t peer);
   /// The channel to a peer is gone.
-  virtual void peer_down(std::size_t peer) = 0;
+  void peer_down(std::size_t peer);
   /// A message of a peer that is up. A fault names the peer and what it did; the state is then
   /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
   /// asks to close the channel.
-  virtual Status receive(std::size_t peer, std::span<const std::byte> message) = 0;
+  virtual Status receive(std::size_t peer, std::span<const std::byte> message);
   /// The list of peers changed; places are those of the new list from now on, also in what
   /// released() hands out. Peers are known by name, and keep what is between them and this site;
   /// parcels to who is gone are written off, and its channel is the caller's to close. Who comes
-  /// back to the list is met as one that was away. Throws Error as make_site.
-  virtual void update_peers(const std::vector<SitePeer>& peers) = 0;
+  /// back to the list is met as one that was away. Throws Error as the constructor.
+  void update_peers(const std::vector<SitePeer>& peers);
   /// Fault::unexpected once another process with this site's key was seen to have begun later: the
   /// caller must stop, and write nothing any more.
-  virtual Status alive() const = 0;
+  Status alive() const { return alive_; }
 
   // Its round.
 
@@ -197,52 +93,147 @@ class Site {
   /// neighbour's. `waited` says that the caller will wait no longer for peers that are not there.
   /// A peer that is up and has promised its model is waited for in any case: one that does not
   /// deliver is the caller's to take down.
-  virtual bool ready(bool waited) = 0;
+  virtual bool ready(bool waited);
   /// The model at which gradients are taken.
-  virtual std::span<const float> parameters() const = 0;
+  std::span<const float> parameters() const { return setup_.parameters; }
   /// Local steps done.
-  virtual Round round() const = 0;
+  Round round() const { return round_; }
   /// A local step. Fault::non_finite as in Algorithm::gradient_ready; the state is then unchanged.
-  virtual Status step(std::span<const float> gradient) = 0;
+  Status step(std::span<const float> gradient);
   /// After a gradient or loss at parameters() that is not finite, or a step that failed so: the
   /// model is again what it was before the last collect, or before a neighbour's was taken over,
   /// and the round's steps begin anew. Says whose parcels were in it, the farthest first; nothing:
   /// nothing has come since, nothing has changed, and the trouble is the site's own.
-  virtual std::optional<std::vector<Suspect>> put_back() = 0;
+  std::optional<std::vector<Suspect>> put_back();
   /// Those whose parcels are in the model since the last collect, the farthest first.
-  virtual std::vector<Suspect> influences() const = 0;
+  std::vector<Suspect> influences() const;
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
-  virtual Status offer() = 0;
+  Status offer();
   /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
   /// models are among it at any time.
-  virtual std::vector<Released> released() = 0;
+  virtual std::vector<Released> released();
   /// All peers that are up and heard have come as far as this round, less the slack; who is behind
   /// by more than slack and window is not waited for.
-  virtual bool complete() const = 0;
+  bool complete() const { return awaited().empty(); }
   /// Those that complete() waits for; before ready(), those that owe a model.
-  virtual std::vector<std::size_t> awaited() const = 0;
+  std::vector<std::size_t> awaited() const;
   /// Takes in what has come, and ends the round. A parcel that does not decode costs its peer an
   /// offence and is not applied.
-  virtual Status collect() = 0;
+  Status collect();
 
   // What it is.
 
   /// The longest message that a peer may send, or is sent.
-  virtual std::size_t max_message_bytes() const = 0;
+  std::size_t max_message_bytes() const;
   /// How the site stands.
-  virtual SiteState state() const = 0;
+  SiteState state() const;
   /// How each peer stands, in the order of the setup.
-  virtual std::vector<PeerState> peers() const = 0;
+  std::vector<PeerState> peers() const;
   /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
   /// none. Copies of one incarnation and version are equal, bit for bit.
-  virtual std::span<const float> public_copy(std::optional<std::size_t> peer) const = 0;
+  std::span<const float> public_copy(std::optional<std::size_t> peer) const {
+    return mixing_->public_copy(peer);
+  }
 
   /// The whole state, parameters included. Allowed at any time but between step and offer.
-  virtual void save(ByteBuffer& out) const = 0;
+  virtual void save(ByteBuffer& out) const;
   /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
   /// saved state knows have left the list. A round that was offered counts as ended. On a fault the
   /// site must be discarded.
-  virtual Status load(ByteReader& in) = 0;
+  Status load(ByteReader& in);
+
+ private:
+  /// Of former peers the latest are remembered.
+  static constexpr std::size_t kMaxFormer = 256;
+
+  enum class Phase : std::uint8_t { waiting, training, offered };
+
+  Neighbour& neighbour(std::size_t peer) {
+    check(peer < peers_.size(), "a peer is one of the list");
+    return peers_[peer];
+  }
+
+  // What a peer said.
+  Status take(std::size_t peer, const Hello& hello);
+  Status take(std::size_t peer, const Refusal& refusal);
+  Status take(std::size_t peer, const Model& model);
+  Status take(std::size_t peer, const Parcel& parcel);
+  Status take(std::size_t peer, const Receipt& receipt);
+  /// Streams and model after a hello that fits.
+  void answer(std::size_t peer, bool wants_model);
+  /// What follows a hello proves that the peer took ours. A fault when it is not of the incarnation
+  /// that we know, or before its hello.
+  Status expect(std::size_t peer, Incarnation from, Incarnation due);
+
+  Status offence(std::size_t peer, Fault fault, std::string_view what);
+  void refuse(std::size_t peer, RefusalReason reason, std::string_view text);
+  /// The peer says, or shows, that there was a newer state of this site, or a newer process.
+  void accused(std::size_t peer, std::string_view how);
+  /// Another process of ours is claimed to run.
+  void fence();
+
+  void send(std::size_t peer, std::vector<std::byte> message);
+  void close(std::size_t peer);
+  void drop_outbox(std::size_t peer);
+
+  /// peers.size() when it is not there.
+  static std::size_t place_of(const std::vector<Neighbour>& peers, std::string_view name);
+  /// Takes in one that left the list.
+  void retire(Neighbour gone);
+
+  void begin();
+  void give_up();
+  std::size_t tells() const;
+  std::size_t degree() const;  // sites in the list
+  /// Nobody else will say which round it is, or two do.
+  bool has_second_opinion() const;
+  /// The latest round in which a site begins on the word of one neighbour.
+  Round believed_alone() const;
+  /// That in which a site begins that took a model over.
+  Round believed_round() const;
+  /// Gives the round's parcels their numbers, and sends them.
+  void post(std::span<const Addressee> to);
+  /// complete() waits for this peer, which is heard.
+  bool late(const Neighbour& peer) const;
+  /// The first parcel that is pending is for this round.
+  bool due(const Neighbour& from) const;
+  void take_in(std::size_t peer);
+  bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
+  /// Before and after a round's parcels are taken in: whom the model was moved by, who came late,
+  /// and what they make a habit of.
+  void begin_intake();
+  void end_intake(std::span<const MixedPeer> mixed);
+  Status here(const Status& status) const;
+
+  Status load_self(ByteReader& in);
+  Status load_peers(ByteReader& in);
+  Status load_peer(ByteReader& in, std::vector<Neighbour>& into);
+
+  std::unique_ptr<Mixing> mixing_;
+  SiteSetup setup_;  // without step rule and compressor, which are the mixing's
+  std::vector<Neighbour> peers_;
+  std::vector<Neighbour> former_;  // no longer listed, for what their streams had come to
+  std::vector<Released> outbox_;
+  Status alive_;
+
+  // Durable.
+  Incarnation incarnation_;
+  Past past_;
+  Round round_ = 0;
+  Round offered_ = 0;                 // rounds, as announced
+  Round given_round_ = 0;             // of the model that was taken over
+  std::optional<std::size_t> giver_;  // of the model, until the site begins
+  bool trained_ = false;
+  double minted_ = 0;
+  double written_off_ = 0;
+  std::uint64_t resets_ = 0;
+
+  Phase phase_ = Phase::waiting;
+  Round steps_ = 0;          // in this round
+  bool influenced_ = false;  // something was taken in since put_back, or ever
+  Round low_rounds_ = 0;     // in a row, in which ω was near its floor
+  bool loaded_ = false;      // and not given up
+  bool condemned_ = false;   // what was loaded is too old
 };
 
 /// The format of a state that save wrote, as it begins; this program reads state_format() alone.
@@ -250,11 +241,4 @@ std::string format_of_state(std::span<const std::byte> state);
 /// "site 2"
 std::string_view state_format();
 
-/// Throws Error for numbers that cannot work together.
-void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap = 1024);
-
-/// Throws Error for a setting or pairing that is refused: gossip with one-sided trust, a robust
-/// rule with push-sum (no rule is proven there), a compressor outside its contract.
-std::unique_ptr<Site> make_site(SiteSetup setup);
-
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include <sotto/optim/federated/federated_site.h>
+#include <sotto/sites/core/site.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
-Status FederatedSite::receive(std::size_t peer, std::span<const std::byte> message) {
+Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
   Neighbour& from = neighbour(peer);
   if (from.link == Link::down || condemned_ || !alive_) {
     return {};
@@ -27,7 +27,7 @@ Status FederatedSite::receive(std::size_t peer, std::span<const std::byte> messa
   return std::visit([&](const auto& said) { return take(peer, said); }, *parsed);
 }
 
-Status FederatedSite::take(std::size_t peer, const Hello& hello) {
+Status Site::take(std::size_t peer, const Hello& hello) {
   Neighbour& from = peers_[peer];
   if (from.link != Link::greeting) {
     return offence(peer, Fault::unexpected, "a second hello");
@@ -67,7 +67,7 @@ Status FederatedSite::take(std::size_t peer, const Hello& hello) {
   return {};
 }
 
-void FederatedSite::answer(std::size_t peer, bool wants_model) {
+void Site::answer(std::size_t peer, bool wants_model) {
   Neighbour& to = peers_[peer];
   Sequence sequence = to.out.oldest();
   for (const OutStream::Item& item : to.out.items()) {
@@ -87,7 +87,7 @@ void FederatedSite::answer(std::size_t peer, bool wants_model) {
   }
 }
 
-Status FederatedSite::expect(std::size_t peer, Incarnation from, Incarnation due) {
+Status Site::expect(std::size_t peer, Incarnation from, Incarnation due) {
   Neighbour& sender = peers_[peer];
   if (!sender.up()) {
     return offence(peer, Fault::unexpected, "a message before its hello");
@@ -100,7 +100,7 @@ Status FederatedSite::expect(std::size_t peer, Incarnation from, Incarnation due
   return {};
 }
 
-Status FederatedSite::take(std::size_t peer, const Refusal& refusal) {
+Status Site::take(std::size_t peer, const Refusal& refusal) {
   Neighbour& from = peers_[peer];
   from.refused = refusal.reason;
   from.trouble = "it refuses this site: " + refusal.text;
@@ -119,7 +119,7 @@ Status FederatedSite::take(std::size_t peer, const Refusal& refusal) {
   return {};
 }
 
-Status FederatedSite::take(std::size_t peer, const Model& model) {
+Status Site::take(std::size_t peer, const Model& model) {
   Neighbour& from = peers_[peer];
   if (Status status = expect(peer, model.incarnation, from.known.incarnation); !status) {
     return status;
@@ -140,7 +140,7 @@ Status FederatedSite::take(std::size_t peer, const Model& model) {
   return {};
 }
 
-Status FederatedSite::take(std::size_t peer, const Parcel& parcel) {
+Status Site::take(std::size_t peer, const Parcel& parcel) {
   Neighbour& from = peers_[peer];
   if (Status status = expect(peer, parcel.incarnation, from.known.incarnation); !status) {
     return status;
@@ -171,7 +171,7 @@ Status FederatedSite::take(std::size_t peer, const Parcel& parcel) {
   return {};
 }
 
-Status FederatedSite::take(std::size_t peer, const Receipt& receipt) {
+Status Site::take(std::size_t peer, const Receipt& receipt) {
   Neighbour& from = peers_[peer];
   if (Status status = expect(peer, receipt.incarnation, incarnation_); !status) {
     return status;
@@ -195,7 +195,7 @@ Status FederatedSite::take(std::size_t peer, const Receipt& receipt) {
   return {};
 }
 
-Status FederatedSite::offence(std::size_t peer, Fault fault, std::string_view what) {
+Status Site::offence(std::size_t peer, Fault fault, std::string_view what) {
   Neighbour& from = peers_[peer];
   ++from.offences;
   refuse(peer, RefusalReason::broke_rule, what);
@@ -205,7 +205,7 @@ Status FederatedSite::offence(std::size_t peer, Fault fault, std::string_view wh
   return here({fault, fmt::format("{} sent {}", from.entry.name, what)});
 }
 
-void FederatedSite::refuse(std::size_t peer, RefusalReason reason, std::string_view text) {
+void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text) {
   Neighbour& from = peers_[peer];
   from.refused = reason;
   from.trouble = text;
@@ -216,7 +216,7 @@ void FederatedSite::refuse(std::size_t peer, RefusalReason reason, std::string_v
   }
 }
 
-void FederatedSite::accused(std::size_t peer, std::string_view how) {
+void Site::accused(std::size_t peer, std::string_view how) {
   Neighbour& from = peers_[peer];
   from.refused = from.refused.value_or(RefusalReason::stale);
   // A process only moves forward: what it was loaded from can be old, what it has become cannot. If
@@ -232,7 +232,7 @@ void FederatedSite::accused(std::size_t peer, std::string_view how) {
   fence();
 }
 
-void FederatedSite::fence() {
+void Site::fence() {
   const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
   const auto answered = std::ranges::count_if(peers_, [](const Neighbour& peer) {
     return peer.claims_newer || (peer.agreed && peer.up());
@@ -245,4 +245,4 @@ void FederatedSite::fence() {
   }
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -15,7 +15,7 @@
 #include <sotto/base/status.h>
 #include <sotto/optim/step_rule.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 
 class WayBack {
  public:
@@ -41,4 +41,4 @@ class WayBack {
   std::vector<std::byte> rule_;
 };
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -1,12 +1,12 @@
-#include <sotto/trainers/federated/peer_standing.h>
+#include <sotto/sites/process/peer_standing.h>
 
 #include <fmt/format.h>
 
 namespace sotto {
 
-using federated::PeerHabit;
-using federated::PeerState;
-using federated::RefusalReason;
+using sites::PeerHabit;
+using sites::PeerState;
+using sites::RefusalReason;
 
 namespace {
 
@@ -90,7 +90,7 @@ PeerStanding habit_of(const PeerState& peer) {
 }
 
 /// What one side's list allows and the other's does not.
-PeerStanding in_touch(const PeerState& peer, const federated::SitePeer& trust) {
+PeerStanding in_touch(const PeerState& peer, const sites::SitePeer& trust) {
   if (PeerStanding habit = habit_of(peer); !habit.reason.empty()) {
     return habit;
   }
@@ -111,7 +111,7 @@ PeerStanding in_touch(const PeerState& peer, const federated::SitePeer& trust) {
 
 }  // namespace
 
-PeerStanding standing_of(const PeerState& peer, const federated::SitePeer& trust, bool open,
+PeerStanding standing_of(const PeerState& peer, const sites::SitePeer& trust, bool open,
                          const ChannelTraffic& channel, const std::string& difference) {
   if (peer.up) {
     return in_touch(peer, trust);

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <sotto/comm/channels.h>
-#include <sotto/optim/federated/site.h>
+#include <sotto/sites/core/site.h>
 
 namespace sotto {
 
@@ -25,7 +25,7 @@ struct PeerStanding {
 
 /// `open`: the site has a channel to it. `difference`: the first setting that differs, if its
 /// settings are other ones.
-PeerStanding standing_of(const federated::PeerState& peer, const federated::SitePeer& trust,
-                         bool open, const ChannelTraffic& channel, const std::string& difference);
+PeerStanding standing_of(const sites::PeerState& peer, const sites::SitePeer& trust, bool open,
+                         const ChannelTraffic& channel, const std::string& difference);
 
 }  // namespace sotto

@@ -1,4 +1,4 @@
-#include <sotto/trainers/federated/site_folder.h>
+#include <sotto/sites/process/site_folder.h>
 
 #include <fcntl.h>
 #include <sys/file.h>

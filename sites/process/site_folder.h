@@ -1,4 +1,4 @@
-// What one federated site keeps between its lives, in a folder that one process holds at a time:
+// What one site keeps between its lives, in a folder that one process holds at a time:
 //
 //   lock             locked by the process that holds the folder
 //   life             the number of its start, which only grows

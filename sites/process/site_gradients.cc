@@ -1,4 +1,4 @@
-#include <sotto/trainers/federated/site_gradients.h>
+#include <sotto/sites/process/site_gradients.h>
 
 #include <algorithm>
 #include <cmath>

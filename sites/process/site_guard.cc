@@ -1,4 +1,4 @@
-#include <sotto/trainers/federated/site_guard.h>
+#include <sotto/sites/process/site_guard.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace sotto {
 
-using federated::Suspect;
+using sites::Suspect;
 using Level = SiteEvent::Level;
 
 void SiteGuard::tell(std::string_view kind, std::string text, std::string peer,

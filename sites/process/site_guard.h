@@ -10,15 +10,15 @@
 #include <string>
 
 #include <sotto/base/status.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/trainers/federated/site_report.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/site_report.h>
 
 namespace sotto {
 
 class SiteGuard {
  public:
   /// Tells `listener` of what it sees.
-  SiteGuard(federated::Site& site, SiteListener listener)
+  SiteGuard(sites::Site& site, SiteListener listener)
       : site_(site), listener_(std::move(listener)) {}
 
   /// A step failed like this. True: the model was put back, and the round's steps are to be taken
@@ -39,9 +39,9 @@ class SiteGuard {
 
   void tell(std::string_view kind, std::string text, std::string peer = {},
             std::vector<SiteFigure> figures = {}) const;
-  std::string names_of(const std::vector<federated::Suspect>& suspects) const;
+  std::string names_of(const std::vector<sites::Suspect>& suspects) const;
 
-  federated::Site& site_;
+  sites::Site& site_;
   const SiteListener listener_;
   std::deque<double> losses_;
   std::uint64_t put_backs_ = 0;

@@ -1,4 +1,4 @@
-#include <sotto/trainers/federated/site_history.h>
+#include <sotto/sites/process/site_history.h>
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ std::vector<SiteFigure> SiteHistory::with_figures(std::vector<SiteFigure> figure
   return figures;
 }
 
-SiteEvent SiteHistory::round_event(const federated::SiteState& site,
+SiteEvent SiteHistory::round_event(const sites::SiteState& site,
                                    std::span<const SitePeerReport> peers, double loss) const {
   const auto up =
       std::ranges::count_if(peers, [](const SitePeerReport& peer) { return peer.site.up; });

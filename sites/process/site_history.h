@@ -11,8 +11,8 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/base/status.h>
-#include <sotto/trainers/federated/site_options.h>
-#include <sotto/trainers/federated/site_report.h>
+#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_report.h>
 #include <sotto/trainers/result.h>
 
 namespace sotto {
@@ -33,7 +33,7 @@ class SiteHistory {
   /// As many figures behind those.
   std::vector<SiteFigure> with_figures(std::vector<SiteFigure> figures) const;
   /// How the site stands after a round.
-  SiteEvent round_event(const federated::SiteState& site, std::span<const SitePeerReport> peers,
+  SiteEvent round_event(const sites::SiteState& site, std::span<const SitePeerReport> peers,
                         double loss) const;
 
  private:

@@ -1,4 +1,4 @@
-#include <sotto/trainers/federated/site_links.h>
+#include <sotto/sites/process/site_links.h>
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace sotto {
 
-using federated::PeerState;
-using federated::SitePeer;
+using sites::PeerState;
+using sites::SitePeer;
 using Level = SiteEvent::Level;
 
 namespace {
@@ -35,14 +35,14 @@ std::string_view event_of(std::string_view habit) {
 }  // namespace
 
 std::vector<SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank self,
-                                 federated::Exchange exchange, std::vector<std::string>* left_out) {
+                                 sites::MixingKind exchange, std::vector<std::string>* left_out) {
   std::vector<SitePeer> peers;
   for (const TrustedPeer& line : lines) {
     if (line.rank == self || !(line.may_send || line.send_to)) {
       continue;
     }
     const bool mutual = line.may_send && line.send_to;
-    if (exchange == federated::Exchange::gossip && !mutual && left_out != nullptr) {
+    if (exchange == sites::MixingKind::gossip && !mutual && left_out != nullptr) {
       left_out->push_back(line.name);
       continue;
     }
@@ -51,8 +51,8 @@ std::vector<SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank sel
   return peers;
 }
 
-SiteLinks::SiteLinks(federated::Site& site, Channels& channels, const AllowList& list, Rank self,
-                     federated::Exchange exchange, bool observer, std::string settings,
+SiteLinks::SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
+                     sites::MixingKind exchange, bool observer, std::string settings,
                      SiteListener listener)
     : site_(site),
       channels_(channels),
@@ -202,7 +202,7 @@ Status SiteLinks::pump(Deadline deadline) {
 }
 
 void SiteLinks::send() {
-  for (const federated::Released& released : site_.released()) {
+  for (const sites::Released& released : site_.released()) {
     const Link& link = links_[released.peer];
     if (!link.open) {
       continue;

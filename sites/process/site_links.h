@@ -20,24 +20,23 @@
 #include <sotto/comm/channels.h>
 #include <sotto/comm/deadline.h>
 #include <sotto/comm/security.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/trainers/federated/site_report.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/site_report.h>
 
 namespace sotto {
 
 /// The lines of a list that a site deals with: all but its own, and those that may do nothing.
 /// Gossip needs trust both ways: where `left_out` is given, lines that lack it are left out and
 /// named there; else the site refuses them.
-std::vector<federated::SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank self,
-                                            federated::Exchange exchange,
-                                            std::vector<std::string>* left_out = nullptr);
+std::vector<sites::SitePeer> site_peers(const std::vector<TrustedPeer>& lines, Rank self,
+                                        sites::MixingKind exchange,
+                                        std::vector<std::string>* left_out = nullptr);
 
 class SiteLinks {
  public:
   /// `settings` are the site's own (SiteSetup).
-  SiteLinks(federated::Site& site, Channels& channels, const AllowList& list, Rank self,
-            federated::Exchange exchange, bool observer, std::string settings,
-            SiteListener listener);
+  SiteLinks(sites::Site& site, Channels& channels, const AllowList& list, Rank self,
+            sites::MixingKind exchange, bool observer, std::string settings, SiteListener listener);
 
   /// Takes in all that has come, waiting for the first of it until `deadline`; then sends what is
   /// due. A fault ends the site: its sockets failed, or a newer process of it runs.
@@ -86,12 +85,12 @@ class SiteLinks {
   void take(const ChannelEvent& event);
   void hang_up(std::size_t peer);
   std::optional<std::size_t> place_of(Rank rank) const;
-  PeerStanding standing_of(std::size_t place, const federated::PeerState& peer,
+  PeerStanding standing_of(std::size_t place, const sites::PeerState& peer,
                            const ChannelTraffic& channel) const;
   /// What became of peers since the last look: met, refused.
   void look();
   /// Those whose channel does not open, and those of whom there are two.
-  void look_at_channels(const std::vector<federated::PeerState>& peers);
+  void look_at_channels(const std::vector<sites::PeerState>& peers);
   void look_at_refused_keys();
   /// Those whose standing has changed while they are up: late ones, and those to be asked about.
   void look_at_habit(const PeerStanding& standing, const std::string& name, Link& link) const;
@@ -100,11 +99,11 @@ class SiteLinks {
   void tell(SiteEvent::Level level, std::string_view kind, std::string text, std::string peer = {},
             std::vector<SiteFigure> figures = {}) const;
 
-  federated::Site& site_;
+  sites::Site& site_;
   Channels& channels_;
   const AllowList& list_;
   const Rank self_;
-  const federated::Exchange exchange_;
+  const sites::MixingKind exchange_;
   const bool observer_;
   const std::string settings_;  ///< that sites must share, in words
   const SiteListener listener_;

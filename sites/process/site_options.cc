@@ -1,4 +1,4 @@
-#include <sotto/trainers/federated/site_options.h>
+#include <sotto/sites/process/site_options.h>
 
 #include <sodium.h>
 
@@ -43,7 +43,7 @@ std::string brief(std::span<const std::string> all) {
 Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
   const StepRuleOptions& rule = options.step_rule;
   const std::string shapes = layout_text(layout);
-  const bool gossip = options.exchange == federated::Exchange::gossip;
+  const bool gossip = options.exchange == sites::MixingKind::gossip;
   Settings settings = {
       {"parameters", fmt::to_string(dimension_of(layout))},
       {"layout", short_digest(std::as_bytes(std::span(shapes)))},
@@ -81,8 +81,8 @@ Settings shared_settings(const SiteOptions& options, const ParameterLayout& layo
   return settings;
 }
 
-federated::Agreement agreement_of(const std::string& settings) {
-  federated::Agreement digest{};
+sites::Agreement agreement_of(const std::string& settings) {
+  sites::Agreement digest{};
   static_assert(sizeof digest == crypto_hash_sha256_BYTES);
   crypto_hash_sha256(reinterpret_cast<unsigned char*>(digest.data()),
                      reinterpret_cast<const unsigned char*>(settings.data()), settings.size());

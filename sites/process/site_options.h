@@ -1,4 +1,4 @@
-// What one federated site is told to do. Plain values; pure functions.
+// What one site is told to do. Plain values; pure functions.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@
 #include <sotto/base/ids.h>
 #include <sotto/base/parameter_layout.h>
 #include <sotto/comm/security.h>
-#include <sotto/optim/federated/site.h>
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/optim/step_rule.h>
+#include <sotto/sites/core/site.h>
 #include <sotto/trainers/dataset.h>
 #include <sotto/trainers/model_file.h>
 #include <sotto/trainers/observer.h>
@@ -28,7 +28,7 @@ struct SiteOptions {
   std::string listen{};  ///< HOST:PORT; empty: the address of the own line
 
   // What is computed; the same at every site.
-  federated::Exchange exchange = federated::Exchange::push_sum;
+  sites::MixingKind exchange = sites::MixingKind::push_sum;
   std::string compressor = "none";
   std::string rule{};  ///< gossip: optim/robust/aggregation.h; empty: the average
   std::optional<double> consensus_stepsize{};  ///< by default derived from the compressor
@@ -36,7 +36,7 @@ struct SiteOptions {
   Round communication_interval = 1;  ///< H: steps of a round
   std::size_t window = 2;            ///< parcels under way to a peer, at most
   std::uint64_t seed = 0;            ///< of the initial model and of rounding
-  federated::MassRule mass{};        ///< push-sum
+  sites::MassRule mass{};            ///< push-sum
   std::vector<float> start{};        ///< the initial model; empty: drawn from the seed
   DataNames data{};                  ///< what the model's inputs and outputs stand for
 
@@ -48,8 +48,8 @@ struct SiteOptions {
   ModelNotes notes{};         ///< in that file
   bool only_takes =
       false;  ///< an observer: it takes in what comes, sends nothing and takes no steps
-  federated::PullLimits pull{};  ///< of what one parcel may do to the model
-  Round slack = 0;               ///< rounds that a peer may be behind before it is waited for
+  sites::PullLimits pull{};  ///< of what one parcel may do to the model
+  Round slack = 0;           ///< rounds that a peer may be behind before it is waited for
   std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down
   std::chrono::milliseconds patience{
       30'000};  ///< in a round, at most, for peers that are up and behind
@@ -66,6 +66,6 @@ struct SiteOptions {
 Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
 
 /// The digest of these words (settings_text): SHA-256.
-federated::Agreement agreement_of(const std::string& settings);
+sites::Agreement agreement_of(const std::string& settings);
 
 }  // namespace sotto

@@ -1,4 +1,4 @@
-// What a federated site tells while it runs: events as they happen, and how it stands.
+// What a site tells while it runs: events as they happen, and how it stands.
 //
 // Plain values, but SiteBoard, which any thread may use.
 #pragma once
@@ -15,8 +15,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/comm/channels.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/trainers/federated/peer_standing.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/peer_standing.h>
 #include <sotto/trainers/optimizer.h>
 #include <sotto/trainers/result.h>
 
@@ -42,7 +42,7 @@ struct SiteEvent {
 
 /// One peer, as site and channels see it.
 struct SitePeerReport {
-  federated::PeerState site;
+  sites::PeerState site;
   bool hears = false;  ///< this site takes in what it sends
   bool tells = false;  ///< this site sends to it
   bool connected = false;
@@ -71,7 +71,7 @@ struct SiteReport {
   std::string settings;  ///< that sites must share (settings_text)
   Round rounds = 0;      ///< after which it ends; 0: never
   std::size_t dimension = 0;
-  federated::SiteState site;
+  sites::SiteState site;
   double training_loss = std::numeric_limits<double>::quiet_NaN();  ///< NaN where it is private
   std::optional<HistoryPoint> evaluation;  ///< the last one; bytes and distance are left out
   std::optional<PrivacySpent> privacy;

@@ -1,4 +1,4 @@
-#include <sotto/trainers/federated/site_run.h>
+#include <sotto/sites/process/site_run.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,13 +16,13 @@
 #include <sotto/base/error.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/comm/channels.h>
-#include <sotto/optim/federated/patience.h>
-#include <sotto/trainers/federated/helper_thread.h>
-#include <sotto/trainers/federated/site_gradients.h>
-#include <sotto/trainers/federated/site_guard.h>
-#include <sotto/trainers/federated/site_history.h>
-#include <sotto/trainers/federated/site_links.h>
-#include <sotto/trainers/federated/site_setup.h>
+#include <sotto/sites/core/patience.h>
+#include <sotto/sites/process/helper_thread.h>
+#include <sotto/sites/process/site_gradients.h>
+#include <sotto/sites/process/site_guard.h>
+#include <sotto/sites/process/site_history.h>
+#include <sotto/sites/process/site_links.h>
+#include <sotto/sites/process/site_of_options.h>
 
 namespace sotto {
 namespace {
@@ -111,9 +111,9 @@ class SiteRun {
   SiteGradients gradients_;
   std::vector<float> parameters_;
   const std::string settings_;
-  std::unique_ptr<federated::Site> site_;
+  std::unique_ptr<sites::Site> site_;
   std::unique_ptr<SiteGuard> guard_;
-  federated::Patience patience_;
+  sites::Patience patience_;
   HelperThread helper_;  // with gradients_ and task_; channels close before its last job ends
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<SiteLinks> links_;
@@ -129,16 +129,16 @@ class SiteRun {
   double save_s_ = 0;
   SiteHistory history_;
   std::uint64_t resets_ = 0;
-  federated::Incarnation saved_ = 0;  // in the durable state
+  sites::Incarnation saved_ = 0;  // in the durable state
   bool told_of_budget_ = false;
   std::string export_trouble_;  // of the last attempt
 };
 
 void SiteRun::make_site() {
-  federated::SiteSetup setup = site_setup(options_, task_, parameters_);
+  sites::SiteSetup setup = site_setup(options_, task_, parameters_);
   setup.incarnation = draw_incarnation();
   setup.life = folder_.life();
-  site_ = federated::make_site(std::move(setup));
+  site_ = std::make_unique<sites::Site>(std::move(setup));
   guard_ = std::make_unique<SiteGuard>(*site_, listener_);
 }
 
@@ -155,12 +155,12 @@ Status SiteRun::load() {
   if (!(*found)->warning.empty()) {
     tell(Level::warning, "state-damaged", (*found)->warning);
   }
-  if (const auto format = federated::format_of_state(state.site);
-      !format.empty() && format != federated::state_format()) {
+  if (const auto format = sites::format_of_state(state.site);
+      !format.empty() && format != sites::state_format()) {
     throw Error(fmt::format(
         "the state in {} is of the format '{}', and this version reads '{}' alone: start anew with "
         "another folder, and init set to a model that the other version wrote",
-        folder_.path(), format, federated::state_format()));
+        folder_.path(), format, sites::state_format()));
   }
   if (const auto difference = state_difference(options_.name, settings_, state.settings);
       !difference.empty()) {
@@ -353,7 +353,7 @@ Status SiteRun::save_new_incarnation() {
 Status SiteRun::wait_for_peers() {
   const auto start = Clock::now();
   Status status = pump(0ms);
-  const auto heard = std::ranges::count_if(site_->peers(), [](const federated::PeerState& peer) {
+  const auto heard = std::ranges::count_if(site_->peers(), [](const sites::PeerState& peer) {
     return peer.up && peer.tells_us && peer.waited_for;
   });
   patience_.begin(0, site_->awaited(), static_cast<std::size_t>(heard));

@@ -1,4 +1,4 @@
-// One federated site: trains on its own data and keeps in touch with its peers, until its rounds
+// One site: trains on its own data and keeps in touch with its peers, until its rounds
 // are over or it is told to stop (docs/sites.md, docs/operations.md).
 //
 // Whatever ends it, its folder holds a state from which it goes on: after a crash the last one that
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include <sotto/base/status.h>
-#include <sotto/trainers/federated/site_folder.h>
-#include <sotto/trainers/federated/site_options.h>
-#include <sotto/trainers/federated/site_report.h>
+#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/site_options.h>
+#include <sotto/sites/process/site_report.h>
 #include <sotto/trainers/result.h>
 #include <sotto/trainers/task.h>
 

@@ -1,4 +1,4 @@
-#include <sotto/sim/fault_plan.h>
+#include <sotto/sites/simulated/fault_plan.h>
 
 #include <algorithm>
 #include <array>
@@ -274,7 +274,7 @@ void check_plan(const FaultPlan& plan) {
       }
       liars.push_back(rank);
     }
-    if (lie.kind == LieKind::mints && plan.exchange == federated::Exchange::gossip) {
+    if (lie.kind == LieKind::mints && plan.exchange == sites::MixingKind::gossip) {
       refuse("kind", "mints", "gossip has no mass");
     }
   }

@@ -1,8 +1,8 @@
-// What goes wrong in a federation of sites, and when: the plan of a test by faults.
+// What goes wrong between sites, and when: the plan of a test by faults.
 //
-// A plan says nothing of how it is carried out: the simulator (sim/federation.h) plays it in
-// virtual time. `sotto faults` reads plans from TOML (docs/faults.md). Plain values; pure
-// functions; thread-safe.
+// A plan says nothing of how it is carried out: the simulator (sites/simulated/simulated_sites.h)
+// plays it in virtual time. `sotto faults` reads plans from TOML (docs/faults.md). Plain values;
+// pure functions; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/optim/federated/site.h>
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/time.h>
+#include <sotto/sites/core/site.h>
 
 namespace sotto {
 
@@ -118,7 +118,7 @@ struct FaultPlan {
   std::string title;
   int sites = 0;
   std::string graph = "ring";  ///< a topology; an edge: who hears whom
-  federated::Exchange exchange = federated::Exchange::push_sum;
+  sites::MixingKind exchange = sites::MixingKind::push_sum;
   std::string compressor = "none";
   std::string rule = {};  ///< gossip: of aggregation
   Round interval = 1;     ///< steps a round

@@ -1,4 +1,4 @@
-// A federation under faults in virtual time: the very Site objects of `sotto node`, on simulated
+// Sites under faults in virtual time: the very Site objects of `sotto node`, on simulated
 // channels, disks and processes, with a checker that looks after every event.
 //
 // What is checked (docs/faults.md): mass is neither lost nor made, but with a state that is gone;
@@ -16,17 +16,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/sim/fault_plan.h>
 #include <sotto/sim/time.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/simulated/fault_plan.h>
 
 namespace sotto {
 
 /// One line of the trace. Kinds are numbered for its fingerprint.
-struct FederationEvent {
+struct SimulatedSiteEvent {
   /// What happened.
   enum class Kind : std::uint32_t {
     began,  ///< a process; value: its life
@@ -51,20 +52,22 @@ struct FederationEvent {
 };
 
 /// "12.345678901 s  site 3  sent to 1 (9f86d081884c7d65)"
-std::string to_string(const FederationEvent& event);
+std::string to_string(const SimulatedSiteEvent& event);
 
-/// What a run of the simulated federation is made of besides its plan.
-struct FederationOptions {
+/// What a run of simulated sites is made of besides its plan.
+struct SimulatedSitesOptions {
   std::uint64_t seed = 0;
   std::size_t dimension = 12;  ///< of the model
   /// Builds the sites; tests put broken ones in.
-  std::function<std::unique_ptr<federated::Site>(federated::SiteSetup)> make = federated::make_site;
-  std::function<void(const FederationEvent&)> trace = {};
+  std::function<std::unique_ptr<sites::Site>(sites::SiteSetup)> make = [](sites::SiteSetup setup) {
+    return std::make_unique<sites::Site>(std::move(setup));
+  };
+  std::function<void(const SimulatedSiteEvent&)> trace = {};
   std::function<bool()> stop = {};  ///< asked now and then: true ends the run early
 };
 
 /// What was found wrong, first of all.
-struct FederationViolation {
+struct SimulatedSiteViolation {
   SimTime time = 0;
   Rank site = -1;
   std::string during;  ///< the event
@@ -72,9 +75,9 @@ struct FederationViolation {
 };
 
 /// What a run came to.
-struct FederationReport {
+struct SimulatedSitesReport {
   std::uint64_t seed = 0;
-  std::optional<FederationViolation> violation;
+  std::optional<SimulatedSiteViolation> violation;
   std::array<std::uint64_t, 14> injected = {};  ///< by kind; those that had an effect
   std::uint64_t events = 0;
   SimTime end = 0;
@@ -96,6 +99,6 @@ struct FederationReport {
 };
 
 /// Plays the plan, until its end or the first violation. Throws Error for a plan that is refused.
-FederationReport run_federation(const FaultPlan& plan, const FederationOptions& options);
+SimulatedSitesReport simulate_sites(const FaultPlan& plan, const SimulatedSitesOptions& options);
 
 }  // namespace sotto

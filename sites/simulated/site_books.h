@@ -1,4 +1,4 @@
-// Where the mass of a federation is, kept by an onlooker: what each site holds, made for others and
+// Where the mass of all sites is, kept by an onlooker: what each site holds, made for others and
 // took in from them. A site's books go with its state: they are written, restored and lost with it.
 //
 // For each site, at any time, ω + given up + Σ made − Σ applied = minted + returned: the local half
@@ -17,17 +17,17 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/optim/federated/message.h>
+#include <sotto/sites/core/message.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 /// A stream of parcels from one incarnation to another; each gets its own number.
 using StreamId = std::uint64_t;
 
 /// A parcel that was made, and may still arrive.
 struct Made {
-  federated::Incarnation from = 0;
-  federated::Sequence sequence = 0;
+  Incarnation from = 0;
+  Sequence sequence = 0;
   StreamId stream = 0;
   double mass = 0;
 };
@@ -36,13 +36,13 @@ struct Made {
 struct PeerBook {
   // What it sends.
   StreamId stream = 0;
-  federated::Incarnation to = 0;
+  Incarnation to = 0;
   double made = 0;    ///< in this stream
   double closed = 0;  ///< in earlier ones
   std::deque<Made> recent;
-  federated::Sequence written_off = 0;  ///< up to this parcel, as the site was off the list
+  Sequence written_off = 0;  ///< up to this parcel, as the site was off the list
   // What it hears.
-  std::deque<federated::Incarnation> past;  ///< of the other site, that others have replaced
+  std::deque<Incarnation> past;  ///< of the other site, that others have replaced
   StreamId heard = 0;
   double applied = 0;         ///< of this stream
   double applied_before = 0;  ///< of earlier ones
@@ -50,7 +50,7 @@ struct PeerBook {
 
 /// A site's account: what it holds, and what went each way.
 struct SiteBook {
-  federated::Incarnation incarnation = 0;
+  Incarnation incarnation = 0;
   double mass = 0;
   double minted = 0;
   double returned = 0;  ///< so that its mass comes back to 1: made, less what was taken away
@@ -111,4 +111,4 @@ inline double lost_mass(std::span<const SiteBook* const> books) {
   return lost;
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

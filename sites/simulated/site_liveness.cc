@@ -1,13 +1,11 @@
-#include <sotto/sim/site_liveness.h>
+#include <sotto/sites/simulated/site_liveness.h>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 namespace {
-
-using federated::PeerState;
 
 /// What a site says of a peer; null unless it lists it.
 const PeerState* of_peer(const SiteView& site, Rank peer) {
@@ -179,4 +177,4 @@ Liveness::Trouble Liveness::look_at_stream(SimTime now, const SiteView& from, co
                                receiver.applied, sender.sent, from.site, to_seconds(now - since)));
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

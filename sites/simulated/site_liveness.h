@@ -1,5 +1,6 @@
-// Whether every site of a federation gets on, and finds its neighbours again after a disturbance,
-// in time: looked at from outside, on simulated sites (sim/federation.h) and on real ones
+// Whether every site gets on, and finds its neighbours again after a disturbance,
+// in time: looked at from outside, on simulated sites (sites/simulated/simulated_sites.h) and on
+// real ones
 // (`sotto faults --real`).
 //
 // Two sites are *in touch* when each is up for the other, and each knows the other's incarnation.
@@ -18,12 +19,12 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/sim/fault_plan.h>
 #include <sotto/sim/time.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/topology/topology.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 /// A site, as an onlooker sees its present process.
 struct SiteView {
@@ -32,9 +33,9 @@ struct SiteView {
   bool waits_for_model = false;
   SimTime moved = 0;                  ///< when it last got on
   std::span<const Rank> listed = {};  ///< its peers' sites, by place
-  const federated::SiteState* state = nullptr;
-  std::span<const federated::PeerState> peers = {};  ///< by place
-  const federated::Site* node = nullptr;  ///< for whom it waits; null: it cannot be asked
+  const SiteState* state = nullptr;
+  std::span<const PeerState> peers = {};  ///< by place
+  const Site* node = nullptr;             ///< for whom it waits; null: it cannot be asked
 };
 
 /// What lies between sites.
@@ -84,7 +85,7 @@ class Liveness {
     SimTime asked_since = kNever;  ///< of a recovery under way
   };
   struct Way {
-    federated::Sequence applied = 0;
+    Sequence applied = 0;
     SimTime since = 0;
   };
 
@@ -105,4 +106,4 @@ class Liveness {
   SimTime worst_recovery_ = 0;
 };
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

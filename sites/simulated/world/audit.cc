@@ -8,12 +8,7 @@
 
 #include "lies.h"
 
-namespace sotto::federation {
-
-using federated::Exchange;
-using federated::PeerState;
-using federated::Sequence;
-using federated::SiteState;
+namespace sotto::sites {
 
 namespace {
 
@@ -27,7 +22,7 @@ Overloaded(Ts...) -> Overloaded<Ts...>;
 }  // namespace
 
 Audit::Audit(const FaultPlan& plan, std::size_t dimension)
-    : plan_(plan), dimension_(dimension), has_mass_(plan.exchange == Exchange::push_sum) {}
+    : plan_(plan), dimension_(dimension), has_mass_(plan.exchange == MixingKind::push_sum) {}
 
 void Audit::begin_event(SimTime time, Rank site, const char* during) {
   time_ = time;
@@ -76,7 +71,7 @@ void Audit::check_acquaintances(Process& process, const Seen& before) {
     if (known == heard) {
       continue;
     }
-    std::deque<federated::Incarnation>& past = book_of(process, i).past;
+    std::deque<Incarnation>& past = book_of(process, i).past;
     if (std::find(past.begin(), past.end(), heard) != past.end()) {
       fail(fmt::format("goes back to an incarnation of site {} that was replaced",
                        process.listed[i]));
@@ -351,7 +346,7 @@ double Audit::returned_since(const Process& process, const Seen& before) {
   const SiteState& now = process.state;
   const double raised = now.raised - before.state.raised;
   const double lowered = now.lowered - before.state.lowered;
-  const federated::MassRule rule;
+  const MassRule rule;
   if (has_mass_ && !(raised >= 0 && lowered >= 0)) {
     fail(fmt::format("has raised its mass by {} and lowered it by {}", raised, lowered));
   }
@@ -371,7 +366,7 @@ void Audit::relisted(Process& process, const std::vector<Rank>& before) {
 }
 
 void Audit::releases(const Process& process, Rank to, std::span<const std::byte> message) {
-  const auto parsed = federated::parse(message, dimension_);
+  const auto parsed = parse(message, dimension_);
   if (!parsed.ok()) {
     fail(fmt::format("sends site {} what does not parse: {}", to, parsed.status().message()));
     return;
@@ -390,13 +385,13 @@ void Audit::releases(const Process& process, Rank to, std::span<const std::byte>
   const bool same = commit.state.incarnation == process.state.incarnation;
   const Sequence sent = same ? durable.sent : 0;
   const Sequence applied = same ? durable.applied : 0;
-  std::visit(Overloaded{[&](const federated::Parcel& parcel) {
+  std::visit(Overloaded{[&](const Parcel& parcel) {
                           if (parcel.sequence > sent) {
                             fail(fmt::format("sends parcel {} to site {}, and only {} are durable",
                                              parcel.sequence, to, sent));
                           }
                         },
-                        [&](const federated::Receipt& receipt) {
+                        [&](const Receipt& receipt) {
                           if (receipt.applied > applied) {
                             fail(
                                 fmt::format("gives a receipt for parcel {} of site {}, and its "
@@ -404,7 +399,7 @@ void Audit::releases(const Process& process, Rank to, std::span<const std::byte>
                                             receipt.applied, to, applied));
                           }
                         },
-                        [&](const federated::Hello& hello) {
+                        [&](const Hello& hello) {
                           if (hello.applied > applied) {
                             fail(
                                 fmt::format("says to have parcel {} of site {}, and its durable "
@@ -418,8 +413,8 @@ void Audit::releases(const Process& process, Rank to, std::span<const std::byte>
 
 std::optional<Handed> Audit::recognize(const Process& to, const Process& from,
                                        std::span<const std::byte> message) const {
-  const auto parsed = federated::parse(message, dimension_);
-  const auto* parcel = parsed.ok() ? std::get_if<federated::Parcel>(&parsed.value()) : nullptr;
+  const auto parsed = parse(message, dimension_);
+  const auto* parcel = parsed.ok() ? std::get_if<Parcel>(&parsed.value()) : nullptr;
   if (parcel == nullptr) {
     return std::nullopt;
   }
@@ -441,8 +436,8 @@ std::optional<Handed> Audit::recognize(const Process& to, const Process& from,
 
 void Audit::delivers(Process& to, const Incoming& incoming) const {
   to.handed = incoming.parcel;
-  const auto parsed = federated::parse(incoming.news.message, dimension_);
-  const auto* hello = parsed.ok() ? std::get_if<federated::Hello>(&parsed.value()) : nullptr;
+  const auto parsed = parse(incoming.news.message, dimension_);
+  const auto* hello = parsed.ok() ? std::get_if<Hello>(&parsed.value()) : nullptr;
   if (hello != nullptr) {
     to.resumes[static_cast<std::size_t>(incoming.news.peer)] = hello->oldest;
   }
@@ -483,7 +478,7 @@ void Audit::check_total(std::span<const SiteBook* const> books, bool whole) {
   }
 }
 
-void Audit::report(FederationReport& report) const {
+void Audit::report(SimulatedSitesReport& report) const {
   report.violation = violation_;
   report.resets = resets_;
   report.worst_mass_error = worst_error_;
@@ -492,4 +487,4 @@ void Audit::report(FederationReport& report) const {
   report.most_pending = most_pending_;
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include <sotto/sim/fault_plan.h>
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
 #include "process.h"
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 class Audit {
  public:
@@ -52,14 +52,14 @@ class Audit {
   void check_total(std::span<const SiteBook* const> books, bool whole);
 
   void fail(std::string what);
-  const std::optional<FederationViolation>& violation() const { return violation_; }
+  const std::optional<SimulatedSiteViolation>& violation() const { return violation_; }
   /// Fills what it knows.
-  void report(FederationReport& report) const;
+  void report(SimulatedSitesReport& report) const;
 
  private:
   struct Seen {
-    federated::SiteState state;
-    std::vector<federated::PeerState> peers;
+    SiteState state;
+    std::vector<PeerState> peers;
   };
 
   /// The site as it was, and now.
@@ -73,7 +73,7 @@ class Audit {
   void take_handed(Process& process, const Seen& before);
   void close_streams(Process& process, const Seen& before);
   void write_off(Process& process, const std::vector<Rank>& before,
-                 const std::vector<federated::PeerState>& peers);
+                 const std::vector<PeerState>& peers);
   void expect_mass(const Process& process, double mass, const char* after);
   double returned_since(const Process& process, const Seen& before);
   void balance(const Process& process);
@@ -84,13 +84,13 @@ class Audit {
   const FaultPlan& plan_;
   std::size_t dimension_;
   bool has_mass_;
-  std::set<federated::Incarnation> incarnations_;  ///< all that there were
-  std::vector<federated::Incarnation> present_;    ///< by site
+  std::set<Incarnation> incarnations_;  ///< all that there were
+  std::vector<Incarnation> present_;    ///< by site
   StreamId last_stream_ = 0;
   SimTime time_ = 0;
   Rank site_ = -1;
   const char* during_ = "";
-  std::optional<FederationViolation> violation_;
+  std::optional<SimulatedSiteViolation> violation_;
   std::uint64_t resets_ = 0;
   double worst_error_ = 0;
   double minted_ = 0;
@@ -98,4 +98,4 @@ class Audit {
   std::size_t most_pending_ = 0;
 };
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

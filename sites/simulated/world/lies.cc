@@ -4,14 +4,10 @@
 #include <cstring>
 #include <variant>
 
-#include <sotto/optim/federated/message.h>
+#include <sotto/sites/core/message.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 namespace {
-
-using federated::Hello;
-using federated::Parcel;
-using federated::Receipt;
 
 /// Share and mass, or version and number of changes, before what a compressor made.
 constexpr std::size_t kPayloadHeader = 2 * sizeof(double);
@@ -69,7 +65,7 @@ std::optional<std::vector<std::byte>> lie_in(LieKind kind, Parcel parcel, std::s
 
 std::optional<std::vector<std::byte>> lie_about(LieKind kind, std::span<const std::byte> message,
                                                 std::size_t dimension, Compressor& compressor) {
-  const auto parsed = federated::parse(message, dimension);
+  const auto parsed = parse(message, dimension);
   const std::vector<std::byte> honest(message.begin(), message.end());
   if (!parsed.ok()) {
     return honest;
@@ -95,8 +91,8 @@ std::optional<std::vector<std::byte>> lie_about(LieKind kind, std::span<const st
     said.round += kind == LieKind::ahead ? kFarAhead : 0;
     return encode(said);
   }
-  if (const auto* model = std::get_if<federated::Model>(&*parsed)) {
-    federated::Model said = *model;
+  if (const auto* model = std::get_if<Model>(&*parsed)) {
+    Model said = *model;
     said.round += kind == LieKind::ahead ? kFarAhead : 0;
     if (kind == LieKind::kills) {
       said.values.assign(dimension, kAbsurd);
@@ -107,7 +103,7 @@ std::optional<std::vector<std::byte>> lie_about(LieKind kind, std::span<const st
 }
 
 double mass_in(std::span<const std::byte> message, std::size_t dimension) {
-  const auto parsed = federated::parse(message, dimension);
+  const auto parsed = parse(message, dimension);
   const auto* parcel = parsed.ok() ? std::get_if<Parcel>(&*parsed) : nullptr;
   double mass = 0;
   if (parcel != nullptr && parcel->payload.size() >= kPayloadHeader) {
@@ -116,4 +112,4 @@ double mass_in(std::span<const std::byte> message, std::size_t dimension) {
   return mass;
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

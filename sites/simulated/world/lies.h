@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <sotto/compress/compressor.h>
-#include <sotto/sim/fault_plan.h>
+#include <sotto/sites/simulated/fault_plan.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 /// What goes out in place of a message of a site whose models have `dimension` elements; nothing:
 /// it is held back.
@@ -22,4 +22,4 @@ std::optional<std::vector<std::byte>> lie_about(LieKind kind, std::span<const st
 /// The mass that a parcel of push-sum says to hold; 0 for other messages.
 double mass_in(std::span<const std::byte> message, std::size_t dimension);
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

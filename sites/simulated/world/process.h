@@ -13,23 +13,23 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/optim/federated/patience.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/sim/site_books.h>
-#include <sotto/sim/site_liveness.h>
 #include <sotto/sim/time.h>
+#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/simulated/site_books.h>
+#include <sotto/sites/simulated/site_liveness.h>
 
 #include "wires.h"
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 /// A state as it was written, and what an onlooker knows of it.
 struct Commit {
   std::uint32_t life = 0;
   std::vector<std::byte> bytes;
   SiteBook book;
-  federated::SiteState state;
-  std::vector<federated::PeerState> peers;
+  SiteState state;
+  std::vector<PeerState> peers;
   std::vector<Rank> listed;  ///< the peers' sites, by place
 };
 
@@ -54,9 +54,9 @@ struct Arrival {
 /// A parcel that is being handed to a process.
 struct Handed {
   Rank from = 0;
-  federated::Incarnation incarnation = 0;
+  Incarnation incarnation = 0;
   std::uint32_t life = 0;  ///< of the process that sent it
-  federated::Sequence sequence = 0;
+  Sequence sequence = 0;
   Arrival arrival;
 };
 
@@ -79,10 +79,10 @@ struct Process {
   std::uint32_t life = 0;
   std::shared_ptr<Disk> disk;
   std::vector<float> parameters;
-  std::unique_ptr<federated::Site> node;
-  std::vector<Rank> listed;                  ///< the peers' sites, by place
-  std::vector<ConnectionId> channels;        ///< by place, as it knows them
-  std::vector<federated::Sequence> resumes;  ///< by site: the oldest parcel that may still come
+  std::unique_ptr<Site> node;
+  std::vector<Rank> listed;            ///< the peers' sites, by place
+  std::vector<ConnectionId> channels;  ///< by place, as it knows them
+  std::vector<Sequence> resumes;       ///< by site: the oldest parcel that may still come
 
   bool alive = true;
   bool stopped = false;
@@ -96,7 +96,7 @@ struct Process {
   SimTime alone_until = 0;  ///< fenced: since then it could have heard of it
   bool reachable = false;   ///< it has channels: once a first state is written
   SimTime waits_since = 0;
-  federated::Patience patience{1};
+  Patience patience{1};
   SimTime collects_since = 0;
   SimTime moved = 0;  ///< when it last got on
   std::deque<Incoming> inbox;
@@ -105,9 +105,9 @@ struct Process {
 
   // As last seen by the onlooker.
   SiteBook book;
-  federated::SiteState state;
-  std::vector<federated::PeerState> peers;
-  std::vector<std::map<federated::Sequence, Arrival>> arrivals;  ///< by site
+  SiteState state;
+  std::vector<PeerState> peers;
+  std::vector<std::map<Sequence, Arrival>> arrivals;  ///< by site
   std::optional<Handed> handed;
 
   bool running() const { return alive && !stopped; }
@@ -123,4 +123,4 @@ struct Process {
   }
 };
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

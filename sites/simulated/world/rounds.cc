@@ -8,7 +8,7 @@
 #include "lies.h"
 #include "world.h"
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 // Its rounds.
 
@@ -150,7 +150,7 @@ void World::write(Process& process) {
 
 void World::commit(Process& process) {
   std::deque<Commit>& commits = process.disk->commits;
-  note(FederationEvent::Kind::committed, process.site, -1, fingerprint(process.writing->bytes));
+  note(SimulatedSiteEvent::Kind::committed, process.site, -1, fingerprint(process.writing->bytes));
   commits.push_back(std::move(*process.writing));
   process.writing.reset();
   if (commits.size() > Disk::kKept) {
@@ -168,7 +168,7 @@ void World::commit(Process& process) {
     return;
   }
   process.collects_since = queue_.now();
-  const auto heard = std::ranges::count_if(process.peers, [](const federated::PeerState& peer) {
+  const auto heard = std::ranges::count_if(process.peers, [](const PeerState& peer) {
     return peer.up && peer.tells_us && peer.waited_for;
   });
   process.patience.begin(0, process.node->awaited(), static_cast<std::size_t>(heard));
@@ -189,10 +189,10 @@ void World::collect(Process& process) {
   if (const Status status = process.node->collect(); !status.ok()) {
     audit_.fail(status.message());
   }
-  const federated::Incarnation before = process.state.incarnation;
+  const Incarnation before = process.state.incarnation;
   audit_.collected(process);
   note_renewal(process, before);
-  note(FederationEvent::Kind::finished, process.site, -1, process.state.round);
+  note(SimulatedSiteEvent::Kind::finished, process.site, -1, process.state.round);
   for (const Rank peer : process.listed) {
     if (const Process* other = present(peer); other != nullptr && other->alive) {
       audit_.compare_copies(*other, process);
@@ -204,15 +204,15 @@ void World::collect(Process& process) {
 
 /// The onlooker sees what an event has done.
 void World::observe(Process& process) {
-  const federated::Incarnation before = process.state.incarnation;
+  const Incarnation before = process.state.incarnation;
   audit_.heard(process);
   note_renewal(process, before);
 }
 
-void World::note_renewal(const Process& process, federated::Incarnation before) {
+void World::note_renewal(const Process& process, Incarnation before) {
   if (process.state.incarnation != before) {
     whole_ = false;
-    note(FederationEvent::Kind::renewed, process.site, -1, process.state.incarnation);
+    note(SimulatedSiteEvent::Kind::renewed, process.site, -1, process.state.incarnation);
   }
 }
 
@@ -263,19 +263,19 @@ void World::hear(Process& process, const Incoming& incoming) {
   ConnectionId& channel = process.channels[place];
   if (news.kind == ChannelNews::Kind::up) {
     audit_.begin_event(queue_.now(), process.site, "a channel's coming up");
-    note(FederationEvent::Kind::up, process.site, news.peer);
+    note(SimulatedSiteEvent::Kind::up, process.site, news.peer);
     channel = news.connection;
     process.node->peer_up(place);
   } else if (channel != news.connection) {
     return;  // of a connection that it has given up
   } else if (news.kind == ChannelNews::Kind::down) {
     audit_.begin_event(queue_.now(), process.site, "a channel's going down");
-    note(FederationEvent::Kind::down, process.site, news.peer);
+    note(SimulatedSiteEvent::Kind::down, process.site, news.peer);
     channel = kNoConnection;
     process.node->peer_down(place);
   } else {
     audit_.begin_event(queue_.now(), process.site, "a message");
-    note(FederationEvent::Kind::received, process.site, news.peer, news.message.size());
+    note(SimulatedSiteEvent::Kind::received, process.site, news.peer, news.message.size());
     audit_.delivers(process, incoming);
     // A fault asks for the channel to be closed, and shows in the peer's state.
     (void)process.node->receive(place, news.message);
@@ -290,7 +290,7 @@ void World::flush(Process& process) {
   if (process.phase == Phase::writing) {
     return;
   }
-  for (const federated::Released& released : process.node->released()) {
+  for (const Released& released : process.node->released()) {
     const Rank peer = process.listed[released.peer];
     if (released.hang_up) {
       wires_.close(process.id, process.channels[released.peer], plan_.reconnect);
@@ -311,8 +311,8 @@ void World::let_go(Process& process, std::size_t place, std::span<const std::byt
     forged = std::move(*said);
     message = forged;
   }
-  note(FederationEvent::Kind::sent, process.site, process.listed[place], fingerprint(message));
+  note(SimulatedSiteEvent::Kind::sent, process.site, process.listed[place], fingerprint(message));
   wires_.send(process.id, process.channels[place], message);
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

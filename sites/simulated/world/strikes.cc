@@ -4,7 +4,7 @@
 
 #include "world.h"
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 /// From now on the fault may happen: at once, or when its sites are where it waits for them.
 void World::arm(std::size_t fault) {
@@ -55,7 +55,7 @@ void World::strike(std::size_t fault, Rank site) {
     return;
   }
   const FaultKindInfo& kind = fault_kind(planned.kind);
-  note(FederationEvent::Kind::fault, site,
+  note(SimulatedSiteEvent::Kind::fault, site,
        kind.between && active.peers.size() == 1 ? active.peers[0] : -1,
        static_cast<std::uint64_t>(planned.kind));
   if (planned.kind != FaultKind::partition || site == planned.sites.front()) {
@@ -93,7 +93,7 @@ bool World::happens(const PlannedFault& fault, Rank site, Active& active) {
       if (process->reachable) {
         wires_.stop(process->id);
       }
-      note(FederationEvent::Kind::stopped, site);
+      note(SimulatedSiteEvent::Kind::stopped, site);
       if (fault.kind == FaultKind::replace) {
         take_over(*process);
       }
@@ -203,7 +203,8 @@ void World::relist(Rank site, const std::vector<Rank>& listed) {
 
 void World::on_fault_over(const Active& active) {
   const PlannedFault& fault = faults_[active.fault];
-  note(FederationEvent::Kind::fault_over, active.site, -1, static_cast<std::uint64_t>(fault.kind));
+  note(SimulatedSiteEvent::Kind::fault_over, active.site, -1,
+       static_cast<std::uint64_t>(fault.kind));
   liveness_.disturb(active.site, queue_.now());
   for (const Rank peer : fault_kind(fault.kind).between ? active.peers : std::vector<Rank>()) {
     liveness_.disturb(peer, queue_.now());
@@ -250,7 +251,7 @@ void World::resume(Process& process) {
     return;
   }
   process.stopped = false;
-  note(FederationEvent::Kind::resumed, process.site);
+  note(SimulatedSiteEvent::Kind::resumed, process.site);
   if (process.reachable) {
     wires_.resume(process.id);
   }
@@ -263,4 +264,4 @@ void World::resume(Process& process) {
   drain(process);
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

@@ -8,10 +8,9 @@
 
 #include <sotto/base/xxh3.h>
 
-namespace sotto {
-namespace federation {
+namespace sotto::sites {
 
-void TraceHash::add(const FederationEvent& event) {
+void TraceHash::add(const SimulatedSiteEvent& event) {
   buffer_.write(event.time);
   buffer_.write(static_cast<std::uint32_t>(event.kind));
   buffer_.write(event.site);
@@ -31,10 +30,12 @@ std::string TraceHash::finish_hex() {
 
 std::uint64_t fingerprint(std::span<const std::byte> bytes) { return xxh3(bytes); }
 
-}  // namespace federation
+}  // namespace sotto::sites
 
-std::string to_string(const FederationEvent& event) {
-  using Kind = FederationEvent::Kind;
+namespace sotto {
+
+std::string to_string(const SimulatedSiteEvent& event) {
+  using Kind = SimulatedSiteEvent::Kind;
   std::string when = fmt::format("{:>14.9f} s  site {:<3} ", to_seconds(event.time), event.site);
   switch (event.kind) {
     case Kind::began:

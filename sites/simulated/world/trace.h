@@ -1,4 +1,4 @@
-// The fingerprint of a federation's trace. One thread at a time.
+// The fingerprint of a run's trace. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,14 @@
 
 #include <sotto/base/bytes.h>
 #include <sotto/base/digest.h>
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 /// SHA-256 of all entries: time (8 bytes), kind, site, peer (4 each), value (8), little-endian.
 class TraceHash {
  public:
-  void add(const FederationEvent& event);
+  void add(const SimulatedSiteEvent& event);
   /// Once.
   std::string finish_hex();
 
@@ -27,4 +27,4 @@ class TraceHash {
 /// XXH3 of some bytes.
 std::uint64_t fingerprint(std::span<const std::byte> bytes);
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

@@ -5,7 +5,7 @@
 
 #include <sotto/base/check.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 Wires::Wires(const FaultPlan& plan, std::uint64_t seed, EventQueue& queue, Tell tell,
              Snapped snapped)
@@ -446,4 +446,4 @@ void Wires::handle(const Event& event) {
   }
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

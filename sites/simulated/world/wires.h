@@ -22,12 +22,12 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/philox.h>
-#include <sotto/sim/fault_plan.h>
 #include <sotto/sim/network/event_queue.h>
-#include <sotto/sim/site_liveness.h>
 #include <sotto/sim/time.h>
+#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/site_liveness.h>
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 using ProcessId = std::uint32_t;
 using ConnectionId = std::uint32_t;
@@ -149,4 +149,4 @@ class Wires final : public Ways {
   ConnectionId last_ = kNoConnection;
 };
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

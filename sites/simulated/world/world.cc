@@ -10,18 +10,14 @@
 #include <sotto/compress/registry.h>
 #include <sotto/topology/registry.h>
 
-namespace sotto::federation {
-
-using federated::Site;
-using federated::SitePeer;
-using federated::SiteSetup;
+namespace sotto::sites {
 
 namespace {
 
 constexpr double kLearningRate = 0.05;
 
 /// Of settings that all sites share; what they are does not matter here.
-constexpr federated::Agreement kAgreement = {std::byte{1}};
+constexpr Agreement kAgreement = {std::byte{1}};
 
 bool holds(const std::vector<Rank>& ranks, Rank rank) {
   return std::binary_search(ranks.begin(), ranks.end(), rank);
@@ -29,7 +25,7 @@ bool holds(const std::vector<Rank>& ranks, Rank rank) {
 
 }  // namespace
 
-World::World(const FaultPlan& plan, const FederationOptions& options)
+World::World(const FaultPlan& plan, const SimulatedSitesOptions& options)
     : plan_(plan),
       options_(options),
       faults_(draw_faults(plan, options.seed)),
@@ -105,14 +101,14 @@ void World::begin_process(Rank site) {
   process.arrivals.resize(slots_.size());
   process.parameters.assign(options_.dimension, 0.0F);
   process.moved = queue_.now();
-  process.patience = federated::Patience(to_seconds(plan_.patience));
+  process.patience = Patience(to_seconds(plan_.patience));
   if (process.disk->damaged) {
     try_damaged(process);
   }
   // As a site's folder counts: one more than before, and at least the clock's seconds.
   const auto clock = static_cast<std::uint32_t>(queue_.now() / 1'000'000'000) + 1;
   process.life = process.disk->life = std::max(process.disk->life + 1, clock);
-  note(FederationEvent::Kind::began, site, -1, process.life);
+  note(SimulatedSiteEvent::Kind::began, site, -1, process.life);
   liveness_.disturb(site, queue_.now());
   audit_.begin_event(queue_.now(), site, "the start of its process");
   process.node = options_.make(setup_of(process));
@@ -175,7 +171,7 @@ void World::try_damaged(Process& process) {
 }
 
 void World::end_process(Process& process, bool in_good_order) {
-  note(FederationEvent::Kind::ended, process.site, -1, in_good_order ? 1 : 0);
+  note(SimulatedSiteEvent::Kind::ended, process.site, -1, in_good_order ? 1 : 0);
   process.alive = false;
   process.inbox.clear();
   process.node.reset();
@@ -208,8 +204,8 @@ Process* World::present(Rank site) {
   return id ? &processes_[*id] : nullptr;
 }
 
-void World::note(FederationEvent::Kind kind, Rank site, Rank peer, std::uint64_t value) {
-  const FederationEvent event = {queue_.now(), kind, site, peer, value};
+void World::note(SimulatedSiteEvent::Kind kind, Rank site, Rank peer, std::uint64_t value) {
+  const SimulatedSiteEvent event = {queue_.now(), kind, site, peer, value};
   hash_.add(event);
   if (options_.trace) {
     options_.trace(event);
@@ -291,7 +287,7 @@ bool World::all_done() const {
   });
 }
 
-FederationReport World::run() {
+SimulatedSitesReport World::run() {
   for (Rank site = 0; site < plan_.sites; ++site) {
     const bool late = std::any_of(faults_.begin(), faults_.end(), [&](const PlannedFault& fault) {
       return fault.kind == FaultKind::join &&
@@ -328,7 +324,7 @@ FederationReport World::run() {
   return report();
 }
 
-FederationReport World::report() {
+SimulatedSitesReport World::report() {
   if (plan_.rounds && !all_done() && !audit_.violation() && queue_.next_time() > plan_.duration) {
     audit_.begin_event(plan_.duration, -1, "the end of the run");
     audit_.fail(fmt::format("some have not done {} rounds", *plan_.rounds));
@@ -351,10 +347,10 @@ FederationReport World::report() {
     if (process == nullptr || !process->alive || !honest(site)) {
       continue;
     }
-    for (const federated::PeerState& peer : process->node->peers()) {
+    for (const PeerState& peer : process->node->peers()) {
       report_.cuts += peer.cut;
-      const bool named = peer.habit != federated::PeerHabit::none || !peer.waited_for ||
-                         peer.barred || peer.blamed > 0;
+      const bool named =
+          peer.habit != PeerHabit::none || !peer.waited_for || peer.barred || peer.blamed > 0;
       report_.habits += named ? 1 : 0;
     }
   }
@@ -387,13 +383,13 @@ double World::error_of_models() {
   return there.empty() ? 0 : std::sqrt(sum / static_cast<double>(there.size()));
 }
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites
 
 namespace sotto {
 
-FederationReport run_federation(const FaultPlan& plan, const FederationOptions& options) {
+SimulatedSitesReport simulate_sites(const FaultPlan& plan, const SimulatedSitesOptions& options) {
   check_plan(plan);
-  return federation::World(plan, options).run();
+  return sites::World(plan, options).run();
 }
 
 }  // namespace sotto

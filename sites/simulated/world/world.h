@@ -1,4 +1,4 @@
-// The world of a federation under faults: processes that do what `sotto node` does round by round,
+// The world of sites under faults: processes that do what `sotto node` does round by round,
 // their disks and channels, and what befalls them.
 //
 // All happens in one thread, in the order of (time, insertion); whatever is drawn comes from the
@@ -15,10 +15,10 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/compress/compressor.h>
-#include <sotto/sim/fault_plan.h>
-#include <sotto/sim/federation.h>
 #include <sotto/sim/network/event_queue.h>
-#include <sotto/sim/site_liveness.h>
+#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/simulated_sites.h>
+#include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/topology.h>
 
 #include "audit.h"
@@ -26,13 +26,13 @@
 #include "trace.h"
 #include "wires.h"
 
-namespace sotto::federation {
+namespace sotto::sites {
 
 class World {
  public:
-  World(const FaultPlan& plan, const FederationOptions& options);
+  World(const FaultPlan& plan, const SimulatedSitesOptions& options);
 
-  FederationReport run();
+  SimulatedSitesReport run();
 
  private:
   enum Kind : std::uint32_t { phase_over, strike_due, fault_over, begin_due, tick };
@@ -55,8 +55,8 @@ class World {
   // Processes and their rounds (world.cc).
   void begin_process(Rank site);
   void end_process(Process& process, bool in_good_order);
-  federated::SiteSetup setup_of(Process& process);
-  std::vector<federated::SitePeer> peers_of(Rank site, const std::vector<Rank>& listed) const;
+  SiteSetup setup_of(Process& process);
+  std::vector<SitePeer> peers_of(Rank site, const std::vector<Rank>& listed) const;
   void load(Process& process);
   void open_channels(Process& process);
   void await_model(Process& process);
@@ -75,7 +75,7 @@ class World {
   void hear(Process& process, const Incoming& incoming);
   void flush(Process& process);
   void observe(Process& process);
-  void note_renewal(const Process& process, federated::Incarnation before);
+  void note_renewal(const Process& process, Incarnation before);
   /// False when the process has ended, as it was replaced.
   bool still_alive(Process& process);
   std::vector<float> target_of(Rank site) const;
@@ -99,12 +99,12 @@ class World {
   void look();
   bool all_done() const;
   Process* present(Rank site);
-  void note(FederationEvent::Kind kind, Rank site, Rank peer = -1, std::uint64_t value = 0);
-  FederationReport report();
+  void note(SimulatedSiteEvent::Kind kind, Rank site, Rank peer = -1, std::uint64_t value = 0);
+  SimulatedSitesReport report();
   double error_of_models();
 
   const FaultPlan& plan_;
-  const FederationOptions& options_;
+  const SimulatedSitesOptions& options_;
   std::vector<PlannedFault> faults_;
   std::shared_ptr<const Topology> topology_;
   EventQueue queue_;
@@ -120,7 +120,7 @@ class World {
   std::vector<Slot> slots_;
   std::vector<Active> active_;
   SimTime last_over_ = 0;  ///< when the last planned fault is over
-  FederationReport report_;
+  SimulatedSitesReport report_;
 };
 
-}  // namespace sotto::federation
+}  // namespace sotto::sites

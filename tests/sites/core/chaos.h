@@ -12,8 +12,8 @@
 #include <doctest/doctest.h>
 
 #include "optim/cluster.h"
-#include "optim/mass_audit.h"
-#include "optim/site_network.h"
+#include "sites/core/mass_audit.h"
+#include "sites/core/site_network.h"
 
 namespace sotto::test {
 
@@ -118,7 +118,7 @@ class Chaos {
   static constexpr std::size_t kNobody = ~std::size_t{0};
 
   void follow(std::size_t outdated = kNobody) {
-    if (network.options().exchange == federated::Exchange::gossip) {
+    if (network.options().exchange == sites::MixingKind::gossip) {
       check_copies();
       return;
     }

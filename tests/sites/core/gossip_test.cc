@@ -8,9 +8,9 @@
 
 #include <sotto/base/error.h>
 
-#include "optim/chaos.h"
 #include "optim/cluster.h"
-#include "optim/site_network.h"
+#include "sites/core/chaos.h"
+#include "sites/core/site_network.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -60,7 +60,7 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
   SiteNetworkOptions options;
   options.sites = 2 + seed % 4;
   options.compressor = specs[seed / 4 % 4];
-  options.exchange = federated::Exchange::gossip;
+  options.exchange = sites::MixingKind::gossip;
   options.step = {.learning_rate = 0.1};
   options.slack = seed % 2;
   options.window = options.slack + 2 + seed % 3 / 2;
@@ -76,7 +76,7 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("federated: in step and without faults, gossip is CHOCO-SGD") {
+TEST_CASE("core: in step and without faults, gossip is CHOCO-SGD") {
   constexpr std::size_t kSites = 6;
   const Quadratic task(kSites, kDimension, 3);
   for (const std::string spec : {"none", "quant:8", "topk:0.1", "sign"}) {
@@ -96,7 +96,7 @@ TEST_CASE("federated: in step and without faults, gossip is CHOCO-SGD") {
          .dimension = kDimension,
          .edge = ring_with_chord(kSites),
          .compressor = spec,
-         .exchange = federated::Exchange::gossip,
+         .exchange = sites::MixingKind::gossip,
          .step = reference.step,
          .seed = 3,
          .era = 2,
@@ -115,7 +115,7 @@ TEST_CASE("federated: in step and without faults, gossip is CHOCO-SGD") {
   }
 }
 
-TEST_CASE("federated: followers of a public copy hold the same bits, whatever dies and returns") {
+TEST_CASE("core: followers of a public copy hold the same bits, whatever dies and returns") {
   for (const Faults faults : {Faults::crashes, Faults::all}) {
     for (std::uint64_t seed = 1; seed <= 500; ++seed) {
       CAPTURE(seed);
@@ -139,7 +139,7 @@ double excess_beside_a_liar(const std::string& rule, bool lies) {
   SiteNetworkOptions options;
   options.sites = kSites;
   options.dimension = kDimension;
-  options.exchange = federated::Exchange::gossip;
+  options.exchange = sites::MixingKind::gossip;
   options.rule = rule;
   options.step = {.learning_rate = 0.05};
   options.gradient = [&](std::size_t site, Round round, std::span<const float> x,
@@ -178,7 +178,7 @@ double excess_beside_a_liar(const std::string& rule, bool lies) {
 
 }  // namespace
 
-TEST_CASE("federated: a rule withstands a site that lies, where the average does not") {
+TEST_CASE("core: a rule withstands a site that lies, where the average does not") {
   CHECK(excess_beside_a_liar("", false) < 1e-3);
   CHECK(excess_beside_a_liar("", true) > 1);
   CHECK(excess_beside_a_liar("clipped:auto", false) < 1e-3);

@@ -10,14 +10,14 @@
 #include <doctest/doctest.h>
 
 #include "optim/cluster.h"
-#include "optim/site_network.h"
+#include "sites/core/site_network.h"
 
 using namespace sotto;
 using namespace sotto::test;
-using federated::Incarnation;
-using federated::Parcel;
-using federated::Receipt;
-using federated::Sequence;
+using sites::Incarnation;
+using sites::Parcel;
+using sites::Receipt;
+using sites::Sequence;
 
 namespace {
 
@@ -25,7 +25,7 @@ constexpr std::size_t kDimension = 4;
 
 /// Site 0 is honest and knows 1 and 2; 1 will lie.
 struct Scene {
-  explicit Scene(federated::Exchange exchange = federated::Exchange::push_sum)
+  explicit Scene(sites::MixingKind exchange = sites::MixingKind::push_sum)
       : network({.sites = 3, .dimension = kDimension, .exchange = exchange}) {
     network.connect_all();
     network.deliver_all();
@@ -63,7 +63,7 @@ struct Scene {
 
 /// What `lie` sends is refused at once, and changes nothing.
 void check_refused(const std::function<Status(Scene&)>& lie,
-                   federated::Exchange exchange = federated::Exchange::push_sum) {
+                   sites::MixingKind exchange = sites::MixingKind::push_sum) {
   Scene scene(exchange);
   const auto before = scene.saved();
   const Status status = lie(scene);
@@ -97,14 +97,14 @@ std::vector<std::byte> honest_share() { return share(0.25, 0.25); }
 
 }  // namespace
 
-TEST_CASE("federated: bytes that are no message") {
+TEST_CASE("core: bytes that are no message") {
   check_refused([](Scene& scene) { return scene.say({}); });
   const std::vector<std::byte> noise(100, std::byte{0xff});
   check_refused([&](Scene& scene) { return scene.say(noise); });
 }
 
 TEST_CASE(
-    "federated: bad input: weights: a share or a mass NaN, Inf, negative, 0, -0, denormal, 1e308") {
+    "core: bad input: weights: a share or a mass NaN, Inf, negative, 0, -0, denormal, 1e308") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double bad :
        {std::nan(""), kInfinity, -kInfinity, -0.25, 0.0, -0.0, 5e-324, 1e-30, 1e308, 2000.0}) {
@@ -115,7 +115,7 @@ TEST_CASE(
   check_refused([](Scene& scene) { return scene.parcel(share(1.0001, 0.25)); });
 }
 
-TEST_CASE("federated: parcels that are too short or too long") {
+TEST_CASE("core: parcels that are too short or too long") {
   check_refused([](Scene& scene) { return scene.parcel({}); });
   auto payload = honest_share();
   payload.resize(15);
@@ -124,14 +124,14 @@ TEST_CASE("federated: parcels that are too short or too long") {
   check_refused([&](Scene& scene) { return scene.parcel(payload); });
 }
 
-TEST_CASE("federated: parcels out of order, of another incarnation, or too many") {
+TEST_CASE("core: parcels out of order, of another incarnation, or too many") {
   const auto payload = honest_share();
   check_refused([&](Scene& scene) {
     scene.next += 1;
     return scene.parcel(payload);
   });
   check_refused([&](Scene& scene) {
-    scene.next = federated::kMaxCount;
+    scene.next = sites::kMaxCount;
     return scene.parcel(payload);
   });
   check_refused([&](Scene& scene) {
@@ -152,13 +152,13 @@ TEST_CASE("federated: parcels out of order, of another incarnation, or too many"
   CHECK(scene.peer().offences == 1);
 }
 
-TEST_CASE("federated: receipts for what was never sent, or that go back") {
+TEST_CASE("core: receipts for what was never sent, or that go back") {
   const auto receipt = [](Scene& scene, Sequence applied, Round round) {
     return scene.say(encode(Receipt{
         .incarnation = scene.network.state(0).incarnation, .applied = applied, .round = round}));
   };
   check_refused([&](Scene& scene) { return receipt(scene, scene.peer().sent + 1, scene.round); });
-  check_refused([&](Scene& scene) { return receipt(scene, federated::kMaxCount, scene.round); });
+  check_refused([&](Scene& scene) { return receipt(scene, sites::kMaxCount, scene.round); });
   check_refused([&](Scene& scene) { return receipt(scene, 0, scene.round); });
   check_refused(
       [&](Scene& scene) { return receipt(scene, scene.peer().receipts, scene.peer().round - 1); });
@@ -168,9 +168,9 @@ TEST_CASE("federated: receipts for what was never sent, or that go back") {
   });
 }
 
-TEST_CASE("federated: a second hello, and a model that nobody asked for") {
+TEST_CASE("core: a second hello, and a model that nobody asked for") {
   check_refused([](Scene& scene) {
-    return scene.say(encode(federated::Hello{.incarnation = scene.liar, .life = 1}));
+    return scene.say(encode(sites::Hello{.incarnation = scene.liar, .life = 1}));
   });
   // A hello of one that has begun asks for none.
   Scene scene;
@@ -178,14 +178,14 @@ TEST_CASE("federated: a second hello, and a model that nobody asked for") {
   scene.network.connect(0, 1);
   scene.network.deliver_all();
   const std::vector<float> before(scene.network.node(0).x);
-  const Status status = scene.say(encode(federated::Model{
+  const Status status = scene.say(encode(sites::Model{
       .incarnation = scene.liar, .round = 1, .values = std::vector<float>(kDimension)}));
   CHECK(status.fault() == Fault::unexpected);
   CHECK(scene.peer().offences == 1);
   CHECK(same_bits(scene.network.node(0).x, before));
 }
 
-TEST_CASE("federated: anything before the hello") {
+TEST_CASE("core: anything before the hello") {
   for (const bool receipt : {false, true}) {
     Scene scene;
     scene.network.disconnect(0, 1);
@@ -202,7 +202,7 @@ TEST_CASE("federated: anything before the hello") {
   }
 }
 
-TEST_CASE("federated: parcels from a site that is not heard") {
+TEST_CASE("core: parcels from a site that is not heard") {
   SiteNetworkOptions options;
   options.sites = 2;
   options.dimension = kDimension;
@@ -220,7 +220,7 @@ TEST_CASE("federated: parcels from a site that is not heard") {
   CHECK(status.fault() == Fault::unexpected);
 }
 
-TEST_CASE("federated: what only decoding shows costs an offence in collect, and is not applied") {
+TEST_CASE("core: what only decoding shows costs an offence in collect, and is not applied") {
   constexpr float kHuge = std::numeric_limits<float>::max();
   auto nan = honest_share();
   const float bad = std::nanf("");
@@ -259,7 +259,7 @@ TEST_CASE("federated: what only decoding shows costs an offence in collect, and 
   }
 }
 
-TEST_CASE("federated: a bad parcel that outlives its channel does not keep the next one shut") {
+TEST_CASE("core: a bad parcel that outlives its channel does not keep the next one shut") {
   auto payload = honest_share();
   payload.pop_back();
   Scene scene;
@@ -276,12 +276,12 @@ TEST_CASE("federated: a bad parcel that outlives its channel does not keep the n
   scene.network.site(0).peer_up(scene.victim);
   const auto greeting = scene.network.site(0).released();
   REQUIRE(greeting.size() == 1);
-  const auto hello = federated::parse(greeting[0].message, kDimension);
+  const auto hello = sites::parse(greeting[0].message, kDimension);
   REQUIRE(hello.ok());
-  CHECK(std::holds_alternative<federated::Hello>(*hello));
+  CHECK(std::holds_alternative<sites::Hello>(*hello));
 }
 
-TEST_CASE("federated: a parcel that is sent again is not applied again") {
+TEST_CASE("core: a parcel that is sent again is not applied again") {
   Scene scene;
   const auto payload = honest_share();
   REQUIRE(scene.parcel(payload).ok());
@@ -293,22 +293,22 @@ TEST_CASE("federated: a parcel that is sent again is not applied again") {
   CHECK(scene.peer().offences == 0);
 }
 
-TEST_CASE("federated: a peer that promises parcels, or rounds, does not hold others up for ever") {
+TEST_CASE("core: a peer that promises parcels, or rounds, does not hold others up for ever") {
   Scene scene;
   scene.network.disconnect(0, 1);
   scene.network.site(0).peer_up(scene.victim);
   REQUIRE(scene
-              .say(encode(federated::Hello{.incarnation = scene.liar,
-                                           .life = 1,
-                                           .has_model = true,
-                                           .hears = true,
-                                           .tells = true,
-                                           .round = scene.round,
-                                           .degree = 2,
-                                           .yours = scene.network.state(0).incarnation,
-                                           .applied = scene.peer().receipts,
-                                           .oldest = 1,
-                                           .next = 1000}))
+              .say(encode(sites::Hello{.incarnation = scene.liar,
+                                       .life = 1,
+                                       .has_model = true,
+                                       .hears = true,
+                                       .tells = true,
+                                       .round = scene.round,
+                                       .degree = 2,
+                                       .yours = scene.network.state(0).incarnation,
+                                       .applied = scene.peer().receipts,
+                                       .oldest = 1,
+                                       .next = 1000}))
               .ok());
   CHECK_FALSE(scene.network.site(0).complete());
   int stalled = 0;
@@ -325,7 +325,7 @@ TEST_CASE("federated: a peer that promises parcels, or rounds, does not hold oth
   CHECK(scene.network.site(0).complete());
 }
 
-TEST_CASE("federated: gossip, public copies that cannot be") {
+TEST_CASE("core: gossip, public copies that cannot be") {
   const auto copy = [](std::uint64_t version, std::uint64_t changes, std::size_t floats) {
     ByteBuffer out;
     out.write(version);
@@ -335,15 +335,15 @@ TEST_CASE("federated: gossip, public copies that cannot be") {
     }
     return std::move(out).take();
   };
-  const auto exchange = federated::Exchange::gossip;
+  const auto exchange = sites::MixingKind::gossip;
   check_refused([&](Scene& scene) { return scene.parcel(copy(1, 1, kDimension - 1)); }, exchange);
   check_refused([&](Scene& scene) { return scene.parcel(copy(1, 1, kDimension + 1)); }, exchange);
   check_refused([&](Scene& scene) { return scene.parcel(copy(1, ~0ULL, kDimension)); }, exchange);
   check_refused([&](Scene& scene) { return scene.parcel({}); }, exchange);
 }
 
-TEST_CASE("federated: gossip, a change of another copy is not used, and the whole one asked for") {
-  Scene scene(federated::Exchange::gossip);
+TEST_CASE("core: gossip, a change of another copy is not used, and the whole one asked for") {
+  Scene scene(sites::MixingKind::gossip);
   ByteBuffer out;
   out.write(std::uint64_t{0x1234});
   out.write(std::uint64_t{77});
@@ -363,7 +363,7 @@ TEST_CASE("federated: gossip, a change of another copy is not used, and the whol
   scene.network.train(0);
   bool asked = false;
   for (const Released& released : scene.network.site(0).released()) {
-    const auto message = federated::parse(released.message, kDimension);
+    const auto message = sites::parse(released.message, kDimension);
     if (message.ok() && released.peer == scene.victim) {
       const auto* receipt = std::get_if<Receipt>(&*message);
       asked = asked || (receipt != nullptr && receipt->wants_whole);

@@ -12,12 +12,12 @@
 
 #include <doctest/doctest.h>
 
-#include "optim/site_network.h"
+#include "sites/core/site_network.h"
 
 namespace sotto::test {
 
 /// Changes what a site lets go, or drops it.
-using Lie = std::function<bool(federated::Message&, std::vector<std::byte>& payload)>;
+using Lie = std::function<bool(sites::Message&, std::vector<std::byte>& payload)>;
 
 /// A network in which some sites lie in what they send.
 class Liars {
@@ -52,7 +52,7 @@ class Liars {
   }
 
   /// Parcels of `from` that are in the state of `to`.
-  federated::Sequence applied(std::size_t from, std::size_t to) {
+  sites::Sequence applied(std::size_t from, std::size_t to) {
     return network.peers(to)[network.place(to, from)].applied;
   }
   PeerState seen(std::size_t by, std::size_t peer) {
@@ -79,17 +79,17 @@ class Liars {
   }
 
   bool corrupt(std::vector<std::byte>& bytes) {
-    auto parsed = federated::parse(bytes, network.options().dimension);
+    auto parsed = sites::parse(bytes, network.options().dimension);
     REQUIRE(parsed.ok());
     std::vector<std::byte> payload;
-    if (auto* parcel = std::get_if<federated::Parcel>(&*parsed)) {
+    if (auto* parcel = std::get_if<sites::Parcel>(&*parsed)) {
       payload.assign(parcel->payload.begin(), parcel->payload.end());
       parcel->payload = payload;
     }
     if (!lie_(*parsed, payload)) {
       return false;
     }
-    if (auto* parcel = std::get_if<federated::Parcel>(&*parsed)) {
+    if (auto* parcel = std::get_if<sites::Parcel>(&*parsed)) {
       parcel->payload = payload;
     }
     bytes = std::visit([](const auto& message) { return encode(message); }, *parsed);
@@ -101,16 +101,16 @@ class Liars {
 };
 
 /// Sends nothing but hellos and receipts.
-inline bool only_takes(federated::Message& message, std::vector<std::byte>& /*payload*/) {
-  if (auto* hello = std::get_if<federated::Hello>(&message)) {
+inline bool only_takes(sites::Message& message, std::vector<std::byte>& /*payload*/) {
+  if (auto* hello = std::get_if<sites::Hello>(&message)) {
     hello->next = hello->oldest;  // there is nothing to come
   }
-  return !std::holds_alternative<federated::Parcel>(message);
+  return !std::holds_alternative<sites::Parcel>(message);
 }
 
 /// Takes, and says neither so nor anything else.
-inline bool swallows(federated::Message& message, std::vector<std::byte>& payload) {
-  return only_takes(message, payload) && std::holds_alternative<federated::Hello>(message);
+inline bool swallows(sites::Message& message, std::vector<std::byte>& payload) {
+  return only_takes(message, payload) && std::holds_alternative<sites::Hello>(message);
 }
 
 inline void set_share(std::vector<std::byte>& payload, double share, double mass) {

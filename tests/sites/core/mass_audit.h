@@ -1,4 +1,4 @@
-// Where all mass of a federation is, followed from event to event.
+// Where all mass of all sites is, followed from event to event.
 //
 // What is there: ω of every site, in memory where its process runs and else as it last wrote
 // itself, and what is in parcels that their receivers have not applied. A site whose state was
@@ -17,7 +17,7 @@
 
 #include <doctest/doctest.h>
 
-#include "optim/site_network.h"
+#include "sites/core/site_network.h"
 
 namespace sotto::test {
 
@@ -63,9 +63,9 @@ class MassAudit {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   struct Edge {
-    bool valid = false;               ///< what is under way can still be applied
-    federated::Incarnation to = 0;    ///< as the giver knows it
-    federated::Incarnation from = 0;  ///< as the taker knows it
+    bool valid = false;           ///< what is under way can still be applied
+    sites::Incarnation to = 0;    ///< as the giver knows it
+    sites::Incarnation from = 0;  ///< as the taker knows it
     double given = 0;
     double taken = 0;
     bool known = false;  ///< what was taken is of this stream
@@ -136,15 +136,15 @@ class MassAudit {
       for (std::size_t j = 0; j < n; ++j) {
         const Edge& edge = after.edges[i][j];
         const auto own = [&](std::size_t site) { return after.sites[site].incarnation; };
-        const auto live = [&](std::size_t site, federated::Incarnation as) {
+        const auto live = [&](std::size_t site, sites::Incarnation as) {
           return after.counts[site] && own(site) == as;
         };
         follow_end(given_[{i, j, own(i)}], edge.to, edge.given,
-                   [&](federated::Incarnation to, double given) {
+                   [&](sites::Incarnation to, double given) {
                      expected_ -= after.counts[i] && !live(j, to) ? given : 0;
                    });
         follow_end(taken_[{i, j, own(j)}], edge.from, edge.taken,
-                   [&](federated::Incarnation from, double taken) {
+                   [&](sites::Incarnation from, double taken) {
                      expected_ += after.counts[j] && !live(i, from) ? taken : 0;
                    });
       }
@@ -153,14 +153,14 @@ class MassAudit {
 
   /// Of one end of an edge: the incarnations of the other end in the order in which they were met,
   /// and the mass that went between.
-  using Met = std::vector<std::pair<federated::Incarnation, double>>;
+  using Met = std::vector<std::pair<sites::Incarnation, double>>;
   /// Giver, taker, and the incarnation of this end.
-  using End = std::tuple<std::size_t, std::size_t, federated::Incarnation>;
+  using End = std::tuple<std::size_t, std::size_t, sites::Incarnation>;
 
   /// Books what went to or from each. An end that went back has not met those that it met since.
   template <typename Book>
-  static void follow_end(Met& met, federated::Incarnation last, double now, const Book& book) {
-    auto at = std::ranges::find(met, last, &std::pair<federated::Incarnation, double>::first);
+  static void follow_end(Met& met, sites::Incarnation last, double now, const Book& book) {
+    auto at = std::ranges::find(met, last, &std::pair<sites::Incarnation, double>::first);
     if (at == met.end()) {
       at = met.insert(met.end(), {last, 0});
     }
@@ -174,7 +174,7 @@ class MassAudit {
   const SiteNetwork& network_;
   std::vector<bool> outdated_;
   /// Sites and incarnations that have been outdated.
-  std::set<std::pair<std::size_t, federated::Incarnation>> left_;
+  std::set<std::pair<std::size_t, sites::Incarnation>> left_;
   Snapshot before_;
   double expected_ = 0;
   std::map<End, Met> given_;

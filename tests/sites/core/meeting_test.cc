@@ -7,9 +7,9 @@
 
 #include <sotto/base/error.h>
 
-#include "optim/chaos.h"
 #include "optim/cluster.h"
-#include "optim/site_network.h"
+#include "sites/core/chaos.h"
+#include "sites/core/site_network.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -54,7 +54,7 @@ void go_on(SiteNetwork& network, int rounds) {
 
 }  // namespace
 
-TEST_CASE("federated: an older state is noticed by its first hello, and given up") {
+TEST_CASE("core: an older state is noticed by its first hello, and given up") {
   for (const std::size_t writes_ago : {1U, 2U, 5U}) {
     CAPTURE(writes_ago);
     SiteNetwork network = running(pair_options(), 10);
@@ -78,7 +78,7 @@ TEST_CASE("federated: an older state is noticed by its first hello, and given up
   }
 }
 
-TEST_CASE("federated: the site that stayed tells the one that went back, as sender and receiver") {
+TEST_CASE("core: the site that stayed tells the one that went back, as sender and receiver") {
   // One way only: 0 tells 1.
   for (const std::size_t back : {0U, 1U}) {
     CAPTURE(back);
@@ -95,7 +95,7 @@ TEST_CASE("federated: the site that stayed tells the one that went back, as send
   }
 }
 
-TEST_CASE("federated: a process that another has replaced is stopped when it comes back") {
+TEST_CASE("core: a process that another has replaced is stopped when it comes back") {
   SiteNetworkOptions options = pair_options();
   options.sites = 3;
   SiteNetwork network = running(options, 6);
@@ -103,7 +103,7 @@ TEST_CASE("federated: a process that another has replaced is stopped when it com
   for (const std::size_t peer : {0U, 1U}) {
     network.disconnect(2, peer);
   }
-  std::unique_ptr<federated::Site> suspended = std::move(network.node(2).site);
+  std::unique_ptr<sites::Site> suspended = std::move(network.node(2).site);
   network.start(2);
   go_on(network, 5);
   CHECK(network.state(2).life == 2);
@@ -131,7 +131,7 @@ TEST_CASE("federated: a process that another has replaced is stopped when it com
   CHECK(network.peers(0)[network.place(0, 2)].up);
 }
 
-TEST_CASE("federated: a replaced process does not push its successor out where the state is gone") {
+TEST_CASE("core: a replaced process does not push its successor out where the state is gone") {
   SiteNetworkOptions options = pair_options();
   options.sites = 3;
   SiteNetwork network = running(options, 6);
@@ -146,7 +146,7 @@ TEST_CASE("federated: a replaced process does not push its successor out where t
   }
   // Suspended, replaced; its successor loses its state, so that it is another incarnation. Then 1
   // loses its own, and with it all that it knew of those before.
-  std::unique_ptr<federated::Site> suspended = std::move(network.node(2).site);
+  std::unique_ptr<sites::Site> suspended = std::move(network.node(2).site);
   lose(2);
   lose(1);
   const auto present = network.state(2).incarnation;
@@ -175,14 +175,13 @@ TEST_CASE("federated: a replaced process does not push its successor out where t
   CHECK(network.peers(2)[network.place(2, 1)].up);
 }
 
-TEST_CASE("federated: one liar among two peers does not stop a site, nor reset what has agreed") {
-  for (const auto reason :
-       {federated::RefusalReason::stale, federated::RefusalReason::already_running}) {
+TEST_CASE("core: one liar among two peers does not stop a site, nor reset what has agreed") {
+  for (const auto reason : {sites::RefusalReason::stale, sites::RefusalReason::already_running}) {
     SiteNetworkOptions options = pair_options();
     options.sites = 3;
     SiteNetwork network = running(options, 3);
     const auto incarnation = network.state(0).incarnation;
-    network.queue(1, 0).push_back(encode(federated::Refusal{.reason = reason, .text = "go away"}));
+    network.queue(1, 0).push_back(encode(sites::Refusal{.reason = reason, .text = "go away"}));
     network.deliver_all();
     CHECK(network.site(0).alive());
     go_on(network, 3);
@@ -192,12 +191,12 @@ TEST_CASE("federated: one liar among two peers does not stop a site, nor reset w
   }
 }
 
-TEST_CASE("federated: other settings are refused, and the refusal says so") {
+TEST_CASE("core: other settings are refused, and the refusal says so") {
   SiteNetwork network(pair_options());
   SiteSetup other = network.setup(1);
   other.agreement[7] = std::byte{1};
   other.settings = "lr=0.5\n";
-  network.node(1).site = federated::make_site(std::move(other));
+  network.node(1).site = std::make_unique<sites::Site>(std::move(other));
   network.connect(0, 1);
   network.deliver_all();
   for (const std::size_t i : {0U, 1U}) {
@@ -210,13 +209,13 @@ TEST_CASE("federated: other settings are refused, and the refusal says so") {
   }
 }
 
-TEST_CASE("federated: both learn the other's settings, also who was heard before it was greeted") {
+TEST_CASE("core: both learn the other's settings, also who was heard before it was greeted") {
   SiteNetwork network(pair_options());
   for (const std::size_t i : {0U, 1U}) {
     SiteSetup setup = network.setup(i);
     setup.agreement[7] = static_cast<std::byte>(i);
     setup.settings = i == 0 ? "lr=0.1\n" : "lr=0.5\n";
-    network.node(i).site = federated::make_site(std::move(setup));
+    network.node(i).site = std::make_unique<sites::Site>(std::move(setup));
     network.site(i).peer_up(0);
   }
   const auto pass = [&](std::size_t from, std::size_t to) {
@@ -233,8 +232,8 @@ TEST_CASE("federated: both learn the other's settings, also who was heard before
   CHECK(network.site(1).released().empty());
 }
 
-TEST_CASE("federated: who is forgotten and trusted again is in touch again, at any moment") {
-  for (const auto exchange : {federated::Exchange::push_sum, federated::Exchange::gossip}) {
+TEST_CASE("core: who is forgotten and trusted again is in touch again, at any moment") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     for (std::uint64_t seed = 1; seed <= 100; ++seed) {
       CAPTURE(seed);
       SiteNetworkOptions options = pair_options();
@@ -278,7 +277,7 @@ TEST_CASE("federated: who is forgotten and trusted again is in touch again, at a
   }
 }
 
-TEST_CASE("federated: a late site begins with a neighbour's model and round") {
+TEST_CASE("core: a late site begins with a neighbour's model and round") {
   SiteNetworkOptions options = pair_options();
   options.sites = 3;
   SiteNetwork network(options);
@@ -305,7 +304,7 @@ TEST_CASE("federated: a late site begins with a neighbour's model and round") {
   CHECK(network.state(2).minted == 1);
 }
 
-TEST_CASE("federated: a site that gets no answer waits, and then begins with the initial model") {
+TEST_CASE("core: a site that gets no answer waits, and then begins with the initial model") {
   SiteNetwork network(pair_options());
   CHECK_FALSE(network.site(0).ready(false));
   network.connect(0, 1);
@@ -317,12 +316,12 @@ TEST_CASE("federated: a site that gets no answer waits, and then begins with the
   CHECK(alone.state(0).mass == 1);
 }
 
-TEST_CASE("federated: setups that cannot work are refused") {
+TEST_CASE("core: setups that cannot work are refused") {
   SiteNetwork network(pair_options());
   const auto refused = [&](auto change) {
     SiteSetup setup = network.setup(0);
     change(setup);
-    CHECK_THROWS_AS(federated::make_site(std::move(setup)), Error);
+    CHECK_THROWS_AS(sites::Site(std::move(setup)), Error);
   };
   refused([](SiteSetup& setup) { setup.incarnation = 0; });
   refused([](SiteSetup& setup) { setup.window = 0; });
@@ -332,15 +331,15 @@ TEST_CASE("federated: setups that cannot work are refused") {
   refused([](SiteSetup& setup) { setup.peers[0].name.clear(); });
   refused([](SiteSetup& setup) { setup.rule = "clipped:auto"; });
   refused([](SiteSetup& setup) {
-    setup.exchange = federated::Exchange::gossip;
+    setup.exchange = sites::MixingKind::gossip;
     setup.peers[0].tells = false;
   });
   refused([](SiteSetup& setup) {
-    setup.exchange = federated::Exchange::gossip;
+    setup.exchange = sites::MixingKind::gossip;
     setup.rule = "no-such-rule";
   });
   refused([](SiteSetup& setup) {
-    setup.exchange = federated::Exchange::gossip;
+    setup.exchange = sites::MixingKind::gossip;
     setup.rule = "clipped:auto";
     setup.compressor = make_compressor("topk:0.1");
   });

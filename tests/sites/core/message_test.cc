@@ -8,10 +8,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <sotto/optim/federated/message.h>
+#include <sotto/sites/core/message.h>
 
 using namespace sotto;
-using namespace sotto::federated;
+using namespace sotto::sites;
 
 namespace {
 
@@ -76,7 +76,7 @@ constexpr std::size_t kNextAt = 86;
 
 }  // namespace
 
-TEST_CASE("federated: golden bytes of every message") {
+TEST_CASE("core: golden bytes of every message") {
   const std::vector<std::string> golden = {
       "0102"
       "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -98,7 +98,7 @@ TEST_CASE("federated: golden bytes of every message") {
   }
 }
 
-TEST_CASE("federated: messages come back as they were") {
+TEST_CASE("core: messages come back as they were") {
   const auto messages = examples();
   const auto hello = parse(messages[0], 2);
   REQUIRE(hello.ok());
@@ -129,7 +129,7 @@ TEST_CASE("federated: messages come back as they were") {
   CHECK(std::get<Receipt>(*receipt).wants_whole);
 }
 
-TEST_CASE("federated: every truncation and every trailing byte is refused, or changes the text") {
+TEST_CASE("core: every truncation and every trailing byte is refused, or changes the text") {
   const auto messages = examples();
   for (std::size_t k = 0; k < messages.size(); ++k) {
     const auto& message = messages[k];
@@ -148,8 +148,7 @@ TEST_CASE("federated: every truncation and every trailing byte is refused, or ch
   }
 }
 
-TEST_CASE(
-    "federated: bad input: unknown kinds, versions, flags, far-future rounds, sequence wrap") {
+TEST_CASE("core: bad input: unknown kinds, versions, flags, far-future rounds, sequence wrap") {
   const auto hello = examples()[0];
   for (int kind = 0; kind < 256; ++kind) {
     if (kind < 1 || kind > 5) {
@@ -199,7 +198,7 @@ TEST_CASE(
   CHECK(refused(with(receipt, 25, std::uint8_t{2})));
 }
 
-TEST_CASE("federated: models of another dimension, or with NaN and infinity, are refused") {
+TEST_CASE("core: models of another dimension, or with NaN and infinity, are refused") {
   const auto model = examples()[2];
   CHECK_FALSE(parse(model, 3).ok());
   CHECK_FALSE(parse(model, 1).ok());
@@ -211,7 +210,7 @@ TEST_CASE("federated: models of another dimension, or with NaN and infinity, are
   }
 }
 
-TEST_CASE("federated: a refusal's text is cut between characters, and made printable") {
+TEST_CASE("core: a refusal's text is cut between characters, and made printable") {
   std::string text(kMaxText - 1, 'a');
   text += "ü";
   const auto cut = parse(encode(Refusal{.reason = RefusalReason::broke_rule, .text = text}), 2);
@@ -223,7 +222,7 @@ TEST_CASE("federated: a refusal's text is cut between characters, and made print
   CHECK(std::get<Refusal>(*escaped).text == "\\x1b[2J");
 }
 
-TEST_CASE("federated: no message is longer than max_message_bytes says") {
+TEST_CASE("core: no message is longer than max_message_bytes says") {
   for (const auto& message : examples()) {
     CHECK(message.size() <= max_message_bytes(2, example_payload().size()));
   }

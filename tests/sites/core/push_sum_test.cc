@@ -7,9 +7,9 @@
 
 #include <sotto/optim/algorithms/push_sum.h>
 
-#include "optim/chaos.h"
 #include "optim/cluster.h"
-#include "optim/site_network.h"
+#include "sites/core/chaos.h"
+#include "sites/core/site_network.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -80,7 +80,7 @@ SiteNetworkOptions options_of(std::uint64_t seed) {
 namespace {
 
 /// What sites come to along these arcs, and what PushSum does.
-void check_in_step(Arcs arcs, const federated::MassRule& mass) {
+void check_in_step(Arcs arcs, const sites::MassRule& mass) {
   const Quadratic task(kSites, kDimension, 3);
   for (const std::string spec : {"none", "quant:8", "topk:0.1", "sign"}) {
     CAPTURE(spec);
@@ -124,12 +124,12 @@ void check_in_step(Arcs arcs, const federated::MassRule& mass) {
 
 }  // namespace
 
-TEST_CASE("federated: in step and without faults, push-sum is the PushSum of papers") {
+TEST_CASE("core: in step and without faults, push-sum is the PushSum of papers") {
   check_in_step(arc, kMassStays);
   check_in_step(ring, {});
 }
 
-TEST_CASE("federated: whatever dies and returns, no mass is lost or counted twice") {
+TEST_CASE("core: whatever dies and returns, no mass is lost or counted twice") {
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     CAPTURE(seed);
     Chaos chaos(options_of(seed), seed);
@@ -138,7 +138,7 @@ TEST_CASE("federated: whatever dies and returns, no mass is lost or counted twic
   }
 }
 
-TEST_CASE("federated: sites put back to older states are noticed, and the audit still holds") {
+TEST_CASE("core: sites put back to older states are noticed, and the audit still holds") {
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     CAPTURE(seed);
     Chaos chaos(options_of(seed), seed);
@@ -147,7 +147,7 @@ TEST_CASE("federated: sites put back to older states are noticed, and the audit 
   }
 }
 
-TEST_CASE("federated: without steps the sum of all models stays, whatever is compressed and dies") {
+TEST_CASE("core: without steps the sum of all models stays, whatever is compressed and dies") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
     SiteNetworkOptions options = options_of(seed);
@@ -183,7 +183,7 @@ TEST_CASE("federated: without steps the sum of all models stays, whatever is com
   }
 }
 
-TEST_CASE("federated: push-sum finds the optimum although sites come and go") {
+TEST_CASE("core: push-sum finds the optimum although sites come and go") {
   for (const std::string spec : {"none", "quant:8"}) {
     CAPTURE(spec);
     constexpr std::size_t kCount = 5;

@@ -1,4 +1,4 @@
-// Federated sites and the channels between them, in memory and under the test's control: every
+// Sites and the channels between them, in memory and under the test's control: every
 // delivery, loss of a channel, crash and restart happens when the test says so.
 #pragma once
 
@@ -20,16 +20,16 @@
 
 #include <sotto/base/philox.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/federated/site.h>
+#include <sotto/sites/core/site.h>
 
 namespace sotto::test {
 
-using federated::PeerState;
-using federated::Released;
-using federated::Site;
-using federated::SitePeer;
-using federated::SiteSetup;
-using federated::SiteState;
+using sites::PeerState;
+using sites::Released;
+using sites::Site;
+using sites::SitePeer;
+using sites::SiteSetup;
+using sites::SiteState;
 
 /// Writes the gradient of site i in a round at x.
 using SiteGradient = std::function<void(std::size_t site, Round round, std::span<const float> x,
@@ -41,14 +41,14 @@ struct SiteNetworkOptions {
   /// Whether `from` sends to `to`; all to all when empty.
   std::function<bool(std::size_t from, std::size_t to)> edge = {};
   std::string compressor = "none";
-  federated::Exchange exchange = federated::Exchange::push_sum;
+  sites::MixingKind exchange = sites::MixingKind::push_sum;
   std::string rule = {};
   StepRuleOptions step = {.learning_rate = 0};
   Round communication_interval = 1;
   Round slack = 0;
   std::size_t window = 2;
-  federated::MassRule mass = {};
-  federated::PullLimits pull = {};
+  sites::MassRule mass = {};
+  sites::PullLimits pull = {};
   std::function<bool(std::size_t site)> observer = {};
   Round rounds = 0;
   std::uint64_t seed = 1;
@@ -58,7 +58,7 @@ struct SiteNetworkOptions {
 };
 
 /// Mass stays as it is: nothing comes back to 1, and a parcel may weigh anything.
-inline constexpr federated::MassRule kMassStays = {
+inline constexpr sites::MassRule kMassStays = {
     .back = 0, .least = 0x1p-60, .most = 1024, .parcel = 1024};
 
 /// ‖a − b‖ / ‖b‖
@@ -73,7 +73,7 @@ inline double relative_distance(std::span<const float> a, std::span<const float>
 }
 
 /// The rounding of a site with this one is that of rank `site` in a run with seed + era.
-inline federated::Incarnation first_incarnation(std::uint64_t era, std::size_t site) {
+inline sites::Incarnation first_incarnation(std::uint64_t era, std::size_t site) {
   return ((era + 1) << 31) + site;
 }
 
@@ -162,7 +162,7 @@ class SiteNetwork {
   void start(std::size_t i) {
     Node& node = nodes_[i];
     REQUIRE(node.site == nullptr);
-    node.site = federated::make_site(setup(i));
+    node.site = std::make_unique<sites::Site>(setup(i));
     node.phase = Phase::waiting;
     if (node.durable.empty()) {
       write(i);

@@ -10,16 +10,16 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/optim/federated/punctuality.h>
+#include <sotto/sites/core/punctuality.h>
 
 #include "optim/cluster.h"
-#include "optim/liars.h"
-#include "optim/site_network.h"
+#include "sites/core/liars.h"
+#include "sites/core/site_network.h"
 
 using namespace sotto;
 using namespace sotto::test;
-using federated::Parcel;
-using federated::PeerHabit;
+using sites::Parcel;
+using sites::PeerHabit;
 
 namespace {
 
@@ -39,11 +39,11 @@ SiteNetworkOptions quadratic(std::size_t sites, double rate) {
   return options;
 }
 
-double norm(std::span<const float> x) { return federated::length_of(x); }
+double norm(std::span<const float> x) { return sites::length_of(x); }
 
 }  // namespace
 
-TEST_CASE("federated: two honest sites exchange for ever, whatever a third does or leaves") {
+TEST_CASE("core: two honest sites exchange for ever, whatever a third does or leaves") {
   const std::vector<std::pair<const char*, Lie>> lies = {{"only takes", only_takes},
                                                          {"swallows", swallows}};
   for (const std::string spec : {"none", "quant:8", "topk:0.3"}) {
@@ -74,7 +74,7 @@ TEST_CASE("federated: two honest sites exchange for ever, whatever a third does 
   }
 }
 
-TEST_CASE("federated: what an undeclared taker does is seen, and revoking it mends it") {
+TEST_CASE("core: what an undeclared taker does is seen, and revoking it mends it") {
   SiteNetworkOptions options = quadratic(3, 0.01);
   Liars scene(options, {2}, only_takes);
   scene.rounds(120);
@@ -89,7 +89,7 @@ TEST_CASE("federated: what an undeclared taker does is seen, and revoking it men
   CHECK(scene.network.site(0).peers().size() == 1);
 }
 
-TEST_CASE("federated: a send-only neighbour takes and takes, and the others go on") {
+TEST_CASE("core: a send-only neighbour takes and takes, and the others go on") {
   // 2 only listens: neither side lets it send.
   for (const std::size_t sites : {3U, 4U, 12U}) {
     CAPTURE(sites);
@@ -110,7 +110,7 @@ TEST_CASE("federated: a send-only neighbour takes and takes, and the others go o
   }
 }
 
-TEST_CASE("federated: a full mesh of nine and more exchanges from the first round on") {
+TEST_CASE("core: a full mesh of nine and more exchanges from the first round on") {
   for (const std::size_t sites : {2U, 8U, 9U, 10U, 17U}) {
     CAPTURE(sites);
     SiteNetwork network(quadratic(sites, 0.05));
@@ -127,7 +127,7 @@ TEST_CASE("federated: a full mesh of nine and more exchanges from the first roun
   }
 }
 
-TEST_CASE("federated: mass comes back to 1 by its part a round, and within its bounds") {
+TEST_CASE("core: mass comes back to 1 by its part a round, and within its bounds") {
   // Alone, from 1/4: 1 − 3/4 (255/256)^t.
   SiteNetworkOptions options = quadratic(2, 0);
   options.edge = [](std::size_t from, std::size_t /*to*/) { return from == 0; };
@@ -150,11 +150,11 @@ TEST_CASE("federated: mass comes back to 1 by its part a round, and within its b
   CHECK(network.state(1).mass <= 16);
 }
 
-TEST_CASE("federated: a minter counts as one site, whatever it mints, and nobody is accused") {
+TEST_CASE("core: a minter counts as one site, whatever it mints, and nobody is accused") {
   for (const double minted : {1.0, 3.0, 1022.0}) {
     CAPTURE(minted);
     SiteNetworkOptions options = quadratic(4, 0.01);
-    Liars scene(options, {3}, [&](federated::Message& message, std::vector<std::byte>& payload) {
+    Liars scene(options, {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
       if (std::holds_alternative<Parcel>(message)) {
         set_share(payload, 0.25, minted);
         set_values(payload, 0);
@@ -174,14 +174,14 @@ TEST_CASE("federated: a minter counts as one site, whatever it mints, and nobody
   }
 }
 
-TEST_CASE("federated: one absurd parcel moves a model by some of its own steps at most") {
-  for (const auto exchange : {federated::Exchange::push_sum, federated::Exchange::gossip}) {
+TEST_CASE("core: one absurd parcel moves a model by some of its own steps at most") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     for (const float value : {1e9F, 3e37F, -std::numeric_limits<float>::max()}) {
       CAPTURE(value);
       SiteNetworkOptions options = quadratic(3, 0.05);
       options.exchange = exchange;
       bool lying = false;
-      Liars scene(options, {2}, [&](federated::Message& message, std::vector<std::byte>& payload) {
+      Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
         if (lying && std::holds_alternative<Parcel>(message)) {
           set_values(payload, value);
         }
@@ -193,8 +193,7 @@ TEST_CASE("federated: one absurd parcel moves a model by some of its own steps a
       const double longest = 32 * scene.network.state(0).longest_step;
       lying = true;
       scene.round();
-      CHECK(federated::distance_between(scene.network.site(0).parameters(), before) <
-            1.1 * longest);
+      CHECK(sites::distance_between(scene.network.site(0).parameters(), before) < 1.1 * longest);
       CHECK(scene.seen(0, 2).cut == 1);
       CHECK(scene.seen(0, 1).cut == 0);
       CHECK(scene.seen(0, 2).offences == 0);
@@ -204,13 +203,13 @@ TEST_CASE("federated: one absurd parcel moves a model by some of its own steps a
   }
 }
 
-TEST_CASE("federated: a model that is spoiled is put back, and who spoils it again is not heard") {
-  for (const auto exchange : {federated::Exchange::push_sum, federated::Exchange::gossip}) {
+TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is not heard") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     SiteNetworkOptions options = quadratic(3, 0.05);
     options.exchange = exchange;
     options.pull = {.most = 1e9, .memory = 1};  // as if it had no bound
     bool lying = false;
-    Liars scene(options, {2}, [&](federated::Message& message, std::vector<std::byte>& payload) {
+    Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
       if (lying && std::holds_alternative<Parcel>(message)) {
         set_values(payload, 1e7F);
       }
@@ -233,7 +232,7 @@ TEST_CASE("federated: a model that is spoiled is put back, and who spoils it aga
       CHECK(scene.network.listed(0)[suspects->front().peer] == 2);
       CHECK(suspects->front().blamed);
       CHECK(suspects->front().barred == again);
-      CHECK(federated::distance_between(scene.network.site(0).parameters(), before) < 1);
+      CHECK(sites::distance_between(scene.network.site(0).parameters(), before) < 1);
       CHECK_FALSE(scene.network.site(0).put_back().has_value());
       REQUIRE(scene.network.site(1).ready(true));
       REQUIRE(scene.network.site(1).put_back().has_value());
@@ -248,7 +247,7 @@ TEST_CASE("federated: a model that is spoiled is put back, and who spoils it aga
   }
 }
 
-TEST_CASE("federated: observers cost nobody anything, and follow") {
+TEST_CASE("core: observers cost nobody anything, and follow") {
   for (const std::string spec : {"none", "quant:8"}) {
     SiteNetworkOptions options = quadratic(4, 0.02);
     options.compressor = spec;
@@ -272,7 +271,7 @@ TEST_CASE("federated: observers cost nobody anything, and follow") {
   }
 }
 
-TEST_CASE("federated: a late site is not taken to the end of its rounds by one neighbour") {
+TEST_CASE("core: a late site is not taken to the end of its rounds by one neighbour") {
   for (const Round claimed : {Round{100}, Round{1} << 47}) {
     SiteNetworkOptions options = quadratic(4, 0.05);
     options.rounds = 100;
@@ -282,19 +281,19 @@ TEST_CASE("federated: a late site is not taken to the end of its rounds by one n
     network.site(3).peer_up(network.place(3, 2));
     (void)network.site(3).released();
     REQUIRE(network.site(3)
-                .receive(network.place(3, 2), encode(federated::Hello{.incarnation = 99,
-                                                                      .life = 1,
-                                                                      .has_model = true,
-                                                                      .hears = true,
-                                                                      .tells = true,
-                                                                      .round = claimed,
-                                                                      .degree = 3}))
+                .receive(network.place(3, 2), encode(sites::Hello{.incarnation = 99,
+                                                                  .life = 1,
+                                                                  .has_model = true,
+                                                                  .hears = true,
+                                                                  .tells = true,
+                                                                  .round = claimed,
+                                                                  .degree = 3}))
                 .ok());
     REQUIRE(network.site(3)
                 .receive(network.place(3, 2),
-                         encode(federated::Model{.incarnation = 99,
-                                                 .round = claimed,
-                                                 .values = std::vector<float>(kDimension, 0.5F)}))
+                         encode(sites::Model{.incarnation = 99,
+                                             .round = claimed,
+                                             .values = std::vector<float>(kDimension, 0.5F)}))
                 .ok());
     CHECK_FALSE(network.site(3).ready(false));  // a second one may come
     CHECK(network.site(3).ready(true));
@@ -306,8 +305,8 @@ TEST_CASE("federated: a late site is not taken to the end of its rounds by one n
   }
 }
 
-TEST_CASE("federated: who is always late is not waited for, until it is in time again") {
-  federated::Punctuality punctuality;
+TEST_CASE("core: who is always late is not waited for, until it is in time again") {
+  sites::Punctuality punctuality;
   CHECK(punctuality.waited_for());
   int waits = 0;
   for (int round = 0; round < 1000; ++round) {

@@ -1,5 +1,5 @@
 // What a site keeps between its lives: whole or refused, by one process at a time.
-#include <sotto/trainers/federated/site_folder.h>
+#include <sotto/sites/process/site_folder.h>
 
 #include <sys/resource.h>
 

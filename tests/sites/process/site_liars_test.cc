@@ -9,7 +9,7 @@
 
 #include <sotto/trainers/task_registry.h>
 
-#include "optim/liars.h"
+#include "sites/core/liars.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -20,7 +20,7 @@ constexpr std::size_t kHonest = 4;
 
 /// The accuracy of the worst honest site after `rounds` rounds beside one that lies, or, without a
 /// lie, that is honest too.
-double worst_accuracy(federated::Exchange exchange, const std::string& compressor, const Lie& lie) {
+double worst_accuracy(sites::MixingKind exchange, const std::string& compressor, const Lie& lie) {
   const TaskFactory tasks(load_task("digits,train=1500,test=1000"),
                           {.model = "softmax", .batch = 32, .nodes = kHonest + 1});
   std::vector<std::unique_ptr<Task>> all;
@@ -52,29 +52,29 @@ TEST_CASE("sites beside a liar lose no round, and one point of accuracy at most"
       {"takes", only_takes},
       {"swallows", swallows},
       {"mints zeros for a while",
-       [](federated::Message& message, std::vector<std::byte>& payload) {
-         const auto* parcel = std::get_if<federated::Parcel>(&message);
+       [](sites::Message& message, std::vector<std::byte>& payload) {
+         const auto* parcel = std::get_if<sites::Parcel>(&message);
          if (parcel != nullptr && parcel->round >= 100 && parcel->round < 130) {
            set_share(payload, 0.2, 1022);
            set_values(payload, 0);
          }
          return true;
        }},
-      {"kills", [](federated::Message& message, std::vector<std::byte>& payload) {
-         if (std::holds_alternative<federated::Parcel>(message)) {
+      {"kills", [](sites::Message& message, std::vector<std::byte>& payload) {
+         if (std::holds_alternative<sites::Parcel>(message)) {
            set_values(payload, 3e37F);
          }
          return true;
        }}};
-  for (const auto exchange : {federated::Exchange::push_sum, federated::Exchange::gossip}) {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
     const double calm = worst_accuracy(exchange, "none", {});
     CHECK(calm > 0.75);
     for (const auto& [name, lie] : lies) {
-      if (name.starts_with("mints") && exchange == federated::Exchange::gossip) {
+      if (name.starts_with("mints") && exchange == sites::MixingKind::gossip) {
         continue;
       }
       CAPTURE(name);
-      CAPTURE(exchange == federated::Exchange::gossip);
+      CAPTURE(exchange == sites::MixingKind::gossip);
       CHECK(worst_accuracy(exchange, "none", lie) >= calm - 0.01);
     }
   }

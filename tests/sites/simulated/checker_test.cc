@@ -13,15 +13,14 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
-#include "sim/fault_plans.h"
-#include "sim/site_decorator.h"
+#include "sites/simulated/fault_plans.h"
 
 using namespace sotto;
 using namespace sotto::test;
-using federated::Site;
-using federated::SiteSetup;
+using sites::Site;
+using sites::SiteSetup;
 
 namespace {
 
@@ -29,7 +28,7 @@ constexpr std::size_t kDimension = 6;
 
 template <typename T>
 std::optional<T> holds(std::span<const std::byte> message) {
-  const auto parsed = federated::parse(message, kDimension);
+  const auto parsed = sites::parse(message, kDimension);
   if (parsed.ok() && std::holds_alternative<T>(parsed.value())) {
     return std::get<T>(parsed.value());
   }
@@ -37,82 +36,82 @@ std::optional<T> holds(std::span<const std::byte> message) {
 }
 
 /// Takes every tenth parcel in twice.
-class Doubler : public SiteDecorator {
+class Doubler : public Site {
  public:
-  using SiteDecorator::SiteDecorator;
+  using Site::Site;
 
   Status receive(std::size_t peer, std::span<const std::byte> message) override {
-    Status status = inner().receive(peer, message);
-    if (auto parcel = holds<federated::Parcel>(message); parcel && parcel->sequence % 10 == 0) {
+    Status status = Site::receive(peer, message);
+    if (auto parcel = holds<sites::Parcel>(message); parcel && parcel->sequence % 10 == 0) {
       ++parcel->sequence;
       ++parcel->round;
-      (void)inner().receive(peer, encode(*parcel));
+      (void)Site::receive(peer, encode(*parcel));
     }
     return status;
   }
 };
 
 /// Loses a parcel, and numbers those after it anew.
-class Loser : public SiteDecorator {
+class Loser : public Site {
  public:
-  using SiteDecorator::SiteDecorator;
+  using Site::Site;
 
   Status receive(std::size_t peer, std::span<const std::byte> message) override {
-    auto parcel = holds<federated::Parcel>(message);
+    auto parcel = holds<sites::Parcel>(message);
     if (parcel && parcel->sequence == 10) {
       return {};
     }
     if (parcel && parcel->sequence > 10) {
       --parcel->sequence;
-      return inner().receive(peer, encode(*parcel));
+      return Site::receive(peer, encode(*parcel));
     }
-    return inner().receive(peer, message);
+    return Site::receive(peer, message);
   }
 };
 
 /// Sends no parcel a second time.
-class Once : public SiteDecorator {
+class Once : public Site {
  public:
-  using SiteDecorator::SiteDecorator;
+  using Site::Site;
 
-  std::vector<federated::Released> released() override {
-    std::vector<federated::Released> all = inner().released();
-    std::erase_if(all, [&](const federated::Released& one) {
-      const auto parcel = holds<federated::Parcel>(one.message);
+  std::vector<sites::Released> released() override {
+    std::vector<sites::Released> all = Site::released();
+    std::erase_if(all, [&](const sites::Released& one) {
+      const auto parcel = holds<sites::Parcel>(one.message);
       return parcel && !sent_.insert({one.peer, parcel->incarnation, parcel->sequence}).second;
     });
     return all;
   }
 
  private:
-  std::set<std::tuple<std::size_t, federated::Incarnation, federated::Sequence>> sent_;
+  std::set<std::tuple<std::size_t, sites::Incarnation, sites::Sequence>> sent_;
 };
 
 /// Does not see that its state is old.
-class Stubborn : public SiteDecorator {
+class Stubborn : public Site {
  public:
-  using SiteDecorator::SiteDecorator;
+  using Site::Site;
 
   Status receive(std::size_t peer, std::span<const std::byte> message) override {
-    if (auto hello = holds<federated::Hello>(message)) {
-      hello->applied = std::min(hello->applied, inner().peers()[peer].sent);
-      return inner().receive(peer, encode(*hello));
+    if (auto hello = holds<sites::Hello>(message)) {
+      hello->applied = std::min(hello->applied, peers()[peer].sent);
+      return Site::receive(peer, encode(*hello));
     }
-    if (holds<federated::Refusal>(message)) {
+    if (holds<sites::Refusal>(message)) {
       return {};
     }
-    return inner().receive(peer, message);
+    return Site::receive(peer, message);
   }
 };
 
 /// Writes what it was a round ago.
-class Forgetful : public SiteDecorator {
+class Forgetful : public Site {
  public:
-  using SiteDecorator::SiteDecorator;
+  using Site::Site;
 
   void save(ByteBuffer& out) const override {
     ByteBuffer now;
-    inner().save(now);
+    Site::save(now);
     out.append(before_.empty() ? now.bytes() : before_);
     before_.assign(now.bytes().begin(), now.bytes().end());
   }
@@ -122,14 +121,14 @@ class Forgetful : public SiteDecorator {
 };
 
 /// Gives a receipt for what it has not got.
-class Flatterer : public SiteDecorator {
+class Flatterer : public Site {
  public:
-  using SiteDecorator::SiteDecorator;
+  using Site::Site;
 
-  std::vector<federated::Released> released() override {
-    std::vector<federated::Released> all = inner().released();
-    for (federated::Released& one : all) {
-      if (auto receipt = holds<federated::Receipt>(one.message); receipt && receipt->round > 9) {
+  std::vector<sites::Released> released() override {
+    std::vector<sites::Released> all = Site::released();
+    for (sites::Released& one : all) {
+      if (auto receipt = holds<sites::Receipt>(one.message); receipt && receipt->round > 9) {
         ++receipt->applied;
         one.message = encode(*receipt);
       }
@@ -139,21 +138,20 @@ class Flatterer : public SiteDecorator {
 };
 
 /// Waits for ever.
-class Waiter : public SiteDecorator {
+class Waiter : public Site {
  public:
-  using SiteDecorator::SiteDecorator;
+  using Site::Site;
 
-  bool ready(bool waited) override { return inner().ready(waited) && inner().round() < 20; }
+  bool ready(bool waited) override { return Site::ready(waited) && round() < 20; }
 };
 
 /// What is found wrong when site 1 is a T.
 template <typename T>
 std::string caught(const FaultPlan& plan) {
-  const FederationReport report = run_federation(
+  const SimulatedSitesReport report = simulate_sites(
       plan, {.seed = 1, .dimension = kDimension, .make = [](SiteSetup setup) {
-               const bool broken = setup.name == "site-1";
-               auto site = federated::make_site(std::move(setup));
-               return broken ? std::make_unique<T>(std::move(site)) : std::move(site);
+               return setup.name == "site-1" ? std::make_unique<T>(std::move(setup))
+                                             : std::make_unique<Site>(std::move(setup));
              }});
   return report.violation ? report.violation->what : "";
 }
@@ -177,7 +175,7 @@ TEST_CASE("the checker finds sites that are broken on purpose") {
                                           .back = 4}});
   const FaultPlan killed =
       plan_of(4, {{.kind = FaultKind::kill, .sites = {1}, .at = 5 * kSecond, .lasting = kSecond}});
-  CHECK(caught<SiteDecorator>(calm).empty());
+  CHECK(caught<Site>(calm).empty());
   CHECK(says(caught<Doubler>(calm), "which never came"));
   CHECK(says(caught<Loser>(calm), "which never came"));
   CHECK(says(caught<Once>(resets), "accuses site 1"));

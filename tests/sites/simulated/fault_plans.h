@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
 namespace sotto::test {
 
@@ -30,10 +30,10 @@ inline FaultPlan plan_of(int sites, std::vector<PlannedFault> faults,
 }
 
 /// Plays it and says what was found wrong, with the seed.
-inline FederationReport play(const FaultPlan& plan, std::uint64_t seed = 1,
-                             std::function<void(const FederationEvent&)> trace = {}) {
-  FederationReport report =
-      run_federation(plan, {.seed = seed, .dimension = 6, .trace = std::move(trace)});
+inline SimulatedSitesReport play(const FaultPlan& plan, std::uint64_t seed = 1,
+                                 std::function<void(const SimulatedSiteEvent&)> trace = {}) {
+  SimulatedSitesReport report =
+      simulate_sites(plan, {.seed = seed, .dimension = 6, .trace = std::move(trace)});
   CAPTURE(seed);
   if (report.violation) {
     FAIL_CHECK("seed ", seed, ", ", to_seconds(report.violation->time), " s, site ",
@@ -43,7 +43,7 @@ inline FederationReport play(const FaultPlan& plan, std::uint64_t seed = 1,
   return report;
 }
 
-inline std::uint64_t injected(const FederationReport& report, FaultKind kind) {
+inline std::uint64_t injected(const SimulatedSitesReport& report, FaultKind kind) {
   return report.injected[static_cast<std::size_t>(kind)];
 }
 

@@ -8,16 +8,16 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
-#include "sim/fault_plans.h"
+#include "sites/simulated/fault_plans.h"
 
 using namespace sotto;
 using namespace sotto::test;
-using Kind = FederationEvent::Kind;
+using Kind = SimulatedSiteEvent::Kind;
 
 TEST_CASE("faults: without any, sites keep step and come together") {
-  const FederationReport report = play(plan_of(5, {}));
+  const SimulatedSitesReport report = play(plan_of(5, {}));
   CHECK(report.rounds_least > 80);
   CHECK(report.rounds_most - report.rounds_least <= 1);
   CHECK(report.resets == 0);
@@ -35,7 +35,7 @@ TEST_CASE("faults: SIGKILL any node at any round, the bootstrap node included") 
         SimTime died = kNever;
         SimTime noticed = 0;
         std::set<Rank> heard_of_it;
-        const auto watch = [&](const FederationEvent& event) {
+        const auto watch = [&](const SimulatedSiteEvent& event) {
           if (event.kind == Kind::ended) {
             died = event.time;
           } else if (event.kind == Kind::down && event.peer == site && died != kNever) {
@@ -44,7 +44,7 @@ TEST_CASE("faults: SIGKILL any node at any round, the bootstrap node included") 
           }
         };
         // For good: the survivors finish.
-        const FederationReport report = play(
+        const SimulatedSitesReport report = play(
             plan_of(4,
                     {{.kind = FaultKind::kill, .sites = {site}, .round = round, .moment = moment}}),
             1 + round, watch);
@@ -52,12 +52,12 @@ TEST_CASE("faults: SIGKILL any node at any round, the bootstrap node included") 
         CHECK(report.rounds_least > 80);
         CHECK(noticed <= 2 * kSecond);
         // And back again: in step, with all of its mass.
-        const FederationReport back = play(plan_of(4, {{.kind = FaultKind::kill,
-                                                        .sites = {site},
-                                                        .round = round,
-                                                        .moment = moment,
-                                                        .lasting = 2 * kSecond}}),
-                                           1 + round);
+        const SimulatedSitesReport back = play(plan_of(4, {{.kind = FaultKind::kill,
+                                                            .sites = {site},
+                                                            .round = round,
+                                                            .moment = moment,
+                                                            .lasting = 2 * kSecond}}),
+                                               1 + round);
         CHECK(back.rounds_least > 60);
         CHECK(back.resets == 0);
       }
@@ -67,7 +67,7 @@ TEST_CASE("faults: SIGKILL any node at any round, the bootstrap node included") 
 
 TEST_CASE("faults: a peer that dies before its first message") {
   for (const SimTime at : {SimTime{0}, kMillisecond, 5 * kMillisecond, 100 * kMillisecond}) {
-    const FederationReport report =
+    const SimulatedSitesReport report =
         play(plan_of(4, {{.kind = FaultKind::kill, .sites = {1}, .at = at}}));
     CHECK(report.rounds_least > 60);
   }
@@ -76,10 +76,10 @@ TEST_CASE("faults: a peer that dies before its first message") {
 TEST_CASE("faults: SIGSTOP, later SIGCONT: short ones go unnoticed, long ones rejoin") {
   for (const SimTime lasting : {kSecond, 10 * kSecond}) {
     std::set<Rank> noticed;
-    const FederationReport report = play(
+    const SimulatedSitesReport report = play(
         plan_of(4,
                 {{.kind = FaultKind::stop, .sites = {2}, .at = 5 * kSecond, .lasting = lasting}}),
-        1, [&](const FederationEvent& event) {
+        1, [&](const SimulatedSiteEvent& event) {
           if (event.kind == Kind::down && event.peer == 2) {
             noticed.insert(event.site);
             CHECK(event.time <= 5 * kSecond + 3 * kSecond + kSecond);
@@ -94,12 +94,12 @@ TEST_CASE("faults: SIGSTOP, later SIGCONT: short ones go unnoticed, long ones re
 TEST_CASE("faults: a process that was replaced while it stood still is fenced") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::size_t ended = 0;
-    const FederationReport report = play(
+    const SimulatedSitesReport report = play(
         plan_of(4, {{.kind = FaultKind::replace,
                      .sites = {2},
                      .at = 5 * kSecond,
                      .lasting = static_cast<SimTime>(seed) * kSecond / 2}}),
-        seed, [&](const FederationEvent& event) { ended += event.kind == Kind::ended ? 1 : 0; });
+        seed, [&](const SimulatedSiteEvent& event) { ended += event.kind == Kind::ended ? 1 : 0; });
     CHECK(ended >= 1);
     CHECK(injected(report, FaultKind::replace) == 1);
   }
@@ -114,7 +114,7 @@ TEST_CASE("faults: TCP resets at random offsets lose nothing") {
                       .at = kSecond + i * (kSecond / 2),
                       .bytes = static_cast<std::uint64_t>(37 * i)});
   }
-  const FederationReport report = play(plan_of(4, faults));
+  const SimulatedSitesReport report = play(plan_of(4, faults));
   CHECK(injected(report, FaultKind::reset) >= 30);
   CHECK(std::abs(report.lost) <= 1e-9);
   CHECK(report.minted == 4);
@@ -124,11 +124,11 @@ TEST_CASE("faults: one-way loss on each edge, and recovery within two deadlines 
   for (Rank site = 0; site < 4; ++site) {
     for (const Rank step : {1, 3}) {
       for (const SimTime lasting : {kSecond, 7 * kSecond}) {
-        const FederationReport report = play(plan_of(4, {{.kind = FaultKind::one_way,
-                                                          .sites = {site},
-                                                          .peers = {(site + step) % 4},
-                                                          .at = 5 * kSecond,
-                                                          .lasting = lasting}}));
+        const SimulatedSitesReport report = play(plan_of(4, {{.kind = FaultKind::one_way,
+                                                              .sites = {site},
+                                                              .peers = {(site + step) % 4},
+                                                              .at = 5 * kSecond,
+                                                              .lasting = lasting}}));
         CHECK(report.worst_recovery <= 2 * 3 * kSecond);
         CHECK(std::abs(report.lost) <= 1e-9);
         CHECK(report.resets == 0);
@@ -138,11 +138,11 @@ TEST_CASE("faults: one-way loss on each edge, and recovery within two deadlines 
 }
 
 TEST_CASE("faults: a partition, and its heal") {
-  const FederationReport report = play(plan_of(6, {{.kind = FaultKind::partition,
-                                                    .sites = {0, 1, 2},
-                                                    .peers = {3, 4, 5},
-                                                    .at = 5 * kSecond,
-                                                    .lasting = 9 * kSecond}}));
+  const SimulatedSitesReport report = play(plan_of(6, {{.kind = FaultKind::partition,
+                                                        .sites = {0, 1, 2},
+                                                        .peers = {3, 4, 5},
+                                                        .at = 5 * kSecond,
+                                                        .lasting = 9 * kSecond}}));
   CHECK(injected(report, FaultKind::partition) == 1);
   CHECK(report.worst_recovery <= 2 * 3 * kSecond);
   CHECK(std::abs(report.lost) <= 1e-9);
@@ -154,8 +154,8 @@ TEST_CASE("faults: a large message on a slow link never looks like death") {
   FaultPlan plan = plan_of(3, {}, 60 * kSecond);
   plan.link = {.bytes_per_s = 10, .latency = 10 * kMillisecond};
   std::size_t downs = 0;
-  const FederationReport report = play(
-      plan, 1, [&](const FederationEvent& event) { downs += event.kind == Kind::down ? 1 : 0; });
+  const SimulatedSitesReport report = play(
+      plan, 1, [&](const SimulatedSiteEvent& event) { downs += event.kind == Kind::down ? 1 : 0; });
   CHECK(downs == 0);
   CHECK(report.rounds_least > 10);
 }
@@ -170,7 +170,7 @@ TEST_CASE("faults: crash at every write of the state") {
                         .moment = moment,
                         .lasting = kSecond / 5});
     }
-    const FederationReport report = play(plan_of(4, faults));
+    const SimulatedSitesReport report = play(plan_of(4, faults));
     CHECK(injected(report, FaultKind::kill) == 20);
     CHECK(report.minted == 4);
     CHECK(std::abs(report.lost) <= 1e-9);
@@ -178,7 +178,7 @@ TEST_CASE("faults: crash at every write of the state") {
 }
 
 TEST_CASE("faults: a flipped bit in a state means that it is gone, never a wrong model") {
-  const FederationReport report = play(plan_of(
+  const SimulatedSitesReport report = play(plan_of(
       4, {{.kind = FaultKind::corrupt, .sites = {1}, .at = 5 * kSecond, .lasting = kSecond}}));
   CHECK(injected(report, FaultKind::corrupt) == 1);
   CHECK(report.minted == 5);
@@ -187,11 +187,11 @@ TEST_CASE("faults: a flipped bit in a state means that it is gone, never a wrong
 
 TEST_CASE("faults: an old state restored while peers run is given up") {
   for (std::uint64_t back = 1; back <= 6; ++back) {
-    const FederationReport report = play(plan_of(4, {{.kind = FaultKind::restore,
-                                                      .sites = {1},
-                                                      .at = 5 * kSecond,
-                                                      .lasting = kSecond,
-                                                      .back = back}}));
+    const SimulatedSitesReport report = play(plan_of(4, {{.kind = FaultKind::restore,
+                                                          .sites = {1},
+                                                          .at = 5 * kSecond,
+                                                          .lasting = kSecond,
+                                                          .back = back}}));
     CHECK(injected(report, FaultKind::restore) == 1);
     CHECK(report.resets == 1);
     CHECK(report.minted == 5);
@@ -199,7 +199,7 @@ TEST_CASE("faults: an old state restored while peers run is given up") {
 }
 
 TEST_CASE("faults: the state is gone, and a neighbour's model taken over") {
-  const FederationReport report = play(
+  const SimulatedSitesReport report = play(
       plan_of(4, {{.kind = FaultKind::lose, .sites = {1}, .at = 5 * kSecond, .lasting = kSecond}}));
   CHECK(report.minted == 5);
   // It goes on where the others are.
@@ -207,13 +207,13 @@ TEST_CASE("faults: the state is gone, and a neighbour's model taken over") {
 }
 
 TEST_CASE("faults: a revoked peer gets nothing, and one that is trusted again comes back") {
-  const FederationReport report = play(
+  const SimulatedSitesReport report = play(
       plan_of(4, {{.kind = FaultKind::forget,
                    .sites = {1},
                    .peers = {2},
                    .at = 5 * kSecond,
                    .lasting = 6 * kSecond}}),
-      1, [](const FederationEvent& event) {
+      1, [](const SimulatedSiteEvent& event) {
         if (event.kind == Kind::sent && event.time > 5 * kSecond && event.time < 11 * kSecond) {
           CHECK_FALSE((event.site == 1 && event.peer == 2));
         }
@@ -224,7 +224,7 @@ TEST_CASE("faults: a revoked peer gets nothing, and one that is trusted again co
 TEST_CASE("faults: a clock jump of an hour changes nothing") {
   const auto hash = [](std::vector<PlannedFault> faults) {
     std::vector<std::string> trace;
-    play(plan_of(3, std::move(faults)), 7, [&](const FederationEvent& event) {
+    play(plan_of(3, std::move(faults)), 7, [&](const SimulatedSiteEvent& event) {
       if (event.kind != Kind::fault) {
         trace.push_back(to_string(event));
       }
@@ -235,7 +235,7 @@ TEST_CASE("faults: a clock jump of an hour changes nothing") {
 }
 
 TEST_CASE("faults: sites join late, leave, and come back") {
-  const FederationReport report = play(plan_of(
+  const SimulatedSitesReport report = play(plan_of(
       5, {{.kind = FaultKind::join, .sites = {3}, .at = 6 * kSecond},
           {.kind = FaultKind::leave, .sites = {0}, .at = 9 * kSecond, .lasting = 6 * kSecond},
           {.kind = FaultKind::leave, .sites = {4}, .at = 20 * kSecond}}));
@@ -244,8 +244,8 @@ TEST_CASE("faults: sites join late, leave, and come back") {
   CHECK(std::abs(report.lost) <= 1e-9);
 }
 
-TEST_CASE("faults: the whole federation dies at once, and comes back") {
-  const FederationReport report = play(plan_of(
+TEST_CASE("faults: all sites die at once, and come back") {
+  const SimulatedSitesReport report = play(plan_of(
       4,
       {{.kind = FaultKind::kill, .sites = {0, 1, 2, 3}, .at = 5 * kSecond, .lasting = kSecond}}));
   CHECK(injected(report, FaultKind::kill) == 4);
@@ -254,8 +254,8 @@ TEST_CASE("faults: the whole federation dies at once, and comes back") {
 }
 
 TEST_CASE("faults: spawn and kill at random: memory stays flat") {
-  const FederationReport brief = play(soak(5, "ring", 20, 60 * kSecond));
-  const FederationReport lengthy = play(soak(5, "ring", 400, 1200 * kSecond));
+  const SimulatedSitesReport brief = play(soak(5, "ring", 20, 60 * kSecond));
+  const SimulatedSitesReport lengthy = play(soak(5, "ring", 400, 1200 * kSecond));
   CHECK(lengthy.most_pending <= 3);
   // Names, streams, and eight incarnations remembered of each neighbour.
   CHECK(lengthy.largest_state <= brief.largest_state + 3 * 8 * 12 + 64);
@@ -282,7 +282,7 @@ TEST_CASE("faults: 3,200 seeds of random faults") {
                              {soak(4, "ring", 12, 40 * kSecond), 400}};
   soaks[1].plan.compressor = "quant:4";
   soaks[2].plan.compressor = "topk:0.3";
-  soaks[5].plan.exchange = federated::Exchange::gossip;
+  soaks[5].plan.exchange = sites::MixingKind::gossip;
   soaks[5].plan.compressor = "quant:8";
   soaks[3].plan.interval = 2;
   soaks[3].plan.slack = 1;
@@ -290,7 +290,7 @@ TEST_CASE("faults: 3,200 seeds of random faults") {
   std::vector<std::uint64_t> times(fault_kinds().size());
   for (const Soak& each : soaks) {
     for (std::uint64_t seed = 1; seed <= each.seeds / kPart; ++seed) {
-      const FederationReport report = play(each.plan, seed);
+      const SimulatedSitesReport report = play(each.plan, seed);
       REQUIRE_FALSE(report.violation);
       for (std::size_t i = 0; i < times.size(); ++i) {
         times[i] += report.injected[i];
@@ -309,10 +309,10 @@ TEST_CASE("faults: the same seed replays exactly, another does not") {
   std::set<std::string> hashes;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     std::vector<std::string> trace;
-    const auto keep = [&](const FederationEvent& event) { trace.push_back(to_string(event)); };
-    const FederationReport first = play(plan, seed, keep);
+    const auto keep = [&](const SimulatedSiteEvent& event) { trace.push_back(to_string(event)); };
+    const SimulatedSitesReport first = play(plan, seed, keep);
     const std::vector<std::string> before = std::exchange(trace, {});
-    const FederationReport again = play(plan, seed, keep);
+    const SimulatedSitesReport again = play(plan, seed, keep);
     CHECK(first.trace_sha256 == again.trace_sha256);
     CHECK(first.events == again.events);
     CHECK(before == trace);

@@ -6,17 +6,17 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
-#include "sim/fault_plans.h"
+#include "sites/simulated/fault_plans.h"
 
 using namespace sotto;
 using namespace sotto::test;
-using federated::Exchange;
+using sites::MixingKind;
 
 namespace {
 
-FaultPlan mesh(int sites, const std::string& compressor, Exchange exchange) {
+FaultPlan mesh(int sites, const std::string& compressor, MixingKind exchange) {
   FaultPlan plan = plan_of(sites, {}, 90 * kSecond);
   plan.graph = "complete";
   plan.compressor = compressor;
@@ -40,9 +40,9 @@ TEST_CASE("faults: nine and more sites in full mesh exchange, which the checker 
     FaultPlan plan = plan_of(sites, {});
     plan.graph = "complete";
     std::size_t parcels = 0;
-    const FederationReport report = play(plan, 1, [&](const FederationEvent& event) {
+    const SimulatedSitesReport report = play(plan, 1, [&](const SimulatedSiteEvent& event) {
       // A receipt has 26 bytes, and a parcel of six values 65.
-      parcels += event.kind == FederationEvent::Kind::received && event.value > 40 ? 1 : 0;
+      parcels += event.kind == SimulatedSiteEvent::Kind::received && event.value > 40 ? 1 : 0;
     });
     CHECK(report.rounds_least > 80);
     const auto edges = static_cast<std::size_t>(sites * (sites - 1));
@@ -54,17 +54,17 @@ TEST_CASE("faults: liars of every kind, alone and together: honest sites lose li
   struct Setting {
     int sites;
     std::string compressor;
-    Exchange exchange;
+    MixingKind exchange;
   };
-  const std::vector<Setting> settings = {{5, "none", Exchange::push_sum},
-                                         {9, "none", Exchange::push_sum},
-                                         {6, "quant:8", Exchange::push_sum},
-                                         {5, "none", Exchange::gossip}};
+  const std::vector<Setting> settings = {{5, "none", MixingKind::push_sum},
+                                         {9, "none", MixingKind::push_sum},
+                                         {6, "quant:8", MixingKind::push_sum},
+                                         {5, "none", MixingKind::gossip}};
   for (const Setting& setting : settings) {
     const FaultPlan calm = mesh(setting.sites, setting.compressor, setting.exchange);
-    const FederationReport before = play(calm);
+    const SimulatedSitesReport before = play(calm);
     for (const LieKindInfo& lie : lie_kinds()) {
-      if (lie.kind == LieKind::mints && setting.exchange == Exchange::gossip) {
+      if (lie.kind == LieKind::mints && setting.exchange == MixingKind::gossip) {
         continue;
       }
       CAPTURE(setting.sites);
@@ -72,7 +72,7 @@ TEST_CASE("faults: liars of every kind, alone and together: honest sites lose li
       CAPTURE(lie.name);
       FaultPlan plan = calm;
       plan.lies = last_lie(setting.sites, {lie.kind});
-      const FederationReport report = play(plan);
+      const SimulatedSitesReport report = play(plan);
       CHECK_FALSE(report.violation.has_value());
       CHECK(report.rounds_least >= before.rounds_least * 9 / 10);
       // Models start at a distance of about 2 from their optimum.
@@ -104,7 +104,7 @@ TEST_CASE("faults: liars under random faults, over many seeds") {
       for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
         CAPTURE(compressor);
         CAPTURE(static_cast<int>(kinds.front()));
-        const FederationReport report = play(plan, seed);
+        const SimulatedSitesReport report = play(plan, seed);
         REQUIRE_FALSE(report.violation.has_value());
       }
     }

@@ -1,4 +1,4 @@
-#include <sotto/optim/federated/site.h>
+#include <sotto/sites/core/site_admission.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,13 +7,14 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/optim/admission.h>
-#include <sotto/optim/federated/federated_site.h>
-#include <sotto/optim/federated/gossip_mixing.h>
-#include <sotto/optim/federated/push_sum_mixing.h>
+#include <sotto/sites/core/gossip_mixing.h>
+#include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/push_sum_mixing.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 constexpr Round kMaxInterval = 1 << 14;
@@ -38,7 +39,7 @@ void admit_numbers(const SiteSetup& setup) {
     refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
   }
   admit_bounds(setup.mass, setup.pull, setup.mass_cap);
-  if (setup.observer && setup.exchange == Exchange::gossip) {
+  if (setup.observer && setup.exchange == MixingKind::gossip) {
     refuse("observer", "true", "gossip needs neighbours that send, too; it is for push-sum");
   }
   if (setup.consensus_stepsize &&
@@ -81,7 +82,7 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
     refuse("compressor", spec,
            fmt::format("a contraction is needed, and this is {}", contract.describe()));
   }
-  if (!setup.rule.empty() && setup.exchange == Exchange::push_sum) {
+  if (!setup.rule.empty() && setup.exchange == MixingKind::push_sum) {
     refuse("rule", setup.rule, "no robust rule is proven for push-sum; use gossip");
   }
   if (!setup.rule.empty() && !contract.meets(ContractKind::exact)) {
@@ -105,7 +106,7 @@ std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
   mixing.ops = setup.ops;
   mixing.step_rule = std::move(setup.step_rule);
   mixing.compressor = std::move(setup.compressor);
-  if (setup.exchange == Exchange::gossip) {
+  if (setup.exchange == MixingKind::gossip) {
     return std::make_unique<GossipMixing>(std::move(mixing));
   }
   return std::make_unique<PushSumMixing>(std::move(mixing));
@@ -133,7 +134,7 @@ void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap)
   }
 }
 
-void admit_peers(const std::vector<SitePeer>& peers, Exchange exchange) {
+void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
   std::set<std::string_view> names;
   for (const SitePeer& peer : peers) {
     if (peer.name.empty() || peer.name.size() > kMaxName) {
@@ -142,13 +143,13 @@ void admit_peers(const std::vector<SitePeer>& peers, Exchange exchange) {
     if (!names.insert(peer.name).second) {
       refuse("peers", peer.name, "it is there twice");
     }
-    if (exchange == Exchange::gossip && !(peer.hears && peer.tells)) {
+    if (kind == MixingKind::gossip && !(peer.hears && peer.tells)) {
       refuse("peers", peer.name, "gossip needs trust both ways; use push-sum");
     }
   }
 }
 
-std::unique_ptr<Site> make_site(SiteSetup setup) {
+std::unique_ptr<Mixing> admit(SiteSetup& setup) {
   check(setup.step_rule != nullptr && setup.compressor != nullptr && setup.ops != nullptr,
         "a site has a step rule, a compressor and operations");
   if (setup.parameters.empty()) {
@@ -156,8 +157,7 @@ std::unique_ptr<Site> make_site(SiteSetup setup) {
   }
   admit_numbers(setup);
   admit_peers(setup.peers, setup.exchange);
-  auto mixing = make_mixing(setup);
-  return std::make_unique<FederatedSite>(std::move(setup), std::move(mixing));
+  return make_mixing(setup);
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/optim/federated/federated_site.h>
 #include <sotto/optim/state_io.h>
+#include <sotto/sites/core/site.h>
 
-namespace sotto::federated {
+namespace sotto::sites {
 namespace {
 
 constexpr std::string_view kFormat = "site 2";
@@ -33,7 +33,7 @@ std::string format_of_state(std::span<const std::byte> state) {
   return in.failed() ? std::string() : printable(format);
 }
 
-void FederatedSite::save(ByteBuffer& out) const {
+void Site::save(ByteBuffer& out) const {
   check(phase_ != Phase::training || steps_ == 0, "a site is not saved between step and offer");
   out.write_string(kFormat);
   out.append(setup_.agreement);
@@ -61,7 +61,7 @@ void FederatedSite::save(ByteBuffer& out) const {
   }
 }
 
-Status FederatedSite::load(ByteReader& in) {
+Status Site::load(ByteReader& in) {
   check(phase_ == Phase::waiting && !loaded_, "a site loads before anything else");
   Status status = load_self(in);
   if (status.ok()) {
@@ -77,7 +77,7 @@ Status FederatedSite::load(ByteReader& in) {
   return status.with_context(fmt::format("site {}", setup_.name));
 }
 
-Status FederatedSite::load_self(ByteReader& in) {
+Status Site::load_self(ByteReader& in) {
   if (Status status = expect_name(in, "a", kFormat); !status) {
     return status;
   }
@@ -108,7 +108,7 @@ Status FederatedSite::load_self(ByteReader& in) {
   return {};
 }
 
-Status FederatedSite::load_peers(ByteReader& in) {
+Status Site::load_peers(ByteReader& in) {
   // In the order in which they were saved first, so that the mixing takes back its own.
   const std::vector<SitePeer> listed = setup_.peers;
   peers_.clear();
@@ -141,7 +141,7 @@ Status FederatedSite::load_peers(ByteReader& in) {
   return {};
 }
 
-Status FederatedSite::load_peer(ByteReader& in, std::vector<Neighbour>& into) {
+Status Site::load_peer(ByteReader& in, std::vector<Neighbour>& into) {
   const std::string name = in.read_string(kMaxName);
   if (in.failed() || name.empty() || place_of(peers_, name) < peers_.size() ||
       place_of(former_, name) < former_.size()) {
@@ -151,4 +151,4 @@ Status FederatedSite::load_peer(ByteReader& in, std::vector<Neighbour>& into) {
   return into.back().load(in, setup_.window, mixing_->max_payload()).with_context(name);
 }
 
-}  // namespace sotto::federated
+}  // namespace sotto::sites

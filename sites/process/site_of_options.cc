@@ -1,10 +1,10 @@
-#include <sotto/trainers/federated/site_setup.h>
+#include <sotto/sites/process/site_of_options.h>
 
 #include <algorithm>
 
 #include <sotto/base/secret_stream.h>
 #include <sotto/compress/registry.h>
-#include <sotto/trainers/federated/site_links.h>
+#include <sotto/sites/process/site_links.h>
 
 namespace sotto {
 namespace {
@@ -13,15 +13,15 @@ constexpr std::size_t kMaxQueued = 4;  // messages to a peer beyond a full windo
 
 }  // namespace
 
-federated::SiteSetup site_setup(const SiteOptions& options, const Task& task,
-                                std::vector<float>& parameters) {
+sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
+                            std::vector<float>& parameters) {
   if (options.start.empty()) {
     parameters.resize(task.dimension());
     task.initialize(parameters, options.seed);
   } else {
     parameters = options.start;
   }
-  federated::SiteSetup setup;
+  sites::SiteSetup setup;
   setup.name = options.name;
   setup.settings = settings_text(shared_settings(options, task.layout()));
   setup.agreement = agreement_of(setup.settings);
@@ -45,9 +45,9 @@ federated::SiteSetup site_setup(const SiteOptions& options, const Task& task,
   return setup;
 }
 
-federated::Incarnation draw_incarnation() {
+sites::Incarnation draw_incarnation() {
   SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
-  return std::max<federated::Incarnation>(random.next_u64(), 1);
+  return std::max<sites::Incarnation>(random.next_u64(), 1);
 }
 
 ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message_bytes) {
