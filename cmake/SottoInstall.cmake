@@ -4,11 +4,12 @@ include(CMakePackageConfigHelpers)
 
 add_library(sotto INTERFACE)
 add_library(sotto::sotto ALIAS sotto)
-target_link_libraries(sotto INTERFACE sotto::trainers sotto::sim)
+target_link_libraries(sotto INTERFACE sotto::sites_process sotto::sites_simulated)
 # <sotto/sotto.h>: all public headers of what is always built.
 set(includes)
-foreach(folder base kernels compress topology optim comm trainers sim)
-  get_target_property(headers sotto_${folder} HEADER_SET)
+foreach(library base kernels compress topology optim comm trainers sim sites_core sites_process
+        sites_simulated)
+  get_target_property(headers sotto_${library} HEADER_SET)
   list(APPEND includes ${headers})
 endforeach()
 list(TRANSFORM includes REPLACE "^${PROJECT_BINARY_DIR}/include/(.*)$" "#include <\\1>")

@@ -1,7 +1,7 @@
 # sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS dir…]
 #                   [EXPORT set])
 #
-# One target a folder: every FOLDER/*.cc is compiled, every FOLDER/*.h is a public header, included as
+# One target a folder, named after it (sites/core is sotto::sites_core): every FOLDER/*.cc is compiled, every FOLDER/*.h is a public header, included as
 # <sotto/FOLDER/name.h> in the tree and after installation alike (a link in the build tree makes the
 # folder visible under that name). PARTS are sub-folders of which the same holds. SUBDIRS adds a
 # backend's private sources. BUILD_ONLY names header-only libraries that users of the installed
@@ -35,7 +35,10 @@ function(sotto_add_library folder)
   cmake_parse_arguments(arg "" "EXPORT" "PUBLIC;PRIVATE;BUILD_ONLY;PARTS;SUBDIRS" ${ARGN})
   set(here ${PROJECT_SOURCE_DIR}/${folder})
   set(seen ${PROJECT_BINARY_DIR}/include/sotto/${folder})
+  cmake_path(GET seen PARENT_PATH above)
+  file(MAKE_DIRECTORY ${above})
   file(CREATE_LINK ${here} ${seen} SYMBOLIC)
+  string(REPLACE / _ name ${folder})
 
   file(GLOB sources CONFIGURE_DEPENDS ${here}/*.cc)
   foreach(dir IN LISTS arg_PARTS arg_SUBDIRS)
@@ -52,24 +55,24 @@ function(sotto_add_library folder)
   if(NOT sources)
     message(FATAL_ERROR "no sources in ${here}")
   endif()
-  add_library(sotto_${folder} ${sources})
-  add_library(sotto::${folder} ALIAS sotto_${folder})
-  sotto_compile_together(sotto_${folder})
+  add_library(sotto_${name} ${sources})
+  add_library(sotto::${name} ALIAS sotto_${name})
+  sotto_compile_together(sotto_${name})
   # The shared library of bindings/c is linked from these very objects. Nobody replaces a function
   # of ours at run time, so that what is in one file may be inlined there as in a program.
-  set_target_properties(sotto_${folder} PROPERTIES EXPORT_NAME ${folder} POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(sotto_${folder} PRIVATE -fno-semantic-interposition)
-  target_sources(sotto_${folder} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_BINARY_DIR}/include
+  set_target_properties(sotto_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(sotto_${name} PRIVATE -fno-semantic-interposition)
+  target_sources(sotto_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_BINARY_DIR}/include
                                         FILES ${headers})
-  target_compile_features(sotto_${folder} PUBLIC cxx_std_20)
-  target_link_libraries(sotto_${folder} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  target_compile_features(sotto_${name} PUBLIC cxx_std_20)
+  target_link_libraries(sotto_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   foreach(library IN LISTS arg_BUILD_ONLY ITEMS sotto_flags)
-    target_link_libraries(sotto_${folder} PRIVATE $<BUILD_INTERFACE:${library}>)
+    target_link_libraries(sotto_${name} PRIVATE $<BUILD_INTERFACE:${library}>)
   endforeach()
   if(NOT arg_EXPORT)
     set(arg_EXPORT sottoTargets)
   endif()
-  install(TARGETS sotto_${folder} EXPORT ${arg_EXPORT}
+  install(TARGETS sotto_${name} EXPORT ${arg_EXPORT}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
           FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()

@@ -9,7 +9,7 @@
 // taken; `send_to`: it is sent to; both are "yes" where their column is missing. Lines that begin
 // with # and empty ones are skipped.
 //
-// Sites of a federation know each other by name: each has one of its own, and a number made of it,
+// Sites know each other by name: each has one of its own, and a number made of it,
 // so that numbers stay when lines come and go. Their lists need no ranks.
 //
 // Thread safety: PeersWatch has a thread of its own; functions are thread-safe.

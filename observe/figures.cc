@@ -98,7 +98,7 @@ constexpr std::array kRunFigures = {
               [](Run run) {
                 return extreme(run, counted_by<&AlgorithmCounters::most_stale>, std::greater<>());
               }},
-    RunFigure{{"mass", "health", "Push-sum weight of a federated site"},
+    RunFigure{{"mass", "health", "Push-sum weight of a site"},
               [](Run run) { return run.site ? run.site->mass : kNone; }},
     RunFigure{{"mass_min", "health", "Smallest push-sum weight of a node"},
               [](Run run) { return extreme(run, mass_of, std::less<>()); }},

@@ -78,7 +78,7 @@ std::optional<CompressionSample> compression_of(std::span<const NodeStanding> no
 /// out.
 double allreduce_bytes(int nodes, std::size_t dimension, Round rounds);
 
-/// How a federated site stands.
+/// How a site stands.
 struct SiteStanding {
   double mass = 0;                  ///< its own ω
   std::optional<double> epsilon{};  ///< spent of its privacy budget
@@ -99,7 +99,7 @@ struct RunEvaluation {
   /// allreduce_bytes at the rounds of `nodes`, mean over them; NaN where there is nothing to
   /// compare with.
   double allreduce_bytes = std::numeric_limits<double>::quiet_NaN();
-  /// How a federated site stands: it knows of itself alone, so that there are no `nodes`.
+  /// How a site stands: it knows of itself alone, so that there are no `nodes`.
   std::optional<SiteStanding> site{};
 };
 

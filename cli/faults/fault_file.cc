@@ -22,12 +22,12 @@ constexpr std::uint64_t kMostSites = 1024;
 constexpr std::uint64_t kMostEvents = 1'000'000;
 constexpr SimTime kHour = 3'600'000'000'000;
 
-federated::Exchange parse_exchange(const std::string& name) {
+sites::MixingKind parse_exchange(const std::string& name) {
   if (name == "push-sum") {
-    return federated::Exchange::push_sum;
+    return sites::MixingKind::push_sum;
   }
   if (name == "gossip") {
-    return federated::Exchange::gossip;
+    return sites::MixingKind::gossip;
   }
   throw Error(fmt::format("'{}' is none of push-sum and gossip", name));
 }

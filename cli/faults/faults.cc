@@ -1,4 +1,4 @@
-// `sotto faults`: a plan of faults, played on a simulated federation under many seeds, or on real
+// `sotto faults`: a plan of faults, played on simulated sites under many seeds, or on real
 // sites.
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
 #include "commands.h"
 #include "fault_file.h"
@@ -66,7 +66,7 @@ struct Summary {
   std::size_t most_pending = 0;
   std::size_t largest_state = 0;
 
-  void add(const FederationReport& report) {
+  void add(const SimulatedSitesReport& report) {
     rounds_least = runs == 0 ? report.rounds_least : std::min(rounds_least, report.rounds_least);
     ++runs;
     for (std::size_t i = 0; i < injected.size(); ++i) {
@@ -88,17 +88,17 @@ struct Summary {
 
 /// Runs the seeds from `first` on, `threads` at a time. Results do not depend on that: they are
 /// taken in the order of seeds, up to the first that fails.
-std::vector<FederationReport> run_seeds(const FaultPlan& plan, std::uint64_t first,
-                                        std::uint64_t count, std::size_t threads,
-                                        ProgressLine& bar) {
-  std::vector<FederationReport> reports(count);
+std::vector<SimulatedSitesReport> run_seeds(const FaultPlan& plan, std::uint64_t first,
+                                            std::uint64_t count, std::size_t threads,
+                                            ProgressLine& bar) {
+  std::vector<SimulatedSitesReport> reports(count);
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> done{0};
   std::atomic<std::uint64_t> end{count};  // seeds from here on are not wanted
   const auto work = [&](bool draws) {
     for (std::uint64_t i = next++; i < end && !stop_requested(); i = next++) {
       reports[i] =
-          run_federation(plan, {.seed = first + i, .stop = [] { return stop_requested().load(); }});
+          simulate_sites(plan, {.seed = first + i, .stop = [] { return stop_requested().load(); }});
       if (reports[i].violation) {
         for (std::uint64_t seen = end; seen > i + 1 && !end.compare_exchange_weak(seen, i + 1);) {
         }
@@ -126,21 +126,23 @@ void check_sites(FaultPlan plan) {
   plan.faults.clear();
   plan.random.reset();
   plan.rounds.reset();
-  static_cast<void>(run_federation(plan, {}));
+  static_cast<void>(simulate_sites(plan, {}));
 }
 
 /// Runs one seed and writes what happens, line by line.
-FederationReport run_traced(const FaultPlan& plan, std::uint64_t seed, const std::string& path) {
+SimulatedSitesReport run_traced(const FaultPlan& plan, std::uint64_t seed,
+                                const std::string& path) {
   std::string text;
   std::uint64_t lines = 0;
-  FederationReport report = run_federation(plan, {.seed = seed,
-                                                  .trace =
-                                                      [&](const FederationEvent& event) {
-                                                        if (++lines <= kMostTraceLines) {
-                                                          text += to_string(event) + '\n';
-                                                        }
-                                                      },
-                                                  .stop = [] { return stop_requested().load(); }});
+  SimulatedSitesReport report =
+      simulate_sites(plan, {.seed = seed,
+                            .trace =
+                                [&](const SimulatedSiteEvent& event) {
+                                  if (++lines <= kMostTraceLines) {
+                                    text += to_string(event) + '\n';
+                                  }
+                                },
+                            .stop = [] { return stop_requested().load(); }});
   if (lines > kMostTraceLines) {
     text += fmt::format("{} more lines are left out\n", lines - kMostTraceLines);
   }
@@ -148,8 +150,8 @@ FederationReport run_traced(const FaultPlan& plan, std::uint64_t seed, const std
   return report;
 }
 
-Json violation_json(const FederationReport& report) {
-  const FederationViolation& violation = *report.violation;
+Json violation_json(const SimulatedSitesReport& report) {
+  const SimulatedSiteViolation& violation = *report.violation;
   return {{"seed", report.seed},
           {"at_s", to_seconds(violation.time)},
           {"site", violation.site},
@@ -157,10 +159,10 @@ Json violation_json(const FederationReport& report) {
           {"what", violation.what}};
 }
 
-Json to_json(const FaultPlan& plan, const Summary& summary, const FederationReport* failed,
-             const std::vector<FederationReport>& reports) {
+Json to_json(const FaultPlan& plan, const Summary& summary, const SimulatedSitesReport* failed,
+             const std::vector<SimulatedSitesReport>& reports) {
   Json runs = Json::array();
-  for (const FederationReport& report : reports) {
+  for (const SimulatedSitesReport& report : reports) {
     runs.push_back({{"seed", report.seed},
                     {"events", report.events},
                     {"rounds", {report.rounds_least, report.rounds_most}},
@@ -247,7 +249,7 @@ int run(const FaultsOptions& options) {
   }
   catch_stop_signals();
   const std::uint64_t seed = options.common.seed;
-  std::vector<FederationReport> reports;
+  std::vector<SimulatedSitesReport> reports;
   if (options.trace.empty()) {
     ProgressLine bar(output.talks() && options.seeds > 1);
     const auto cores = std::max(1U, std::thread::hardware_concurrency());
@@ -262,10 +264,10 @@ int run(const FaultsOptions& options) {
     return kFailed;
   }
   Summary summary;
-  for (const FederationReport& report : reports) {
+  for (const SimulatedSitesReport& report : reports) {
     summary.add(report);
   }
-  const FederationReport* failed =
+  const SimulatedSitesReport* failed =
       !reports.empty() && reports.back().violation ? &reports.back() : nullptr;
   show(plan, summary, output);
   output.json(to_json(plan, summary, failed, reports));
@@ -273,7 +275,7 @@ int run(const FaultsOptions& options) {
     output.line("everything held");
     return kDone;
   }
-  const FederationViolation& violation = *failed->violation;
+  const SimulatedSiteViolation& violation = *failed->violation;
   say(fmt::format(
       "seed {}, at {:.9f} s: {}: {}{}", failed->seed, to_seconds(violation.time), violation.during,
       violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what));

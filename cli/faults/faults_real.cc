@@ -68,7 +68,7 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
                  {"what", report.violation->what}};
   }
   const Growth& growth = report.growth;
-  const bool has_mass = plan.exchange == federated::Exchange::push_sum;
+  const bool has_mass = plan.exchange == sites::MixingKind::push_sum;
   return {{"sotto", SOTTO_VERSION},
           {"plan", plan.title},
           {"real", true},
@@ -132,7 +132,7 @@ void show(const FaultPlan& plan, const RealReport& report, const Output& output)
       {"a killed peer is missed", detections_text(report.killed)},
       {"a stopped peer is missed", detections_text(report.stopped)},
       {"offences", fmt::to_string(report.offences)}};
-  if (plan.exchange == federated::Exchange::push_sum) {
+  if (plan.exchange == sites::MixingKind::push_sum) {
     rows.push_back(
         {"mass minted, held, under way", fmt::format("{:g}, {:.9f}, {:.9f}", report.mass.minted,
                                                      report.mass.held, report.mass.under_way)});
@@ -189,7 +189,7 @@ int run_faults_real(const FaultPlan& plan, const CommonOptions& common, const st
     output.line("everything held");
     return kDone;
   }
-  const FederationViolation& violation = *report.violation;
+  const SimulatedSiteViolation& violation = *report.violation;
   say(fmt::format(
       "seed {}, at {:.3f} s: {}: {}{}", report.seed, to_seconds(violation.time), violation.during,
       violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what));

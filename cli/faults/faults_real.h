@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <sotto/sim/fault_plan.h>
+#include <sotto/sites/simulated/fault_plan.h>
 
 #include "commands.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <sotto/sim/fault_plan.h>
+#include <sotto/sites/simulated/fault_plan.h>
 
 namespace sotto::cli {
 

@@ -12,8 +12,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/json_text.h>
-#include <sotto/trainers/federated/site_folder.h>
-#include <sotto/trainers/federated/site_setup.h>
+#include <sotto/sites/process/site_folder.h>
+#include <sotto/sites/process/site_of_options.h>
 
 #include "real_site.h"
 #include "site/site_config.h"
@@ -23,20 +23,20 @@ namespace sotto::cli {
 namespace {
 
 /// The same for both ends of a stream, and for no other stream: from one incarnation to another.
-federation::StreamId stream_of(federated::Incarnation from, federated::Incarnation to) {
-  return std::max<federation::StreamId>(from ^ std::rotl(to, 32), 1);
+sites::StreamId stream_of(sites::Incarnation from, sites::Incarnation to) {
+  return std::max<sites::StreamId>(from ^ std::rotl(to, 32), 1);
 }
 
-federation::SiteBook book_of(const DurableSite& site, int sites) {
-  federation::SiteBook book;
+sites::SiteBook book_of(const DurableSite& site, int sites) {
+  sites::SiteBook book;
   book.incarnation = site.state.incarnation;
   book.mass = site.state.mass;
   book.minted = site.state.minted;
   book.returned = site.state.raised - site.state.lowered;
   book.peers.resize(static_cast<std::size_t>(sites));
   for (std::size_t k = 0; k < site.listed.size(); ++k) {
-    const federated::PeerState& peer = site.peers[k];
-    federation::PeerBook& with = book.peers[static_cast<std::size_t>(site.listed[k])];
+    const sites::PeerState& peer = site.peers[k];
+    sites::PeerBook& with = book.peers[static_cast<std::size_t>(site.listed[k])];
     with.to = peer.incarnation;
     with.stream = stream_of(book.incarnation, peer.incarnation);
     with.made = peer.given;
@@ -68,9 +68,9 @@ Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank sit
   const SiteStateFile& file = (*found)->state;
   const SitePlan plan = make_site_plan(read_site_config(files.site_file()));
   std::vector<float> parameters;
-  federated::SiteSetup setup = site_setup(plan.run, *plan.task, parameters);
+  sites::SiteSetup setup = site_setup(plan.run, *plan.task, parameters);
   setup.incarnation = 1;  // replaced by the state's
-  const auto node = federated::make_site(std::move(setup));
+  const auto node = std::make_unique<sites::Site>(std::move(setup));
   ByteReader in(file.site);
   if (Status status = node->load(in); !status.ok()) {
     return status;
@@ -80,32 +80,32 @@ Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank sit
                          .listed = {},
                          .peers = node->peers(),
                          .bytes = file.site.size()};
-  for (const federated::PeerState& peer : durable.peers) {
+  for (const sites::PeerState& peer : durable.peers) {
     durable.listed.push_back(real_site_rank(peer.name));
   }
   return std::optional(std::move(durable));
 }
 
 MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites) {
-  std::vector<federation::SiteBook> books(static_cast<std::size_t>(sites));
-  for (federation::SiteBook& book : books) {
+  std::vector<sites::SiteBook> books(static_cast<std::size_t>(sites));
+  for (sites::SiteBook& book : books) {
     book.peers.resize(books.size());
   }
   MassAudit audit;
   for (const DurableSite& site : durable) {
-    federation::SiteBook& book = books[static_cast<std::size_t>(site.site)];
+    sites::SiteBook& book = books[static_cast<std::size_t>(site.site)];
     book = book_of(site, sites);
     audit.minted += book.minted;
     audit.returned += book.returned;
     audit.held += book.mass;
     audit.worst_error = std::max(audit.worst_error, std::abs(book.imbalance()));
   }
-  std::vector<const federation::SiteBook*> all;
+  std::vector<const sites::SiteBook*> all;
   all.reserve(books.size());
-  for (const federation::SiteBook& book : books) {
+  for (const sites::SiteBook& book : books) {
     all.push_back(&book);
   }
-  audit.lost = federation::lost_mass(all);
+  audit.lost = sites::lost_mass(all);
   audit.under_way = audit.minted + audit.returned - audit.held - audit.lost;
   return audit;
 }

@@ -1,6 +1,6 @@
 // What the durable states and the logs of real sites say once all have ended: where the mass is,
 // who was accused, and how soon a peer that died or hung was missed. The arithmetic is the
-// simulator's (sim/site_books.h).
+// simulator's (sites/simulated/site_books.h).
 //
 // Pure functions but for reading files; one thread at a time.
 #pragma once
@@ -13,8 +13,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/optim/federated/site.h>
-#include <sotto/sim/site_books.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/simulated/site_books.h>
 
 #include "real_files.h"
 
@@ -23,9 +23,9 @@ namespace sotto::cli {
 /// The state of a site, as it would go on from it.
 struct DurableSite {
   Rank site = -1;
-  federated::SiteState state;
+  sites::SiteState state;
   std::vector<Rank> listed;
-  std::vector<federated::PeerState> peers;
+  std::vector<sites::PeerState> peers;
   std::size_t bytes = 0;
 };
 

@@ -82,7 +82,7 @@ void RealWorld::audit() {
     report_.largest_state = std::max(report_.largest_state, site.bytes);
   }
   read_logs();
-  if (plan_.exchange != federated::Exchange::push_sum) {
+  if (plan_.exchange != sites::MixingKind::push_sum) {
     return;
   }
   MassAudit& mass = report_.mass = audit_mass(durable, plan_.sites);

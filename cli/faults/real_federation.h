@@ -1,5 +1,6 @@
-// A plan of faults (sim/fault_plan.h) on real sites: processes of `sotto node` on this machine,
-// each with a key and a folder of its own, that reach each other through relays on loopback.
+// A plan of faults (sites/simulated/fault_plan.h) on real sites: processes of `sotto node` on this
+// machine, each with a key and a folder of its own, that reach each other through relays on
+// loopback.
 //
 // What is looked at is seen from outside: their monitors while they run; their states, results and
 // logs, and what they take of the machine. A site that does not get on in time is a violation, and
@@ -18,8 +19,8 @@
 #include <string>
 
 #include <sotto/base/ids.h>
-#include <sotto/sim/fault_plan.h>
-#include <sotto/sim/federation.h>
+#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/simulated_sites.h>
 
 #include "real_audit.h"
 #include "real_growth.h"
@@ -46,7 +47,7 @@ struct RealOptions {
 
 struct RealReport {
   std::uint64_t seed = 0;
-  std::optional<FederationViolation> violation;
+  std::optional<SimulatedSiteViolation> violation;
   std::array<std::uint64_t, 14> injected = {};  ///< by kind; those that had an effect
   double run_s = 0;
   double pauses_s = 0;       ///< in which this process itself got no time

@@ -10,7 +10,7 @@
 
 #include <sotto/base/text.h>
 #include <sotto/comm/key_file.h>
-#include <sotto/trainers/federated/site_folder.h>
+#include <sotto/sites/process/site_folder.h>
 
 #include "real_site.h"
 
@@ -33,7 +33,7 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) {
-  const bool push_sum = plan.exchange == federated::Exchange::push_sum;
+  const bool push_sum = plan.exchange == sites::MixingKind::push_sum;
   std::string text = fmt::format(
       "[training]\ntask = \"digits,train={},test={}\"\nmodel = \"softmax\"\npart = \"{}/{}\"\n"
       "algorithm = \"{}\"\ncommunication-interval = {}\nlr = 0.05\nseed = {}\neval-every = {}\n"

@@ -14,7 +14,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/comm/security.h>
-#include <sotto/sim/fault_plan.h>
+#include <sotto/sites/simulated/fault_plan.h>
 
 namespace sotto::cli {
 

@@ -33,8 +33,8 @@ constexpr auto kAskEvery = 200ms;
 constexpr std::string_view kName = "site-";
 constexpr std::size_t kDeepestJson = 16;
 
-federated::Incarnation parse_incarnation(const std::string& hex) {
-  federated::Incarnation incarnation = 0;
+sites::Incarnation parse_incarnation(const std::string& hex) {
+  sites::Incarnation incarnation = 0;
   std::from_chars(hex.data(), hex.data() + hex.size(), incarnation, 16);
   return incarnation;
 }
@@ -148,7 +148,7 @@ SiteStatus parse_site_status(const std::string& text) try {
                   .resets = json.at("resets")};
   for (const auto& peer : json.at("peers")) {
     status.listed.push_back(real_site_rank(peer.at("name").get<std::string>()));
-    federated::PeerState& seen = status.peers.emplace_back();
+    sites::PeerState& seen = status.peers.emplace_back();
     seen.name = peer.at("name");
     seen.up = peer.at("up");
     seen.trouble = peer.at("trouble");

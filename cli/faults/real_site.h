@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <sotto/base/ids.h>
-#include <sotto/optim/federated/site.h>
+#include <sotto/sites/core/site.h>
 
 namespace sotto::cli {
 
@@ -55,9 +55,9 @@ class SiteProcess {
 struct SiteStatus {
   std::uint64_t process = 0;  ///< of which it was asked
   bool waits_for_model = true;
-  federated::SiteState state;
+  sites::SiteState state;
   std::vector<Rank> listed;
-  std::vector<federated::PeerState> peers;
+  std::vector<sites::PeerState> peers;
 };
 
 /// What `/status` says. Throws std::runtime_error for what no site says.

@@ -1,4 +1,4 @@
-// What befalls real sites. What sim/federation/strikes.cc does in virtual time.
+// What befalls real sites. What sites/simulated/world/strikes.cc does in virtual time.
 #include <sys/inotify.h>
 
 #include <algorithm>
@@ -174,8 +174,8 @@ bool RealWorld::kills(const PlannedFault& fault, Rank site) {
   }
   const auto after = read_durable(*own.home.files, site);
   const auto made = [](const auto& read) {
-    const federated::SiteState state =
-        read.ok() && read->has_value() ? (*read)->state : federated::SiteState();
+    const sites::SiteState state =
+        read.ok() && read->has_value() ? (*read)->state : sites::SiteState();
     return std::pair(state.minted, state.raised - state.lowered);
   };
   minted_before_[static_cast<std::size_t>(site)] += made(before).first - made(after).first;

@@ -26,7 +26,7 @@
 #include <sotto/base/file_descriptor.h>
 #include <sotto/base/ids.h>
 #include <sotto/sim/network/platform.h>
-#include <sotto/sim/site_liveness.h>
+#include <sotto/sites/simulated/site_liveness.h>
 
 namespace sotto::cli {
 
@@ -34,7 +34,7 @@ namespace sotto::cli {
 /// set SO_REUSEADDR can listen at it. Throws std::runtime_error.
 std::pair<FileDescriptor, int> hold_port();
 
-class RealWays final : public federation::Ways {
+class RealWays final : public sites::Ways {
  public:
   /// `link` lies between any two of so many sites.
   RealWays(int sites, const LinkSpec& link);

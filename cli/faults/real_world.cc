@@ -48,7 +48,7 @@ void check_real(const FaultPlan& plan) {
   }
   const auto graph = make_topology(plan.graph, plan.sites);
   for (Rank site = 0; site < plan.sites; ++site) {
-    if (federation::neighbours(*graph, site).empty()) {
+    if (sites::neighbours(*graph, site).empty()) {
       refuse("graph", plan.graph,
              fmt::format("site {} of {} has no neighbour in it, and a real site does not start "
                          "without peers; give every site an edge",
@@ -79,7 +79,7 @@ RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
       faults_(draw_faults(plan, options.seed)),
       topology_(make_topology(plan.graph, plan.sites)),
       ways_(plan.sites, plan.link),
-      liveness_(plan, later(federation::recovery_bound(plan, kMessageBytes), kSlack)),
+      liveness_(plan, later(sites::recovery_bound(plan, kMessageBytes), kSlack)),
       inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       start_(std::chrono::steady_clock::now()),
       unix_start_(unix_time()),
@@ -91,7 +91,7 @@ RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
   report_.bound_s = to_seconds(liveness_.bound());
   for (Rank site = 0; site < plan.sites; ++site) {
     Slot& made = *slots_.emplace_back(std::make_unique<Slot>());
-    made.listed = federation::neighbours(*topology_, site);
+    made.listed = sites::neighbours(*topology_, site);
     made.home = make_home(site, real_site_name(site));
     made.logs.push_back(made.home.files->log());
     ways_.lead_to(site, made.home.port);
@@ -225,7 +225,7 @@ void RealWorld::look_at_sites() {
       own.moved = now();
     }
     own.seen = *latest;
-    for (const federated::PeerState& peer : own.seen.peers) {
+    for (const sites::PeerState& peer : own.seen.peers) {
       report_.offences = std::max(report_.offences, peer.offences);
       if (peer.offences > 0) {
         fail(site, "a round",
@@ -247,7 +247,7 @@ void RealWorld::look_at_sites() {
 }
 
 void RealWorld::look_for_hangs() {
-  std::vector<federation::SiteView> views;
+  std::vector<sites::SiteView> views;
   for (Rank site = 0; site < plan_.sites; ++site) {
     const Slot& own = slot(site);
     views.push_back({.site = site,

@@ -1,5 +1,5 @@
 // The world of real sites under faults (real_federation.h): their processes, what befalls them, and
-// an onlooker. What sim/federation/world.h does in virtual time.
+// an onlooker. What sites/simulated/world/world.h does in virtual time.
 //
 // One thread. One run an object.
 #pragma once
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include <sotto/sim/fault_plan.h>
-#include <sotto/sim/site_liveness.h>
+#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/topology.h>
 
 #include "real_federation.h"
@@ -137,7 +137,7 @@ class RealWorld {
   std::size_t next_fault_ = 0;
   std::shared_ptr<const Topology> topology_;
   RealWays ways_;
-  federation::Liveness liveness_;
+  sites::Liveness liveness_;
   FileDescriptor inotify_;
   const std::chrono::steady_clock::time_point start_;
   double unix_start_ = 0;

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sites/process/site_folder.h>
 #include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/federated/site_folder.h>
 #include <sotto/trainers/saved_model.h>
 
 #include "commands.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <sotto/trainers/federated/site_report.h>
+#include <sotto/sites/process/site_report.h>
 
 namespace spdlog {
 class logger;

@@ -1,4 +1,4 @@
-// `sotto node`: one federated site, until its rounds are over or it is told to stop.
+// `sotto node`: one site, until its rounds are over or it is told to stop.
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -16,8 +16,8 @@
 #include <sotto/comm/peers_file.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
+#include <sotto/sites/process/site_run.h>
 #include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/federated/site_run.h>
 #include <sotto/trainers/parameter_file.h>
 
 #include "commands.h"
@@ -198,8 +198,8 @@ int run(const NodeOptions& options) {
 
 Command add_node_command(CLI::App& program) {
   auto options = std::make_shared<NodeOptions>();
-  CLI::App* command = program.add_subcommand(
-      "node", "Runs one federated site, which trains with those that it trusts");
+  CLI::App* command =
+      program.add_subcommand("node", "Runs one site, which trains with those that it trusts");
   command->add_option("SITE.toml", options->site, "The site's file")
       ->type_name("FILE.toml")
       ->required();

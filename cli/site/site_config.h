@@ -1,4 +1,4 @@
-// The file in which a federated site is described, `sotto node SITE.toml`. The format is TOML;
+// The file in which a site is described, `sotto node SITE.toml`. The format is TOML;
 // docs/operations.md has it whole. Paths in it are relative to the file. Plain values.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/observe/monitor_address.h>
-#include <sotto/optim/federated/mass_rule.h>
-#include <sotto/optim/federated/pull_bound.h>
+#include <sotto/sites/core/mass_rule.h>
+#include <sotto/sites/core/pull_bound.h>
 
 #include "site_places.h"
 #include "train/train_options.h"
@@ -43,8 +43,8 @@ struct SiteConfig {
   Round slack = 0;
   std::size_t window = 2;
   bool observer = false;
-  federated::MassRule mass{};
-  federated::PullLimits pull{};
+  sites::MassRule mass{};
+  sites::PullLimits pull{};
 };
 
 /// Reads the file alone, none of those that it names. Throws Error naming file, line and key.

@@ -16,6 +16,7 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/aggregation.h>
+#include <sotto/sites/core/site_admission.h>
 #include <sotto/trainers/start_file.h>
 
 #include "result_file.h"
@@ -27,19 +28,19 @@
 namespace sotto::cli {
 namespace {
 
-using federated::Exchange;
+using sites::MixingKind;
 
 /// What an algorithm of `sotto train` is between sites.
 struct Way {
   std::string_view algorithm;
-  Exchange exchange;
+  MixingKind exchange;
   bool compresses;
   bool has_rule;
 };
-constexpr auto kWays = std::to_array<Way>({{"pushsum", Exchange::push_sum, true, false},
-                                           {"choco", Exchange::gossip, true, false},
-                                           {"dpsgd", Exchange::gossip, false, false},
-                                           {"robust", Exchange::gossip, false, true}});
+constexpr auto kWays = std::to_array<Way>({{"pushsum", MixingKind::push_sum, true, false},
+                                           {"choco", MixingKind::gossip, true, false},
+                                           {"dpsgd", MixingKind::gossip, false, false},
+                                           {"robust", MixingKind::gossip, false, true}});
 
 const Way& way_of(std::string_view algorithm) {
   const auto* const way = std::ranges::find(kWays, algorithm, &Way::algorithm);
@@ -75,7 +76,7 @@ void take_exchange(const TrainOptions& o, SiteOptions& run) {
   }
   if (!way.has_rule && !o.rule.empty()) {
     refuse("rule", o.rule,
-           way.exchange == Exchange::push_sum
+           way.exchange == MixingKind::push_sum
                ? "no robust rule is proven for push-sum on directed graphs; take algorithm = "
                  "\"robust\" where all trust is mutual"
                : "it is for algorithm = \"robust\"");
@@ -87,8 +88,8 @@ void take_exchange(const TrainOptions& o, SiteOptions& run) {
 }
 
 void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {
-  federated::admit_bounds(config.mass, config.pull);
-  if (config.observer && run.exchange != Exchange::push_sum) {
+  sites::admit_bounds(config.mass, config.pull);
+  if (config.observer && run.exchange != MixingKind::push_sum) {
     refuse("observer", "true", "gossip needs neighbours that send, too; it is for pushsum");
   }
   for (const TrustedPeer& line : run.security.peers->peers()) {

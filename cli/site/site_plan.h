@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <sotto/comm/security.h>
-#include <sotto/trainers/federated/site_options.h>
+#include <sotto/sites/process/site_options.h>
 #include <sotto/trainers/task_registry.h>
 
 #include "output.h"

@@ -31,7 +31,7 @@ Json privacy_json(const std::optional<PrivacySpent>& privacy) {
 }
 
 Json peer_json(const SitePeerReport& peer) {
-  const federated::PeerState& site = peer.site;
+  const sites::PeerState& site = peer.site;
   return {{"name", site.name},
           {"up", site.up},
           {"connected", peer.connected},

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sotto/observe/monitor.h>
-#include <sotto/trainers/federated/site_report.h>
+#include <sotto/sites/process/site_report.h>
 
 #include "output.h"
 

@@ -74,7 +74,7 @@ int run(const StatusOptions& options) {
 
 Command add_status_command(CLI::App& program) {
   auto options = std::make_shared<StatusOptions>();
-  CLI::App* command = program.add_subcommand("status", "Shows how a federated site here stands");
+  CLI::App* command = program.add_subcommand("status", "Shows how a site here stands");
   command->add_option("SITE.toml", options->site, "The site's file")
       ->type_name("FILE.toml")
       ->required();

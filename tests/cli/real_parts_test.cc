@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/trainers/federated/site_folder.h>
+#include <sotto/sites/process/site_folder.h>
 
 #include "comm/free_port.h"
 #include "faults/real_audit.h"
@@ -58,11 +58,11 @@ struct Relayed {
 
 DurableSite durable(Rank site, double mass, double given, double taken) {
   DurableSite made = {.site = site, .state = {}, .listed = {1 - site}, .peers = {}};
-  made.state.incarnation = 10 + static_cast<federated::Incarnation>(site);
+  made.state.incarnation = 10 + static_cast<sites::Incarnation>(site);
   made.state.mass = mass;
   made.state.minted = 1;
-  federated::PeerState& peer = made.peers.emplace_back();
-  peer.incarnation = 11 - static_cast<federated::Incarnation>(site);
+  sites::PeerState& peer = made.peers.emplace_back();
+  peer.incarnation = 11 - static_cast<sites::Incarnation>(site);
   peer.given = given;
   peer.taken = taken;
   return made;

@@ -479,7 +479,7 @@ TEST_CASE("the exported model says the same elsewhere: docs/operations.md's exam
   if (Process({"sh", "-c", "python3 -c pass"}).wait().status != 0) {
     SOTTO_SKIP("no python3");
   }
-  const Ended said = Process({"python3", SOTTO_FAULT_PLANS "/../federated/predict.py",
+  const Ended said = Process({"python3", SOTTO_FAULT_PLANS "/../sites/predict.py",
                               (sites.folder("a") / "model.safetensors").string(),
                               (sites.folder("a") / "patients.csv").string()})
                          .wait();

@@ -1,4 +1,4 @@
-// A few federated sites on loopback for a test: keys, lists of peers, files and processes.
+// A few sites on loopback for a test: keys, lists of peers, files and processes.
 #pragma once
 
 #include <chrono>

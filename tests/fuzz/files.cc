@@ -14,9 +14,9 @@
 #include <sotto/base/check.h>
 #include <sotto/base/digest.h>
 #include <sotto/base/error.h>
+#include <sotto/sites/process/site_folder.h>
 #include <sotto/trainers/checkpoint.h>
 #include <sotto/trainers/durable_file.h>
-#include <sotto/trainers/federated/site_folder.h>
 #include <sotto/trainers/loaders.h>
 #include <sotto/trainers/model_file.h>
 #include <sotto/trainers/parameter_file.h>

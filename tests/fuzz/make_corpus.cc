@@ -11,7 +11,7 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/frame.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/federated/message.h>
+#include <sotto/sites/core/message.h>
 #include <sotto/topology/registry.h>
 
 #ifdef SOTTO_HAVE_ZMQ
@@ -173,20 +173,20 @@ void write_vectors(const fs::path& folder) {
 }
 
 void write_messages(const fs::path& folder) {
-  namespace federated = sotto::federated;
+  namespace sites = sotto::sites;
   const std::vector<std::byte> payload(20, std::byte{1});
   const auto write = [&](std::string_view name, const std::vector<std::byte>& message) {
     sotto::ByteBuffer out;
     out.append(message);
     save(folder / name, out);
   };
-  write("hello", encode(federated::Hello{.incarnation = 1, .life = 1, .yours = 2, .next = 3}));
-  write("refusal", encode(federated::Refusal{.text = "no"}));
-  write("model", encode(federated::Model{
+  write("hello", encode(sites::Hello{.incarnation = 1, .life = 1, .yours = 2, .next = 3}));
+  write("refusal", encode(sites::Refusal{.text = "no"}));
+  write("model", encode(sites::Model{
                      .incarnation = 1, .round = 2, .values = example(sotto_fuzz::kSiteDimension)}));
   write("parcel",
-        encode(federated::Parcel{.incarnation = 1, .sequence = 2, .round = 3, .payload = payload}));
-  write("receipt", encode(federated::Receipt{.incarnation = 1, .applied = 2, .round = 3}));
+        encode(sites::Parcel{.incarnation = 1, .sequence = 2, .round = 3, .payload = payload}));
+  write("receipt", encode(sites::Receipt{.incarnation = 1, .applied = 2, .round = 3}));
 }
 
 void add_command(sotto_fuzz::SiteCommand command, std::span<const std::byte> bytes,

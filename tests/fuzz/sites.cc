@@ -9,8 +9,8 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 #include <sotto/compress/registry.h>
-#include <sotto/optim/federated/message.h>
-#include <sotto/optim/federated/site.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/site.h>
 
 namespace sotto_fuzz {
 namespace {
@@ -18,10 +18,10 @@ namespace {
 using sotto::ByteBuffer;
 using sotto::ByteReader;
 using sotto::check;
-namespace federated = sotto::federated;
+namespace sites = sotto::sites;
 
-constexpr federated::Incarnation kOwn = 77;
-constexpr federated::Incarnation kTheirs = 1000;  // and on
+constexpr sites::Incarnation kOwn = 77;
+constexpr sites::Incarnation kTheirs = 1000;  // and on
 constexpr std::size_t kPeers = 2;
 constexpr std::size_t kWindow = 2;
 
@@ -30,11 +30,11 @@ class Scene {
  public:
   explicit Scene(std::uint8_t exchange) : exchange_(exchange) { start(); }
 
-  federated::Site& site() { return *site_; }
+  sites::Site& site() { return *site_; }
 
   void start() {
     parameters_.assign(kSiteDimension, 1.0F);
-    federated::SiteSetup setup;
+    sites::SiteSetup setup;
     setup.name = "fuzzed";
     setup.peers = {{.name = "a"}, {.name = "b"}};
     setup.parameters = parameters_;
@@ -42,11 +42,11 @@ class Scene {
     const bool gossip = exchange_ % 2 == 1;
     setup.compressor =
         sotto::make_compressor(gossip ? "topk:0.5" : "quant:8", sotto::ContractKind::contraction);
-    setup.exchange = gossip ? federated::Exchange::gossip : federated::Exchange::push_sum;
+    setup.exchange = gossip ? sites::MixingKind::gossip : sites::MixingKind::push_sum;
     setup.window = kWindow;
     setup.incarnation = kOwn + life_;
     setup.life = ++life_;
-    site_ = federated::make_site(std::move(setup));
+    site_ = std::make_unique<sites::Site>(std::move(setup));
     up_.assign(kPeers, false);
   }
 
@@ -107,7 +107,7 @@ class Scene {
 
   void hello(std::size_t peer, std::span<const std::byte> end) {
     const auto state = site_->peers()[peer];
-    federated::Hello hello;
+    sites::Hello hello;
     hello.incarnation = kTheirs + peer;
     hello.life = std::max(1U, state.life);
     hello.hears = hello.tells = true;
@@ -125,17 +125,17 @@ class Scene {
 
   void parcel(std::size_t peer, std::span<const std::byte> payload) {
     const auto state = site_->peers()[peer];
-    say(peer, encode(federated::Parcel{.incarnation = kTheirs + peer,
-                                       .sequence = state.applied + state.pending + 1,
-                                       .round = state.round + 1,
-                                       .payload = payload}));
+    say(peer, encode(sites::Parcel{.incarnation = kTheirs + peer,
+                                   .sequence = state.applied + state.pending + 1,
+                                   .round = state.round + 1,
+                                   .payload = payload}));
   }
 
   void receipt(std::size_t peer) {
     const auto state = site_->peers()[peer];
-    say(peer, encode(federated::Receipt{.incarnation = site_->state().incarnation,
-                                        .applied = state.sent,
-                                        .round = state.round}));
+    say(peer, encode(sites::Receipt{.incarnation = site_->state().incarnation,
+                                    .applied = state.sent,
+                                    .round = state.round}));
   }
 
   /// What must hold whatever came.
@@ -162,7 +162,7 @@ class Scene {
         }
         continue;
       }
-      check(federated::parse(released.message, kSiteDimension).ok(), "a site says what parses");
+      check(sites::parse(released.message, kSiteDimension).ok(), "a site says what parses");
       check(released.message.size() <= site_->max_message_bytes(), "… within its longest message");
     }
   }
@@ -170,7 +170,7 @@ class Scene {
   std::uint8_t exchange_;
   std::uint32_t life_ = 0;
   std::vector<float> parameters_;
-  std::unique_ptr<federated::Site> site_;
+  std::unique_ptr<sites::Site> site_;
   std::vector<bool> up_;
   std::vector<std::byte> written_;
 };
@@ -179,7 +179,7 @@ class Scene {
 
 void site_message(std::string_view /*name*/, std::span<const std::byte> input) {
   const std::vector<std::byte> bytes(input.begin(), input.end());
-  const auto message = federated::parse(bytes, kSiteDimension);
+  const auto message = sites::parse(bytes, kSiteDimension);
   if (!message.ok()) {
     check(message.status().fault() == sotto::Fault::malformed ||
               message.status().fault() == sotto::Fault::non_finite,

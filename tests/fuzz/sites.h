@@ -1,4 +1,4 @@
-// Targets of the federated part (optim/federated): its messages, a site that hears hostile ones,
+// Targets of sites (sites/core): its messages, a site that hears hostile ones,
 // and its durable state.
 //
 // Inputs. `site_message`: a message of sites whose models have kSiteDimension elements.

@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <sotto/sim/fault_plan.h>
-#include <sotto/sim/site_liveness.h>
 #include <sotto/sim/time.h>
 
 #include "job.h"
@@ -111,19 +109,4 @@ TEST_CASE("a cut link, and a node suspended for good, are not taken for the end 
   for (const NodeReport& node : play(options, star()).nodes) {
     CHECK(node.status.message().find("nothing is left that could wake it") != std::string::npos);
   }
-}
-
-TEST_CASE("what a plan of faults gives sites to recover does not wrap") {
-  FaultPlan plan;
-  plan.link.latency = kNever / 4;
-  CHECK(federation::recovery_bound(plan, 1000) == kNever);
-  plan = {};
-  plan.link.bytes_per_s = 1e-300;
-  CHECK(federation::recovery_bound(plan, 1000) == kNever);
-  plan = {};
-  plan.interval = std::numeric_limits<Round>::max();
-  CHECK(federation::recovery_bound(plan, 1000) == kNever);
-  plan = {};
-  plan.silence = plan.patience = kNever / 2;
-  CHECK(federation::recovery_bound(plan, 1000) == kNever);
 }

@@ -30,7 +30,7 @@ std::vector<std::string> cases_of(const std::string& folder) {
       R"re(TEST_CASE(?:_TEMPLATE|_FIXTURE)?\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+))re");
   static const std::regex literal(R"re("((?:[^"\\]|\\.)*)")re");
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kRoot / "tests" / folder)) {
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests" / folder)) {
     if (!entry.path().string().ends_with("_test.cc")) {
       continue;
     }

@@ -12,8 +12,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/sites/process/site_folder.h>
 #include <sotto/trainers/checkpoint.h>
-#include <sotto/trainers/federated/site_folder.h>
 
 #include "../../trainers/internal/run/run_state.h"
 #include "../../trainers/loaders/idx.h"

@@ -249,8 +249,8 @@ std::string others(const TableFile& table, const std::vector<std::size_t>& colum
 
 /// "; leave the column out with csv:data.csv,drop=city".
 std::string how_to_drop(const TableRequest& request, const std::string& name) {
-  constexpr std::size_t kLongestName = 500;  // a longer one makes no option to be typed
-  return request.task.empty() || name.size() > kLongestName
+  constexpr std::size_t kLongestTyped = 500;  // a longer one makes no option to be typed
+  return request.task.empty() || name.size() > kLongestTyped
              ? std::string("; take the column out of the file")
              : fmt::format("; leave the column out with {}", request.with("drop", name));
 }

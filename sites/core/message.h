@@ -1,0 +1,124 @@
+// What two sites say to each other. Little-endian; one message is one message of a channel
+// (comm/channels.h), whose other end is known by its key: no message names its sender.
+//
+//   hello    1, protocol u8, agreement 32 bytes, incarnation u64, life u32, flags u32 (1: has a
+//            model, 2: wants yours, 4: hears you, 8: tells you), round u64, degree u32, yours u64,
+//            applied u64, oldest u64, next u64
+//   refusal  2, reason u8 (1 other settings, 2 stale, 3 already running, 4 broke a rule), text
+//   model    3, incarnation u64, round u64, d floats
+//   parcel   4, incarnation u64, sequence u64, round u64, payload (docs/sites.md)
+//   receipt  5, incarnation u64, applied u64, round u64, flags u8 (1: wants the whole copy)
+//
+// Incarnation: a random number that a site draws when it starts without state, or gives its state
+// up; the parcels from one incarnation to another are numbered from 1. Life: grows with each
+// start of its process. Round: rounds in which the sender has offered, as its durable state knows
+// them; that of a parcel is the one in which it was made. Rounds and numbers of parcels are at most
+// kMaxCount.
+//
+// Parsing is bounded and pure; views are into the parsed bytes. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+
+namespace sotto::sites {
+
+using Incarnation = std::uint64_t;  ///< 0: none
+using Sequence = std::uint64_t;     ///< of a parcel, from 1
+/// A digest of what sites must agree on.
+using Agreement = std::array<std::byte, 32>;
+
+inline constexpr std::uint8_t kProtocol = 2;   ///< the version that a hello names
+inline constexpr std::size_t kMaxText = 1024;  ///< bytes of a text in a message, at most
+/// The largest round or number that is believed.
+inline constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 48;
+
+/// The first message, each way, whenever two sites meet.
+struct Hello {
+  Agreement agreement{};        ///< digest of the settings that both must share
+  Incarnation incarnation = 0;  ///< the sender's
+  std::uint32_t life = 0;       ///< the sender's, from 1
+  bool has_model = false;       ///< has trained, or taken a model over
+  bool wants_model = false;
+  bool hears = false;     ///< takes in what the receiver sends
+  bool tells = false;     ///< sends to the receiver
+  bool observer = false;  ///< takes what comes, and sends nothing to anybody
+  Round round = 0;
+  std::uint32_t degree = 0;  ///< sites that the sender lists
+  // The stream that the sender hears from the receiver.
+  Incarnation yours = 0;  ///< the receiver's incarnation, as known; 0: never met
+  Sequence applied = 0;   ///< parcels of it in the sender's durable state
+  // The stream that it sends to `yours`: what it can still send again.
+  Sequence oldest = 1;
+  Sequence next = 1;
+};
+
+/// Why a site does not talk to another.
+enum class RefusalReason : std::uint8_t {
+  other_settings = 1,
+  stale = 2,            ///< the receiver of this has an old state, and must give it up
+  already_running = 3,  ///< another process with the receiver's key began later
+  broke_rule = 4,
+};
+
+/// A site will not talk to this one, or not any more.
+struct Refusal {
+  RefusalReason reason = RefusalReason::broke_rule;
+  std::string text;  ///< at most kMaxText bytes, printable
+};
+
+/// A whole model, for a site that comes late.
+struct Model {
+  Incarnation incarnation = 0;
+  Round round = 0;
+  std::vector<float> values;
+};
+
+/// One step of a stream: a share of mass (push-sum) or a change of a public copy (gossip).
+struct Parcel {
+  Incarnation incarnation = 0;
+  Sequence sequence = 0;
+  Round round = 0;
+  std::span<const std::byte> payload;
+};
+
+/// How far a stream has come, and how far the receiver of it.
+struct Receipt {
+  Incarnation incarnation = 0;  ///< of the stream's sender
+  Sequence applied = 0;         ///< durable at the receiver
+  Round round = 0;              ///< of the receiver
+  bool wants_whole = false;     ///< the receiver has lost the public copy
+};
+
+/// All that sites say.
+using Message = std::variant<Hello, Refusal, Model, Parcel, Receipt>;
+
+/// The message as bytes.
+std::vector<std::byte> encode(const Hello& hello);
+/// Cuts a text that is too long.
+std::vector<std::byte> encode(const Refusal& refusal);
+/// The message as bytes.
+std::vector<std::byte> encode(const Model& model);
+/// The message as bytes.
+std::vector<std::byte> encode(const Parcel& parcel);
+/// The message as bytes.
+std::vector<std::byte> encode(const Receipt& receipt);
+
+/// The longest message of sites whose models have `dimension` elements, and whose parcels have
+/// payloads of at most `payload` bytes.
+std::size_t max_message_bytes(std::size_t dimension, std::size_t payload);
+
+/// Fault::malformed for anything that breaks the grammar, or a model of another dimension;
+/// Fault::non_finite for values that are not finite.
+Result<Message> parse(std::span<const std::byte> bytes, std::size_t dimension);
+
+}  // namespace sotto::sites

@@ -1,0 +1,18 @@
+#include <sotto/sites/core/mixing.h>
+
+#include <fmt/format.h>
+
+namespace sotto::sites {
+
+Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what) {
+  const NonFinite bad = ops.count_non_finite(values);
+  if (bad.count == 0) {
+    return {};
+  }
+  return {
+      Fault::non_finite,
+      fmt::format("the {} has {} elements of {} that are not finite, the first is number {}, {}",
+                  what, bad.count, values.size(), bad.first, values[bad.first])};
+}
+
+}  // namespace sotto::sites

@@ -1,0 +1,155 @@
+// How a site brings models together: what its parcels hold, and what taking one in does. The site
+// sees to it that each parcel is applied once; what is in it is known here alone.
+//
+// A building block of Site, not for users. One thread at a time. Views the caller's parameters;
+// owns all else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/base/philox.h>
+#include <sotto/base/status.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/sites/core/mass_rule.h>
+#include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/pull_bound.h>
+
+namespace sotto::sites {
+
+/// What every mixing is made of.
+struct MixingSetup {
+  std::span<float> parameters;  ///< z
+  ParameterLayout layout = {};  ///< of z, complete
+  std::unique_ptr<StepRule> step_rule;
+  std::unique_ptr<Compressor> compressor;
+  float consensus_stepsize = 1;  ///< η
+  double mass_cap = 1024;        ///< push-sum
+  MassRule mass = {};            ///< push-sum
+  PullLimits pull = {};
+  std::optional<double> kept = {};  ///< by the compressor (PullBound)
+  std::string rule = {};            ///< gossip: make_aggregation's; empty: the average
+  const Ops* ops = &host_ops();
+};
+
+/// Who gets a parcel in this round, and what offer made for it.
+struct Addressee {
+  std::size_t peer = 0;
+  bool whole = false;     ///< it does not have all that went before
+  bool observer = false;  ///< it gives nothing back, so that no mass goes to it
+  Payload payload = {};
+  double mass = 0;
+};
+
+/// What one neighbour did to the model when the round was collected.
+struct Influence {
+  double moved = 0;       ///< how far
+  std::uint64_t cut = 0;  ///< pulls that were cut to the bound
+  bool absurd = false;    ///< one was farther than anybody honest can be (PullBound::kAbsurd)
+  double excess = 0;      ///< mass that its parcels had beyond what one may
+  /// Adds what another parcel of the neighbour did.
+  void add(const Influence& more) {
+    moved += more.moved;
+    excess += more.excess;
+    cut += more.cut;
+    absurd = absurd || more.absurd;
+  }
+};
+
+/// What taking in a parcel came to.
+struct TakenIn {
+  double mass = 0;  ///< in the parcel
+  Influence influence = {};
+};
+
+/// A neighbour that takes part in the end of a round, and the sites that it lists.
+struct MixedPeer {
+  std::size_t peer = 0;
+  std::size_t degree = 0;
+  bool barred = false;       ///< what it says does not count
+  Influence influence = {};  ///< filled in by mix, where models are mixed there
+};
+
+/// Mass that a site made and took away, so that its own comes back to 1.
+struct MassBalance {
+  double raised = 0;
+  double lowered = 0;
+};
+
+class Mixing {
+ public:
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+
+  virtual ~Mixing() = default;
+
+  /// The longest payload of a parcel, in bytes.
+  virtual std::size_t max_payload() const = 0;
+  /// ω; gossip: 1.
+  virtual double mass() const = 0;
+  /// By the rule of push-sum, since the state began.
+  virtual MassBalance balance() const { return {}; }
+  /// From now on there are from.size() peers; the one at k was at from[k] before, or kNobody.
+  virtual void rearrange(std::span<const std::size_t> from) = 0;
+
+  /// Starts from the model in the parameters, with mass 1.
+  virtual void begin() = 0;
+  /// Ends what begin or load began; the parameters stay.
+  virtual void give_up() = 0;
+  /// A new stream to and from a peer begins, or none goes on.
+  virtual void forget(std::size_t peer) = 0;
+
+  /// A local step, number `step` from 0, at the parameters. On a fault nothing has changed, but the
+  /// step rule may have taken the gradient in.
+  virtual Status step(Round step, std::span<const float> gradient) = 0;
+  /// Fills in what each addressee gets, of a site that lists `degree` sites to send to, and takes
+  /// it from the own state. Without addressees, or on a fault, nothing changes; addressees without
+  /// a payload get none.
+  virtual Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) = 0;
+
+  /// What can be said of a payload without decoding it.
+  virtual Status check_payload(std::span<const std::byte> payload) const = 0;
+  /// Applies one that was checked; of a peer that is barred it counts as this site's own model. On
+  /// a fault nothing has changed.
+  virtual Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
+                                  bool barred) = 0;
+  /// The whole copy is due from this peer.
+  virtual bool wants_whole(std::size_t peer) const = 0;
+  /// Ends a round in which all has been taken in: sets the parameters. A fault is final.
+  virtual Status mix(std::size_t degree, std::span<MixedPeer> peers) = 0;
+
+  /// Keeps the model, and what the step rule knows, for put_back.
+  virtual void keep() = 0;
+  /// The model is that of the last keep(); what came since has no effect on it. Masses and public
+  /// copies stay, so that each parcel stays applied once.
+  virtual Status put_back() = 0;
+  /// The longest step of the last rounds, S.
+  virtual double longest_step() const = 0;
+
+  /// Appends the state, the parameters included.
+  virtual void save(ByteBuffer& out) const = 0;
+  /// Sets the parameters, too. On a fault the object must be discarded.
+  virtual Status load(ByteReader& in) = 0;
+  /// What is kept of one peer.
+  virtual void save_peer(std::size_t peer, ByteBuffer& out) const = 0;
+  /// Takes back what save_peer wrote.
+  virtual Status load_peer(std::size_t peer, ByteReader& in) = 0;
+
+  /// As Site::public_copy; and the version of the same.
+  virtual std::span<const float> public_copy(std::optional<std::size_t> peer) const = 0;
+  /// The version of that copy; 0 where there is none.
+  virtual std::uint64_t version(std::optional<std::size_t> peer) const = 0;
+};
+
+/// Fault::non_finite that names `what`, with count and first element, unless all are finite.
+Status require_finite(const Ops& ops, std::span<const float> values, std::string_view what);
+
+}  // namespace sotto::sites

@@ -1,0 +1,157 @@
+#include <sotto/sites/core/neighbour.h>
+
+#include <algorithm>
+
+namespace sotto::sites {
+
+Hello Neighbour::greet(Hello mine) {
+  link = Link::greeting;
+  asked = mine.wants_model && entry.hears;
+  mine.wants_model = asked;
+  mine.hears = entry.hears;
+  mine.tells = entry.tells;
+  mine.yours = known.incarnation;
+  mine.applied = in.durable();
+  mine.oldest = out.oldest();
+  mine.next = out.next();
+  return mine;
+}
+
+void Neighbour::hang_up() {
+  link = Link::down;
+  asked = model_due = joining = hears_us = tells_us = false;
+}
+
+double Neighbour::meet(const Hello& hello, Verdict verdict, Incarnation self) {
+  double written_off = 0;
+  if (verdict == Verdict::newcomer) {
+    written_off = out.under_way();
+    begin_anew();
+    if (known.incarnation != 0) {
+      known.past.add({known.incarnation, known.life});
+    }
+    known.incarnation = hello.incarnation;
+  }
+  known.life = hello.life;
+  known.round = hello.round;
+  const bool knows_us = hello.yours == self;
+  if (knows_us) {
+    out.receipt(hello.applied);
+  }
+  in.announce(knows_us ? hello.oldest : 1, knows_us ? hello.next : 1);
+  link = Link::up;
+  refused.reset();
+  trouble.clear();
+  settings.clear();
+  hears_us = hello.hears;
+  tells_us = hello.tells;
+  observer = hello.observer;
+  degree = hello.degree;
+  full_rounds = silent_rounds = 0;
+  model_due = asked && hello.has_model && hello.tells;
+  return written_off;
+}
+
+void Neighbour::begin_anew() {
+  out = {};
+  in = {};
+}
+
+double Neighbour::leave() {
+  hang_up();
+  agreed = claims_newer = false;
+  refused.reset();
+  in.drop_pending();
+  return out.write_off();
+}
+
+void Neighbour::take_blame(Round round) {
+  constexpr Round kFirstBar = 32;
+  constexpr std::uint64_t kMostDoublings = 20;
+  if (++blamed > 1) {
+    barred_until = round + (kFirstBar << std::min(blamed - 2, kMostDoublings));
+  }
+}
+
+PeerHabit Neighbour::habit() const {
+  if (!up()) {
+    return PeerHabit::none;
+  }
+  return full_rounds >= kLongWhile     ? PeerHabit::confirms_nothing
+         : takes                       ? PeerHabit::takes
+         : heavy_rounds >= kLongWhile  ? PeerHabit::mints
+         : silent_rounds >= kLongWhile ? PeerHabit::sends_nothing
+         : far_ahead                   ? PeerHabit::far_ahead
+                                       : PeerHabit::none;
+}
+
+PeerState Neighbour::state() const {
+  return {.name = entry.name,
+          .up = up(),
+          .refused = refused,
+          .trouble = trouble,
+          .settings = settings,
+          .hears_us = hears_us,
+          .tells_us = tells_us,
+          .incarnation = known.incarnation,
+          .life = known.life,
+          .round = known.round,
+          .sent = out.next() - 1,
+          .receipts = out.receipts(),
+          .applied = in.applied(),
+          .pending = in.pending().size(),
+          .given = out.given(),
+          .taken = in.taken(),
+          .under_way = out.under_way(),
+          .offences = offences,
+          .observer = observer,
+          .moved = influence.moved,
+          .cut = cut,
+          .spoiled = spoiled,
+          .blamed = blamed,
+          .habit = habit(),
+          .waited_for = punctuality.waited_for()};
+}
+
+void Neighbour::save(ByteBuffer& out_bytes) const {
+  out_bytes.write(known.incarnation);
+  out_bytes.write(known.life);
+  out_bytes.write(known.round);
+  known.past.save(out_bytes);
+  out.save(out_bytes);
+  in.save(out_bytes);
+  for (const std::uint64_t count : {cut, spoiled, blamed, barred_until}) {
+    out_bytes.write(count);
+  }
+}
+
+Status Neighbour::load(ByteReader& bytes, std::size_t window, std::size_t max_payload) {
+  known.incarnation = bytes.read<Incarnation>();
+  known.life = bytes.read<std::uint32_t>();
+  known.round = bytes.read<Round>();
+  if (bytes.failed() || known.round > kMaxCount) {
+    return {Fault::malformed, "checkpoint has a peer that cannot be"};
+  }
+  if (Status status = known.past.load(bytes); !status) {
+    return status;
+  }
+  if (Status status = out.load(bytes, window, max_payload); !status) {
+    return status;
+  }
+  if (Status status = in.load(bytes); !status) {
+    return status;
+  }
+  for (std::uint64_t* count : {&cut, &spoiled, &blamed, &barred_until}) {
+    *count = bytes.read<std::uint64_t>();
+  }
+  if (bytes.failed() || barred_until > 2 * kMaxCount) {
+    return {Fault::malformed, "checkpoint has counts of a peer that cannot be"};
+  }
+  const bool met = known.incarnation != 0;
+  if (!met && (known.round != 0 || out.next() != 1 || in.applied() != 0)) {
+    return {Fault::malformed, "checkpoint has parcels of a peer that was never met"};
+  }
+  return {};
+}
+
+}  // namespace sotto::sites

@@ -1,0 +1,106 @@
+// One peer of a site: what is remembered of it, the two streams, and how far the present channel
+// has come.
+//
+// A building block of Site, not for users. A plain value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
+#include <sotto/sites/core/hello_verdict.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/parcel_stream.h>
+#include <sotto/sites/core/punctuality.h>
+#include <sotto/sites/core/site_setup.h>
+#include <sotto/sites/core/site_state.h>
+
+namespace sotto::sites {
+
+/// Rounds after which what a peer does is a habit.
+inline constexpr Round kLongWhile = 64;
+inline constexpr std::size_t kMaxName = 256;  ///< bytes of a site's name, at most
+
+/// How far the channel to a peer has come.
+enum class Link : std::uint8_t {
+  down,
+  greeting,  ///< its hello is due
+  up,
+  deaf,  ///< refused: what comes is dropped until the channel closes
+};
+
+struct Neighbour {
+  SitePeer entry;
+
+  // Durable.
+  Acquaintance known;
+  OutStream out;
+  InStream in;
+  std::uint64_t cut = 0;      ///< pulls
+  std::uint64_t spoiled = 0;  ///< PeerState
+  std::uint64_t blamed = 0;   ///< take_blame
+  Round barred_until = 0;     ///< a round of this site
+
+  // Of this process.
+  bool observer = false;      ///< as it said last
+  bool agreed = false;        ///< it has sent what follows its consent to our hello
+  bool claims_newer = false;  ///< it says that a newer process of ours runs
+  std::optional<RefusalReason> refused;
+  std::string trouble;
+  std::string settings;  // of its own, where it refuses ours
+  std::uint64_t offences = 0;
+  Influence influence;      ///< on the model, when a round was collected last
+  Round full_rounds = 0;    ///< in a row, in which its window had no room
+  Round silent_rounds = 0;  ///< in a row, in which it sent no parcel
+  Round heavy_rounds = 0;   ///< in a row, in which its parcels had more mass than they may
+  bool takes = false;       ///< PeerHabit
+  bool far_ahead = false;   ///< likewise
+  Punctuality punctuality;
+
+  // Of this channel.
+  Link link = Link::down;
+  bool asked = false;      ///< our hello wanted its model, and it has not come
+  bool model_due = false;  ///< … and its hello promised it
+  bool joining = false;    ///< it has got our model, and not yet begun
+  bool hears_us = false;
+  bool tells_us = false;
+  std::uint32_t degree = 0;  ///< sites that it lists
+
+  bool up() const { return link == Link::up; }
+  bool connected() const { return link != Link::down; }
+  /// Parcels go from it to us.
+  bool heard() const { return up() && entry.hears && tells_us; }
+  /// Parcels go from us to it.
+  bool told() const { return up() && entry.tells && hears_us; }
+
+  /// It did, or tried, what nobody honest does to a model, in this round of the site: once may be
+  /// an accident, and from the second time on it is barred for a while, longer each time.
+  void take_blame(Round round);
+  /// What it does that no rule forbids.
+  PeerHabit habit() const;
+
+  /// The channel is open; the hello that `mine` begins goes out on it.
+  Hello greet(Hello mine);
+  /// The channel is gone.
+  void hang_up();
+  /// Its hello fits, with verdict agreed or newcomer. Returns the mass that is written off.
+  double meet(const Hello& hello, Verdict verdict, Incarnation self);
+  /// This site has a new incarnation: nothing has gone between the two.
+  void begin_anew();
+  /// It left the list; what is remembered of it stays. Returns the mass that is written off.
+  double leave();
+
+  /// How the peer stands, for an operator.
+  PeerState state() const;
+
+  /// Appends what is remembered, and both streams.
+  void save(ByteBuffer& out) const;
+  /// Takes back what save wrote. Fault::malformed for more parcels, or longer ones, than these.
+  Status load(ByteReader& in, std::size_t window, std::size_t max_payload);
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,74 @@
+// How far one parcel may pull a site's model: a multiple of the site's own steps.
+//
+// An honest neighbour is as far away as a few steps lead, since all step alike; one value of 3e37
+// is not. With S the longest step of the last rounds, a pull d is cut to K S in length. S = 0, of a
+// site that has not stepped, bounds nothing. What a compressor makes of a model is no model: there
+// a pull may also be as long as kUsual times the median of the latest pulls, which a minority of
+// liars cannot lift; until there are enough of them, a multiple of the model's own length.
+//
+// Plain state, without clocks or files. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/status.h>
+
+namespace sotto::sites {
+
+/// Each site's own choice (docs/sites.md).
+struct PullLimits {
+  double most = 32;      ///< K: own steps that one parcel may pull
+  double memory = 1024;  ///< T: rounds after which a long step is forgotten
+};
+
+/// ‖x‖ in double precision: the square of a value that a liar chose may overflow float32.
+double length_of(std::span<const float> x);
+/// ‖x − y‖ in double precision.
+double distance_between(std::span<const float> x, std::span<const float> y);
+
+class PullBound {
+ public:
+  /// A pull may be as long as so many median pulls, where a compressor loses something.
+  static constexpr double kUsual = 8;
+  /// No honest neighbour is so many times farther away than the bound: it would have to step the
+  /// other way for as many rounds.
+  static constexpr double kAbsurd = 1024;
+  /// Pulls of which the median is taken; and how many there must be.
+  static constexpr std::size_t kRemembered = 64;
+  static constexpr std::size_t kEnough = 8;
+
+  /// `kept` is the part of ‖x‖² that the compressor keeps of a vector, typically; none: all of it.
+  PullBound(PullLimits limits, std::optional<double> kept) : limits_(limits), kept_(kept) {}
+
+  /// A step is about to be taken at z; the first one since arrived() begins a round's.
+  void stepping(std::span<const float> z);
+  /// The steps of a round, if there were any, led to z.
+  void arrived(std::span<const float> z);
+  /// The round's steps so far do not count: they are taken again.
+  void start_over() { from_.clear(); }
+  /// The longest pull that is taken in whole at a model of this length; infinity: any.
+  double longest(double length) const;
+  /// A parcel pulled so far, before it was cut.
+  void pulled(double distance);
+  /// S
+  double longest_step() const { return step_; }
+
+  /// Appends S; the latest pulls are of the process alone.
+  void save(ByteBuffer& out) const { out.write(step_); }
+  /// Takes back what save wrote; Fault::malformed for a length that is none.
+  Status load(ByteReader& in);
+
+ private:
+  PullLimits limits_;
+  std::optional<double> kept_;
+  double step_ = 0;
+  std::vector<float> from_;  ///< before the round's first step; empty: there was none
+  std::deque<double> pulls_;
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,92 @@
+// Push-sum among sites: shares of x and of the mass ω travel in parcels, along one-sided trust too.
+//
+// Rule (optim/algorithms/push_sum.h has papers and symbols), at a site that lists k sites to send
+// to, observers left out, of which m can be sent to in this round; z = x / ω:
+//   step     x ← x − ω φ γ ∇f(z), φ = 1 / ω, but 1/8 ≤ φ ≤ 4: z steps by φ γ ∇f(z)
+//   offer    v = x + δ; each of the m gets C(v) with the share s = η / (1 + k), and the mass s ω;
+//            p ← − m s C(v), ω ← ω − m s ω, δ ← v − C(v)
+//   take in  a parcel (s, C, n): more mass than a parcel may have is cut off, and so is a pull
+//            d = s C / n − z beyond the bound (pull_bound.h): in place of s C comes n (z + d), d
+//            cut p ← p + s C, ω ← ω + n
+//   mix      x ← x + p, p ← 0
+//   return   ω ← ω + ε (1 − ω), within its bounds (mass_rule.h); x by the same factor,
+//            or, where C loses something, what is added at the z of before
+// So z changes by nothing but own steps and parcels, whatever becomes of mass; and of mass nothing
+// is made or lost, whoever is there, but by the return and the cut, which are counted. A site whose
+// mass is 1, as on regular graphs where nothing fails, returns nothing.
+// The pull p is kept apart so that sums are rounded in the order of PushSum, and the same numbers
+// come out where nothing fails.
+//
+// Payload: share and mass, two doubles, 2^-64 … 1 and 2^-64 … the cap of all mass; the encoding.
+// Observers get the same, and nothing is subtracted for them. Memory: 8 floats a parameter.
+#pragma once
+
+#include <vector>
+
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/way_back.h>
+
+namespace sotto::sites {
+
+class PushSumMixing final : public Mixing {
+ public:
+  /// Use make_mixing (mixing.h), which validates `setup`.
+  explicit PushSumMixing(MixingSetup setup);
+
+  std::size_t max_payload() const override;
+  double mass() const override { return mass_; }
+  MassBalance balance() const override { return balance_; }
+  void rearrange(std::span<const std::size_t> /*from*/) override {}
+
+  void begin() override;
+  void give_up() override;
+  void forget(std::size_t /*peer*/) override {}
+
+  Status step(Round step, std::span<const float> gradient) override;
+  Status offer(const RandomKey& key, std::size_t degree, std::span<Addressee> to) override;
+  Status check_payload(std::span<const std::byte> payload) const override;
+  Result<TakenIn> take_in(std::size_t peer, std::span<const std::byte> payload,
+                          bool barred) override;
+  bool wants_whole(std::size_t /*peer*/) const override { return false; }
+  Status mix(std::size_t degree, std::span<MixedPeer> peers) override;
+  void keep() override { way_back_.keep(setup_.parameters, *setup_.step_rule); }
+  Status put_back() override;
+  double longest_step() const override { return bound_.longest_step(); }
+
+  void save(ByteBuffer& out) const override;
+  Status load(ByteReader& in) override;
+  void save_peer(std::size_t /*peer*/, ByteBuffer& /*out*/) const override {}
+  Status load_peer(std::size_t /*peer*/, ByteReader& /*in*/) override { return {}; }
+  std::span<const float> public_copy(std::optional<std::size_t> /*peer*/) const override {
+    return {};
+  }
+  std::uint64_t version(std::optional<std::size_t> /*peer*/) const override { return 0; }
+
+  /// x and p
+  std::span<const float> biased() const { return x_; }
+  std::span<const float> pull() const { return pull_; }
+
+ private:
+  /// z ← (x + p) / mass. Fault::non_finite when it overflows.
+  Status ratio(std::span<const float> x, std::span<const float> pull, double mass,
+               std::span<float> z) const;
+
+  /// next_ ← p + the parcel's share of values, its mass and its pull cut to what counts.
+  Result<Influence> add_share(std::span<const std::byte> payload, bool barred);
+  /// x ← x + p, p ← 0, and z with them.
+  Status fold();
+  Status give_back();
+
+  MixingSetup setup_;
+  PullBound bound_;
+  WayBack way_back_;
+  MassBalance balance_;
+  double mass_ = 0;           // ω; 0 before begin
+  std::vector<float> x_;      // x
+  std::vector<float> pull_;   // p
+  std::vector<float> error_;  // δ
+  std::vector<float> v_;
+  std::vector<float> next_;
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,493 @@
+#include <sotto/sites/core/site.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/philox.h>
+#include <sotto/sites/core/site_admission.h>
+
+namespace sotto::sites {
+namespace {
+
+/// The key of a round's rounding: of its own for each incarnation.
+RandomKey rounding_key(std::uint64_t seed, Incarnation incarnation, Round round) {
+  return {.seed = seed + (incarnation >> 31),
+          .rank = static_cast<Rank>(incarnation & 0x7FFFFFFF),
+          .round = round,
+          .purpose = Purpose::quantize};
+}
+
+/// A round that one neighbour alone says, of sites that never end.
+constexpr Round kMostUnconfirmed = Round{1} << 32;
+
+/// Blamed are the fewest who each moved the model nine times as far as all others together; where
+/// there are no others, one alone. `suspects` begins with the farthest.
+void blame(std::span<Suspect> suspects) {
+  constexpr double kTimes = 9;
+  double others = 0;
+  for (const Suspect& suspect : suspects) {
+    others += suspect.moved;
+  }
+  for (std::size_t k = 0; k < suspects.size(); ++k) {
+    others = k + 1 == suspects.size() ? 0 : others - suspects[k].moved;
+    if (suspects[k].moved >= kTimes * others && (others > 0 || k == 0)) {
+      for (Suspect& far : suspects.first(k + 1)) {
+        far.blamed = true;
+      }
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+Site::Site(SiteSetup setup)
+    : mixing_(admit(setup)), setup_(std::move(setup)), incarnation_(setup_.incarnation) {
+  update_peers(setup_.peers);
+}
+
+// What happens to it.
+
+void Site::peer_up(std::size_t peer) {
+  Neighbour& from = neighbour(peer);
+  check(!from.connected(), "a channel opens once");
+  if (!alive_) {
+    return;
+  }
+  const bool wants = phase_ == Phase::waiting;
+  send(peer, encode(from.greet({.agreement = setup_.agreement,
+                                .incarnation = incarnation_,
+                                .life = setup_.life,
+                                .has_model = trained_,
+                                .wants_model = wants,
+                                .observer = setup_.observer,
+                                .round = offered_,
+                                .degree = static_cast<std::uint32_t>(degree())})));
+}
+
+void Site::peer_down(std::size_t peer) {
+  neighbour(peer).hang_up();
+  drop_outbox(peer);
+}
+
+void Site::send(std::size_t peer, std::vector<std::byte> message) {
+  outbox_.push_back({.peer = peer, .message = std::move(message)});
+}
+
+void Site::close(std::size_t peer) {
+  drop_outbox(peer);
+  if (peers_[peer].connected()) {
+    outbox_.push_back({.peer = peer, .hang_up = true});
+    peers_[peer].link = Link::deaf;
+  }
+}
+
+void Site::drop_outbox(std::size_t peer) {
+  std::erase_if(outbox_, [&](const Released& waiting) { return waiting.peer == peer; });
+}
+
+std::vector<Released> Site::released() { return std::exchange(outbox_, {}); }
+
+void Site::update_peers(const std::vector<SitePeer>& peers) {
+  admit_peers(peers, setup_.exchange);
+  std::vector<Neighbour> next;
+  std::vector<std::size_t> from;
+  std::vector<std::size_t> place(peers_.size(), Mixing::kNobody);
+  for (const SitePeer& entry : peers) {
+    const std::size_t old = place_of(peers_, entry.name);
+    const std::size_t once = place_of(former_, entry.name);
+    next.emplace_back();
+    from.push_back(old < peers_.size() ? old : Mixing::kNobody);
+    if (old < peers_.size()) {
+      const bool tells = entry.tells && !setup_.observer;
+      if (peers_[old].entry.hears != entry.hears || peers_[old].entry.tells != tells) {
+        close(old);  // its hello said otherwise
+      }
+      next.back() = std::move(peers_[old]);
+      place[old] = next.size() - 1;
+    } else if (once < former_.size()) {
+      next.back() = std::move(former_[once]);
+      former_.erase(former_.begin() + static_cast<std::ptrdiff_t>(once));
+    }
+    next.back().entry = entry;
+    next.back().entry.tells = entry.tells && !setup_.observer;
+  }
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    if (place[k] == Mixing::kNobody) {
+      retire(std::move(peers_[k]));
+    }
+  }
+  if (giver_) {
+    giver_ = place[*giver_] == Mixing::kNobody ? std::nullopt : std::optional(place[*giver_]);
+  }
+  peers_ = std::move(next);
+  mixing_->rearrange(from);
+  std::erase_if(outbox_,
+                [&](const Released& waiting) { return place[waiting.peer] == Mixing::kNobody; });
+  for (Released& waiting : outbox_) {
+    waiting.peer = place[waiting.peer];
+  }
+}
+
+std::size_t Site::place_of(const std::vector<Neighbour>& peers, std::string_view name) {
+  const auto at = std::ranges::find(
+      peers, name, [](const Neighbour& peer) -> std::string_view { return peer.entry.name; });
+  return static_cast<std::size_t>(at - peers.begin());
+}
+
+void Site::retire(Neighbour gone) {
+  written_off_ += gone.leave();
+  former_.push_back(std::move(gone));
+  if (former_.size() > kMaxFormer) {
+    former_.erase(former_.begin());
+  }
+}
+
+// Its round.
+
+bool Site::ready(bool waited) {
+  if (condemned_) {
+    give_up();
+  }
+  if (phase_ != Phase::waiting) {
+    return true;
+  }
+  if (trained_ && !waited && given_round_ > believed_alone() && !has_second_opinion()) {
+    return false;
+  }
+  bool all_there = true;
+  bool begun = false;
+  for (const Neighbour& peer : peers_) {
+    if (!trained_ && peer.up() && peer.model_due) {
+      return false;
+    }
+    all_there = all_there && (peer.up() || !peer.entry.hears);
+    begun = begun || (peer.heard() && peer.known.round > 0);
+  }
+  if (trained_ || begun || all_there || waited) {
+    begin();
+  }
+  return phase_ != Phase::waiting;
+}
+
+void Site::begin() {
+  mixing_->begin();
+  minted_ += 1;
+  round_ = trained_ ? believed_round() : round_;
+  giver_.reset();
+  phase_ = Phase::training;
+}
+
+void Site::give_up() {
+  past_.add({incarnation_, setup_.life});
+  incarnation_ = setup_.incarnation;
+  ++resets_;
+  mixing_->give_up();
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    mixing_->forget(k);
+    peers_[k].begin_anew();
+    close(k);
+    // What still comes on its channel is about the incarnation that is gone.
+    peers_[k].hang_up();
+    peers_[k].agreed = peers_[k].claims_newer = false;
+  }
+  for (Neighbour& peer : former_) {
+    peer.begin_anew();
+  }
+  offered_ = 0;
+  trained_ = false;
+  giver_.reset();
+  influenced_ = false;
+  loaded_ = condemned_ = false;
+  steps_ = 0;
+  phase_ = Phase::waiting;
+}
+
+Status Site::step(std::span<const float> gradient) {
+  check(phase_ == Phase::training, "a site steps between ready and offer");
+  check(gradient.size() == setup_.parameters.size(), "a gradient has the model's dimension");
+  const Round number = round_ * setup_.communication_interval + steps_;
+  if (Status status = mixing_->step(number, gradient); !status) {
+    return here(status);
+  }
+  ++steps_;
+  return {};
+}
+
+Status Site::offer() {
+  check(phase_ == Phase::training, "a site offers once a round");
+  if (condemned_) {
+    phase_ = Phase::offered;
+    return {};
+  }
+  std::vector<Addressee> to;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    Neighbour& peer = peers_[k];
+    const bool room = peer.out.items().size() < setup_.window;
+    peer.full_rounds = room || !peer.told() ? 0 : peer.full_rounds + 1;
+    if (peer.told() && room) {
+      to.push_back({.peer = k, .whole = peer.out.behind(), .observer = peer.observer});
+    }
+  }
+  if (Status status = mixing_->offer(rounding_key(setup_.seed, incarnation_, round_), tells(), to);
+      !status) {
+    return here(status);
+  }
+  phase_ = Phase::offered;
+  trained_ = true;
+  offered_ = round_ + 1;
+  steps_ = 0;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    peers_[k].in.make_durable();
+    if (peers_[k].up()) {
+      send(k, encode(Receipt{.incarnation = peers_[k].known.incarnation,
+                             .applied = peers_[k].in.durable(),
+                             .round = offered_,
+                             .wants_whole = mixing_->wants_whole(k)}));
+    }
+  }
+  post(to);
+  return {};
+}
+
+void Site::post(std::span<const Addressee> to) {
+  std::vector<bool> reached(peers_.size());
+  bool any = false;
+  for (const Addressee& addressee : to) {
+    if (addressee.payload == nullptr) {
+      continue;
+    }
+    any = reached[addressee.peer] = true;
+    const Sequence sequence = peers_[addressee.peer].out.push(
+        {.round = offered_, .mass = addressee.mass, .payload = addressee.payload}, addressee.whole);
+    send(addressee.peer, encode(Parcel{.incarnation = incarnation_,
+                                       .sequence = sequence,
+                                       .round = offered_,
+                                       .payload = *addressee.payload}));
+  }
+  for (std::size_t k = 0; any && k < peers_.size(); ++k) {
+    if (!reached[k]) {
+      peers_[k].out.fall_behind();
+    }
+  }
+}
+
+std::vector<std::size_t> Site::awaited() const {
+  std::vector<std::size_t> awaited;
+  for (std::size_t k = 0; k < peers_.size() && !condemned_; ++k) {
+    const Neighbour& peer = peers_[k];
+    const bool due = phase_ == Phase::waiting ? peer.up() && peer.model_due
+                                              : peer.heard() && !peer.joining && late(peer) &&
+                                                    peer.punctuality.waited_for();
+    if (due && phase_ != Phase::training) {
+      awaited.push_back(k);
+    }
+  }
+  return awaited;
+}
+
+bool Site::late(const Neighbour& peer) const {
+  // Who is far behind, after a pause or for good, is not waited for: it does not wait either, and
+  // catches up if it can.
+  const Round behind = offered_ - std::min(peer.known.round, offered_);
+  return behind <= setup_.slack + setup_.window && (behind > setup_.slack || peer.in.awaits());
+}
+
+Status Site::collect() {
+  check(phase_ == Phase::offered, "a site collects what it has offered for");
+  if (condemned_) {
+    give_up();
+    return {};
+  }
+  begin_intake();
+  std::vector<MixedPeer> mixed;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    take_in(k);
+    if (peers_[k].heard()) {
+      mixed.push_back({.peer = k, .degree = peers_[k].degree, .barred = barred(peers_[k])});
+    }
+  }
+  if (Status status = mixing_->mix(degree(), mixed); !status) {
+    return here(status);
+  }
+  end_intake(mixed);
+  round_ = offered_;
+  phase_ = Phase::training;
+  return {};
+}
+
+void Site::begin_intake() {
+  mixing_->keep();
+  for (Neighbour& peer : peers_) {
+    peer.influence = {};
+    if (peer.heard() && !peer.joining) {
+      const Round behind = offered_ - std::min(peer.known.round, offered_);
+      if (late(peer) || behind <= setup_.slack) {
+        peer.punctuality.note(!late(peer));
+      }
+    }
+    const bool silent = peer.heard() && peer.in.pending().empty();
+    peer.silent_rounds = silent ? peer.silent_rounds + 1 : 0;
+  }
+}
+
+void Site::end_intake(std::span<const MixedPeer> mixed) {
+  for (const MixedPeer& one : mixed) {
+    peers_[one.peer].influence.add(one.influence);
+  }
+  influenced_ = false;
+  for (Neighbour& peer : peers_) {
+    influenced_ = influenced_ || peer.influence.moved > 0;
+    peer.cut += peer.influence.cut;
+    if (peer.influence.absurd) {
+      peer.take_blame(offered_);
+    }
+  }
+  // Between honest sites, too, more goes one way than the other; it is told of where this site
+  // weighs little for it.
+  constexpr double kMuch = 8;
+  const double much = kMuch / static_cast<double>(std::max<std::size_t>(tells(), 1));
+  const bool low =
+      setup_.exchange == MixingKind::push_sum && mixing_->mass() <= 2 * setup_.mass.least;
+  low_rounds_ = low ? low_rounds_ + 1 : 0;
+  for (Neighbour& peer : peers_) {
+    const bool heavy = peer.influence.excess > 0;
+    peer.heavy_rounds = heavy                      ? peer.heavy_rounds + 1
+                        : peer.influence.moved > 0 ? 0
+                                                   : peer.heavy_rounds;
+    peer.far_ahead = peer.known.round > offered_ + kMostUnconfirmed;
+    peer.takes =
+        low_rounds_ >= kLongWhile && peer.out.given() - peer.in.taken() > much && !peer.observer;
+  }
+}
+
+std::vector<Suspect> Site::influences() const {
+  std::vector<Suspect> found;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    if (peers_[k].influence.moved > 0) {
+      found.push_back({.peer = k, .moved = peers_[k].influence.moved});
+    }
+  }
+  std::ranges::stable_sort(found, std::greater(), &Suspect::moved);
+  return found;
+}
+
+std::optional<std::vector<Suspect>> Site::put_back() {
+  check(phase_ == Phase::training, "a model is put back before it is offered");
+  if (!influenced_) {
+    return std::nullopt;
+  }
+  std::vector<Suspect> suspects = influences();
+  const Status status = mixing_->put_back();
+  check(status.ok(), "what was kept can be put back");
+  blame(suspects);
+  for (Suspect& suspect : suspects) {
+    Neighbour& peer = peers_[suspect.peer];
+    peer.influence = {};
+    ++peer.spoiled;
+    if (suspect.blamed) {
+      peer.take_blame(round_);
+      suspect.barred = barred(peer);
+    }
+  }
+  influenced_ = false;
+  steps_ = 0;
+  return suspects;
+}
+
+bool Site::due(const Neighbour& from) const {
+  // In step, a peer is at most one round ahead, and what it sent for the next round waits. One that
+  // has not waited for us is not waited for.
+  const auto& pending = from.in.pending();
+  const bool ahead = setup_.slack == 0 && pending.front().round == offered_ + 1;
+  return !ahead || from.known.round > offered_ + 1;
+}
+
+void Site::take_in(std::size_t peer) {
+  Neighbour& from = peers_[peer];
+  while (!from.in.pending().empty() && due(from)) {
+    const auto taken = mixing_->take_in(peer, from.in.pending().front().payload, barred(from));
+    if (!taken) {
+      from.in.drop_pending();
+      // The fault is told by the peer's state.
+      static_cast<void>(offence(peer, taken.status().fault(), taken.status().message()));
+      return;
+    }
+    from.influence.add(taken->influence);
+    from.in.apply_first(taken->mass);
+  }
+}
+
+std::size_t Site::tells() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      peers_, [](const Neighbour& peer) { return peer.entry.tells && !peer.observer; }));
+}
+
+std::size_t Site::degree() const { return peers_.size(); }
+
+bool Site::has_second_opinion() const {
+  const auto has_begun = [](const Neighbour& peer) { return peer.heard() && peer.known.round > 0; };
+  const auto may_say = [](const Neighbour& peer) { return peer.entry.hears && !peer.up(); };
+  return std::ranges::count_if(peers_, has_begun) > 1 || std::ranges::none_of(peers_, may_say);
+}
+
+Round Site::believed_alone() const {
+  return setup_.rounds > 0 ? setup_.rounds / 2 : kMostUnconfirmed;
+}
+
+/// One of several must not take this site to a round that no other has seen, and one alone not to
+/// its end.
+Round Site::believed_round() const {
+  std::vector<Round> said = {given_round_};
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    if (giver_ != k && peers_[k].heard() && peers_[k].known.round > 0) {
+      said.push_back(peers_[k].known.round);
+    }
+  }
+  if (said.size() == 1) {
+    return std::min(given_round_, believed_alone());
+  }
+  std::ranges::sort(said);
+  return said[(said.size() - 1) / 2];
+}
+
+Status Site::here(const Status& status) const {
+  return status.with_context(fmt::format("site {}, round {}", setup_.name, round_));
+}
+
+// What it is.
+
+SiteState Site::state() const {
+  return {.round = round_,
+          .incarnation = incarnation_,
+          .life = setup_.life,
+          .has_model = trained_,
+          .mass = mixing_->mass(),
+          .minted = minted_,
+          .written_off = written_off_,
+          .raised = mixing_->balance().raised,
+          .lowered = mixing_->balance().lowered,
+          .drained = low_rounds_ >= kLongWhile,
+          .longest_step = mixing_->longest_step(),
+          .version = mixing_->version({}),
+          .resets = resets_};
+}
+
+std::vector<PeerState> Site::peers() const {
+  std::vector<PeerState> states;
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    states.push_back(peers_[k].state());
+    states.back().version = mixing_->version(k);
+    states.back().barred = barred(peers_[k]);
+  }
+  return states;
+}
+
+std::size_t Site::max_message_bytes() const {
+  return sites::max_message_bytes(setup_.parameters.size(), mixing_->max_payload());
+}
+
+}  // namespace sotto::sites

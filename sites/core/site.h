@@ -1,0 +1,244 @@
+// One site, as a pure state machine (sans-IO): no socket, clock, thread or file.
+// The same object runs in `sotto node` and in the simulator of faults
+// (sites/simulated/simulated_sites.h).
+//
+// What its driver does:
+//   without state, and whenever state().incarnation is a new one: save; write durably
+//   peer_up / peer_down / receive, and released() → send      as they happen, at any time
+//   in each round:
+//     until ready(): wait                       a site that comes late waits for a model
+//     H × step(gradient at parameters())
+//     offer(); save; write durably; released() → send         nothing leaves before it is durable
+//     until complete() or patience is over: wait
+//     collect()
+// Between offer and the end of the write, released() is not called. Messages that it hands out are
+// sent in their order; those to a peer that is down are dropped, for what matters is sent again
+// when it is back.
+//
+// Why nothing is lost or counted twice. A site that dies returns as it last wrote itself, and all
+// that it ever sent or acknowledged is in that state: a parcel is kept until its receipt, a receipt
+// is sent when what it tells of is durable, and a parcel that comes twice is known by its number.
+// A site whose state is gone or too old says so by a new incarnation, and starts from a
+// neighbour's model; what it held is written off, never guessed (docs/sites.md).
+//
+// What a liar among the peers can do. It cannot name another site, nor change anything by a message
+// that breaks a rule. It can make a site that was loaded give its state up, once for each start of
+// its process, and only until the two have agreed; later it can claim that a newer process runs,
+// which stops this one unless as many others are up and agree with it.
+//
+// Thread safety: one thread at a time. Ownership: the parameters are the caller's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/check.h>
+#include <sotto/base/status.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/site_setup.h>
+#include <sotto/sites/core/site_state.h>
+
+namespace sotto::sites {
+
+/// A message that may go out now.
+struct Released {
+  std::size_t peer = 0;
+  std::vector<std::byte> message = {};
+  bool hang_up = false;  ///< no message: close the channel; the two may meet anew
+};
+
+class Site {
+ public:
+  /// Throws Error for a setting or pairing that is refused: gossip with one-sided trust, a robust
+  /// rule with push-sum (no rule is proven there), a compressor outside its contract.
+  explicit Site(SiteSetup setup);
+  virtual ~Site() = default;
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+  // Virtual are the ways in and out, and no more: there the tests of the checker of simulated sites
+  // put in sites that are broken on purpose.
+
+  // What happens to it.
+
+  /// The channel to a peer is open; a hello is due.
+  void peer_up(std::size_t peer);
+  /// The channel to a peer is gone.
+  void peer_down(std::size_t peer);
+  /// A message of a peer that is up. A fault names the peer and what it did; the state is then
+  /// unchanged but for the count, all else that comes before peer_down is dropped, and released()
+  /// asks to close the channel.
+  virtual Status receive(std::size_t peer, std::span<const std::byte> message);
+  /// The list of peers changed; places are those of the new list from now on, also in what
+  /// released() hands out. Peers are known by name, and keep what is between them and this site;
+  /// parcels to who is gone are written off, and its channel is the caller's to close. Who comes
+  /// back to the list is met as one that was away. Throws Error as the constructor.
+  void update_peers(const std::vector<SitePeer>& peers);
+  /// Fault::unexpected once another process with this site's key was seen to have begun later: the
+  /// caller must stop, and write nothing any more.
+  Status alive() const { return alive_; }
+
+  // Its round.
+
+  /// There is a model to train: at the start the initial one if nobody has a better, else a
+  /// neighbour's. `waited` says that the caller will wait no longer for peers that are not there.
+  /// A peer that is up and has promised its model is waited for in any case: one that does not
+  /// deliver is the caller's to take down.
+  virtual bool ready(bool waited);
+  /// The model at which gradients are taken.
+  std::span<const float> parameters() const { return setup_.parameters; }
+  /// Local steps done.
+  Round round() const { return round_; }
+  /// A local step. Fault::non_finite as in Algorithm::gradient_ready; the state is then unchanged.
+  Status step(std::span<const float> gradient);
+  /// After a gradient or loss at parameters() that is not finite, or a step that failed so: the
+  /// model is again what it was before the last collect, or before a neighbour's was taken over,
+  /// and the round's steps begin anew. Says whose parcels were in it, the farthest first; nothing:
+  /// nothing has come since, nothing has changed, and the trouble is the site's own.
+  std::optional<std::vector<Suspect>> put_back();
+  /// Those whose parcels are in the model since the last collect, the farthest first.
+  std::vector<Suspect> influences() const;
+  /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
+  Status offer();
+  /// What may be sent now that the state, as it was after offer, is durable. Hellos, refusals and
+  /// models are among it at any time.
+  virtual std::vector<Released> released();
+  /// All peers that are up and heard have come as far as this round, less the slack; who is behind
+  /// by more than slack and window is not waited for.
+  bool complete() const { return awaited().empty(); }
+  /// Those that complete() waits for; before ready(), those that owe a model.
+  std::vector<std::size_t> awaited() const;
+  /// Takes in what has come, and ends the round. A parcel that does not decode costs its peer an
+  /// offence and is not applied.
+  Status collect();
+
+  // What it is.
+
+  /// The longest message that a peer may send, or is sent.
+  std::size_t max_message_bytes() const;
+  /// How the site stands.
+  SiteState state() const;
+  /// How each peer stands, in the order of the setup.
+  std::vector<PeerState> peers() const;
+  /// Gossip: the public copy x̂ of a peer as it is followed here, or of this site itself; empty:
+  /// none. Copies of one incarnation and version are equal, bit for bit.
+  std::span<const float> public_copy(std::optional<std::size_t> peer) const {
+    return mixing_->public_copy(peer);
+  }
+
+  /// The whole state, parameters included. Allowed at any time but between step and offer.
+  virtual void save(ByteBuffer& out) const;
+  /// Takes back what save wrote under the same agreement; before anything else. Peers that only the
+  /// saved state knows have left the list. A round that was offered counts as ended. On a fault the
+  /// site must be discarded.
+  Status load(ByteReader& in);
+
+ private:
+  /// Of former peers the latest are remembered.
+  static constexpr std::size_t kMaxFormer = 256;
+
+  enum class Phase : std::uint8_t { waiting, training, offered };
+
+  Neighbour& neighbour(std::size_t peer) {
+    check(peer < peers_.size(), "a peer is one of the list");
+    return peers_[peer];
+  }
+
+  // What a peer said.
+  Status take(std::size_t peer, const Hello& hello);
+  Status take(std::size_t peer, const Refusal& refusal);
+  Status take(std::size_t peer, const Model& model);
+  Status take(std::size_t peer, const Parcel& parcel);
+  Status take(std::size_t peer, const Receipt& receipt);
+  /// Streams and model after a hello that fits.
+  void answer(std::size_t peer, bool wants_model);
+  /// What follows a hello proves that the peer took ours. A fault when it is not of the incarnation
+  /// that we know, or before its hello.
+  Status expect(std::size_t peer, Incarnation from, Incarnation due);
+
+  Status offence(std::size_t peer, Fault fault, std::string_view what);
+  void refuse(std::size_t peer, RefusalReason reason, std::string_view text);
+  /// The peer says, or shows, that there was a newer state of this site, or a newer process.
+  void accused(std::size_t peer, std::string_view how);
+  /// Another process of ours is claimed to run.
+  void fence();
+
+  void send(std::size_t peer, std::vector<std::byte> message);
+  void close(std::size_t peer);
+  void drop_outbox(std::size_t peer);
+
+  /// peers.size() when it is not there.
+  static std::size_t place_of(const std::vector<Neighbour>& peers, std::string_view name);
+  /// Takes in one that left the list.
+  void retire(Neighbour gone);
+
+  void begin();
+  void give_up();
+  std::size_t tells() const;
+  std::size_t degree() const;  // sites in the list
+  /// Nobody else will say which round it is, or two do.
+  bool has_second_opinion() const;
+  /// The latest round in which a site begins on the word of one neighbour.
+  Round believed_alone() const;
+  /// That in which a site begins that took a model over.
+  Round believed_round() const;
+  /// Gives the round's parcels their numbers, and sends them.
+  void post(std::span<const Addressee> to);
+  /// complete() waits for this peer, which is heard.
+  bool late(const Neighbour& peer) const;
+  /// The first parcel that is pending is for this round.
+  bool due(const Neighbour& from) const;
+  void take_in(std::size_t peer);
+  bool barred(const Neighbour& peer) const { return round_ < peer.barred_until; }
+  /// Before and after a round's parcels are taken in: whom the model was moved by, who came late,
+  /// and what they make a habit of.
+  void begin_intake();
+  void end_intake(std::span<const MixedPeer> mixed);
+  Status here(const Status& status) const;
+
+  Status load_self(ByteReader& in);
+  Status load_peers(ByteReader& in);
+  Status load_peer(ByteReader& in, std::vector<Neighbour>& into);
+
+  std::unique_ptr<Mixing> mixing_;
+  SiteSetup setup_;  // without step rule and compressor, which are the mixing's
+  std::vector<Neighbour> peers_;
+  std::vector<Neighbour> former_;  // no longer listed, for what their streams had come to
+  std::vector<Released> outbox_;
+  Status alive_;
+
+  // Durable.
+  Incarnation incarnation_;
+  Past past_;
+  Round round_ = 0;
+  Round offered_ = 0;                 // rounds, as announced
+  Round given_round_ = 0;             // of the model that was taken over
+  std::optional<std::size_t> giver_;  // of the model, until the site begins
+  bool trained_ = false;
+  double minted_ = 0;
+  double written_off_ = 0;
+  std::uint64_t resets_ = 0;
+
+  Phase phase_ = Phase::waiting;
+  Round steps_ = 0;          // in this round
+  bool influenced_ = false;  // something was taken in since put_back, or ever
+  Round low_rounds_ = 0;     // in a row, in which ω was near its floor
+  bool loaded_ = false;      // and not given up
+  bool condemned_ = false;   // what was loaded is too old
+};
+
+/// The format of a state that save wrote, as it begins; this program reads state_format() alone.
+std::string format_of_state(std::span<const std::byte> state);
+/// "site 2"
+std::string_view state_format();
+
+}  // namespace sotto::sites

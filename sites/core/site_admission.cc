@@ -1,0 +1,163 @@
+#include <sotto/sites/core/site_admission.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+#include <sotto/optim/admission.h>
+#include <sotto/sites/core/gossip_mixing.h>
+#include <sotto/sites/core/neighbour.h>
+#include <sotto/sites/core/push_sum_mixing.h>
+
+namespace sotto::sites {
+namespace {
+
+constexpr Round kMaxInterval = 1 << 14;
+constexpr std::size_t kMaxWindow = 1024;
+
+void admit_numbers(const SiteSetup& setup) {
+  if (setup.incarnation == 0 || setup.life == 0) {
+    refuse("incarnation, life", fmt::format("{}, {}", setup.incarnation, setup.life),
+           "both count from 1");
+  }
+  if (setup.communication_interval < 1 || setup.communication_interval > kMaxInterval) {
+    refuse("communication_interval", fmt::format("{}", setup.communication_interval),
+           fmt::format("1 … {}", kMaxInterval));
+  }
+  if (setup.window < 1 || setup.window > kMaxWindow) {
+    refuse("window", fmt::format("{}", setup.window), fmt::format("1 … {}", kMaxWindow));
+  }
+  if (setup.slack > kMaxWindow) {
+    refuse("slack", fmt::format("{}", setup.slack), fmt::format("0 … {}", kMaxWindow));
+  }
+  if (!(setup.mass_cap >= 1 && setup.mass_cap <= 1e9)) {
+    refuse("mass_cap", fmt::format("{}", setup.mass_cap), "1 … 1e9");
+  }
+  admit_bounds(setup.mass, setup.pull, setup.mass_cap);
+  if (setup.observer && setup.exchange == MixingKind::gossip) {
+    refuse("observer", "true", "gossip needs neighbours that send, too; it is for push-sum");
+  }
+  if (setup.consensus_stepsize &&
+      !(*setup.consensus_stepsize > 0 && *setup.consensus_stepsize <= 1 &&
+        static_cast<float>(*setup.consensus_stepsize) > 0)) {
+    refuse("consensus_stepsize", fmt::format("{}", *setup.consensus_stepsize),
+           "more than 0, also in float32, and at most 1");
+  }
+}
+
+float consensus_stepsize(const SiteSetup& setup) {
+  if (setup.consensus_stepsize) {
+    return static_cast<float>(*setup.consensus_stepsize);
+  }
+  const double eta = default_consensus_stepsize(*setup.compressor, setup.parameters.size(), 1);
+  if (!(eta > 0)) {
+    refuse("consensus_stepsize", "none given",
+           fmt::format("{} is no contraction on Gaussian vectors, so that no default can be "
+                       "derived; give a small one, e.g. 0.01",
+                       setup.compressor->spec()));
+  }
+  return static_cast<float>(eta);
+}
+
+/// The part of ‖x‖² that the compressor keeps of Gaussian vectors; none: it is exact.
+std::optional<double> kept_by(const Compressor& compressor, std::size_t dimension) {
+  if (compressor.contract(dimension).meets(ContractKind::exact)) {
+    return std::nullopt;
+  }
+  constexpr double kLeastKept = 0.01;
+  constexpr double kNoCap = 1e9;
+  const double eta = default_consensus_stepsize(compressor, dimension, kNoCap);
+  return std::max(1 - std::pow(1 + std::max(eta, 0.0), -3), kLeastKept);
+}
+
+std::unique_ptr<Mixing> make_mixing(SiteSetup& setup) {
+  const std::string spec = setup.compressor->spec();
+  const Contract contract = setup.compressor->contract(setup.parameters.size());
+  if (!contract.meets(ContractKind::contraction)) {
+    refuse("compressor", spec,
+           fmt::format("a contraction is needed, and this is {}", contract.describe()));
+  }
+  if (!setup.rule.empty() && setup.exchange == MixingKind::push_sum) {
+    refuse("rule", setup.rule, "no robust rule is proven for push-sum; use gossip");
+  }
+  if (!setup.rule.empty() && !contract.meets(ContractKind::exact)) {
+    refuse("compressor", spec,
+           "a robust rule measures distances between models, and would take what a compressor "
+           "loses for a lie; use none");
+  }
+  MixingSetup mixing;
+  mixing.parameters = setup.parameters;
+  mixing.layout = complete_layout(setup.layout, setup.parameters.size());
+  mixing.consensus_stepsize = consensus_stepsize(setup);
+  mixing.mass_cap = setup.mass_cap;
+  mixing.mass = setup.mass;
+  if (setup.observer) {
+    // Its mass is nobody's business: 1 after each round, it weighs what it has by the last few.
+    mixing.mass.back = mixing.mass.least = mixing.mass.most = 1;
+  }
+  mixing.pull = setup.pull;
+  mixing.kept = kept_by(*setup.compressor, setup.parameters.size());
+  mixing.rule = setup.rule;
+  mixing.ops = setup.ops;
+  mixing.step_rule = std::move(setup.step_rule);
+  mixing.compressor = std::move(setup.compressor);
+  if (setup.exchange == MixingKind::gossip) {
+    return std::make_unique<GossipMixing>(std::move(mixing));
+  }
+  return std::make_unique<PushSumMixing>(std::move(mixing));
+}
+
+}  // namespace
+
+void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap) {
+  if (!(mass.back >= 0 && mass.back <= 1)) {
+    refuse("mass-return", fmt::format("{}", mass.back), "0 … 1: the part of the way in a round");
+  }
+  if (!(mass.least > 0 && mass.least <= 1 && mass.most >= 1 && mass.most <= mass_cap)) {
+    refuse("mass", fmt::format("{} … {}", mass.least, mass.most),
+           fmt::format("its bounds lie on both sides of 1, above 0 and up to {}", mass_cap));
+  }
+  if (!(mass.parcel > 0 && mass.parcel <= mass_cap)) {
+    refuse("parcel-mass", fmt::format("{}", mass.parcel),
+           fmt::format("more than 0, and at most {}", mass_cap));
+  }
+  if (!(pull.most > 0 && pull.most <= 1e9)) {
+    refuse("pull-most", fmt::format("{}", pull.most), "more than 0, and at most 1e9 steps");
+  }
+  if (!(pull.memory >= 1 && pull.memory <= 1e9)) {
+    refuse("pull-memory", fmt::format("{}", pull.memory), "1 … 1e9 rounds");
+  }
+}
+
+void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind) {
+  std::set<std::string_view> names;
+  for (const SitePeer& peer : peers) {
+    if (peer.name.empty() || peer.name.size() > kMaxName) {
+      refuse("peers", peer.name, fmt::format("names have 1 … {} bytes", kMaxName));
+    }
+    if (!names.insert(peer.name).second) {
+      refuse("peers", peer.name, "it is there twice");
+    }
+    if (kind == MixingKind::gossip && !(peer.hears && peer.tells)) {
+      refuse("peers", peer.name, "gossip needs trust both ways; use push-sum");
+    }
+  }
+}
+
+std::unique_ptr<Mixing> admit(SiteSetup& setup) {
+  check(setup.step_rule != nullptr && setup.compressor != nullptr && setup.ops != nullptr,
+        "a site has a step rule, a compressor and operations");
+  if (setup.parameters.empty()) {
+    refuse("parameters", "none", "a site trains a model");
+  }
+  admit_numbers(setup);
+  admit_peers(setup.peers, setup.exchange);
+  return make_mixing(setup);
+}
+
+}  // namespace sotto::sites

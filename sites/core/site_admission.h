@@ -1,0 +1,25 @@
+// Which setups of a site are refused, and what mixes the models of one that is not.
+//
+// Pure functions; thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <sotto/sites/core/mass_rule.h>
+#include <sotto/sites/core/mixing.h>
+#include <sotto/sites/core/pull_bound.h>
+#include <sotto/sites/core/site_setup.h>
+
+namespace sotto::sites {
+
+/// Throws Error for numbers that cannot work together.
+void admit_bounds(const MassRule& mass, const PullLimits& pull, double mass_cap = 1024);
+
+/// Throws Error for names that cannot be, or one-sided trust with gossip.
+void admit_peers(const std::vector<SitePeer>& peers, MixingKind kind);
+
+/// Throws Error as the constructor of Site. Step rule and compressor move into the mixing.
+std::unique_ptr<Mixing> admit(SiteSetup& setup);
+
+}  // namespace sotto::sites

@@ -1,0 +1,248 @@
+// What peers say, and what a site answers.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include <sotto/sites/core/site.h>
+
+namespace sotto::sites {
+
+Status Site::receive(std::size_t peer, std::span<const std::byte> message) {
+  Neighbour& from = neighbour(peer);
+  if (from.link == Link::down || condemned_ || !alive_) {
+    return {};
+  }
+  const auto parsed = parse(message, setup_.parameters.size());
+  if (from.link == Link::deaf) {
+    // It may have a reason to refuse this site, too.
+    return parsed && std::holds_alternative<Refusal>(*parsed)
+               ? take(peer, std::get<Refusal>(*parsed))
+               : Status();
+  }
+  if (!parsed) {
+    return offence(peer, parsed.status().fault(), parsed.status().message());
+  }
+  return std::visit([&](const auto& said) { return take(peer, said); }, *parsed);
+}
+
+Status Site::take(std::size_t peer, const Hello& hello) {
+  Neighbour& from = peers_[peer];
+  if (from.link != Link::greeting) {
+    return offence(peer, Fault::unexpected, "a second hello");
+  }
+  if (hello.agreement != setup_.agreement) {
+    refuse(peer, RefusalReason::other_settings, setup_.settings);
+    from.trouble = "its settings are not those of this site";
+    return {};
+  }
+  const Verdict verdict =
+      judge(hello, from.known, {.incarnation = incarnation_, .past = &past_}, from.out, from.in);
+  switch (verdict) {
+    case Verdict::agreed:
+    case Verdict::newcomer:
+      if (verdict == Verdict::newcomer) {
+        mixing_->forget(peer);
+      }
+      written_off_ += from.meet(hello, verdict, incarnation_);
+      answer(peer, hello.wants_model);
+      return {};
+    case Verdict::older_process:
+      from.known.note_older({hello.incarnation, hello.life});
+      refuse(peer, RefusalReason::already_running,
+             fmt::format("a newer process than number {} was seen", hello.life));
+      return {};
+    case Verdict::stale:
+      refuse(peer, RefusalReason::stale, "its state is older than one that was seen");
+      return {};
+    case Verdict::self_stale:
+      accused(peer, "its hello knows more of this site than its state does");
+      return {};
+    case Verdict::undecided:
+      from.trouble = "one of the two sites has an old state";
+      from.link = Link::deaf;
+      return {};
+  }
+  return {};
+}
+
+void Site::answer(std::size_t peer, bool wants_model) {
+  Neighbour& to = peers_[peer];
+  Sequence sequence = to.out.oldest();
+  for (const OutStream::Item& item : to.out.items()) {
+    if (to.told()) {
+      send(peer, encode(Parcel{.incarnation = incarnation_,
+                               .sequence = sequence++,
+                               .round = item.round,
+                               .payload = *item.payload}));
+    }
+  }
+  if (wants_model && trained_ && to.told()) {
+    const auto z = parameters();
+    send(peer,
+         encode(Model{
+             .incarnation = incarnation_, .round = offered_, .values = {z.begin(), z.end()}}));
+    to.joining = true;
+  }
+}
+
+Status Site::expect(std::size_t peer, Incarnation from, Incarnation due) {
+  Neighbour& sender = peers_[peer];
+  if (!sender.up()) {
+    return offence(peer, Fault::unexpected, "a message before its hello");
+  }
+  if (from != due) {
+    return offence(peer, Fault::unexpected, "a message of another incarnation");
+  }
+  sender.agreed = true;
+  sender.claims_newer = false;
+  return {};
+}
+
+Status Site::take(std::size_t peer, const Refusal& refusal) {
+  Neighbour& from = peers_[peer];
+  from.refused = refusal.reason;
+  from.trouble = "it refuses this site: " + refusal.text;
+  if (refusal.reason == RefusalReason::other_settings) {
+    from.trouble = "its settings are not those of this site";
+    from.settings = refusal.text;
+    if (from.link != Link::deaf) {  // it has not seen ours, and may have taken back its hello
+      drop_outbox(peer);
+      send(peer, encode(Refusal{.reason = refusal.reason, .text = setup_.settings}));
+    }
+  }
+  from.link = Link::deaf;
+  if (refusal.reason == RefusalReason::stale || refusal.reason == RefusalReason::already_running) {
+    accused(peer, refusal.text);
+  }
+  return {};
+}
+
+Status Site::take(std::size_t peer, const Model& model) {
+  Neighbour& from = peers_[peer];
+  if (Status status = expect(peer, model.incarnation, from.known.incarnation); !status) {
+    return status;
+  }
+  if (!from.asked) {
+    return offence(peer, Fault::unexpected, "a model that it was not asked for");
+  }
+  from.asked = from.model_due = false;
+  if (phase_ == Phase::waiting && !trained_) {
+    mixing_->keep();
+    from.influence.moved = distance_between(model.values, setup_.parameters);
+    influenced_ = from.influence.moved > 0;
+    setup_.ops->copy(model.values, setup_.parameters);
+    trained_ = true;
+    given_round_ = model.round;
+    giver_ = peer;
+  }
+  return {};
+}
+
+Status Site::take(std::size_t peer, const Parcel& parcel) {
+  Neighbour& from = peers_[peer];
+  if (Status status = expect(peer, parcel.incarnation, from.known.incarnation); !status) {
+    return status;
+  }
+  if (!from.heard()) {
+    return offence(peer, Fault::unexpected, "a parcel from one that is not heard");
+  }
+  if (Status status = mixing_->check_payload(parcel.payload); !status) {
+    return offence(peer, status.fault(), status.message());
+  }
+  switch (from.in.arrive(parcel, setup_.window)) {
+    case InStream::Arrival::kept:
+      from.known.round = std::max(from.known.round, parcel.round);
+      from.joining = false;
+      return {};
+    case InStream::Arrival::repeated:
+      return {};
+    case InStream::Arrival::gap:
+      return offence(peer, Fault::unexpected,
+                     fmt::format("parcel {} after {}", parcel.sequence, from.in.received()));
+    case InStream::Arrival::old_round:
+      return offence(peer, Fault::unexpected,
+                     fmt::format("a parcel of round {} after a later one", parcel.round));
+    case InStream::Arrival::too_many:
+      return offence(peer, Fault::unexpected,
+                     fmt::format("more than {} parcels at once", setup_.window));
+  }
+  return {};
+}
+
+Status Site::take(std::size_t peer, const Receipt& receipt) {
+  Neighbour& from = peers_[peer];
+  if (Status status = expect(peer, receipt.incarnation, incarnation_); !status) {
+    return status;
+  }
+  if (receipt.applied < from.out.receipts() || receipt.applied >= from.out.next()) {
+    return offence(peer, Fault::unexpected,
+                   fmt::format("a receipt for parcel {} of {} … {}", receipt.applied,
+                               from.out.receipts(), from.out.next() - 1));
+  }
+  if (receipt.round < from.known.round) {
+    return offence(peer, Fault::unexpected,
+                   fmt::format("round {} after {}", receipt.round, from.known.round));
+  }
+  from.out.receipt(receipt.applied);
+  from.in.announce_no_more();
+  if (receipt.wants_whole) {
+    from.out.ask_whole(receipt.applied);
+  }
+  from.known.round = receipt.round;
+  from.joining = false;
+  return {};
+}
+
+Status Site::offence(std::size_t peer, Fault fault, std::string_view what) {
+  Neighbour& from = peers_[peer];
+  ++from.offences;
+  refuse(peer, RefusalReason::broke_rule, what);
+  if (from.connected()) {
+    outbox_.push_back({.peer = peer, .hang_up = true});
+  }
+  return here({fault, fmt::format("{} sent {}", from.entry.name, what)});
+}
+
+void Site::refuse(std::size_t peer, RefusalReason reason, std::string_view text) {
+  Neighbour& from = peers_[peer];
+  from.refused = reason;
+  from.trouble = text;
+  if (from.connected()) {  // what it sent may have outlived its channel
+    drop_outbox(peer);
+    send(peer, encode(Refusal{.reason = reason, .text = std::string(text)}));
+    from.link = Link::deaf;
+  }
+}
+
+void Site::accused(std::size_t peer, std::string_view how) {
+  Neighbour& from = peers_[peer];
+  from.refused = from.refused.value_or(RefusalReason::stale);
+  // A process only moves forward: what it was loaded from can be old, what it has become cannot. If
+  // a peer with which it agreed knows more, another process was there.
+  if (loaded_ && !from.agreed) {
+    from.trouble = fmt::format("the state that was loaded is too old: {}", how);
+    condemned_ = true;
+    return;
+  }
+  from.trouble = fmt::format("another process of this site was seen: {}", how);
+  from.claims_newer = true;
+  close(peer);
+  fence();
+}
+
+void Site::fence() {
+  const auto claims = std::ranges::count_if(peers_, &Neighbour::claims_newer);
+  const auto answered = std::ranges::count_if(peers_, [](const Neighbour& peer) {
+    return peer.claims_newer || (peer.agreed && peer.up());
+  });
+  if (2 * claims > answered) {
+    outbox_.clear();
+    alive_ = {
+        Fault::unexpected,
+        fmt::format("site {}: a newer process with its key runs; this one must stop", setup_.name)};
+  }
+}
+
+}  // namespace sotto::sites

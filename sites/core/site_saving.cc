@@ -1,0 +1,154 @@
+// The durable state of a site.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/optim/state_io.h>
+#include <sotto/sites/core/site.h>
+
+namespace sotto::sites {
+namespace {
+
+constexpr std::string_view kFormat = "site 2";
+/// Peers that a state can hold, those that left the list included.
+constexpr std::uint32_t kMaxPeers = 4096;
+
+/// Where the first `count` peers are when one was added to them.
+std::vector<std::size_t> places(std::size_t count) {
+  std::vector<std::size_t> from(count, Mixing::kNobody);
+  std::iota(from.begin(), from.end() - 1, std::size_t{0});
+  return from;
+}
+
+}  // namespace
+
+std::string_view state_format() { return kFormat; }
+
+std::string format_of_state(std::span<const std::byte> state) {
+  ByteReader in(state);
+  const std::string format = in.read_string(kFormat.size() + 8);
+  return in.failed() ? std::string() : printable(format);
+}
+
+void Site::save(ByteBuffer& out) const {
+  check(phase_ != Phase::training || steps_ == 0, "a site is not saved between step and offer");
+  out.write_string(kFormat);
+  out.append(setup_.agreement);
+  out.write(std::uint64_t{setup_.parameters.size()});
+  out.write(incarnation_);
+  past_.save(out);
+  out.write(phase_ == Phase::offered ? offered_ : round_);
+  out.write(offered_);
+  out.write(static_cast<std::uint8_t>(phase_ != Phase::waiting));
+  out.write(static_cast<std::uint8_t>(trained_ && phase_ != Phase::waiting));
+  out.write(minted_);
+  out.write(written_off_);
+  out.write(resets_);
+  mixing_->save(out);
+  out.write(static_cast<std::uint32_t>(peers_.size()));
+  for (std::size_t k = 0; k < peers_.size(); ++k) {
+    out.write_string(peers_[k].entry.name);
+    peers_[k].save(out);
+    mixing_->save_peer(k, out);
+  }
+  out.write(static_cast<std::uint32_t>(former_.size()));
+  for (const Neighbour& peer : former_) {
+    out.write_string(peer.entry.name);
+    peer.save(out);
+  }
+}
+
+Status Site::load(ByteReader& in) {
+  check(phase_ == Phase::waiting && !loaded_, "a site loads before anything else");
+  Status status = load_self(in);
+  if (status.ok()) {
+    status = mixing_->load(in);
+  }
+  if (status.ok()) {
+    status = load_peers(in);
+  }
+  if (status.ok() && (phase_ == Phase::waiting) != (mixing_->mass() == 0)) {
+    status = {Fault::malformed, "checkpoint has mass without a model, or a model without mass"};
+  }
+  loaded_ = true;
+  return status.with_context(fmt::format("site {}", setup_.name));
+}
+
+Status Site::load_self(ByteReader& in) {
+  if (Status status = expect_name(in, "a", kFormat); !status) {
+    return status;
+  }
+  const auto agreement = in.take(setup_.agreement.size());
+  if (!std::ranges::equal(agreement, setup_.agreement)) {
+    return {Fault::malformed, "checkpoint of a site with other settings"};
+  }
+  const auto dimension = in.read<std::uint64_t>();
+  incarnation_ = in.read<Incarnation>();
+  if (Status status = past_.load(in); !status) {
+    return status;
+  }
+  round_ = in.read<Round>();
+  offered_ = in.read<Round>();
+  const auto begun = in.read<std::uint8_t>();
+  const auto trained = in.read<std::uint8_t>();
+  minted_ = in.read<double>();
+  written_off_ = in.read<double>();
+  resets_ = in.read<std::uint64_t>();
+  const bool masses =
+      std::isfinite(minted_) && minted_ >= 0 && std::isfinite(written_off_) && written_off_ >= 0;
+  if (in.failed() || dimension != setup_.parameters.size() || incarnation_ == 0 ||
+      round_ > kMaxCount || offered_ > round_ || begun > 1 || trained > begun || !masses) {
+    return {Fault::malformed, "checkpoint of another site, or damaged"};
+  }
+  phase_ = begun == 1 ? Phase::training : Phase::waiting;
+  trained_ = trained == 1;
+  return {};
+}
+
+Status Site::load_peers(ByteReader& in) {
+  // In the order in which they were saved first, so that the mixing takes back its own.
+  const std::vector<SitePeer> listed = setup_.peers;
+  peers_.clear();
+  const auto count = in.read<std::uint32_t>();
+  if (in.failed() || count > kMaxPeers) {
+    return {Fault::malformed, "checkpoint has too many peers"};
+  }
+  for (std::uint32_t k = 0; k < count; ++k) {
+    if (Status status = load_peer(in, peers_); !status) {
+      return status;
+    }
+    mixing_->rearrange(places(peers_.size()));
+    if (Status status = mixing_->load_peer(k, in); !status) {
+      return status.with_context(peers_[k].entry.name);
+    }
+  }
+  const auto former = in.read<std::uint32_t>();
+  if (in.failed() || former > kMaxFormer) {
+    return {Fault::malformed, "checkpoint has too many former peers"};
+  }
+  for (std::uint32_t k = 0; k < former; ++k) {
+    if (Status status = load_peer(in, former_); !status) {
+      return status;
+    }
+  }
+  if (!in.finished()) {
+    return {Fault::malformed, "checkpoint goes on after its end"};
+  }
+  update_peers(listed);
+  return {};
+}
+
+Status Site::load_peer(ByteReader& in, std::vector<Neighbour>& into) {
+  const std::string name = in.read_string(kMaxName);
+  if (in.failed() || name.empty() || place_of(peers_, name) < peers_.size() ||
+      place_of(former_, name) < former_.size()) {
+    return {Fault::malformed, "checkpoint has a peer without a name, or twice"};
+  }
+  into.emplace_back().entry.name = name;
+  return into.back().load(in, setup_.window, mixing_->max_payload()).with_context(name);
+}
+
+}  // namespace sotto::sites

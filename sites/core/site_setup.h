@@ -1,0 +1,71 @@
+// What a site (site.h) is made of. Plain values.
+//
+// The parameters are the caller's, step rule and compressor become the site's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/kernels/ops.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/sites/core/mass_rule.h>
+#include <sotto/sites/core/message.h>
+#include <sotto/sites/core/pull_bound.h>
+
+namespace sotto::sites {
+
+/// How models are brought together.
+enum class MixingKind : std::uint8_t {
+  push_sum,  ///< mass moves along trust, one-sided or mutual (push_sum_mixing.h)
+  gossip,    ///< public copies along mutual trust, averaged or by a robust rule (gossip_mixing.h)
+};
+
+/// Whom a site knows. Peers are named by their place in the list, from 0. What a site sends to a
+/// peer that does not hear it, it keeps.
+struct SitePeer {
+  std::string name;
+  bool hears = true;  ///< this site takes in what the peer sends
+  bool tells = true;  ///< this site sends to it
+};
+
+/// What a site is made of.
+struct SiteSetup {
+  std::string name;
+  /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
+  Agreement agreement{};
+  /// The same in words, told to peers that have others; at most kMaxText bytes.
+  std::string settings = {};
+  std::vector<SitePeer> peers;
+  std::span<float> parameters;  ///< z; initialised
+  ParameterLayout layout = {};
+  std::unique_ptr<StepRule> step_rule;
+  std::unique_ptr<Compressor> compressor;
+  MixingKind exchange = MixingKind::push_sum;
+  std::string rule = {};  ///< gossip: make_aggregation's; empty: the average
+  std::optional<double> consensus_stepsize = {};
+  Round communication_interval = 1;  ///< H
+  Round slack = 0;                   ///< rounds that a peer may be behind before it is waited for
+  std::size_t window = 2;            ///< parcels under way to a peer, at most; slack + 2 keeps pace
+  /// It takes in what comes, sends nothing and takes no step: push-sum. Its peers lose nothing.
+  bool observer = false;
+  double mass_cap = 1024;       ///< more in a message or a state cannot be right
+  MassRule mass = {};           ///< push-sum; all sites share it
+  PullLimits pull = {};         ///< of what one parcel may do to the model
+  Round rounds = 0;             ///< after which this site ends; 0: never
+  std::uint64_t seed = 0;       ///< of rounding
+  Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site
+                                ///< takes it should it have to give up what was loaded
+  std::uint32_t life = 1;       ///< larger in each start of the process, also where its state is
+                                ///< gone: as far as a clock can tell (trainers' SiteFolder)
+  const Ops* ops = &host_ops();
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,217 @@
+#include <sotto/sites/process/site_folder.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sotto/base/bytes.h>
+#include <sotto/base/error.h>
+#include <sotto/base/number.h>
+#include <sotto/base/unix_time.h>
+#include <sotto/trainers/durable_file.h>
+#include <sotto/trainers/settings.h>
+
+namespace sotto {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 3> kSiteSections = {"settings", "site", "run"};
+constexpr FileKind kSiteKind = {.magic = {'S', 'O', 'T', 'O', 'S', 'I', 'T', 'E'},
+                                .version = 1,
+                                .noun = "site's state",
+                                .sections = kSiteSections};
+constexpr std::array<const char*, 2> kStates = {"state.a", "state.b"};
+constexpr std::string_view kSiteSetting = "site=";
+constexpr std::string_view kRunFormat = "site run 1";
+constexpr std::size_t kMaxLifeBytes = 16;
+/// 2026-01-01, from which the numbers of starts count.
+constexpr std::int64_t kEpoch = 1'767'225'600;
+
+std::uint32_t clock_life() {
+  const auto since = static_cast<std::int64_t>(unix_time()) - kEpoch;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(since, 1, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace
+
+std::string state_settings(const std::string& site, const std::string& shared) {
+  return fmt::format("{}{}\n{}", kSiteSetting, site, shared);
+}
+
+std::string state_difference(const std::string& site, const std::string& shared,
+                             const std::string& of_state) {
+  const bool named = of_state.starts_with(kSiteSetting);
+  return first_difference(named ? state_settings(site, shared) : shared, of_state);
+}
+
+const FileKind& site_state_kind() { return kSiteKind; }
+
+std::vector<std::byte> encode_site_state(const SiteStateFile& state) {
+  return encode_sections(
+      kSiteKind, {.first = state.life,
+                  .second = state.number,
+                  .round = state.round,
+                  .sections = {std::as_bytes(std::span(state.settings)), state.site, state.run}});
+}
+
+Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes) {
+  const auto file = decode_sections(kSiteKind, bytes);
+  if (!file.ok()) {
+    return file.status();
+  }
+  const auto text = file->sections[0];
+  return SiteStateFile{
+      .life = file->first,
+      .number = file->second,
+      .round = file->round,
+      .settings = std::string(reinterpret_cast<const char*>(text.data()), text.size()),
+      .site = {file->sections[1].begin(), file->sections[1].end()},
+      .run = {file->sections[2].begin(), file->sections[2].end()}};
+}
+
+Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder) {
+  std::optional<FoundSiteState> best;
+  std::string trouble;
+  for (const char* name : kStates) {
+    const std::string path = (fs::path(folder) / name).string();
+    std::error_code code;
+    if (!fs::exists(path, code)) {
+      continue;
+    }
+    const auto bytes = read_file(path, kMostStateBytes);
+    auto state = bytes.ok() ? decode_site_state(*bytes) : Result<SiteStateFile>(bytes.status());
+    if (!state.ok()) {
+      trouble = state.status().with_context(path).message();
+    } else if (!best || std::tie(state->life, state->number) >
+                            std::tie(best->state.life, best->state.number)) {
+      best = FoundSiteState{.state = std::move(*state), .file = path, .warning = {}};
+    }
+  }
+  if (best && !trouble.empty()) {
+    best->warning = trouble + "; the other state is taken instead";
+  }
+  if (!best && !trouble.empty()) {
+    return Status(Fault::malformed,
+                  fmt::format("{}, and there is no other; put back a copy of the folder, or start "
+                              "anew with another one: the site then takes a neighbour's model",
+                              trouble));
+  }
+  return best;
+}
+
+std::vector<std::byte> encode_site_run(std::uint64_t steps) {
+  ByteBuffer run;
+  run.write_string(kRunFormat);
+  run.write(steps);
+  return std::move(run).take();
+}
+
+Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes) {
+  ByteReader run(bytes);
+  const std::string format = run.read_string(kRunFormat.size());
+  const auto steps = run.read<std::uint64_t>();
+  if (!run.finished() || format != kRunFormat) {
+    return Status(Fault::malformed, "its section 'run' breaks the format");
+  }
+  return steps;
+}
+
+SiteFolder::SiteFolder(std::string path) : path_(std::move(path)) {
+  std::error_code code;
+  const fs::path parent = fs::path(path_).parent_path();
+  if (!parent.empty()) {
+    fs::create_directories(parent, code);
+  }
+  if ((::mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) || !fs::is_directory(path_, code)) {
+    refuse("state", path_, "it must name a folder that can be made and written");
+  }
+  take_lock();
+  try {
+    count_start();
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+SiteFolder::~SiteFolder() { ::close(lock_); }
+
+std::string SiteFolder::file(const char* name) const { return (fs::path(path_) / name).string(); }
+
+std::string SiteFolder::privacy_ledger() const { return file("privacy"); }
+
+void SiteFolder::take_lock() {
+  lock_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_ < 0) {
+    refuse("state", path_, fmt::format("its lock cannot be opened: {}", std::strerror(errno)));
+  }
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    refuse("state", path_, "another process has this folder: is the site running already?");
+  }
+}
+
+void SiteFolder::count_start() {
+  std::uint32_t before = 0;
+  std::error_code code;
+  if (fs::exists(file("life"), code)) {
+    const auto bytes = read_file(file("life"), kMaxLifeBytes);
+    std::string_view text;
+    if (bytes.ok()) {
+      text = {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+    }
+    const auto life = take_number<std::uint32_t>(text);
+    if (!life || text != "\n" || *life == std::numeric_limits<std::uint32_t>::max()) {
+      refuse("state", path_,
+             "the file 'life' in it is damaged; if no other process of this site runs, remove it");
+    }
+    before = *life;
+  }
+  life_ = std::max(before + 1, clock_life());
+  const std::string text = fmt::format("{}\n", life_);
+  if (Status status = write_durably(file("life"), std::as_bytes(std::span(text))); !status.ok()) {
+    refuse("state", path_, status.message());
+  }
+}
+
+Result<std::optional<FoundSiteState>> SiteFolder::read() {
+  auto found = read_site_state(path_);
+  if (found.ok() && found->has_value()) {
+    next_ = (*found)->file == file(kStates[0]) ? 1 : 0;
+  }
+  return found;
+}
+
+Status SiteFolder::write(SiteStateFile state) {
+  if (!broken_.ok()) {
+    return broken_;
+  }
+  state.life = life_;
+  state.number = number_ + 1;
+  if (Status status = write_durably(file(kStates[next_]), encode_site_state(state)); !status.ok()) {
+    return broken_ = status.with_context("the site's state is not saved");
+  }
+  ++number_;
+  next_ = 1 - next_;
+  written_at_ = unix_time();
+  return {};
+}
+
+}  // namespace sotto

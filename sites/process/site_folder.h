@@ -1,0 +1,111 @@
+// What one site keeps between its lives, in a folder that one process holds at a time:
+//
+//   lock             locked by the process that holds the folder
+//   life             the number of its start, which only grows
+//   state.a state.b  its state (section_file.h), written in turn, so that the one before stays
+//   privacy          what is spent of its privacy budget (trainers/privacy_ledger.h)
+//
+// A state has the magic "SOTOSITE", the life that wrote it and its number within that life in the
+// header, and the sections settings (1), site (2), Site::save, and run (3). It is written beside,
+// synced and renamed (durable_file.h). After a write that failed there is no other: what the disk
+// then holds is not known.
+//
+// The number of a start is one more than that before, and at least the clock's, in seconds: so a
+// folder that is put back from a backup is told from a process that has hung on.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/status.h>
+#include <sotto/trainers/section_file.h>
+
+namespace sotto {
+
+/// What one file holds of a site.
+struct SiteStateFile {
+  std::uint32_t life = 0;    ///< that wrote it
+  std::uint32_t number = 0;  ///< of the state in that life, from 1
+  Round round = 0;
+  std::string settings;  ///< state_settings
+  std::vector<std::byte> site;
+  std::vector<std::byte> run;
+};
+
+/// The settings of a state: those that sites share, behind the site's name, as a folder may be
+/// taken for another site's by mistake.
+std::string state_settings(const std::string& site, const std::string& shared);
+/// The first setting that is another one in a state, in words; empty: none is. States of before
+/// did not say the name.
+std::string state_difference(const std::string& site, const std::string& shared,
+                             const std::string& of_state);
+
+/// What a state's file begins with, and the sections that it has.
+const FileKind& site_state_kind();
+/// The file's bytes.
+std::vector<std::byte> encode_site_state(const SiteStateFile& state);
+/// Fault::malformed says what is wrong.
+Result<SiteStateFile> decode_site_state(std::span<const std::byte> bytes);
+
+/// The section of the run: the gradients that were taken.
+std::vector<std::byte> encode_site_run(std::uint64_t steps);
+/// What encode_site_run was given; Fault::malformed for what it cannot have written.
+Result<std::uint64_t> decode_site_run(std::span<const std::byte> bytes);
+
+/// A state that a folder holds.
+struct FoundSiteState {
+  SiteStateFile state;
+  std::string file;     ///< its path
+  std::string warning;  ///< a newer state is damaged, and lost; empty: all is well
+};
+
+/// The newest state in a folder that is whole; nothing where there is none at all. A fault when
+/// there are states, and all are damaged. Looks without the folder's lock: what a process is
+/// writing meanwhile may be missed.
+Result<std::optional<FoundSiteState>> read_site_state(const std::string& folder);
+
+class SiteFolder {
+ public:
+  /// Makes the folder, mode 0700, if it is absent, locks it and counts the start. Throws Error when
+  /// another process holds it, it cannot be used, or its life cannot be read.
+  explicit SiteFolder(std::string path);
+  ~SiteFolder();
+  SiteFolder(const SiteFolder&) = delete;
+  SiteFolder& operator=(const SiteFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::uint32_t life() const { return life_; }
+  /// The path of the file that keeps what is spent of the privacy budget.
+  std::string privacy_ledger() const;
+
+  /// read_site_state of the folder. Comes before write.
+  Result<std::optional<FoundSiteState>> read();
+
+  /// Writes the state over the older one; its life and number are set here. After a fault every
+  /// further call returns it again.
+  Status write(SiteStateFile state);
+  /// When the last state was written, in seconds since 1970; 0: not yet.
+  double written_at() const { return written_at_; }
+
+ private:
+  std::string file(const char* name) const;
+  void take_lock();
+  void count_start();
+
+  std::string path_;
+  int lock_ = -1;
+  std::uint32_t life_ = 0;
+  std::uint32_t number_ = 0;
+  std::size_t next_ = 0;  ///< the state to be written over
+  double written_at_ = 0;
+  Status broken_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,77 @@
+#include <sotto/sites/process/site_guard.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace sotto {
+
+using sites::Suspect;
+using Level = SiteEvent::Level;
+
+void SiteGuard::tell(std::string_view kind, std::string text, std::string peer,
+                     std::vector<SiteFigure> figures) const {
+  listener_(
+      {Level::warning, kind, std::move(text), std::move(peer), site_.round(), std::move(figures)});
+}
+
+std::string SiteGuard::names_of(const std::vector<Suspect>& suspects) const {
+  const auto peers = site_.peers();
+  std::vector<std::string> names;
+  names.reserve(suspects.size());
+  for (const Suspect& suspect : suspects) {
+    names.push_back(fmt::format("{} ({:.3g})", peers[suspect.peer].name, suspect.moved));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool SiteGuard::put_back(const Status& status) {
+  if (status.fault() != Fault::non_finite) {
+    return false;
+  }
+  const auto suspects = site_.put_back();
+  if (!suspects) {
+    return false;
+  }
+  ++put_backs_;
+  tell("model-put-back",
+       fmt::format("{}; the model is again what it was before the last parcels, which moved it: {}",
+                   status.message(), names_of(*suspects)));
+  const auto peers = site_.peers();
+  for (const Suspect& suspect : *suspects) {
+    if (suspect.blamed) {
+      tell("peer-spoils",
+           fmt::format(
+               "its parcels moved the model by {:.3g}, nine times as far as all others{}",
+               suspect.moved,
+               suspect.barred ? "; not for the first time: for a while they do not count" : ""),
+           peers[suspect.peer].name, {{"moved", suspect.moved}});
+    }
+  }
+  return true;
+}
+
+void SiteGuard::look_at(double loss) {
+  if (!std::isfinite(loss)) {
+    return;
+  }
+  const auto influences = site_.influences();
+  const double largest = losses_.empty() ? 0 : *std::max_element(losses_.begin(), losses_.end());
+  if (losses_.size() >= kEnough && loss > kJump * largest && !influences.empty()) {
+    ++jumps_;
+    tell("loss-jump",
+         fmt::format("the loss is {:.4g} after what came last, and was {:.4g} at most in the {} "
+                     "rounds before; the model was moved by: {}",
+                     loss, largest, losses_.size(), names_of(influences)),
+         {}, {{"loss", loss}});
+  }
+  losses_.push_back(loss);
+  if (losses_.size() > kRemembered) {
+    losses_.pop_front();
+  }
+}
+
+}  // namespace sotto

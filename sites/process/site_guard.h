@@ -1,0 +1,51 @@
+// What a site does about a model that neighbours have spoiled: looks at the losses and gradients
+// that follow on what a round took in, has the model put back, and tells the operator who it was.
+//
+// Thread safety: one thread at a time. The site is the caller's and must outlive it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include <sotto/base/status.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/site_report.h>
+
+namespace sotto {
+
+class SiteGuard {
+ public:
+  /// Tells `listener` of what it sees.
+  SiteGuard(sites::Site& site, SiteListener listener)
+      : site_(site), listener_(std::move(listener)) {}
+
+  /// A step failed like this. True: the model was put back, and the round's steps are to be taken
+  /// again; else the trouble is the site's own.
+  bool put_back(const Status& status);
+  /// The loss of the first step after a collect; NaN: it is private.
+  void look_at(double loss);
+
+  /// How often a model was put back, and how often the loss jumped.
+  std::uint64_t put_backs() const { return put_backs_; }
+  std::uint64_t jumps() const { return jumps_; }
+
+ private:
+  /// A loss is compared with the largest of so many; too few say nothing.
+  static constexpr std::size_t kRemembered = 32;
+  static constexpr std::size_t kEnough = 8;
+  static constexpr double kJump = 4;
+
+  void tell(std::string_view kind, std::string text, std::string peer = {},
+            std::vector<SiteFigure> figures = {}) const;
+  std::string names_of(const std::vector<sites::Suspect>& suspects) const;
+
+  sites::Site& site_;
+  const SiteListener listener_;
+  std::deque<double> losses_;
+  std::uint64_t put_backs_ = 0;
+  std::uint64_t jumps_ = 0;
+};
+
+}  // namespace sotto

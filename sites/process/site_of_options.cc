@@ -1,0 +1,64 @@
+#include <sotto/sites/process/site_of_options.h>
+
+#include <algorithm>
+
+#include <sotto/base/secret_stream.h>
+#include <sotto/compress/registry.h>
+#include <sotto/sites/process/site_links.h>
+
+namespace sotto {
+namespace {
+
+constexpr std::size_t kMaxQueued = 4;  // messages to a peer beyond a full window
+
+}  // namespace
+
+sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
+                            std::vector<float>& parameters) {
+  if (options.start.empty()) {
+    parameters.resize(task.dimension());
+    task.initialize(parameters, options.seed);
+  } else {
+    parameters = options.start;
+  }
+  sites::SiteSetup setup;
+  setup.name = options.name;
+  setup.settings = settings_text(shared_settings(options, task.layout()));
+  setup.agreement = agreement_of(setup.settings);
+  setup.peers = site_peers(options.security.peers->peers(), options.rank, options.exchange);
+  setup.parameters = parameters;
+  setup.layout = task.layout();
+  setup.step_rule = make_step_rule(options.step_rule);
+  setup.compressor =
+      make_compressor(options.compressor, ContractKind::contraction, host_ops(), task.layout());
+  setup.exchange = options.exchange;
+  setup.rule = options.rule;
+  setup.consensus_stepsize = options.consensus_stepsize;
+  setup.communication_interval = options.communication_interval;
+  setup.slack = options.slack;
+  setup.window = options.window;
+  setup.mass = options.mass;
+  setup.pull = options.pull;
+  setup.observer = options.only_takes;
+  setup.rounds = options.rounds;
+  setup.seed = options.seed;
+  return setup;
+}
+
+sites::Incarnation draw_incarnation() {
+  SecretStream random(SecretKey::fresh(), SecretPurpose::sample, 0);
+  return std::max<sites::Incarnation>(random.next_u64(), 1);
+}
+
+ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message_bytes) {
+  ChannelOptions channels{.security = options.security};
+  channels.rank = options.rank;
+  channels.bind = options.listen;
+  channels.max_message_bytes = max_message_bytes;
+  channels.max_queued_bytes =
+      (options.window + kMaxQueued) * (max_message_bytes + kMaxQueued * 1024);
+  channels.timeout = options.timeout;
+  return channels;
+}
+
+}  // namespace sotto

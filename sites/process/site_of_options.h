@@ -1,0 +1,27 @@
+// From what a site is told to do to the state machine that does it (sites/core/site.h).
+//
+// Pure functions, but for the number that is drawn; thread-safe for different tasks.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <sotto/comm/channels.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/site_options.h>
+#include <sotto/trainers/task.h>
+
+namespace sotto {
+
+/// All of the setup but incarnation and life, which are of a process. `parameters` become the
+/// initial model; the setup has a view of them. Throws Error for options that are refused.
+sites::SiteSetup site_setup(const SiteOptions& options, const Task& task,
+                            std::vector<float>& parameters);
+
+/// A random number, of a process that begins without state or gives its state up.
+sites::Incarnation draw_incarnation();
+
+/// The channels of a site whose messages are at most so long.
+ChannelOptions site_channels(const SiteOptions& options, std::size_t max_message_bytes);
+
+}  // namespace sotto

@@ -1,0 +1,92 @@
+#include <sotto/sites/process/site_options.h>
+
+#include <sodium.h>
+
+#include <span>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/digest.h>
+
+namespace sotto {
+namespace {
+
+/// A cosine's shape depends on the run's length.
+std::string schedule_text(const Schedule& schedule) {
+  return schedule.shape == Schedule::Shape::cosine
+             ? fmt::format("{} of {} steps", schedule.spec(), schedule.total)
+             : schedule.spec();
+}
+
+std::string short_digest(std::span<const std::byte> bytes) {
+  return sha256_hex(bytes).substr(0, 16);
+}
+
+/// As it is where it is short and plain, else its digest.
+std::string brief(std::span<const std::string> all) {
+  const std::string names = fmt::format("{}", fmt::join(all, ","));
+  constexpr std::size_t kLongest = 60;
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.,";
+  if (names.empty()) {
+    return "none";
+  }
+  return names.size() <= kLongest && names.find_first_not_of(kPlain) == std::string::npos
+             ? names
+             : short_digest(std::as_bytes(std::span(names)));
+}
+
+}  // namespace
+
+Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout) {
+  const StepRuleOptions& rule = options.step_rule;
+  const std::string shapes = layout_text(layout);
+  const bool gossip = options.exchange == sites::MixingKind::gossip;
+  Settings settings = {
+      {"parameters", fmt::to_string(dimension_of(layout))},
+      {"layout", short_digest(std::as_bytes(std::span(shapes)))},
+      {"columns", brief(options.data.columns)},
+      {"classes", brief(options.data.classes)},
+      {"exchange", gossip ? "gossip" : "push-sum"},
+      {"compressor", options.compressor},
+      {"rule", options.rule.empty() ? "none" : options.rule},
+      {"consensus-stepsize",
+       options.consensus_stepsize ? fmt::format("{}", *options.consensus_stepsize) : "default"},
+      {"communication-interval", fmt::to_string(options.communication_interval)},
+      {"window", fmt::to_string(options.window)},
+      {"step-rule", rule.rule},
+      {"lr", fmt::format("{}", rule.learning_rate)},
+      {"momentum", fmt::format("{}", rule.momentum)},
+      {"nesterov", fmt::format("{}", rule.nesterov)},
+      {"weight-decay", fmt::format("{}", rule.weight_decay)},
+      {"betas", fmt::format("{},{},{}", rule.beta1, rule.beta2, rule.epsilon)},
+      {"bias-correction", std::string(bias_correction_name(rule.bias_correction))},
+      {"trust-coefficient", fmt::format("{}", rule.trust_coefficient)},
+      {"schedule", schedule_text(rule.schedule)},
+      {"seed", fmt::to_string(options.seed)},
+      {"init",
+       options.start.empty() ? "none" : short_digest(std::as_bytes(std::span(options.start)))},
+  };
+  if (!gossip) {
+    settings.push_back({"mass-return", fmt::format("{}", options.mass.back)});
+    settings.push_back({"parcel-mass", fmt::format("{}", options.mass.parcel)});
+    settings.push_back(
+        {"mass-bounds", fmt::format("{},{}", options.mass.least, options.mass.most)});
+  }
+  if (!options.data.targets.empty()) {
+    settings.push_back({"targets", brief(options.data.targets)});
+  }
+  return settings;
+}
+
+sites::Agreement agreement_of(const std::string& settings) {
+  sites::Agreement digest{};
+  static_assert(sizeof digest == crypto_hash_sha256_BYTES);
+  crypto_hash_sha256(reinterpret_cast<unsigned char*>(digest.data()),
+                     reinterpret_cast<const unsigned char*>(settings.data()), settings.size());
+  return digest;
+}
+
+}  // namespace sotto

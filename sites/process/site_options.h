@@ -1,0 +1,71 @@
+// What one site is told to do. Plain values; pure functions.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/parameter_layout.h>
+#include <sotto/comm/security.h>
+#include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/optim/step_rule.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/trainers/dataset.h>
+#include <sotto/trainers/model_file.h>
+#include <sotto/trainers/observer.h>
+#include <sotto/trainers/settings.h>
+
+namespace sotto {
+
+struct SiteOptions {
+  Security security;
+  Rank rank = 0;         ///< own line in the list of peers
+  std::string name{};    ///< as the others call it
+  std::string listen{};  ///< HOST:PORT; empty: the address of the own line
+
+  // What is computed; the same at every site.
+  sites::MixingKind exchange = sites::MixingKind::push_sum;
+  std::string compressor = "none";
+  std::string rule{};  ///< gossip: optim/robust/aggregation.h; empty: the average
+  std::optional<double> consensus_stepsize{};  ///< by default derived from the compressor
+  StepRuleOptions step_rule{};
+  Round communication_interval = 1;  ///< H: steps of a round
+  std::size_t window = 2;            ///< parcels under way to a peer, at most
+  std::uint64_t seed = 0;            ///< of the initial model and of rounding
+  sites::MassRule mass{};            ///< push-sum
+  std::vector<float> start{};        ///< the initial model; empty: drawn from the seed
+  DataNames data{};                  ///< what the model's inputs and outputs stand for
+
+  // This site's own.
+  Round rounds = 0;      ///< after so many the site ends; 0: it goes on until it is told to stop
+  Round eval_every = 0;  ///< rounds between evaluations; 0: only at the end
+  std::string export_file{};  ///< where the model is put after each evaluation and in the end, for
+                              ///< other programs (model_file.h); empty: nowhere
+  ModelNotes notes{};         ///< in that file
+  bool only_takes =
+      false;  ///< an observer: it takes in what comes, sends nothing and takes no steps
+  sites::PullLimits pull{};  ///< of what one parcel may do to the model
+  Round slack = 0;           ///< rounds that a peer may be behind before it is waited for
+  std::chrono::milliseconds timeout{10'000};  ///< of silence, after which a peer is down
+  std::chrono::milliseconds patience{
+      30'000};  ///< in a round, at most, for peers that are up and behind
+  /// How long a site without state waits for others before it starts from the initial model.
+  std::chrono::milliseconds found_after{30'000};
+  /// Is told of evaluations, with the site as the only node; null: nobody.
+  Observer* observer = nullptr;
+  /// Noise before anything is sent; the ledger is kept in the folder. After the budget the site
+  /// takes no step any more, and goes on to pass on what others make.
+  std::optional<PrivacyOptions> privacy{};
+};
+
+/// What sites must share, in words. `dimension` and `layout` are the model's.
+Settings shared_settings(const SiteOptions& options, const ParameterLayout& layout);
+
+/// The digest of these words (settings_text): SHA-256.
+sites::Agreement agreement_of(const std::string& settings);
+
+}  // namespace sotto

@@ -1,0 +1,112 @@
+// What a site tells while it runs: events as they happen, and how it stands.
+//
+// Plain values, but SiteBoard, which any thread may use.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/comm/channels.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/process/peer_standing.h>
+#include <sotto/trainers/optimizer.h>
+#include <sotto/trainers/result.h>
+
+namespace sotto {
+
+/// A figure of an event, under the name that the log gives it.
+struct SiteFigure {
+  std::string_view name;
+  std::variant<std::uint64_t, double> value;
+};
+
+/// Something that an operator may want to know. Nothing in it is secret.
+struct SiteEvent {
+  /// How much it matters.
+  enum class Level { info, warning, error };
+  Level level = Level::info;
+  std::string_view kind;  ///< one of a fixed set of words (docs/operations.md)
+  std::string text;
+  std::string peer{};  ///< whom it is about; empty: nobody
+  std::optional<Round> round{};
+  std::vector<SiteFigure> figures{};  ///< those of the text
+};
+
+/// One peer, as site and channels see it.
+struct SitePeerReport {
+  sites::PeerState site;
+  bool hears = false;  ///< this site takes in what it sends
+  bool tells = false;  ///< this site sends to it
+  bool connected = false;
+  PeerStanding standing;
+  bool contested = false;  ///< another process with its key is there too
+  /// Since its round changed last, as this process heard; NaN: not yet.
+  double round_age_s = std::numeric_limits<double>::quiet_NaN();
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t ups = 0;
+  std::uint64_t offences = 0;  ///< rules of the wire and of sites that it broke
+};
+
+/// A key that was not let in.
+struct SiteRefusedKey {
+  RefusedKey refused;
+  std::string name;     ///< of the peer whose key it is, or was; empty: a stranger
+  bool listed = false;  ///< it is in the list, which allows it nothing
+};
+
+/// How a site stands.
+struct SiteReport {
+  std::string name;
+  std::string phase;  ///< starting, joining, training, waiting, relaying, done
+  std::string address;
+  std::string settings;  ///< that sites must share (settings_text)
+  Round rounds = 0;      ///< after which it ends; 0: never
+  std::size_t dimension = 0;
+  sites::SiteState site;
+  double training_loss = std::numeric_limits<double>::quiet_NaN();  ///< NaN where it is private
+  std::optional<HistoryPoint> evaluation;  ///< the last one; bytes and distance are left out
+  std::optional<PrivacySpent> privacy;
+  bool observer = false;        ///< it only takes in what comes
+  double patience_s = 0;        ///< for which a round waits now
+  std::uint64_t put_backs = 0;  ///< how often its model was put back
+  std::uint64_t jumps = 0;      ///< how often its loss jumped after what came
+  double saved_at = 0;          ///< seconds since 1970; 0: not yet
+  double started_at = 0;        ///< the same
+  std::vector<SitePeerReport> peers;
+  std::string list_trouble;  ///< why the list of peers as it is now is not in force; empty: it is
+  std::uint64_t keys_refused = 0;            ///< connections with keys that were not let in
+  std::vector<SiteRefusedKey> refused_keys;  ///< the latest of them
+};
+
+/// Where the site's thread leaves its report for others.
+class SiteBoard {
+ public:
+  /// Puts up a new report in place of the old one.
+  void put(SiteReport report) {
+    const std::lock_guard lock(mutex_);
+    report_ = std::move(report);
+  }
+  /// The newest report.
+  SiteReport get() const {
+    const std::lock_guard lock(mutex_);
+    return report_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  SiteReport report_;
+};
+
+/// Is told of events as they happen, on the site's thread.
+using SiteListener = std::function<void(const SiteEvent&)>;
+
+}  // namespace sotto

@@ -1,0 +1,157 @@
+// What goes wrong between sites, and when: the plan of a test by faults.
+//
+// A plan says nothing of how it is carried out: the simulator (sites/simulated/simulated_sites.h)
+// plays it in virtual time. `sotto faults` reads plans from TOML (docs/faults.md). Plain values;
+// pure functions; thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/time.h>
+#include <sotto/sites/core/site.h>
+
+namespace sotto {
+
+/// What can go wrong.
+enum class FaultKind : std::uint8_t {
+  kill,       ///< SIGKILL; started again after a while
+  stop,       ///< SIGSTOP; SIGCONT after a while
+  replace,    ///< SIGSTOP, and another process with its key and a copy of its state begins; SIGCONT
+  reset,      ///< a connection breaks
+  one_way,    ///< nothing gets from the sites to the peers, while all gets from the peers to them
+  partition,  ///< nothing gets across, either way
+  slow,       ///< a link has another bandwidth and latency
+  restore,    ///< killed, and its state replaced by an older one
+  lose,       ///< killed, and its state gone
+  corrupt,    ///< killed, and its state damaged: refused when it is read, then as good as gone
+  forget,     ///< takes peers from its list, and back on it after a while
+  clock,      ///< its wall clock jumps
+  join,       ///< is not there before
+  leave,      ///< ends in good order; comes back after a while
+};
+
+/// What is known of a kind: its name in plans, and what it needs.
+struct FaultKindInfo {
+  FaultKind kind;
+  std::string_view name;
+  std::string_view summary;
+  bool between = false;  ///< happens between sites and peers
+  bool lasts = false;    ///< is over after a while
+  bool random = false;   ///< may be drawn
+  bool loses = false;    ///< mass may be gone with a state
+};
+
+/// All kinds, in the order of the enumeration.
+std::span<const FaultKindInfo> fault_kinds();
+/// The entry of a kind.
+const FaultKindInfo& fault_kind(FaultKind kind);
+/// Throws Error listing the names if there is none of this.
+FaultKind parse_fault_kind(std::string_view name);
+
+/// The point of a site's round at which it is hit.
+enum class FaultMoment : std::uint8_t {
+  any,
+  before_commit,   ///< parcels are made, but not written
+  before_release,  ///< written, but not sent
+};
+
+/// One fault: what, where, when and for how long.
+struct PlannedFault {
+  FaultKind kind = FaultKind::kill;
+  std::vector<Rank> sites;
+  std::vector<Rank> peers = {};     ///< the other ends; empty: all
+  SimTime at = 0;                   ///< not before
+  std::optional<Round> round = {};  ///< nor before the site itself is in this round
+  FaultMoment moment = FaultMoment::any;
+  SimTime lasting = kNever;  ///< until it is over
+  std::uint64_t bytes = 0;   ///< reset: when so many more have gone
+  std::uint64_t back = 1;    ///< restore: states before the last
+  LinkSpec link = {};        ///< slow
+};
+
+/// Faults to be drawn, at times spread evenly over a span.
+struct RandomFaults {
+  std::uint64_t events = 0;
+  std::vector<FaultKind> kinds;
+  SimTime from = 0;
+  SimTime until = 0;
+  SimTime longest = 0;  ///< what lasts, lasts up to this
+};
+
+/// What a site that lies does, from its beginning on. It is listed by all its neighbours.
+enum class LieKind : std::uint8_t {
+  takes,     ///< gives receipts for what it gets, and sends nothing
+  swallows,  ///< gives neither parcels nor receipts
+  mints,     ///< its parcels say that they hold a mass of 1000
+  kills,     ///< its parcels, and its model for a late site, hold values of 3e37
+  late,      ///< each round of it takes nearly as long as the others' patience
+  ahead,     ///< says that it has come to a round beyond 2^47
+};
+
+/// What is known of a kind of lie.
+struct LieKindInfo {
+  LieKind kind;
+  std::string_view name;
+  std::string_view summary;
+};
+
+/// All kinds, in the order of the enumeration.
+std::span<const LieKindInfo> lie_kinds();
+/// Throws Error listing the names if there is none of this.
+LieKind parse_lie_kind(std::string_view name);
+
+/// Sites that lie.
+struct PlannedLie {
+  LieKind kind = LieKind::takes;
+  std::vector<Rank> sites;
+};
+
+struct FaultPlan {
+  std::string title;
+  int sites = 0;
+  std::string graph = "ring";  ///< a topology; an edge: who hears whom
+  sites::MixingKind exchange = sites::MixingKind::push_sum;
+  std::string compressor = "none";
+  std::string rule = {};  ///< gossip: of aggregation
+  Round interval = 1;     ///< steps a round
+  Round slack = 0;        ///< rounds that a peer may be behind before it is waited for
+  std::size_t window = 2;
+  /// The run ends after `duration`; or, with `rounds`, as soon as all that are there have done so
+  /// many, and must have by then.
+  SimTime duration = 0;
+  std::optional<Round> rounds = {};
+
+  SimTime gradient = 100'000'000;       ///< a step takes about so long
+  SimTime commit = 5'000'000;           ///< and a durable write
+  SimTime patience = 2'000'000'000;     ///< longest wait for peers in a round
+  SimTime silence = 5'000'000'000;      ///< after which a peer is down
+  SimTime found_after = 6'000'000'000;  ///< a site without state starts on its own
+  SimTime reconnect = 500'000'000;      ///< between tries
+  LinkSpec link = {.bytes_per_s = 1.25e6, .latency = 10'000'000};  ///< between any two
+
+  std::vector<PlannedFault> faults;
+  std::optional<RandomFaults> random = {};
+  std::vector<PlannedLie> lies = {};
+
+  /// What this site lies about; nothing: it is honest.
+  std::optional<LieKind> lie_of(Rank site) const;
+};
+
+/// The planned faults and the drawn ones, those with a time in its order. A pure function of plan
+/// and seed.
+std::vector<PlannedFault> draw_faults(const FaultPlan& plan, std::uint64_t seed);
+
+/// Throws Error for a fault, or a plan, that cannot be carried out.
+void check_fault(const FaultPlan& plan, const PlannedFault& fault);
+/// Checks the plan and all of its faults.
+void check_plan(const FaultPlan& plan);
+
+}  // namespace sotto

@@ -1,0 +1,126 @@
+// A process that runs a site, and the disk that its site writes to: plain state of the simulation.
+// What it does is in world.h; what must hold of it in audit.h.
+//
+// One thread at a time. A disk may outlive many processes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/time.h>
+#include <sotto/sites/core/patience.h>
+#include <sotto/sites/core/site.h>
+#include <sotto/sites/simulated/site_books.h>
+#include <sotto/sites/simulated/site_liveness.h>
+
+#include "wires.h"
+
+namespace sotto::sites {
+
+/// A state as it was written, and what an onlooker knows of it.
+struct Commit {
+  std::uint32_t life = 0;
+  std::vector<std::byte> bytes;
+  SiteBook book;
+  SiteState state;
+  std::vector<PeerState> peers;
+  std::vector<Rank> listed;  ///< the peers' sites, by place
+};
+
+/// What is left of a site when its process dies.
+struct Disk {
+  static constexpr std::size_t kKept = 8;
+
+  std::uint32_t life = 0;      ///< of the last process that began; written before it says anything
+  std::deque<Commit> commits;  ///< oldest first; those before the last may be restored
+  bool damaged = false;        ///< the last one does not match its checksum
+  SiteBook bare;               ///< of a site without state
+
+  const SiteBook& book() const { return commits.empty() ? bare : commits.back().book; }
+};
+
+/// A parcel that a site has taken, and not applied.
+struct Arrival {
+  StreamId stream = 0;
+  double mass = 0;
+};
+
+/// A parcel that is being handed to a process.
+struct Handed {
+  Rank from = 0;
+  Incarnation incarnation = 0;
+  std::uint32_t life = 0;  ///< of the process that sent it
+  Sequence sequence = 0;
+  Arrival arrival;
+};
+
+/// What waits for a process to look at it.
+struct Incoming {
+  ChannelNews news;
+  std::optional<Handed> parcel;  ///< that the message holds
+};
+
+enum class Phase : std::uint8_t {
+  waiting,     ///< for a model
+  computing,   ///< gradients
+  writing,     ///< its state, with the parcels of this round
+  collecting,  ///< until its peers have come as far
+};
+
+struct Process {
+  ProcessId id = 0;
+  Rank site = 0;
+  std::uint32_t life = 0;
+  std::shared_ptr<Disk> disk;
+  std::vector<float> parameters;
+  std::unique_ptr<Site> node;
+  std::vector<Rank> listed;            ///< the peers' sites, by place
+  std::vector<ConnectionId> channels;  ///< by place, as it knows them
+  std::vector<Sequence> resumes;       ///< by site: the oldest parcel that may still come
+
+  bool alive = true;
+  bool stopped = false;
+  bool leaving = false;
+  bool offered = false;  ///< in this round
+  bool fenced = false;   ///< another process has its site
+  Phase phase = Phase::waiting;
+  SimTime due = kNever;       ///< when the phase ends at the latest
+  std::uint32_t version = 0;  ///< of the event that says so
+  SimTime stopped_at = 0;
+  SimTime alone_until = 0;  ///< fenced: since then it could have heard of it
+  bool reachable = false;   ///< it has channels: once a first state is written
+  SimTime waits_since = 0;
+  Patience patience{1};
+  SimTime collects_since = 0;
+  SimTime moved = 0;  ///< when it last got on
+  std::deque<Incoming> inbox;
+  bool draining = false;
+  std::optional<Commit> writing;
+
+  // As last seen by the onlooker.
+  SiteBook book;
+  SiteState state;
+  std::vector<PeerState> peers;
+  std::vector<std::map<Sequence, Arrival>> arrivals;  ///< by site
+  std::optional<Handed> handed;
+
+  bool running() const { return alive && !stopped; }
+  SiteView view() const {
+    return {.site = site,
+            .running = running(),
+            .waits_for_model = phase == Phase::waiting,
+            .moved = moved,
+            .listed = listed,
+            .state = &state,
+            .peers = peers,
+            .node = node.get()};
+  }
+};
+
+}  // namespace sotto::sites

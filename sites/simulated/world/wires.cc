@@ -1,0 +1,449 @@
+#include "wires.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <sotto/base/check.h>
+
+namespace sotto::sites {
+
+Wires::Wires(const FaultPlan& plan, std::uint64_t seed, EventQueue& queue, Tell tell,
+             Snapped snapped)
+    : sites_(static_cast<std::size_t>(plan.sites)),
+      link_(plan.link),
+      silence_(plan.silence),
+      reconnect_(plan.reconnect),
+      queue_(queue),
+      tell_(std::move(tell)),
+      snapped_(std::move(snapped)),
+      random_({.seed = seed, .purpose = Purpose::jitter}),
+      newest_(sites_, 0),
+      has_process_(sites_, 0),
+      blocked_(sites_ * sites_, 0),
+      changed_(sites_ * sites_) {}
+
+// Processes.
+
+void Wires::begin(ProcessId process, Rank site, const std::vector<Rank>& listed) {
+  processes_.resize(std::max<std::size_t>(processes_.size(), process + 1));
+  processes_[process] = {.site = site,
+                         .alive = true,
+                         .listed = std::vector<char>(sites_, 0),
+                         .connection = std::vector<ConnectionId>(sites_, kNoConnection),
+                         .dialing = std::vector<char>(sites_, 0)};
+  newest_[static_cast<std::size_t>(site)] = process;
+  has_process_[static_cast<std::size_t>(site)] = 1;
+  relist(process, listed);
+}
+
+void Wires::relist(ProcessId process, const std::vector<Rank>& listed) {
+  std::vector<char> now(sites_, 0);
+  for (const Rank peer : listed) {
+    now[static_cast<std::size_t>(peer)] = 1;
+  }
+  const std::vector<char> before = std::exchange(processes_[process].listed, now);
+  for (std::size_t peer = 0; peer < sites_; ++peer) {
+    const ConnectionId id = processes_[process].connection[peer];
+    if (now[peer] == 0 && id != kNoConnection) {
+      close(process, id, 0);
+    }
+    if (now[peer] != 0 && before[peer] == 0) {
+      redial(process, static_cast<Rank>(peer), 0);
+    }
+  }
+}
+
+void Wires::end(ProcessId process, bool in_good_order) {
+  processes_[process].alive = false;
+  for (const ConnectionId id : std::vector<ConnectionId>(processes_[process].connection)) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) {
+      continue;
+    }
+    const std::size_t own = found->second.ends[0].process == process ? 0 : 1;
+    // The kernel may still deliver what it holds, or throw it away.
+    if (!in_good_order && random_.below(2) == 0) {
+      std::deque<Coming>& coming = found->second.ends[1 - own].coming;
+      coming.resize(random_.below(coming.size() + 1));
+    }
+    close_end(id, own, 0, false);
+  }
+}
+
+void Wires::stop(ProcessId process) {
+  processes_[process].stopped = true;
+  for (const ConnectionId id : processes_[process].connection) {
+    if (const auto found = connections_.find(id); found != connections_.end()) {
+      update_quiet(id, found->second.ends[0].process == process ? 1 : 0);
+    }
+  }
+}
+
+void Wires::resume(ProcessId process) {
+  processes_[process].stopped = false;
+  for (const ConnectionId id : processes_[process].connection) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) {
+      continue;
+    }
+    const std::size_t own = found->second.ends[0].process == process ? 0 : 1;
+    update_quiet(id, 1 - own);
+    // Its own time-outs wait for it to look at its clock.
+    const End& end = found->second.ends[own];
+    if (end.quiet_since != kNever) {
+      queue_.push({.time = std::max(queue_.now(), later(end.quiet_since, silence_)),
+                   .subject = 2 * id + static_cast<std::uint32_t>(own),
+                   .version = end.quiet_version,
+                   .kind = silence});
+    }
+  }
+}
+
+void Wires::send(ProcessId process, ConnectionId connection, std::span<const std::byte> message) {
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) {
+    return;
+  }
+  Connection& joined = found->second;
+  const std::size_t own = joined.ends[0].process == process ? 0 : 1;
+  End& to = joined.ends[1 - own];
+  if (!joined.ends[own].open || !to.open || joined.snapped) {
+    return;
+  }
+  const LinkSpec spec = link(site_of(joined.ends[own]), site_of(to));
+  to.line_free = later(std::max(queue_.now(), to.line_free), transmission(message.size(), spec));
+  const auto jitter = static_cast<SimTime>(
+      random_.uniform() * static_cast<double>(std::min(spec.jitter, spec.latency)));
+  SimTime due = later(to.line_free, later(spec.latency, jitter));
+  if (!to.coming.empty()) {
+    due = std::max(due, to.coming.back().due);
+  }
+  if (joined.bytes_left && *joined.bytes_left < message.size()) {
+    joined.snapped = true;
+    queue_.push({.time = due, .subject = connection, .kind = snap});
+    return;
+  }
+  if (joined.bytes_left) {
+    *joined.bytes_left -= message.size();
+  }
+  to.coming.push_back({due, {message.begin(), message.end()}});
+  queue_.push({.time = due,
+               .subject = connection,
+               .version = static_cast<std::uint32_t>(1 - own),
+               .kind = arrive});
+}
+
+void Wires::close(ProcessId process, ConnectionId connection, SimTime pause) {
+  const auto found = connections_.find(connection);
+  if (found != connections_.end()) {
+    close_end(connection, found->second.ends[0].process == process ? 0 : 1, pause, true);
+  }
+}
+
+// Links.
+
+template <typename Act>
+void Wires::for_way(Rank from, Rank to, const Act& act) {
+  std::vector<std::pair<ConnectionId, std::size_t>> found;
+  for (const auto& [id, connection] : connections_) {
+    for (const std::size_t end : {0U, 1U}) {
+      if (site_of(connection.ends[end]) == to && site_of(connection.ends[1 - end]) == from) {
+        found.emplace_back(id, end);
+      }
+    }
+  }
+  for (const auto& [id, end] : found) {
+    act(id, end);
+  }
+}
+
+void Wires::block(Rank from, Rank to) {
+  if (++blocked_[way(from, to)] == 1) {
+    for_way(from, to, [&](ConnectionId id, std::size_t end) { update_quiet(id, end); });
+  }
+}
+
+void Wires::unblock(Rank from, Rank to) {
+  check(blocked_[way(from, to)] > 0, "a way that is blocked is opened");
+  if (--blocked_[way(from, to)] > 0) {
+    return;
+  }
+  for_way(from, to, [&](ConnectionId id, std::size_t end) {
+    update_quiet(id, end);
+    retime(id, end);
+    if (!connections_.at(id).ends[1 - end].open) {
+      queue_.push({.time = later(queue_.now(), latency(from, to)),
+                   .subject = id,
+                   .version = static_cast<std::uint32_t>(end),
+                   .kind = fin});
+    }
+  });
+}
+
+void Wires::set_link(Rank from, Rank to, std::optional<LinkSpec> link) {
+  changed_[way(from, to)] = std::move(link);
+  for_way(from, to, [&](ConnectionId id, std::size_t end) { retime(id, end); });
+}
+
+bool Wires::reset(Rank a, Rank b, std::uint64_t bytes) {
+  if (has_process_[static_cast<std::size_t>(a)] == 0) {
+    return false;
+  }
+  const Process& process = processes_[newest_[static_cast<std::size_t>(a)]];
+  const ConnectionId id = process.connection[static_cast<std::size_t>(b)];
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) {
+    return false;
+  }
+  found->second.bytes_left = bytes;
+  if (bytes == 0) {
+    break_now(id);
+  }
+  return true;
+}
+
+bool Wires::open_both_ways(Rank a, Rank b) const {
+  return blocked_[way(a, b)] == 0 && blocked_[way(b, a)] == 0;
+}
+
+bool Wires::slowed(Rank a, Rank b) const {
+  return changed_[way(a, b)].has_value() || changed_[way(b, a)].has_value();
+}
+
+SimTime Wires::transmission(std::size_t bytes, const LinkSpec& link) const {
+  return from_seconds(static_cast<double>(bytes) / link.bytes_per_s);
+}
+
+bool Wires::passes(const Connection& connection, std::size_t to) const {
+  return blocked_[way(site_of(connection.ends[1 - to]), site_of(connection.ends[to]))] == 0;
+}
+
+/// What is under way to this end starts over from now on.
+void Wires::retime(ConnectionId id, std::size_t to) {
+  Connection& connection = connections_.at(id);
+  End& end = connection.ends[to];
+  const LinkSpec spec = link(site_of(connection.ends[1 - to]), site_of(end));
+  end.line_free = queue_.now();
+  for (Coming& coming : end.coming) {
+    end.line_free = later(end.line_free, transmission(coming.message.size(), spec));
+    coming.due = later(end.line_free, spec.latency);
+    queue_.push({.time = coming.due,
+                 .subject = id,
+                 .version = static_cast<std::uint32_t>(to),
+                 .kind = arrive});
+  }
+}
+
+// Connections.
+
+void Wires::redial(ProcessId process, Rank peer, SimTime pause) {
+  Process& dialer = processes_[process];
+  const auto at = static_cast<std::size_t>(peer);
+  if (!dialer.alive || dialer.listed[at] == 0 || dialer.dialing[at] != 0) {
+    return;
+  }
+  dialer.dialing[at] = 1;
+  const double share = 0.5 + random_.uniform();
+  const SimTime wait = from_nanoseconds(share * static_cast<double>(reconnect_));
+  queue_.push({.time = later(queue_.now(), later(pause, wait)),
+               .subject = process,
+               .version = static_cast<std::uint32_t>(peer),
+               .kind = dial});
+}
+
+bool Wires::may_connect(ProcessId process, Rank peer) const {
+  const Process& dialer = processes_[process];
+  const auto at = static_cast<std::size_t>(peer);
+  if (!dialer.alive || dialer.stopped || dialer.listed[at] == 0 || has_process_[at] == 0 ||
+      dialer.connection[at] != kNoConnection) {
+    return false;
+  }
+  const Process& other = processes_[newest_[at]];
+  return other.alive && !other.stopped &&
+         other.listed[static_cast<std::size_t>(dialer.site)] != 0 &&
+         open_both_ways(dialer.site, peer);
+}
+
+void Wires::on_dial(ProcessId process, Rank peer) {
+  processes_[process].dialing[static_cast<std::size_t>(peer)] = 0;
+  if (processes_[process].connection[static_cast<std::size_t>(peer)] != kNoConnection) {
+    return;
+  }
+  if (!may_connect(process, peer)) {
+    redial(process, peer, 0);
+    return;
+  }
+  processes_[process].dialing[static_cast<std::size_t>(peer)] = 1;
+  const Rank site = processes_[process].site;
+  queue_.push({.time = later(queue_.now(), later(latency(site, peer), latency(peer, site))),
+               .subject = process,
+               .version = static_cast<std::uint32_t>(peer),
+               .kind = connected});
+}
+
+void Wires::on_connected(ProcessId process, Rank peer) {
+  processes_[process].dialing[static_cast<std::size_t>(peer)] = 0;
+  if (!may_connect(process, peer)) {
+    if (processes_[process].connection[static_cast<std::size_t>(peer)] == kNoConnection) {
+      redial(process, peer, 0);
+    }
+    return;
+  }
+  const Rank site = processes_[process].site;
+  const ProcessId other = newest_[static_cast<std::size_t>(peer)];
+  // The newest connection of a key counts.
+  if (const ConnectionId old = processes_[other].connection[static_cast<std::size_t>(site)];
+      old != kNoConnection) {
+    close(other, old, 0);
+  }
+  const ConnectionId id = ++last_;
+  Connection& joined = connections_[id];
+  joined.ends[0].process = process;
+  joined.ends[1].process = other;
+  processes_[process].connection[static_cast<std::size_t>(peer)] = id;
+  processes_[other].connection[static_cast<std::size_t>(site)] = id;
+  queue_.push({.time = queue_.now(), .subject = id, .version = 0, .kind = tell_up});
+  queue_.push({.time = later(queue_.now(), latency(site, peer)),
+               .subject = id,
+               .version = 1,
+               .kind = tell_up});
+}
+
+void Wires::on_arrive(ConnectionId id, std::size_t to) {
+  // Whoever is told may close the connection.
+  for (auto found = connections_.find(id); found != connections_.end();
+       found = connections_.find(id)) {
+    End& end = found->second.ends[to];
+    if (!end.open || !end.told || !passes(found->second, to) || end.coming.empty() ||
+        end.coming.front().due > queue_.now()) {
+      return;
+    }
+    ChannelNews news = {.kind = ChannelNews::Kind::message,
+                        .peer = site_of(found->second.ends[1 - to]),
+                        .connection = id,
+                        .from = found->second.ends[1 - to].process,
+                        .message = std::move(end.coming.front().message)};
+    end.coming.pop_front();
+    tell_(end.process, std::move(news));
+  }
+}
+
+void Wires::on_fin(ConnectionId id, std::size_t to) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end() || !found->second.ends[to].open || !passes(found->second, to)) {
+    return;
+  }
+  close_end(id, to, 0, true);
+}
+
+void Wires::close_end(ConnectionId id, std::size_t which, SimTime pause, bool tell) {
+  Connection& connection = connections_.at(id);
+  End& end = connection.ends[which];
+  End& other = connection.ends[1 - which];
+  if (!end.open) {
+    return;
+  }
+  end.open = false;
+  end.coming.clear();
+  const ProcessId process = end.process;
+  const Rank peer = site_of(other);
+  ConnectionId& current = processes_[process].connection[static_cast<std::size_t>(peer)];
+  current = current == id ? kNoConnection : current;
+  const bool was_told = end.told;
+  if (other.open) {
+    SimTime hears = later(queue_.now(), latency(site_of(end), peer));
+    if (!other.coming.empty()) {
+      hears = std::max(hears, other.coming.back().due);
+    }
+    queue_.push({.time = hears,
+                 .subject = id,
+                 .version = static_cast<std::uint32_t>(1 - which),
+                 .kind = fin});
+    update_quiet(id, 1 - which);
+  } else {
+    connections_.erase(id);
+  }
+  if (tell && was_told && processes_[process].alive) {
+    tell_(process, {.kind = ChannelNews::Kind::down, .peer = peer, .connection = id});
+  }
+  redial(process, peer, pause);
+}
+
+void Wires::update_quiet(ConnectionId id, std::size_t which) {
+  Connection& connection = connections_.at(id);
+  End& end = connection.ends[which];
+  const End& other = connection.ends[1 - which];
+  const bool quiet = !other.open || processes_[other.process].stopped || !passes(connection, which);
+  if (quiet == (end.quiet_since != kNever)) {
+    return;
+  }
+  ++end.quiet_version;
+  end.quiet_since = quiet ? queue_.now() : kNever;
+  if (quiet) {
+    queue_.push({.time = later(queue_.now(), silence_),
+                 .subject = 2 * id + static_cast<std::uint32_t>(which),
+                 .version = end.quiet_version,
+                 .kind = silence});
+  }
+}
+
+void Wires::break_now(ConnectionId id) {
+  if (!connections_.contains(id)) {
+    return;
+  }
+  Connection& connection = connections_.at(id);
+  connection.ends[0].coming.clear();
+  connection.ends[1].coming.clear();
+  close_end(id, 0, 0, true);
+  if (connections_.contains(id)) {
+    close_end(id, 1, 0, true);
+  }
+}
+
+void Wires::handle(const Event& event) {
+  switch (static_cast<Kind>(event.kind)) {
+    case dial:
+      on_dial(event.subject, static_cast<Rank>(event.version));
+      break;
+    case connected:
+      on_connected(event.subject, static_cast<Rank>(event.version));
+      break;
+    case tell_up:
+      if (const auto found = connections_.find(event.subject);
+          found != connections_.end() && found->second.ends[event.version].open) {
+        End& end = found->second.ends[event.version];
+        const End& other = found->second.ends[1 - event.version];
+        end.told = true;
+        tell_(end.process, {.kind = ChannelNews::Kind::up,
+                            .peer = site_of(other),
+                            .connection = event.subject,
+                            .from = other.process});
+        on_arrive(event.subject, event.version);
+      }
+      break;
+    case arrive:
+      on_arrive(event.subject, event.version);
+      break;
+    case fin:
+      on_fin(event.subject, event.version);
+      break;
+    case silence: {
+      const auto found = connections_.find(event.subject / 2);
+      const std::size_t which = event.subject % 2;
+      if (found != connections_.end() && found->second.ends[which].open &&
+          found->second.ends[which].quiet_version == event.version &&
+          !processes_[found->second.ends[which].process].stopped) {
+        close_end(event.subject / 2, which, 0, true);
+      }
+      break;
+    }
+    case snap:
+      if (const auto found = connections_.find(event.subject); found != connections_.end()) {
+        snapped_(site_of(found->second.ends[0]), site_of(found->second.ends[1]));
+        break_now(event.subject);
+      }
+      break;
+  }
+}
+
+}  // namespace sotto::sites

@@ -1,0 +1,152 @@
+// Channels between processes in virtual time, with the contract of comm/channels.h: between an up
+// and its down messages arrive whole, in order, once; what is under way at a down is gone.
+//
+// A connection joins two processes, each of which has its end of it. An end closes when its process
+// ends, when nothing was heard for the silence time-out, when a newer connection of the same peer
+// takes its place, or when the process closes it; the other end hears of that one latency later, or
+// by silence where the way is blocked. Heartbeats are not simulated one by one: an end is *quiet*
+// from the moment on at which nothing could come to it.
+//
+// One thread at a time. Owns its connections; the queue is the caller's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/base/philox.h>
+#include <sotto/sim/network/event_queue.h>
+#include <sotto/sim/time.h>
+#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/site_liveness.h>
+
+namespace sotto::sites {
+
+using ProcessId = std::uint32_t;
+using ConnectionId = std::uint32_t;
+
+inline constexpr ConnectionId kNoConnection = 0;
+
+/// What a process is told by its channels.
+struct ChannelNews {
+  enum class Kind : std::uint8_t { up, message, down };
+  Kind kind = Kind::down;
+  Rank peer = -1;
+  ConnectionId connection = kNoConnection;
+  ProcessId from = 0;  ///< at the other end
+  std::vector<std::byte> message = {};
+};
+
+class Wires final : public Ways {
+ public:
+  /// Event kinds from here on are this object's.
+  static constexpr std::uint32_t kFirstEvent = 100;
+
+  using Tell = std::function<void(ProcessId, ChannelNews)>;
+
+  /// `snapped` hears between whom a connection breaks that was to break later.
+  using Snapped = std::function<void(Rank, Rank)>;
+
+  Wires(const FaultPlan& plan, std::uint64_t seed, EventQueue& queue, Tell tell, Snapped snapped);
+
+  // Processes; each number once.
+  void begin(ProcessId process, Rank site, const std::vector<Rank>& listed);
+  void end(ProcessId process, bool in_good_order);
+  void stop(ProcessId process);
+  void resume(ProcessId process);
+  void relist(ProcessId process, const std::vector<Rank>& listed);
+  /// A message on the connection that the process knows of; dropped when that is no more.
+  void send(ProcessId process, ConnectionId connection, std::span<const std::byte> message);
+  /// The process closes its end, and hears of it; the peer is tried again after `pause`.
+  void close(ProcessId process, ConnectionId connection, SimTime pause);
+
+  // Links.
+  void block(Rank from, Rank to);
+  void unblock(Rank from, Rank to);
+  /// None: as planned.
+  void set_link(Rank from, Rank to, std::optional<LinkSpec> link);
+  /// The connection between the present processes breaks when `bytes` more have gone along it.
+  /// False when there is none.
+  bool reset(Rank a, Rank b, std::uint64_t bytes);
+  bool open_both_ways(Rank a, Rank b) const override;
+  bool slowed(Rank a, Rank b) const override;
+
+  void handle(const Event& event);
+
+ private:
+  enum Kind : std::uint32_t { dial = kFirstEvent, connected, tell_up, arrive, fin, silence, snap };
+
+  struct Coming {
+    SimTime due = 0;
+    std::vector<std::byte> message;
+  };
+  struct End {
+    ProcessId process = 0;
+    bool open = true;
+    bool told = false;          ///< that it is up
+    std::deque<Coming> coming;  ///< to this end
+    SimTime line_free = 0;      ///< of the way to this end
+    SimTime quiet_since = kNever;
+    std::uint32_t quiet_version = 0;
+  };
+  struct Connection {
+    std::array<End, 2> ends;
+    std::optional<std::uint64_t> bytes_left;  ///< until it breaks
+    bool snapped = false;                     ///< what is sent now gets lost
+  };
+  struct Process {
+    Rank site = 0;
+    bool alive = false;
+    bool stopped = false;
+    std::vector<char> listed;              ///< by site
+    std::vector<ConnectionId> connection;  ///< by site
+    std::vector<char> dialing;             ///< by site: a try is due
+  };
+
+  std::size_t way(Rank from, Rank to) const {
+    return static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to);
+  }
+  LinkSpec link(Rank from, Rank to) const { return changed_[way(from, to)].value_or(link_); }
+  SimTime latency(Rank from, Rank to) const { return link(from, to).latency; }
+  SimTime transmission(std::size_t bytes, const LinkSpec& link) const;
+  Rank site_of(const End& end) const { return processes_[end.process].site; }
+  bool passes(const Connection& connection, std::size_t to) const;
+
+  void redial(ProcessId process, Rank peer, SimTime pause);
+  bool may_connect(ProcessId process, Rank peer) const;
+  void on_dial(ProcessId process, Rank peer);
+  void on_connected(ProcessId process, Rank peer);
+  void on_arrive(ConnectionId id, std::size_t to);
+  void on_fin(ConnectionId id, std::size_t to);
+  void close_end(ConnectionId id, std::size_t which, SimTime pause, bool tell);
+  void update_quiet(ConnectionId id, std::size_t which);
+  void retime(ConnectionId id, std::size_t to);
+  void break_now(ConnectionId id);
+  template <typename Act>
+  void for_way(Rank from, Rank to, const Act& act);
+
+  std::size_t sites_;
+  LinkSpec link_;
+  SimTime silence_;
+  SimTime reconnect_;
+  EventQueue& queue_;
+  Tell tell_;
+  Snapped snapped_;
+  RandomStream random_;
+  std::vector<Process> processes_;
+  std::vector<ProcessId> newest_;                 ///< by site
+  std::vector<char> has_process_;                 ///< by site
+  std::vector<int> blocked_;                      ///< by way: so many times
+  std::vector<std::optional<LinkSpec>> changed_;  ///< by way
+  std::map<ConnectionId, Connection> connections_;
+  ConnectionId last_ = kNoConnection;
+};
+
+}  // namespace sotto::sites

@@ -1,0 +1,346 @@
+// What no third party can do to two honest sites that trust each other: stop what they exchange,
+// weigh more than a parcel may, lead them away at once, or end them (docs/sites.md).
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/sites/core/punctuality.h>
+
+#include "optim/cluster.h"
+#include "sites/core/liars.h"
+#include "sites/core/site_network.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using sites::Parcel;
+using sites::PeerHabit;
+
+namespace {
+
+constexpr std::size_t kDimension = 8;
+
+SiteNetworkOptions quadratic(std::size_t sites, double rate) {
+  SiteNetworkOptions options;
+  options.sites = sites;
+  options.dimension = kDimension;
+  options.step = {.learning_rate = rate};
+  options.gradient = [](std::size_t site, Round /*round*/, std::span<const float> x,
+                        std::span<float> g) {
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      g[k] = x[k] - (k == site % kDimension ? 1.0F : 0.0F);
+    }
+  };
+  return options;
+}
+
+double norm(std::span<const float> x) { return sites::length_of(x); }
+
+}  // namespace
+
+TEST_CASE("core: two honest sites exchange for ever, whatever a third does or leaves") {
+  const std::vector<std::pair<const char*, Lie>> lies = {{"only takes", only_takes},
+                                                         {"swallows", swallows}};
+  for (const std::string spec : {"none", "quant:8", "topk:0.3"}) {
+    for (const std::size_t liars : {1U, 2U, 5U, 11U}) {
+      for (const auto& [name, lie] : lies) {
+        CAPTURE(spec);
+        CAPTURE(name);
+        CAPTURE(liars);
+        std::vector<std::size_t> who;
+        for (std::size_t k = 0; k < liars; ++k) {
+          who.push_back(2 + k);
+        }
+        SiteNetworkOptions options = quadratic(2 + liars, 0.01);
+        options.compressor = spec;
+        Liars scene(options, who, lie);
+        scene.rounds(5);
+        const auto before = scene.applied(0, 1);
+        scene.rounds(200);
+        CHECK(scene.applied(0, 1) >= before + 199);
+        CHECK(scene.applied(1, 0) >= before + 199);
+        for (const std::size_t i : {0U, 1U}) {
+          CHECK(scene.network.state(i).mass > 0);
+          CHECK(scene.seen(i, 1 - i).offences == 0);
+          CHECK(scene.seen(i, 1 - i).habit == PeerHabit::none);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("core: what an undeclared taker does is seen, and revoking it mends it") {
+  SiteNetworkOptions options = quadratic(3, 0.01);
+  Liars scene(options, {2}, only_takes);
+  scene.rounds(120);
+  CHECK(scene.seen(0, 2).habit != PeerHabit::none);
+  CHECK(scene.network.state(0).drained);
+  const double low = scene.network.state(0).mass;
+  CHECK(low >= 0.25);
+  for (const std::size_t i : {0U, 1U}) {
+    scene.network.site(i).update_peers(
+        {{.name = fmt::format("site-{}", 1 - i), .hears = true, .tells = true}});
+  }
+  CHECK(scene.network.site(0).peers().size() == 1);
+}
+
+TEST_CASE("core: a send-only neighbour takes and takes, and the others go on") {
+  // 2 only listens: neither side lets it send.
+  for (const std::size_t sites : {3U, 4U, 12U}) {
+    CAPTURE(sites);
+    SiteNetworkOptions options = quadratic(sites, 0.02);
+    options.edge = [](std::size_t from, std::size_t to) { return from < 2 && from != to; };
+    SiteNetwork network(options);
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(300);
+    for (const std::size_t i : {0U, 1U}) {
+      const PeerState other = network.peers(i)[network.place(i, 1 - i)];
+      CHECK(other.applied == 300);
+      CHECK(network.state(i).mass >= 0.25);
+      CHECK(network.peers(i)[network.place(i, 2)].habit == PeerHabit::takes);
+      CHECK(other.habit == PeerHabit::none);
+    }
+    CHECK(relative_distance(network.site(0).parameters(), network.site(1).parameters()) < 0.1);
+  }
+}
+
+TEST_CASE("core: a full mesh of nine and more exchanges from the first round on") {
+  for (const std::size_t sites : {2U, 8U, 9U, 10U, 17U}) {
+    CAPTURE(sites);
+    SiteNetwork network(quadratic(sites, 0.05));
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(4);
+    for (std::size_t i = 0; i < sites; ++i) {
+      for (const PeerState& peer : network.peers(i)) {
+        CHECK(peer.applied == 4);
+      }
+      CHECK(network.state(i).mass == doctest::Approx(1).epsilon(1e-9));
+      CHECK(network.state(i).raised == 0);
+    }
+  }
+}
+
+TEST_CASE("core: mass comes back to 1 by its part a round, and within its bounds") {
+  // Alone, from 1/4: 1 − 3/4 (255/256)^t.
+  SiteNetworkOptions options = quadratic(2, 0);
+  options.edge = [](std::size_t from, std::size_t /*to*/) { return from == 0; };
+  SiteNetwork network(options);
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(100);
+  CHECK(network.state(0).mass == 0.25);
+  network.kill(1);
+  const double before = network.state(0).raised;
+  for (int round = 1; round <= 200; ++round) {
+    network.advance(0, true);
+    network.advance(0, true);
+    CHECK(network.state(0).mass ==
+          doctest::Approx(1 - 0.75 * std::pow(255.0 / 256, round)).epsilon(1e-12));
+  }
+  CHECK(network.state(0).raised - before ==
+        doctest::Approx(network.state(0).mass - 0.25).epsilon(1e-9));
+  // The receiver of all is bounded, too.
+  CHECK(network.state(1).mass <= 16);
+}
+
+TEST_CASE("core: a minter counts as one site, whatever it mints, and nobody is accused") {
+  for (const double minted : {1.0, 3.0, 1022.0}) {
+    CAPTURE(minted);
+    SiteNetworkOptions options = quadratic(4, 0.01);
+    Liars scene(options, {3}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+      if (std::holds_alternative<Parcel>(message)) {
+        set_share(payload, 0.25, minted);
+        set_values(payload, 0);
+      }
+      return true;
+    });
+    scene.rounds(600);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(scene.network.state(i).mass < 4);
+      for (const PeerState& peer : scene.network.peers(i)) {
+        CHECK(peer.offences == 0);
+        CHECK(peer.up);
+      }
+      CHECK(norm(scene.network.site(i).parameters()) > 0);
+    }
+    CHECK(scene.applied(0, 1) >= 590);
+  }
+}
+
+TEST_CASE("core: one absurd parcel moves a model by some of its own steps at most") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
+    for (const float value : {1e9F, 3e37F, -std::numeric_limits<float>::max()}) {
+      CAPTURE(value);
+      SiteNetworkOptions options = quadratic(3, 0.05);
+      options.exchange = exchange;
+      bool lying = false;
+      Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+        if (lying && std::holds_alternative<Parcel>(message)) {
+          set_values(payload, value);
+        }
+        return true;
+      });
+      scene.rounds(20);
+      const std::vector<float> before(scene.network.site(0).parameters().begin(),
+                                      scene.network.site(0).parameters().end());
+      const double longest = 32 * scene.network.state(0).longest_step;
+      lying = true;
+      scene.round();
+      CHECK(sites::distance_between(scene.network.site(0).parameters(), before) < 1.1 * longest);
+      CHECK(scene.seen(0, 2).cut == 1);
+      CHECK(scene.seen(0, 1).cut == 0);
+      CHECK(scene.seen(0, 2).offences == 0);
+      scene.rounds(100);
+      CHECK(std::isfinite(norm(scene.network.site(0).parameters())));
+    }
+  }
+}
+
+TEST_CASE("core: a model that is spoiled is put back, and who spoils it again is not heard") {
+  for (const auto exchange : {sites::MixingKind::push_sum, sites::MixingKind::gossip}) {
+    SiteNetworkOptions options = quadratic(3, 0.05);
+    options.exchange = exchange;
+    options.pull = {.most = 1e9, .memory = 1};  // as if it had no bound
+    bool lying = false;
+    Liars scene(options, {2}, [&](sites::Message& message, std::vector<std::byte>& payload) {
+      if (lying && std::holds_alternative<Parcel>(message)) {
+        set_values(payload, 1e7F);
+      }
+      return true;
+    });
+    scene.rounds(20);
+    lying = true;
+    for (const bool again : {false, true}) {
+      const std::vector<float> before(scene.network.site(0).parameters().begin(),
+                                      scene.network.site(0).parameters().end());
+      // In gossip a copy that was lied about is dropped, and comes whole.
+      for (int k = 0; k < 3 && norm(scene.network.site(0).parameters()) < 1e5; ++k) {
+        scene.round();
+      }
+      CHECK(norm(scene.network.site(0).parameters()) > 1e5);
+      REQUIRE(scene.network.site(0).ready(true));
+      const auto suspects = scene.network.site(0).put_back();
+      REQUIRE(suspects.has_value());
+      REQUIRE_FALSE(suspects->empty());
+      CHECK(scene.network.listed(0)[suspects->front().peer] == 2);
+      CHECK(suspects->front().blamed);
+      CHECK(suspects->front().barred == again);
+      CHECK(sites::distance_between(scene.network.site(0).parameters(), before) < 1);
+      CHECK_FALSE(scene.network.site(0).put_back().has_value());
+      REQUIRE(scene.network.site(1).ready(true));
+      REQUIRE(scene.network.site(1).put_back().has_value());
+      CHECK(scene.seen(0, 2).spoiled == (again ? 2 : 1));
+    }
+    const auto others = scene.applied(1, 0);
+    const auto taken = scene.applied(2, 0);
+    scene.rounds(10);
+    CHECK(norm(scene.network.site(0).parameters()) < 1e5);
+    CHECK(scene.applied(1, 0) == others + 10);  // the honest one is heard on
+    CHECK(scene.applied(2, 0) == taken + 10);   // and each parcel still applied once
+  }
+}
+
+TEST_CASE("core: observers cost nobody anything, and follow") {
+  for (const std::string spec : {"none", "quant:8"}) {
+    SiteNetworkOptions options = quadratic(4, 0.02);
+    options.compressor = spec;
+    options.edge = [](std::size_t from, std::size_t to) { return from < 2 && from != to; };
+    options.observer = [](std::size_t site) { return site >= 2; };
+    SiteNetwork network(options);
+    network.connect_all();
+    network.deliver_all();
+    network.run_in_step(200);
+    for (const std::size_t i : {0U, 1U}) {
+      CHECK(network.state(i).mass == doctest::Approx(1).epsilon(1e-9));
+      const PeerState observer = network.peers(i)[network.place(i, 2)];
+      CHECK(observer.observer);
+      CHECK(observer.given == 0);
+      CHECK(observer.receipts == 199);
+      CHECK(observer.habit == PeerHabit::none);
+    }
+    const auto model = network.site(2).parameters();
+    CHECK(relative_distance(model, network.site(0).parameters()) < 0.2);
+    CHECK(network.state(2).mass == 1);
+  }
+}
+
+TEST_CASE("core: a late site is not taken to the end of its rounds by one neighbour") {
+  for (const Round claimed : {Round{100}, Round{1} << 47}) {
+    SiteNetworkOptions options = quadratic(4, 0.05);
+    options.rounds = 100;
+    SiteNetwork network(options);
+    network.connect(0, 1);
+    network.deliver_all();
+    network.site(3).peer_up(network.place(3, 2));
+    (void)network.site(3).released();
+    REQUIRE(network.site(3)
+                .receive(network.place(3, 2), encode(sites::Hello{.incarnation = 99,
+                                                                  .life = 1,
+                                                                  .has_model = true,
+                                                                  .hears = true,
+                                                                  .tells = true,
+                                                                  .round = claimed,
+                                                                  .degree = 3}))
+                .ok());
+    REQUIRE(network.site(3)
+                .receive(network.place(3, 2),
+                         encode(sites::Model{.incarnation = 99,
+                                             .round = claimed,
+                                             .values = std::vector<float>(kDimension, 0.5F)}))
+                .ok());
+    CHECK_FALSE(network.site(3).ready(false));  // a second one may come
+    CHECK(network.site(3).ready(true));
+    CHECK(network.state(3).round == 50);
+    CHECK(network.site(3).parameters()[0] == 0.5F);
+    // A model that cannot be trained on is put back to the initial one.
+    CHECK(network.site(3).put_back().has_value());
+    CHECK(network.site(3).parameters()[0] != 0.5F);
+  }
+}
+
+TEST_CASE("core: who is always late is not waited for, until it is in time again") {
+  sites::Punctuality punctuality;
+  CHECK(punctuality.waited_for());
+  int waits = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const bool waited = punctuality.waited_for();
+    waits += waited ? 1 : 0;
+    punctuality.note(!waited);  // late whenever it is waited for
+  }
+  CHECK(waits < 40);
+  for (int round = 0; round < 5000; ++round) {
+    punctuality.note(true);
+  }
+  CHECK(punctuality.waited_for());
+  SiteNetworkOptions options = quadratic(3, 0.05);
+  SiteNetwork network(options);
+  network.connect_all();
+  network.deliver_all();
+  network.run_in_step(2);
+  int stalled = 0;
+  for (int round = 0; round < 20; ++round) {  // 2 stays in touch, and a round behind
+    for (const std::size_t i : {0U, 1U}) {
+      network.advance(i, true);
+    }
+    network.deliver_all();
+    stalled += network.site(0).complete() ? 0 : 1;
+    for (const std::size_t i : {0U, 1U}) {
+      network.collect(i);
+    }
+    network.advance(2, true);
+    network.deliver_all();
+    if (network.node(2).phase == SiteNetwork::Phase::offered) {
+      network.collect(2);
+    }
+  }
+  CHECK(stalled <= 3);
+  CHECK_FALSE(network.peers(0)[network.place(0, 2)].waited_for);
+  CHECK(network.peers(0)[network.place(0, 1)].waited_for);
+}

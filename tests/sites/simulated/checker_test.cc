@@ -1,0 +1,186 @@
+// The checker of sites under faults (docs/faults.md) against sites that are broken on purpose, in
+// one way each.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/sites/simulated/simulated_sites.h>
+
+#include "sites/simulated/fault_plans.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using sites::Site;
+using sites::SiteSetup;
+
+namespace {
+
+constexpr std::size_t kDimension = 6;
+
+template <typename T>
+std::optional<T> holds(std::span<const std::byte> message) {
+  const auto parsed = sites::parse(message, kDimension);
+  if (parsed.ok() && std::holds_alternative<T>(parsed.value())) {
+    return std::get<T>(parsed.value());
+  }
+  return std::nullopt;
+}
+
+/// Takes every tenth parcel in twice.
+class Doubler : public Site {
+ public:
+  using Site::Site;
+
+  Status receive(std::size_t peer, std::span<const std::byte> message) override {
+    Status status = Site::receive(peer, message);
+    if (auto parcel = holds<sites::Parcel>(message); parcel && parcel->sequence % 10 == 0) {
+      ++parcel->sequence;
+      ++parcel->round;
+      (void)Site::receive(peer, encode(*parcel));
+    }
+    return status;
+  }
+};
+
+/// Loses a parcel, and numbers those after it anew.
+class Loser : public Site {
+ public:
+  using Site::Site;
+
+  Status receive(std::size_t peer, std::span<const std::byte> message) override {
+    auto parcel = holds<sites::Parcel>(message);
+    if (parcel && parcel->sequence == 10) {
+      return {};
+    }
+    if (parcel && parcel->sequence > 10) {
+      --parcel->sequence;
+      return Site::receive(peer, encode(*parcel));
+    }
+    return Site::receive(peer, message);
+  }
+};
+
+/// Sends no parcel a second time.
+class Once : public Site {
+ public:
+  using Site::Site;
+
+  std::vector<sites::Released> released() override {
+    std::vector<sites::Released> all = Site::released();
+    std::erase_if(all, [&](const sites::Released& one) {
+      const auto parcel = holds<sites::Parcel>(one.message);
+      return parcel && !sent_.insert({one.peer, parcel->incarnation, parcel->sequence}).second;
+    });
+    return all;
+  }
+
+ private:
+  std::set<std::tuple<std::size_t, sites::Incarnation, sites::Sequence>> sent_;
+};
+
+/// Does not see that its state is old.
+class Stubborn : public Site {
+ public:
+  using Site::Site;
+
+  Status receive(std::size_t peer, std::span<const std::byte> message) override {
+    if (auto hello = holds<sites::Hello>(message)) {
+      hello->applied = std::min(hello->applied, peers()[peer].sent);
+      return Site::receive(peer, encode(*hello));
+    }
+    if (holds<sites::Refusal>(message)) {
+      return {};
+    }
+    return Site::receive(peer, message);
+  }
+};
+
+/// Writes what it was a round ago.
+class Forgetful : public Site {
+ public:
+  using Site::Site;
+
+  void save(ByteBuffer& out) const override {
+    ByteBuffer now;
+    Site::save(now);
+    out.append(before_.empty() ? now.bytes() : before_);
+    before_.assign(now.bytes().begin(), now.bytes().end());
+  }
+
+ private:
+  mutable std::vector<std::byte> before_;
+};
+
+/// Gives a receipt for what it has not got.
+class Flatterer : public Site {
+ public:
+  using Site::Site;
+
+  std::vector<sites::Released> released() override {
+    std::vector<sites::Released> all = Site::released();
+    for (sites::Released& one : all) {
+      if (auto receipt = holds<sites::Receipt>(one.message); receipt && receipt->round > 9) {
+        ++receipt->applied;
+        one.message = encode(*receipt);
+      }
+    }
+    return all;
+  }
+};
+
+/// Waits for ever.
+class Waiter : public Site {
+ public:
+  using Site::Site;
+
+  bool ready(bool waited) override { return Site::ready(waited) && round() < 20; }
+};
+
+/// What is found wrong when site 1 is a T.
+template <typename T>
+std::string caught(const FaultPlan& plan) {
+  const SimulatedSitesReport report = simulate_sites(
+      plan, {.seed = 1, .dimension = kDimension, .make = [](SiteSetup setup) {
+               return setup.name == "site-1" ? std::make_unique<T>(std::move(setup))
+                                             : std::make_unique<Site>(std::move(setup));
+             }});
+  return report.violation ? report.violation->what : "";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  CAPTURE(text);
+  const bool found = text.find(part) != std::string::npos;
+  CHECK(found);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the checker finds sites that are broken on purpose") {
+  const FaultPlan calm = plan_of(4, {});
+  const FaultPlan resets = soak(4, "ring", 60, 40 * kSecond, {FaultKind::reset});
+  const FaultPlan restored = plan_of(4, {{.kind = FaultKind::restore,
+                                          .sites = {1},
+                                          .at = 5 * kSecond,
+                                          .lasting = kSecond,
+                                          .back = 4}});
+  const FaultPlan killed =
+      plan_of(4, {{.kind = FaultKind::kill, .sites = {1}, .at = 5 * kSecond, .lasting = kSecond}});
+  CHECK(caught<Site>(calm).empty());
+  CHECK(says(caught<Doubler>(calm), "which never came"));
+  CHECK(says(caught<Loser>(calm), "which never came"));
+  CHECK(says(caught<Once>(resets), "accuses site 1"));
+  CHECK(says(caught<Stubborn>(restored), "not in touch"));
+  CHECK(says(caught<Forgetful>(killed), "than it wrote"));
+  CHECK(says(caught<Flatterer>(calm), "gives a receipt"));
+  CHECK_FALSE(caught<Waiter>(calm).empty());
+}

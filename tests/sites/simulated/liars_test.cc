@@ -1,0 +1,112 @@
+// Sites that lie, among honest ones under faults: two honest sites that are up and trust each other
+// exchange for ever (the checker's invariant), keep their pace and find their optimum.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <sotto/sites/simulated/simulated_sites.h>
+
+#include "sites/simulated/fault_plans.h"
+
+using namespace sotto;
+using namespace sotto::test;
+using sites::MixingKind;
+
+namespace {
+
+FaultPlan mesh(int sites, const std::string& compressor, MixingKind exchange) {
+  FaultPlan plan = plan_of(sites, {}, 90 * kSecond);
+  plan.graph = "complete";
+  plan.compressor = compressor;
+  plan.exchange = exchange;
+  return plan;
+}
+
+/// The last of the sites lie, of the kinds in turn.
+std::vector<PlannedLie> last_lie(int sites, std::vector<LieKind> kinds) {
+  std::vector<PlannedLie> lies;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    lies.push_back({kinds[k], {static_cast<Rank>(sites - 1) - static_cast<Rank>(k)}});
+  }
+  return lies;
+}
+
+}  // namespace
+
+TEST_CASE("faults: nine and more sites in full mesh exchange, which the checker asks for") {
+  for (const int sites : {9, 12}) {
+    FaultPlan plan = plan_of(sites, {});
+    plan.graph = "complete";
+    std::size_t parcels = 0;
+    const SimulatedSitesReport report = play(plan, 1, [&](const SimulatedSiteEvent& event) {
+      // A receipt has 26 bytes, and a parcel of six values 65.
+      parcels += event.kind == SimulatedSiteEvent::Kind::received && event.value > 40 ? 1 : 0;
+    });
+    CHECK(report.rounds_least > 80);
+    const auto edges = static_cast<std::size_t>(sites * (sites - 1));
+    CHECK(parcels > 80 * edges);
+  }
+}
+
+TEST_CASE("faults: liars of every kind, alone and together: honest sites lose little") {
+  struct Setting {
+    int sites;
+    std::string compressor;
+    MixingKind exchange;
+  };
+  const std::vector<Setting> settings = {{5, "none", MixingKind::push_sum},
+                                         {9, "none", MixingKind::push_sum},
+                                         {6, "quant:8", MixingKind::push_sum},
+                                         {5, "none", MixingKind::gossip}};
+  for (const Setting& setting : settings) {
+    const FaultPlan calm = mesh(setting.sites, setting.compressor, setting.exchange);
+    const SimulatedSitesReport before = play(calm);
+    for (const LieKindInfo& lie : lie_kinds()) {
+      if (lie.kind == LieKind::mints && setting.exchange == MixingKind::gossip) {
+        continue;
+      }
+      CAPTURE(setting.sites);
+      CAPTURE(setting.compressor);
+      CAPTURE(lie.name);
+      FaultPlan plan = calm;
+      plan.lies = last_lie(setting.sites, {lie.kind});
+      const SimulatedSitesReport report = play(plan);
+      CHECK_FALSE(report.violation.has_value());
+      CHECK(report.rounds_least >= before.rounds_least * 9 / 10);
+      // Models start at a distance of about 2 from their optimum.
+      CHECK(report.error < before.error + 0.7);
+      if (lie.kind != LieKind::late) {  // whether anybody waits for it depends on their number
+        CHECK(report.habits > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("faults: liars under random faults, over many seeds") {
+#ifdef SOTTO_SANITIZED
+  constexpr std::uint64_t kSeeds = 3;
+#else
+  constexpr std::uint64_t kSeeds = 40;
+#endif
+  const std::vector<std::vector<LieKind>> together = {
+      {LieKind::takes, LieKind::swallows},
+      {LieKind::kills},
+      {LieKind::mints, LieKind::takes},
+      {LieKind::late, LieKind::ahead},
+  };
+  for (const std::string compressor : {"none", "quant:8"}) {
+    for (const auto& kinds : together) {
+      FaultPlan plan = soak(6, "complete", 12, 40 * kSecond);
+      plan.compressor = compressor;
+      plan.lies = last_lie(6, kinds);
+      for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        CAPTURE(compressor);
+        CAPTURE(static_cast<int>(kinds.front()));
+        const SimulatedSitesReport report = play(plan, seed);
+        REQUIRE_FALSE(report.violation.has_value());
+      }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+// How long sites may take to recover, for plans whose times come near the end of virtual time.
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <sotto/sim/time.h>
+#include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/sites/simulated/site_liveness.h>
+
+using namespace sotto;
+
+TEST_CASE("what a plan of faults gives sites to recover does not wrap") {
+  FaultPlan plan;
+  plan.link.latency = kNever / 4;
+  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+  plan = {};
+  plan.link.bytes_per_s = 1e-300;
+  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+  plan = {};
+  plan.interval = std::numeric_limits<Round>::max();
+  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+  plan = {};
+  plan.silence = plan.patience = kNever / 2;
+  CHECK(sites::recovery_bound(plan, 1000) == kNever);
+}
