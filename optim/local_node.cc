@@ -31,8 +31,8 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   return part;
 }
 
-LocalNode::LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup)
-    : id_(id), name_(name), setup_(std::move(setup)) {
+LocalNode::LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup)
+    : info_(info), setup_(std::move(setup)) {
   if (setup_.terms == nullptr) {
     setup_.terms = std::make_shared<RoundTerms>();
   }
@@ -274,7 +274,7 @@ Status LocalNode::here(const Status& status) const {
 }
 
 void LocalNode::save(ByteBuffer& out) const {
-  out.write_string(name_);
+  out.write_string(name());
   out.write_string(compressor().spec());
   out.write(rank());
   out.write(std::int32_t{nodes()});
@@ -285,7 +285,7 @@ void LocalNode::save(ByteBuffer& out) const {
 }
 
 Status LocalNode::load(ByteReader& in) {
-  if (Status status = expect_name(in, "algorithm", name_); !status) {
+  if (Status status = expect_name(in, "algorithm", name()); !status) {
     return status;
   }
   if (Status status = expect_name(in, "compressor", compressor().spec()); !status) {

@@ -18,7 +18,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/base/status.h>
 #include <sotto/optim/algorithm.h>
-#include <sotto/optim/algorithm_id.h>
+#include <sotto/optim/algorithm_info.h>
 
 namespace sotto {
 
@@ -29,10 +29,13 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup);
 class LocalNode {
  public:
   /// `setup` is one that make_algorithm has approved; sizes the step rule.
-  LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup);
+  LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  AlgorithmId id() const { return id_; }
-  std::string_view name() const { return name_; }
+  /// What is known of the algorithm that the node runs.
+  const AlgorithmInfo& info() const { return info_; }
+  std::string_view name() const { return info_.name; }
+  /// What the algorithm was made from.
+  const AlgorithmSetup& setup() const { return setup_; }
   Rank rank() const { return setup_.rank; }
   int nodes() const { return setup_.nodes; }
   std::uint64_t run_id() const { return setup_.run_id; }
@@ -44,16 +47,10 @@ class LocalNode {
   const Ops& ops() const { return *setup_.ops; }
   const Compressor& compressor() const { return *setup_.compressor; }
   StepRule& step_rule() const { return *setup_.step_rule; }
-  /// Where ECD's clock stops, or `otherwise`.
-  Round extrapolation_clock(Round otherwise) const {
-    return setup_.extrapolation_clock.value_or(otherwise);
-  }
   /// η
   float consensus_stepsize() const {
     return static_cast<float>(setup_.consensus_stepsize.value_or(1));
   }
-  std::optional<Round> freeze_step() const { return setup_.freeze_step; }
-  std::optional<Round> local_step_limit() const { return setup_.local_step_limit; }
   const Topology& topology() const { return *setup_.topology; }
   /// What may change after construction.
   RoundTerms& terms() const { return *setup_.terms; }
@@ -170,8 +167,7 @@ class LocalNode {
   /// What the rule said of it, which is final where it is a fault of the rule's own.
   Status leave_step_rule(const Status& status, std::span<const float> gradient, bool begins = true);
 
-  AlgorithmId id_;
-  std::string_view name_;
+  const AlgorithmInfo& info_;
   AlgorithmSetup setup_;
   Round round_ = 0;
   bool in_round_ = false;

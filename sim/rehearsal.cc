@@ -1,8 +1,6 @@
 #include <sotto/sim/rehearsal.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include <sotto/base/check.h>
@@ -10,12 +8,12 @@
 #include <sotto/base/philox.h>
 #include <sotto/optim/exchange/buckets.h>
 #include <sotto/optim/exchange/pairings.h>
+#include <sotto/optim/registry.h>
 
 namespace sotto {
 namespace {
 
 using Timing = RehearsalShape::Timing;
-using Pattern = RehearsalShape::Pattern;
 
 /// What the stand-ins of one job have in common.
 struct Stage {
@@ -34,7 +32,7 @@ struct Stage {
 class Rehearsal final : public Algorithm {
  public:
   Rehearsal(std::shared_ptr<Stage> stage, Rank rank) : stage_(std::move(stage)), rank_(rank) {
-    if (stage_->shape.pattern == Pattern::pairings) {
+    if (stage_->shape.pattern == ExchangePattern::pairings) {
       pairings_ = std::make_unique<Pairings>(*stage_->topology, rank_, stage_->shape.seed);
     }
   }
@@ -253,24 +251,11 @@ std::vector<Stage::Chunks> ring_frames(const std::vector<RehearsalShape::Ring>& 
   return frames;
 }
 
-struct Played {
-  std::string_view algorithm;
-  Pattern pattern = Pattern::neighbours;
-  bool fixed_graph = false;  ///< along edges that are new it sends other frames
-};
-
-constexpr std::array kPlayed = {
-    Played{.algorithm = "allreduce", .pattern = Pattern::ring},
-    Played{.algorithm = "dpsgd"},
-    Played{.algorithm = "dcd", .fixed_graph = true},
-    Played{.algorithm = "ecd", .fixed_graph = true},
-    Played{.algorithm = "deepsqueeze"},
-    Played{.algorithm = "choco"},
-    Played{.algorithm = "pushsum"},
-    Played{.algorithm = "d2"},
-    Played{.algorithm = "moniqua"},
-    Played{.algorithm = "adpsgd", .pattern = Pattern::pairings},
-};
+/// Whether stand-ins play the algorithm: where replicas are kept, frames along edges that are new
+/// are whole models.
+bool played(const AlgorithmInfo& info, const Topology& topology) {
+  return info.pattern != ExchangePattern::irregular && !(info.replicas && topology.period() > 1);
+}
 
 /// Counts the frame to one peer of `out`, if that is posted, and of all that can go beside it.
 /// Where those go round a ring, each is its bucket's. Says whether anything is posted, which may
@@ -306,13 +291,11 @@ Rank first_sender(const Topology& topology) {
 
 std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
                                               std::uint64_t seed) {
-  const auto known = std::find_if(kPlayed.begin(), kPlayed.end(), [&](const Played& played) {
-    return played.algorithm == algorithm.name();
-  });
-  if (known == kPlayed.end() || (known->fixed_graph && topology.period() > 1)) {
+  const AlgorithmInfo& info = algorithm_info(algorithm.name());
+  if (!played(info, topology)) {
     return {};
   }
-  RehearsalShape shape{.pattern = known->pattern, .seed = seed};
+  RehearsalShape shape{.pattern = info.pattern, .seed = seed};
   Exchange out;
   if (!add_frames(algorithm, algorithm.begin_round(out), out, shape)) {
     std::vector<float> gradient(algorithm.parameters().size());
@@ -326,7 +309,7 @@ std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topolo
   if (shape.frame_bytes == 0) {
     return {};
   }
-  if (shape.pattern != Pattern::ring) {
+  if (shape.pattern != ExchangePattern::ring) {
     shape.rings.clear();
     return shape;
   }
@@ -348,7 +331,7 @@ std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& sh
   const int nodes = topology->nodes();
   stage->shape = shape;
   stage->topology = std::move(topology);
-  const bool ring = shape.pattern == Pattern::ring;
+  const bool ring = shape.pattern == ExchangePattern::ring;
   if (ring) {
     check(!shape.rings.empty(), "a ring has a bucket");
     stage->rings = ring_frames(shape.rings);

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
 
 AdPsgd::AdPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::adpsgd, "adpsgd", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_, 1, node_.compressor().max_bytes(node_.dimension())),
       pairings_(node_.topology(), node_.rank(), node_.seed()),
       mixed_(node_.vector()),
@@ -84,5 +85,26 @@ AlgorithmCounters AdPsgd::counters() const {
   counters.bad_frames = mail_.bad_frames();
   return counters;
 }
+
+constinit const AlgorithmInfo AdPsgd::kInfo = {
+    .name = "adpsgd",
+    .title = "AD-PSGD, pairs of nodes at their own pace",
+    .paper = "Lian et al. 2018, arXiv:1710.06952",
+    .rule =
+        "x_i, x_j ← (x_i + x_j) / 2 for random pairs; x_i ← x_i − γ g_i, g_i taken "
+        "before",
+    .summary = "nodes of uneven speed: each waits only for its next partner",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .overlaps = true,
+    .accelerated = true,
+    .agreement = SettingsAgreement::loose,
+    .pattern = ExchangePattern::pairings,
+    .bytes = "2 · 4d on average",
+    .memory = {.floats = 2},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::adpsgd),
+    .build = build_algorithm<AdPsgd>};
 
 }  // namespace sotto

@@ -48,6 +48,8 @@ namespace sotto {
 
 class AdPsgd final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit AdPsgd(AlgorithmSetup setup);
 

@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/algorithm_info.h>
+
 namespace sotto {
 
 AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::allreduce, "allreduce", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       sum_(node_.vector()),
       next_(node_.vector()),
       buckets_(node_.dimension(), node_.most_buckets()) {
@@ -104,5 +106,28 @@ AlgorithmCounters AllReduceSgd::counters() const {
   }
   return sum;
 }
+
+constinit const AlgorithmInfo AllReduceSgd::kInfo = {
+    .name = "allreduce",
+    .title = "All-reduce SGD on a ring",
+    .paper = "Patarasuk and Yuan 2009",
+    .rule = "x ← x − γ (1/n) Σ_i g_i",
+    .summary =
+        "the centralized baseline: exact averages, for links with bandwidth and "
+        "low latency",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .separable = true,
+    .cuts_itself = true,
+    .accelerated = true,
+    .most_nodes = RingMean::most_nodes(1),
+    .agreement = SettingsAgreement::required,
+    .pattern = ExchangePattern::ring,
+    .bytes = "2 (n−1)/n · 4d",
+    .memory = {.floats = 2},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::allreduce),
+    .build = build_algorithm<AllReduceSgd>};
 
 }  // namespace sotto

@@ -32,6 +32,8 @@ namespace sotto {
 /// The algorithm `allreduce`.
 class AllReduceSgd final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit AllReduceSgd(AlgorithmSetup setup);
 

@@ -54,8 +54,12 @@ namespace sotto {
 
 class ApmSqueeze final : public Algorithm {
  public:
-  /// Use make_algorithm (registry.h), which validates `setup`. `id` is apmsqueeze or onebit_adam.
-  ApmSqueeze(AlgorithmId id, AlgorithmSetup setup);
+  static const AlgorithmInfo kApmSqueeze;
+  static const AlgorithmInfo kOneBitAdam;
+
+  /// Use make_algorithm (registry.h), which validates `setup`. `info` is kApmSqueeze or
+  /// kOneBitAdam.
+  ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup);
 
   std::string_view name() const override { return node_.name(); }
   Peers peers() const override { return mean_.peers(); }

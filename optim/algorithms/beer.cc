@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -37,7 +38,7 @@ std::span<const std::byte> encoding(std::span<const std::byte> payload) {
 }  // namespace
 
 Beer::Beer(AlgorithmSetup setup)
-    : node_(AlgorithmId::beer, "beer", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_, max_in_degree(node_),
             kLengthBytes + 2 * node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
@@ -166,5 +167,25 @@ Status Beer::load(ByteReader& in) {
   }
   return read_floats(in, "shift", shift_);
 }
+
+constinit const AlgorithmInfo Beer::kInfo = {
+    .name = "beer",
+    .title = "BEER, compressed gradient tracking",
+    .paper = "Zhao et al. 2022, arXiv:2201.13320",
+    .rule =
+        "V ← V + η G (W − I) + ∇_t − ∇_{t−1}; X ← X + η H (W − I) − γ V; "
+        "G ← G + C(V − G); H ← H + C(X − H)",
+    .summary = "any contraction where the nodes' data differ much; two messages a round",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .overlaps = true,
+    .consensus_stepsize = true,
+    .consensus_stepsize_cap = 0.5,
+    .accelerated = true,
+    .bytes = "degree · 2 |C|",
+    .memory = {.floats = 7},
+    .default_compressor = "topk:0.1",
+    .wire_id = wire_id(AlgorithmId::beer),
+    .build = build_algorithm<Beer>};
 
 }  // namespace sotto

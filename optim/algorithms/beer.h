@@ -39,6 +39,8 @@ namespace sotto {
 
 class Beer final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit Beer(AlgorithmSetup setup);
 

@@ -48,7 +48,7 @@ std::uint32_t default_buckets(std::size_t elements) {
 }
 
 Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
+    : node_(info, stepping_part(setup)),
       direction_(node_.direction_room()),
       queue_({node_.dimension(), setup.buckets}),
       begun_(queue_.buckets().count()) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -11,7 +12,7 @@
 namespace sotto {
 
 ChocoSgd::ChocoSgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::choco, "choco", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_.topology().time_varying()
                 ? ReplicaExchange::make_mailbox(node_)
                 : Mailbox(node_, max_in_degree(node_),
@@ -165,5 +166,28 @@ Status ChocoSgd::load(ByteReader& in) {
   }
   return copies_->load(in);
 }
+
+constinit const AlgorithmInfo ChocoSgd::kInfo = {
+    .name = "choco",
+    .title = "CHOCO-SGD, compressed gossip",
+    .paper = "Koloskova et al. 2019, arXiv:1902.00340, arXiv:1907.09356",
+    .rule =
+        "x̂_i ← x̂_i + C(x_i − γ g_i − x̂_i); "
+        "x_i ← x_i − γ g_i + η Σ_j W_ij (x̂_j − x̂_i)",
+    .summary = "any contraction, however strong; cheap on a graph that stays",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .replicas = true,
+    .delayable = true,
+    .separable = true,
+    .consensus_stepsize = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|; 4d along a new edge",
+    .memory = {.floats = 4, .per_changing_neighbour = 1},
+    .default_compressor = "topk:0.1",
+    .wire_id = wire_id(AlgorithmId::choco),
+    .build = build_algorithm<ChocoSgd>};
 
 }  // namespace sotto

@@ -47,6 +47,8 @@ namespace sotto {
 
 class ChocoSgd final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit ChocoSgd(AlgorithmSetup setup);
 

@@ -2,13 +2,14 @@
 
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
 D2::D2(AlgorithmSetup setup)
-    : node_(AlgorithmId::d2, "d2", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
       correction_(node_.vector()),
       y_(node_.vector()),
@@ -94,5 +95,22 @@ Status D2::load(ByteReader& in) {
   }
   return read_floats(in, "correction", correction_);
 }
+
+constinit const AlgorithmInfo D2::kInfo = {
+    .name = "d2",
+    .title = "D², for nodes with different data",
+    .paper = "Tang et al. 2018, arXiv:1803.07068",
+    .rule = "X_{t+1} = W (2 X_t − X_{t−1} − γ G_t + γ G_{t−1})",
+    .summary = "as dpsgd, where the nodes' data differ much",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::symmetric,
+    .eigenvalues_above = -1.0 / 3,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · 4d",
+    .memory = {.floats = 4},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::d2),
+    .build = build_algorithm<D2>};
 
 }  // namespace sotto

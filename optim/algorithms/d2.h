@@ -33,6 +33,8 @@ namespace sotto {
 
 class D2 final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit D2(AlgorithmSetup setup);
 

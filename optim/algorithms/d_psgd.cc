@@ -2,12 +2,13 @@
 
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
 
 DPsgd::DPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::dpsgd, "dpsgd", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
       mixed_(node_.vector()),
       next_(node_.scratch()) {}
@@ -53,5 +54,24 @@ Status DPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/,
 AlgorithmCounters DPsgd::counters() const {
   return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
 }
+
+constinit const AlgorithmInfo DPsgd::kInfo = {
+    .name = "dpsgd",
+    .title = "D-PSGD, full precision between neighbours",
+    .paper = "Lian et al. 2017, arXiv:1705.09056",
+    .rule = "x_i ← Σ_j W_ij x_j − γ g_i",
+    .summary = "for links with latency and with bandwidth to spare",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::doubly_stochastic,
+    .time_varying = true,
+    .overlaps = true,
+    .separable = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · 4d",
+    .memory = {.floats = 2},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::dpsgd),
+    .build = build_algorithm<DPsgd>};
 
 }  // namespace sotto

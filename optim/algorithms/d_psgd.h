@@ -23,6 +23,8 @@ namespace sotto {
 
 class DPsgd final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit DPsgd(AlgorithmSetup setup);
 

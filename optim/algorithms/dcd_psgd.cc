@@ -4,12 +4,13 @@
 #include <utility>
 
 #include <sotto/kernels/combination.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
 
 DcdPsgd::DcdPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::dcd, "dcd", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(ReplicaExchange::make_mailbox(node_)),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.scratch()),
@@ -92,5 +93,26 @@ Status DcdPsgd::load(ByteReader& in) {
   }
   return replicas_.load(in);
 }
+
+constinit const AlgorithmInfo DcdPsgd::kInfo = {
+    .name = "dcd",
+    .title = "DCD-PSGD, difference compression",
+    .paper = "Tang et al. 2018, arXiv:1803.06443",
+    .rule = "z_i = Σ_j W_ij x̂_j − γ g_i − x_i; x_i ← x_i + C(z_i)",
+    .summary = "the first choice for quantizers of 4 bits and more on slow links",
+    .contract = ContractKind::unbiased,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .replicas = true,
+    .overlaps = true,
+    .separable = true,
+    .bounded_by_spectrum = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|; 4d along a new edge",
+    .memory = {.floats = 2, .per_neighbour = 1},
+    .default_compressor = "quant:8",
+    .wire_id = wire_id(AlgorithmId::dcd),
+    .build = build_algorithm<DcdPsgd>};
 
 }  // namespace sotto

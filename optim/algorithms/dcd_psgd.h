@@ -36,6 +36,8 @@ namespace sotto {
 
 class DcdPsgd final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit DcdPsgd(AlgorithmSetup setup);
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -10,7 +11,7 @@
 namespace sotto {
 
 DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
-    : node_(AlgorithmId::deepsqueeze, "deepsqueeze", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
       sum_(node_),
@@ -103,5 +104,28 @@ Status DeepSqueeze::load(ByteReader& in) {
   }
   return read_floats(in, "error", error_);
 }
+
+constinit const AlgorithmInfo DeepSqueeze::kInfo = {
+    .name = "deepsqueeze",
+    .title = "DeepSqueeze, error-compensated compression",
+    .paper = "Tang et al. 2019, arXiv:1907.07346",
+    .rule =
+        "v_i = x_i − γ g_i + δ_i; δ_i ← v_i − C(v_i); "
+        "x_i ← x_i − γ g_i + η Σ_j (W_ij − 1[i=j]) C(v_j)",
+    .summary = "any contraction, changing graphs, little memory",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::doubly_stochastic,
+    .time_varying = true,
+    .delayable = true,
+    .separable = true,
+    .consensus_stepsize = true,
+    .consensus_stepsize_cap = 0.5,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|",
+    .memory = {.floats = 3},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::deepsqueeze),
+    .build = build_algorithm<DeepSqueeze>};
 
 }  // namespace sotto

@@ -29,6 +29,8 @@ namespace sotto {
 
 class DeepSqueeze final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit DeepSqueeze(AlgorithmSetup setup);
 

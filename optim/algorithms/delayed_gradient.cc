@@ -18,7 +18,7 @@ DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup
     : accelerator_(setup.accelerator),
       z_(setup.parameters),
       x_(z_, *setup.ops),
-      node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
+      node_(info, stepping_part(setup)),
       direction_(node_.direction_room()) {
   setup.parameters = x_;
   setup.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);

@@ -5,16 +5,17 @@
 #include <utility>
 
 #include <sotto/kernels/combination.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
 EcdPsgd::EcdPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::ecd, "ecd", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(ReplicaExchange::make_mailbox(node_)),
       estimates_(node_, mail_, node_.x(), /*lead=*/1),
-      clock_limit_(node_.extrapolation_clock(kClockLimit)),
+      clock_limit_(node_.setup().extrapolation_clock.value_or(kClockLimit)),
       own_(node_.x(), node_.ops()),
       next_(node_.vector()),
       z_(node_.vector()) {}
@@ -125,5 +126,28 @@ Status EcdPsgd::load(ByteReader& in) {
   }
   return estimates_.load(in);
 }
+
+constinit const AlgorithmInfo EcdPsgd::kInfo = {
+    .name = "ecd",
+    .title = "ECD-PSGD, extrapolation compression",
+    .paper = "Tang et al. 2018, arXiv:1803.06443",
+    .rule =
+        "x_i⁺ = Σ_j W_ij y_j − γ g_i; y_i ← (1 − 2/t) y_i + (2/t) C(z_i), "
+        "z_i = (1 − t/2) x_i + (t/2) x_i⁺",
+    .summary = "for coarse unbiased quantizers with a fixed step",
+    .contract = ContractKind::unbiased_absolute,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .replicas = true,
+    .overlaps = true,
+    .separable = true,
+    .extrapolation_clock = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|; 4d along a new edge",
+    .memory = {.floats = 3, .per_neighbour = 1},
+    .default_compressor = "grid:8:0.05",
+    .wire_id = wire_id(AlgorithmId::ecd),
+    .build = build_algorithm<EcdPsgd>};
 
 }  // namespace sotto

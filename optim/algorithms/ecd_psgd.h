@@ -45,6 +45,8 @@ namespace sotto {
 
 class EcdPsgd final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Where the extrapolation clock stops at the latest.
   static constexpr Round kClockLimit = 4096;
 

@@ -2,13 +2,14 @@
 
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
 Ef21::Ef21(AlgorithmSetup setup)
-    : node_(AlgorithmId::ef21, "ef21", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       others_(all_others(node_)),
       mail_(node_, others_.size(), node_.compressor().max_bytes(node_.dimension())),
       estimate_(node_.vector()),
@@ -114,5 +115,24 @@ Status Ef21::load(ByteReader& in) {
   }
   return read_floats(in, "mean of the estimates", mean_);
 }
+
+constinit const AlgorithmInfo Ef21::kInfo = {
+    .name = "ef21",
+    .title = "EF21, compressed differences of gradients",
+    .paper = "Richtárik et al. 2021, arXiv:2106.05203",
+    .rule = "g_i ← g_i + C(∇_i − g_i); x ← x − γ (1/n) Σ_i g_i",
+    .summary =
+        "exact descent with any contraction where all nodes reach each other "
+        "and gradients have little noise",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .accelerated = true,
+    .agreement = SettingsAgreement::required,
+    .bytes = "(n−1) · |C|",
+    .memory = {.floats = 4},
+    .default_compressor = "topk:0.1",
+    .wire_id = wire_id(AlgorithmId::ef21),
+    .build = build_algorithm<Ef21>};
 
 }  // namespace sotto

@@ -38,6 +38,8 @@ namespace sotto {
 
 class Ef21 final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit Ef21(AlgorithmSetup setup);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sotto/compress/none.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/zero_where_zero.h>
 #include <sotto/topology/analysis.h>
@@ -48,13 +49,13 @@ std::size_t longest_payload(const LocalNode& node, std::size_t vector_bytes) {
 }  // namespace
 
 GossipAdam::GossipAdam(AlgorithmSetup setup)
-    : node_(AlgorithmId::gossip_adam, "onebit-adam-gossip", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       adam_(Adam::of(node_.step_rule())),
       exact_(make_none(node_.ops())),
       vector_bytes_(exact_->max_bytes(node_.dimension())),
       mail_(node_, max_in_degree(node_), longest_payload(node_, vector_bytes_)),
       eta_(node_.consensus_stepsize()),
-      freeze_step_(node_.freeze_step().value_or(0)),
+      freeze_step_(node_.setup().freeze_step.value_or(0)),
       agreement_(spreading_time(node_.topology())),
       late_(agreement_),
       late_gossip_(late_),
@@ -279,5 +280,27 @@ Status GossipAdam::load(ByteReader& in) {
   }
   return late_.load(in, adam_, freeze_step_);
 }
+
+constinit const AlgorithmInfo GossipAdam::kInfo = {
+    .name = "onebit-adam-gossip",
+    .title = "Decentralized 1-bit Adam",
+    .paper = "sotto's own, after arXiv:2102.02888 and arXiv:1902.00340",
+    .rule =
+        "m_i ← β₁ m_i + (1 − β₁) g_i; x_i^½ = x_i − γ m_i / (√v + ε), v frozen and "
+        "common; x̂_i ← x̂_i + C(x_i^½ − x̂_i); x_i ← x_i^½ + η Σ_j W_ij (x̂_j − x̂_i)",
+    .summary =
+        "Adam between neighbours in a bit an element, after freeze_step rounds in "
+        "full precision",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .consensus_stepsize = true,
+    .consensus_stepsize_cap = 0.5,
+    .step_rule = "adam",
+    .freezing = Freezing::given,
+    .bytes = "degree · |C|; degree · 8d before the freeze",
+    .memory = {.floats = 5},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::gossip_adam),
+    .build = build_algorithm<GossipAdam>};
 
 }  // namespace sotto

@@ -57,6 +57,8 @@ namespace sotto {
 
 class GossipAdam final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit GossipAdam(AlgorithmSetup setup);
 

@@ -19,7 +19,7 @@ AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
 }  // namespace
 
 LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
+    : node_(info, stepping_part(setup)),
       interval_(setup.communication_interval),
       weighted_(setup.weighted),
       synced_(node_.x(), node_.ops()),

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
@@ -23,7 +24,7 @@ GridOptions grid_of(const LocalNode& node) {
 }  // namespace
 
 Moniqua::Moniqua(AlgorithmSetup setup)
-    : node_(AlgorithmId::moniqua, "moniqua", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       grid_(grid_of(node_), node_.seed(), max_in_degree(node_), node_.ops()),
       mail_(node_, max_in_degree(node_), grid_.payload_bytes(node_.dimension())),
       mixed_(node_.dimension()),
@@ -111,5 +112,27 @@ Status Moniqua::load(ByteReader& in) {
 AlgorithmCounters Moniqua::counters() const {
   return {.saturated = 0, .bad_frames = mail_.bad_frames()};
 }
+
+constinit const AlgorithmInfo Moniqua::kInfo = {
+    .name = "moniqua",
+    .title = "Moniqua, models modulo a range",
+    .paper = "Lu and De Sa 2020, arXiv:2002.11787",
+    .rule =
+        "x_i ← x_i + Σ_j W_ij (x̂_j − x̂_i) − γ g_i, x̂ on a grid and sent "
+        "modulo 2^B steps",
+    .summary =
+        "few bits and no memory for neighbours, on graphs that change too; the "
+        "models must stay within θ",
+    .contract = ContractKind::unbiased_absolute,
+    .graph = GraphNeed::doubly_stochastic,
+    .time_varying = true,
+    .overlaps = true,
+    .family = "grid",
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · (B d/8 + 13)",
+    .memory = {.floats = 2},
+    .default_compressor = "grid:8:0.01",
+    .wire_id = wire_id(AlgorithmId::moniqua),
+    .build = build_algorithm<Moniqua>};
 
 }  // namespace sotto

@@ -40,6 +40,8 @@ namespace sotto {
 
 class Moniqua final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a grid of 1 or 2
   /// bits, and for a model beyond its range.
   explicit Moniqua(AlgorithmSetup setup);

@@ -46,6 +46,8 @@ namespace sotto {
 
 class OneBitLamb final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit OneBitLamb(AlgorithmSetup setup);
 

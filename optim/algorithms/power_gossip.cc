@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
@@ -44,7 +45,7 @@ void require_both_directions(const LocalNode& node) {
 }  // namespace
 
 PowerGossip::PowerGossip(AlgorithmSetup setup)
-    : node_(AlgorithmId::powergossip, "powergossip", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       options_(options_of(node_)),
       pieces_(factor_pieces(node_.layout(), rank(), static_cast<std::size_t>(options_.steps))),
       exact_(exact_elements(pieces_)),
@@ -228,5 +229,28 @@ Status PowerGossip::load(ByteReader& in) {
   }
   return {};
 }
+
+constinit const AlgorithmInfo PowerGossip::kInfo = {
+    .name = "powergossip",
+    .title = "PowerGossip, power iteration on neighbours' differences",
+    .paper = "Vogels et al. 2020, arXiv:2008.01425",
+    .rule =
+        "X_i ← X_i + Σ_j W_ij C(X_j − X_i) − γ G_i; C(D) = (D B) Bᵀ; "
+        "B ← orth(D B), for D and Dᵀ by turns",
+    .summary =
+        "large matrices between neighbours: no consensus step to tune, no "
+        "replicas, graphs that change",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .overlaps = true,
+    .family = "lowrank",
+    .bytes =
+        "degree · 4f, f = Σ K (rows + columns) / 2 over the matrices, times "
+        "their steps, and all other elements",
+    .memory = {.floats = 2, .of_matrices = "3 K (degree + 1) / shorter side"},
+    .default_compressor = "lowrank:1",
+    .wire_id = wire_id(AlgorithmId::powergossip),
+    .build = build_algorithm<PowerGossip>};
 
 }  // namespace sotto

@@ -50,6 +50,8 @@ namespace sotto {
 
 class PowerGossip final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a graph with edges
   /// of one direction.
   explicit PowerGossip(AlgorithmSetup setup);

@@ -5,6 +5,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/low_rank.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -27,7 +28,7 @@ void to_floats(std::span<const double> from, std::span<float> to) {
 }  // namespace
 
 PowerSgd::PowerSgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::powersgd, "powersgd", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       rank_(rank_of(node_)),
       parts_([this] {
         std::vector<Part> parts;
@@ -198,5 +199,25 @@ Status PowerSgd::load(ByteReader& in) {
   }
   return read_floats(in, "right factors", right_);
 }
+
+constinit const AlgorithmInfo PowerSgd::kInfo = {
+    .name = "powersgd",
+    .title = "PowerSGD, all-reduce of low-rank factors",
+    .paper = "Vogels et al. 2019, arXiv:1905.13727",
+    .rule =
+        "M_i = g_i + e_i; P = orth(mean_i M_i S); Q = mean_i M_iᵀ P; "
+        "x ← x − γ P Qᵀ; e_i = M_i − P Qᵀ; S ← Q",
+    .summary = "as allreduce, for models of large matrices, in K columns of each",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .family = "lowrank",
+    .most_nodes = RingMean::most_nodes(2),
+    .agreement = SettingsAgreement::required,
+    .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",
+    .memory = {.floats = 4},
+    .default_compressor = "lowrank:2",
+    .wire_id = wire_id(AlgorithmId::powersgd),
+    .build = build_algorithm<PowerSgd>};
 
 }  // namespace sotto

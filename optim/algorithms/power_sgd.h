@@ -39,6 +39,8 @@ namespace sotto {
 
 class PowerSgd final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit PowerSgd(AlgorithmSetup setup);
 

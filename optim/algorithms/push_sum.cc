@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -47,7 +48,7 @@ std::size_t max_further_shares(const LocalNode& node) {
 }  // namespace
 
 PushSum::PushSum(AlgorithmSetup setup)
-    : node_(AlgorithmId::pushsum, "pushsum", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_, max_in_degree(node_),
             PushHeader::kBytes + node_.compressor().max_bytes(node_.dimension())),
       eta_(node_.consensus_stepsize()),
@@ -264,5 +265,25 @@ Status PushSum::load(ByteReader& in) {
   }
   return read_floats(in, "error", error_);
 }
+
+constinit const AlgorithmInfo PushSum::kInfo = {
+    .name = "pushsum",
+    .title = "Push-sum, stochastic gradient push on directed graphs",
+    .paper = "He et al. 2019, arXiv:1910.04956; Assran et al. 2018, arXiv:1811.10792",
+    .rule = "x_i ← Σ_j P_ij (x_j − γ ∇f_j(z_j)); ω_i ← Σ_j P_ij ω_j; z_i = x_i / ω_i",
+    .summary = "directed and changing graphs; its compressed form is sotto's own",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::column_stochastic,
+    .time_varying = true,
+    .delayable = true,
+    .separable = true,
+    .consensus_stepsize = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "out-degree · (|C| + 16)",
+    .memory = {.floats = 4},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::pushsum),
+    .build = build_algorithm<PushSum>};
 
 }  // namespace sotto

@@ -55,6 +55,8 @@ struct PushHeader {
 
 class PushSum final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit PushSum(AlgorithmSetup setup);
 

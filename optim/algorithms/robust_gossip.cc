@@ -1,17 +1,21 @@
 #include <sotto/optim/algorithms/robust_gossip.h>
 
+#include <string_view>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/robust/byzantine_node.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
 RobustGossip::RobustGossip(AlgorithmSetup setup)
-    : rule_spec_(setup.rule.empty() ? kDefaultAggregation : setup.rule),
-      node_(AlgorithmId::robust, "robust", std::move(setup)),
+    : node_(kInfo, std::move(setup)),
       mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
-      rule_(make_aggregation(rule_spec_, max_in_degree(node_), node_.dimension(), node_.ops())),
+      rule_(make_aggregation(
+          node_.setup().rule.empty() ? kDefaultAggregation : std::string_view(node_.setup().rule),
+          max_in_degree(node_), node_.dimension(), node_.ops())),
       half_(node_.dimension()),
       step_(node_.dimension()),
       next_(node_.dimension()),
@@ -90,5 +94,34 @@ Status RobustGossip::load(ByteReader& in) {
   }
   return expect_name(in, "rule", rule_->spec());
 }
+
+namespace {
+
+std::unique_ptr<Algorithm> build_robust(AlgorithmSetup setup) {
+  if (setup.adversary != nullptr && setup.adversary->includes(setup.rank)) {
+    return std::make_unique<ByzantineNode>(std::move(setup));
+  }
+  return std::make_unique<RobustGossip>(std::move(setup));
+}
+
+}  // namespace
+
+constinit const AlgorithmInfo RobustGossip::kInfo = {
+    .name = "robust",
+    .title = "Robust gossip, for neighbours that may lie",
+    .paper = "He, Karimireddy, Jaggi 2022, arXiv:2202.01545",
+    .rule =
+        "x_i^½ = x_i − γ g_i; x_i ← x_i^½ + Σ_j W_ij clip(x_j^½ − x_i^½, τ_i), "
+        "or another robust mean",
+    .summary = "sites that may be Byzantine; --rule says how neighbours are doubted",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .aggregation = true,
+    .bytes = "degree · 4d",
+    .memory = {.floats = 3, .per_neighbour = 1},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::robust),
+    .build = build_robust};
 
 }  // namespace sotto

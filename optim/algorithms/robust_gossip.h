@@ -33,6 +33,8 @@ namespace sotto {
 
 class RobustGossip final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a rule that is
   /// none.
   explicit RobustGossip(AlgorithmSetup setup);
@@ -64,7 +66,6 @@ class RobustGossip final : public Algorithm {
   /// Decodes what came into received_; what is no model is left out and counted.
   void open_mail();
 
-  std::string rule_spec_;  // taken from the setup before node_ takes the rest
   LocalNode node_;
   Mailbox mail_;
   std::unique_ptr<Aggregation> rule_;

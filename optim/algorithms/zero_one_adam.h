@@ -57,6 +57,8 @@ namespace sotto {
 
 class ZeroOneAdam final : public Algorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit ZeroOneAdam(AlgorithmSetup setup);
 

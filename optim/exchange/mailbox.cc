@@ -94,7 +94,7 @@ std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame) const {
 
 std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame, const Parcel& parcel) const {
   return seal_frame({.run_id = node_.run_id(),
-                     .algorithm = static_cast<std::uint16_t>(node_.id()),
+                     .algorithm = node_.info().wire_id,
                      .compressor = parcel.compressor.value_or(plan_.compressor),
                      .round = plan_.tag.round,
                      .sender = node_.rank(),
@@ -156,7 +156,7 @@ std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) cons
   };
   expect("run id", header.run_id, node_.run_id());
   expect("sender", header.sender, plan_.from[edge].peer);
-  expect("algorithm id", header.algorithm, static_cast<std::uint16_t>(node_.id()));
+  expect("algorithm id", header.algorithm, node_.info().wire_id);
   expect("compressor id", header.compressor, plan_.compressor_from(edge));
   expect("round", header.round, plan_.tag.round);
   expect("phase", header.phase, plan_.tag.phase);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sotto/base/check.h>
+#include <sotto/optim/algorithms/robust_gossip.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -21,8 +22,8 @@ std::vector<std::size_t> parcel_sizes(const LocalNode& node) {
 }  // namespace
 
 ByzantineNode::ByzantineNode(AlgorithmSetup setup)
-    : adversary_(setup.adversary),
-      node_(AlgorithmId::robust, "robust", std::move(setup)),
+    : node_(RobustGossip::kInfo, std::move(setup)),
+      adversary_(node_.setup().adversary),
       mail_(node_, max_in_degree(node_), parcel_sizes(node_)),
       half_(node_.dimension()),
       message_(node_.dimension()),

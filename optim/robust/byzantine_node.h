@@ -46,8 +46,8 @@ class ByzantineNode final : public Algorithm {
   /// Writes to message_ what `victim` is sent.
   void lie_to(Rank victim);
 
-  std::shared_ptr<const Adversary> adversary_;
   LocalNode node_;
+  std::shared_ptr<const Adversary> adversary_;
   Mailbox mail_;
   std::vector<float> half_;  // the own model after its step
   std::vector<float> message_;
