@@ -10,22 +10,16 @@
 
 namespace sotto {
 ApmSqueeze::ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : node_(info, std::move(setup)),
+    : NodeAlgorithm(info, std::move(setup)),
       adam_(Adam::of(node_.step_rule())),
       mean_(node_),
       work_(node_.dimension()),
       direction_(node_.dimension()),
       freeze_round_(node_.setup().freeze_step.value_or(kNotYet)) {}
 
-bool ApmSqueeze::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status ApmSqueeze::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "APMSqueeze takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -34,26 +28,19 @@ Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out
     late_.take_gradient(work_, adam_, node_.round(), freeze_round_);
     adam_.penalize(node_.x(), work_);
     adam_.momentum_after(work_);
-    if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients(), out);
-        !status) {
+    if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients()); !status) {
       return status;
     }
   } else {
     node_.ops().copy(gradient, work_);
-    mean_.begin_exact(work_, out);
+    mean_.begin_exact(work_);
   }
-  *post = true;
   return {};
 }
 
-Result<bool> ApmSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  auto more = mean_.exchange_done(work_, out);
-  if (more && !*more) {
-    if (Status status = step(); !status) {
-      return status;
-    }
-  }
-  return more;
+Status ApmSqueeze::complete(const Exchange& exchange) {
+  const Status status = mean_.complete(exchange, work_);
+  return !status || mean_.open() ? status : step();
 }
 
 Status ApmSqueeze::step() {

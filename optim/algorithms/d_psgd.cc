@@ -8,27 +8,16 @@
 namespace sotto {
 
 DPsgd::DPsgd(AlgorithmSetup setup)
-    : node_(kInfo, std::move(setup)),
-      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
-      mixed_(node_.vector()),
-      next_(node_.scratch()) {}
+    : MailAlgorithm(kInfo, std::move(setup)), mixed_(node_.vector()), next_(node_.scratch()) {}
 
-Peers DPsgd::peers() const { return graph_peers(node_, mail_); }
-
-bool DPsgd::begin_round(Exchange& out) {
+void DPsgd::begin_round() {
   node_.begin_round();
   const auto payload = node_.encode(node_.x(), mail_.outgoing());
-  mail_.post(graph_plan(node_), payload.size(), out);
-  return true;
+  mail_.post(graph_plan(node_), payload.size());
 }
 
-Status DPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                            std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
-}
-
-Result<bool> DPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status DPsgd::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   // Σ_j W_ij x_j, the own term first, then the neighbours in rank order.
@@ -37,22 +26,27 @@ Result<bool> DPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/)
     return status;
   }
   mail_.close();
-  return false;
-}
-
-Status DPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
-  check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
-  *post = false;
-  // x_i ← Σ_j W_ij x_j − γ g_i
-  if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
-    return status;
-  }
-  node_.finish_round();
   return {};
 }
 
-AlgorithmCounters DPsgd::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+Status DPsgd::take_gradient(std::span<const float> gradient) {
+  check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
+  // x_i ← Σ_j W_ij x_j − γ g_i
+  const Status status = node_.step_from(mixed_, gradient, next_);
+  if (status.ok()) {
+    node_.finish_round();
+  }
+  return status;
+}
+
+Status DPsgd::take_direction(const Direction& d) {
+  check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
+  if (Status status = node_.step_along(mixed_, d, next_); !status) {
+    return status;
+  }
+  node_.ops().copy(next_, node_.x());
+  node_.finish_round();
+  return {};
 }
 
 constinit const AlgorithmInfo DPsgd::kInfo = {

@@ -7,11 +7,18 @@
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
+namespace {
+
+Mailbox mailbox_to_all(const LocalNode& node) {
+  return {node, static_cast<std::size_t>(node.nodes()) - 1,
+          node.compressor().max_bytes(node.dimension())};
+}
+
+}  // namespace
 
 Ef21::Ef21(AlgorithmSetup setup)
-    : node_(kInfo, std::move(setup)),
+    : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
       others_(all_others(node_)),
-      mail_(node_, others_.size(), node_.compressor().max_bytes(node_.dimension())),
       estimate_(node_.vector()),
       mean_(node_.vector()),
       next_(node_.vector()),
@@ -19,15 +26,9 @@ Ef21::Ef21(AlgorithmSetup setup)
 
 Peers Ef21::peers() const { return peers_along(others_, mail_); }
 
-bool Ef21::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status Ef21::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status Ef21::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "EF21 takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -47,14 +48,8 @@ Status Ef21::gradient_ready(std::span<const float> gradient, Exchange& out, bool
               .from = others_,
               .elements_out = node_.dimension(),
               .elements_in = node_.dimension()},
-             payload.size(), out);
-  *post = true;
+             payload.size());
   return {};
-}
-
-Status Ef21::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                           std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
 }
 
 Status Ef21::sum_differences() {
@@ -77,8 +72,8 @@ Status Ef21::sum_differences() {
   return {};
 }
 
-Result<bool> Ef21::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status Ef21::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   if (Status status = sum_differences(); !status) {
@@ -93,11 +88,7 @@ Result<bool> Ef21::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) 
   std::swap(mean_, next_);
   node_.ops().copy(direction_, node_.x());
   node_.finish_round();
-  return false;
-}
-
-AlgorithmCounters Ef21::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return {};
 }
 
 void Ef21::save(ByteBuffer& out) const {

@@ -40,20 +40,20 @@ Round spreading_time(const Topology& graph) {
   return std::min<Round>(2 * distance, nodes - 1);
 }
 
-std::size_t longest_payload(const LocalNode& node, std::size_t vector_bytes) {
+Mailbox gossip_adam_mailbox(const LocalNode& node) {
   const std::size_t elements = node.dimension();
-  return std::max(2 * vector_bytes,
-                  node.compressor().max_bytes(elements) + LateGossip::max_bytes(elements));
+  return {node, max_in_degree(node),
+          std::max(2 * make_none(node.ops())->max_bytes(elements),
+                   node.compressor().max_bytes(elements) + LateGossip::max_bytes(elements))};
 }
 
 }  // namespace
 
 GossipAdam::GossipAdam(AlgorithmSetup setup)
-    : node_(kInfo, std::move(setup)),
+    : MailAlgorithm(kInfo, std::move(setup), gossip_adam_mailbox),
       adam_(Adam::of(node_.step_rule())),
       exact_(make_none(node_.ops())),
       vector_bytes_(exact_->max_bytes(node_.dimension())),
-      mail_(node_, max_in_degree(node_), longest_payload(node_, vector_bytes_)),
       eta_(node_.consensus_stepsize()),
       freeze_step_(node_.setup().freeze_step.value_or(0)),
       agreement_(spreading_time(node_.topology())),
@@ -63,8 +63,6 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       half_(node_.dimension()),
       scratch_(node_.dimension()),
       scratch2_(node_.dimension()) {}
-
-Peers GossipAdam::peers() const { return graph_peers(node_, mail_); }
 
 ExchangePlan GossipAdam::plan() const {
   ExchangePlan plan = graph_plan(node_);
@@ -83,38 +81,27 @@ std::span<const std::byte> GossipAdam::variance_of(std::span<const std::byte> pa
   return payload.subspan(vector_bytes_);
 }
 
-bool GossipAdam::begin_round(Exchange& out) {
+void GossipAdam::begin_round() {
   node_.begin_round();
   if (squeezing()) {
-    return false;
+    return;
   }
   const auto payload = mail_.outgoing();
   exact_->encode(node_.x(), {}, payload);
   exact_->encode(adam_.variance(), {}, payload.subspan(vector_bytes_));
-  mail_.post(plan(), 2 * vector_bytes_, out);
-  return true;
+  mail_.post(plan(), 2 * vector_bytes_);
 }
 
-Status GossipAdam::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                                 std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  if (!squeezing() && mail_.payload(*edge).size() != 2 * vector_bytes_) {
-    return mail_.refuse(*edge, {Fault::malformed, "its payload is not two vectors long"});
-  }
-  return {};
-}
-
-Result<bool> GossipAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status GossipAdam::complete(const Exchange& exchange) {
+  const auto judge = [this](std::size_t edge) {
+    return squeezing() || mail_.payload(edge).size() == 2 * vector_bytes_
+               ? Status()
+               : Status{Fault::malformed, "its payload is not two vectors long"};
+  };
+  if (Status status = mail_.accept(exchange, judge); !status) {
     return status;
   }
-  if (Status status = squeezing() ? squeeze() : mix(); !status) {
-    return status;
-  }
-  return false;
+  return squeezing() ? squeeze() : mix();
 }
 
 Status GossipAdam::mix() {
@@ -177,10 +164,9 @@ Status GossipAdam::step_from(std::span<const float> from, std::span<const float>
   return node_.require_finite(half_, "updated model");
 }
 
-Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status GossipAdam::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "decentralized 1-bit Adam takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.enter_step_rule(gradient); !status) {
     return status;
   }
@@ -216,8 +202,7 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
   if (Status status = node_.decode_own(payload, 1, public_.copy); !status) {
     return status;
   }
-  mail_.post(plan(), late_gossip_.append(mail_.outgoing(), payload.size()), out);
-  *post = true;
+  mail_.post(plan(), late_gossip_.append(mail_.outgoing(), payload.size()));
   return {};
 }
 
@@ -249,10 +234,6 @@ Status GossipAdam::squeeze() {
   ops.copy(half_, node_.x());
   node_.finish_round();
   return {};
-}
-
-AlgorithmCounters GossipAdam::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
 }
 
 std::vector<std::string> GossipAdam::take_warnings() {

@@ -25,7 +25,7 @@ void follow_ratio(double ratio, double& mean) {
 }  // namespace
 
 OneBitLamb::OneBitLamb(AlgorithmSetup setup)
-    : node_(kInfo, std::move(setup)),
+    : NodeAlgorithm(kInfo, std::move(setup)),
       lamb_(Lamb::of(node_.step_rule())),
       adam_(lamb_.moments()),
       mean_(node_),
@@ -35,15 +35,9 @@ OneBitLamb::OneBitLamb(AlgorithmSetup setup)
       work_(node_.dimension()),
       direction_(node_.dimension()) {}
 
-bool OneBitLamb::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status OneBitLamb::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "1-bit LAMB takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -56,22 +50,20 @@ Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out
     for (std::size_t l = 0; l < tensors_.size(); ++l) {
       node_.ops().scale(tensors_[l].scale, lamb_.layout()[l].of(std::span(work_)));
     }
-    if (Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients(), out);
+    if (Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients());
         !status) {
       return status;
     }
   } else {
     node_.ops().copy(gradient, work_);
-    mean_.begin_exact(work_, out);
+    mean_.begin_exact(work_);
   }
-  *post = true;
   return {};
 }
 
-Result<bool> OneBitLamb::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  auto more = mean_.exchange_done(work_, out);
-  if (!more || *more) {
-    return more;
+Status OneBitLamb::complete(const Exchange& exchange) {
+  if (Status status = mean_.complete(exchange, work_); !status || mean_.open()) {
+    return status;
   }
   const bool plain = !frozen();
   if (Status status = plain
@@ -86,7 +78,7 @@ Result<bool> OneBitLamb::exchange_done(const ExchangeTag& /*tag*/, Exchange& out
   if (plain) {
     follow_ratios();
   }
-  return false;
+  return {};
 }
 
 Status OneBitLamb::move() {

@@ -11,8 +11,7 @@
 namespace sotto {
 
 RobustGossip::RobustGossip(AlgorithmSetup setup)
-    : node_(kInfo, std::move(setup)),
-      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
+    : MailAlgorithm(kInfo, std::move(setup)),
       rule_(make_aggregation(
           node_.setup().rule.empty() ? kDefaultAggregation : std::string_view(node_.setup().rule),
           max_in_degree(node_), node_.dimension(), node_.ops())),
@@ -23,16 +22,8 @@ RobustGossip::RobustGossip(AlgorithmSetup setup)
   received_.reserve(models_.size());
 }
 
-Peers RobustGossip::peers() const { return graph_peers(node_, mail_); }
-
-bool RobustGossip::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status RobustGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "robust gossip takes one gradient a round");
-  *post = false;
   // x_i^½ = x_i − γ g_i
   if (Status status = node_.move(node_.x(), gradient, next_); !status) {
     return status;
@@ -40,14 +31,8 @@ Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& o
   std::swap(half_, next_);
   node_.ops().subtract(half_, node_.x(), step_);
   const auto payload = node_.encode(half_, mail_.outgoing());
-  mail_.post(graph_plan(node_), payload.size(), out);
-  *post = true;
+  mail_.post(graph_plan(node_), payload.size());
   return {};
-}
-
-Status RobustGossip::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                                   std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
 }
 
 void RobustGossip::open_mail() {
@@ -63,8 +48,8 @@ void RobustGossip::open_mail() {
   }
 }
 
-Result<bool> RobustGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status RobustGossip::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   open_mail();
@@ -76,7 +61,7 @@ Result<bool> RobustGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& /
   node_.ops().copy(next_, node_.x());
   mail_.close();
   node_.finish_round();
-  return false;
+  return {};
 }
 
 AlgorithmCounters RobustGossip::counters() const {

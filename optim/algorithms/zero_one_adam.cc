@@ -31,7 +31,7 @@ Round following_variance(Round round, Round index, std::optional<Round> freeze_s
 }  // namespace
 
 ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
-    : node_(kInfo, std::move(setup)),
+    : NodeAlgorithm(kInfo, std::move(setup)),
       adam_(Adam::of(node_.step_rule())),
       mean_(node_),
       common_(node_.x().begin(), node_.x().end()),
@@ -52,22 +52,15 @@ bool ZeroOneAdam::variance_frozen() const {
   return node_.setup().freeze_step && next_variance_ == kNoRound;
 }
 
-bool ZeroOneAdam::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status ZeroOneAdam::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "0/1 Adam takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
   node_.ops().copy(gradient, gradient_);
   if (updates_variance()) {
-    mean_.begin_exact(gradient_, out);
-    *post = true;
+    mean_.begin_exact(gradient_);
     return {};
   }
   adam_.clip(gradient_, work_);
@@ -81,15 +74,13 @@ Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& ou
     adam_.precondition(1, work_, gradient_);
     return move();
   }
-  Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients(), out);
-  *post = status.ok();
-  return status;
+  return mean_.begin_compressed(work_, adam_.variance(), late_.gradients());
 }
 
-Result<bool> ZeroOneAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  auto more = mean_.exchange_done(updates_variance() ? gradient_ : work_, out);
-  if (!more || *more) {
-    return more;
+Status ZeroOneAdam::complete(const Exchange& exchange) {
+  const std::span<float> mean = updates_variance() ? gradient_ : work_;
+  if (Status status = mean_.complete(exchange, mean); !status || mean_.open()) {
+    return status;
   }
   if (updates_variance()) {
     if (Status status = take_variance(); !status) {
@@ -102,10 +93,7 @@ Result<bool> ZeroOneAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& ou
     node_.ops().copy(work_, adam_.momentum());
     node_.ops().scale(factor, adam_.momentum());
   }  // else a schedule has come to γ = 0, and u tells nothing of m
-  if (Status status = take_mean(); !status) {
-    return status;
-  }
-  return false;
+  return take_mean();
 }
 
 Status ZeroOneAdam::take_variance() {

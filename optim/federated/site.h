@@ -202,7 +202,7 @@ class Site {
   virtual std::span<const float> parameters() const = 0;
   /// Local steps done.
   virtual Round round() const = 0;
-  /// A local step. Fault::non_finite as in Algorithm::gradient_ready; the state is then unchanged.
+  /// A local step. Fault::non_finite as in Algorithm::take_gradient; the state is then unchanged.
   virtual Status step(std::span<const float> gradient) = 0;
   /// After a gradient or loss at parameters() that is not finite, or a step that failed so: the
   /// model is again what it was before the last collect, or before a neighbour's was taken over,
