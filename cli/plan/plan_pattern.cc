@@ -31,45 +31,32 @@ class Overheard final : public ForwardingAlgorithm {
         rounds_(rounds),
         cut_(peers().frames_a_round > 1) {}
 
-  bool begin_round(Exchange& out) override {
+  void begin_round() override {
     if (++begun_ > rounds_.size()) {
       rounds_.emplace_back();
     }
-    enter(&PlannedRound::before);
-    return heard(inner().begin_round(out), out);
+    place_ = &PlannedRound::before;
+    phases_.clear();
+    inner().begin_round();
   }
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
-    Status status = inner().gradient_ready(gradient, out, post);
-    enter(&PlannedRound::after);
-    if (heard(status.ok() && *post, out)) {
-      rounds_[begun_ - 1].hides = parameters_ready();
-    }
-    return status;
+  Status take_gradient(std::span<const float> gradient) override {
+    place_ = &PlannedRound::after;
+    phases_.clear();
+    return inner().take_gradient(gradient);
   }
   Result<bool> next_exchange(Exchange& out) override {
     auto more = inner().next_exchange(out);
-    if (heard(more.ok() && *more, out) && place_ == &PlannedRound::after) {
-      rounds_[begun_ - 1].hides = parameters_ready();
+    if (more.ok() && *more) {
+      note(out);
+      rounds_[begun_ - 1].hides |= place_ == &PlannedRound::after && parameters_ready();
     }
-    return more;
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    auto more = inner().exchange_done(tag, out);
-    (void)heard(more.ok() && *more, out);
     return more;
   }
 
  private:
-  void enter(std::vector<PlannedExchange> PlannedRound::*place) {
-    place_ = place;
-    phases_.clear();
-  }
-  /// Writes down an exchange that is posted. That of a bucket goes with those of the others in the
+  /// Writes down an exchange. That of a bucket goes with those of the others in the
   /// same phase: what passes between two nodes stands as one frame.
-  bool heard(bool posts, const Exchange& out) {
-    if (!posts) {
-      return false;
-    }
+  void note(const Exchange& out) {
     auto& exchanges = rounds_[begun_ - 1].*place_;
     auto phase = cut_ ? std::ranges::find(phases_, out.tag.phase) : phases_.end();
     if (phase == phases_.end()) {
@@ -91,7 +78,6 @@ class Overheard final : public ForwardingAlgorithm {
         ++earlier->buckets;
       }
     }
-    return true;
   }
   PlannedExchange frames_of(const Exchange& out) const {
     PlannedExchange frames;
