@@ -26,7 +26,7 @@
 #include "scenario/compute_spec.h"
 #include "scenario/scenario.h"
 #include "simulate/simulated_run.h"
-#include "train/run_words.h"
+#include "train/run_spec.h"
 #include "train/train_execution.h"
 #include "train/train_plan.h"
 #include "train/train_report.h"
@@ -83,27 +83,27 @@ cli::Scenario scenario_of(const Study& settings, int nodes, const std::string& f
 }
 
 Point simulate(const cli::Scenario& scenario, const std::string& words, double rounds) {
-  const auto run = cli::simulate_run(scenario, words, {});
+  const auto run = cli::simulate_run(scenario, cli::parse_run(words), {});
   if (!run.ok()) {
     throw std::runtime_error(words + ": " + run.status().message());
   }
-  return {scenario.nodes, mean_bytes(run->result) / rounds,
-          run->result.at("virtual_s").get<double>() / rounds, ""};
+  return {scenario.nodes, run->result.bytes_per_node() / rounds, run->result.virtual_s / rounds,
+          ""};
 }
 
 /// Bytes of a round of the same run by as many processes.
 double real_bytes(const Study& settings, int nodes, const std::string& words) {
   cli::TrainOptions shared;
-  shared.common = settings.common;
-  shared.common.json.clear();
-  shared.common.quiet = true;
+  shared.seed = settings.common.seed;
   shared.model = settings.model;
   shared.nodes = nodes;
   shared.transport = settings.real;
   shared.rounds = static_cast<Round>(settings.rounds);
   shared.local = true;
-  const cli::TrainPlan plan = cli::make_train_plan(cli::parse_run(words, shared));
-  const cli::Output silent(shared.common);
+  const cli::TrainPlan plan = cli::make_train_plan(cli::with_run(shared, cli::parse_run(words)));
+  cli::OutputOptions nowhere;
+  nowhere.quiet = true;
+  const cli::Output silent(nowhere);
   cli::TrainReport report(silent, cli::Progress(), plan.run.rounds);
   const auto result = cli::execute(plan, report, report);
   if (!result.ok()) {

@@ -20,6 +20,7 @@
 #include "config_file.h"
 #include "output.h"
 #include "signals.h"
+#include "train/option_names.h"
 #include "usage.h"
 
 namespace {

@@ -33,7 +33,7 @@ void print_text(std::string_view text) {
   std::fflush(stdout);
 }
 
-Output::Output(const CommonOptions& options)
+Output::Output(const OutputOptions& options)
     : json_(options.json), talks_(!options.quiet && options.json != "-") {
   if (json_ != "-") {
     check_writable("--json", json_);

@@ -29,7 +29,7 @@ void print_text(std::string_view text);
 class Output {
  public:
   /// Refuses (Error) a --json file that could not be written, before any work is done.
-  explicit Output(const CommonOptions& options);
+  explicit Output(const OutputOptions& options);
 
   /// True when words for people are wanted on standard output.
   bool talks() const { return talks_; }

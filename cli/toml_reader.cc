@@ -33,6 +33,24 @@ std::string toml_place(const std::string& path, const toml::node& node) {
   return fmt::format("{}:{}", path, node.source().begin.line);
 }
 
+std::string toml_value_text(const toml::node& value, const std::string& where,
+                            std::string_view key) {
+  if (const auto* text = value.as_string()) {
+    return text->get();
+  }
+  if (const auto* number = value.as_integer()) {
+    return fmt::format("{}", number->get());
+  }
+  if (const auto* number = value.as_floating_point()) {
+    return fmt::format("{}", number->get());
+  }
+  if (const auto* truth = value.as_boolean()) {
+    return truth->get() ? "true" : "false";
+  }
+  throw Error(
+      fmt::format("{}: '{}' must be a string, a number, true or false", where, std::string(key)));
+}
+
 const toml::node* TomlReader::find(std::string_view key) {
   allow({key});
   return table_.get(key);

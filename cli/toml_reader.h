@@ -21,6 +21,11 @@ toml::table read_toml(std::string_view option, const std::string& path);
 /// "FILE:LINE"
 std::string toml_place(const std::string& path, const toml::node& node);
 
+/// The value as it would stand on a command line. Throws Error, which begins with `where`, for a
+/// list, a table or a date.
+std::string toml_value_text(const toml::node& value, const std::string& where,
+                            std::string_view key);
+
 class TomlReader {
  public:
   /// `table` must outlive the reader; `name` is how messages call it, "" for the whole file.

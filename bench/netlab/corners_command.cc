@@ -188,9 +188,10 @@ class Survey {
   /// Seconds that so many rounds take.
   Result<double> predict(const Place& place, std::size_t method, std::uint64_t rounds) const {
     const MadeScenario made = made_at(place, method, rounds);
-    const auto run = cli::simulate_run(
-        calibrated(scenario_from(made.text()), calibration_, transport_), made.words, {});
-    return run.ok() ? Result<double>(run->result.at("virtual_s").get<double>()) : run.status();
+    const auto run =
+        cli::simulate_run(calibrated(scenario_from(made.text()), calibration_, transport_),
+                          cli::parse_run(made.words));
+    return run.ok() ? Result<double>(run->result.virtual_s) : run.status();
   }
 
   /// Runs the epoch, or where that takes longer than `seconds`, so much of it. The prediction has

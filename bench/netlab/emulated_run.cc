@@ -15,7 +15,7 @@
 #include "happenings.h"
 #include "scenario/compute_spec.h"
 #include "starting_gun.h"
-#include "train/run_words.h"
+#include "train/run_spec.h"
 
 namespace sotto::netlab {
 namespace {
@@ -29,7 +29,7 @@ constexpr int kPort = 29'500;
 
 std::vector<std::string> words_of(const cli::Scenario& scenario, const ProgramRun& run, Host host) {
   std::vector<std::string> words = {run.program, "train"};
-  for (const std::string& word : cli::train_words(run.words, scenario.task_words)) {
+  for (const std::string& word : cli::train_words(cli::parse_run(run.words), scenario.task_words)) {
     words.push_back(word);
   }
   std::erase_if(words, [](const std::string& word) { return word.starts_with("--eval-every="); });
@@ -39,7 +39,7 @@ std::vector<std::string> words_of(const cli::Scenario& scenario, const ProgramRu
       "--bind=" + shaped_address(host),
       "--insecure",
       "--eval-every=0",  // evaluations are no part of what is measured
-      fmt::format("--seed={}", scenario.task.common.seed),
+      fmt::format("--seed={}", scenario.task.seed),
       "--gradient-time=" + cli::compute_time_text(pace),
       "--quiet"};
   words.insert(words.end(), more.begin(), more.end());

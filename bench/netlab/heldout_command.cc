@@ -81,11 +81,11 @@ std::uint64_t rounds_for(const MadeScenario& made, const Calibration& calibratio
   MadeScenario brief = made;
   brief.rounds = kFewestRounds;
   const auto predicted = cli::simulate_run(
-      calibrated(scenario_from(brief.text()), calibration, transport), made.words, {});
+      calibrated(scenario_from(brief.text()), calibration, transport), cli::parse_run(made.words));
   if (!predicted.ok()) {
     return kFewestRounds;
   }
-  const double each = predicted->result.at("virtual_s").get<double>() / kFewestRounds;
+  const double each = predicted->result.virtual_s / kFewestRounds;
   const auto rounds = static_cast<std::uint64_t>(std::llround(kRunSeconds / each));
   return std::clamp(rounds, kFewestRounds, kMostRounds);
 }

@@ -114,11 +114,11 @@ Result<std::array<double, kMethods>> losses() {
   for (const Method method : {allreduce, dpsgd, dcd}) {
     MadeScenario made = made_for(kLinks[1], method, kLossRounds);
     made.batch = 32;
-    const auto run = cli::simulate_run(scenario_from(made.text()), made.words, {});
+    const auto run = cli::simulate_run(scenario_from(made.text()), cli::parse_run(made.words));
     if (!run.ok()) {
       return run.status();
     }
-    found[method] = run->result.at("final").at("loss");
+    found[method] = run->result.final->mean.loss;
   }
   return found;
 }

@@ -135,11 +135,11 @@ class LossStudy {
     for (made.seed = 1; made.seed <= kPredictions; ++made.seed) {
       cli::Scenario scenario = scenario_of(made, transport);
       scenario.timing_only = true;
-      const auto run = cli::simulate_run(scenario, made.words, {});
+      const auto run = cli::simulate_run(scenario, cli::parse_run(made.words));
       if (!run.ok()) {
         throw Error(run.status().message());
       }
-      seconds.push_back(run->result.at("virtual_s"));
+      seconds.push_back(run->result.virtual_s);
     }
     return seconds;
   }

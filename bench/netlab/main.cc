@@ -12,6 +12,7 @@
 
 #include "lab_commands.h"
 #include "signals.h"
+#include "train/option_names.h"
 #include "usage.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include "lab_commands.h"
 #include "option_group.h"
 #include "signals.h"
-#include "train/run_words.h"
+#include "train/run_spec.h"
 
 namespace sotto::netlab {
 namespace {
@@ -25,11 +25,11 @@ struct RunRequest {
 
 int run(const RunRequest& request, const CLI::App& command) {
   const cli::Output output(request.lab.common);
-  const cli::Scenario scenario = cli::read_scenario(request.scenario, command);
+  const cli::Scenario scenario =
+      cli::read_scenario(request.scenario, cli::given_seed(command, request.lab.common));
   check_emulable(scenario);
-  for (const std::string& words : scenario.runs) {
-    (void)cli::train_words(words,
-                           scenario.task_words);  // refuse what is wrong before anything runs
+  for (const cli::RunSpec& run : scenario.runs) {
+    (void)cli::train_words(run, scenario.task_words);  // refuse what is wrong before anything runs
   }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
@@ -41,10 +41,10 @@ int run(const RunRequest& request, const CLI::App& command) {
   std::vector<std::string> faults;
   cli::Json runs = cli::Json::array();
   bool complete = true;
-  for (const std::string& words : scenario.runs) {
+  for (const cli::RunSpec& run : scenario.runs) {
     for (const std::string& transport : request.lab.transports()) {
       const Comparison found =
-          compare(calibrated(scenario, *calibration, transport), words, transport, laboratory);
+          compare(calibrated(scenario, *calibration, transport), run.name, transport, laboratory);
       if (cli::stop_requested()) {
         return cli::kFailed;
       }

@@ -138,7 +138,7 @@ void check_emulable(const cli::Scenario& scenario) {
 
 std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario, bool free_net) {
   auto lab = std::make_unique<Lab>(
-      LabOptions{.hosts = scenario.nodes, .free_net = free_net, .seed = scenario.task.common.seed});
+      LabOptions{.hosts = scenario.nodes, .free_net = free_net, .seed = scenario.task.seed});
   for (Host from = 0; from < scenario.nodes; ++from) {
     const cli::HostSpec& host = scenario.hosts[static_cast<std::size_t>(from)];
     lab->set_host(from, host.up_bytes_per_s, host.down_bytes_per_s);

@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <span>
-#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -17,9 +16,8 @@
 #include <sotto/trainers/algorithm_setup.h>
 
 #include "plan_pattern.h"
-#include "train/run_words.h"
+#include "train/option_names.h"
 #include "train/train_plan.h"
-#include "usage.h"
 
 namespace sotto::cli {
 namespace {
@@ -40,15 +38,26 @@ struct Family {
   std::vector<std::string> compressors;
 };
 
-/// Rules against nodes that lie, as settings; of those with a parameter with that for `liars`.
-std::vector<std::string> rules(std::size_t liars) {
-  return {" rule=clipped:auto",
-          " rule=clipped:auto:1",
-          " rule=median",
-          " rule=geometric-median",
-          fmt::format(" rule=trimmed-mean:{}", liars),
-          fmt::format(" rule=multi-krum:{}", liars),
-          " rule=mean"};
+/// Settings with which a run is considered, beside its compressor and its graph.
+using Settings = std::vector<RunSetting>;
+
+RunSpec with_settings(RunSpec run, const Settings& settings) {
+  for (const RunSetting& setting : settings) {
+    run = run.with(setting.name, setting.value);
+  }
+  return run;
+}
+
+/// Rules against nodes that lie; of those with a parameter with that for `liars`.
+std::vector<Settings> rules(std::size_t liars) {
+  std::vector<Settings> all;
+  for (const std::string& rule :
+       {std::string("clipped:auto"), std::string("clipped:auto:1"), std::string("median"),
+        std::string("geometric-median"), fmt::format("trimmed-mean:{}", liars),
+        fmt::format("multi-krum:{}", liars), std::string("mean")}) {
+    all.push_back({{"rule", rule}});
+  }
+  return all;
 }
 
 std::vector<Family> families(const Scenario& scenario) {
@@ -65,29 +74,30 @@ std::vector<Family> families(const Scenario& scenario) {
 }
 
 /// A rate that was chosen for another rule would be far too large.
-std::string adam_rate(const Scenario& scenario) {
-  return scenario.task.lr ? fmt::format(" lr={}", kAdamRate) : "";
+Settings adam_rate(const Scenario& scenario) {
+  return scenario.task.lr ? Settings{{"lr", kAdamRate}} : Settings{};
 }
 
 /// Settings that a method needs and the task does not give.
-std::string needed_settings(const AlgorithmInfo& info, const Scenario& scenario, Round rounds) {
-  std::string settings;
+Settings needed_settings(const AlgorithmInfo& info, const Scenario& scenario, Round rounds) {
+  Settings settings;
   if (info.freezing != Freezing::never && scenario.task.freeze_step == "auto") {
     const auto freeze = static_cast<Round>(kWarmUp * static_cast<double>(rounds));
-    settings += fmt::format(" freeze-step={}", std::max<Round>(freeze, 1));
+    settings.push_back({"freeze-step", fmt::to_string(std::max<Round>(freeze, 1))});
   }
   if (info.step_rule == "adam" && scenario.task.step_rule != "adam") {
-    settings += adam_rate(scenario);
+    const Settings rate = adam_rate(scenario);
+    settings.insert(settings.end(), rate.begin(), rate.end());
   }
   return settings;
 }
 
-/// The settings with which a method is considered, each after a blank.
-std::vector<std::string> settings_of(const AlgorithmInfo& info, const Scenario& scenario,
-                                     Round rounds) {
+/// The settings with which a method is considered.
+std::vector<Settings> settings_of(const AlgorithmInfo& info, const Scenario& scenario,
+                                  Round rounds) {
   return info.aggregation && scenario.attack && scenario.task.rule.empty()
              ? rules(scenario.attack->nodes.size())
-             : std::vector<std::string>{needed_settings(info, scenario, rounds)};
+             : std::vector<Settings>{needed_settings(info, scenario, rounds)};
 }
 
 void check_lists(const CandidateLists& lists, const Scenario& scenario) {
@@ -99,7 +109,7 @@ void check_lists(const CandidateLists& lists, const Scenario& scenario) {
   }
   for (const std::string& spec : lists.topologies) {
     try {
-      (void)make_topology(spec, scenario.nodes, {.seed = scenario.task.common.seed});
+      (void)make_topology(spec, scenario.nodes, {.seed = scenario.task.seed});
     } catch (const Error& error) {
       throw Error(with_option_names(error.what()));
     }
@@ -110,7 +120,7 @@ class Proposals {
  public:
   void add(const Proposal& proposal) {
     if (std::none_of(all_.begin(), all_.end(),
-                     [&](const Proposal& one) { return one.words == proposal.words; })) {
+                     [&](const Proposal& one) { return one.run.name == proposal.run.name; })) {
       all_.push_back(proposal);
     }
   }
@@ -141,13 +151,13 @@ bool needs_adam(const std::string& algorithm) {
   return algorithm_info(algorithm).step_rule == "adam";
 }
 
-/// Settings among the words that decide how a node steps.
-std::string steps_of(const std::string& words) {
+/// Settings of a run that decide how a node steps.
+std::string steps_of(const RunSpec& run) {
   std::string steps;
-  std::istringstream in(words);
-  for (std::string word; in >> word;) {
-    if (word.find('=') != std::string::npos && !word.starts_with("communication")) {
-      steps += (steps.empty() ? "" : " ") + word;
+  for (const RunSetting& setting : run.settings) {
+    if (setting.name != "algorithm" && setting.name != "compressor" && setting.name != "topology" &&
+        setting.name != "communication-interval") {
+      steps += fmt::format("{}{}={}", steps.empty() ? "" : " ", setting.name, setting.value);
     }
   }
   return steps;
@@ -167,10 +177,10 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
   check_lists(lists, scenario);
   Proposals all;
   if (!scenario.attack) {
-    all.add({.words = "allreduce", .varies = true});
+    all.add({.run = run_of(kBaseline), .varies = true});
   }
   for (std::size_t k = 0; lists.empty() && k < scenario.runs.size(); ++k) {
-    all.add({.words = scenario.runs[k], .own = true});
+    all.add({.run = scenario.runs[k], .own = true});
   }
   std::vector<std::string> specs = lists.topologies;
   for (std::size_t k = 0; lists.topologies.empty() && k < graphs.size(); ++k) {
@@ -182,13 +192,11 @@ std::vector<Proposal> proposals(const CandidateLists& lists, const Scenario& sce
     const auto settings = settings_of(info, scenario, rounds);
     for (const std::string& spec :
          lists.compressors.empty() || exact ? method.compressors : lists.compressors) {
-      const std::string start =
-          exact ? std::string(info.name) : fmt::format("{} {}", info.name, spec);
       for (const std::string& graph : specs) {
-        const std::string on = info.graph == GraphNeed::any ? "" : " " + graph;
-        for (const std::string& setting : settings) {
-          all.add({.words = fmt::format("{}{}{}", start, on, setting),
-                   .varies = info.step_rule.empty()});
+        const RunSpec run =
+            run_of(info.name, exact ? "" : spec, info.graph == GraphNeed::any ? "" : graph);
+        for (const Settings& more : settings) {
+          all.add({.run = with_settings(run, more), .varies = info.step_rule.empty()});
         }
       }
     }
@@ -204,7 +212,7 @@ void Screen::predict(Candidate& candidate, const PlannedJob& job, const Platform
 }
 
 std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& variations) {
-  const TrainPlan plan = make_train_plan(parse_run(proposal.words, scenario_.task));
+  const TrainPlan plan = make_train_plan(with_run(scenario_.task, proposal.run));
   const OptimizerOptions& options = plan.run.optimizer;
   const AlgorithmInfo& info = algorithm_info(options.algorithm);
   const bool to_all = info.graph == GraphNeed::any;
@@ -215,10 +223,12 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
                     scenario_.nodes, kMostToAll));
   }
   const PlannedJob job = planned_job(scenario_, plan);
-  Candidate made = {.words = proposal.words,
+  Candidate made = {.run = proposal.run,
+                    .algorithm = options.algorithm,
+                    .compressor = options.compressor,
                     .method = fmt::format("{} {}", options.algorithm, options.compressor),
                     .graph = to_all ? "" : options.topology,
-                    .step_rule = steps_of(proposal.words),
+                    .step_rule = steps_of(proposal.run),
                     .interval = options.communication_interval,
                     .compressed = options.compressor != "none",
                     .own = proposal.own,
@@ -240,23 +250,24 @@ std::vector<Candidate> Screen::of(const Proposal& proposal, const Variations& va
   for (std::size_t k = 0; made.interval == 1 && k < variations.intervals.size(); ++k) {
     Candidate local = made;
     local.interval = variations.intervals[k];
-    local.words += fmt::format(" communication-interval={}", local.interval);
+    local.run = local.run.with("communication-interval", fmt::to_string(local.interval));
     predict(local, with_local_steps(job, local.interval), platform, pace, plan.run.rounds);
     if (local.seconds_per_round < kShorter * found.back().seconds_per_round) {
       found.push_back(std::move(local));
     }
   }
   if (variations.delays && info.delayable) {
-    Candidate delayed = of({.words = proposal.words + " delayed-gradient=true"}, {}).front();
+    Candidate delayed = of({.run = proposal.run.with("delayed-gradient", "true")}, {}).front();
     if (delayed.seconds_per_round < kShorter * made.seconds_per_round) {
       found.push_back(std::move(delayed));
     }
   }
   const std::size_t plain = found.size();
   for (std::size_t k = 0; variations.adam && k < plain; ++k) {
-    found.push_back(found[k]);
-    found.back().words += " step-rule=adam" + adam_rate(scenario_);
-    found.back().step_rule = steps_of(found.back().words);
+    Candidate adam = found[k];
+    adam.run = with_settings(adam.run.with("step-rule", "adam"), adam_rate(scenario_));
+    adam.step_rule = steps_of(adam.run);
+    found.push_back(std::move(adam));
   }
   return found;
 }

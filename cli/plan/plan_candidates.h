@@ -12,6 +12,7 @@
 #include "plan_graphs.h"
 #include "plan_model.h"
 #include "scenario/scenario.h"
+#include "train/run_spec.h"
 
 namespace sotto::cli {
 
@@ -24,13 +25,18 @@ struct CandidateLists {
   bool empty() const { return algorithms.empty() && compressors.empty() && topologies.empty(); }
 };
 
+/// The algorithm of full-precision all-reduce, whose run with no more settings is the baseline.
+inline constexpr const char* kBaseline = "allreduce";
+
 /// A run, and what the model says of it.
 struct Candidate {
-  std::string words;
-  std::string method;     ///< algorithm and compressor: the same for all graphs
-  std::string graph;      ///< "" for algorithms that use none
-  std::string step_rule;  ///< and other settings of the step, where the words have some
-  Round interval = 1;     ///< rounds from one exchange to the next
+  RunSpec run;
+  std::string algorithm;
+  std::string compressor;  ///< in full
+  std::string method;      ///< algorithm and compressor: the same for all graphs
+  std::string graph;       ///< "" for algorithms that use none
+  std::string step_rule;   ///< and other settings of the step, where the words have some
+  Round interval = 1;      ///< rounds from one exchange to the next
   bool compressed = false;
   bool own = false;  ///< the scenario names it
   Round rounds = 0;  ///< that are looked at; fewer than the run has where none takes gradients
@@ -38,16 +44,19 @@ struct Candidate {
   double bytes_per_round = 0;  ///< sent by a node
   double spectral_gap = 0;     ///< 1 for algorithms that use no graph
   CodecSpeed codec;
+
+  bool baseline() const { return run.name == kBaseline; }
 };
 
+/// A run that was considered and cannot be.
 struct Refusal {
-  std::string words;
+  std::string run;  ///< its name
   std::string why;
 };
 
 /// A run before the gate and the model have seen it.
 struct Proposal {
-  std::string words;
+  RunSpec run;
   bool own = false;
   bool varies = false;  ///< other ways to step may be tried with it
 };

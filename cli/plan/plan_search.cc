@@ -12,12 +12,9 @@
 
 #include <sotto/base/error.h>
 
-#include "signals.h"
-#include "simulate/simulated_result.h"
-#include "train/run_words.h"
+#include "train/option_names.h"
 #include "train/train_plan.h"
 #include "units.h"
-#include "usage.h"
 
 namespace sotto::cli {
 namespace {
@@ -46,22 +43,26 @@ constexpr std::size_t kShown = 6;
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
 
+/// The search was stopped, or a run could not be simulated.
+struct SearchEnded {
+  Status status;
+};
+
 bool any(const Candidate&) { return true; }
 bool plain(const Candidate& candidate) { return !candidate.compressed; }
 bool compressed(const Candidate& candidate) { return candidate.compressed; }
 
 }  // namespace
 
-PlanSearch::PlanSearch(SearchOptions options, Scenario scenario, const Output& output)
+PlanSearch::PlanSearch(SearchOptions options, Scenario scenario)
     : options_(std::move(options)),
       scenario_(std::move(scenario)),
-      output_(output),
       codec_(options_.codec, scenario_),
       goal_(!scenario_.timing_only && (scenario_.target_quality() || scenario_.target_loss)
                 ? Goal::target
                 : Goal::epoch) {
   const TrainPlan plan =
-      make_train_plan(parse_run(scenario_.attack ? "robust" : "allreduce", scenario_.task));
+      make_train_plan(with_run(scenario_.task, run_of(scenario_.attack ? "robust" : kBaseline)));
   check_target(scenario_, plan.tasks->data().regression());
   rounds_ = plan.run.rounds;
   const Round finest = std::max<Round>(1, rounds_ / kEvaluations);
@@ -73,14 +74,20 @@ PlanSearch::PlanSearch(SearchOptions options, Scenario scenario, const Output& o
   graphs_ = planned_graphs(scenario_, 4.0 * static_cast<double>(plan.tasks->make(0)->dimension()));
 }
 
-bool PlanSearch::simulated(const std::string& words) const {
+bool PlanSearch::simulated(const RunSpec& run) const {
   return std::any_of(runs_.begin(), runs_.end(),
-                     [&](const PlannedRun& run) { return run.candidate.words == words; });
+                     [&](const PlannedRun& one) { return one.candidate.run.name == run.name; });
 }
 
-std::string PlanSearch::label_of(const std::string& words) const {
+void PlanSearch::tell(const std::string& line) const {
+  if (options_.tell) {
+    options_.tell(line);
+  }
+}
+
+std::string PlanSearch::label_of(const RunSpec& run) const {
   std::string label;
-  std::istringstream in(words);
+  std::istringstream in(run.name);
   for (std::string word; in >> word;) {
     const auto graph = std::find_if(graphs_.begin(), graphs_.end(),
                                     [&](const PlannedGraph& one) { return one.spec == word; });
@@ -92,9 +99,9 @@ std::string PlanSearch::label_of(const std::string& words) const {
 void PlanSearch::check_own_runs() const {
   for (std::size_t k = 0; options_.lists.empty() && k < scenario_.runs.size(); ++k) {
     try {
-      (void)make_train_plan(parse_run(scenario_.runs[k], scenario_.task));
+      (void)make_train_plan(with_run(scenario_.task, scenario_.runs[k]));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: '{}': {}", scenario_.run_places[k], scenario_.runs[k],
+      throw Error(fmt::format("{}: '{}': {}", scenario_.run_places[k], scenario_.runs[k].name,
                               with_option_names(error.what())));
     }
   }
@@ -113,8 +120,8 @@ Variations PlanSearch::variations() const {
   }
   all.delays = true;
   std::set<Round> intervals(kIntervals.begin(), kIntervals.end());
-  for (const std::string& words : scenario_.runs) {
-    intervals.insert(parse_run(words, scenario_.task).communication_interval);
+  for (const RunSpec& run : scenario_.runs) {
+    intervals.insert(with_run(scenario_.task, run).communication_interval);
   }
   all.intervals.assign(intervals.upper_bound(1), intervals.upper_bound(rounds_));
   return all;
@@ -126,31 +133,30 @@ void PlanSearch::screen() {
   Screen screen(scenario_, codec_);
   const auto asked = proposals(options_.lists, scenario_, graphs_, rounds_);
   for (const Proposal& one : asked) {
-    if (stop_requested()) {
-      throw PlanFailed{kInterrupted};
+    if (options_.stop && options_.stop()) {
+      throw SearchEnded{{Fault::stopped, std::string(kStopped)}};
     }
     try {
       auto found = screen.of(one, variations);
       std::move(found.begin(), found.end(), std::back_inserter(candidates_));
     } catch (const Error& error) {
-      refused_.push_back({one.words, with_option_names(error.what())});
+      refused_.push_back({one.run.name, with_option_names(error.what())});
     }
   }
-  const bool only_baseline = std::all_of(
-      candidates_.begin(), candidates_.end(),
-      [](const Candidate& one) { return one.method.starts_with("allreduce ") && !one.own; });
-  const bool baseline_asked = options_.lists.algorithms == std::vector<std::string>{"allreduce"};
+  const bool only_baseline =
+      std::all_of(candidates_.begin(), candidates_.end(),
+                  [](const Candidate& one) { return one.algorithm == kBaseline && !one.own; });
+  const bool baseline_asked = options_.lists.algorithms == std::vector<std::string>{kBaseline};
   if (only_baseline && !baseline_asked && !refused_.empty()) {
-    throw Error(fmt::format("nothing that was asked for is possible: {}: {}", refused_.back().words,
+    throw Error(fmt::format("nothing that was asked for is possible: {}: {}", refused_.back().run,
                             refused_.back().why));
   }
   candidates_ = in_order_of_promise(std::move(candidates_));
-  output_.line(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
-  output_.line(fmt::format(
-      "{} screened by the model{}", counted(candidates_.size(), "candidate"),
-      refused_.empty()
-          ? ""
-          : fmt::format(", {} refused: algorithm and graph do not fit", refused_.size())));
+  tell(fmt::format("{}: {} nodes", scenario_.title, scenario_.nodes));
+  tell(fmt::format("{} screened by the model{}", counted(candidates_.size(), "candidate"),
+                   refused_.empty() ? ""
+                                    : fmt::format(", {} refused: algorithm and graph do not fit",
+                                                  refused_.size())));
 }
 
 double PlanSearch::promise(const Candidate& candidate) const {
@@ -170,7 +176,7 @@ double PlanSearch::best(const Admitted& admitted) const {
 const Candidate* PlanSearch::next(const Admitted& admitted) const {
   const Candidate* most = nullptr;
   for (const Candidate& one : candidates_) {
-    if (admitted(one) && !simulated(one.words) &&
+    if (admitted(one) && !simulated(one.run) &&
         (most == nullptr || promise(one) < promise(*most))) {
       most = &one;
     }
@@ -194,66 +200,63 @@ void PlanSearch::explore_by_pace() {
   for (const auto admitted : {&any, &plain}) {
     std::uint64_t left = admitted == &any ? most : 1;
     for (const Candidate& one : candidates_) {
-      const bool due = left > 0 && admitted(one) && one.words != "allreduce";
+      const bool due = left > 0 && admitted(one) && !one.baseline();
       left -= due ? 1 : 0;
-      if (due && !simulated(one.words)) {
+      if (due && !simulated(one.run)) {
         add_run(one, kEndless);
       }
     }
   }
 }
 
-bool PlanSearch::at_target(const HistoryPoint& point) const {
-  const auto target = scenario_.target_quality();
-  return (!target || quality_of(point) >= *target) &&
-         (!scenario_.target_loss || point.loss <= *scenario_.target_loss);
-}
-
 SimulatedRun PlanSearch::simulate(const Candidate& candidate, std::uint64_t seed,
                                   const std::function<bool(const HistoryPoint&)>& enough) {
   Scenario scenario = scenario_;
-  scenario.task.common.seed = seed;
+  scenario.task.seed = seed;
   codec_.apply(candidate.codec, scenario);
   if (scenario_.timing_only && candidate.rounds < rounds_) {
     scenario.task.epochs.reset();
     scenario.task.rounds = candidate.rounds;
   }
-  auto simulated = simulate_run(scenario, candidate.words,
+  auto simulated = simulate_run(scenario, candidate.run,
                                 {.threads = options_.threads,
                                  .timeline = options_.timelines,
                                  .by_worst = options_.by_worst,
-                                 .progress = output_.talks(),
+                                 .observer = options_.observer,
+                                 .stop = options_.stop,
                                  .enough = enough});
   if (!simulated.ok()) {
-    throw PlanFailed{stop_requested()
-                         ? kInterrupted
-                         : fmt::format("{}: {}", candidate.words, simulated.status().message())};
+    const Status& status = simulated.status();
+    throw SearchEnded{
+        status.fault() == Fault::stopped
+            ? status
+            : Status(status.fault(), fmt::format("{}: {}", candidate.run.name, status.message()))};
   }
   return std::move(*simulated);
 }
 
 /// Simulates a candidate with the scenario's seed, and learns from it.
 void PlanSearch::add_run(const Candidate& candidate, double hopeless_s) {
-  output_.line(fmt::format("run {}: {}", runs_.size() + 1, label_of(candidate.words)));
+  tell(fmt::format("run {}: {}", runs_.size() + 1, label_of(candidate.run)));
   bool reached = false;
-  SimulatedRun simulated =
-      simulate(candidate, scenario_.task.common.seed, [&](const HistoryPoint& point) {
-        reached = reached || at_target(point);
-        return !reached && goal_ == Goal::target && point.time_s > hopeless_s;
-      });
-  const Json& result = simulated.result;
-  runs_.push_back({.candidate = candidate, .label = label_of(candidate.words), .result = result});
+  SimulatedRun simulated = simulate(candidate, scenario_.task.seed, [&](const HistoryPoint& point) {
+    reached = reached || reaches_target(scenario_, point);
+    return !reached && goal_ == Goal::target && point.time_s > hopeless_s;
+  });
+  runs_.push_back({.candidate = candidate,
+                   .label = label_of(candidate.run),
+                   .simulated = std::move(simulated)});
+  const SimulationResult& result = runs_.back().simulated.result;
   if (goal_ == Goal::target) {
-    const auto time = time_to(scenario_, result.at("history"));
+    const auto time = time_to(scenario_, result.history);
     runs_.back().times = {time};
-    const auto done = result.at("rounds").get<double>();
-    const bool ended = done >= static_cast<double>(rounds_) || !early_end(result).empty();
+    const auto done = static_cast<double>(result.rounds);
+    const bool ended = done >= static_cast<double>(rounds_) || !result.early_end().empty();
     // Of one that was given up it is known only that it needs more.
-    guess_.learn(candidate, time    ? *time * done / result.at("virtual_s").get<double>()
+    guess_.learn(candidate, time    ? *time * done / result.virtual_s
                             : ended ? kBeyond * static_cast<double>(rounds_)
                                     : std::max(kHopeless * done, guess_.of(candidate)));
   }
-  pictures_.push_back({runs_.back().label, std::move(simulated)});
 }
 
 /// The best of both kinds with the other seeds, up to the target.
@@ -273,11 +276,12 @@ void PlanSearch::add_seeds() {
     near.resize(std::min(near.size(), kMostRepeated));
     for (PlannedRun* run : near) {
       for (std::uint64_t more = 1; more < options_.seeds; ++more) {
-        const std::uint64_t seed = scenario_.task.common.seed + more;
-        output_.line(fmt::format("seed {}: {}", seed, run->label));
+        const std::uint64_t seed = scenario_.task.seed + more;
+        tell(fmt::format("seed {}: {}", seed, run->label));
         const SimulatedRun simulated = simulate(
-            run->candidate, seed, [this](const HistoryPoint& point) { return at_target(point); });
-        run->times.push_back(time_to(scenario_, simulated.result.at("history")));
+            run->candidate, seed,
+            [this](const HistoryPoint& point) { return reaches_target(scenario_, point); });
+        run->times.push_back(time_to(scenario_, simulated.result.history));
       }
     }
   }
@@ -289,33 +293,37 @@ std::vector<PlannedRun> PlanSearch::shown() {
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto rank_of = [&](std::size_t k) {
     const PlannedRun& run = runs_[k];
-    return std::tuple(run.candidate.words != "allreduce", !run.candidate.own, run.times.size() < 2,
+    return std::tuple(!run.candidate.baseline(), !run.candidate.own, run.times.size() < 2,
                       time_of(run, goal_).value_or(kEndless));
   };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return rank_of(a) < rank_of(b); });
   std::vector<PlannedRun> shown;
-  std::vector<RunPicture> pictures;
   std::size_t others = 0;
   for (const std::size_t k : order) {
     const PlannedRun& run = runs_[k];
-    const bool always =
-        run.candidate.own || run.candidate.words == "allreduce" || run.times.size() > 1;
+    const bool always = run.candidate.own || run.candidate.baseline() || run.times.size() > 1;
     others += always ? 0 : 1;
     if (always || others <= kShown) {
       shown.push_back(run);
-      pictures.push_back(std::move(pictures_[k]));
     }
   }
-  pictures_ = std::move(pictures);
   return shown;
 }
 
-std::vector<PlannedRun> PlanSearch::find() {
+Result<std::vector<PlannedRun>> PlanSearch::find() {
+  try {
+    return search();
+  } catch (const SearchEnded& end) {
+    return end.status;
+  }
+}
+
+std::vector<PlannedRun> PlanSearch::search() {
   screen();
   say_codec();
   for (const Candidate& one : candidates_) {
-    if (one.own || one.words == "allreduce") {
+    if (one.own || one.baseline()) {
       add_run(one, kEndless);
     }
   }
@@ -336,13 +344,13 @@ void PlanSearch::say_codec() const {
     return;
   }
   std::set<std::string> said;
-  output_.line("codec speeds, in bytes of float32, measured here (--codec fixes them):");
+  tell("codec speeds, in bytes of float32, measured here (--codec fixes them):");
   for (const Candidate& candidate : candidates_) {
-    const std::string name = candidate.method.substr(candidate.method.find(' ') + 1);
+    const std::string& name = candidate.compressor;
     if (said.insert(name).second) {
-      output_.line(fmt::format("  {}: encodes {}/s, decodes {}/s", name,
-                               amount(1 / candidate.codec.encode_s_per_byte),
-                               amount(1 / candidate.codec.decode_s_per_byte)));
+      tell(fmt::format("  {}: encodes {}/s, decodes {}/s", name,
+                       amount(1 / candidate.codec.encode_s_per_byte),
+                       amount(1 / candidate.codec.decode_s_per_byte)));
     }
   }
 }

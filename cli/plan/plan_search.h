@@ -10,13 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "option_group.h"
-#include "output.h"
 #include "plan_candidates.h"
 #include "plan_guess.h"
 #include "plan_verdict.h"
 #include "scenario/scenario.h"
-#include "simulate/simulation_page.h"
+#include "simulate/simulated_run.h"
 
 namespace sotto::cli {
 
@@ -28,40 +26,40 @@ struct SearchOptions {
   bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
   int threads = 1;            ///< that take gradients; results do not depend on it
   bool timelines = false;     ///< keep what the nodes did
-};
-
-/// Ctrl-C, or a run that could not be simulated.
-struct PlanFailed {
-  std::string why;
+  /// Hears, in lines for people, what is done next; nobody by default.
+  std::function<void(const std::string& line)> tell = {};
+  MakeObserver observer = {};  ///< as SimulationRequest has it
+  StopRequest stop = {};       ///< true ends the search with a fault
 };
 
 class PlanSearch {
  public:
-  /// `output` must outlive this. Throws Error for what is no request.
-  PlanSearch(SearchOptions options, Scenario scenario, const Output& output);
+  /// Throws Error for what is no request.
+  PlanSearch(SearchOptions options, Scenario scenario);
 
-  /// The runs that a user should see: all-reduce first, the scenario's own, and the best. Throws
-  /// PlanFailed, and Error where nothing that was asked for is possible.
-  std::vector<PlannedRun> find();
+  /// The runs that a user should see: all-reduce first, the scenario's own, and the best. A fault
+  /// where it was stopped, or a run could not be simulated. Throws Error where nothing that was
+  /// asked for is possible.
+  Result<std::vector<PlannedRun>> find();
 
   const Scenario& scenario() const { return scenario_; }
   Goal goal() const { return goal_; }
   bool by_worst() const { return options_.by_worst; }
   Round rounds() const { return rounds_; }
   bool codec_measured() const { return codec_.measures(); }
-  /// All that were screened, the most promising first, and the words of those simulated.
+  /// All that were screened, the most promising first.
   const std::vector<Candidate>& candidates() const { return candidates_; }
-  bool simulated(const std::string& words) const;
+  bool simulated(const RunSpec& run) const;
   const std::vector<Refusal>& refused() const { return refused_; }
   const std::vector<PlannedGraph>& graphs() const { return graphs_; }
-  /// Of the runs that find() gave.
-  const std::vector<RunPicture>& pictures() const { return pictures_; }
-  /// The words, with graphs' short names.
-  std::string label_of(const std::string& words) const;
+  /// The run's name, with graphs' short names.
+  std::string label_of(const RunSpec& run) const;
 
  private:
   using Admitted = std::function<bool(const Candidate&)>;
 
+  std::vector<PlannedRun> search();
+  void tell(const std::string& line) const;
   /// Speaks only when nothing can be refused any more.
   void screen();
   void check_own_runs() const;
@@ -79,12 +77,10 @@ class PlanSearch {
   void add_seeds();
   SimulatedRun simulate(const Candidate& candidate, std::uint64_t seed,
                         const std::function<bool(const HistoryPoint&)>& enough);
-  bool at_target(const HistoryPoint& point) const;
   std::vector<PlannedRun> shown();
 
   SearchOptions options_;
   Scenario scenario_;
-  const Output& output_;
   CodecMeter codec_;
   Goal goal_;
   Round rounds_ = 0;
@@ -93,7 +89,6 @@ class PlanSearch {
   std::vector<Refusal> refused_;
   RoundsGuess guess_;
   std::vector<PlannedRun> runs_;
-  std::vector<RunPicture> pictures_;
 };
 
 }  // namespace sotto::cli

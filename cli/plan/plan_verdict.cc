@@ -1,6 +1,7 @@
 #include "plan_verdict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -9,8 +10,6 @@
 #include <sotto/comm/transport.h>
 
 #include "quality.h"
-#include "simulate/simulated_result.h"
-#include "train/run_words.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -25,7 +24,7 @@ constexpr double kApart = 0.1;
 /// Runs that differ by no more are equally quick.
 constexpr double kAlike = 1.02;
 
-bool is_baseline(const Candidate& candidate) { return candidate.words == "allreduce"; }
+bool is_baseline(const Candidate& candidate) { return candidate.baseline(); }
 
 /// Of the runs that `admitted` lets through, the one that is there first; of those that differ by
 /// no more than kAlike from it, the one that sends least.
@@ -168,12 +167,9 @@ std::string transport_of(const Scenario& scenario) {
 
 /// How far the worst node's own model is behind the average in the end; none: it is not known.
 std::optional<double> lag_of(const PlannedRun& run) {
-  const Json last = run.result.value("final", Json());
-  const Quality& quality = quality_in(last);
-  if (!last.is_object() || !last.contains(quality.worst) || !last.at(quality.field).is_number()) {
-    return std::nullopt;
-  }
-  return last.at(quality.field).get<double>() - number_or_nan(last.at(quality.worst));
+  const auto& last = run.simulated.result.final;
+  return last && last->own ? std::optional(quality_of(last->mean) - last->own->worst)
+                           : std::nullopt;
 }
 
 /// A target is the averaged model's; what is to be known where the nodes' own are far from it.
@@ -182,7 +178,7 @@ std::string apart(const std::vector<PlannedRun>& runs, std::size_t winner, Goal 
   if (!lag || *lag < kApart) {
     return "";
   }
-  const bool shares = quality_in(runs[winner].result.value("final", Json())).share;
+  const bool shares = quality_at(runs[winner].simulated.result.final->mean).share;
   const auto distance = [shares](double far) {
     return shares ? fmt::format("{:.0f} points", 100 * far) : fmt::format("{:.2f} of R²", far);
   };
@@ -205,11 +201,14 @@ std::string apart(const std::vector<PlannedRun>& runs, std::size_t winner, Goal 
 
 /// Whose nodes ended early, and why.
 void tell_of_early_ends(const std::vector<PlannedRun>& runs, std::vector<std::string>& lines) {
-  const auto early = [](const PlannedRun& run) { return !early_end(run.result).empty(); };
+  const auto early = [](const PlannedRun& run) {
+    return !run.simulated.result.early_end().empty();
+  };
   const auto first = std::find_if(runs.begin(), runs.end(), early);
   if (first != runs.end()) {
     const auto more = std::count_if(first + 1, runs.end(), early);
-    lines.push_back(fmt::format("{} ended early: {}{}.", first->label, early_end(first->result),
+    lines.push_back(fmt::format("{} ended early: {}{}.", first->label,
+                                first->simulated.result.early_end(),
                                 more > 0 ? fmt::format("; and so did {} more", more) : ""));
   }
 }
@@ -217,37 +216,36 @@ void tell_of_early_ends(const std::vector<PlannedRun>& runs, std::vector<std::st
 }  // namespace
 
 std::optional<double> PlannedRun::seconds_per_round() const {
-  const auto rounds = result.at("rounds").get<double>();
-  return early_end(result).empty() && rounds > 0
-             ? std::optional(result.at("virtual_s").get<double>() / rounds)
+  const SimulationResult& result = simulated.result;
+  return result.early_end().empty() && result.rounds > 0
+             ? std::optional(result.virtual_s / static_cast<double>(result.rounds))
              : std::nullopt;
 }
 
 std::optional<double> PlannedRun::error() const {
-  const auto simulated = seconds_per_round();
-  return simulated ? std::optional(candidate.seconds_per_round / *simulated - 1) : std::nullopt;
+  const auto found = seconds_per_round();
+  return found ? std::optional(candidate.seconds_per_round / *found - 1) : std::nullopt;
 }
 
-std::optional<double> time_to(const Scenario& scenario, const Json& history) {
+std::optional<double> time_to(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
   // How far an evaluation is off, at most: positive where it is not there.
-  const auto lacking = [&](const Json& entry) {
-    const double quality = number_or_nan(entry.value(quality_in(entry).field, Json()));
-    const Json& loss = entry.at("loss");
+  const auto lacking = [&](const HistoryPoint& entry) {
+    const double quality = quality_of(entry);
     double most = -kUnreached;
     if (const auto target = scenario.target_quality()) {
       most = std::isfinite(quality) ? *target - quality : kUnreached;
     }
     if (scenario.target_loss) {
-      most = std::max(most,
-                      loss.is_number() ? loss.get<double>() - *scenario.target_loss : kUnreached);
+      most =
+          std::max(most, std::isnan(entry.loss) ? kUnreached : entry.loss - *scenario.target_loss);
     }
     return most;
   };
   double before = kUnreached;
   double time_before = 0;
-  for (const Json& entry : history) {
+  for (const HistoryPoint& entry : history) {
     const double now = lacking(entry);
-    const double time = entry.at("virtual_s").get<double>();
+    const double time = entry.time_s;
     if (now <= 0) {
       const double share = before < kUnreached ? before / (before - now) : 1;
       return time_before + share * (time - time_before);
@@ -326,17 +324,17 @@ std::string time_text(const PlannedRun& run, Goal goal) {
                      duration_text(**high));
 }
 
-std::string train_command(const std::string& words, const Scenario& scenario, Round rounds) {
+std::string train_command(const RunSpec& run, const Scenario& scenario, Round rounds) {
   std::string command = fmt::format("sotto train --nodes={}", scenario.nodes);
   bool length = false;
-  for (const std::string& word : train_words(words, scenario.task_words)) {
+  for (const std::string& word : train_words(run, scenario.task_words)) {
     length = length || word.starts_with("--rounds=") || word.starts_with("--epochs=");
     command += fmt::format(" {}", as_word(word));
   }
   if (!length) {
     command += fmt::format(" --rounds={}", rounds);
   }
-  if (const std::uint64_t seed = scenario.task.common.seed; seed != 0) {
+  if (const std::uint64_t seed = scenario.task.seed; seed != 0) {
     command += fmt::format(" --seed={}", seed);
   }
   const std::string transport = transport_of(scenario);

@@ -6,16 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "output.h"
 #include "plan_candidates.h"
+#include "simulate/simulated_run.h"
 
 namespace sotto::cli {
 
 /// A candidate that was simulated.
 struct PlannedRun {
   Candidate candidate;
-  std::string label;  ///< its words, with short names for long graphs
-  Json result;        ///< its entry of `sotto simulate --json`
+  std::string label;  ///< its name, with short names for long graphs
+  SimulatedRun simulated;
   /// Seconds to the target, by seed; none where that one did not reach it. Linearly between the two
   /// evaluations, as their distance would otherwise be the figure's resolution.
   std::vector<std::optional<double>> times = {};
@@ -44,14 +44,14 @@ struct Verdict {
 };
 
 /// Seconds of a history until the target, linearly between evaluations; none: never.
-std::optional<double> time_to(const Scenario& scenario, const Json& history);
+std::optional<double> time_to(const Scenario& scenario, const std::vector<HistoryPoint>& history);
 
 /// Seconds, the median over the seeds, of which one half at least must have reached the target;
 /// none where the run did not, or where nodes ended early and the pace is asked for.
 std::optional<double> time_of(const PlannedRun& run, Goal goal);
 
 /// A compressed run wins where it is sooner than the best uncompressed one by kWorthwhile in the
-/// median, and with every seed. The run whose words are "allreduce" is the baseline. Only runs with
+/// median, and with every seed. The candidate that says it is one is the baseline. Only runs with
 /// as many seeds as any are ranked, and the baseline.
 Verdict judge(const std::vector<PlannedRun>& runs, Goal goal, bool by_worst = false);
 
@@ -60,6 +60,6 @@ std::string time_text(const PlannedRun& run, Goal goal);
 
 /// The `sotto train` that does this run on the scenario's nodes, with its task and transport;
 /// `rounds` where neither says how long.
-std::string train_command(const std::string& words, const Scenario& scenario, Round rounds);
+std::string train_command(const RunSpec& run, const Scenario& scenario, Round rounds);
 
 }  // namespace sotto::cli

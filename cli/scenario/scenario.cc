@@ -14,10 +14,10 @@
 #include <sotto/sim/link_presets.h>
 
 #include "compute_spec.h"
-#include "config_file.h"
 #include "quantity.h"
 #include "rank_list.h"
 #include "scenario_reader.h"
+#include "train/option_names.h"
 
 namespace sotto::cli {
 namespace {
@@ -225,37 +225,6 @@ void read_network(TomlReader in, Scenario& scenario, const Names& names) {
   in.finish();
 }
 
-/// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
-constexpr std::array<const char*, 17> kNotInTasks = {
-    "--nodes",      "--transport", "--rendezvous", "--bind",       "--insecure",     "--key",
-    "--peers",      "--local",     "--json",       "--quiet",      "--seed",         "--config",
-    "--checkpoint", "--resume",    "--algorithm",  "--compressor", "--gradient-time"};
-
-void read_task(const toml::table& file, const std::string& path, Scenario& scenario) {
-  const auto* table = file.get_as<toml::table>("task");
-  if (table == nullptr) {
-    return;
-  }
-  CLI::App command("", "simulate");
-  add_train_options(command, scenario.task);
-  for (const char* name : kNotInTasks) {
-    command.remove_option(command.get_option(name));
-  }
-  apply_settings(command, *table, path);
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& value : option->results()) {
-      scenario.task_words.push_back(fmt::format("{}={}", option->get_name(), value));
-    }
-  }
-  for (const auto& [key, value] : *table) {
-    std::string name = "--" + std::string(key.str());
-    std::replace(name.begin(), name.end(), '_', '-');
-    scenario.task_places.emplace(
-        std::move(name),
-        fmt::format("{}: task.{}", toml_place(path, value), std::string(key.str())));
-  }
-}
-
 void read_target(TomlReader& in, Scenario& scenario) {
   if (auto target = in.table("target")) {
     scenario.target_accuracy = target->number("accuracy");
@@ -292,6 +261,27 @@ std::vector<std::string> places_of_runs(const toml::table& file, const std::stri
     add(*file.get("run"));
   }
   return places;
+}
+
+void read_runs(TomlReader& in, const toml::table& file, const std::string& path,
+               Scenario& scenario) {
+  const std::vector<std::string> runs = in.texts("run");
+  if (runs.empty()) {
+    in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
+  }
+  scenario.run_places = places_of_runs(file, path);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string& place = scenario.run_places[i];
+    if (std::find(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(i), runs[i]) !=
+        runs.begin() + static_cast<std::ptrdiff_t>(i)) {
+      throw Error(fmt::format("{}: '{}' stands there twice", place, runs[i]));
+    }
+    try {
+      scenario.runs.push_back(parse_run(runs[i]));
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: '{}': {}", place, runs[i], with_option_names(error.what())));
+    }
+  }
 }
 
 }  // namespace
@@ -344,7 +334,7 @@ LinkSpec read_link_between(TomlReader& in, std::string_view key) {
   return written.link;
 }
 
-Scenario read_scenario(const std::string& path) {
+Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed) {
   const toml::table file = read_toml("SCENARIO", path);
   TomlReader in(path, "", file);
   in.require("sotto-scenario", "the version of this format, sotto-scenario = 1");
@@ -352,8 +342,8 @@ Scenario read_scenario(const std::string& path) {
   Scenario scenario;
   Names names;
   scenario.title = in.text("title").value_or(path);
-  scenario.task.common.seed =
-      in.count("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
+  scenario.task.seed = in.count("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
+  scenario.task.seed = seed.value_or(scenario.task.seed);
   scenario.timing_only = in.truth("timing-only").value_or(false);
   in.require("nodes", "a table [nodes]");
   read_nodes(*in.table("nodes"), scenario, names);
@@ -372,18 +362,7 @@ Scenario read_scenario(const std::string& path) {
   if (const toml::node* target = file.get("target")) {
     scenario.target_place = fmt::format("{}: target", toml_place(path, *target));
   }
-  scenario.runs = in.texts("run");
-  if (scenario.runs.empty()) {
-    in.refuse("run", "give one or more runs, e.g. run = [\"allreduce\", \"dcd quant:8 ring\"]");
-  }
-  scenario.run_places = places_of_runs(file, path);
-  for (auto run = scenario.runs.begin(); run != scenario.runs.end(); ++run) {
-    if (std::find(scenario.runs.begin(), run, *run) != run) {
-      throw Error(fmt::format(
-          "{}: '{}' stands there twice",
-          scenario.run_places[static_cast<std::size_t>(run - scenario.runs.begin())], *run));
-    }
-  }
+  read_runs(in, file, path, scenario);
   check_attack(in, scenario);
   in.finish();
   return scenario;
@@ -398,15 +377,6 @@ void check_target(const Scenario& scenario, bool regression) {
     throw Error(
         fmt::format("{}.r2: the task is no regression; give accuracy", scenario.target_place));
   }
-}
-
-Scenario read_scenario(const std::string& path, const CLI::App& command) {
-  Scenario scenario = read_scenario(path);
-  const CLI::Option* seed = command.get_option("--seed");
-  if (seed->count() > 0) {
-    scenario.task.common.seed = seed->as<std::uint64_t>();
-  }
-  return scenario;
 }
 
 }  // namespace sotto::cli

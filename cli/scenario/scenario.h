@@ -15,6 +15,7 @@
 #include <sotto/sim/network/platform.h>
 #include <sotto/sim/simulator.h>
 
+#include "train/run_spec.h"
 #include "train/train_options.h"
 
 namespace sotto::cli {
@@ -87,7 +88,7 @@ struct Scenario {
   std::vector<std::string> task_words;  ///< those that were given, as "--lr=0.1"
   std::map<std::string, std::string>
       task_places;  ///< "--lr": where it stands, "FILE:LINE: task.lr"
-  std::vector<std::string> runs;
+  std::vector<RunSpec> runs;
   std::vector<std::string> run_places;  ///< where each run stands, "FILE:LINE: run"
   std::optional<double> target_accuracy;
   std::optional<double> target_r2;  ///< of a regression, in place of the accuracy
@@ -109,9 +110,7 @@ struct Scenario {
 /// anything else.
 void check_target(const Scenario& scenario, bool regression);
 
-/// Throws Error naming line and key of what is wrong.
-Scenario read_scenario(const std::string& path);
-/// The same with the command's --seed, where the command line has one.
-Scenario read_scenario(const std::string& path, const CLI::App& command);
-
+/// Reads a scenario's file; `seed` is used in place of its own. Throws Error naming line and key of
+/// what is wrong.
+Scenario read_scenario(const std::string& path, std::optional<std::uint64_t> seed = {});
 }  // namespace sotto::cli

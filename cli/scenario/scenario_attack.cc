@@ -15,24 +15,6 @@
 namespace sotto::cli {
 namespace {
 
-/// Of the settings of a run; empty where it has none of that name.
-std::string_view word_of(std::string_view run, std::string_view setting) {
-  const auto at = run.find(setting);
-  return at == std::string_view::npos ? std::string_view() : run.substr(at, run.find(' ', at) - at);
-}
-
-/// Whether the run's algorithm takes neighbours in by a rule; one that does not exist is refused
-/// elsewhere.
-bool robust(std::string_view run) {
-  const std::string_view name = run.substr(0, run.find(' '));
-  for (const AlgorithmInfo& info : algorithms()) {
-    if (info.name == name) {
-      return info.aggregation;
-    }
-  }
-  return true;
-}
-
 void refuse_without_models(const TomlReader& file, const Scenario& scenario) {
   constexpr const char* kWhy =
       "nobody lies where there are no models: leave out this or timing-only";
@@ -46,9 +28,9 @@ void refuse_without_models(const TomlReader& file, const Scenario& scenario) {
     }
   }
   for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
-    if (const auto word = word_of(scenario.runs[i], "attack="); !word.empty()) {
-      throw Error(
-          fmt::format("{}: '{}': {}: {}", scenario.run_places[i], scenario.runs[i], word, kWhy));
+    if (const std::string* attack = scenario.runs[i].find("attack")) {
+      throw Error(fmt::format("{}: '{}': attack={}: {}", scenario.run_places[i],
+                              scenario.runs[i].name, *attack, kWhy));
     }
   }
 }
@@ -90,11 +72,11 @@ void check_attack(const TomlReader& file, const Scenario& scenario) {
     refuse_without_models(file, scenario);
   }
   for (std::size_t i = 0; scenario.attack && i < scenario.runs.size(); ++i) {
-    if (!robust(scenario.runs[i])) {
+    if (!algorithm_info(scenario.runs[i].algorithm()).aggregation) {
       throw Error(fmt::format(
           "{}: '{}': under [attack] runs begin with robust; \"robust rule=mean\" is D-PSGD "
           "without a defence",
-          scenario.run_places[i], scenario.runs[i]));
+          scenario.run_places[i], scenario.runs[i].name));
     }
   }
 }

@@ -113,16 +113,4 @@ std::vector<ScenarioMark> marks_of(const Scenario& scenario) {
   return marks;
 }
 
-Json marks_json(const std::vector<ScenarioMark>& marks) {
-  Json all = Json::array();
-  for (const ScenarioMark& mark : marks) {
-    Json& one = all.emplace_back(Json{{"at_s", exact_seconds(mark.at)}, {"kind", mark.kind}});
-    if (mark.kind == "partition") {
-      one["until_s"] = mark.until == kNever ? Json() : Json(exact_seconds(mark.until));
-    }
-    one["text"] = mark.text;
-  }
-  return all;
-}
-
 }  // namespace sotto::cli

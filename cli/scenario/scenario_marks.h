@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "output.h"
 #include "scenario.h"
 
 namespace sotto::cli {
@@ -24,8 +23,5 @@ const char* kind_name(NodeEvent::Kind kind);
 
 /// Sorted by time; nodes to which the same happens at the same time share a mark.
 std::vector<ScenarioMark> marks_of(const Scenario& scenario);
-
-/// [{"at_s", "until_s" (of partitions; null: it does not heal), "kind", "text"}]
-Json marks_json(const std::vector<ScenarioMark>& marks);
 
 }  // namespace sotto::cli

@@ -40,6 +40,9 @@ std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const 
 /// What lies between some nodes, which says nothing of their own connections.
 LinkSpec read_link_between(TomlReader& in, std::string_view key);
 
+/// [task]: settings of `sotto train` that hold for all runs.
+void read_task(const toml::table& file, const std::string& path, Scenario& scenario);
+
 /// [attack] of a file of which [nodes] and [task] are read.
 void read_attack(TomlReader& file, Scenario& scenario, const Names& names);
 /// Refuses lies, of [attack] and others, where there are none to tell. The last to read.

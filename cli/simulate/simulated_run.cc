@@ -20,13 +20,9 @@
 #include <sotto/trainers/model_sum.h>
 
 #include "quality.h"
-#include "signals.h"
-#include "simulated_result.h"
 #include "stretches.h"
 #include "train/job_nodes.h"
-#include "train/run_words.h"
 #include "train/train_plan.h"
-#include "train/train_report.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -43,12 +39,10 @@ struct Gathering {
 
 class SimulatedJob {
  public:
-  SimulatedJob(const Scenario& scenario, const std::string& words,
-               const SimulationRequest& request);
+  SimulatedJob(const Scenario& scenario, const RunSpec& run, const SimulationRequest& request);
 
-  /// Runs to the end, or until Ctrl-C.
-  Result<SimulatedRun> run(TrainReport& report);
-  const TrainPlan& plan() const { return plan_; }
+  /// Runs to the end, or until it is asked to stop.
+  Result<SimulatedRun> run();
 
  private:
   std::vector<std::unique_ptr<Algorithm>> make_algorithms();
@@ -66,16 +60,14 @@ class SimulatedJob {
     std::size_t nodes = 0;
   };
   Judgement judge_nodes(const std::vector<std::span<const float>>& models);
-  Json result(const SimulationReport& report) const;
+  SimulationResult result(const SimulationReport& report) const;
 
   const Scenario& scenario_;
-  const std::string words_;
-  TraceFile* trace_;
-  std::function<bool(const HistoryPoint&)> enough_;
-  bool by_worst_ = false;  ///< the history is
-  bool warnings_ = false;  ///< are printed
-  bool ended_ = false;     ///< as enough_ said
-  TrainPlan plan_;
+  const std::string name_;
+  const SimulationRequest& request_;
+  bool ended_ = false;    ///< as request_.enough said
+  bool stopped_ = false;  ///< as request_.stop said
+  std::shared_ptr<const TrainPlan> plan_;
   std::shared_ptr<const Topology> topology_;
   std::vector<std::vector<float>> parameters_;
   RehearsalJob rehearsal_;  ///< of timing only
@@ -84,13 +76,13 @@ class SimulatedJob {
   std::unique_ptr<Task> judge_;
   std::optional<Platform> platform_;
   std::optional<Simulator> simulator_;
-  Observer* observer_ = nullptr;  ///< while it runs
-  std::set<std::string> warned_;  ///< of what came up while it runs
-  std::vector<double> sent_;      ///< by node, so far
+  std::unique_ptr<Observer> observer_;  ///< null where nobody looks
+  std::set<std::string> warned_;        ///< of what came up while it runs
+  std::vector<double> sent_;            ///< by node, so far
   std::map<Round, Gathering> gatherings_;
   std::vector<HistoryPoint> history_;
-  Evaluation mean_;                     ///< of the averaged model, the last
-  Json node_quality_ = Json::object();  ///< of the nodes' own models in the end
+  Evaluation mean_;                 ///< of the averaged model, the last
+  std::optional<NodeQuality> own_;  ///< the nodes' own models in the end
   std::optional<Timeline> timeline_;
   std::optional<StretchJoiner> joiner_;  ///< where somebody watches the phases
 };
@@ -128,40 +120,40 @@ std::vector<std::pair<Rank, Rank>> pairs_of(
   return pairs;
 }
 
-SimulatedJob::SimulatedJob(const Scenario& scenario, const std::string& words,
+SimulatedJob::SimulatedJob(const Scenario& scenario, const RunSpec& run,
                            const SimulationRequest& request)
     : scenario_(scenario),
-      words_(words),
-      trace_(request.trace),
-      enough_(request.enough),
-      by_worst_(request.by_worst),
-      warnings_(request.warnings),
-      plan_(make_train_plan(parse_run(words, scenario.task))),
-      judge_(plan_.tasks->make(0)),
+      name_(run.name),
+      request_(request),
+      plan_(std::make_shared<const TrainPlan>(make_train_plan(with_run(scenario.task, run)))),
+      judge_(plan_->tasks->make(0)),
       sent_(static_cast<std::size_t>(scenario.nodes)) {
+  if (request.observer) {
+    observer_ = request.observer(plan_->run.rounds);
+  }
   auto algorithms = make_algorithms();
   platform_ = scenario.platform(pairs_of(algorithms));
   GradientFunction gradient = rehearsal_.gradient;
   if (!scenario.timing_only) {
     for (Rank rank = 0; rank < scenario.nodes; ++rank) {
-      tasks_.push_back(plan_.unpaced_task_of(rank));
+      tasks_.push_back(plan_->unpaced_task_of(rank));
     }
     gradient = [this](Rank rank, Round round, std::span<const float> x, std::span<float> g) {
       (void)tasks_[static_cast<std::size_t>(rank)]->loss_and_gradient(round, x, g);
     };
   }
   if (request.timeline) {
-    timeline_.emplace(scenario.nodes, plan_.run.rounds, happenings(scenario));
+    timeline_.emplace(scenario.nodes, plan_->run.rounds, happenings(scenario));
   }
   simulator_.emplace(*platform_, options(request.threads), std::move(algorithms), gradient,
                      hooks());
 }
 
 std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
-  const JobNodes job = job_nodes(plan_, plan_.run.optimizer);
+  const JobNodes job = job_nodes(*plan_, plan_->run.optimizer);
   topology_ = job.topology;
   if (scenario_.timing_only) {
-    rehearsal_ = rehearse(job, plan_.run.optimizer, true);
+    rehearsal_ = rehearse(job, plan_->run.optimizer, true);
     return std::move(rehearsal_.nodes);
   }
   parameters_.assign(static_cast<std::size_t>(scenario_.nodes), job.start);
@@ -174,14 +166,14 @@ std::vector<std::unique_ptr<Algorithm>> SimulatedJob::make_algorithms() {
 
 SimulatorOptions SimulatedJob::options(int threads) const {
   SimulatorOptions options;
-  options.rounds = plan_.run.rounds;
+  options.rounds = plan_->run.rounds;
   options.nodes = scenario_.paces;
   options.network = scenario_.network;
   options.transport = scenario_.transport;
   options.events = scenario_.events;
-  options.overlap = plan_.run.optimizer.overlap;
-  options.timeout = std::chrono::nanoseconds(plan_.run.optimizer.timeout).count();
-  options.seed = plan_.run.optimizer.seed;
+  options.overlap = plan_->run.optimizer.overlap;
+  options.timeout = std::chrono::nanoseconds(plan_->run.optimizer.timeout).count();
+  options.seed = plan_->run.optimizer.seed;
   options.threads = threads;
   return options;
 }
@@ -208,16 +200,17 @@ SimulatorHooks SimulatedJob::hooks() {
     if (observer_ != nullptr) {
       observer_->round_done(round + 1);
     }
-    return !ended_ && !stop_requested();
+    stopped_ = stopped_ || (request_.stop && request_.stop());
+    return !ended_ && !stopped_;
   };
-  if (warnings_ && !scenario_.timing_only) {
+  if (observer_ != nullptr && !scenario_.timing_only) {
     hooks.warning = [this](Rank /*node*/, const std::string& text) {
       if (warned_.insert(text).second) {  // else another node has said so
-        observer_->warning(fmt::format("{}: {}", words_, text));
+        observer_->warning(fmt::format("{}: {}", name_, text));
       }
     };
   }
-  if (timeline_ || trace_ != nullptr) {
+  if (timeline_ || request_.watcher != nullptr) {
     watch_phases(hooks);
   }
   return hooks;
@@ -228,8 +221,8 @@ void SimulatedJob::watch_phases(SimulatorHooks& hooks) {
     if (timeline_) {
       timeline_->add(stretch);
     }
-    if (trace_ != nullptr) {
-      trace_->add(stretch);
+    if (request_.watcher != nullptr) {
+      request_.watcher->add(stretch);
     }
   });
   hooks.phase = [this](Rank node, Phase phase, SimTime from, SimTime until) {
@@ -238,15 +231,15 @@ void SimulatedJob::watch_phases(SimulatorHooks& hooks) {
   hooks.trace = [this, count = hooks.trace](const TraceEntry& entry) {
     count(entry);
     joiner_->entry(entry);
-    if (trace_ != nullptr) {
-      trace_->add(entry);
+    if (request_.watcher != nullptr) {
+      request_.watcher->add(entry);
     }
   };
 }
 
 bool SimulatedJob::due(Round done) const {
-  const Round every = plan_.run.eval_every;
-  return done == plan_.run.rounds || (every > 0 && done % every == 0);
+  const Round every = plan_->run.eval_every;
+  return done == plan_->run.rounds || (every > 0 && done % every == 0);
 }
 
 void SimulatedJob::take_model(Rank node, Round done) {
@@ -265,7 +258,7 @@ void SimulatedJob::evaluate(Round done, SimTime time) {
   if (gathering != gatherings_.end()) {
     history_.push_back(inspect(gathering->second, done, time));
     gatherings_.erase(gathering);
-    ended_ = enough_ && enough_(history_.back());
+    ended_ = request_.enough && request_.enough(history_.back());
   }
 }
 
@@ -286,15 +279,15 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   }
   ModelSum sum;
   std::vector<std::span<const float>> present;
-  const auto& liars = plan_.run.optimizer.byzantine;
+  const auto& liars = plan_->run.optimizer.byzantine;
   for (std::size_t node = 0; node < gathering.models.size(); ++node) {
     const std::vector<float>& model = gathering.models[node];
     const bool lies = std::binary_search(liars.begin(), liars.end(), static_cast<Rank>(node));
     if (!model.empty() && !lies) {
       present.emplace_back(model);
-      OptimizerOptions options = plan_.run.optimizer;
-      if (!plan_.run.weights.empty()) {
-        options.weight = plan_.run.weights[node];
+      OptimizerOptions options = plan_->run.optimizer;
+      if (!plan_->run.weights.empty()) {
+        options.weight = plan_->run.weights[node];
       }
       sum.add(model, weight_of_model(options));
     }
@@ -309,20 +302,18 @@ HistoryPoint SimulatedJob::inspect(const Gathering& gathering, Round done, SimTi
   point.r2 = mean_.r2;
   point.rmse = mean_.rmse;
   const Quality& quality = quality_at(mean_);
-  const bool last = done == plan_.run.rounds;
-  if (!last && !by_worst_) {
+  const bool last = done == plan_->run.rounds;
+  if (!last && !request_.by_worst) {
     return point;
   }
   const Judgement found = judge_nodes(present);
-  if (by_worst_) {
+  if (request_.by_worst) {
     point.loss = found.worst_loss;
     (quality.share ? point.accuracy : point.r2) = found.worst_quality;
     point.rmse = std::numeric_limits<double>::quiet_NaN();  // of which node?
   }
   if (last && std::isfinite(found.mean_quality)) {
-    node_quality_ = {{quality.worst, found.worst_quality},
-                     {quality.mean, found.mean_quality},
-                     {"nodes_evaluated", found.nodes}};
+    own_ = {found.worst_quality, found.mean_quality, found.nodes};
   }
   return point;
 }
@@ -343,15 +334,13 @@ SimulatedJob::Judgement SimulatedJob::judge_nodes(
   return found;
 }
 
-Result<SimulatedRun> SimulatedJob::run(TrainReport& report) {
-  catch_stop_signals();
-  observer_ = &report;
-  if (trace_ != nullptr) {
-    trace_->begin_run(words_);
+Result<SimulatedRun> SimulatedJob::run() {
+  if (request_.watcher != nullptr) {
+    request_.watcher->begin_run(name_);
   }
   const SimulationReport found = simulator_->run();
-  if (stop_requested()) {
-    return Status(Fault::unexpected, std::string(kStopped));
+  if (stopped_) {
+    return Status(Fault::stopped, std::string(kStopped));
   }
   if (joiner_) {
     joiner_->flush();
@@ -359,53 +348,43 @@ Result<SimulatedRun> SimulatedJob::run(TrainReport& report) {
   if (timeline_) {
     timeline_->finish(found.end);
   }
-  if (trace_ != nullptr) {
-    trace_->end_run(found.end, marks_of(scenario_), faults_json(found));
+  if (request_.watcher != nullptr) {
+    request_.watcher->end_run(found.end, marks_of(scenario_), faults_of(found));
   }
   return SimulatedRun{result(found), topology_, edge_loads(found, *platform_),
                       node_loads(found, *platform_), std::move(timeline_)};
 }
 
-Json SimulatedJob::result(const SimulationReport& report) const {
-  std::vector<std::uint64_t> bytes(static_cast<std::size_t>(scenario_.nodes));
+SimulationResult SimulatedJob::result(const SimulationReport& report) const {
+  SimulationResult made;
+  made.plan = plan_;
+  made.nodes = scenario_.nodes;
+  made.bytes_sent.resize(static_cast<std::size_t>(scenario_.nodes));
   for (const EdgeReport& edge : report.edges) {
-    bytes[static_cast<std::size_t>(edge.from)] += edge.bytes;
+    made.bytes_sent[static_cast<std::size_t>(edge.from)] += edge.bytes;
   }
-  Json last = nullptr;
   if (!history_.empty()) {
-    last = {{"loss", mean_.loss}, {"consensus_distance", history_.back().consensus_distance}};
-    add_quality(mean_, last);
-    last.update(node_quality_);
+    made.final = {mean_, history_.back().consensus_distance, own_};
   }
-  Round rounds = 0;
   for (const NodeReport& node : report.nodes) {
-    rounds = std::max(rounds, node.rounds);
+    made.rounds = std::max(made.rounds, node.rounds);
   }
-  Json digests = Json::array();
   for (std::size_t node = 0; node < parameters_.size(); ++node) {
-    digests.push_back(sha256_hex(std::as_bytes(simulator_->node(node).parameters())));
+    made.parameters_sha256.push_back(
+        sha256_hex(std::as_bytes(simulator_->node(node).parameters())));
   }
-  const OptimizerOptions& used = plan_.run.optimizer;
-  return {{"algorithm", used.algorithm},
-          {"compressor", used.compressor},
-          {"topology", used.topology},
-          {"nodes", scenario_.nodes},
-          {"rounds", rounds},
-          {"virtual_s", exact_seconds(report.end)},
-          {"time_to_target_s", time_to_target(scenario_, history_)},
-          {"bytes_sent_per_node", bytes},
-          {"final", last},
-          {"history_of", by_worst_ ? "worst node" : "averaged model"},
-          {"history", history_json(history_)},
-          {"fractions", fractions_json(report)},
-          {"staleness", staleness_json(report, scenario_.timing_only)},
-          {"links", links_json(report, *platform_)},
-          {"bytes_per_edge", edges_json(report)},
-          {"faults", faults_json(report)},
-          {"messages", report.messages},
-          {"trace_sha256", report.trace_sha256},
-          {"parameters_sha256", digests},
-          {"config", plan_.config}};
+  made.virtual_s = exact_seconds(report.end);
+  made.time_to_target_s = time_to_target(scenario_, history_);
+  made.by_worst = request_.by_worst;
+  made.history = history_;
+  made.shares = phase_shares(report);
+  made.staleness = staleness_of(report, scenario_.timing_only);
+  made.links = busiest_links(report, *platform_);
+  made.edges = report.edges;
+  made.faults = faults_of(report);
+  made.messages = report.messages;
+  made.trace_sha256 = report.trace_sha256;
+  return made;
 }
 
 }  // namespace
@@ -414,14 +393,9 @@ int gradient_threads(std::uint64_t asked) {
   return static_cast<int>(asked > 0 ? asked : std::max(1U, std::thread::hardware_concurrency()));
 }
 
-Result<SimulatedRun> simulate_run(const Scenario& scenario, const std::string& words,
+Result<SimulatedRun> simulate_run(const Scenario& scenario, const RunSpec& run,
                                   const SimulationRequest& request) {
-  SimulatedJob job(scenario, words, request);
-  CommonOptions silent;
-  silent.quiet = true;
-  const Output nowhere(silent);
-  TrainReport report(nowhere, bar_alone(!request.progress), job.plan().run.rounds);
-  return job.run(report);
+  return SimulatedJob(scenario, run, request).run();
 }
 
 }  // namespace sotto::cli

@@ -10,32 +10,51 @@
 #include <vector>
 
 #include <sotto/base/status.h>
+#include <sotto/comm/deadline.h>
 #include <sotto/topology/load_drawing.h>
 #include <sotto/topology/topology.h>
+#include <sotto/trainers/observer.h>
 #include <sotto/trainers/result.h>
 
-#include "output.h"
 #include "scenario/scenario.h"
+#include "scenario/scenario_marks.h"
+#include "simulation_result.h"
 #include "timeline.h"
-#include "trace_file.h"
+#include "train/run_spec.h"
 
 namespace sotto::cli {
 
+/// Hears what happens in simulated runs, one after the other.
+class SimulationWatcher {
+ public:
+  virtual ~SimulationWatcher() = default;
+
+  virtual void begin_run(const std::string& name) = 0;
+  /// A node was in one phase for a while.
+  virtual void add(const Stretch& stretch) = 0;
+  virtual void add(const TraceEntry& entry) = 0;
+  virtual void end_run(SimTime end, const std::vector<ScenarioMark>& marks,
+                       const std::vector<SimulatedFault>& faults) = 0;
+};
+
+/// Makes an observer of one run of so many rounds, which lives as long as the run.
+using MakeObserver = std::function<std::unique_ptr<Observer>(Round rounds)>;
+
 /// How a run is simulated, and what is kept of it; its result depends on none of it, but for
-/// `enough`.
+/// `enough` and `stop`.
 struct SimulationRequest {
-  int threads = 1;             ///< that take gradients
-  bool timeline = false;       ///< keep what the nodes did over time
-  TraceFile* trace = nullptr;  ///< gets the run, if it is there
+  int threads = 1;                       ///< that take gradients
+  bool timeline = false;                 ///< keep what the nodes did over time
+  SimulationWatcher* watcher = nullptr;  ///< hears all of it, where there is one
   bool by_worst = false;       ///< the history is the worst node's of those judged, not the mean's
-  bool progress = false;       ///< show a bar on a terminal
-  bool warnings = false;       ///< print what comes up while it runs
+  MakeObserver observer = {};  ///< its observer hears of each round and of warnings
+  StopRequest stop = {};       ///< asked after each round: true ends the run with a fault
   /// Asked after each evaluation: true ends the run there, in good order.
   std::function<bool(const HistoryPoint&)> enough = {};
 };
 
 struct SimulatedRun {
-  Json result;  ///< its entry of `sotto simulate --json`
+  SimulationResult result;
   std::shared_ptr<const Topology> graph;
   std::vector<EdgeLoad> loads;  ///< in the order of `bytes_per_edge`
   std::vector<NodeLoad> node_loads;
@@ -45,9 +64,8 @@ struct SimulatedRun {
 /// As many as are asked for, or one a core for 0.
 int gradient_threads(std::uint64_t asked);
 
-/// Simulates the run that `words` name. Ctrl-C ends it with a fault. Throws Error for a request
-/// that is refused.
-Result<SimulatedRun> simulate_run(const Scenario& scenario, const std::string& words,
-                                  const SimulationRequest& request);
+/// Simulates a run on a scenario's nodes. Throws Error for a request that is refused.
+Result<SimulatedRun> simulate_run(const Scenario& scenario, const RunSpec& run,
+                                  const SimulationRequest& request = {});
 
 }  // namespace sotto::cli

@@ -15,7 +15,7 @@ namespace sotto::cli {
 /// What is drawn of a run besides its curves.
 struct RunPicture {
   std::string words;
-  SimulatedRun run;
+  const SimulatedRun* run = nullptr;  ///< outlives the picture
 };
 
 /// Tables, curves, and for each run its graph with the load of its edges and what its nodes did.

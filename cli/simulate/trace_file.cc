@@ -7,6 +7,7 @@
 #include <sotto/base/json_text.h>
 #include <sotto/observe/trace_event.h>
 
+#include "output.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -110,15 +111,14 @@ void TraceFile::deliver(const TraceEntry& entry) {
   write("f", entry.node, entry.time, fmt::format(R"("cat":"arrow","id":{},"name":"message")", id));
 }
 
-void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks, const Json& faults) {
-  for (const Json& fault : faults) {
-    const SimTime at = from_seconds(fault.at("virtual_s").get<double>());
-    const auto node = fault.at("node").get<Rank>();
+void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks,
+                        const std::vector<SimulatedFault>& faults) {
+  for (const SimulatedFault& fault : faults) {
+    const SimTime at = from_seconds(fault.virtual_s);
     if (at >= from_) {
-      name_thread(node);
-      write("i", node, at,
-            fmt::format(R"("s":"t","cat":"fault","name":{})",
-                        quoted(fault.at("fault").get<std::string>())));
+      name_thread(fault.node);
+      write("i", fault.node, at,
+            fmt::format(R"("s":"t","cat":"fault","name":{})", quoted(fault.fault)));
     }
   }
   for (const ScenarioMark& mark : marks) {

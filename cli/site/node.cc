@@ -121,7 +121,7 @@ class Exit {
 int run_node(const NodeOptions& options, EventLog& log) {
   SiteConfig config = read_site_config(options.site);
   if (options.seed_given) {
-    config.training.common.seed = options.common.seed;
+    config.training.seed = options.common.seed;
   }
   check_result_file(config, "--json", options.common.json);
   const Output output(options.common);

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "usage.h"
+#include "train/option_names.h"
 
 namespace sotto::cli {
 namespace {

@@ -19,7 +19,7 @@ std::size_t fewest_examples(const TaskFactory& tasks) {
 
 /// Empty: from secrets of the system.
 std::optional<std::uint64_t> noise_seed(const TrainOptions& o) {
-  return o.privacy_seed || !o.simulated ? o.privacy_seed : std::optional(o.common.seed);
+  return o.privacy_seed || !o.simulated ? o.privacy_seed : std::optional(o.seed);
 }
 
 }  // namespace
@@ -71,18 +71,6 @@ void warn_of_privacy(const TrainOptions& o, const std::optional<PrivacyOptions>&
         fmt::format("--privacy-delta {}: a node has {}; delta should lie well below one in so many",
                     privacy->delta, counted(examples, "example")));
   }
-}
-
-Json privacy_json(const std::optional<PrivacyOptions>& privacy) {
-  if (!privacy) {
-    return nullptr;
-  }
-  return {{"unit", privacy_unit_name(privacy->unit)},
-          {"noise_multiplier", privacy->noise_multiplier},
-          {"sampling_rate", privacy->sampling_rate},
-          {"epsilon", privacy->epsilon ? Json(*privacy->epsilon) : Json()},
-          {"delta", privacy->delta},
-          {"seed", privacy->test_seed ? Json(*privacy->test_seed) : Json()}};
 }
 
 }  // namespace sotto::cli

@@ -9,7 +9,6 @@
 #include <sotto/optim/privacy/privacy_options.h>
 #include <sotto/trainers/task_registry.h>
 
-#include "output.h"
 #include "train_options.h"
 
 namespace sotto::cli {
@@ -27,8 +26,5 @@ std::optional<PrivacyOptions> plan_privacy(const TrainOptions& options, const Ta
 void warn_of_privacy(const TrainOptions& options, const std::optional<PrivacyOptions>& privacy,
                      const TaskFactory& tasks, Round asked, Round rounds,
                      std::vector<std::string>& warnings);
-
-/// null without it.
-Json privacy_json(const std::optional<PrivacyOptions>& privacy);
 
 }  // namespace sotto::cli

@@ -9,6 +9,7 @@
 #include <sotto/topology/registry.h>
 
 #include "option_group.h"
+#include "plan_json.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -33,7 +34,7 @@ MllogSettings mllog_settings(const TrainPlan& plan) {
 /// Warnings go the way of any, for which what stands on the terminal makes room.
 TelemetryOptions of_plan(TelemetryOptions telemetry, const TrainPlan& plan, Tell warn) {
   telemetry.keep = plan.run.resume;
-  telemetry.config = json_text(plan.config);
+  telemetry.config = json_text(train_config_json(plan));
   telemetry.mllog_settings = mllog_settings(plan);
   if (plan.launched) {
     telemetry.rank = plan.launched->rank;

@@ -1,65 +1,73 @@
 #include "train_options.h"
 
-#include "option_group.h"
+#include <limits>
+#include <utility>
 
 namespace sotto::cli {
 namespace {
 
-void add_task_options(CLI::App& command, TrainOptions& o) {
-  OptionGroup group(command, "What is trained");
-  group.option("--task", o.task, "SPEC", "digits, or data of your own; see `sotto list`");
-  group.option("--model", o.model, "SPEC",
-               "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task");
-  group.count("--batch", o.batch, "N", "Examples a round and node; by default 32");
-  group.option("--partition", o.partition, "SPEC", "iid, dirichlet:ALPHA, label or sizes:BETA");
-  group.option("--gradient-time", o.gradient_time, "SPEC",
+SettingGroup task_settings(TrainOptions& o) {
+  return {"What is trained",
+          {
+              {"task", &o.task, "SPEC", "digits, or data of your own; see `sotto list`"},
+              {"model", &o.model, "SPEC",
+               "softmax, mlp:H1,H2,…, cnn, transformer; by default what fits the task"},
+              {"batch", &o.batch, "N", "Examples a round and node; by default 32"},
+              {"partition", &o.partition, "SPEC", "iid, dirichlet:ALPHA, label or sizes:BETA"},
+              {"gradient-time", &o.gradient_time, "SPEC",
                "How long a gradient takes at least, as on a slower machine: \"20 ms\", "
-               "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\"");
-  group.option(
-      "--init", o.init, "FILE",
-      "Start from this model: tensors by name (.safetensors), else the first row of a file "
-      "of parameters (.csv), or a folder of checkpoints, of any number of nodes, whose "
-      "newest mean it is");
+               "\"lognormal:20 ms,0.3\", \"uniform:15 ms,25 ms\" or \"exponential:20 ms\""},
+              {"init", &o.init, "FILE",
+               "Start from this model: tensors by name (.safetensors), else the first row of a "
+               "file of parameters (.csv), or a folder of checkpoints, of any number of nodes, "
+               "whose newest mean it is"},
+          }};
 }
 
 /// What is for a program that runs all nodes itself.
-void add_place_options(CLI::App& command, TrainOptions& o) {
-  OptionGroup group(command, "Who takes part");
-  group.flag("--local", o.local,
-             "Run all nodes here, whatever a launcher's variables (RANK, …) say");
-  command.get_option("--nodes")->description(
-      "Number of nodes; 8, or what the data or the graph says by itself");
+SettingGroup place_settings(TrainOptions& o) {
+  return {"Who takes part",
+          {
+              {"local", &o.local, "",
+               "Run all nodes here, whatever a launcher's variables (RANK, …) say"},
+          }};
 }
 
-void add_length_options(CLI::App& command, TrainOptions& o) {
-  OptionGroup group(command, "Length and results");
-  auto& epochs = group.option("--epochs", o.epochs, "E",
-                              "Passes over the data; by default 5, and 100 rounds at least");
-  group.count("--rounds", o.rounds, "R", "Rounds, instead of epochs").excludes(&epochs);
-  group.count("--eval-every", o.eval_every, "R",
-              "Rounds between evaluations; by default an epoch, or more so that there are 100 at "
-              "most; 0: only at the end");
-  group.option("--dump-parameters", o.dump_parameters, "FILE.csv",
-               "Write the final models, a row of numbers for each node");
-  group.option("--checkpoint", o.checkpoint, "DIR", "Save the state of all nodes in this folder");
-  group.count("--checkpoint-every", o.checkpoint_every, "R",
-              "Rounds between checkpoints; by default as --eval-every");
-  group.flag("--resume", o.resume, "Go on from the newest checkpoint that all nodes have");
+SettingGroup length_settings(TrainOptions& o) {
+  return {
+      "Length and results",
+      {
+          {"epochs", &o.epochs, "E", "Passes over the data; by default 5, and 100 rounds at least"},
+          {"rounds", &o.rounds, "R", "Rounds, instead of epochs"},
+          {"eval-every", &o.eval_every, "R",
+           "Rounds between evaluations; by default an epoch, or more so that there are 100 at "
+           "most; 0: only at the end"},
+          {"dump-parameters", &o.dump_parameters, "FILE.csv",
+           "Write the final models, a row of numbers for each node"},
+          {"checkpoint", &o.checkpoint, "DIR", "Save the state of all nodes in this folder"},
+          {"checkpoint-every", &o.checkpoint_every, "R",
+           "Rounds between checkpoints; by default as --eval-every"},
+          {"resume", &o.resume, "", "Go on from the newest checkpoint that all nodes have"},
+      }};
+}
+
+SettingGroup seed_settings(TrainOptions& o) {
+  return {"Options",
+          {{"seed", &o.seed, "S", "Seed of everything random",
+            std::numeric_limits<std::uint64_t>::max()}}};
 }
 
 }  // namespace
 
-void add_train_options(CLI::App& command, TrainOptions& options) {
-  add_task_options(command, options);
-  for (const SettingGroup& settings : settings_of(options)) {
-    OptionGroup group(command, std::string(settings.title));
-    for (const Setting& setting : settings.settings) {
-      group.add(setting);
-    }
+std::vector<SettingGroup> train_settings(TrainOptions& options) {
+  std::vector<SettingGroup> groups = {task_settings(options)};
+  for (SettingGroup& group : settings_of(options)) {
+    groups.push_back(std::move(group));
   }
-  add_place_options(command, options);
-  add_length_options(command, options);
-  add_common_options(command, options.common);
+  groups.push_back(place_settings(options));
+  groups.push_back(length_settings(options));
+  groups.push_back(seed_settings(options));
+  return groups;
 }
 
 }  // namespace sotto::cli

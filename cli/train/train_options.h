@@ -1,21 +1,20 @@
-// The settings of `sotto train`, as given. Plain values; unset where the default depends on others.
+// The settings of a training run by name, as `sotto train`, scenarios and comparisons take them.
+// Plain values; unset where the default depends on others.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
-
-#include <CLI/App.hpp>
+#include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/trainers/optimizer_settings.h>
 
-#include "commands.h"
-
 namespace sotto::cli {
 
-/// What an optimizer takes, and what a program needs beside it.
+/// The settings of an optimizer, and those that a whole run has beside them.
 struct TrainOptions : OptimizerSettings {
-  CommonOptions common;
+  std::uint64_t seed = 0;  ///< of everything random
 
   std::string task = "digits";
   std::string model;
@@ -37,7 +36,8 @@ struct TrainOptions : OptimizerSettings {
   bool deal = true;        ///< false, of scenarios of timing only: no node takes a gradient
 };
 
-/// `options` must live as long as the command.
-void add_train_options(CLI::App& command, TrainOptions& options);
+/// Lists all settings under the titles of a help, `seed` in a group of its own at the end. They
+/// point into `options`, which must outlive them.
+std::vector<SettingGroup> train_settings(TrainOptions& options);
 
 }  // namespace sotto::cli

@@ -12,7 +12,6 @@
 #include <sotto/trainers/run.h>
 #include <sotto/trainers/task_registry.h>
 
-#include "output.h"
 #include "train_options.h"
 
 namespace sotto::cli {
@@ -24,7 +23,7 @@ struct TrainPlan {
   std::optional<ComputeTime> pace;       ///< of gradients, if they are to be slowed down
   std::optional<LaunchedNode> launched;  ///< this process is one node of a launched job
   std::string peers;                     ///< file of the list of peers; it may change
-  Json config;                           ///< all settings as used
+  TrainOptions options;                  ///< all settings as given
   std::vector<std::string> warnings;
 
   /// The task of a node that this process runs.

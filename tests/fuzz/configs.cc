@@ -22,8 +22,8 @@
 #include "scenario/compute_spec.h"
 #include "scenario/scenario.h"
 #include "site/site_config.h"
-#include "train/run_words.h"
-#include "train/train_options.h"
+#include "train/run_spec.h"
+#include "train/train_flags.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -43,7 +43,7 @@ void read(std::string_view name, const std::string& path) {
     }
   } else if (name == "config") {
     CLI::App train("sotto train");
-    sotto::cli::TrainOptions options;
+    sotto::cli::TrainFlags options;
     sotto::cli::add_train_options(train, options);
     sotto::cli::apply_config_file(train, path);
   } else {
@@ -70,7 +70,7 @@ void parse(std::uint8_t kind, const std::string& text) {
       (void)sotto::cli::parse_compute_time(text);
       return;
     case 4:
-      (void)sotto::cli::parse_run(text, {});
+      (void)sotto::cli::with_run({}, sotto::cli::parse_run(text));
       return;
     case 5:
       (void)sotto::parse_schedule(text, 100);

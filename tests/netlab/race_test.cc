@@ -10,7 +10,7 @@
 #include "bench/netlab/race_plot.h"
 #include "bench/netlab/race_result.h"
 #include "support/skip.h"
-#include "train/run_words.h"
+#include "train/run_spec.h"
 
 #include <sotto/comm/transport.h>
 #include <sotto/trainers/local_processes.h>
@@ -56,7 +56,7 @@ TEST_CASE("every contender has a name of its own, words that sotto takes, and so
       const bool own = one.runner == Runner::sotto || one.runner == Runner::sotto_peer;
       CHECK(own == !one.transport.empty());
       if (own) {
-        CHECK_NOTHROW(cli::train_words(one.words, {}));
+        CHECK_NOTHROW(cli::train_words(cli::parse_run(one.words), {}));
       }
       full = full || one.standard == Standard::gloo;
       hook = hook || one.standard == Standard::ddp_hook;

@@ -1,4 +1,4 @@
-#include "simulated_result.h"
+#include "simulation_result.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "quality.h"
 #include "units.h"
 
 namespace sotto::cli {
@@ -16,42 +15,43 @@ constexpr std::size_t kLinksShown = 64;
 
 }  // namespace
 
-Json fractions_json(const SimulationReport& report) {
-  double whole = 0;
-  double compute = 0;
-  double codec = 0;
-  double wire = 0;
-  double idle = 0;
-  for (const NodeReport& node : report.nodes) {
-    whole += static_cast<double>(node.end - node.start);
-    compute += static_cast<double>(node.compute);
-    codec += static_cast<double>(node.codec);
-    wire += static_cast<double>(node.wire);
-    idle += static_cast<double>(node.idle);
+double SimulationResult::bytes_per_node() const {
+  double total = 0;
+  for (const std::uint64_t bytes : bytes_sent) {
+    total += static_cast<double>(bytes);
   }
-  whole = whole > 0 ? whole : 1;
-  return {{"compute", compute / whole},
-          {"codec", codec / whole},
-          {"wire", wire / whole},
-          {"idle", idle / whole}};
+  return bytes_sent.empty() ? 0 : total / static_cast<double>(bytes_sent.size());
 }
 
-Json links_json(const SimulationReport& report, const Platform& platform) {
+PhaseShares phase_shares(const SimulationReport& report) {
+  double whole = 0;
+  PhaseShares sums;
+  for (const NodeReport& node : report.nodes) {
+    whole += static_cast<double>(node.end - node.start);
+    sums.compute += static_cast<double>(node.compute);
+    sums.codec += static_cast<double>(node.codec);
+    sums.wire += static_cast<double>(node.wire);
+    sums.idle += static_cast<double>(node.idle);
+  }
+  whole = whole > 0 ? whole : 1;
+  return {sums.compute / whole, sums.codec / whole, sums.wire / whole, sums.idle / whole};
+}
+
+std::vector<LinkUse> busiest_links(const SimulationReport& report, const Platform& platform) {
   std::vector<LinkReport> links = report.links;
   std::stable_sort(links.begin(), links.end(), [](const LinkReport& a, const LinkReport& b) {
     return a.utilisation > b.utilisation;
   });
   links.resize(std::min(links.size(), kLinksShown));
-  Json shown = Json::array();
+  std::vector<LinkUse> uses;
+  uses.reserve(links.size());
   for (const LinkReport& link : links) {
-    shown.push_back({{"name", platform.links()[link.link].name},
-                     {"bytes", link.bytes},
-                     {"utilisation", link.utilisation}});
+    uses.push_back({platform.links()[link.link].name, link.bytes, link.utilisation});
   }
-  return shown;
+  return uses;
 }
 
-Json staleness_json(const SimulationReport& report, bool rehearsed) {
+Staleness staleness_of(const SimulationReport& report, bool rehearsed) {
   std::uint64_t sum = 0;
   std::uint64_t most = 0;
   std::uint64_t gradients = 0;
@@ -60,13 +60,15 @@ Json staleness_json(const SimulationReport& report, bool rehearsed) {
     most = std::max(most, node.counters.most_stale);
     gradients += node.rounds;
   }
-  const double mean = gradients > 0 ? static_cast<double>(sum) / static_cast<double>(gradients) : 0;
-  return {{"mean", rehearsed ? Json() : Json(mean)},
-          {"most", rehearsed ? Json() : Json(most)},
-          {"largest_lead", report.largest_lead}};
+  Staleness found = {.mean = {}, .most = {}, .largest_lead = report.largest_lead};
+  if (!rehearsed) {
+    found.mean = gradients > 0 ? static_cast<double>(sum) / static_cast<double>(gradients) : 0;
+    found.most = most;
+  }
+  return found;
 }
 
-Json faults_json(const SimulationReport& report) {
+std::vector<SimulatedFault> faults_of(const SimulationReport& report) {
   std::vector<std::size_t> failed;
   for (std::size_t node = 0; node < report.nodes.size(); ++node) {
     if (!report.nodes[node].status.ok()) {
@@ -76,54 +78,29 @@ Json faults_json(const SimulationReport& report) {
   std::stable_sort(failed.begin(), failed.end(), [&](std::size_t a, std::size_t b) {
     return report.nodes[a].end < report.nodes[b].end;
   });
-  Json faults = Json::array();
+  std::vector<SimulatedFault> faults;
+  faults.reserve(failed.size());
   for (const std::size_t node : failed) {
-    faults.push_back({{"node", node},
-                      {"virtual_s", exact_seconds(report.nodes[node].end)},
-                      {"fault", report.nodes[node].status.message()}});
+    faults.push_back({static_cast<Rank>(node), exact_seconds(report.nodes[node].end),
+                      report.nodes[node].status.message()});
   }
   return faults;
 }
 
-std::string early_end(const Json& result) {
-  const Json& faults = result.at("faults");
-  return faults.empty() ? "" : faults.front().at("fault").get<std::string>();
-}
-
-Json time_to_target(const Scenario& scenario, const std::vector<HistoryPoint>& history) {
+bool reaches_target(const Scenario& scenario, const HistoryPoint& point) {
   const auto target = scenario.target_quality();
-  if (!target && !scenario.target_loss) {
-    return nullptr;
-  }
-  for (const HistoryPoint& point : history) {
-    if ((!target || quality_of(point) >= *target) &&
-        (!scenario.target_loss || point.loss <= *scenario.target_loss)) {
-      return point.time_s;
-    }
-  }
-  return nullptr;
+  return (!target || quality_of(point) >= *target) &&
+         (!scenario.target_loss || point.loss <= *scenario.target_loss);
 }
 
-Json edges_json(const SimulationReport& report) {
-  Json edges = Json::array();
-  for (const EdgeReport& edge : report.edges) {
-    edges.push_back(
-        {{"from", edge.from}, {"to", edge.to}, {"bytes", edge.bytes}, {"frames", edge.frames}});
+std::optional<double> time_to_target(const Scenario& scenario,
+                                     const std::vector<HistoryPoint>& history) {
+  if (!scenario.target_quality() && !scenario.target_loss) {
+    return std::nullopt;
   }
-  return edges;
-}
-
-Json history_json(const std::vector<HistoryPoint>& history) {
-  Json points = Json::array();
-  for (const HistoryPoint& point : history) {
-    points.push_back({{"round", point.round},
-                      {"virtual_s", point.time_s},
-                      {"loss", point.loss},
-                      {"consensus_distance", point.consensus_distance},
-                      {"bytes_per_node", point.bytes_per_node}});
-    add_quality(point, points.back());
-  }
-  return points;
+  const auto first = std::ranges::find_if(
+      history, [&](const HistoryPoint& point) { return reaches_target(scenario, point); });
+  return first == history.end() ? std::nullopt : std::optional(first->time_s);
 }
 
 std::vector<EdgeLoad> edge_loads(const SimulationReport& report, const Platform& platform) {

@@ -1,0 +1,19 @@
+// The settings of a planned run as JSON. Pure functions; thread-safe.
+#pragma once
+
+#include <optional>
+
+#include <sotto/optim/privacy/privacy_options.h>
+
+#include "output.h"
+#include "train_plan.h"
+
+namespace sotto::cli {
+
+/// What noise hides, and what it costs; null without it.
+Json privacy_config_json(const std::optional<PrivacyOptions>& privacy);
+
+/// All settings as used, as results have them under "config".
+Json train_config_json(const TrainPlan& plan);
+
+}  // namespace sotto::cli
