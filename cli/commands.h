@@ -19,6 +19,8 @@
 
 #include <sotto/trainers/optimizer_settings.h>
 
+#include "study.h"
+
 namespace sotto::cli {
 
 inline constexpr int kDone = 0;

@@ -11,9 +11,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/study/internal/toml_reader.h>
 
 #include "commands.h"
-#include "toml_reader.h"
 
 namespace sotto::cli {
 namespace {

@@ -15,12 +15,12 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/study/option_names.h>
 
 #include "commands.h"
 #include "config_file.h"
 #include "output.h"
 #include "signals.h"
-#include "train/option_names.h"
 #include "usage.h"
 
 namespace {

@@ -7,8 +7,7 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/text.h>
-
-#include "result_file.h"
+#include <sotto/study/result_file.h>
 
 namespace sotto::cli {
 namespace {

@@ -8,14 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <sotto/study/internal/json.h>
 
 #include "commands.h"
 
 namespace sotto::cli {
 
-/// Keeps the order in which fields were written.
-using Json = nlohmann::ordered_json;
+using study::Json;
 
 /// Says a line on standard error, in the program's name.
 void say(std::string_view text);

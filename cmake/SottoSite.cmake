@@ -14,7 +14,7 @@ endif()
 # The public headers, as they lie in the repository: what the targets' header sets install.
 set(SOTTO_PUBLIC_HEADERS ${PROJECT_BINARY_DIR}/public-headers.txt)
 set(headers)
-foreach(library IN ITEMS base kernels compress topology optim comm trainers torch observe sim c kernels_cuda
+foreach(library IN ITEMS base kernels compress topology optim comm trainers torch observe sim study c kernels_cuda
                          compress_cuda)
   if(TARGET sotto_${library})
     get_target_property(paths sotto_${library} HEADER_SET)

@@ -8,17 +8,18 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/simulated_run.h>
+
 #include "emulated_run.h"
-#include "simulate/simulated_run.h"
 
 namespace sotto::netlab {
 namespace {
 
-using cli::Json;
+using study::Json;
 
 using EdgeBytes = std::map<std::pair<Host, Host>, std::uint64_t>;
 
-EdgeBytes bytes_by_edge(const cli::SimulationResult& result) {
+EdgeBytes bytes_by_edge(const study::SimulationResult& result) {
   EdgeBytes bytes;
   for (const EdgeReport& edge : result.edges) {
     bytes[{edge.from, edge.to}] = edge.bytes;
@@ -34,9 +35,9 @@ EdgeBytes bytes_by_edge(const Json& result) {
   return bytes;
 }
 
-std::vector<NodeFault> faults_of(const cli::SimulationResult& predicted) {
+std::vector<NodeFault> faults_of(const study::SimulationResult& predicted) {
   std::vector<NodeFault> faults;
-  for (const cli::SimulatedFault& fault : predicted.faults) {
+  for (const study::SimulatedFault& fault : predicted.faults) {
     faults.push_back({.node = fault.node, .at_s = fault.virtual_s, .what = fault.fault});
   }
   return faults;
@@ -71,7 +72,7 @@ std::string first_wrong(const std::vector<LinkCheck>& links) {
 }
 
 /// Looks again where a link is not what it should be: something else may have had the processor.
-std::vector<LinkCheck> look_at_links(const Lab& lab, const cli::Scenario& scenario,
+std::vector<LinkCheck> look_at_links(const Lab& lab, const study::Scenario& scenario,
                                      const Edges& edges, const Laboratory& laboratory) {
   constexpr int kLooks = 10;
   constexpr std::chrono::seconds kMeanwhile{1};
@@ -100,7 +101,7 @@ bool Comparison::as_predicted() const {
          (!predicted_faults.empty() || (bytes_equal && parameters_equal));
 }
 
-Comparison compare(const cli::Scenario& scenario, const std::string& words,
+Comparison compare(const study::Scenario& scenario, const std::string& words,
                    const std::string& transport, const Laboratory& laboratory) {
   Comparison found = {.scenario = scenario.title,
                       .words = words,
@@ -110,12 +111,12 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
                       .predicted_faults = {},
                       .measured_faults = {},
                       .failure = {}};
-  const auto simulated = cli::simulate_run(scenario, cli::parse_run(words));
+  const auto simulated = study::simulate_run(scenario, study::parse_run(words));
   if (!simulated.ok()) {
     found.failure = simulated.status().message();
     return found;
   }
-  const cli::SimulationResult& predicted = simulated->result;
+  const study::SimulationResult& predicted = simulated->result;
   found.rounds = predicted.rounds;
   found.predicted_s = predicted.virtual_s;
   found.predicted_faults = faults_of(predicted);

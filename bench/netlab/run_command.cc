@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/run_spec.h>
+
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
 #include "signals.h"
-#include "train/run_spec.h"
 
 namespace sotto::netlab {
 namespace {
@@ -25,11 +26,12 @@ struct RunRequest {
 
 int run(const RunRequest& request, const CLI::App& command) {
   const cli::Output output(request.lab.common);
-  const cli::Scenario scenario =
-      cli::read_scenario(request.scenario, cli::given_seed(command, request.lab.common));
+  const study::Scenario scenario =
+      study::read_scenario(request.scenario, cli::given_seed(command, request.lab.common));
   check_emulable(scenario);
-  for (const cli::RunSpec& run : scenario.runs) {
-    (void)cli::train_words(run, scenario.task_words);  // refuse what is wrong before anything runs
+  for (const study::RunSpec& run : scenario.runs) {
+    (void)study::train_words(run,
+                             scenario.task_words);  // refuse what is wrong before anything runs
   }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
@@ -39,9 +41,9 @@ int run(const RunRequest& request, const CLI::App& command) {
   }
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> faults;
-  cli::Json runs = cli::Json::array();
+  study::Json runs = study::Json::array();
   bool complete = true;
-  for (const cli::RunSpec& run : scenario.runs) {
+  for (const study::RunSpec& run : scenario.runs) {
     for (const std::string& transport : request.lab.transports()) {
       const Comparison found =
           compare(calibrated(scenario, *calibration, transport), run.name, transport, laboratory);

@@ -12,6 +12,9 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/option_names.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/run_spec.h>
 
 #include "commands.h"
 #include "compare_equal.h"
@@ -20,10 +23,7 @@
 #include "option_group.h"
 #include "output.h"
 #include "repeated_run.h"
-#include "result_file.h"
 #include "signals.h"
-#include "train/option_names.h"
-#include "train/run_spec.h"
 #include "train/train_execution.h"
 #include "train/train_flags.h"
 #include "usage.h"

@@ -11,21 +11,21 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/internal/simulation_json.h>
+#include <sotto/study/plan_search.h>
+#include <sotto/study/plan_verdict.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/scenario.h>
+#include <sotto/study/units.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
 #include "option_group.h"
 #include "output.h"
-#include "plan_search.h"
-#include "plan_verdict.h"
 #include "quality.h"
-#include "result_file.h"
-#include "scenario/scenario.h"
 #include "signals.h"
-#include "simulate/simulation_json.h"
 #include "simulate/simulation_page.h"
 #include "simulate/simulation_progress.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

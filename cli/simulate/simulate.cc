@@ -9,6 +9,15 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/internal/simulation_json.h>
+#include <sotto/study/option_names.h>
+#include <sotto/study/quantity.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/run_spec.h>
+#include <sotto/study/scenario.h>
+#include <sotto/study/simulated_run.h>
+#include <sotto/study/train_plan.h>
+#include <sotto/study/units.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
@@ -16,19 +25,10 @@
 #include "option_group.h"
 #include "output.h"
 #include "quality.h"
-#include "quantity.h"
-#include "result_file.h"
-#include "scenario/scenario.h"
 #include "signals.h"
-#include "simulated_run.h"
-#include "simulation_json.h"
 #include "simulation_page.h"
 #include "simulation_progress.h"
 #include "trace_file.h"
-#include "train/option_names.h"
-#include "train/run_spec.h"
-#include "train/train_plan.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

@@ -10,13 +10,14 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/text.h>
+#include <sotto/study/units.h>
 
 #include "compare/compare_page.h"
 #include "page.h"
 #include "plot.h"
 #include "quality.h"
+#include "study.h"
 #include "timeline_drawing.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include <sotto/study/scenario_marks.h>
+#include <sotto/study/simulated_run.h>
+
 #include "compare/compare_page.h"
 #include "compare/compare_report.h"
 #include "compare/repeated_run.h"
-#include "scenario/scenario_marks.h"
-#include "simulated_run.h"
+#include "study.h"
 
 namespace sotto::cli {
 

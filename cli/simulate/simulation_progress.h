@@ -1,7 +1,9 @@
 // How simulations are shown while they run. One thread at a time.
 #pragma once
 
-#include "simulated_run.h"
+#include <sotto/study/simulated_run.h>
+
+#include "study.h"
 
 namespace sotto::cli {
 

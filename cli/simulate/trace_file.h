@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "simulated_run.h"
+#include <sotto/study/simulated_run.h>
+
+#include "study.h"
 
 namespace sotto::cli {
 

@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/checkpoint.h>
 #include <sotto/trainers/federated/site_folder.h>
 #include <sotto/trainers/saved_model.h>
 
 #include "commands.h"
 #include "output.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

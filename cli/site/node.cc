@@ -16,6 +16,7 @@
 #include <sotto/comm/peers_file.h>
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
+#include <sotto/study/result_file.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/federated/site_run.h>
 #include <sotto/trainers/parameter_file.h>
@@ -24,7 +25,6 @@
 #include "event_log.h"
 #include "output.h"
 #include "quality.h"
-#include "result_file.h"
 #include "signals.h"
 #include "site_config.h"
 #include "site_plan.h"

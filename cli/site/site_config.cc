@@ -7,10 +7,11 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/study/internal/toml_reader.h>
+#include <sotto/study/quantity.h>
 
 #include "config_file.h"
-#include "quantity.h"
-#include "toml_reader.h"
+#include "study.h"
 #include "train/train_flags.h"
 
 namespace sotto::cli {

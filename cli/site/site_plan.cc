@@ -16,14 +16,15 @@
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/aggregation.h>
+#include <sotto/study/internal/plan_json.h>
+#include <sotto/study/paced_task.h>
+#include <sotto/study/privacy_plan.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/train_checks.h>
+#include <sotto/study/train_plan.h>
 #include <sotto/trainers/start_file.h>
 
-#include "result_file.h"
-#include "train/paced_task.h"
-#include "train/plan_json.h"
-#include "train/privacy_plan.h"
-#include "train/train_checks.h"
-#include "train/train_plan.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

@@ -8,17 +8,17 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/result_file.h>
+#include <sotto/study/train_plan.h>
 #include <sotto/trainers/checkpoint.h>
 
 #include "commands.h"
 #include "output.h"
-#include "result_file.h"
 #include "signals.h"
 #include "terminal/progress.h"
 #include "train_execution.h"
 #include "train_flags.h"
 #include "train_observers.h"
-#include "train_plan.h"
 #include "train_report.h"
 
 namespace sotto::cli {

@@ -15,10 +15,11 @@
 #include <sotto/comm/local_store.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/comm/transport.h>
+#include <sotto/study/internal/plan_json.h>
 #include <sotto/trainers/local_processes.h>
 
-#include "plan_json.h"
 #include "signals.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

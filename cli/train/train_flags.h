@@ -1,8 +1,9 @@
 // The settings of a training run as options of a command. Plain values.
 #pragma once
 
+#include <sotto/study/train_options.h>
+
 #include "commands.h"
-#include "train_options.h"
 
 namespace sotto::cli {
 

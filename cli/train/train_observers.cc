@@ -6,11 +6,12 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
+#include <sotto/study/internal/plan_json.h>
+#include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 
 #include "option_group.h"
-#include "plan_json.h"
-#include "units.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

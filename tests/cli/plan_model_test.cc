@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>  // what the library of the program leaves to its main
 
-#include "plan/plan_guess.h"
-#include "plan/plan_model.h"
-#include "plan/plan_verdict.h"
+#include <sotto/study/plan_guess.h>
+#include <sotto/study/plan_model.h>
+#include <sotto/study/plan_verdict.h>
 
 using namespace sotto;
-using namespace sotto::cli;
+using namespace sotto::study;
 
 namespace {
 

@@ -31,8 +31,10 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"trainers", {"base", "kernels", "compress", "topology", "optim", "comm"}},
     {"sim", {"base", "kernels", "compress", "topology", "optim"}},
     {"observe", {"base", "trainers"}},
+    {"study", {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim"}},
     {"cli",
-     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "observe"}},
+     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "observe",
+      "study"}},
     {"bindings",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe"}},
 };
