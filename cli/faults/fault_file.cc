@@ -8,11 +8,12 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sim/link_presets.h>
+#include <sotto/study/internal/toml_reader.h>
+#include <sotto/study/quantity.h>
+#include <sotto/study/rank_list.h>
 #include <sotto/topology/registry.h>
 
-#include "quantity.h"
-#include "rank_list.h"
-#include "toml_reader.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

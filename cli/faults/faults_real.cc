@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/local_processes.h>
 
 #include "injected.h"
@@ -15,7 +16,6 @@
 #include "real_federation.h"
 #include "signals.h"
 #include "terminal/progress_line.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {
