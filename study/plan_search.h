@@ -19,8 +19,8 @@
 namespace sotto::study {
 
 struct SearchOptions {
-  CandidateLists lists;
-  std::string codec;          ///< as CodecMeter takes it
+  CandidateLists lists = {};
+  std::string codec = {};     ///< as CodecMeter takes it
   std::uint64_t budget = 24;  ///< candidates that are simulated, the scenario's own not counted
   std::uint64_t seeds = 3;    ///< with which the best are simulated
   bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
