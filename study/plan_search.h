@@ -18,6 +18,7 @@
 
 namespace sotto::study {
 
+/// What is searched, for how long, and who hears of it.
 struct SearchOptions {
   CandidateLists lists = {};
   std::string codec = {};     ///< as CodecMeter takes it
@@ -49,6 +50,7 @@ class PlanSearch {
   bool codec_measured() const { return codec_.measures(); }
   /// All that were screened, the most promising first.
   const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Whether this run was simulated.
   bool simulated(const RunSpec& run) const;
   const std::vector<Refusal>& refused() const { return refused_; }
   const std::vector<PlannedGraph>& graphs() const { return graphs_; }
