@@ -14,6 +14,7 @@
 
 namespace sotto::study {
 
+/// Which time a measurement counts.
 enum class Clock {
   processor,  ///< of this thread: what else runs on the machine takes turns, and does not count
   elapsed     ///< where several threads work
@@ -51,6 +52,7 @@ struct CodecTiming {
   double encode_gbs(std::size_t elements) const {
     return 1e-9 * encode_bytes(elements) / encode.fastest;
   }
+  /// Billions of bytes a second that decoding and mixing moved, in the fastest call.
   double decode_mix_gbs(std::size_t elements) const {
     return 1e-9 * decode_mix_bytes(elements) / decode_mix.fastest;
   }

@@ -20,6 +20,7 @@
 
 namespace sotto::study {
 
+/// What was measured from one node to another.
 struct MeasuredEdge {
   Rank from = 0;
   Rank to = 0;
@@ -34,11 +35,13 @@ struct MeasuredHost {
   double down_bytes_per_s = 0;
 };
 
+/// What was measured between all nodes.
 struct MeasuredNetwork {
   std::vector<MeasuredEdge> edges;  ///< sorted by (from, to)
   std::vector<MeasuredHost> hosts;  ///< by rank
 };
 
+/// What one node measures, and with whom.
 struct ProbeOptions {
   Rank rank = 0;
   int nodes = 1;

@@ -5,6 +5,7 @@
 
 namespace sotto::study {
 
+/// The number of nodes when nobody says one.
 inline constexpr int kDefaultNodes = 8;
 
 /// Whether the specification of a topology says by itself how many nodes it has; make_topology then

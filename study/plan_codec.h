@@ -18,6 +18,7 @@ struct CodecSpeed {
   double decode_s_per_byte = 0;
 };
 
+/// Tells how fast compressors are; measures each of them once.
 class CodecMeter {
  public:
   /// `words`: a bandwidth, "none" for no time, "measure" for this machine, or empty for what the

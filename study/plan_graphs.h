@@ -14,6 +14,7 @@
 
 namespace sotto::study {
 
+/// A graph that the planner considers.
 struct PlannedGraph {
   std::string spec;   ///< as --topology takes it
   std::string label;  ///< a short name where the spec lists edges; else the spec

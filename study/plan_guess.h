@@ -11,6 +11,7 @@
 
 namespace sotto::study {
 
+/// Guesses the rounds that a candidate needs from those that were simulated.
 class RoundsGuess {
  public:
   /// A run that needed so many rounds.

@@ -38,6 +38,7 @@
 
 namespace sotto::study {
 
+/// A frame from one node to another.
 struct PlannedFrame {
   Rank from = 0;
   Rank to = 0;
@@ -50,6 +51,7 @@ struct PlannedFrame {
 /// What all nodes exchange at a time.
 using PlannedExchange = std::vector<PlannedFrame>;
 
+/// What all nodes exchange in a round.
 struct PlannedRound {
   std::vector<PlannedExchange> before;  ///< posted at its start, one after another
   std::vector<PlannedExchange> after;   ///< posted once the gradient is there
@@ -64,13 +66,16 @@ struct RoundsOf {
   std::vector<Kind> beginning = {};
   std::vector<Kind> steady = {};
 
+  /// The round of this number, counted from 0.
   const Kind& round(Round number) const {
     return number < beginning_rounds ? beginning[number % beginning.size()]
                                      : steady[(number - beginning_rounds) % steady.size()];
   }
 };
+/// All rounds of a job, as its nodes exchange frames in them.
 using PlannedJob = RoundsOf<PlannedRound>;
 
+/// How quick the nodes and the protocol between them are.
 struct Pace {
   std::vector<NodeSpec> nodes;  ///< by rank
   bool overlap = true;          ///< exchanges hide behind gradients where the algorithm allows it

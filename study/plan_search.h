@@ -18,9 +18,10 @@
 
 namespace sotto::study {
 
+/// What is searched, for how long, and who hears of it.
 struct SearchOptions {
-  CandidateLists lists;
-  std::string codec;          ///< as CodecMeter takes it
+  CandidateLists lists = {};
+  std::string codec = {};     ///< as CodecMeter takes it
   std::uint64_t budget = 24;  ///< candidates that are simulated, the scenario's own not counted
   std::uint64_t seeds = 3;    ///< with which the best are simulated
   bool by_worst = false;      ///< the worst node is to reach the target, not the averaged model
@@ -49,6 +50,7 @@ class PlanSearch {
   bool codec_measured() const { return codec_.measures(); }
   /// All that were screened, the most promising first.
   const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Whether this run was simulated.
   bool simulated(const RunSpec& run) const;
   const std::vector<Refusal>& refused() const { return refused_; }
   const std::vector<PlannedGraph>& graphs() const { return graphs_; }

@@ -35,6 +35,7 @@ enum class Goal {
 /// What is gained has to be more than this factor: a prediction is good for no more.
 inline constexpr double kWorthwhile = 1.05;
 
+/// The run that wins, and what is said of it.
 struct Verdict {
   std::optional<std::size_t> winner;  ///< none: no run reached the target
   bool compress = false;

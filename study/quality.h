@@ -17,7 +17,9 @@ struct Quality {
   bool share;           ///< shown in percent
 };
 
+/// The share of a test set that is right.
 extern const Quality kAccuracy;
+/// R² of a regression.
 extern const Quality kR2;
 
 /// The figure of an evaluation or a history's point; accuracy where it has neither.

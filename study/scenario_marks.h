@@ -8,6 +8,7 @@
 
 namespace sotto::study {
 
+/// Something that a scenario does at one time.
 struct ScenarioMark {
   SimTime at = 0;
   SimTime until = 0;  ///< of a partition; kNever: it does not heal. Else as `at`

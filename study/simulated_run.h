@@ -28,10 +28,13 @@ class SimulationWatcher {
  public:
   virtual ~SimulationWatcher() = default;
 
+  /// A run begins, which tables call `name`.
   virtual void begin_run(const std::string& name) = 0;
   /// A node was in one phase for a while.
   virtual void add(const Stretch& stretch) = 0;
+  /// Something happened to a node or to a message.
   virtual void add(const TraceEntry& entry) = 0;
+  /// The run has ended; `marks` are what the scenario did meanwhile.
   virtual void end_run(SimTime end, const std::vector<ScenarioMark>& marks,
                        const std::vector<SimulatedFault>& faults) = 0;
 };

@@ -87,6 +87,7 @@ struct SimulationResult {
   std::string early_end() const { return faults.empty() ? std::string() : faults.front().fault; }
 };
 
+/// Adds up the phases of all nodes.
 PhaseShares phase_shares(const SimulationReport& report);
 /// The links that are busiest, by what they carried of what they could have.
 std::vector<LinkUse> busiest_links(const SimulationReport& report, const Platform& platform);

@@ -24,10 +24,12 @@ const char* phase_name(Phase phase);
 /// time wherever something happens to it. Two gradients in a row stay apart.
 class StretchJoiner {
  public:
+  /// Passes the stretches of so many nodes on to `sink`.
   StretchJoiner(int nodes, std::function<void(const Stretch&)> sink);
 
   /// Feed with all that SimulatorHooks.phase and .trace tell.
   void phase(Rank node, Phase phase, SimTime from, SimTime until);
+  /// Takes what SimulatorHooks.trace tells.
   void entry(const TraceEntry& entry);
   /// Passes on what is still held back. Call it at the end.
   void flush();

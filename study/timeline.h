@@ -14,6 +14,7 @@
 
 namespace sotto::study {
 
+/// The number of values of Phase.
 inline constexpr std::size_t kPhases = 4;
 
 /// A part of a run, node by node.
@@ -29,6 +30,7 @@ struct TimelineWindow {
 
 /// What happens in a run from outside.
 struct Happenings {
+  /// Something that happens at one time.
   struct Moment {
     SimTime at = 0;
     std::string text;
@@ -43,8 +45,10 @@ class Timeline {
   static constexpr Round kWindowRounds = 5;
   static constexpr std::size_t kMostMoments = 3;  ///< with a window of their own
 
+  /// Keeps what so many nodes do in so many rounds.
   Timeline(int nodes, Round rounds, Happenings happenings = {});
 
+  /// Takes a stretch; those of one node come in the order of time.
   void add(const Stretch& stretch);
   /// A node has finished `round`.
   void finished(Rank node, Round round, SimTime time);
