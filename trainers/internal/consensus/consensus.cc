@@ -94,9 +94,9 @@ Status Consensus::compare(const StartingPoint& mine) {
                               mine.done, done)});
   }
   if ((mine.done == 0 && mine.parameters != there.read_string(64)) || !there.finished()) {
-    return named(
-        {Fault::unexpected, "other initial parameters than node 0: start all nodes from equal ones, of one "
-                            "random seed that is set before the model is made, or of one file"});
+    return named({Fault::unexpected,
+                  "other initial parameters than node 0: start all nodes from equal ones, of one "
+                  "random seed that is set before the model is made, or of one file"});
   }
   return {};
 }
