@@ -26,6 +26,8 @@ class NodeAlgorithm : public Algorithm {
   Status load(ByteReader& in) override { return node_.load(in); }
 
  protected:
+  /// A node with the algorithm's facts and this run's setup; Error for a setup that LocalNode
+  /// refuses.
   NodeAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup) : node_(info, std::move(setup)) {}
 
   LocalNode node_;
@@ -44,8 +46,10 @@ class MailAlgorithm : public NodeAlgorithm {
   }
 
  protected:
+  /// Makes the mailbox of a node: whom it exchanges frames with.
   using MakeMailbox = Mailbox (*)(const LocalNode& node);
 
+  /// A node whose mailbox `make` makes, by default for the edges of its graph.
   MailAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup, MakeMailbox make = graph_mailbox)
       : NodeAlgorithm(info, std::move(setup)), mail_(make(node_)) {}
 
