@@ -42,7 +42,7 @@ Status AllReduceSgd::take_gradient(std::span<const float> gradient) {
 Result<bool> AllReduceSgd::next_exchange(Exchange& out) {
   // The next in the order of phases, and in a phase of buckets.
   const std::size_t b = posted_ % rings_.size();
-  const auto posted = rings_[b].next_exchange(out);
+  auto posted = rings_[b].next_exchange(out);
   if (!posted) {
     return placed(b, posted.status());
   }

@@ -32,7 +32,7 @@ Status DPsgd::complete(const Exchange& exchange) {
 Status DPsgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
   // x_i ← Σ_j W_ij x_j − γ g_i
-  const Status status = node_.step_from(mixed_, gradient, next_);
+  Status status = node_.step_from(mixed_, gradient, next_);
   if (status.ok()) {
     node_.finish_round();
   }

@@ -166,7 +166,7 @@ Status PushSum::read_header(std::size_t edge) {
     return {Fault::malformed,
             fmt::format("its share is {}, outside {} … 1", header.share, kLeastMass)};
   }
-  if (const Status status = check_mass(header.mass); !status) {
+  if (Status status = check_mass(header.mass); !status) {
     return status;
   }
   heard_[edge] = header;
