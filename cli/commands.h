@@ -33,7 +33,7 @@ struct Command {
   std::function<int()> run;
 };
 
-/// Where what every command finds goes, and what it is told by a file.
+/// The options by which every command is told where its result goes, and which file has settings.
 struct OutputOptions {
   std::string json;  ///< where the result goes as JSON; "-" is standard output, "" nowhere
   bool quiet = false;

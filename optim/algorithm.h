@@ -103,10 +103,10 @@ struct AlgorithmSetup {
   /// algorithms that can be cut (AlgorithmInfo::separable).
   std::uint32_t buckets = 1;
   std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
-  /// Of a part of another algorithm: it is given directions (Algorithm::take_direction), and its
-  /// step rule makes none.
+  /// The algorithm is a part of another one, which gives it directions
+  /// (Algorithm::take_direction); its own step rule is not used.
   bool directed = false;
-  /// Of a bucket: a vector at least as long as the parameters, which all buckets use in turn.
+  /// For a bucket: a vector at least as long as the parameters, which all buckets use in turn.
   std::shared_ptr<Vector> scratch = {};
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
   bool allow_contract_violation = false;

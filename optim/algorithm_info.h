@@ -99,9 +99,10 @@ std::unique_ptr<Algorithm> build_algorithm(AlgorithmSetup setup) {
 /// The need in words, for messages and lists.
 std::string_view graph_need_name(GraphNeed need);
 
-/// The floats for a node of so many neighbours a round among `nodes`; of_matrices is left out.
+/// Floats that a node with `degree` neighbours a round keeps among `nodes` nodes, without
+/// `of_matrices`.
 double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph);
-/// The same as a formula: "2 + degree".
+/// What state_floats computes, as a formula: "2 + degree".
 std::string state_formula(const StateMemory& memory);
 
 }  // namespace sotto

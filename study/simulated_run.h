@@ -63,7 +63,7 @@ struct SimulatedRun {
   std::optional<Timeline> timeline;
 };
 
-/// As many as are asked for, or one a core for 0.
+/// Threads that compute gradients: `asked`, or one a core where that is 0.
 int gradient_threads(std::uint64_t asked);
 
 /// Simulates a run on a scenario's nodes. Throws Error for a request that is refused.

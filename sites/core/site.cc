@@ -146,7 +146,7 @@ void Site::retire(Neighbour gone) {
   }
 }
 
-// Its round.
+// A round.
 
 bool Site::ready(bool waited) {
   if (condemned_) {

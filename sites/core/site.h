@@ -1,6 +1,5 @@
 // One site, as a pure state machine (sans-IO): no socket, clock, thread or file.
-// The same object runs in `sotto node` and in the simulator of faults
-// (sites/simulated/simulated_sites.h).
+// `sotto node` and the simulator of faults (sites/simulated/simulated_sites.h) both run this class.
 //
 // What its driver does:
 //   without state, and whenever state().incarnation is a new one: save; write durably
@@ -87,7 +86,7 @@ class Site {
   /// caller must stop, and write nothing any more.
   Status alive() const { return alive_; }
 
-  // Its round.
+  // The verbs of a round, in their order.
 
   /// There is a model to train: at the start the initial one if nobody has a better, else a
   /// neighbour's. `waited` says that the caller will wait no longer for peers that are not there.
@@ -105,7 +104,7 @@ class Site {
   /// and the round's steps begin anew. Says whose parcels were in it, the farthest first; nothing:
   /// nothing has come since, nothing has changed, and the trouble is the site's own.
   std::optional<std::vector<Suspect>> put_back();
-  /// Those whose parcels are in the model since the last collect, the farthest first.
+  /// The peers whose parcels entered the model in the last collect, the farthest first.
   std::vector<Suspect> influences() const;
   /// Makes the round's parcels, for peers that are up and have room in their window; receipts too.
   Status offer();
@@ -115,7 +114,7 @@ class Site {
   /// All peers that are up and heard have come as far as this round, less the slack; who is behind
   /// by more than slack and window is not waited for.
   bool complete() const { return awaited().empty(); }
-  /// Those that complete() waits for; before ready(), those that owe a model.
+  /// The peers that complete() waits for; before ready(), the peers that owe a model.
   std::vector<std::size_t> awaited() const;
   /// Takes in what has come, and ends the round. A parcel that does not decode costs its peer an
   /// offence and is not applied.
@@ -143,7 +142,7 @@ class Site {
   Status load(ByteReader& in);
 
  private:
-  /// Of former peers the latest are remembered.
+  /// How many former peers the site remembers: the latest ones.
   static constexpr std::size_t kMaxFormer = 256;
 
   enum class Phase : std::uint8_t { waiting, training, offered };
@@ -189,7 +188,7 @@ class Site {
   bool has_second_opinion() const;
   /// The latest round in which a site begins on the word of one neighbour.
   Round believed_alone() const;
-  /// That in which a site begins that took a model over.
+  /// The round in which a site begins that took a neighbour's model over.
   Round believed_round() const;
   /// Gives the round's parcels their numbers, and sends them.
   void post(std::span<const Addressee> to);

@@ -41,7 +41,8 @@ struct SiteSetup {
   std::string name;
   /// Digest of all that sites must share: exchange, rule, dimension, compressor, H, window.
   Agreement agreement{};
-  /// The same in words, told to peers that have others; at most kMaxText bytes.
+  /// What `agreement` digests, in words, which peers with another digest are told; at most kMaxText
+  /// bytes.
   std::string settings = {};
   std::vector<SitePeer> peers;
   std::span<float> parameters;  ///< z; initialised

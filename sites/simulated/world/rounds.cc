@@ -10,7 +10,7 @@
 
 namespace sotto::sites {
 
-// Its rounds.
+// Rounds.
 
 void World::enter(Process& process, Phase phase, SimTime lasting) {
   process.phase = phase;

@@ -157,7 +157,7 @@ Status Consensus::look_for_lost(Rank awaited) {
     lost_until_.reset();
     return lost;
   }
-  // Where node 0 is waited for, the neighbour may have done its part before it was lost.
+  // While this node waits for node 0, the neighbour may have done its part before it was lost.
   constexpr std::chrono::seconds kGrace{1};
   if (!lost_until_) {
     lost_until_ = Deadline::after(kGrace);
@@ -193,7 +193,7 @@ Result<UnevenData::Next> Consensus::next_without_data(Round done) {
       stop_.ask(EndReason::out_of_data);
     }
   }
-  // Where the run is to end, all agree before a round whether there is one.
+  // Before the round that may be the last, all nodes agree whether it takes place.
   const auto stops = [this] {
     stop_.look();
     return !ended_ && stop_.wanted();

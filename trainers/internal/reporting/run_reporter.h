@@ -55,7 +55,7 @@ class RunReporter {
   /// Node 0 reports what the caller finds of its model.
   bool takes_evaluations() const { return every_ > 0 && rank_ == 0; }
 
-  // Where no reports are wanted nobody begins or reports, and the others do nothing.
+  // Without an observer, begin and report are not called, and the other functions do nothing.
 
   /// Fault::io when the observer cannot.
   Status begin(const RunStart& start, const std::vector<std::string>& warnings);
