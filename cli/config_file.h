@@ -14,7 +14,7 @@ namespace sotto::cli {
 /// value of the wrong type, and a file that cannot be read or is not TOML.
 void apply_config_file(CLI::App& command, const std::string& path);
 
-/// The same from a table of such a file; `path` is for messages.
+/// As apply_config_file, with a table of such a file; `path` is for messages.
 void apply_settings(CLI::App& command, const toml::table& table, const std::string& path);
 
 }  // namespace sotto::cli

@@ -8,8 +8,8 @@
 
 namespace sotto::cli {
 
-/// Those of "--schedule", say, or the families of its specifications; empty for an option that
-/// takes others, or a registry's.
+/// The words that an option takes, or the families of its specifications ("--schedule"); empty
+/// for an option that takes other values, or names of a registry.
 std::vector<std::string> fixed_words(std::string_view option);
 
 }  // namespace sotto::cli

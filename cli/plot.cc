@@ -42,7 +42,8 @@ std::string point(double at_x, double at_y, const Axis& x, const Axis& y) {
              : "";
 }
 
-/// Its lower edge runs along the floor of the axis where a logarithmic one cannot take it.
+/// The band of a curve; the lower edge runs along the floor of an axis that is logarithmic and
+/// cannot take it.
 std::string draw_band(const Curve& curve, const Axis& x, const Axis& y, const std::string& colour) {
   std::string edge;
   std::string back;

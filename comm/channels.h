@@ -52,7 +52,7 @@ struct ChannelEvent {
   std::string reason{};              ///< of a down
 };
 
-/// Who this site is, and how patient its channels are.
+/// What a site's channels are made with: own key, address book, patience.
 struct ChannelOptions {
   Security security;                  ///< own key and the list; all its addresses must be there
   Rank rank = 0;                      ///< own line in the list
@@ -80,7 +80,7 @@ enum class ChannelTrouble {
   other_key,     ///< what listens at its address has not the key of the list
 };
 
-/// Of one peer, since the object began.
+/// What has gone to and come from one peer since the Channels were made.
 struct ChannelTraffic {
   Rank peer = -1;
   bool up = false;

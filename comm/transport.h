@@ -46,8 +46,8 @@ struct TransportEvent {
   Rank peer = -1;
   std::size_t bytes = 0;
   std::string reason;
-  /// Of a lost peer: an exchange under way needs it, to hear from or to send to, and will therefore
-  /// never complete.
+  /// With a lost peer: an exchange under way needs the peer, to hear from or to send to, and
+  /// will therefore never complete.
   bool needed = false;
 };
 

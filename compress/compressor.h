@@ -86,7 +86,7 @@ class Compressor {
   /// Lets `workers` take shares of long vectors; null: no longer. What comes out is the same. May
   /// be used by several compressors.
   virtual void use(std::shared_ptr<Workers> workers) { workers_ = std::move(workers); }
-  /// Those of `use`.
+  /// The workers that `use` was given.
   const std::shared_ptr<Workers>& used() const { return workers_; }
 
   /// Encodes finite x of any length (0 included) into `out`, which holds max_bytes(x.size()).
@@ -142,7 +142,7 @@ class Compressor {
   virtual std::optional<std::size_t> encode_prepared(const Prepare& prepare, std::span<float> v,
                                                      const RandomKey& key,
                                                      std::span<std::byte> out);
-  /// The same of v as it is.
+  /// As encode_prepared, for v as it is: encodes v and leaves the residual v − C(v) in v.
   std::size_t encode_residual(std::span<float> v, const RandomKey& key, std::span<std::byte> out);
 
   /// Elements that the last encode found outside the format's range and clamped: chiefly fixed

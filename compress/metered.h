@@ -35,7 +35,7 @@ class CompressionMeter {
     from_ = first;
     taking_ = false;
   }
-  /// Of the round measured last; nothing before the first.
+  /// The sample of the round that was measured last; nothing before the first.
   const std::optional<CompressionSample>& last() const { return last_; }
 
   // The compressors'.

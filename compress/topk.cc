@@ -24,9 +24,9 @@ namespace {
 
 /// Elements that are looked through at a time: 64 KiB.
 constexpr std::size_t kPiece = 16384;
-/// Of k: how many elements are above the bound when its distance from the threshold is set, from
-/// and to how many it is kept, and how many there is room for. With error feedback about k elements
-/// come up to the threshold in each round.
+/// Multiples of k: how many elements are above the bound when its distance from the threshold
+/// is set, from and to how many it is kept, and how many there is room for. With error feedback
+/// about k elements come up to the threshold in each round.
 constexpr std::size_t kAbove = 2;
 constexpr double kFew = 1.5;
 constexpr double kMany = 3;

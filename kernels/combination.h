@@ -14,7 +14,7 @@ namespace sotto {
 
 class Combination {
  public:
-  /// Of `ops`, to be written to `out`, which may be what is added first.
+  /// A sum that `ops` write to `out`, which may be the first summand.
   Combination(const Ops& ops, std::span<float> out) : ops_(ops), out_(out) {}
 
   /// One summand more: a x, of the length of `out`.

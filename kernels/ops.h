@@ -128,7 +128,7 @@ class Ops {
   /// out ← a₀ x₀ + a₁ x₁ + …, from the left, each product and each sum rounded; `out` may be one
   /// of the first four. At least one summand. Says whether all of `out` is finite.
   virtual bool combine(std::span<const Summand> summands, std::span<float> out) const = 0;
-  /// The same of summands that are written down.
+  /// combine of summands that are written down in the call.
   bool combine(std::initializer_list<Summand> summands, std::span<float> out) const {
     return combine(std::span(summands.begin(), summands.size()), out);
   }
@@ -165,7 +165,7 @@ class Ops {
   virtual std::size_t to_fp16(std::span<const float> x, std::span<std::byte> out) const = 0;
   /// x in bfloat16.
   virtual std::size_t to_bf16(std::span<const float> x, std::span<std::byte> out) const = 0;
-  /// The same of v, and v ← v − value(bits): as axpy(−1, …) of the bits.
+  /// v in IEEE half precision, and v ← v − value(bits): as axpy(−1, …) of the bits.
   virtual std::size_t fp16_residual(std::span<float> v, std::span<std::byte> out,
                                     const Soon& soon) const = 0;
   /// As fp16_residual, in bfloat16.
@@ -193,8 +193,8 @@ class Ops {
   virtual std::size_t quantize_pack(std::span<const float> x, const Grid& grid, Rounding rounding,
                                     const RandomKey& key, std::size_t first,
                                     std::span<std::byte> out) const = 0;
-  /// The same of v, and v ← v − (origin + q × step): as unpack_axpy(−1, …) of the codes. What is
-  /// clamped is not counted.
+  /// As quantize_pack with v, and v ← v − (origin + q × step): as unpack_axpy(−1, …) of the
+  /// codes. What is clamped is not counted.
   virtual void quantize_residual(std::span<float> v, const Grid& grid, Rounding rounding,
                                  const RandomKey& key, std::size_t first, std::span<std::byte> out,
                                  const Soon& soon) const = 0;
@@ -205,7 +205,7 @@ class Ops {
   // Signs: a 1-bit plane, 1 for x ≥ 0 (so also for both zeros), 0 for negative x.
   /// The signs of x.
   virtual void sign_pack(std::span<const float> x, std::span<std::byte> out) const = 0;
-  /// The same of v, and v ← v − magnitude × sign: as sign_axpy(−magnitude, …) of the bits.
+  /// The signs of v, and v ← v − magnitude × sign: as sign_axpy(−magnitude, …) of the bits.
   virtual void sign_residual(std::span<float> v, float magnitude, std::span<std::byte> out,
                              const Soon& soon) const = 0;
   /// y ← y + magnitude where the bit is 1, y − magnitude where it is 0.
@@ -220,8 +220,8 @@ class Ops {
   /// elements.
   virtual void top_k_gather(std::span<const float> x, const TopK& top,
                             std::span<std::uint32_t> indices, std::span<float> values) const = 0;
-  /// The same of all elements with |x| bits > threshold. Returns how many there are, of which the
-  /// outputs, used to their end, hold the first.
+  /// Indices, ascending, and values of all elements with |x| bits > threshold. Returns how
+  /// many there are; the outputs, used to their end, hold the first of them.
   virtual std::size_t gather_above(std::span<const float> x, std::uint32_t threshold,
                                    std::span<std::uint32_t> indices,
                                    std::span<float> values) const = 0;

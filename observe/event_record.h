@@ -20,7 +20,7 @@ bool has_event_records();
 
 /// CRC32C (Castagnoli), reflected, as iSCSI has it: 0xE3069283 for "123456789".
 std::uint32_t crc32c(std::string_view bytes);
-/// That of TFRecord: a CRC over data that hold CRCs would not be one.
+/// TFRecord's masked checksum: a CRC over data that hold CRCs would not be one.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
 /// A scalar's name and value.

@@ -18,7 +18,7 @@ struct FigureInfo {
   bool counter() const { return name.ends_with("_total"); }
 };
 
-/// Of the whole run, at an evaluation; NaN where it has none.
+/// A figure of the whole run, at an evaluation; NaN where it has none.
 struct RunFigure {
   FigureInfo info;
   double (*value)(const RunEvaluation&);
@@ -26,7 +26,7 @@ struct RunFigure {
 /// All of them, in the order in which they are shown.
 std::span<const RunFigure> run_figures();
 
-/// Of one node.
+/// A figure of one node.
 struct NodeFigure {
   FigureInfo info;
   double (*value)(const NodeStanding&);
@@ -34,7 +34,7 @@ struct NodeFigure {
 /// As run_figures.
 std::span<const NodeFigure> node_figures();
 
-/// Of one directed link.
+/// A figure of one directed link.
 struct LinkFigure {
   FigureInfo info;
   double (*value)(const LinkTraffic&);

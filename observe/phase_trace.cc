@@ -49,7 +49,7 @@ std::string name_events(std::string_view what, const TracePlace& place, std::str
              fmt::format(R"("name":"{}_sort_index","args":{{"sort_index":{}}})", what, order));
 }
 
-/// Of the whole run, shown at one node: `node`.
+/// An event of the whole run, shown at one node: `node`.
 std::string instant_event(Rank node, std::int64_t at, std::string_view category,
                           const std::string& name) {
   return trace_event(

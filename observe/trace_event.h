@@ -31,8 +31,8 @@ std::string overlapping_id(std::uint64_t id);
 void append_phase_event(const TracePlace& place, std::int64_t length, std::string_view name,
                         std::uint64_t round, std::string& out);
 
-/// The same of what overlaps with others of its kind in its process, told apart by `id`: where it
-/// begins and, at `until`, ends. `arguments` are those of the beginning.
+/// Appends an event that overlaps with others of its kind in its process, told apart by `id`:
+/// its beginning at `place` and its end at `until`. `arguments` are those of the beginning.
 void append_overlapping_event(const TracePlace& place, std::int64_t until, std::string_view name,
                               std::uint64_t id, std::string_view arguments, std::string& out);
 

@@ -11,7 +11,7 @@ namespace sotto {
 /// 0, or the errno of what failed; a part may be written then.
 int write_all(int descriptor, std::string_view text);
 
-/// The same from byte `at` on; the descriptor's own place stays.
+/// As write_all, from byte `at` of the file on; the descriptor's own place stays.
 int write_all_at(int descriptor, std::string_view text, off_t at);
 
 }  // namespace sotto

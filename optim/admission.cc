@@ -373,7 +373,7 @@ void choose_consensus_stepsize(const AlgorithmInfo& info, AlgorithmSetup& setup)
   setup.consensus_stepsize = eta;
 }
 
-/// Of the edges of one period, those that the round before had not.
+/// The share of a period's edges that the round before did not have.
 double share_of_new_edges(const Topology& graph) {
   std::size_t all = 0;
   std::size_t kept = 0;

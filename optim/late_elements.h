@@ -58,7 +58,7 @@ class LateElements {
     const Status status = step(adam, x, d);
     return status.ok() ? join(adam) : status;
   }
-  /// Those that joined in the last call.
+  /// The elements that joined in the last call.
   std::span<const std::size_t> joined() const { return joined_; }
 
   /// No element is listed.

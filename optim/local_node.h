@@ -93,7 +93,8 @@ class LocalNode {
   /// out ← from − d, which must be finite: Fault::non_finite; `out`, which must not be `from`, may
   /// then hold anything.
   Status step_along(std::span<const float> from, const Direction& d, std::span<float> out) const;
-  /// The same along the direction for a gradient. Faults are those of `direction` besides.
+  /// As step_along, with the direction for a gradient. Faults are those of `direction`
+  /// besides.
   Status move(std::span<const float> from, std::span<const float> gradient, std::span<float> out);
   /// Zeroed memory of the host for a frame, from and to which encodings go soonest.
   std::shared_ptr<std::byte> frame_memory(std::size_t bytes) const;
@@ -106,7 +107,7 @@ class LocalNode {
   Status step_from(std::span<const float> from, std::span<const float> gradient,
                    std::span<float> scratch);
 
-  /// Of all random choices.
+  /// The seed of all random choices.
   std::uint64_t seed() const { return setup_.seed; }
   /// Pieces at most that the model is cut into.
   std::uint32_t most_buckets() const { return setup_.buckets; }
@@ -120,13 +121,13 @@ class LocalNode {
   /// rounding is keyed by (seed, rank, round, bucket and part).
   std::span<const std::byte> encode(std::span<const float> x, std::span<std::byte> out,
                                     std::uint32_t part = 0);
-  /// The same for C(v), leaving the residual v − C(v) in v.
+  /// As encode, for C(v), and leaves the residual v − C(v) in v.
   std::span<const std::byte> encode_residual(std::span<float> v, std::span<std::byte> out,
                                              std::uint32_t part = 0);
-  /// The same for C(v), v as `prepare` makes it, which says of each piece whether it is finite;
-  /// where a residual is left, the pieces may be v as it stands, otherwise they do not depend on
-  /// it. Fault::non_finite naming `what` unless v is finite and its encoding decodes; only v is
-  /// changed, and in part what C(v) is added to.
+  /// As encode, for C(v), with v as `prepare` makes it, which says of each piece whether it
+  /// is finite; where a residual is left, the pieces may be v as it stands, otherwise they do
+  /// not depend on it. Fault::non_finite naming `what` unless v is finite and its encoding
+  /// decodes; only v is changed, and in part what C(v) is added to.
   Result<std::span<const std::byte>> encode_made(const Compressor::Prepare& prepare,
                                                  std::span<float> v, std::span<std::byte> out,
                                                  std::string_view what);
@@ -149,7 +150,7 @@ class LocalNode {
 
   /// A fault with "node I, round T: " in front.
   Status fault(Fault kind, std::string_view message) const;
-  /// The same for a fault that there is; success stays success.
+  /// Puts "node I, round T: " in front of a fault; success stays success.
   Status here(const Status& status) const;
 
   /// Round, step rule and compressor, with what must be equal in the run that takes them back.

@@ -14,14 +14,14 @@ namespace sotto {
 /// A 64-bit count and the values.
 void write_floats(std::span<const float> values, ByteBuffer& out);
 
-/// The same of a vector, wherever it lies.
+/// Writes the elements of a vector, wherever it lies, as the function above does.
 void write_floats(const Vector& values, ByteBuffer& out);
 
 /// Fills `values` with what write_floats wrote. Fault::malformed when the count differs or bytes
 /// are missing, Fault::non_finite for a NaN or an infinity; `what` names the vector in the message.
 Status read_floats(ByteReader& in, std::string_view what, std::span<float> values);
 
-/// The same of a vector, wherever it lies.
+/// Fills a vector, wherever it lies, as the function above does.
 Status read_floats(ByteReader& in, std::string_view what, Vector& values);
 
 /// Reads a string and compares it. Fault::malformed, e.g. "checkpoint of step rule 'adam' where

@@ -127,7 +127,7 @@ class Sgd final : public StepRule {
     std::span<const float> values;
     bool finite;  ///< of the moment, where it is that
   };
-  /// Of a piece, from element `first` of the model on.
+  /// The unscaled direction of a piece, from element `first` of the model on.
   Unscaled unscaled(float clip, std::span<const float> x, std::span<const float> gradient,
                     std::size_t first, std::span<float> d) {
     std::span<const float> g = gradient;

@@ -69,8 +69,9 @@ class StepRule {
   /// in, and must be discarded unless it is stateless().
   virtual Status direction(Round round, std::span<const float> x, std::span<const float> gradient,
                            std::span<float> d) = 0;
-  /// The same, where d is only read: the gradient or a moment with its factor, which stay as they
-  /// are until the next direction, or else what `direction` writes in `room`.
+  /// As direction, for callers that only read d: it is the gradient or a moment with its
+  /// factor, which stay as they are until the next direction, or else what `direction` writes
+  /// in `room`.
   virtual Result<Direction> direction_in(Round round, std::span<const float> x,
                                          std::span<const float> gradient, std::span<float> room);
   /// Writes x − d, for an algorithm whose step that is; g and `next` may be one span. `ops` is for

@@ -21,7 +21,7 @@ struct Stage {
   std::shared_ptr<const Topology> topology;
   std::vector<std::byte> frame;    ///< of every send
   std::vector<std::byte> scratch;  ///< of every receive
-  /// Those of chunks, by bucket; buckets that are alike share them.
+  /// The frames of chunks in a ring, by bucket; buckets of equal lengths share them.
   struct Chunks {
     std::shared_ptr<const std::vector<std::byte>> longer;
     std::shared_ptr<const std::vector<std::byte>> shorter;

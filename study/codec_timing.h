@@ -27,7 +27,7 @@ struct Elapsed {
   double slowest = 0;
 };
 
-/// Of so many seconds, of which there is one at least.
+/// The fastest, median and slowest of at least one measurement, in seconds.
 Elapsed elapsed_of(std::vector<double> seconds);
 
 /// Times `repeats` calls, one at least.

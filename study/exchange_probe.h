@@ -54,7 +54,7 @@ struct ProbeOptions {
 
 /// Whom `rank` must be connected with: answers come back, so both ways.
 std::vector<Rank> probe_peers(const ProbeOptions& options);
-/// Of the frames that a probe sends.
+/// Bytes of a frame that a probe sends.
 std::size_t probe_frame_bytes(const ProbeOptions& options);
 
 /// All that was measured, on every node. A fault names the peer.

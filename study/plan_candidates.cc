@@ -21,7 +21,8 @@
 namespace sotto::study {
 namespace {
 
-/// Of graphs nearly as quick as the quickest, better mixing decides.
+/// Graphs nearly as quick as the quickest: up to this multiple of its time, better mixing
+/// decides.
 constexpr double kNearlyAsQuick = 1.05;
 /// n nodes that reduce send 2 (n − 1) n messages a round.
 constexpr int kMostToAll = 500;

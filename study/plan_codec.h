@@ -26,7 +26,7 @@ class CodecMeter {
   CodecMeter(const std::string& words, const Scenario& scenario);
 
   bool measures() const { return measures_; }
-  /// Of frames of this compressor, for a model of so many elements.
+  /// The speed of this compressor on frames of a model of `elements` elements.
   CodecSpeed speed_of(const std::string& compressor, std::size_t elements);
   /// Gives the nodes of a scenario this speed, unless its own holds.
   void apply(const CodecSpeed& speed, Scenario& scenario) const;

@@ -92,13 +92,13 @@ double vector_bytes(const PlannedFrame& frame) {
   return sizeof(float) * static_cast<double>(frame.elements);
 }
 
-/// Of something that a frame's buckets pass through one by one.
+/// When the buckets of a frame are through a stage that takes them one by one.
 struct Span {
   double first = 0;  ///< when the first is through
   double last = 0;
 };
 
-/// The same of an exchange, by node.
+/// When the first and the last bucket of an exchange are through a stage, by node.
 struct Ends {
   std::vector<double> first;
   std::vector<double> last;

@@ -28,8 +28,8 @@ constexpr double kPromising = 1.1;
 constexpr double kHopeless = 1.3;
 /// What a run that does not reach the target would need, in its rounds; a guess.
 constexpr double kBeyond = 1.5;
-/// Of uncompressed runs, and of compressed ones, so many at most are simulated with other seeds,
-/// and none later than this × the best of them.
+/// How many uncompressed runs, and how many compressed ones, are simulated with other seeds at
+/// most; none that is later than this multiple of the best of them.
 constexpr std::size_t kMostRepeated = 3;
 constexpr double kNearBest = 1.15;
 /// The part of the budget for uncompressed runs alone, and for compressed ones alone.

@@ -25,8 +25,8 @@ constexpr double kAlike = 1.02;
 
 bool is_baseline(const Candidate& candidate) { return candidate.baseline(); }
 
-/// Of the runs that `admitted` lets through, the one that is there first; of those that differ by
-/// no more than kAlike from it, the one that sends least.
+/// The run that arrives first of those that `admitted` lets through; among those that differ
+/// from it by no more than kAlike, the one that sends least.
 template <typename Admitted>
 Index first_of(const std::vector<PlannedRun>& runs, Goal goal, const Admitted& admitted) {
   std::size_t seeds = 0;
@@ -198,7 +198,7 @@ std::string apart(const std::vector<PlannedRun>& runs, std::size_t winner, Goal 
              : line;
 }
 
-/// Whose nodes ended early, and why.
+/// Adds a line for each run of which nodes ended early: which ones, and why.
 void tell_of_early_ends(const std::vector<PlannedRun>& runs, std::vector<std::string>& lines) {
   const auto early = [](const PlannedRun& run) {
     return !run.simulated.result.early_end().empty();

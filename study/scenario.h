@@ -58,7 +58,7 @@ struct LinksChange {
   std::optional<SimTime> latency;
 };
 
-/// Who lies in all runs, and how (optim/robust/attack.h).
+/// Which nodes lie in all runs, and how (optim/robust/attack.h).
 struct Attackers {
   std::vector<Rank> nodes;  ///< ascending
   std::string kind;         ///< "alie:1.5"

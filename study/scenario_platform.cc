@@ -19,7 +19,7 @@ bool among(const std::vector<Rank>& ranks, Rank rank) {
   return std::binary_search(ranks.begin(), ranks.end(), rank);
 }
 
-/// Of what has `from` and `to`.
+/// Whether `links`, which has lists `from` and `to`, includes the pair.
 bool covers(const auto& links, const Pair& pair) {
   return among(links.from, pair.first) && among(links.to, pair.second);
 }

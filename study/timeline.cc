@@ -9,7 +9,7 @@ namespace sotto::study {
 namespace {
 
 constexpr SimTime kMostBins = 240;
-/// Of a window; where rounds are made of very many stretches, it ends early.
+/// The most stretches in a window; it ends early where rounds are made of very many.
 constexpr std::size_t kMostStretches = 4000;
 /// Rounds of the first node that are seen before something happens, and after it.
 constexpr std::size_t kBeforeMoment = 2;

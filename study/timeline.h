@@ -56,7 +56,7 @@ class Timeline {
   void finish(SimTime time);
 
   int nodes() const { return nodes_; }
-  /// Those that are seen one by one, ascending.
+  /// The nodes that are shown one by one, ascending.
   const std::vector<Rank>& shown() const { return shown_; }
   int shown_nodes() const { return static_cast<int>(shown_.size()); }
   /// The row of a node that is shown; −1 of others.

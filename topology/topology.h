@@ -60,7 +60,8 @@ class Topology {
 
   /// Whom `node` hears in `round`, without itself, sorted by peer; W_{node,peer} as weight.
   std::span<const Edge> in_edges(Rank node, Round round) const;
-  /// Who hears `node` in `round`, without itself, sorted by peer; W_{peer,node} as weight.
+  /// Edges to the nodes that hear `node` in `round`, without itself, sorted by peer;
+  /// W_{peer,node} as weight.
   std::span<const Edge> out_edges(Rank node, Round round) const;
   /// W_{node,node} in `round`.
   float self_weight(Rank node, Round round) const;

@@ -39,7 +39,7 @@ struct Answers {
   Answers() = default;
   /// A class for each example.
   Answers(std::vector<std::int32_t> classes) : labels(std::move(classes)) {}  // NOLINT: implicit
-  /// As many numbers for each example as there are outputs: row-major.
+  /// Answers of as many numbers for each example as there are outputs: row-major.
   Answers(std::size_t outputs_an_example, std::vector<float> numbers)
       : targets(std::move(numbers)), outputs(outputs_an_example) {}
 

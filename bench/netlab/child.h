@@ -27,7 +27,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Its exit status, 128 + signal when one ended it; nothing while it runs.
+  /// Exit status of the program, or 128 + the signal that ended it; nothing while it runs.
   std::optional<int> ended();
   void signal(int number);
   /// What it has printed so far.

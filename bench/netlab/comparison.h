@@ -36,7 +36,7 @@ struct Comparison {
   std::string failure;  ///< why there is nothing to compare; empty: there is
 
   bool ok() const { return failure.empty(); }
-  /// The same nodes did not finish.
+  /// Whether prediction and truth name the same nodes that did not finish.
   bool same_nodes_failed() const;
   /// What was predicted came, but for the times: the same faults and, without any, bytes and
   /// models.
@@ -57,7 +57,7 @@ Comparison compare(const study::Scenario& scenario, const std::string& words,
 study::Json comparison_json(const Comparison& comparison);
 std::vector<std::string> comparison_titles();
 std::vector<std::string> comparison_row(const Comparison& comparison);
-/// Who did not finish: when and why by prediction, and in truth.
+/// A line for each node that did not finish: when and why by prediction, and in truth.
 std::vector<std::string> fault_lines(const Comparison& comparison);
 
 }  // namespace sotto::netlab

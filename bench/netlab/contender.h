@@ -38,13 +38,13 @@ struct Contender {
   double share = 1;
 };
 
-/// Those of `netlab race`.
+/// Contenders of `netlab race`.
 std::span<const Contender> racers();
-/// Those of `netlab finish`, which train.
+/// Contenders of `netlab finish`, which train.
 std::span<const Contender> trainees();
 
-/// Those of `all` whose name is in `names` or contains one that is nobody's name; all for no names.
-/// Throws Error for a name that fits none.
+/// Contenders of `all` whose name is in `names`, or contains a name there that is nobody's; all
+/// of them for no names. Throws Error for a name that fits none.
 std::vector<Contender> choose(std::span<const Contender> all,
                               const std::vector<std::string>& names);
 

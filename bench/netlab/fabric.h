@@ -48,7 +48,7 @@ class Fabric {
 
   /// For packets that leave from `now` on.
   void set_link(SimTime now, Host from, Host to, const LinkShape& shape);
-  /// Of all links between two hosts, jitter taken off.
+  /// The shortest latency of all links between two hosts, without jitter.
   SimTime shortest_latency() const;
   /// Bytes per second out of and into a host, all peers together; not 0.
   void set_host(Host host, double up, double down);

@@ -36,7 +36,8 @@ class HostPriority {
   int priority_ = 0;
 };
 
-/// Of the thread that makes it, which starts the hosts' programs.
+/// Hosts of an emulated network, and their programs, which the thread that makes the Lab
+/// starts.
 class Lab {
  public:
   /// All links are unlimited at first. Throws Error saying what this machine lacks.

@@ -21,7 +21,7 @@ struct LabRequest {
   /// The real program, what stops it, and progress on standard error unless that is unwanted.
   /// Throws Error where the program cannot be run.
   Laboratory laboratory() const;
-  /// Those that are asked for. Throws Error for a name that is none.
+  /// Transports that are asked for. Throws Error for a name that is none.
   std::vector<std::string> transports() const;
 };
 

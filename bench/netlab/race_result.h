@@ -33,7 +33,7 @@ struct Finish {
   double round_s = 0;                  ///< mean over the run
 };
 
-/// The same of training; all print their history alike.
+/// As lap_from, for training, whose history all contenders print alike.
 Result<Finish> finish_from(const std::string& output, double accuracy);
 
 /// In front of why a contender cannot run here.
@@ -55,7 +55,7 @@ struct Standing {
 std::vector<double> speedups(const Standing& one, const std::vector<Standing>& all,
                              const std::vector<Standard>& standards);
 
-/// Who is the fastest of those by its median; null for none.
+/// The fastest of `all` with one of the standards, by its median; null for none.
 const Standing* best_of(const std::vector<Standing>& all, const std::vector<Standard>& standards);
 
 /// What the first of them failed for where all have; empty where one has not.

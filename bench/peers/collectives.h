@@ -36,8 +36,9 @@ class Averager {
   std::span<float> values() { return std::span(values_).first(elements_); }
   /// Collective. Throws what Gloo throws when a member is not there in time.
   void run();
-  /// The same, and a step of `x` along the average: x ← x − rate × average. Of sharded collectives
-  /// what is gathered stands for the parameters, each of which its shard's process has updated.
+  /// As run(), with a step of `x` along the average: x ← x − rate × average. With sharded
+  /// collectives what is gathered stands for the parameters, each of which its shard's
+  /// process has updated.
   void run_and_step(float rate, std::span<float> x);
   /// The largest of all members' values, on every one.
   double largest(double value) const;

@@ -20,7 +20,7 @@ std::string without_dashes(std::string_view text);
 
 /// Keeps the message for sotto_last_error and returns `status`.
 sotto_status fail(sotto_status status, std::string_view message);
-/// The same of a fault; SOTTO_OK for none.
+/// Keeps a fault for sotto_last_error and returns its code; SOTTO_OK for no fault.
 sotto_status outcome(const Status& status);
 inline sotto_status outcome(sotto_status status) { return status; }
 /// The exception that is being handled.

@@ -85,7 +85,7 @@ std::optional<PrivacyOptions> node_privacy(const NodeSettings& settings) {
   return made;
 }
 
-/// Who this node is; the optimizer looks for a launcher when nobody says.
+/// Sets which node this is; the optimizer looks for a launcher when the settings do not say.
 void find_place(const NodeSettings& settings, OptimizerOptions& options) {
   const auto launched = settings.shared.nodes ? std::nullopt : read_launcher();
   if (const auto secured = read_secured_node(settings.shared, launched)) {

@@ -41,7 +41,7 @@ void require_no_step_settings(NodeSettings& settings);
 /// What they come to, but for who watches. Throws Error.
 OptimizerOptions node_options(const NodeSettings& settings, std::shared_ptr<Store> store);
 
-/// Who watches a node of these options; null: nobody is wanted. Throws Error.
+/// The telemetry that the settings ask for; null for none. Throws Error.
 std::unique_ptr<Telemetry> make_telemetry(const NodeSettings& settings,
                                           const OptimizerOptions& options, Tell warn);
 

@@ -60,7 +60,7 @@ struct Row {
   double gbs_in(double call_s) const { return 1e-9 * bytes / call_s; }
 };
 
-/// Of one run.
+/// What one run of a codec has measured.
 struct CodecMeasurement {
   std::string device;
   double limit = 0;

@@ -23,7 +23,8 @@ namespace {
 
 /// For one game of SimGrid's; the longest is a few times as long as what is measured.
 constexpr std::chrono::minutes kPatience{10};
-/// Of each game, the best of which counts: what else the machine does only ever takes from it.
+/// Repeats of each game, the best of which counts: what else the machine does only ever slows
+/// it.
 constexpr int kRepeats = 5;
 
 Platform ring_platform(int nodes, bool contention) {

@@ -19,7 +19,7 @@ struct OptionWords {
   bool repeated = false;             ///< may be given again and again
   bool optional_value = false;       ///< its value may be left out
   std::vector<std::string> choices;  ///< values, or what they begin with; empty: too many
-  /// Its value is a file or a folder.
+  /// Whether the option's value is a file or a folder.
   bool is_path() const;
 };
 

@@ -86,7 +86,8 @@ std::vector<std::string> row_of(const Outcome& outcome, const Quality& quality,
           share(result.shares.idle)};
 }
 
-/// Of a run whose gradients were taken at older models than those they moved; else empty.
+/// How old the models were at which a run's gradients were taken, where they were not the
+/// models that the gradients moved; else empty.
 std::string staleness_text(const Outcome& outcome) {
   const double mean = outcome.run ? outcome.run->result.staleness.mean.value_or(0) : 0;
   return mean > 0 ? fmt::format(

@@ -191,7 +191,8 @@ ModelNotes notes_on(const Dataset& data) {
   return notes;
 }
 
-/// Who can write the site's file says what it does, and who can write its list whom it trusts.
+/// Warns of files that others can write: the site's file says what it does, and the list whom
+/// it trusts.
 void check_guarded(const SiteConfig& config, std::vector<std::string>& warnings) {
   using std::filesystem::perms;
   for (const std::string& path : {config.file, config.peers}) {

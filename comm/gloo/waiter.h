@@ -47,7 +47,7 @@ struct Report {
   std::optional<std::string> failure;  ///< why the peer is gone
 };
 
-/// Of an operation, without a failure.
+/// The report of an operation that ended without a failure.
 Report report_of(Rank peer, const Operation& operation);
 
 class Reports {

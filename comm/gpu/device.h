@@ -58,7 +58,7 @@ class Device {
 /// their host in turn (CUDA_VISIBLE_DEVICES chooses among them). Without a rank, the one that the
 /// thread has. Fault::io when none can be used.
 Result<std::shared_ptr<Device>> make_cuda_device(std::optional<Rank> rank);
-/// Those of this host that CUDA shows.
+/// How many devices of this host CUDA shows.
 int count_cuda_devices();
 
 /// Memory of a device, or beside it.

@@ -11,7 +11,7 @@
 
 namespace sotto::internal {
 
-/// The same options with a list that stays as it is now. Requires security.
+/// Copies the options, with a list of peers that stays as it is now. Requires security.
 TransportOptions with_present_list(TransportOptions options);
 
 /// The neighbours' endpoints, when the list says where they listen; empty when they are to be met

@@ -71,13 +71,13 @@ class Carrier {
 
   /// True when nothing waits or is under way.
   bool idle() const { return waiting_.empty() && running_.empty(); }
-  /// Its frames move, or may at any time.
+  /// Whether frames of the carrier move, or may at any time.
   bool under_way() const { return !running_.empty(); }
   /// A group that is under way includes the peer.
   bool holds(Rank peer) const;
-  /// Of the peer, done, under way and waiting.
+  /// Frames exchanged with the peer: done, under way and waiting.
   FrameCounts committed(Rank peer) const;
-  /// Of the peer, done.
+  /// Frames exchanged with the peer that are done.
   FrameCounts done(Rank peer) const;
 
   /// The peer leaves or gave up, and takes part in no more than this: `sent` by it, `received` by

@@ -32,8 +32,8 @@ constexpr milliseconds kEndPatience{5000};
 /// What was aborted ends at once; its memory is given back when the device has noticed.
 constexpr milliseconds kQuietPatience{2000};
 
-/// Who gave up because of another is heard last, so that the culprit is named where both are heard
-/// of. The news of each peer keep their order.
+/// Moves news of peers that gave up because of another peer to the end, so that the culprit is
+/// named where both are heard of. The news of each peer keep their order.
 std::vector<News> culprits_first(std::vector<News> all) {
   std::set<Rank> followers;
   for (const News& news : all) {

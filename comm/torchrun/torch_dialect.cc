@@ -15,9 +15,10 @@ constexpr std::uint32_t kValidation = 0x3C85F7CE;
 /// The request for the number of keys: it has no arguments, and an answer of 8 bytes.
 constexpr std::uint8_t kCountSince2_2 = 7;
 constexpr std::uint8_t kCountBefore2_2 = 6;
-/// So many of them that the greeting and they are, to a server before 2.2, a `set` of a key of 5e17
-/// bytes: no machine has the memory, and the server closes the connection. Fewer would leave it
-/// waiting for the rest of the length, and all of its clients with it.
+/// How many of these requests follow the greeting. To a server before 2.2 all of it is one
+/// `set` of a key of 5e17 bytes: no machine has the memory, and the server closes the
+/// connection. Fewer requests would leave it waiting for the rest of the length, and all of its
+/// clients with it.
 constexpr int kCounts = 4;
 /// A plausible number of keys; what a foreign server says is none.
 constexpr std::uint64_t kMostKeys = std::uint64_t{1} << 32U;

@@ -33,11 +33,11 @@ struct TorchDialect {
   std::uint8_t remove = 0;
   bool greets = false;  ///< a connection begins with torch_greeting()
 };
-/// Of 2.2 and later, also with the older of its two servers (use_libuv=False).
+/// What PyTorch 2.2 and later speak, also with the older of the two servers (use_libuv=False).
 inline constexpr TorchDialect kTorchSince2_2 = {1, 3, 5, 8, true};
-/// Of 2.1.
+/// What PyTorch 2.1 speaks.
 inline constexpr TorchDialect kTorch2_1 = {0, 2, 4, 7, false};
-/// Of 2.0 and before.
+/// What PyTorch 2.0 and earlier speak.
 inline constexpr TorchDialect kTorchUntil2_0 = {0, 2, 4, 8, false};
 
 /// Asks the server at an endpoint, over connections of its own, in a way that does no harm
@@ -51,7 +51,7 @@ std::vector<std::byte> torch_greeting();
 std::vector<std::byte> torch_set(const TorchDialect& dialect, std::string_view key,
                                  std::span<const std::byte> value);
 std::vector<std::byte> torch_get(const TorchDialect& dialect, std::string_view key);
-/// Of one key.
+/// A request whether one key is there.
 std::vector<std::byte> torch_check(const TorchDialect& dialect, std::string_view key);
 std::vector<std::byte> torch_remove(const TorchDialect& dialect, std::string_view key);
 

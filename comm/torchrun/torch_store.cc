@@ -132,7 +132,7 @@ class TorchTalk {
     Status sent = connection_.send(torch_remove(dialect_, place), limit_);
     return sent.ok() ? internal::receive_removed(connection_, limit_) : sent;
   }
-  /// Of a long value.
+  /// Removes the pieces of a long value.
   Status remove_pieces(const std::string& place, const LongValue& value) {
     Status status;
     for (std::size_t i = 0; status.ok() && i < value.pieces(); ++i) {

@@ -29,7 +29,7 @@ struct PlainFormat {
   static constexpr bool kMeasured = false;
   static constexpr std::uint32_t kScaleBytes = 0;
 
-  /// Of codes; 0: whole bytes.
+  /// Bits of a code; 0 for whole bytes.
   SOTTO_HOST_DEVICE std::uint32_t bits() const { return 0; }
   SOTTO_HOST_DEVICE Coder coder(const Scale& /*scale*/) const { return {}; }
   SOTTO_HOST_DEVICE Scale read_scale(const std::byte* /*at*/) const { return {}; }
@@ -233,7 +233,7 @@ struct Layout {
   SOTTO_HOST_DEVICE std::size_t scale_at(std::size_t chunk) const {
     return prefix_size + chunk * Format::kScaleBytes;
   }
-  /// Of the codes of element `first` of chunk `chunk`.
+  /// Where the codes of chunk `chunk` stand from element `first` on.
   SOTTO_HOST_DEVICE std::size_t codes_at(std::size_t chunk, std::size_t first) const {
     const std::size_t codes = scale_at(chunks.count());
     if constexpr (Format::Coder::kBytes == 1) {

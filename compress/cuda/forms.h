@@ -23,7 +23,8 @@ struct ChosenForm {
   std::byte prefix[kMostPrefix] = {};
 };
 
-/// Of a full specification (Compressor::spec). Throws Error for a family that only hosts have.
+/// The form of a full specification (Compressor::spec). Throws Error for a family that only
+/// hosts have.
 ChosenForm choose_form(std::string_view spec);
 
 /// Shared memory that a block may have on every device without asking.

@@ -18,7 +18,7 @@ namespace sotto::internal {
 
 class Feedback {
  public:
-  /// Of v[begin … end), to which the calls keep; indices are those of v.
+  /// Error feedback on v[begin … end), to which the calls keep; indices are those of v.
   Feedback(const Compressor::Prepare& prepare, std::span<float> v, std::size_t begin,
            std::size_t end)
       : prepare_(prepare), v_(v.first(end)), begin_(begin), made_(begin), fetched_(begin) {}
@@ -112,7 +112,7 @@ class Feedback {
   std::size_t fetched_;  ///< asked for, made or not
 };
 
-/// Where what is encoded comes from: it is there, or it is made in `v` by `prepare`.
+/// The source of what is encoded: a vector that exists, or one that `prepare` makes in `v`.
 struct Origin {
   const Compressor::Prepare* prepare = nullptr;
   std::span<float> v{};

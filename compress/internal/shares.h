@@ -14,14 +14,15 @@ namespace sotto::internal {
 
 class Shares {
  public:
-  /// Of `chunks` chunks of together `elements` elements. `workers` may be null: one share.
+  /// Shares of `chunks` chunks that hold `elements` elements together. `workers` may be null:
+  /// one share.
   Shares(Workers* workers, std::size_t chunks, std::size_t elements, std::size_t whole = 1)
       : workers_(workers),
         chunks_(chunks),
         whole_(whole),
         count_(suitable(workers, chunks, elements)) {}
 
-  /// Of single elements; shares begin where noise, packed codes and cache lines do.
+  /// Shares of single elements; they begin where noise, packed codes and cache lines do.
   static Shares of_elements(Workers* workers, std::size_t elements) {
     return {workers, elements, elements, 128};
   }

@@ -14,7 +14,7 @@
 
 namespace sotto::internal {
 
-/// Of k elements among `elements`, whatever they are.
+/// The longest encoding of k elements among `elements`, whatever their values are.
 std::size_t topk_max_bytes(std::size_t k, std::size_t elements);
 
 /// Writes the chosen of `elements` elements, by ascending index; returns the bytes used.

@@ -13,7 +13,7 @@ struct Images {
   torch::Tensor pixels;  // N x 1 x 28 x 28, 0 … 1
   torch::Tensor labels;  // N
 
-  /// So many images by chance.
+  /// `count` images, drawn by chance.
   Images sample(std::int64_t count) const {
     const auto chosen = torch::randint(labels.size(0), {count}, torch::kLong);
     return {pixels.index_select(0, chosen), labels.index_select(0, chosen)};

@@ -96,7 +96,7 @@ class DeviceOps final : public Ops {
   /// What `launch` writes to the T on the device that it is given; `otherwise` after a fault.
   template <typename T, typename Launch>
   T answer(T otherwise, const Launch& launch) const;
-  /// The same with so many bytes to work in, which `launch` is given first.
+  /// As answer, with `bytes` of device memory to work in, which `launch` is given first.
   template <typename T, typename Launch>
   T worked_out(T otherwise, std::size_t bytes, const Launch& launch) const;
   template <typename T, typename Launch>

@@ -65,7 +65,7 @@ struct Extremes {
   static constexpr bool kAnyOrder = true;
   const float* x = nullptr;
 
-  /// Of no elements: each is beyond the other.
+  /// The extremes of no elements: each is beyond the other.
   SOTTO_HOST_DEVICE MinMax begin() const {
     return {float_of(kInfinityBits), -float_of(kInfinityBits)};
   }

@@ -140,7 +140,7 @@ size_t gather(const float* x, size_t count, uint32_t threshold, size_t ties, uin
   return found;
 }
 
-/// The same of all elements above `threshold`, without a branch on what is found: for pieces that
+/// Gathers all elements above `threshold` without a branch on what is found: for pieces that
 /// have some almost everywhere.
 size_t gather_above(const float* x, size_t count, uint32_t threshold, uint32_t* indices,
                     float* values, size_t capacity) {

@@ -28,7 +28,7 @@ struct ExactElements {
   std::span<float> values;          ///< theirs, in the order of `at`
 
   bool empty() const { return at.empty(); }
-  /// Those that lie in a chunk of the vector.
+  /// The elements that lie in a chunk of the vector.
   ExactElements in(const Chunk& chunk) const;
 };
 

@@ -15,7 +15,7 @@ namespace sotto {
 
 class FiniteWatch {
  public:
-  /// Of a vector of this node's, which must outlive it.
+  /// Watches a vector of `node`, which must outlive the watch.
   explicit FiniteWatch(const LocalNode& node) : node_(node) {}
 
   /// Whether a piece is finite, as Ops::combine says; from any thread.

@@ -18,7 +18,7 @@ namespace sotto {
 
 class FrameSum {
  public:
-  /// Of at most two encodings of the node's own, and one of each in-edge.
+  /// A sum of at most two encodings of the node's own, and one of each in-edge.
   explicit FrameSum(const LocalNode& node);
 
   /// Nothing.

@@ -17,7 +17,8 @@ namespace sotto {
 class HalfStep {
  public:
   HalfStep() = default;
-  /// Of vectors of equal length; `room`, empty or as long, is where it is to be written.
+  /// x − d, for vectors of equal length; `room`, empty or as long, is where it is written
+  /// when a caller needs it whole.
   HalfStep(std::span<const float> x, const Direction& d, std::span<float> room = {})
       : x_(x), d_(d), room_(room) {}
 

@@ -25,8 +25,8 @@
 
 namespace sotto {
 
-/// Who takes part in an exchange and what is due in it. What the spans show must outlive the
-/// exchange.
+/// Which peers take part in an exchange, and what is due in it. What the spans show must
+/// outlive the exchange.
 struct ExchangePlan {
   ExchangeTag tag;
   std::uint16_t compressor = 0;  ///< wire id, of the frames on both sides
@@ -36,7 +36,7 @@ struct ExchangePlan {
   std::size_t elements_in = 0;
   /// By edge of `from`, in place of elements_in, where the senders' differ.
   std::span<const std::size_t> elements_by_sender = {};
-  /// The same in place of compressor, for the frames that come in.
+  /// By edge of `from`, in place of compressor, for the frames that come in.
   std::span<const std::uint16_t> compressors_by_sender = {};
 
   /// Elements that the frame along in-edge `edge` stands for.
@@ -62,8 +62,8 @@ class Mailbox {
   /// `payload_bytes`.
   Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes,
           std::size_t parcels = 1);
-  /// The same with parcels of different lengths: at least one, and the senders' are no longer than
-  /// the longest.
+  /// A mailbox with parcels of different lengths: at least one, and the senders' are no
+  /// longer than the longest.
   Mailbox(const LocalNode& node, std::size_t senders, const std::vector<std::size_t>& parcel_bytes);
 
   std::size_t max_frame_bytes() const { return max_frame_bytes_; }
@@ -75,11 +75,11 @@ class Mailbox {
   /// carries it to all of plan.to and brings one frame from each of plan.from. It is due from then
   /// on.
   void post(const ExchangePlan& plan, std::size_t payload_bytes);
-  /// The same with a frame of its own, from outgoing(i), for each plan.to[i]; the parcels say how
-  /// many elements and bytes, in place of plan.elements_out.
+  /// As post, with a frame of its own, from outgoing(i), for each plan.to[i]; the parcels say
+  /// how many elements and bytes, in place of plan.elements_out.
   void post_each(const ExchangePlan& plan, std::span<const Parcel> parcels);
-  /// The same with the frame of parcels[choice[i]] for each plan.to[i]. At least one parcel; the
-  /// first is what sent() then shows.
+  /// As post, with the frame of parcels[choice[i]] for each plan.to[i]. At least one parcel;
+  /// the first is what sent() then shows.
   void post_chosen(const ExchangePlan& plan, std::span<const Parcel> parcels,
                    std::span<const std::size_t> choice);
   /// Sends `frame` to plan.to[k] in place of the one that was posted.

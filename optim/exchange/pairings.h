@@ -27,7 +27,7 @@ struct Pairing {
 
 class Pairings {
  public:
-  /// Those of `node`. Neighbours are nodes with an edge in both directions.
+  /// The pairings of `node` with neighbours: nodes with an edge in both directions.
   Pairings(const Topology& topology, Rank node, std::uint64_t seed);
 
   /// All pairings that `node` takes part in, in their order: its own, and those of neighbours that

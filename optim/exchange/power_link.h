@@ -49,7 +49,7 @@ class PowerLink {
   /// largest_value() are cut down and counted. `scratch` has scratch_size() elements, and no
   /// meaning before or after.
   std::span<const float> product(std::span<const float> x, std::span<double> scratch);
-  /// Of the basis; equal at both ends.
+  /// A digest of the basis, which is equal at both ends.
   std::uint64_t digest() const;
   /// y ← y + weight × C(X_peer − X_self), given the peer's product.
   void take(std::span<const float> theirs, float weight, std::span<float> y);

@@ -38,7 +38,7 @@ class ModelVersion {
   static constexpr Round kModelPeriod = 64;
 
   ModelVersion() = default;
-  /// That of a vector handed over whole.
+  /// The version of a vector that was handed over whole.
   explicit ModelVersion(std::uint64_t chain) : chain_(chain) {}
 
   std::uint64_t chain() const { return chain_; }

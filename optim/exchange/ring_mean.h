@@ -36,7 +36,8 @@ enum class RingCodec {
 
 class RingMean {
  public:
-  /// Of vectors of at most `longest` elements, with frames of this bucket. `node` must outlive it.
+  /// Means of vectors of at most `longest` elements, with frames of this bucket. `node` must
+  /// outlive it.
   RingMean(LocalNode& node, std::size_t longest, RingCodec codec, std::uint32_t bucket = 0);
 
   /// The neighbours on the ring: whom it sends to, and whom it hears.
@@ -44,9 +45,9 @@ class RingMean {
   /// An exchange is under way.
   bool open() const { return mail_.open(); }
   std::uint64_t bad_frames() const { return mail_.bad_frames(); }
-  /// Of the round, that one mean takes.
+  /// Phases of a round that one mean takes.
   int phases() const { return 2 * (node_.nodes() - 1); }
-  /// So many nodes can take `means` means a round: phases are numbered in 16 bits.
+  /// The most nodes that can take `means` means a round: phases are numbered in 16 bits.
   static constexpr int most_nodes(int means) { return (1 << 16) / (2 * means) + 1; }
 
   /// Starts the mean of all v, which is replaced by it and must stay where it is; `first` is the

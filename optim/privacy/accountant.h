@@ -27,7 +27,7 @@ class PrivacyAccountant {
  public:
   PrivacyAccountant();
 
-  /// So many more steps of one kind.
+  /// Adds `steps` steps of one kind.
   void add(const GaussianStep& step, std::uint64_t steps);
 
   /// The least ε for this δ by the improved conversion (Balle et al. 2020, arXiv:1905.09982,

@@ -37,7 +37,7 @@ class LogSum {
     double& part = positive ? positive_ : negative_;
     part = log_add(part, log_term);
   }
-  /// Of a sum that is positive.
+  /// The logarithm of a sum that is positive.
   double log() const { return log_subtract(positive_, negative_); }
 
  private:

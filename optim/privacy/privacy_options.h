@@ -11,7 +11,7 @@
 
 namespace sotto {
 
-/// Whose presence is hidden.
+/// What one dataset may have and its neighbour lacks: the unit whose presence is hidden.
 enum class PrivacyUnit {
   example,  ///< one training example of the node; the caller clips and samples (DP-SGD)
   update,   ///< all data of the node; the whole gradient is clipped here
@@ -53,7 +53,7 @@ inline constexpr double kLeastNoiseMultiplier = 1e-3;
 
 /// Throws Error for a setting outside its range. What is computed from settings requires it.
 void check_privacy_ranges(const PrivacyOptions& options);
-/// The same, and when the budget does not allow a single step.
+/// As check_privacy_ranges; throws Error also when the budget does not allow a single step.
 void check_privacy(const PrivacyOptions& options);
 
 /// Steps that the budget allows; kUnlimitedSteps without one.

@@ -28,7 +28,7 @@ class ByzantineNode final : public MailAlgorithm {
   Status load(ByteReader& in) override;
 
  private:
-  /// Of an honest node, as far as the attackers know; empty when they do not.
+  /// The model of an honest node, as far as the attackers know it; empty when they do not.
   std::span<const float> known(Rank rank) const;
   /// Writes to message_ what `victim` is sent.
   void lie_to(Rank victim);

@@ -99,7 +99,7 @@ class Adam final : public StepRule {
   float root_scale(double updates_power) const;
   /// d ← the direction of the gradient d, from element `first` of the model on.
   Status step(std::size_t first, std::span<const float> x, std::span<float> d);
-  /// Of elements of v from `first` on.
+  /// Fault::non_finite unless `count` elements of v from `first` on are finite.
   Status require_finite_variance(std::size_t first, std::size_t count) const;
 
   const Ops& ops_;

@@ -132,7 +132,7 @@ class Simulator::Engine {
   bool post(Rank rank, Exchange& exchange);
   /// Begins to decode the node's first complete exchange, if it can.
   void complete(Rank rank);
-  /// The same, and for the senders that posts of the node have released.
+  /// As complete, also for the senders that posts of the node have released.
   void complete_all(Rank rank);
   void carried_exchange(Rank rank);
   void check_deadline(Rank rank);

@@ -124,11 +124,11 @@ class Network {
 
   /// Latency of the route as it is now, without jitter.
   SimTime latency(ConnectionId connection) const { return connections_[connection].latency; }
-  /// The same of the way back; that of the way there when there is none.
+  /// Latency of the way back, without jitter; of the way there when there is no way back.
   SimTime latency_back(ConnectionId connection) const;
   /// No link of the route is down.
   bool passable(ConnectionId connection) const;
-  /// The same of the way back; that of the way there when there is none.
+  /// No link of the way back is down; of the way there when there is no way back.
   bool passable_back(ConnectionId connection) const;
   /// Messages sent and neither delivered nor aborted.
   std::size_t under_way(ConnectionId connection) const {
@@ -220,7 +220,8 @@ class Network {
   void flow(ConnectionId id);
   void stop(ConnectionId id);
   void pause(ConnectionId id);
-  /// Its flow has begun or ended: others' packets wait for its packets.
+  /// Tells that the connection's flow has begun or ended: others' packets wait for its
+  /// packets.
   void count_flow(const Connection& connection, bool flows);
   SimTime turns_of(const Connection& connection) const;
   /// Books what has left the sender since the last call.

@@ -64,13 +64,13 @@ class Platform {
   LinkId add_link(LinkSpec spec);
   /// Links that all messages from, or to, `host` cross, in front of and behind those of the route.
   LinkId set_egress(Rank host, LinkSpec spec);
-  /// The same for what comes to `host`.
+  /// Links that all messages to `host` cross, behind those of the route.
   LinkId set_ingress(Rank host, LinkSpec spec);
   /// What messages from `from` to `to` cross between the egress of one and the ingress of the
   /// other. A link may stand in routes of both directions: it is then half duplex.
   void set_route(Rank from, Rank to, std::vector<LinkId> links);
-  /// The same for all pairs without a route of their own: empty for a perfect switch, the links of
-  /// a backbone for a shared one.
+  /// Sets the route of all pairs that have none of their own: empty for a perfect switch, the
+  /// links of a backbone for a shared one.
   void set_default_route(std::vector<LinkId> links);
 
   /// Changes may be added in any order; of two at one time the later added holds.

@@ -41,7 +41,7 @@ struct MixingSetup {
   const Ops* ops = &host_ops();
 };
 
-/// Who gets a parcel in this round, and what offer made for it.
+/// A peer that gets a parcel in this round, and what offer made for it.
 struct Addressee {
   std::size_t peer = 0;
   bool whole = false;     ///< it does not have all that went before

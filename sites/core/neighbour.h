@@ -87,7 +87,8 @@ struct Neighbour {
   Hello greet(Hello mine);
   /// The channel is gone.
   void hang_up();
-  /// Its hello fits, with verdict agreed or newcomer. Returns the mass that is written off.
+  /// Takes a hello of the peer that fits, with verdict agreed or newcomer. Returns the mass
+  /// that is written off.
   double meet(const Hello& hello, Verdict verdict, Incarnation self);
   /// This site has a new incarnation: nothing has gone between the two.
   void begin_anew();

@@ -30,7 +30,7 @@ class SiteHistory {
 
   /// "; test loss 0.1234, accuracy 98.00 % at round 100", or nothing before the first.
   std::string text() const;
-  /// As many figures behind those.
+  /// Appends the figures of the last evaluation to `figures`.
   std::vector<SiteFigure> with_figures(std::vector<SiteFigure> figures) const;
   /// How the site stands after a round.
   SiteEvent round_event(const sites::SiteState& site, std::span<const SitePeerReport> peers,

@@ -89,10 +89,11 @@ class SiteLinks {
                            const ChannelTraffic& channel) const;
   /// What became of peers since the last look: met, refused.
   void look();
-  /// Those whose channel does not open, and those of whom there are two.
+  /// Looks for peers whose channel does not open, and for peers of whom there are two.
   void look_at_channels(const std::vector<sites::PeerState>& peers);
   void look_at_refused_keys();
-  /// Those whose standing has changed while they are up: late ones, and those to be asked about.
+  /// Looks for peers whose standing has changed while they are up: late ones, and those to be
+  /// asked about.
   void look_at_habit(const PeerStanding& standing, const std::string& name, Link& link) const;
   /// Edges along which mass goes and does not come back.
   void name_send_only() const;

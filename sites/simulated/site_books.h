@@ -66,7 +66,7 @@ struct SiteBook {
     return sum;
   }
 
-  /// Its stream to a site ends; the next parcel begins another.
+  /// Ends the stream to a site; the next parcel begins another.
   void close_stream(std::size_t peer) {
     PeerBook& book = peers[peer];
     book.closed += book.made;

@@ -11,7 +11,7 @@ namespace sotto::test::fake_cuda {
 
 /// Puts work on a stream.
 void put(cuda::Stream stream, std::function<void()> work);
-/// The same memory where work may use it. Ends the test for what is not the device's.
+/// The memory at `at`, where work may use it. Ends the test for what is not the device's.
 std::byte* reach(const std::byte* at);
 
 template <typename T>

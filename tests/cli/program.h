@@ -63,7 +63,7 @@ inline Variables environment(const Variables& more) {
   return all;
 }
 
-/// Whose process group a process is in: a terminal's Ctrl-C goes to all of a group at once.
+/// The process group that a process is in: a terminal's Ctrl-C goes to all of a group at once.
 enum class Group { of_test, own };
 
 /// A process under way. Killed if it still runs in the end.

@@ -24,7 +24,8 @@
 
 namespace sotto::test {
 
-/// Who a site's list names: all sites, in both directions, unless `trust` says otherwise.
+/// The peers that a site's list names: all sites, in both directions, unless `trust` says
+/// otherwise.
 struct Trust {
   bool may_send = true;
   bool send_to = true;

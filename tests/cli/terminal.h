@@ -135,7 +135,7 @@ class OnTerminal {
     }
     return true;
   }
-  /// Its exit status; 128 + signal when one ended it.
+  /// Waits for the program's end. Exit status, or 128 + the signal that ended it.
   int wait() {
     while (read_more()) {
     }

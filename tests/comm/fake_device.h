@@ -204,7 +204,7 @@ class FakeDevice final : public internal::Device {
   static FakeStream* of(internal::DeviceStream stream) {
     return reinterpret_cast<FakeStream*>(stream);
   }
-  /// The same memory where streams may use it.
+  /// The memory at `at`, where streams may use it.
   std::byte* reach(const std::byte* at) const {
     const std::lock_guard lock(mutex_);
     const auto found = find(at);

@@ -149,7 +149,7 @@ class FakeNccl final : public internal::NcclApi {
   int groups() const { return groups_; }
   /// How many communicators ended in good order.
   int destroyed() const { return destroyed_; }
-  /// Of the messages that were sent, all together.
+  /// Bytes of all messages that were sent.
   std::size_t bytes_sent() const { return bytes_sent_; }
 
   Result<internal::CommunicatorId> make_id() override {

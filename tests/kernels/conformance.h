@@ -97,7 +97,7 @@ void conform_on(const Case& test, const Run& run) {
   use_host_target(0);
 }
 
-/// The same on every input, length and misalignment.
+/// conform_on for every input, length and misalignment.
 template <typename Run>
 void conform(const Run& run) {
   for (const Input& input : inputs()) {

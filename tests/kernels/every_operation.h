@@ -199,7 +199,8 @@ inline void hold_to_reference(const Ops& actual, const std::vector<std::size_t>&
   }
 }
 
-/// The same on every length to 300, round the ends of reduction blocks and on several of them.
+/// Compares every operation with the reference, on every length to 300, round the ends of
+/// reduction blocks and on several of them.
 inline void hold_to_reference(const Ops& actual) {
   std::vector<std::size_t> lengths;
   for (std::size_t length = 0; length <= 300; ++length) {

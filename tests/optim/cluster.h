@@ -118,7 +118,7 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   });
 }
 
-/// Those that freeze Adam's variance.
+/// Algorithms that freeze Adam's variance.
 inline std::vector<const AlgorithmInfo*> freezing_algorithms() {
   std::vector<const AlgorithmInfo*> found;
   for (const AlgorithmInfo& info : algorithms()) {

@@ -64,7 +64,7 @@ inline std::vector<Block> blocks_of(const std::filesystem::path& root, const std
   return blocks;
 }
 
-/// Those of README.md and of all pages in docs/.
+/// The blocks of README.md and of all pages in docs/.
 inline std::vector<Block> all_blocks(const std::filesystem::path& root) {
   std::vector<std::string> pages = {"README.md"};
   for (const auto& entry : std::filesystem::directory_iterator(root / "docs")) {

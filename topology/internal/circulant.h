@@ -9,7 +9,7 @@
 
 namespace sotto::internal {
 
-/// Of the mixing of one period, on the complement of 1.
+/// Figures of the mixing of one period, on the complement of 1.
 struct CirculantFigures {
   double gap = 1;        ///< 1 − max |λ|
   double mu = 0;         ///< max |1 − λ|

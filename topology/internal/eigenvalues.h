@@ -19,8 +19,9 @@ struct ExtremeEigenvalues {
   double largest = 0;
 };
 
-/// Of a map on R^n, n ≥ 1. Dense for small n; else by Lanczos. Absolute error about 1e-12 times the
-/// largest magnitude, relative error about 1e-9 as long as that is larger.
+/// The extreme eigenvalues of a symmetric map on R^n, n ≥ 1. Dense for small n; else by
+/// Lanczos. Absolute error about 1e-12 times the largest magnitude, relative error about 1e-9
+/// as long as that is larger.
 ExtremeEigenvalues extreme_eigenvalues(std::size_t n, const SymmetricMap& map, Ends ends);
 
 /// All n³ of it (Eigen's SelfAdjointEigenSolver).

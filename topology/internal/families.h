@@ -28,7 +28,7 @@ struct Blueprint {
   std::string name;  ///< the specification in full: the torus that `torus` chose
   int nodes = 0;
   std::vector<std::vector<Arc>> rounds;
-  /// Of each arc, where the family has weights of its own; empty otherwise.
+  /// Weights of the arcs, where the family has its own; empty otherwise.
   std::vector<std::vector<double>> weights = {};
 };
 

@@ -57,8 +57,8 @@ class Columns {
     }
   }
 
-  /// Those called `name`: exactly so, else one that differs in capital letters alone, if there is
-  /// one such. `parameter` is for the message.
+  /// The columns called `name`: exactly so, else the one that differs in capital letters
+  /// alone, if there is one. `parameter` is for the message.
   const std::vector<std::size_t>& called(std::string_view parameter,
                                          const std::string& name) const {
     if (const auto found = by_name_.find(name); found != by_name_.end()) {

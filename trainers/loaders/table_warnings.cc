@@ -43,7 +43,7 @@ class Warner {
       warn(fmt::format("{}: {}", columns_called(table_, columns), what));
     }
   }
-  /// Those of `columns` for which `is_odd` holds.
+  /// Warns of the columns for which `is_odd` holds.
   void warn_where(const std::vector<std::size_t>& columns,
                   const std::function<bool(const ColumnSurvey&)>& is_odd, std::string_view what) {
     std::vector<std::size_t> odd;

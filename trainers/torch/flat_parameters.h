@@ -33,7 +33,7 @@ class FlatParameters {
   FlatParameters(const std::vector<::torch::Tensor>& parameters, const NamedParameters& names);
 
   const ParameterLayout& layout() const { return layout_; }
-  /// Those in the flat vector, in its order.
+  /// The parameters in the flat vector, in its order.
   const std::vector<::torch::Tensor>& parameters() const { return parameters_; }
   std::span<float> values() const;
   std::span<const float> gradient() const;

@@ -66,7 +66,8 @@ class LocalOptimizer final : public StepRule {
     std::size_t end;
   };
   Tensors all() const { return {0, parameters_.size()}; }
-  /// Those of so many elements from `first` on, which begin and end with them.
+  /// The tensors that make up `elements` elements from `first` on, which begin and end with
+  /// tensors.
   Tensors tensors_of(std::size_t first, std::size_t elements) const;
   /// Runs `work` while the optimizer has its groups with these tensors; what it throws becomes a
   /// fault.

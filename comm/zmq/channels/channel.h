@@ -47,8 +47,8 @@ struct ChannelContext {
 
 class Channel {
  public:
-  /// Of the thread that works: it stands still while that thread does, so that what was not heard
-  /// while nobody listened counts as nobody's silence.
+  /// The clock of the thread that works: it stands still while that thread does, so that
+  /// silence while nobody listened is not held against the peer.
   using Time = Deadline::Clock::time_point;
 
   Channel(const ChannelContext& context, Rank peer) : context_(context), traffic_{.peer = peer} {}

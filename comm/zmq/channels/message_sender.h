@@ -27,7 +27,7 @@ class ChunkSizer {
     since_ = last_ = now;
     bytes_ = 0;
   }
-  /// So many bytes have arrived, since the last call or since begin.
+  /// Tells that `bytes` have arrived since the last call, or since begin.
   void arrived(std::uint64_t bytes, Clock::time_point now);
   std::size_t chunk_bytes() const { return chunk_bytes_; }
 
@@ -52,7 +52,7 @@ class MessageSender {
     queued_bytes_ += message.size();
   }
   bool empty() const { return queue_.empty(); }
-  /// Of messages that are not out whole.
+  /// Bytes of messages that are not yet sent whole.
   std::size_t queued_bytes() const { return queued_bytes_; }
   std::size_t queued_messages() const { return queue_.size(); }
 

@@ -304,7 +304,7 @@ void ZmqChannels::notice_ends() {
   }
 }
 
-/// Who keeps a connection without a greeting keeps it from others.
+/// Ends connections without a greeting, which take the room of others.
 void ZmqChannels::cut_idle() {
   for (const int connection : listener_.older_than(Clock::now() - kGreetingTime)) {
     if (std::none_of(channels_.begin(), channels_.end(),

@@ -54,7 +54,7 @@ class Listener {
   bool alive(int connection) const { return connections_.contains(connection); }
   /// Ends a connection, unless that has happened since the last call of ended().
   void cut(int connection);
-  /// Those of the connections that were there at the last call of ended(), and came before `time`.
+  /// Connections that were there at the last call of ended(), and came before `time`.
   std::vector<int> older_than(Deadline::Clock::time_point time) const;
   /// How many connections there were at the last call of ended().
   std::size_t connections() const { return connections_.size(); }

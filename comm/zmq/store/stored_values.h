@@ -25,7 +25,7 @@ namespace sotto::internal {
 
 class StoredValues {
  public:
-  /// Who asks; nothing where clients are not known.
+  /// The node that asks; nothing where clients are not known.
   using Client = std::optional<Rank>;
 
   struct Value {

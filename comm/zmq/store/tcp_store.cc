@@ -35,8 +35,9 @@ constexpr std::chrono::seconds kPatience{30};
 constexpr int kAttempts = 10;
 /// A look at a key takes a round trip, however soon the wait for the key ends.
 constexpr std::chrono::milliseconds kRoundTrip{1000};
-/// Who is refused, or hears nonsense, asks again, after pauses from kFirstPause on that double up
-/// to kLongestPause: a refusal is not authenticated, and anybody on the way can say it.
+/// The first pause before a client that was refused, or heard nonsense, asks again; pauses
+/// double up to kLongestPause. A refusal is not authenticated, and anybody on the way can say
+/// it.
 constexpr std::chrono::milliseconds kFirstPause{20};
 constexpr std::chrono::milliseconds kLongestPause{500};
 constexpr int kLongestWaitMs = 2'000'000'000;

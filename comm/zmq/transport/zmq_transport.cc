@@ -118,7 +118,7 @@ class ZmqTransport final : public Transport {
   std::map<int, Rank> connections_;
   std::vector<zmq::pollitem_t> poll_items_;
   Wakeup wakeup_;
-  /// Of the list of peers, as heeded last.
+  /// The version of the list of peers that was heeded last.
   std::uint64_t list_version_ = ~std::uint64_t{0};
   bool closing_ = false;
 };

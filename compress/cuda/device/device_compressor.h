@@ -15,15 +15,16 @@
 
 namespace sotto::cuda {
 
-/// The same encodings as `host` makes, byte for byte. Throws Error for a family that only hosts
-/// have.
+/// A compressor on a device whose encodings equal those of `host` byte for byte. Throws Error
+/// for a family that only hosts have.
 std::unique_ptr<Compressor> make_device_compressor(const Compressor& host, const DeviceOps& ops,
                                                    Queue& queue);
 
 /// What they share: all but the bytes is the host's.
 class DeviceCompressor : public Compressor {
  public:
-  /// Of every format that devices encode, as a length, a scale or values that are none.
+  /// A first byte that every format of devices refuses: as a length, a scale or values it is
+  /// none.
   static constexpr std::byte kRefusedByAll{0xFF};
 
   DeviceCompressor(std::unique_ptr<Compressor> host, const DeviceOps& ops, Queue& queue)
@@ -61,7 +62,7 @@ class DeviceCompressor : public Compressor {
   mutable Room room_;
 };
 
-/// So many bytes, to the next multiple at which device memory is best read.
+/// Rounds `bytes` up to the next multiple at which device memory is best read.
 constexpr std::size_t to_grain(std::size_t bytes) {
   constexpr std::size_t kGrain = 256;
   return (bytes + kGrain - 1) / kGrain * kGrain;

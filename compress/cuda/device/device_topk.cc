@@ -78,7 +78,7 @@ class DeviceTopk final : public DeviceCompressor {
     });
   }
 
-  /// Of the last encoding, or decoding, with the host.
+  /// What the last encoding, or decoding, left with the host.
   struct Lists {
     std::vector<std::uint32_t> indices;
     std::vector<float> values;

@@ -62,7 +62,7 @@ void Audit::check_identity(const Process& process, const Seen& before) {
   }
 }
 
-/// Who was replaced, as far as this site remembers, is not known again.
+/// Holds that a process which was replaced, as far as this site remembers, is not known again.
 void Audit::check_acquaintances(Process& process, const Seen& before) {
   constexpr std::size_t kRemembered = 8;
   for (std::size_t i = 0; i < process.peers.size(); ++i) {
@@ -161,7 +161,7 @@ void Audit::began(Process& process) {
   balance(process);
 }
 
-/// Who has left the list never gets what it has not got.
+/// Writes off what peers that have left the list have not got, and never will.
 void Audit::write_off(Process& process, const std::vector<Rank>& before,
                       const std::vector<PeerState>& peers) {
   for (std::size_t i = 0; i < before.size(); ++i) {

@@ -37,7 +37,7 @@ class Audit {
   void stepped(Process& process);
   void offered(Process& process);
   void collected(Process& process);
-  /// Its list was another one before.
+  /// Tells that the list of `process` was `before`.
   void relisted(Process& process, const std::vector<Rank>& before);
   /// Lets these bytes go.
   void releases(const Process& process, Rank to, std::span<const std::byte> message);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLearningRate = 0.05;
 
-/// Of settings that all sites share; what they are does not matter here.
+/// The digest of settings that all sites share; what they are does not matter here.
 constexpr Agreement kAgreement = {std::byte{1}};
 
 bool holds(const std::vector<Rank>& ranks, Rank rank) {

@@ -151,8 +151,8 @@ class MassAudit {
     }
   }
 
-  /// Of one end of an edge: the incarnations of the other end in the order in which they were met,
-  /// and the mass that went between.
+  /// One end of an edge: the incarnations of the other end in the order in which they were
+  /// met, and the mass that went between.
   using Met = std::vector<std::pair<sites::Incarnation, double>>;
   /// Giver, taker, and the incarnation of this end.
   using End = std::tuple<std::size_t, std::size_t, sites::Incarnation>;
