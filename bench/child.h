@@ -1,44 +1,55 @@
-// A program that runs on a host of the emulated network, or on this one. It dies with the thread
-// that started it, whatever happens to that. One thread at a time.
+// A program that runs beside us, on this host or on one of the emulated network. It ends with the
+// thread that started it, whatever happens to that. Linux only. One thread at a time.
 #pragma once
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <sotto/comm/deadline.h>
+#include <sotto/base/file_descriptor.h>
 
-#include "network_namespace.h"
+namespace sotto::bench {
 
-namespace sotto::netlab {
+/// How a Child is started.
+struct ChildSetup {
+  /// Changes of the environment: an empty value takes a variable away.
+  std::map<std::string, std::string> variables = {};
+  int network = -1;          ///< a network namespace to run in, as setns takes it; −1: ours
+  int at_our_end = SIGKILL;  ///< the signal that it gets when the thread that started it ends
+};
 
 class Child {
  public:
-  /// Starts `words` (a path and its arguments) on the host `where` (null: this one) with the
-  /// environment changed by `variables`: an empty value takes one away. What it prints goes into
-  /// memory. Throws Error when it cannot start.
-  Child(const NetworkNamespace* where, const std::vector<std::string>& words,
-        const std::map<std::string, std::string>& variables);
+  /// Starts `words` (a path and its arguments). What it prints goes into memory. Throws
+  /// std::runtime_error when there cannot be another process; a program that is not there ends with
+  /// status 127.
+  explicit Child(const std::vector<std::string>& words, const ChildSetup& setup = {});
   /// Kills it, if it still runs.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  pid_t number() const { return pid_; }
   /// Its exit status, 128 + signal when one ended it; nothing while it runs.
   std::optional<int> ended();
+  /// Waits for its end, however long that takes.
+  int wait();
   void signal(int number);
   /// What it has printed so far.
   std::string output() const;
   std::string errors() const;
 
  private:
+  std::optional<int> look(int options);
+
   pid_t pid_ = -1;
   std::optional<int> status_;
   FileDescriptor output_;
   FileDescriptor errors_;
 };
 
-}  // namespace sotto::netlab
+}  // namespace sotto::bench

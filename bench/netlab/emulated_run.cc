@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "child.h"
+#include "../child.h"
 #include "happenings.h"
 #include "scenario/compute_spec.h"
 #include "starting_gun.h"
@@ -136,12 +136,13 @@ class Job {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (!nodes_[i] && seconds(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
         const auto host = static_cast<Host>(i);
-        nodes_[i] = std::make_unique<Child>(
-            &lab_.at(host), words_of(scenario_, run_, host),
-            std::map<std::string, std::string>{{"RANK", fmt::to_string(i)},
-                                               {"WORLD_SIZE", fmt::to_string(nodes_.size())},
-                                               {"MASTER_ADDR", free_address(0)},
-                                               {"MASTER_PORT", fmt::to_string(kPort)}});
+        nodes_[i] = std::make_unique<bench::Child>(
+            words_of(scenario_, run_, host),
+            bench::ChildSetup{.variables = {{"RANK", fmt::to_string(i)},
+                                            {"WORLD_SIZE", fmt::to_string(nodes_.size())},
+                                            {"MASTER_ADDR", free_address(0)},
+                                            {"MASTER_PORT", fmt::to_string(kPort)}},
+                              .network = lab_.at(host).fd()});
       }
     }
   }
@@ -209,7 +210,7 @@ class Job {
   const double joined_s_;  ///< when all are there
   const bool eventful_;
   const Clock::time_point started_;
-  std::vector<std::unique_ptr<Child>> nodes_;
+  std::vector<std::unique_ptr<bench::Child>> nodes_;
   std::vector<std::optional<double>> ended_s_;
   std::vector<bool> out_;  ///< crashed or vanished
   std::optional<StartingGun> gun_;
