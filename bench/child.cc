@@ -1,5 +1,6 @@
 #include "child.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -46,6 +47,14 @@ FileDescriptor memory_file(const char* name) {
   return FileDescriptor(::memfd_create(name, MFD_CLOEXEC));
 }
 
+FileDescriptor log_file(const std::string& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) {
+    throw std::runtime_error("no log can be written to " + path);
+  }
+  return file;
+}
+
 std::string contents_of(const FileDescriptor& file) {
   std::string text;
   std::array<char, 4096> piece;
@@ -60,7 +69,8 @@ std::string contents_of(const FileDescriptor& file) {
 }  // namespace
 
 Child::Child(const std::vector<std::string>& words, const ChildSetup& setup)
-    : output_(memory_file("output")), errors_(memory_file("errors")) {
+    : output_(memory_file("output")),
+      errors_(setup.log.empty() ? memory_file("errors") : log_file(setup.log)) {
   // Between fork and exec only system calls are safe: other threads may hold locks.
   std::vector<std::string> argument_texts = words;
   std::vector<std::string> variable_texts = environment_with(setup.variables);
@@ -70,6 +80,9 @@ Child::Child(const std::vector<std::string>& words, const ChildSetup& setup)
   pid_ = ::fork();
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, setup.at_our_end);
+    if (setup.own_group) {
+      ::setpgid(0, 0);
+    }
     if (::getppid() == parent && (setup.network < 0 || ::setns(setup.network, CLONE_NEWNET) == 0) &&
         ::dup2(output_.get(), STDOUT_FILENO) >= 0 && ::dup2(errors_.get(), STDERR_FILENO) >= 0) {
       ::execve(arguments[0], arguments.data(), environment.data());

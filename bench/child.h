@@ -19,6 +19,8 @@ struct ChildSetup {
   /// Changes of the environment: an empty value takes a variable away.
   std::map<std::string, std::string> variables = {};
   int network = -1;          ///< a network namespace to run in, as setns takes it; −1: ours
+  std::string log = {};      ///< its errors go to the end of this file; empty: into memory
+  bool own_group = false;    ///< Ctrl-C on the terminal is not for it
   int at_our_end = SIGKILL;  ///< the signal that it gets when the thread that started it ends
 };
 

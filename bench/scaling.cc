@@ -18,10 +18,10 @@
 
 #include <sotto/trainers/local_processes.h>
 
+#include <sotto/files/quantity.h>
 #include "command_line.h"
 #include "output.h"
 #include "plot.h"
-#include "quantity.h"
 #include "result_file.h"
 #include "scenario/compute_spec.h"
 #include "scenario/scenario.h"
@@ -243,9 +243,9 @@ void add_options(CLI::App& app, Study& settings) {
   app.add_option("--run", settings.runs, "Runs, each in the words of `sotto compare --run`");
   app.add_option("--model", settings.model, "The model, of the task digits");
   app.add_option("--bandwidth", settings.bandwidth, "Of each host's connection, each way")
-      ->check(bench::readable_by(cli::parse_bandwidth));
+      ->check(bench::readable_by(parse_bandwidth));
   app.add_option("--latency", settings.latency, "One way")
-      ->check(bench::readable_by(cli::parse_duration));
+      ->check(bench::readable_by(parse_duration));
   app.add_option("--gradient", settings.gradient, "Time of a gradient")
       ->check(bench::readable_by(cli::parse_compute_time));
   app.add_option("--rounds", settings.rounds, "Of each run")->check(CLI::Range(1, 100'000));

@@ -1,4 +1,4 @@
-#include "fault_file.h"
+#include <sotto/files/fault_file.h>
 
 #include <algorithm>
 #include <string_view>
@@ -10,11 +10,11 @@
 #include <sotto/sim/link_presets.h>
 #include <sotto/topology/registry.h>
 
-#include "quantity.h"
-#include "rank_list.h"
-#include "toml_reader.h"
+#include <sotto/files/quantity.h>
+#include <sotto/files/rank_list.h>
+#include <sotto/files/toml_reader.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 constexpr std::uint64_t kVersion = 1;
@@ -176,4 +176,4 @@ FaultPlan read_fault_plan(const std::string& path) {
   return plan;
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

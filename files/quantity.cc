@@ -1,4 +1,4 @@
-#include "quantity.h"
+#include <sotto/files/quantity.h>
 
 #include <array>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <sotto/base/number.h>
 #include <sotto/base/text.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 struct Unit {
@@ -69,4 +69,4 @@ double parse_bandwidth(std::string_view text) {
   return found;
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

@@ -5,7 +5,7 @@
 
 #include <sotto/sim/time.h>
 
-namespace sotto::cli {
+namespace sotto {
 
 /// "20ms", "1.5 s", "10 us", "250 ns", "2 min", "1 h"; "0" needs no unit. Throws Error naming the
 /// text when it is anything else, negative, or longer than 100 years.
@@ -15,4 +15,4 @@ SimTime parse_duration(std::string_view text);
 /// "12 MB/s". Powers of 1000. Throws Error for anything else, or what is not positive and finite.
 double parse_bandwidth(std::string_view text);
 
-}  // namespace sotto::cli
+}  // namespace sotto

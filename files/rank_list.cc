@@ -1,4 +1,4 @@
-#include "rank_list.h"
+#include <sotto/files/rank_list.h>
 
 #include <numeric>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 /// Reads from the front of a text, past blanks.
@@ -77,4 +77,4 @@ std::vector<Rank> parse_ranks(std::string_view text, int nodes) {
   return {found.begin(), found.end()};
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

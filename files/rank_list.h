@@ -6,10 +6,10 @@
 
 #include <sotto/base/ids.h>
 
-namespace sotto::cli {
+namespace sotto {
 
 /// "0-3, 7" → 0, 1, 2, 3, 7; "all". Ascending, each once. Throws Error unless all are below
 /// `nodes`.
 std::vector<Rank> parse_ranks(std::string_view text, int nodes);
 
-}  // namespace sotto::cli
+}  // namespace sotto

@@ -1,4 +1,4 @@
-#include "toml_reader.h"
+#include <sotto/files/toml_reader.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,9 @@
 #include <sotto/base/input_file.h>
 #include <sotto/base/nearest.h>
 
-#include "toml_text.h"
+#include <sotto/files/toml_text.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 /// A measured network of a thousand nodes has a line for each of a million links.
@@ -224,4 +224,4 @@ void TomlReader::finish() const {
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

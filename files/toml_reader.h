@@ -13,7 +13,7 @@
 
 #include <toml++/toml.h>
 
-namespace sotto::cli {
+namespace sotto {
 
 /// Parses the file; throws Error, which begins with `option` where the file cannot be read.
 toml::table read_toml(std::string_view option, const std::string& path);
@@ -83,4 +83,4 @@ class TomlReader {
   std::vector<std::string> known_;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto

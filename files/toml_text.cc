@@ -1,4 +1,4 @@
-#include "toml_text.h"
+#include <sotto/files/toml_text.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
 
-namespace sotto::cli {
+namespace sotto {
 namespace {
 
 /// How deep lists and inline tables, and the parts of a key, may go: a table that is read
@@ -182,4 +182,4 @@ toml::table parse_toml(const std::string& path, const std::string& text) {
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto

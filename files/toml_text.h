@@ -6,10 +6,10 @@
 
 #include <toml++/toml.h>
 
-namespace sotto::cli {
+namespace sotto {
 
 /// Throws Error with file and line of what is no TOML, of what is nested deeper than any file of
 /// sotto's, and of a key that is there already, with the line of that one.
 toml::table parse_toml(const std::string& path, const std::string& text);
 
-}  // namespace sotto::cli
+}  // namespace sotto

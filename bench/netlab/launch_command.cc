@@ -11,10 +11,10 @@
 
 #include <sotto/base/error.h>
 
+#include <sotto/files/quantity.h>
 #include "../command_line.h"
 #include "lab_commands.h"
 #include "option_group.h"
-#include "quantity.h"
 #include "race_job.h"
 #include "race_result.h"
 #include "signals.h"
@@ -210,10 +210,10 @@ cli::Command add_launch_command(CLI::App& netlab) {
   place.count("--hosts", request->course.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
       place.option("--bandwidth", request->course.bandwidth, "RATE", "Of each host, up and down");
-  bandwidth.check(bench::readable_by(cli::parse_bandwidth));
+  bandwidth.check(bench::readable_by(parse_bandwidth));
   CLI::Option& latency = place.option("--latency", request->course.latency, "TIME",
                                       "One way; a round trip takes twice that");
-  latency.check(bench::readable_by(cli::parse_duration));
+  latency.check(bench::readable_by(parse_duration));
   place
       .flag("--loopback", request->course.loopback,
             "On this machine's loopback as it is, without these two; needs no root")

@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
 
-#include "quantity.h"
+#include <sotto/files/quantity.h>
 #include "scenario_text.h"
 
 namespace sotto::netlab {
@@ -30,8 +30,8 @@ Course::Course(const CourseShape& shape) : shape_(shape) {
   const MadeScenario made = {.title = "race",
                              .words = "allreduce",
                              .nodes = shape.hosts,
-                             .mbit_per_s = cli::parse_bandwidth(shape.bandwidth) / kBytesPerMbit,
-                             .latency_ms = 1000 * to_seconds(cli::parse_duration(shape.latency))};
+                             .mbit_per_s = parse_bandwidth(shape.bandwidth) / kBytesPerMbit,
+                             .latency_ms = 1000 * to_seconds(parse_duration(shape.latency))};
   scenario_ = scenario_from(made.text());
   try {
     check_emulable(*scenario_);

@@ -10,9 +10,9 @@
 
 #include <sotto/base/error.h>
 
+#include <sotto/files/quantity.h>
 #include "../command_line.h"
 #include "option_group.h"
-#include "quantity.h"
 #include "signals.h"
 #include "units.h"
 
@@ -37,10 +37,10 @@ void add_heat_options(CLI::App& command, HeatRequest& request, const std::string
   group.count("--hosts", request.course.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
       group.option("--bandwidth", request.course.bandwidth, "RATE", "Of each host, up and down");
-  bandwidth.check(bench::readable_by(cli::parse_bandwidth));
+  bandwidth.check(bench::readable_by(parse_bandwidth));
   CLI::Option& latency = group.option("--latency", request.course.latency, "TIME",
                                       "One way; a round trip takes twice that");
-  latency.check(bench::readable_by(cli::parse_duration));
+  latency.check(bench::readable_by(parse_duration));
   group
       .flag("--loopback", request.course.loopback,
             "On this machine's loopback as it is, without these two; needs no root")

@@ -1,155 +1,81 @@
-#include "faults_real.h"
-
+// `sitelab`: a plan of faults on real sites, processes of `sotto node` on this machine.
+//
+//   build/bench/sitelab examples/faults/real-minute.toml [--seed N] [--json FILE] [--keep FOLDER]
+//
+// Ends with 0 when everything held, 1 when something did not, 2 for a plan or an option that cannot
+// be, and 130 when it was interrupted. What is looked at: docs/faults.md.
+#include <atomic>
+#include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
+#include <fstream>
 #include <optional>
-#include <vector>
+#include <stdexcept>
+#include <string>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/files/fault_file.h>
 #include <sotto/trainers/local_processes.h>
 
-#include "injected.h"
-#include "output.h"
-#include "real_federation.h"
-#include "signals.h"
-#include "terminal/progress_line.h"
-#include "units.h"
+#include "report.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
-/// Seconds between lines where there is no terminal.
-constexpr double kLineEvery = 30;
+enum Exit : int { kHeld = 0, kFailed = 1, kWrongRequest = 2, kInterrupted = 130 };
 
-/// How a run stands: on one line of a terminal, elsewhere on a line now and then.
+/// A signal handler reaches nothing but globals.
+std::atomic<bool> stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// The first signal ends the run and its sites in good order, a second one ends the process.
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+int complain(const std::string& what, int status) {
+  fmt::print(stderr, "sitelab: {}\n", what);
+  return status;
+}
+
+struct Request {
+  std::string plan;
+  std::string program = SOTTO_PROGRAM;
+  std::uint64_t seed = 0;
+  std::string json;
+  std::string keep;
+  bool quiet = false;
+};
+
+/// Tells now and then how a run stands.
 class Standing {
  public:
-  Standing(bool wanted, double duration_s)
-      : wanted_(wanted), line_(wanted), duration_s_(duration_s) {}
+  explicit Standing(double duration_s) : duration_s_(duration_s) {}
 
-  void draw(const RealProgress& now) {
-    const auto text =
-        fmt::format("{:.0f} of {:.0f} s: {}, {} of them run, at rounds {} to {}", now.run_s,
-                    duration_s_, counted(now.faults, "fault"),
-                    counted(static_cast<std::uint64_t>(now.running), "site"), now.least, now.most);
-    if (!line_.text(text) && wanted_ && now.run_s >= due_) {
-      due_ = now.run_s + kLineEvery;
-      fmt::print(stderr, "{}\n", text);
+  void tell(const RealProgress& now) {
+    if (now.run_s >= due_) {
+      due_ = now.run_s + kEvery;
+      fmt::print(stderr,
+                 "{:.0f} of {:.0f} s: {} faults, {} sites of them run, at rounds {} to {}\n",
+                 now.run_s, duration_s_, now.faults, now.running, now.least, now.most);
     }
   }
 
  private:
-  bool wanted_;
-  ProgressLine line_;
+  static constexpr double kEvery = 10;  // seconds
+
   double duration_s_;
-  double due_ = kLineEvery;
+  double due_ = kEvery;
 };
-
-Json detections_json(const Detections& seen) {
-  const bool any = !seen.seconds.empty();
-  return {{"seen", seen.seconds.size()},
-          {"missed", seen.missed},
-          {"median_s", any ? Json(seen.median()) : Json()},
-          {"longest_s", any ? Json(seen.longest()) : Json()}};
-}
-
-Json footprint_json(const Footprint& taken) {
-  return {{"resident_bytes", taken.resident_bytes}, {"descriptors", taken.descriptors}};
-}
-
-Json to_json(const FaultPlan& plan, const RealReport& report) {
-  Json violation;
-  if (report.violation) {
-    violation = {{"at_s", to_seconds(report.violation->time)},
-                 {"site", report.violation->site},
-                 {"during", report.violation->during},
-                 {"what", report.violation->what}};
-  }
-  const Growth& growth = report.growth;
-  const bool has_mass = plan.exchange == sites::MixingKind::push_sum;
-  return {{"sotto", SOTTO_VERSION},
-          {"plan", plan.title},
-          {"real", true},
-          {"sites", plan.sites},
-          {"seed", report.seed},
-          {"run_s", report.run_s},
-          {"pauses_s", report.pauses_s},
-          {"injected", injected_json(report.injected)},
-          {"starts", report.starts},
-          {"rounds", {report.rounds_least, report.rounds_most}},
-          {"resets", report.resets},
-          {"bound_s", report.bound_s},
-          {"worst_recovery_s", report.worst_recovery_s},
-          {"worst_leave_s", report.worst_leave_s},
-          {"killed_noticed", detections_json(report.killed)},
-          {"stopped_noticed", detections_json(report.stopped)},
-          {"offences", report.offences},
-          {"states_lost", !report.whole},
-          {"mass", has_mass ? Json{{"minted", report.mass.minted},
-                                   {"held", report.mass.held},
-                                   {"under_way", report.mass.under_way},
-                                   {"lost", report.mass.lost},
-                                   {"worst_error_of_a_site",
-                                    report.whole ? Json(report.mass.worst_error) : Json()}}
-                            : Json()},
-          {"largest_state_bytes", report.largest_state},
-          {"footprint",
-           {{"samples", growth.samples},
-            {"early", footprint_json(growth.early)},
-            {"late", footprint_json(growth.late)},
-            {"largest", footprint_json(growth.largest)},
-            {"flat", growth.flat ? Json(*growth.flat) : Json()}}},
-          {"violation", violation}};
-}
-
-std::string detections_text(const Detections& seen) {
-  if (seen.seconds.empty()) {
-    return "–";
-  }
-  return fmt::format("after {} (median), {} at most; {} not", duration_text(seen.median()),
-                     duration_text(seen.longest()), seen.missed);
-}
-
-void show(const FaultPlan& plan, const RealReport& report, const Output& output) {
-  output.line(fmt::format("{}: {} under {}, real processes for {:.0f} s", plan.title,
-                          counted(static_cast<std::uint64_t>(plan.sites), "site"), plan.graph,
-                          report.run_s));
-  const std::uint64_t all = show_injected(report.injected, output);
-  const Growth& growth = report.growth;
-  const auto memory = [](const Footprint& taken) {
-    return fmt::format("{}, {:.1f} descriptors", amount(taken.resident_bytes), taken.descriptors);
-  };
-  std::vector<std::vector<std::string>> rows = {
-      {"faults", fmt::to_string(all)},
-      {"processes started", fmt::to_string(report.starts)},
-      {"rounds of a site", fmt::format("{} … {}", report.rounds_least, report.rounds_most)},
-      {"states given up", fmt::to_string(report.resets)},
-      {"longest recovery",
-       fmt::format("{:.2f} s of {:.1f} s allowed", report.worst_recovery_s, report.bound_s)},
-      {"longest leave", fmt::format("{:.2f} s", report.worst_leave_s)},
-      {"a killed peer is missed", detections_text(report.killed)},
-      {"a stopped peer is missed", detections_text(report.stopped)},
-      {"offences", fmt::to_string(report.offences)}};
-  if (plan.exchange == sites::MixingKind::push_sum) {
-    rows.push_back(
-        {"mass minted, held, under way", fmt::format("{:g}, {:.9f}, {:.9f}", report.mass.minted,
-                                                     report.mass.held, report.mass.under_way)});
-    rows.push_back({report.whole ? "error of all mass" : "mass lost with states",
-                    fmt::format("{:.2e}", report.mass.lost)});
-    if (report.whole) {
-      rows.push_back({"largest error of a site", fmt::format("{:.2e}", report.mass.worst_error)});
-    }
-  }
-  rows.push_back({"largest state", amount(static_cast<double>(report.largest_state))});
-  rows.push_back({"a process early in the run", memory(growth.early)});
-  rows.push_back({"a process late in the run", memory(growth.late)});
-  rows.push_back({"memory and descriptors", !growth.flat   ? "cannot be told"
-                                            : *growth.flat ? "flat"
-                                                           : "they grow"});
-  output.table({"what", "found"}, rows);
-}
 
 /// A folder that is to be kept, made.
 std::string make_folder(const std::string& path) {
@@ -160,43 +86,83 @@ std::string make_folder(const std::string& path) {
   return std::filesystem::absolute(path).string();
 }
 
-}  // namespace
-
-int run_faults_real(const FaultPlan& plan, const CommonOptions& common, const std::string& keep) {
-  check_real(plan);
-  const Output output(common);
-  std::optional<PrivateDirectory> temporary;
-  if (keep.empty()) {
-    temporary.emplace();
-  }
-  const std::string folder = temporary ? temporary->path() : make_folder(keep);
-  catch_stop_signals();
-  RealReport report;
-  {
-    Standing line(output.talks(), to_seconds(plan.duration));
-    report = run_real_federation(plan, {.seed = common.seed,
-                                        .folder = folder,
-                                        .progress = [&](const auto& now) { line.draw(now); },
-                                        .stop = [] { return stop_requested().load(); }});
-  }
-  if (stop_requested()) {
-    say("interrupted");
-    return kFailed;
-  }
-  show(plan, report, output);
-  output.json(to_json(plan, report));
-  if (!report.violation) {
-    output.line("everything held");
-    return kDone;
-  }
-  const SimulatedSiteViolation& violation = *report.violation;
-  say(fmt::format(
-      "seed {}, at {:.3f} s: {}: {}{}", report.seed, to_seconds(violation.time), violation.during,
-      violation.site >= 0 ? fmt::format("site {} ", violation.site) : "", violation.what));
-  if (keep.empty()) {
-    say("--keep FOLDER keeps the sites' files and logs");
-  }
-  return kFailed;
+/// "-": standard output; false when it cannot be written.
+bool write_json(const std::string& path, const Json& json) {
+  std::ofstream file(path == "-" ? "/dev/stdout" : path);
+  file << json.dump(2) << std::endl;
+  return file.good();
 }
 
-}  // namespace sotto::cli
+int run(const Request& request) {
+  const FaultPlan plan = read_fault_plan(request.plan);
+  check_real(plan);
+  std::optional<PrivateDirectory> temporary;
+  if (request.keep.empty()) {
+    temporary.emplace();
+  }
+  catch_signals();
+  Standing standing(to_seconds(plan.duration));
+  const RealReport report =
+      run_real_sites(plan, {.program = request.program,
+                            .seed = request.seed,
+                            .folder = temporary ? temporary->path() : make_folder(request.keep),
+                            .progress =
+                                [&](const RealProgress& now) {
+                                  if (!request.quiet) {
+                                    standing.tell(now);
+                                  }
+                                },
+                            .stop = [] { return stop.load(); }});
+  if (stop) {
+    return complain("interrupted", kInterrupted);
+  }
+  if (!request.quiet && request.json != "-") {
+    show(plan, report);
+  }
+  if (!request.json.empty() && !write_json(request.json, to_json(plan, report))) {
+    return complain(fmt::format("{} could not be written", request.json), kFailed);
+  }
+  if (!report.violation) {
+    return kHeld;
+  }
+  const SimulatedSiteViolation& violation = *report.violation;
+  return complain(
+      fmt::format("seed {}, at {:.3f} s: {}: {}{}{}", report.seed, to_seconds(violation.time),
+                  violation.during,
+                  violation.site >= 0 ? fmt::format("site {} ", violation.site) : "",
+                  violation.what,
+                  request.keep.empty() ? "; --keep FOLDER keeps the sites' files and logs" : ""),
+      kFailed);
+}
+
+}  // namespace
+}  // namespace sotto::sitelab
+
+int main(int argc, char** argv) {
+  using namespace sotto::sitelab;
+  CLI::App app("Plays a plan of faults on real sites, and checks that nothing is lost", "sitelab");
+  Request request;
+  app.add_option("PLAN", request.plan, "The plan, as of `sotto faults`")
+      ->required()
+      ->type_name("FILE.toml");
+  app.add_option("--seed", request.seed, "Of the faults that are drawn")->type_name("N");
+  app.add_option("--json", request.json, "Write the report there as JSON; - is standard output")
+      ->type_name("FILE");
+  app.add_option("--keep", request.keep, "Keep the sites' files and logs there")
+      ->type_name("FOLDER");
+  app.add_option("--program", request.program, "The sotto that runs the sites")
+      ->type_name("PATH")
+      ->check(CLI::ExistingFile);
+  app.add_flag("--quiet", request.quiet, "Say nothing but what went wrong");
+  try {
+    app.parse(argc, argv);
+    return run(request);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error)  // --help
+                                      : complain(error.what(), kWrongRequest);
+  } catch (const sotto::Error& error) {
+    return complain(error.what(), kWrongRequest);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailed);
+  }
+}

@@ -5,8 +5,8 @@
 
 #include <sotto/base/error.h>
 
+#include <sotto/files/quantity.h>
 #include "bench/codec_timing.h"
-#include "quantity.h"
 
 namespace sotto::cli {
 namespace {

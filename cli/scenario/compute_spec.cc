@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 
-#include "quantity.h"
+#include <sotto/files/quantity.h>
 
 namespace sotto::cli {
 namespace {

@@ -13,10 +13,10 @@
 #include <sotto/base/text.h>
 #include <sotto/sim/link_presets.h>
 
+#include <sotto/files/quantity.h>
+#include <sotto/files/rank_list.h>
 #include "compute_spec.h"
 #include "config_file.h"
-#include "quantity.h"
-#include "rank_list.h"
 #include "scenario_reader.h"
 
 namespace sotto::cli {

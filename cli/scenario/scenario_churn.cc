@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/input_file.h>
 
-#include "quantity.h"
+#include <sotto/files/quantity.h>
 #include "scenario_reader.h"
 
 namespace sotto::cli {

@@ -13,7 +13,7 @@
 
 #include <sotto/base/error.h>
 
-#include "quantity.h"
+#include <sotto/files/quantity.h>
 #include "scenario_marks.h"
 #include "scenario_reader.h"
 #include "units.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/files/toml_reader.h>
 #include "scenario.h"
-#include "toml_reader.h"
 
 namespace sotto::cli {
 

@@ -10,13 +10,13 @@
 
 #include <sotto/base/error.h>
 
+#include <sotto/files/quantity.h>
 #include "commands.h"
 #include "compare/compare_report.h"
 #include "compare/repeated_run.h"
 #include "option_group.h"
 #include "output.h"
 #include "quality.h"
-#include "quantity.h"
 #include "result_file.h"
 #include "scenario/scenario.h"
 #include "signals.h"

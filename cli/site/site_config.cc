@@ -8,9 +8,9 @@
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
 
+#include <sotto/files/quantity.h>
+#include <sotto/files/toml_reader.h>
 #include "config_file.h"
-#include "quantity.h"
-#include "toml_reader.h"
 
 namespace sotto::cli {
 namespace {

@@ -13,11 +13,11 @@
 #include <sotto/optim/robust/attack.h>
 #include <sotto/trainers/start_file.h>
 
+#include <sotto/files/rank_list.h>
 #include "graph_size.h"
 #include "node_data.h"
 #include "paced_task.h"
 #include "privacy_plan.h"
-#include "rank_list.h"
 #include "result_file.h"
 #include "scenario/compute_spec.h"
 #include "train_checks.h"

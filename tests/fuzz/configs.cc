@@ -13,12 +13,12 @@
 #include <sotto/optim/schedule.h>
 #include <sotto/trainers/partition.h>
 
+#include <sotto/files/fault_file.h>
+#include <sotto/files/quantity.h>
+#include <sotto/files/rank_list.h>
 #include "../../comm/internal/host_port.h"
 #include "config_file.h"
-#include "faults/fault_file.h"
 #include "memory_file.h"
-#include "quantity.h"
-#include "rank_list.h"
 #include "scenario/compute_spec.h"
 #include "scenario/scenario.h"
 #include "site/site_config.h"
@@ -35,7 +35,7 @@ void read(std::string_view name, const std::string& path) {
     const auto site = sotto::cli::read_site_config(path);
     check(!site.name.empty() && site.window >= 1, "a site has a name and a window");
   } else if (name == "fault_plan") {
-    const auto plan = sotto::cli::read_fault_plan(path);
+    const auto plan = sotto::read_fault_plan(path);
     check(plan.sites >= 1 && plan.window >= 1, "a plan has sites, and windows");
     for (const auto& fault : plan.faults) {
       check(std::ranges::all_of(fault.sites, [&](sotto::Rank site) { return site < plan.sites; }),
@@ -58,13 +58,13 @@ void read(std::string_view name, const std::string& path) {
 void parse(std::uint8_t kind, const std::string& text) {
   switch (kind % 9) {
     case 0:
-      check(sotto::cli::parse_duration(text) >= 0, "durations are not negative");
+      check(sotto::parse_duration(text) >= 0, "durations are not negative");
       return;
     case 1:
-      check(sotto::cli::parse_bandwidth(text) > 0, "bandwidths are positive");
+      check(sotto::parse_bandwidth(text) > 0, "bandwidths are positive");
       return;
     case 2:
-      check(sotto::cli::parse_ranks(text, 100).size() <= 100, "nodes are listed once");
+      check(sotto::parse_ranks(text, 100).size() <= 100, "nodes are listed once");
       return;
     case 3:
       (void)sotto::cli::parse_compute_time(text);

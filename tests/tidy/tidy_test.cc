@@ -35,9 +35,10 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"sites/process", {"base", "kernels", "compress", "optim", "comm", "trainers", "sites/core"}},
     {"sites/simulated", {"base", "compress", "topology", "sim", "sites/core"}},
     {"observe", {"base", "trainers"}},
+    {"files", {"base", "topology", "sim", "sites/core", "sites/simulated"}},
     {"cli",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
-      "sites/process", "sites/simulated", "observe"}},
+      "sites/process", "sites/simulated", "files", "observe"}},
     {"bindings",
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe"}},
 };

@@ -1,0 +1,143 @@
+#include "report.h"
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace sotto::sitelab {
+namespace {
+
+Json detections_json(const Detections& seen) {
+  const bool any = !seen.seconds.empty();
+  return {{"seen", seen.seconds.size()},
+          {"missed", seen.missed},
+          {"median_s", any ? Json(seen.median()) : Json()},
+          {"longest_s", any ? Json(seen.longest()) : Json()}};
+}
+
+Json footprint_json(const Footprint& taken) {
+  return {{"resident_bytes", taken.resident_bytes}, {"descriptors", taken.descriptors}};
+}
+
+/// By kind; kinds that did not happen are left out.
+Json injected_json(std::span<const std::uint64_t> injected) {
+  Json counts = Json::object();
+  for (const FaultKindInfo& kind : fault_kinds()) {
+    if (const std::uint64_t count = injected[static_cast<std::size_t>(kind.kind)]; count > 0) {
+      counts[std::string(kind.name)] = count;
+    }
+  }
+  return counts;
+}
+
+std::string detections_text(const Detections& seen) {
+  if (seen.seconds.empty()) {
+    return "–";
+  }
+  return fmt::format("after {:.3f} s (median), {:.3f} s at most; {} not", seen.median(),
+                     seen.longest(), seen.missed);
+}
+
+std::string megabytes(double bytes) { return fmt::format("{:.2f} MB", bytes / 1e6); }
+
+/// What is told, and the figure.
+using Row = std::pair<std::string, std::string>;
+
+}  // namespace
+
+Json to_json(const FaultPlan& plan, const RealReport& report) {
+  Json violation;
+  if (report.violation) {
+    violation = {{"at_s", to_seconds(report.violation->time)},
+                 {"site", report.violation->site},
+                 {"during", report.violation->during},
+                 {"what", report.violation->what}};
+  }
+  const Growth& growth = report.growth;
+  const bool has_mass = plan.exchange == sites::MixingKind::push_sum;
+  return {{"sotto", SOTTO_VERSION},
+          {"plan", plan.title},
+          {"real", true},
+          {"sites", plan.sites},
+          {"seed", report.seed},
+          {"run_s", report.run_s},
+          {"pauses_s", report.pauses_s},
+          {"injected", injected_json(report.injected)},
+          {"starts", report.starts},
+          {"rounds", {report.rounds_least, report.rounds_most}},
+          {"resets", report.resets},
+          {"bound_s", report.bound_s},
+          {"worst_recovery_s", report.worst_recovery_s},
+          {"worst_leave_s", report.worst_leave_s},
+          {"killed_noticed", detections_json(report.killed)},
+          {"stopped_noticed", detections_json(report.stopped)},
+          {"offences", report.offences},
+          {"states_lost", !report.whole},
+          {"mass", has_mass ? Json{{"minted", report.mass.minted},
+                                   {"held", report.mass.held},
+                                   {"under_way", report.mass.under_way},
+                                   {"lost", report.mass.lost},
+                                   {"worst_error_of_a_site",
+                                    report.whole ? Json(report.mass.worst_error) : Json()}}
+                            : Json()},
+          {"largest_state_bytes", report.largest_state},
+          {"footprint",
+           {{"samples", growth.samples},
+            {"early", footprint_json(growth.early)},
+            {"late", footprint_json(growth.late)},
+            {"largest", footprint_json(growth.largest)},
+            {"flat", growth.flat ? Json(*growth.flat) : Json()}}},
+          {"violation", violation}};
+}
+
+void show(const FaultPlan& plan, const RealReport& report) {
+  fmt::print("{}: {} sites under {}, real processes for {:.0f} s\n", plan.title, plan.sites,
+             plan.graph, report.run_s);
+  const Growth& growth = report.growth;
+  const auto memory = [](const Footprint& taken) {
+    return fmt::format("{}, {:.1f} descriptors", megabytes(taken.resident_bytes),
+                       taken.descriptors);
+  };
+  std::vector<Row> rows;
+  for (const FaultKindInfo& kind : fault_kinds()) {
+    if (const auto count = report.injected[static_cast<std::size_t>(kind.kind)]; count > 0) {
+      rows.push_back({fmt::format("faults: {}", kind.name), fmt::to_string(count)});
+    }
+  }
+  const std::vector<Row> figures = {
+      {"processes started", fmt::to_string(report.starts)},
+      {"rounds of a site", fmt::format("{} … {}", report.rounds_least, report.rounds_most)},
+      {"states given up", fmt::to_string(report.resets)},
+      {"longest recovery",
+       fmt::format("{:.2f} s of {:.1f} s allowed", report.worst_recovery_s, report.bound_s)},
+      {"longest leave", fmt::format("{:.2f} s", report.worst_leave_s)},
+      {"a killed peer is missed", detections_text(report.killed)},
+      {"a stopped peer is missed", detections_text(report.stopped)},
+      {"offences", fmt::to_string(report.offences)}};
+  rows.insert(rows.end(), figures.begin(), figures.end());
+  if (plan.exchange == sites::MixingKind::push_sum) {
+    rows.push_back(
+        {"mass minted, held, under way", fmt::format("{:g}, {:.9f}, {:.9f}", report.mass.minted,
+                                                     report.mass.held, report.mass.under_way)});
+    rows.push_back({report.whole ? "error of all mass" : "mass lost with states",
+                    fmt::format("{:.2e}", report.mass.lost)});
+    if (report.whole) {
+      rows.push_back({"largest error of a site", fmt::format("{:.2e}", report.mass.worst_error)});
+    }
+  }
+  rows.push_back({"largest state", megabytes(static_cast<double>(report.largest_state))});
+  rows.push_back({"a process early in the run", memory(growth.early)});
+  rows.push_back({"a process late in the run", memory(growth.late)});
+  rows.push_back({"memory and descriptors", !growth.flat   ? "cannot be told"
+                                            : *growth.flat ? "flat"
+                                                           : "they grow"});
+  for (const auto& [what, found] : rows) {
+    fmt::print("  {:<30}{}\n", what, found);
+  }
+}
+
+}  // namespace sotto::sitelab
