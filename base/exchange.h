@@ -34,6 +34,11 @@ struct Send {
 struct Receive {
   Rank from = 0;
   std::span<std::byte> buffer;
+  /// Length of the frame that came, at the front of the buffer; 0: it is missing. Written by what
+  /// carries the exchange.
+  std::size_t bytes = 0;
+
+  std::span<const std::byte> frame() const { return buffer.first(bytes); }
 };
 
 /// At most one send and one receive a peer; both sorted by peer. An exchange may have no peers at

@@ -16,26 +16,26 @@
 #include <sotto/base/text.h>
 #include <CLI/CLI.hpp>
 
+#include <sotto/study/compute_spec.h>
+#include <sotto/study/quantity.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/run_spec.h>
+#include <sotto/study/scenario.h>
+#include <sotto/study/simulated_run.h>
+#include <sotto/study/train_plan.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/local_processes.h>
 
-#include <sotto/files/quantity.h>
 #include "command_line.h"
 #include "output.h"
 #include "plot.h"
-#include "result_file.h"
-#include "scenario/compute_spec.h"
-#include "scenario/scenario.h"
-#include "simulate/simulated_run.h"
-#include "train/run_words.h"
 #include "train/train_execution.h"
-#include "train/train_plan.h"
 #include "train/train_report.h"
-#include "units.h"
 
 namespace {
 
 using namespace sotto;
-using cli::Json;
+using study::Json;
 
 struct Study {
   cli::CommonOptions common;
@@ -69,7 +69,7 @@ double mean_bytes(const Json& result) {
   return sum / static_cast<double>(bytes.size());
 }
 
-cli::Scenario scenario_of(const Study& settings, int nodes, const std::string& folder) {
+study::Scenario scenario_of(const Study& settings, int nodes, const std::string& folder) {
   const std::string path = fmt::format("{}/{}.toml", folder, nodes);
   std::ofstream(path) << fmt::format(
       "sotto-scenario = 1\ntitle = \"scaling\"\nseed = {}\ntiming-only = true\nrun = [\"{}\"]\n"
@@ -79,31 +79,32 @@ cli::Scenario scenario_of(const Study& settings, int nodes, const std::string& f
       "[task]\ntask = \"digits\"\nmodel = \"{}\"\nrounds = {}\n",
       settings.common.seed, fmt::join(settings.runs, "\", \""), nodes, settings.gradient,
       settings.latency, settings.bandwidth, settings.bandwidth, settings.model, settings.rounds);
-  return cli::read_scenario(path);
+  return study::read_scenario(path);
 }
 
-Point simulate(const cli::Scenario& scenario, const std::string& words, double rounds) {
-  const auto run = cli::simulate_run(scenario, words, {});
+Point simulate(const study::Scenario& scenario, const std::string& words, double rounds) {
+  const auto run = study::simulate_run(scenario, study::parse_run(words), {});
   if (!run.ok()) {
     throw std::runtime_error(words + ": " + run.status().message());
   }
-  return {scenario.nodes, mean_bytes(run->result) / rounds,
-          run->result.at("virtual_s").get<double>() / rounds, ""};
+  return {scenario.nodes, run->result.bytes_per_node() / rounds, run->result.virtual_s / rounds,
+          ""};
 }
 
 /// Bytes of a round of the same run by as many processes.
 double real_bytes(const Study& settings, int nodes, const std::string& words) {
-  cli::TrainOptions shared;
-  shared.common = settings.common;
-  shared.common.json.clear();
-  shared.common.quiet = true;
+  study::TrainOptions shared;
+  shared.seed = settings.common.seed;
   shared.model = settings.model;
   shared.nodes = nodes;
   shared.transport = settings.real;
   shared.rounds = static_cast<Round>(settings.rounds);
   shared.local = true;
-  const cli::TrainPlan plan = cli::make_train_plan(cli::parse_run(words, shared));
-  const cli::Output silent(shared.common);
+  const study::TrainPlan plan =
+      study::make_train_plan(study::with_run(shared, study::parse_run(words)));
+  cli::OutputOptions nowhere;
+  nowhere.quiet = true;
+  const cli::Output silent(nowhere);
   cli::TrainReport report(silent, cli::Progress(), plan.run.rounds);
   const auto result = cli::execute(plan, report, report);
   if (!result.ok()) {
@@ -227,11 +228,11 @@ std::string picture(const Study& settings, const Curves& curves) {
 
 void run(const Study& settings) {
   const cli::Output output(settings.common);
-  cli::check_writable("--plot", settings.plot);
+  study::check_writable("--plot", settings.plot);
   const Curves curves = measure(settings);
   show(settings, curves, output);
   if (!settings.plot.empty()) {
-    cli::write_result_file("--plot", settings.plot, picture(settings, curves));
+    study::write_result_file("--plot", settings.plot, picture(settings, curves));
   }
 }
 
@@ -243,11 +244,11 @@ void add_options(CLI::App& app, Study& settings) {
   app.add_option("--run", settings.runs, "Runs, each in the words of `sotto compare --run`");
   app.add_option("--model", settings.model, "The model, of the task digits");
   app.add_option("--bandwidth", settings.bandwidth, "Of each host's connection, each way")
-      ->check(bench::readable_by(parse_bandwidth));
+      ->check(bench::readable_by(study::parse_bandwidth));
   app.add_option("--latency", settings.latency, "One way")
-      ->check(bench::readable_by(parse_duration));
+      ->check(bench::readable_by(study::parse_duration));
   app.add_option("--gradient", settings.gradient, "Time of a gradient")
-      ->check(bench::readable_by(cli::parse_compute_time));
+      ->check(bench::readable_by(study::parse_compute_time));
   app.add_option("--rounds", settings.rounds, "Of each run")->check(CLI::Range(1, 100'000));
   app.add_option("--real", settings.real, "Also run processes over this transport: gloo, zmq");
   app.add_option("--plot", settings.plot, "Draw both into this SVG file");

@@ -79,6 +79,10 @@ bool is_numeric(CLI::Option& option) {
 }
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
+  add_common_options(command, options, options.seed);
+}
+
+void add_common_options(CLI::App& command, OutputOptions& options, std::uint64_t& seed) {
   OptionGroup group(command, "Options");
   const auto set_json = [&options](const CLI::results_t& values) {
     options.json = values.empty() || values.front().empty() ? "-" : values.front();
@@ -90,9 +94,13 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
       ->type_name("[FILE]")
       ->expected(0, 1);
   group.flag("--quiet", options.quiet, "Print nothing but errors");
-  group.count("--seed", options.seed, "S", "Seed of everything random", ~std::uint64_t{0});
+  group.count("--seed", seed, "S", "Seed of everything random", ~std::uint64_t{0});
   group.option("--config", options.config, "FILE.toml",
                "Take settings from a TOML file; the command line wins");
+}
+
+std::optional<std::uint64_t> given_seed(const CLI::App& command, const CommonOptions& options) {
+  return command.get_option("--seed")->count() > 0 ? std::optional(options.seed) : std::nullopt;
 }
 
 void default_to_scenario_seed(CLI::App& command) {

@@ -19,6 +19,8 @@
 
 #include <sotto/trainers/optimizer_settings.h>
 
+#include "study.h"
+
 namespace sotto::cli {
 
 inline constexpr int kDone = 0;
@@ -31,12 +33,16 @@ struct Command {
   std::function<int()> run;
 };
 
-/// What every command understands.
-struct CommonOptions {
+/// Where what every command finds goes, and what it is told by a file.
+struct OutputOptions {
   std::string json;  ///< where the result goes as JSON; "-" is standard output, "" nowhere
   bool quiet = false;
-  std::uint64_t seed = 0;
   std::string config;
+};
+
+/// What every command understands.
+struct CommonOptions : OutputOptions {
+  std::uint64_t seed = 0;
 };
 
 inline constexpr std::uint64_t kMostRounds = kMostCounted;
@@ -58,6 +64,10 @@ bool is_numeric(CLI::Option& option);
 
 /// Adds --json, --quiet, --seed and --config; `options` must live as long as the command.
 void add_common_options(CLI::App& command, CommonOptions& options);
+/// Adds them for a command that keeps its seed elsewhere.
+void add_common_options(CLI::App& command, OutputOptions& options, std::uint64_t& seed);
+/// The seed that the command line or its file gives; none where the default stands.
+std::optional<std::uint64_t> given_seed(const CLI::App& command, const CommonOptions& options);
 /// Lets the help say that --seed is by default a scenario's.
 void default_to_scenario_seed(CLI::App& command);
 

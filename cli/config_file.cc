@@ -11,8 +11,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/nearest.h>
+#include <sotto/study/internal/toml_reader.h>
 
-#include <sotto/files/toml_reader.h>
 #include "commands.h"
 
 namespace sotto::cli {
@@ -20,24 +20,6 @@ namespace {
 
 /// Options of the command line alone.
 constexpr std::array<std::string_view, 3> kNotInFiles = {"help", "config", "version"};
-
-/// The value as it would stand on a command line.
-std::string text_of(const toml::node& value, const std::string& where, std::string_view key) {
-  if (const auto* text = value.as_string()) {
-    return text->get();
-  }
-  if (const auto* number = value.as_integer()) {
-    return fmt::format("{}", number->get());
-  }
-  if (const auto* number = value.as_floating_point()) {
-    return fmt::format("{}", number->get());
-  }
-  if (const auto* truth = value.as_boolean()) {
-    return truth->get() ? "true" : "false";
-  }
-  throw Error(
-      fmt::format("{}: '{}' must be a string, a number, true or false", where, std::string(key)));
-}
 
 /// Text does not pass for a number, nor for true or false.
 void check_type(const toml::node& value, CLI::Option& option, const std::string& where,
@@ -58,11 +40,11 @@ std::vector<std::string> texts_of(const toml::node& value, const CLI::Option& op
                                   const std::string& where, std::string_view key) {
   const toml::array* list = value.as_array();
   if (list == nullptr || option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll) {
-    return {text_of(value, where, key)};
+    return {toml_value_text(value, where, key)};
   }
   std::vector<std::string> texts;
   for (const toml::node& element : *list) {
-    texts.push_back(text_of(element, where, key));
+    texts.push_back(toml_value_text(element, where, key));
   }
   return texts;
 }

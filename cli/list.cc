@@ -7,14 +7,14 @@
 #include <fmt/ranges.h>
 
 #include <sotto/sim/link_presets.h>
+#include <sotto/study/train_options.h>
+#include <sotto/study/train_plan.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/catalog.h>
 
 #include "commands.h"
 #include "option_group.h"
 #include "output.h"
-#include "train/train_options.h"
-#include "train/train_plan.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

@@ -15,6 +15,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
+#include <sotto/study/option_names.h>
 
 #include "commands.h"
 #include "config_file.h"

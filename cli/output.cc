@@ -7,8 +7,7 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/text.h>
-
-#include "result_file.h"
+#include <sotto/study/result_file.h>
 
 namespace sotto::cli {
 namespace {
@@ -33,7 +32,7 @@ void print_text(std::string_view text) {
   std::fflush(stdout);
 }
 
-Output::Output(const CommonOptions& options)
+Output::Output(const OutputOptions& options)
     : json_(options.json), talks_(!options.quiet && options.json != "-") {
   if (json_ != "-") {
     check_writable("--json", json_);

@@ -8,14 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <sotto/study/internal/json.h>
 
 #include "commands.h"
 
 namespace sotto::cli {
 
-/// Keeps the order in which fields were written.
-using Json = nlohmann::ordered_json;
+using study::Json;
 
 /// Says a line on standard error, in the program's name.
 void say(std::string_view text);
@@ -29,7 +28,7 @@ void print_text(std::string_view text);
 class Output {
  public:
   /// Refuses (Error) a --json file that could not be written, before any work is done.
-  explicit Output(const CommonOptions& options);
+  explicit Output(const OutputOptions& options);
 
   /// True when words for people are wanted on standard output.
   bool talks() const { return talks_; }

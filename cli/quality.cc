@@ -5,22 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "units.h"
+#include <sotto/study/units.h>
+
+#include "study.h"
 
 namespace sotto::cli {
-
-const Quality kAccuracy = {.heading = "accuracy",
-                           .title = "Accuracy",
-                           .field = "accuracy",
-                           .worst = "accuracy_worst_node",
-                           .mean = "accuracy_mean_node",
-                           .share = true};
-const Quality kR2 = {.heading = "R²",
-                     .title = "R²",
-                     .field = "r2",
-                     .worst = "r2_worst_node",
-                     .mean = "r2_mean_node",
-                     .share = false};
 
 const Quality& quality_in(const Json& point) {
   return point.is_object() && std::isfinite(number_or_nan(point.value("r2", Json()))) ? kR2
@@ -34,14 +23,6 @@ const Quality& quality_among(const std::vector<RepeatedRun>& runs) {
     });
   });
   return regression ? kR2 : kAccuracy;
-}
-
-std::string quality_text(const Quality& quality, double value) {
-  constexpr double kFar = -100;  // of a run that diverges, which would have no end of digits
-  if (quality.share || std::isnan(value)) {
-    return percent(value);
-  }
-  return value > kFar ? fmt::format("{:.4f}", value) : fmt::format("{:.4g}", value);
 }
 
 std::string spread_quality(const RepeatedRun& run, const Quality& quality, const Metric& metric) {

@@ -12,14 +12,14 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/registry.h>
+#include <sotto/study/graph_size.h>
+#include <sotto/study/result_file.h>
 #include <sotto/topology/analysis.h>
 #include <sotto/topology/registry.h>
 
 #include "commands.h"
 #include "option_group.h"
 #include "output.h"
-#include "result_file.h"
-#include "train/graph_size.h"
 
 namespace sotto::cli {
 namespace {

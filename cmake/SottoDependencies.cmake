@@ -38,6 +38,13 @@ if(SOTTO_BUILD_PROGRAM)
   sotto_require_package(CLI11 libcli11-dev)
   sotto_require_package(tomlplusplus libtomlplusplus-dev)
   sotto_require_module(SPDLOG spdlog libspdlog-dev)
+else()
+  find_package(tomlplusplus QUIET)
+endif()
+# Scenarios are TOML.
+set(SOTTO_HAVE_STUDY OFF)
+if(TARGET tomlplusplus::tomlplusplus)
+  set(SOTTO_HAVE_STUDY ON)
 endif()
 # The page for Prometheus, and CRC32C of TensorBoard's files.
 if(SOTTO_BUILD_PROGRAM OR SOTTO_BUILD_BINDINGS)

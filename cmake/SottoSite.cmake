@@ -15,7 +15,7 @@ endif()
 set(SOTTO_PUBLIC_HEADERS ${PROJECT_BINARY_DIR}/public-headers.txt)
 set(headers)
 foreach(library IN ITEMS base kernels compress topology optim comm trainers torch observe sim sites_core
-                         sites_process sites_simulated c kernels_cuda compress_cuda)
+                         sites_process sites_simulated study c kernels_cuda compress_cuda)
   if(TARGET sotto_${library})
     get_target_property(paths sotto_${library} HEADER_SET)
     list(APPEND headers ${paths})

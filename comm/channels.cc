@@ -6,10 +6,8 @@
 
 #include <sotto/base/error.h>
 
+#include "internal/backends.h"
 #include "internal/host_port.h"
-#ifdef SOTTO_HAVE_ZMQ
-#include "zmq/channels_zmq.h"
-#endif
 
 namespace sotto {
 namespace {
@@ -55,7 +53,7 @@ void check_options(const ChannelOptions& options) {
 
 Result<std::unique_ptr<Channels>> make_channels(const ChannelOptions& options) {
   check_options(options);
-#ifdef SOTTO_HAVE_ZMQ
+#if SOTTO_HAVE_ZMQ
   return internal::make_zmq_channels(options);
 #else
   refuse("channels", "zmq", "this build has no ZeroMQ");

@@ -126,8 +126,8 @@ class Channels {
 };
 
 /// Over ZeroMQ, encrypted: only listed keys are heard (docs/security.md). Throws Error for a
-/// refused setting; Fault::io when the address cannot be bound, Fault::unexpected when the door
-/// does not hold (admission_test.h).
+/// refused setting; Fault::io when the address cannot be bound, Fault::unexpected when strangers
+/// are let in (admission_test.h).
 Result<std::unique_ptr<Channels>> make_channels(const ChannelOptions& options);
 
 }  // namespace sotto

@@ -17,7 +17,7 @@
 
 #include <sotto/base/file_descriptor.h>
 
-#include "internal/local_store_keeper.h"
+#include "internal/local_store_server.h"
 #include "internal/local_store_wire.h"
 #include "internal/store_key.h"
 
@@ -28,7 +28,7 @@ using internal::StoreReplyHead;
 using internal::StoreRequest;
 using internal::StoreRequestHead;
 
-/// How long the keeper may take to say or to hear the next byte, on a machine however busy.
+/// How long the server may take to say or to hear the next byte, on a machine however busy.
 constexpr std::chrono::seconds kPatience{30};
 constexpr int kLongestWaitMs = 2'000'000'000;
 
@@ -37,7 +37,7 @@ class Connection {
  public:
   explicit Connection(int socket) : socket_(socket) {}
 
-  /// False when the keeper is gone or hangs.
+  /// False when the server is gone or hangs.
   bool say(std::span<const std::byte> bytes) const;
   bool hear(std::span<std::byte> bytes, Deadline deadline) const;
 
@@ -84,7 +84,7 @@ bool Connection::hear(std::span<std::byte> bytes, Deadline deadline) const {
   return true;
 }
 
-/// A connection of two ends, one of which goes to the keeper over the line.
+/// A connection of two ends, one of which goes to the server over the line.
 std::optional<Connection> connect_over(int line) {
   int ends[2] = {-1, -1};
   if (line < 0 || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -191,10 +191,10 @@ Result<std::vector<std::byte>> LocalStoreClient::ask(StoreRequest kind, std::str
 
 }  // namespace
 
-LocalStore::LocalStore() : keeper_(internal::keep_local_store) {}
+LocalStore::LocalStore() : helper_(internal::serve_local_store) {}
 
 std::shared_ptr<Store> LocalStore::open() const {
-  return std::make_shared<LocalStoreClient>(keeper_.line());
+  return std::make_shared<LocalStoreClient>(helper_.line());
 }
 
 }  // namespace sotto

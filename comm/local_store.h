@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include <sotto/comm/keeper_process.h>
+#include <sotto/comm/helper_process.h>
 #include <sotto/comm/store.h>
 
 namespace sotto {
@@ -23,7 +23,7 @@ class LocalStore {
   std::shared_ptr<Store> open() const;
 
  private:
-  KeeperProcess keeper_;
+  HelperProcess helper_;
 };
 
 }  // namespace sotto

@@ -91,14 +91,14 @@ std::shared_ptr<Store> make_store(const std::string& url, int rank, bool insecur
                                               : make_torch_store(host, port, parsed.path, stop);
 }
 
-#ifndef SOTTO_HAVE_ZMQ
+#if !SOTTO_HAVE_ZMQ
 std::shared_ptr<Store> make_tcp_store(const std::string&, int, bool, bool,
                                       const std::optional<Security>&, Deadline) {
   refuse("store", "tcp:", "this build lacks ZeroMQ; build with libzmq3-dev and cppzmq-dev");
 }
 #endif
 
-#ifndef SOTTO_HAVE_REDIS
+#if !SOTTO_HAVE_REDIS
 std::shared_ptr<Store> make_redis_store(const std::string&, int, const std::string&, StopRequest) {
   refuse("store", "redis:", "this build lacks hiredis; build with libhiredis-dev");
 }

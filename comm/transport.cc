@@ -17,49 +17,57 @@
 namespace sotto {
 namespace {
 
-#ifdef SOTTO_HAVE_GLOO
-constexpr bool kHaveGloo = true;
-#else
-constexpr bool kHaveGloo = false;
-#endif
-#ifdef SOTTO_HAVE_ZMQ
-constexpr bool kHaveZmq = true;
-#else
-constexpr bool kHaveZmq = false;
-#endif
-#ifdef SOTTO_HAVE_NCCL
-constexpr bool kHaveNccl = true;
-#else
-constexpr bool kHaveNccl = false;
-#endif
+using Factory = Result<std::unique_ptr<Transport>> (*)(const TransportOptions&);
 
-constexpr std::array<TransportInfo, 4> kTransports = {{
-    {.name = "inproc",
-     .summary = "threads of one process, frames copied in memory",
-     .available = true,
-     .needs = "",
-     .processes = false,
-     .encrypts = false},
-    {.name = "gloo",
-     .summary = "TCP through Gloo, for the nodes of one trusted cluster",
-     .available = kHaveGloo,
-     .needs = "libgloo-dev",
-     .processes = true,
-     .encrypts = false},
-    {.name = "zmq",
-     .summary = "TCP through ZeroMQ, encrypted between hosts with keys",
-     .available = kHaveZmq,
-     .needs = "libzmq3-dev and cppzmq-dev",
-     .processes = true,
-     .encrypts = true},
-    {.name = "nccl",
-     .summary = "GPUs through NCCL, one a node, for the nodes of one trusted cluster",
-     .available = kHaveNccl,
-     .needs = "-DSOTTO_WITH_CUDA=ON where nvcc and NCCL are (docs/gpu.md)",
-     .processes = true,
-     .encrypts = false,
-     .any_order = false},
-}};
+/// A transport, and what makes one: null where this build lacks it.
+struct Backend {
+  TransportInfo info;
+  Factory make;
+};
+
+/// The factory, which exists only where the transport is built.
+template <bool kBuilt>
+consteval Factory if_built(Factory make) {
+  return kBuilt ? make : nullptr;
+}
+
+constexpr std::array kBackends = {
+    Backend{{.name = "inproc",
+             .summary = "threads of one process, frames copied in memory",
+             .needs = "",
+             .processes = false,
+             .encrypts = false},
+            internal::make_inproc_transport},
+    Backend{{.name = "gloo",
+             .summary = "TCP through Gloo, for the nodes of one trusted cluster",
+             .needs = "libgloo-dev",
+             .processes = true,
+             .encrypts = false},
+            if_built<SOTTO_HAVE_GLOO>(internal::make_gloo_transport)},
+    Backend{{.name = "zmq",
+             .summary = "TCP through ZeroMQ, encrypted between hosts with keys",
+             .needs = "libzmq3-dev and cppzmq-dev",
+             .processes = true,
+             .encrypts = true},
+            if_built<SOTTO_HAVE_ZMQ>(internal::make_zmq_transport)},
+    Backend{{.name = "nccl",
+             .summary = "GPUs through NCCL, one a node, for the nodes of one trusted cluster",
+             .needs = "-DSOTTO_WITH_CUDA=ON where nvcc and NCCL are (docs/gpu.md)",
+             .processes = true,
+             .encrypts = false,
+             .any_order = false},
+            if_built<SOTTO_HAVE_NCCL>(internal::make_nccl_transport)},
+};
+
+constexpr auto kTransports = [] {
+  std::array<TransportInfo, kBackends.size()> infos{};
+  std::ranges::transform(kBackends, infos.begin(), [](const Backend& backend) {
+    TransportInfo info = backend.info;
+    info.available = backend.make != nullptr;
+    return info;
+  });
+  return infos;
+}();
 
 void check_peers(std::string_view field, const std::vector<Rank>& peers,
                  const TransportOptions& options) {
@@ -100,26 +108,6 @@ void check_options(const TransportOptions& options) {
   }
 }
 
-Result<std::unique_ptr<Transport>> open_backend(std::string_view name,
-                                                const TransportOptions& options) {
-#ifdef SOTTO_HAVE_GLOO
-  if (name == "gloo") {
-    return internal::make_gloo_transport(options);
-  }
-#endif
-#ifdef SOTTO_HAVE_ZMQ
-  if (name == "zmq") {
-    return internal::make_zmq_transport(options);
-  }
-#endif
-#ifdef SOTTO_HAVE_NCCL
-  if (name == "nccl") {
-    return internal::make_nccl_transport(options);
-  }
-#endif
-  return internal::make_inproc_transport(options);
-}
-
 /// Files that a transport opens at least: its own, a listener, and a connection for each peer.
 std::size_t least_files(const TransportOptions& options) {
   constexpr std::size_t kOwn = 6;
@@ -148,11 +136,9 @@ void check_transport(std::string_view name, const TransportOptions& options) {
   if (options.security && !info.encrypts) {
     refuse("transport", name, "it sends in plain text, which would undo the keys; use zmq");
   }
-#ifdef SOTTO_HAVE_ZMQ
   if (options.security) {
     internal::check_trust(options);
   }
-#endif
 }
 
 Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
@@ -163,7 +149,9 @@ Result<std::unique_ptr<Transport>> make_transport(std::string_view name,
       // Told here in one way: what is short of files later blames an address or a neighbour.
       require_open_files(least_files(options), name);
     }
-    return open_backend(name, options);
+    return std::ranges::find(kBackends, name,
+                             [](const Backend& backend) { return backend.info.name; })
+        ->make(options);
   } catch (const Shortage& shortage) {
     return Status(Fault::io, shortage.what());
   }

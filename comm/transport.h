@@ -87,8 +87,6 @@ class Transport {
   virtual ~Transport() = default;
   /// As `--transport` has it, "gloo".
   virtual std::string_view name() const = 0;
-  /// Whether an exchange may be posted in parts under one tag, as decorators do.
-  virtual bool takes_split_exchanges() const { return true; }
 
   /// Hands over an exchange. Fault::peer_lost, and nothing handed over, when a peer of it is known
   /// to be gone.

@@ -47,4 +47,27 @@ class Accelerator {
   virtual Status status() const = 0;
 };
 
+/// Orders a scope's work on an accelerator with the caller's: it begins after what the caller has
+/// enqueued, and what the caller enqueues later begins after it. Open it as late as possible, since
+/// whatever is enqueued within waits for the caller's work too.
+class AcceleratorScope {
+ public:
+  /// Null: there is no accelerator, and nothing to order.
+  explicit AcceleratorScope(Accelerator* accelerator) : accelerator_(accelerator) {
+    if (accelerator_ != nullptr) {
+      accelerator_->follow_caller();
+    }
+  }
+  ~AcceleratorScope() {
+    if (accelerator_ != nullptr) {
+      accelerator_->lead_caller();
+    }
+  }
+  AcceleratorScope(const AcceleratorScope&) = delete;
+  AcceleratorScope& operator=(const AcceleratorScope&) = delete;
+
+ private:
+  Accelerator* const accelerator_;
+};
+
 }  // namespace sotto

@@ -8,6 +8,7 @@
 
 #include "internal/chunked.h"
 #include "internal/chunks.h"
+#include "internal/family.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
 #include "internal/saturation.h"
@@ -148,5 +149,21 @@ std::unique_ptr<Compressor> make_grid(const GridOptions& options, const Ops& ops
   return std::make_unique<GridCompressor>(
       Grid{.origin = -half, .step = options.step, .bits = options.bits}, ops);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_grid(internal::SpecReader& spec, const internal::Wanted& wanted) {
+  GridOptions options;
+  options.bits = spec.take_integer("B", 1, 8);
+  options.step = spec.take_float("STEP", "a positive number");
+  return make_grid(options, wanted.ops);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kGridFamily = {
+    {"grid", "grid:B:STEP", "B bits (1 … 8) on a fixed grid about zero, saturating",
+     "unbiased, absolute: STEP/2 per element within the range", "grid:8:0.01", kGridWireId},
+    build_grid};
 
 }  // namespace sotto

@@ -4,6 +4,7 @@
 
 #include "internal/chunked.h"
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
 #include "internal/shares.h"
@@ -138,5 +139,29 @@ std::unique_ptr<Compressor> make_fp16(const Ops& ops) {
 std::unique_ptr<Compressor> make_bf16(const Ops& ops) {
   return std::make_unique<HalfCompressor>(kBf16, ops);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_fp16(internal::SpecReader& /*spec*/,
+                                       const internal::Wanted& wanted) {
+  return make_fp16(wanted.ops);
+}
+
+std::unique_ptr<Compressor> build_bf16(internal::SpecReader& /*spec*/,
+                                       const internal::Wanted& wanted) {
+  return make_bf16(wanted.ops);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kFp16Family = {
+    {"fp16", "fp16", "IEEE half precision", "contraction, δ = 1 − 2^-22 from 2^-14 to 65504",
+     "fp16", kFp16WireId},
+    build_fp16};
+
+constinit const internal::Family internal::kBf16Family = {
+    {"bf16", "bf16", "bfloat16: float32's range in 16 bits",
+     "contraction, δ = 1 − 2^-16 from 2^-126 on", "bf16", kBf16WireId},
+    build_bf16};
 
 }  // namespace sotto

@@ -13,6 +13,7 @@
 #include <sotto/kernels/norm.h>
 
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/payload.h"
 
 namespace sotto {
@@ -330,5 +331,24 @@ std::optional<LowRankOptions> low_rank_options(const Compressor& compressor) {
   const auto* low_rank = dynamic_cast<const LowRankCompressor*>(&compressor.undecorated());
   return low_rank == nullptr ? std::nullopt : std::optional(low_rank->options());
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_low_rank(internal::SpecReader& spec,
+                                           const internal::Wanted& wanted) {
+  LowRankOptions options;
+  options.rank = spec.take_integer("K", 1, kMaxLowRank);
+  options.warm_start = spec.choice("start", {"warm", "random"}).value_or(0) == 0;
+  options.steps = spec.integer("steps", 1, kMaxLowRankSteps).value_or(options.steps);
+  return make_low_rank(options, wanted.layout);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kLowRankFamily = {
+    {"lowrank", "lowrank:K[,start=warm|random][,steps=N]",
+     "every matrix as two factors of rank K, by a power iteration over rounds",
+     "contraction, δ = K / the shorter side", "lowrank:2", kLowRankWireId},
+    build_low_rank};
 
 }  // namespace sotto

@@ -4,6 +4,7 @@
 
 #include "internal/chunked.h"
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
 #include "internal/shares.h"
@@ -89,5 +90,18 @@ Status decode_none(std::span<const std::byte> bytes, std::span<float> y, const O
 std::unique_ptr<Compressor> make_none(const Ops& ops) {
   return std::make_unique<NoneCompressor>(ops);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_none(internal::SpecReader& /*spec*/,
+                                       const internal::Wanted& wanted) {
+  return make_none(wanted.ops);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kNoneFamily = {
+    {"none", "none", "float32 as it is", "exact: meets every contract", "none", kNoneWireId},
+    build_none};
 
 }  // namespace sotto

@@ -14,6 +14,7 @@
 
 #include "internal/chunks.h"
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/packed.h"
 #include "internal/payload.h"
 #include "internal/rice.h"
@@ -297,5 +298,24 @@ std::unique_ptr<Compressor> make_outlier(const OutlierOptions& options, const Op
   }
   return std::make_unique<OutlierCompressor>(options, ops);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_outlier(internal::SpecReader& spec,
+                                          const internal::Wanted& wanted) {
+  OutlierOptions options;
+  options.bits = spec.take_integer("B", 2, 8);
+  options.chunk = spec.chunk().value_or(default_outlier_chunk(options.bits));
+  options.k = spec.number("k").value_or(options.k);
+  return make_outlier(options, wanted.ops);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kOutlierFamily = {
+    {"outlier", "outlier:B[,chunk=N][,k=SIGMAS]",
+     "B bits (2 … 8) with a fitted scale a chunk; what lies beyond k σ travels exactly",
+     "contraction; steps from 2^-126 on", "outlier:4", kOutlierWireId},
+    build_outlier};
 
 }  // namespace sotto

@@ -15,6 +15,7 @@
 #include <sotto/compress/registry.h>
 
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/payload.h"
 #include "internal/tensor_rule.h"
 
@@ -303,5 +304,11 @@ std::unique_ptr<Compressor> make_per_tensor(std::string_view spec, ContractKind 
   return std::make_unique<PerTensorCompressor>(std::move(canonical), std::move(otherwise),
                                                std::move(parts));
 }
+
+constinit const internal::Family internal::kPerTensorFamily = {
+    {"per_tensor", "SPEC; SELECTOR=SPEC[; …]",
+     "a compressor for every tensor; SELECTOR is a name with * and ?, 1d, or under:ELEMENTS",
+     "the worst of its parts", "quant:4; 1d=none", kPerTensorWireId},
+    nullptr};
 
 }  // namespace sotto

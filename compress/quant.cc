@@ -10,6 +10,7 @@
 #include "internal/chunked.h"
 #include "internal/chunks.h"
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/feedback.h"
 #include "internal/fitted_grid.h"
 #include "internal/payload.h"
@@ -210,5 +211,27 @@ std::unique_ptr<Compressor> make_quant(const QuantOptions& options, const Ops& o
   }
   return std::make_unique<QuantCompressor>(options, ops);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_quant(internal::SpecReader& spec,
+                                        const internal::Wanted& wanted) {
+  QuantOptions options;
+  options.bits = spec.take_integer("B", 1, 8);
+  options.chunk = spec.chunk().value_or(default_quant_chunk(options.bits));
+  const std::size_t form = spec.choice("rounding", {"stochastic", "nearest"})
+                               .value_or(wanted.need == ContractKind::contraction ? 1 : 0);
+  options.rounding = form == 0 ? Rounding::stochastic : Rounding::nearest;
+  return make_quant(options, wanted.ops);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kQuantFamily = {
+    {"quant", "quant:B[,chunk=N][,rounding=stochastic|nearest]",
+     "B bits (1 … 8) on a uniform grid fitted to each chunk",
+     "stochastic: unbiased, relative; nearest: contraction for B ≥ 2; steps from 2^-126 on",
+     "quant:8", kQuantWireId},
+    build_quant};
 
 }  // namespace sotto

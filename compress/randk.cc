@@ -11,6 +11,7 @@
 #include <sotto/base/check.h>
 
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
 #include "internal/permutation.h"
@@ -174,5 +175,26 @@ std::unique_ptr<Compressor> make_randk(const RandkOptions& options) {
   internal::check_keep_ratio(options.keep_ratio);
   return std::make_unique<RandkCompressor>(options);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_randk(internal::SpecReader& spec,
+                                        const internal::Wanted& wanted) {
+  RandkOptions options;
+  options.keep_ratio = spec.take_double("KEEP", "a number in (0, 1]");
+  const std::size_t form = spec.choice("scale", {"unbiased", "none"})
+                               .value_or(wanted.need == ContractKind::contraction ? 1 : 0);
+  options.scale = form == 0 ? RandkScale::unbiased : RandkScale::none;
+  return make_randk(options);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kRandkFamily = {
+    {"randk", "randk:KEEP[,scale=unbiased|none]",
+     "KEEP × d random elements; their indices cost no bytes",
+     "scale=unbiased: unbiased, α² = 1/KEEP − 1; scale=none: contraction, δ = KEEP", "randk:0.1",
+     kRandkWireId},
+    build_randk};
 
 }  // namespace sotto

@@ -11,6 +11,7 @@
 #include "internal/chunked.h"
 #include "internal/chunks.h"
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/feedback.h"
 #include "internal/payload.h"
 #include "internal/shares.h"
@@ -198,5 +199,22 @@ std::unique_ptr<Compressor> make_sign(const SignOptions& options, const Ops& ops
   }
   return std::make_unique<SignCompressor>(options, ops);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_sign(internal::SpecReader& spec, const internal::Wanted& wanted) {
+  SignOptions options;
+  options.chunk = spec.chunk().value_or(options.chunk);
+  options.scale =
+      spec.choice("scale", {"mean", "l2"}).value_or(0) == 0 ? SignScale::mean : SignScale::l2;
+  return make_sign(options, wanted.ops);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kSignFamily = {
+    {"sign", "sign[,chunk=N][,scale=mean|l2]", "one bit an element and one scale a chunk",
+     "scale=mean: contraction; scale=l2: none, it can expand", "sign", kSignWireId},
+    build_sign};
 
 }  // namespace sotto

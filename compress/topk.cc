@@ -11,6 +11,7 @@
 #include <sotto/base/check.h>
 
 #include "internal/contracts.h"
+#include "internal/family.h"
 #include "internal/feedback.h"
 #include "internal/keep.h"
 #include "internal/payload.h"
@@ -265,5 +266,18 @@ std::unique_ptr<Compressor> make_topk(double keep_ratio, const Ops& ops) {
   internal::check_keep_ratio(keep_ratio);
   return std::make_unique<TopkCompressor>(keep_ratio, ops);
 }
+
+namespace {
+
+std::unique_ptr<Compressor> build_topk(internal::SpecReader& spec, const internal::Wanted& wanted) {
+  return make_topk(spec.take_double("KEEP", "a number in (0, 1]"), wanted.ops);
+}
+
+}  // namespace
+
+constinit const internal::Family internal::kTopkFamily = {
+    {"topk", "topk:KEEP", "the KEEP × d largest elements, exact, with coded indices",
+     "contraction, δ = KEEP", "topk:0.1", kTopkWireId},
+    build_topk};
 
 }  // namespace sotto

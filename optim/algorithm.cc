@@ -2,8 +2,11 @@
 
 namespace sotto {
 
-Status Algorithm::step_ahead(const Direction& /*d*/, std::span<float> /*stepped*/,
-                             Exchange& /*out*/, bool* /*post*/) {
+Status Algorithm::take_direction(const Direction& /*d*/) {
+  return {Fault::unexpected, "this algorithm does not take directions"};
+}
+
+Status Algorithm::step_ahead(const Direction& /*d*/, std::span<float> /*stepped*/) {
   return {Fault::unexpected, "this algorithm does not step before it mixes"};
 }
 

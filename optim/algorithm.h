@@ -5,25 +5,22 @@
 // threads and in the simulator, and is deterministic in (state, event).
 //
 // A driver does, for each round:
-//   begin_round(out)                 — may ask for an exchange (D-PSGD sends x before the gradient)
+//   begin_round()                    — may make an exchange (D-PSGD sends x before the gradient)
 //   gradient at parameters()         — meanwhile the exchange may be under way
 //   … until accepts_gradient()
-//   gradient_ready(g, out)           — may ask for an exchange
+//   take_gradient(g)                 — may make an exchange
 //     or, where takes_parts(): gradient_part(first, g), as the parts of a gradient come; while
 //     others are still computed, the exchanges of these may be under way
 //   … until parameters_ready(), or idle() when it does not overlap, then the next round.
-// Whenever `out` holds an exchange, the driver posts it; when all its sends are flushed and all its
-// frames are there, it calls frame_arrived for each (in any order) and then exchange_done, which
-// may ask for a further exchange.
-//   after each of begin_round, gradient_ready, gradient_part and exchange_done: next_exchange(out),
-//   until it has none: further exchanges that can go beside those under way. A driver that carries
-//   one at a time asks when that is done.
+// After each of these calls it asks for next_exchange(out) until there is none, and posts what it
+// gets. A driver that carries one exchange at a time asks when that is done. When all sends of an
+// exchange are flushed and all its frames are there, it calls complete(exchange), and asks again.
 // Exchanges that are under way at a time differ in the buckets of their tags (bucketed.h,
 // all_reduce.h); an algorithm without buckets has one under way at most.
 //
-// Thread safety: one thread at a time; but while an exchange is under way and until gradient_ready,
-// frame_arrived and exchange_done leave parameters() untouched whenever parameters_ready() was
-// already true, so that a gradient can be taken at them in parallel.
+// Thread safety: one thread at a time; but while an exchange is under way and until take_gradient,
+// next_exchange and complete leave parameters() untouched whenever parameters_ready() was already
+// true, so that a gradient can be taken at them in parallel.
 // Ownership: the parameters are the caller's; everything else is the algorithm's, allocated by the
 // constructor. Nothing is allocated afterwards, except by save and
 // take_warnings.
@@ -106,9 +103,9 @@ struct AlgorithmSetup {
   /// algorithms that can be cut (AlgorithmInfo::separable).
   std::uint32_t buckets = 1;
   std::uint32_t bucket = 0;  ///< the piece that these parameters are, as frames say it
-  /// Of a part of another algorithm: this times a gradient is the direction, finite. It must
-  /// outlive the part; null: the step rule makes directions.
-  const float* direction_scale = nullptr;
+  /// Of a part of another algorithm: it is given directions (Algorithm::take_direction), and its
+  /// step rule makes none.
+  bool directed = false;
   /// Of a bucket: a vector at least as long as the parameters, which all buckets use in turn.
   std::shared_ptr<Vector> scratch = {};
   /// Run although the compressor's contract or the graph's property is not what the theory needs.
@@ -160,47 +157,46 @@ class Algorithm {
 
   /// parameters() is the point of the next gradient.
   virtual bool parameters_ready() const = 0;
-  /// gradient_ready may be called: the exchanges that it builds on are complete.
+  /// take_gradient may be called: the exchanges that it builds on are complete.
   virtual bool accepts_gradient() const = 0;
   /// No exchange is under way or due: the state can be saved, or the run ended.
   virtual bool idle() const = 0;
 
-  /// Starts a round; requires parameters_ready(). Returns true when `out` is to be posted.
-  virtual bool begin_round(Exchange& out) = 0;
+  /// Starts a round; requires parameters_ready().
+  virtual void begin_round() = 0;
   /// Takes the local gradient at parameters(). It must stay as it is until parameters_ready(), or
   /// until a fault after which the algorithm is not called any more. Fault::non_finite names node,
   /// round and element of a NaN or an infinity; the state is then unchanged, and another gradient
   /// may be given. An update that overflows is such a fault too, noticed before it is sent: the
   /// model is then as it was, but that a long one may have moved in part; the step rule has taken
   /// the gradient in, and takes no other.
-  /// `*post` says whether `out` is to be posted.
-  virtual Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) = 0;
-  /// begin_round and gradient_ready in one, for who looks at the model after the node's own step
-  /// before it is mixed (delayed_gradient.h): takes a direction in place of a gradient, and writes
-  /// that model to `stepped`, as long, which stays as it is until parameters_ready(). Only of
-  /// algorithms that step before they mix (AlgorithmInfo::delayable). After a fault `stepped` may
-  /// hold anything; it is not finite where the step itself overflowed.
-  virtual Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
-                            bool* post);
+  virtual Status take_gradient(std::span<const float> gradient) = 0;
+  /// Takes a direction, finite, in place of a gradient. Only of algorithms that can be cut
+  /// (AlgorithmInfo::separable), made with AlgorithmSetup::directed.
+  virtual Status take_direction(const Direction& d);
+  /// Begins a round and takes its direction, for a caller that looks at the model after the node's
+  /// own step before it is mixed (delayed_gradient.h): writes that model to `stepped`, as long as
+  /// the parameters, which stays as it is until parameters_ready(). Only of algorithms that step
+  /// before they mix (AlgorithmInfo::delayable). After a fault `stepped` may hold anything; it is
+  /// not finite where the step itself overflowed.
+  virtual Status step_ahead(const Direction& d, std::span<float> stepped);
   /// Whether a round's gradient may come in parts.
   virtual bool takes_parts() const { return false; }
   /// Takes the gradient of whole tensors that follow each other, from parameter `first` on; the
   /// part may go when it returns. The first part of a round requires accepts_gradient(); the round
   /// goes on when each parameter has been in one part. Parameters that have not been in one yet
   /// stay as they are, for the gradients to come; the others may have moved. Faults are those of
-  /// gradient_ready.
+  /// take_gradient.
   virtual Status gradient_part(std::size_t first, std::span<const float> part);
-  /// A further exchange that can start now; true when `out` is to be posted. A fault ends the run.
-  virtual Result<bool> next_exchange(Exchange& /*out*/) { return false; }
-  /// Takes a frame of an exchange under way. A frame that is not due, or that breaks a rule, gives
-  /// a fault and changes nothing but counters().
-  virtual Status frame_arrived(const ExchangeTag& tag, Rank from,
-                               std::span<const std::byte> frame) = 0;
-  /// An exchange that is under way is complete. Returns true when `out` is to be posted next. A
-  /// payload that does not decode is a fault that names its sender and changes nothing: the
-  /// exchange stays open for a right frame. Fault::non_finite, an overflow of this node's own, is
-  /// final: the algorithm must be discarded, and parameters() may hold what overflowed.
-  virtual Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) = 0;
+  /// Writes the next exchange that is to be posted to `out`; false when there is none now. A fault
+  /// ends the run.
+  virtual Result<bool> next_exchange(Exchange& out) = 0;
+  /// Takes the frames of an exchange that next_exchange gave and that is complete: they stand in
+  /// its receives. A frame that is not due, that breaks a rule or does not decode is a fault that
+  /// names its sender and leaves the exchange open: frames before it have been taken, and another
+  /// call goes on with the one that was refused. Fault::non_finite, an overflow of this node's own,
+  /// is final: the algorithm must be discarded, and parameters() may hold what overflowed.
+  virtual Status complete(const Exchange& exchange) = 0;
 
   /// What has been counted so far.
   virtual AlgorithmCounters counters() const = 0;

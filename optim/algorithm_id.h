@@ -29,4 +29,7 @@ enum class AlgorithmId : std::uint16_t {
   robust = 23,
 };
 
+/// The number itself.
+constexpr std::uint16_t wire_id(AlgorithmId id) { return static_cast<std::uint16_t>(id); }
+
 }  // namespace sotto

@@ -28,18 +28,12 @@ class ForwardingAlgorithm : public Algorithm {
   bool parameters_ready() const override { return inner_->parameters_ready(); }
   bool accepts_gradient() const override { return inner_->accepts_gradient(); }
   bool idle() const override { return inner_->idle(); }
-  bool begin_round(Exchange& out) override { return inner_->begin_round(out); }
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
-    return inner_->gradient_ready(gradient, out, post);
+  void begin_round() override { inner_->begin_round(); }
+  Status take_gradient(std::span<const float> gradient) override {
+    return inner_->take_gradient(gradient);
   }
   Result<bool> next_exchange(Exchange& out) override { return inner_->next_exchange(out); }
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    return inner_->frame_arrived(tag, from, frame);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    return inner_->exchange_done(tag, out);
-  }
+  Status complete(const Exchange& exchange) override { return inner_->complete(exchange); }
   AlgorithmCounters counters() const override { return inner_->counters(); }
   std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
   void save(ByteBuffer& out) const override { inner_->save(out); }

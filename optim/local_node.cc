@@ -26,13 +26,13 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup) {
   part.compressor = setup.compressor->clone();  // names itself in checkpoints
   part.ops = setup.ops;
   part.accelerator = setup.accelerator;
-  part.direction_scale = setup.direction_scale;
+  part.directed = setup.directed;
   part.terms = setup.terms;
   return part;
 }
 
-LocalNode::LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup)
-    : id_(id), name_(name), setup_(std::move(setup)) {
+LocalNode::LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup)
+    : info_(info), setup_(std::move(setup)) {
   if (setup_.terms == nullptr) {
     setup_.terms = std::make_shared<RoundTerms>();
   }
@@ -63,10 +63,6 @@ Status LocalNode::require_finite(std::span<const float> values, std::string_view
 
 Status LocalNode::direction(std::span<const float> gradient, std::span<float> d) {
   check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
-  if (given_direction()) {
-    ops().combine({{*setup_.direction_scale, gradient}}, d);
-    return {};
-  }
   if (Status status = begin_step(gradient); !status) {
     return status;
   }
@@ -133,9 +129,6 @@ Status LocalNode::direction_part(bool begins, std::size_t first, std::span<const
 
 Result<Direction> LocalNode::direction_in(std::span<const float> gradient, std::span<float> room) {
   check(gradient.size() == dimension(), "a gradient has the dimension of the parameters");
-  if (given_direction()) {
-    return Direction{*setup_.direction_scale, gradient};
-  }
   if (Status status = begin_step(gradient); !status) {
     return status;
   }
@@ -159,7 +152,7 @@ Status LocalNode::step_along(std::span<const float> from, const Direction& d,
 }
 
 Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch) {
-  check(!given_direction(), "the step rule makes the step");
+  check(!setup_.directed, "the step rule makes the step");
   if (Status status = begin_step(gradient); !status) {
     return status;
   }
@@ -179,7 +172,7 @@ Status LocalNode::step(std::span<const float> gradient, std::span<float> scratch
 
 Status LocalNode::step_from(std::span<const float> from, std::span<const float> gradient,
                             std::span<float> scratch) {
-  if (nodes() == 1 && !given_direction()) {
+  if (nodes() == 1 && !setup_.directed) {
     return step(gradient, scratch);
   }
   if (Status status = move(from, gradient, scratch); !status) {
@@ -274,7 +267,7 @@ Status LocalNode::here(const Status& status) const {
 }
 
 void LocalNode::save(ByteBuffer& out) const {
-  out.write_string(name_);
+  out.write_string(name());
   out.write_string(compressor().spec());
   out.write(rank());
   out.write(std::int32_t{nodes()});
@@ -285,7 +278,7 @@ void LocalNode::save(ByteBuffer& out) const {
 }
 
 Status LocalNode::load(ByteReader& in) {
-  if (Status status = expect_name(in, "algorithm", name_); !status) {
+  if (Status status = expect_name(in, "algorithm", name()); !status) {
     return status;
   }
   if (Status status = expect_name(in, "compressor", compressor().spec()); !status) {

@@ -18,7 +18,7 @@
 #include <sotto/base/philox.h>
 #include <sotto/base/status.h>
 #include <sotto/optim/algorithm.h>
-#include <sotto/optim/algorithm_id.h>
+#include <sotto/optim/algorithm_info.h>
 
 namespace sotto {
 
@@ -29,10 +29,13 @@ AlgorithmSetup stepping_part(AlgorithmSetup& setup);
 class LocalNode {
  public:
   /// `setup` is one that make_algorithm has approved; sizes the step rule.
-  LocalNode(AlgorithmId id, std::string_view name, AlgorithmSetup setup);
+  LocalNode(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  AlgorithmId id() const { return id_; }
-  std::string_view name() const { return name_; }
+  /// What is known of the algorithm that the node runs.
+  const AlgorithmInfo& info() const { return info_; }
+  std::string_view name() const { return info_.name; }
+  /// What the algorithm was made from.
+  const AlgorithmSetup& setup() const { return setup_; }
   Rank rank() const { return setup_.rank; }
   int nodes() const { return setup_.nodes; }
   std::uint64_t run_id() const { return setup_.run_id; }
@@ -44,16 +47,10 @@ class LocalNode {
   const Ops& ops() const { return *setup_.ops; }
   const Compressor& compressor() const { return *setup_.compressor; }
   StepRule& step_rule() const { return *setup_.step_rule; }
-  /// Where ECD's clock stops, or `otherwise`.
-  Round extrapolation_clock(Round otherwise) const {
-    return setup_.extrapolation_clock.value_or(otherwise);
-  }
   /// η
   float consensus_stepsize() const {
     return static_cast<float>(setup_.consensus_stepsize.value_or(1));
   }
-  std::optional<Round> freeze_step() const { return setup_.freeze_step; }
-  std::optional<Round> local_step_limit() const { return setup_.local_step_limit; }
   const Topology& topology() const { return *setup_.topology; }
   /// What may change after construction.
   RoundTerms& terms() const { return *setup_.terms; }
@@ -78,21 +75,21 @@ class LocalNode {
   /// The step rule may take this gradient: it is finite, and the rule has taken none this round,
   /// whose update then overflowed, which is final. For algorithms that call their rule themselves.
   Status enter_step_rule(std::span<const float> gradient);
-  /// Writes the step rule's d at x_i, or the one that was given (AlgorithmSetup::direction_scale),
-  /// over other memory than the gradient's. A gradient that is not finite is a fault and changes
-  /// nothing but d; the rule's own faults are those of StepRule::direction, and final. Once a
-  /// round: a second gradient means that the update of the first overflowed, which is final too.
+  /// Writes the step rule's d at x_i over other memory than the gradient's. A gradient that is not
+  /// finite is a fault and changes nothing but d; the rule's own faults are those of
+  /// StepRule::direction, and final. Once a round: a second gradient means that the update of the
+  /// first overflowed, which is final too.
   Status direction(std::span<const float> gradient, std::span<float> d);
   /// Whether direction_part may be asked for.
   bool separable() const { return setup_.step_rule->separable(); }
   /// `direction` of whole tensors, from element `first` on; says whether it is the round's first.
   Status direction_part(bool begins, std::size_t first, std::span<const float> gradient,
                         std::span<float> d);
-  /// `direction` where the caller only reads d: as StepRule::direction_in has it, or as it was
-  /// given (AlgorithmSetup::direction_scale). `room` has the dimension, or is a direction_room().
+  /// `direction` where the caller only reads d: as StepRule::direction_in has it. `room` has the
+  /// dimension, or is a direction_room().
   Result<Direction> direction_in(std::span<const float> gradient, std::span<float> room);
   /// Room for a direction: a vector of the dimension, or an empty one where directions are given.
-  Vector direction_room() const { return {given_direction() ? 0 : dimension(), ops()}; }
+  Vector direction_room() const { return {setup_.directed ? 0 : dimension(), ops()}; }
   /// out ← from − d, which must be finite: Fault::non_finite; `out`, which must not be `from`, may
   /// then hold anything.
   Status step_along(std::span<const float> from, const Direction& d, std::span<float> out) const;
@@ -161,7 +158,6 @@ class LocalNode {
   Status load(ByteReader& in);
 
  private:
-  bool given_direction() const { return setup_.direction_scale != nullptr; }
   /// As enter_step_rule, of a gradient or of a part of one, which goes on where it does not begin.
   /// A gradient for a stateless rule is only looked through where d turns out not to be finite.
   Status begin_step(std::span<const float> gradient, bool begins = true);
@@ -170,8 +166,7 @@ class LocalNode {
   /// What the rule said of it, which is final where it is a fault of the rule's own.
   Status leave_step_rule(const Status& status, std::span<const float> gradient, bool begins = true);
 
-  AlgorithmId id_;
-  std::string_view name_;
+  const AlgorithmInfo& info_;
   AlgorithmSetup setup_;
   Round round_ = 0;
   bool in_round_ = false;

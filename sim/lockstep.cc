@@ -48,8 +48,8 @@ Status LockstepDriver::run_round(const GradientFunction& gradient) {
     }
   }
   for (Node& node : nodes_) {
-    const bool post = node.algorithm->begin_round(scratch_);
-    if (Status status = take_exchange(node, post); !status) {
+    node.algorithm->begin_round();
+    if (Status status = take_exchange(node); !status) {
       return status;
     }
   }
@@ -69,11 +69,10 @@ Status LockstepDriver::run_round(const GradientFunction& gradient) {
     }
   }
   for (Node& node : nodes_) {
-    bool post = false;
-    if (Status status = node.algorithm->gradient_ready(node.gradient, scratch_, &post); !status) {
+    if (Status status = node.algorithm->take_gradient(node.gradient); !status) {
       return status;
     }
-    if (Status status = take_exchange(node, post); !status) {
+    if (Status status = take_exchange(node); !status) {
       return status;
     }
   }
@@ -85,20 +84,13 @@ bool LockstepDriver::all_nodes(bool (Algorithm::*ready)() const) const {
                      [ready](const Node& node) { return (*node.algorithm.*ready)(); });
 }
 
-Status LockstepDriver::take_exchange(Node& node, bool post) {
-  if (!post && !node.posted) {
-    const auto more = node.algorithm->next_exchange(scratch_);
-    if (!more) {
-      return more.status();
-    }
-    post = *more;
+Status LockstepDriver::take_exchange(Node& node) {
+  if (node.posted) {
+    return {};  // one at a time
   }
-  if (post) {
-    check(!node.posted, "an algorithm without buckets has one exchange under way at a time");
-    std::swap(node.exchange, scratch_);
-    node.posted = true;
-  }
-  return {};
+  const auto more = node.algorithm->next_exchange(node.exchange);
+  node.posted = more.ok() && *more;
+  return more.status();
 }
 
 Status LockstepDriver::deliver() {
@@ -121,12 +113,11 @@ Status LockstepDriver::deliver() {
       if (!node.ready) {
         continue;
       }
-      node.posted = false;
-      const auto more = node.algorithm->exchange_done(node.exchange.tag, scratch_);
-      if (!more) {
-        return more.status();
+      if (Status status = node.algorithm->complete(node.exchange); !status) {
+        return status;
       }
-      if (Status status = take_exchange(node, *more); !status) {
+      node.posted = false;
+      if (Status status = take_exchange(node); !status) {
         return status;
       }
     }
@@ -185,11 +176,7 @@ Status LockstepDriver::hand_over(Rank rank) {
     ++edge.frames;
     edge.bytes += send.frame.size();
   }
-  auto receives = node.exchange.receives;
-  if (delivery_ == Delivery::late) {
-    std::reverse(receives.begin(), receives.end());  // frames may come in any order
-  }
-  for (const Receive& receive : receives) {
+  for (Receive& receive : node.exchange.receives) {
     const Node& peer = nodes_[static_cast<std::size_t>(receive.from)];
     const auto frame = peer.posted && peer.exchange.tag == node.exchange.tag
                            ? frame_to(peer.exchange, rank)
@@ -202,11 +189,7 @@ Status LockstepDriver::hand_over(Rank rank) {
     }
     check(frame.size() <= receive.buffer.size(), "a receive has room for the frame that is due");
     std::copy(frame.begin(), frame.end(), receive.buffer.begin());
-    Status status = node.algorithm->frame_arrived(node.exchange.tag, receive.from,
-                                                  receive.buffer.first(frame.size()));
-    if (!status) {
-      return status;
-    }
+    receive.bytes = frame.size();
   }
   return {};
 }

@@ -76,9 +76,8 @@ class LockstepDriver {
 
   Status run_round(const GradientFunction& gradient);
   bool all_nodes(bool (Algorithm::*ready)() const) const;
-  /// Keeps the exchange that a node has just written to scratch_, if it is to be posted; else the
-  /// next one that it wants carried.
-  Status take_exchange(Node& node, bool post);
+  /// Takes the next exchange of a node that has none under way, if there is one.
+  Status take_exchange(Node& node);
   /// Carries exchanges, and those that they lead to, until none is posted.
   Status deliver();
   /// Marks the exchanges that can be carried: those whose peers have all posted theirs, of the same
@@ -91,7 +90,6 @@ class LockstepDriver {
   Delivery delivery_;
   std::vector<Node> nodes_;
   Traffic traffic_;
-  Exchange scratch_;
 };
 
 }  // namespace sotto

@@ -1,8 +1,6 @@
 #include <sotto/sim/rehearsal.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include <sotto/base/check.h>
@@ -10,12 +8,12 @@
 #include <sotto/base/philox.h>
 #include <sotto/optim/exchange/buckets.h>
 #include <sotto/optim/exchange/pairings.h>
+#include <sotto/optim/registry.h>
 
 namespace sotto {
 namespace {
 
 using Timing = RehearsalShape::Timing;
-using Pattern = RehearsalShape::Pattern;
 
 /// What the stand-ins of one job have in common.
 struct Stage {
@@ -34,7 +32,7 @@ struct Stage {
 class Rehearsal final : public Algorithm {
  public:
   Rehearsal(std::shared_ptr<Stage> stage, Rank rank) : stage_(std::move(stage)), rank_(rank) {
-    if (stage_->shape.pattern == Pattern::pairings) {
+    if (stage_->shape.pattern == ExchangePattern::pairings) {
       pairings_ = std::make_unique<Pairings>(*stage_->topology, rank_, stage_->shape.seed);
     }
   }
@@ -52,28 +50,34 @@ class Rehearsal final : public Algorithm {
   bool accepts_gradient() const override { return in_round_ && !open_; }
   bool idle() const override { return !in_round_ && !open_; }
 
-  bool begin_round(Exchange& out) override {
+  void begin_round() override {
     in_round_ = true;
     if (pairings_) {
       due_ = pairings_->of(round_);
-      return pair(out);
+      want(!due_.empty());
+    } else {
+      want(stage_->shape.timing == Timing::before_gradient);
     }
-    return stage_->shape.timing == Timing::before_gradient && post(out);
   }
-  Status gradient_ready(std::span<const float> /*gradient*/, Exchange& out, bool* due) override {
+  Status take_gradient(std::span<const float> /*gradient*/) override {
     check(accepts_gradient(), "a gradient is taken once its exchange is over");
-    *due = stage_->shape.timing != Timing::before_gradient && post(out);
+    want(stage_->shape.timing != Timing::before_gradient);
     in_round_ = false;
     ++round_;
     return {};
   }
-  Status frame_arrived(const ExchangeTag& /*tag*/, Rank /*from*/,
-                       std::span<const std::byte> /*frame*/) override {
-    return {};
+  Result<bool> next_exchange(Exchange& out) override {
+    if (!wanted_) {
+      return false;
+    }
+    wanted_ = false;
+    pairings_ ? pair(out) : post(out);
+    return true;
   }
-  Result<bool> exchange_done(const ExchangeTag& /*tag*/, Exchange& out) override {
+  Status complete(const Exchange& /*exchange*/) override {
     open_ = false;
-    return pairings_ && pair(out);
+    want(!due_.empty());
+    return {};
   }
   AlgorithmCounters counters() const override { return {}; }
   void save(ByteBuffer& out) const override {
@@ -87,35 +91,33 @@ class Rehearsal final : public Algorithm {
   }
 
  private:
-  /// Posts the next pairing of the round; false when there is none.
-  bool pair(Exchange& out) {
-    if (due_.empty()) {
-      return false;
-    }
-    open_ = true;
+  void want(bool exchange) {
+    wanted_ = exchange;
+    open_ |= exchange;
+  }
+  /// The next pairing of the round.
+  void pair(Exchange& out) {
     out.tag = {.round = round_, .bucket = static_cast<std::uint32_t>(due_.front().initiator)};
     out.sends.assign(1, {due_.front().partner, stage_->frame});
     out.receives.assign(1, {due_.front().partner, stage_->scratch});
     due_ = due_.subspan(1);
-    return true;
   }
-  bool post(Exchange& out) {
-    open_ = true;
+  void post(Exchange& out) {
     out.sends.clear();
     out.receives.clear();
     // A round that has ended already keeps the number under which its exchange goes on.
-    out.tag = {.round = exchanges_++};
-    for (const Edge& edge : stage_->topology->out_edges(rank_, round_)) {
+    out.tag = {.round = exchanges_};
+    for (const Edge& edge : stage_->topology->out_edges(rank_, exchanges_)) {
       Send& send = out.sends.emplace_back();
       send.to = edge.peer;
       send.frame = stage_->frame;
     }
-    for (const Edge& edge : stage_->topology->in_edges(rank_, round_)) {
+    for (const Edge& edge : stage_->topology->in_edges(rank_, exchanges_)) {
       Receive& receive = out.receives.emplace_back();
       receive.from = edge.peer;
       receive.buffer = stage_->scratch;
     }
-    return true;
+    ++exchanges_;
   }
 
   std::shared_ptr<Stage> stage_;
@@ -123,7 +125,8 @@ class Rehearsal final : public Algorithm {
   std::unique_ptr<Pairings> pairings_;
   std::span<const Pairing> due_;
   bool in_round_ = false;
-  bool open_ = false;
+  bool open_ = false;    ///< an exchange is due or under way
+  bool wanted_ = false;  ///< it is due
   Round round_ = 0;
   Round exchanges_ = 0;
 };
@@ -147,25 +150,17 @@ class RingRehearsal final : public Algorithm {
   bool accepts_gradient() const override { return in_round_ && !summing_; }
   bool idle() const override { return !in_round_; }
 
-  bool begin_round(Exchange& /*out*/) override {
-    in_round_ = true;
-    return false;
-  }
-  Status gradient_ready(std::span<const float> /*gradient*/, Exchange& out, bool* due) override {
+  void begin_round() override { in_round_ = true; }
+  Status take_gradient(std::span<const float> /*gradient*/) override {
     check(accepts_gradient(), "a gradient is taken once its exchange is over");
     summing_ = true;
     posted_ = 0;
-    *due = post(out);
     return {};
   }
   Result<bool> next_exchange(Exchange& out) override { return post(out); }
-  Status frame_arrived(const ExchangeTag& /*tag*/, Rank /*from*/,
-                       std::span<const std::byte> /*frame*/) override {
+  Status complete(const Exchange& exchange) override {
+    open_[exchange.tag.bucket] = false;
     return {};
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    open_[tag.bucket] = false;
-    return post(out);
   }
   AlgorithmCounters counters() const override { return {}; }
   void save(ByteBuffer& out) const override { out.write(round_); }
@@ -253,40 +248,27 @@ std::vector<Stage::Chunks> ring_frames(const std::vector<RehearsalShape::Ring>& 
   return frames;
 }
 
-struct Played {
-  std::string_view algorithm;
-  Pattern pattern = Pattern::neighbours;
-  bool fixed_graph = false;  ///< along edges that are new it sends other frames
-};
+/// Whether stand-ins play the algorithm: where replicas are kept, frames along edges that are new
+/// are whole models.
+bool played(const AlgorithmInfo& info, const Topology& topology) {
+  return info.pattern != ExchangePattern::irregular && !(info.replicas && topology.period() > 1);
+}
 
-constexpr std::array kPlayed = {
-    Played{.algorithm = "allreduce", .pattern = Pattern::ring},
-    Played{.algorithm = "dpsgd"},
-    Played{.algorithm = "dcd", .fixed_graph = true},
-    Played{.algorithm = "ecd", .fixed_graph = true},
-    Played{.algorithm = "deepsqueeze"},
-    Played{.algorithm = "choco"},
-    Played{.algorithm = "pushsum"},
-    Played{.algorithm = "d2"},
-    Played{.algorithm = "moniqua"},
-    Played{.algorithm = "adpsgd", .pattern = Pattern::pairings},
-};
-
-/// Counts the frame to one peer of `out`, if that is posted, and of all that can go beside it.
-/// Where those go round a ring, each is its bucket's. Says whether anything is posted, which may
-/// have no frames.
-bool add_frames(Algorithm& algorithm, bool posted, Exchange& out, RehearsalShape& shape) {
-  for (bool any = posted;; any = posted = true) {
-    if (posted && !out.sends.empty()) {
-      shape.frame_bytes += out.sends.front().frame.size();
-      shape.elements += announced_elements(out.sends.front().frame);
-      shape.rings.push_back({.frame_bytes = out.sends.front().frame.size(),
-                             .elements = announced_elements(out.sends.front().frame)});
-    }
+/// Counts the frame to one peer of all that the algorithm has to post. Where those go round a ring,
+/// each is its bucket's. Says whether anything is posted, which may have no frames.
+bool add_frames(Algorithm& algorithm, RehearsalShape& shape) {
+  Exchange out;
+  for (bool any = false;; any = true) {
     const auto more = algorithm.next_exchange(out);
     check(more.ok(), "a fresh algorithm takes a gradient of order 1");
     if (!*more) {
       return any;
+    }
+    if (!out.sends.empty()) {
+      const auto frame = out.sends.front().frame;
+      shape.frame_bytes += frame.size();
+      shape.elements += announced_elements(frame);
+      shape.rings.push_back({.frame_bytes = frame.size(), .elements = announced_elements(frame)});
     }
   }
 }
@@ -306,27 +288,24 @@ Rank first_sender(const Topology& topology) {
 
 std::optional<RehearsalShape> rehearsal_shape(Algorithm& algorithm, const Topology& topology,
                                               std::uint64_t seed) {
-  const auto known = std::find_if(kPlayed.begin(), kPlayed.end(), [&](const Played& played) {
-    return played.algorithm == algorithm.name();
-  });
-  if (known == kPlayed.end() || (known->fixed_graph && topology.period() > 1)) {
+  const AlgorithmInfo& info = algorithm_info(algorithm.name());
+  if (!played(info, topology)) {
     return {};
   }
-  RehearsalShape shape{.pattern = known->pattern, .seed = seed};
-  Exchange out;
-  if (!add_frames(algorithm, algorithm.begin_round(out), out, shape)) {
+  RehearsalShape shape{.pattern = info.pattern, .seed = seed};
+  algorithm.begin_round();
+  if (!add_frames(algorithm, shape)) {
     std::vector<float> gradient(algorithm.parameters().size());
     noise(0, 0, algorithm.parameters(), gradient);
-    bool due = false;
-    const Status status = algorithm.gradient_ready(gradient, out, &due);
+    const Status status = algorithm.take_gradient(gradient);
     check(status.ok(), "a fresh algorithm takes a gradient of order 1");
-    (void)add_frames(algorithm, due, out, shape);
+    (void)add_frames(algorithm, shape);
     shape.timing = algorithm.parameters_ready() ? Timing::after_gradient : Timing::blocking;
   }
   if (shape.frame_bytes == 0) {
     return {};
   }
-  if (shape.pattern != Pattern::ring) {
+  if (shape.pattern != ExchangePattern::ring) {
     shape.rings.clear();
     return shape;
   }
@@ -348,7 +327,7 @@ std::vector<std::unique_ptr<Algorithm>> make_rehearsals(const RehearsalShape& sh
   const int nodes = topology->nodes();
   stage->shape = shape;
   stage->topology = std::move(topology);
-  const bool ring = shape.pattern == Pattern::ring;
+  const bool ring = shape.pattern == ExchangePattern::ring;
   if (ring) {
     check(!shape.rings.empty(), "a ring has a bucket");
     stage->rings = ring_frames(shape.rings);

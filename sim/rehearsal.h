@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <sotto/optim/algorithm.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/sim/lockstep.h>
 #include <sotto/topology/topology.h>
 
@@ -29,14 +30,8 @@ struct RehearsalShape {
     after_gradient,   ///< posts its gradient's step, and hides behind the next one (DCD, ECD)
     blocking,         ///< posts after the gradient; the next needs what comes (all-reduce)
   };
-  /// Who sends to whom.
-  enum class Pattern {
-    neighbours,  ///< one exchange with the graph's neighbours
-    ring,        ///< 2 (n − 1) exchanges a bucket, each to the next rank and from the one before
-    pairings,    ///< one with each partner of the round (AD-PSGD)
-  };
   Timing timing = Timing::before_gradient;
-  Pattern pattern = Pattern::neighbours;
+  ExchangePattern pattern = ExchangePattern::neighbours;
   std::size_t frame_bytes = 0;  ///< of every frame, header included
   std::uint64_t elements = 0;   ///< that a frame encodes
   /// A bucket on the ring.

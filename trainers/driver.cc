@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/start_threads.h>
-
-#include "internal/in_turn.h"
-#include "internal/overdue.h"
+#include <sotto/trainers/meeting.h>
 
 namespace sotto {
 namespace {
@@ -35,6 +33,15 @@ auto find_edge(std::vector<LinkTraffic>& traffic, Rank to) {
   const auto edge = std::lower_bound(traffic.begin(), traffic.end(), to,
                                      [](const LinkTraffic& e, Rank rank) { return e.to < rank; });
   return edge != traffic.end() && edge->to == to ? edge : traffic.end();
+}
+
+/// Notes the frame that has come in its receive.
+void note_frame(Exchange& exchange, const TransportEvent& event) {
+  const auto receive = std::ranges::lower_bound(exchange.receives, event.peer, {}, &Receive::from);
+  check(receive != exchange.receives.end() && receive->from == event.peer &&
+            event.bytes <= receive->buffer.size(),
+        "a transport reports only frames that were asked for");
+  receive->bytes = event.bytes;
 }
 
 }  // namespace
@@ -108,17 +115,18 @@ Status Driver::begin_round() {
     return status;
   }
   {
-    const internal::InTurn turn(options_.accelerator);
-    bool post = false;
+    const AcceleratorScope scope(options_.accelerator);
+    Result<bool> first = false;
     {
       Timed timed(*this, RunPhase::encode, algorithm_.round());
-      post = algorithm_.begin_round(next_);
-      if (!post) {
+      algorithm_.begin_round();
+      first = algorithm_.next_exchange(next_);
+      if (first.ok() && !*first) {
         timed.hide();
       }
     }
     if (blamed({}).ok()) {
-      status_ = start_exchanges(post);
+      status_ = start_exchanges(std::move(first));
       carry_here(lock);
     }
   }
@@ -133,7 +141,7 @@ Status Driver::gradient_ready(std::span<const float> gradient) {
   }
   Status status;
   {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     status = take_gradient(lock, gradient);
   }
   return blamed(std::move(status));
@@ -158,15 +166,16 @@ std::vector<std::string> Driver::take_warnings() {
 
 Status Driver::take_gradient(Lock& lock, std::span<const float> gradient) {
   apply_settings();
-  bool post = false;
+  Result<bool> first = false;
   {
     const Timed timed(*this, RunPhase::encode, algorithm_.round());
-    Status status = blamed(algorithm_.gradient_ready(gradient, next_, &post));
+    Status status = blamed(algorithm_.take_gradient(gradient));
     if (!status.ok()) {
       return status;
     }
+    first = algorithm_.next_exchange(next_);
   }
-  status_ = start_exchanges(post);
+  status_ = start_exchanges(std::move(first));
   carry_here(lock);
   return wait_until(lock, [this] { return algorithm_.parameters_ready(); });
 }
@@ -182,14 +191,14 @@ Status Driver::gradient_part(std::size_t first, std::span<const float> part) {
   }
   Status status;
   {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     {
       const Timed timed(*this, RunPhase::encode, algorithm_.round());
       status = blamed(algorithm_.gradient_part(first, part));
     }
     if (status.ok()) {
       parts_ = true;
-      status = status_ = carrier_.joinable() ? start_exchanges(false) : status_;
+      status = status_ = carrier_.joinable() ? start_exchanges(pull()) : status_;
     }
   }
   return blamed(std::move(status));
@@ -200,9 +209,9 @@ Status Driver::end_parts() {
   parts_ = false;
   Status status;
   {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     if (status_.ok() && !carrier_.joinable()) {
-      status_ = start_exchanges(false);
+      status_ = start_exchanges(pull());
       carry_here(lock);
     }
     status = wait_until(lock, [this] { return algorithm_.parameters_ready(); });
@@ -214,7 +223,7 @@ Status Driver::drain() {
   Lock lock(mutex_);
   Status status = wait_until(lock, [this] { return under_way_ == 0; });
   if (options_.accelerator != nullptr) {
-    const internal::InTurn turn(options_.accelerator);
+    const AcceleratorScope scope(options_.accelerator);
     static_cast<void>(options_.accelerator->finish());  // blamed looks at it
   }
   return blamed(status);
@@ -259,26 +268,26 @@ Status Driver::wait_until(Lock& lock, const std::function<bool()>& ready) {
   return status_;
 }
 
-Status Driver::start_exchanges(bool post) {
-  for (;;) {
-    if (post) {
-      hand_over();
-      if (!carrier_.joinable()) {
-        if (Status status = this->post(); !status.ok()) {
-          return status;
-        }
-      }
-    }
-    Timed timed(*this, RunPhase::encode, algorithm_.round());
-    const auto more = algorithm_.next_exchange(next_);
-    if (!more.ok()) {
+Result<bool> Driver::pull() {
+  Timed timed(*this, RunPhase::encode, algorithm_.round());
+  auto more = algorithm_.next_exchange(next_);
+  if (more.ok() && !*more) {
+    timed.hide();
+  }
+  return more;
+}
+
+Status Driver::start_exchanges(Result<bool> first) {
+  for (auto more = std::move(first);; more = pull()) {
+    if (!more.ok() || !*more) {
       return more.status();
     }
-    if (!*more) {
-      timed.hide();
-      return {};
+    hand_over();
+    if (!carrier_.joinable()) {
+      if (Status status = post(); !status.ok()) {
+        return status;
+      }
     }
-    post = true;
   }
 }
 
@@ -416,7 +425,6 @@ Status Driver::post() {
       posted_.splice(posted_.end(), outbox_, outbox_.begin());
     }
     Carried& next = posted_.back();
-    next.arrived.clear();
     if (observer_ != nullptr) {
       next.posted = Clock::now();
     }
@@ -443,7 +451,7 @@ Status Driver::take_event() {
       return stopping_ ? Status(Fault::deadline, "the run was given up") : Status();
     }
     case TransportEvent::Kind::frame:
-      find(event->tag)->arrived.push_back({event->peer, event->bytes});
+      note_frame(find(event->tag)->exchange, *event);
       break;
     case TransportEvent::Kind::exchange_done:
       if (Status status = deliver(find(event->tag)); !status.ok()) {
@@ -486,7 +494,7 @@ std::vector<Rank> Driver::missing() const {
   std::vector<Rank> missing;
   for (const Carried& carried : posted_) {
     for (const Receive& due : carried.exchange.receives) {
-      if (std::ranges::find(carried.arrived, due.from, &Arrival::from) == carried.arrived.end()) {
+      if (due.bytes == 0) {
         missing.push_back(due.from);
       }
     }
@@ -518,33 +526,18 @@ Status Driver::deliver(Load::iterator done) {
   if (!status_.ok()) {
     return status_;  // the caller may have taken back its gradient
   }
-  const Exchange& exchange = done->exchange;
-  bool more = false;
   {
-    const Timed timed(*this, RunPhase::decode, exchange.tag.round);
-    for (const Arrival& arrival : done->arrived) {
-      const auto room = std::find_if(exchange.receives.begin(), exchange.receives.end(),
-                                     [&](const Receive& r) { return r.from == arrival.from; });
-      check(room != exchange.receives.end() && arrival.bytes <= room->buffer.size(),
-            "a transport reports only frames that were asked for");
-      Status status =
-          algorithm_.frame_arrived(exchange.tag, arrival.from, room->buffer.first(arrival.bytes));
-      if (!status.ok()) {
-        return status;
-      }
+    const Timed timed(*this, RunPhase::decode, done->exchange.tag.round);
+    if (Status status = algorithm_.complete(done->exchange); !status.ok()) {
+      return status;
     }
-    const auto wanted = algorithm_.exchange_done(exchange.tag, next_);
-    if (!wanted.ok()) {
-      return wanted.status();
-    }
-    more = *wanted;
   }
   --under_way_;
   {
     const std::lock_guard outbox_lock(outbox_mutex_);
     spare_.splice(spare_.end(), posted_, done);
   }
-  Status status = start_exchanges(more);
+  Status status = start_exchanges(pull());
   if (awaited_ && awaited_()) {
     progress_.notify_all();
   }

@@ -116,14 +116,9 @@ class Driver {
  private:
   using Lock = std::unique_lock<std::mutex>;
   using Time = PhaseSpan::Time;
-  struct Arrival {
-    Rank from;
-    std::size_t bytes;
-  };
   /// An exchange under way.
   struct Carried {
     Exchange exchange;
-    std::vector<Arrival> arrived;
     Time posted{};  ///< where an observer is told
   };
   using Load = std::list<Carried>;
@@ -132,12 +127,14 @@ class Driver {
   Deadline patience() const;
   /// Returns once `ready` holds or the run has failed.
   Status wait_until(Lock& lock, const std::function<bool()>& ready);
-  /// Hands over next_, if `post`, and all that the algorithm wants carried beside it. Without a
-  /// carrier it is posted here, as it comes.
-  Status start_exchanges(bool post);
+  /// Hands over all that the algorithm wants carried now. Without a carrier it is posted here, as
+  /// it comes. `first` says whether next_ holds the first of it already.
+  Status start_exchanges(Result<bool> first);
+  /// Asks the algorithm for its next exchange, into next_; false where there is none.
+  Result<bool> pull();
   /// Begins to take a gradient: no frame of a round before it is made any more.
   void apply_settings();
-  /// gradient_ready, when the algorithm accepts one.
+  /// gradient_ready, once the algorithm accepts one.
   Status take_gradient(Lock& lock, std::span<const float> gradient);
   /// Puts next_ into the outbox.
   void hand_over();

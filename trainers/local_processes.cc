@@ -312,7 +312,7 @@ std::string make_private_directory() {
 
 // Should no process be given, nobody looks after the directory when we are killed.
 PrivateDirectory::PrivateDirectory()
-    : path_(make_private_directory()), keeper_([this](int line) {
+    : path_(make_private_directory()), helper_([this](int line) {
         if (read_byte(line) == 0) {
           std::error_code ignored;
           std::filesystem::remove_all(path_, ignored);

@@ -11,7 +11,7 @@
 
 #include <sotto/base/ids.h>
 #include <sotto/base/status.h>
-#include <sotto/comm/keeper_process.h>
+#include <sotto/comm/helper_process.h>
 
 namespace sotto {
 
@@ -41,7 +41,7 @@ class PrivateDirectory {
 
  private:
   std::string path_;
-  KeeperProcess keeper_;
+  HelperProcess helper_;
 };
 
 }  // namespace sotto

@@ -14,11 +14,19 @@
 #include <sotto/optim/round_terms.h>
 #include <sotto/trainers/model_sum.h>
 
-#include "internal/overdue.h"
-#include "internal/run_news.h"
-#include "internal/store_look.h"
+#include "internal/consensus/run_news.h"
+#include "internal/consensus/store_look.h"
 
 namespace sotto {
+
+Status internal::naming_timeout(const Status& status, std::chrono::milliseconds timeout) {
+  if (status.fault() != Fault::deadline) {
+    return status;
+  }
+  return {Fault::deadline, fmt::format("{} (the timeout is {} s)", status.message(),
+                                       std::chrono::duration<double>(timeout).count())};
+}
+
 namespace {
 
 /// How often a wait looks whether somebody gave up: soon at first, as others are mostly near.

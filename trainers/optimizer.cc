@@ -4,21 +4,22 @@
 
 #include <fmt/format.h>
 
+#include <sotto/base/digest.h>
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/comm/session.h>
 #include <sotto/compress/registry.h>
+#include <sotto/kernels/vector.h>
 #include <sotto/optim/privacy/private_gradient.h>
 #include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/algorithm_setup.h>
 #include <sotto/trainers/launcher.h>
+#include <sotto/trainers/meeting.h>
 #include <sotto/trainers/privacy_ledger.h>
+#include <sotto/trainers/result.h>
 
-#include "internal/consensus.h"
-#include "internal/in_turn.h"
-#include "internal/overdue.h"
-#include "internal/refusal.h"
-#include "internal/run_watch.h"
+#include "internal/consensus/consensus.h"
+#include "internal/reporting/run_reporter.h"
 
 namespace sotto {
 namespace {
@@ -58,6 +59,19 @@ OptimizerOptions with_place(OptimizerOptions options) {
     refuse("timeout", fmt::format("{} ms", options.timeout.count()), "it must be positive");
   }
   return options;
+}
+
+std::optional<PrivacyReport> report_of(const std::optional<PrivacySpent>& spent) {
+  return spent
+             ? std::optional(PrivacyReport{spent->steps, spent->epsilon, spent->delta, spent->left})
+             : std::nullopt;
+}
+
+/// "node 3: …", "node 3, round 7: …"
+bool says_who(std::string_view message) {
+  constexpr std::string_view kNode = "node ";
+  return message.starts_with(kNode) && message.size() > kNode.size() &&
+         message[kNode.size()] >= '0' && message[kNode.size()] <= '9';
 }
 
 std::shared_ptr<Store> open_store(const OptimizerOptions& options, const StopRequest& stop) {
@@ -132,7 +146,7 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
       parameters_(parameters),
       layout_(complete_layout(layout, parameters.size())) {
   topology_ = make_job_topology(options_);
-  const internal::InTurn turn(options_.accelerator.get());
+  const AcceleratorScope scope(options_.accelerator.get());
   if (options_.observer != nullptr && options_.report_every > 0 && !options_.accelerator) {
     options_.metered |= options_.observer->wants_health();
   }
@@ -166,19 +180,17 @@ Optimizer::Optimizer(OptimizerOptions options, std::span<float> parameters,
   session_ =
       make_session(options_.store, options_.rank, options_.nodes, options_.timeout, stop_request_);
   consensus_ = std::make_unique<internal::Consensus>(*session_, options_);
-  if (options_.observer != nullptr) {
-    watch_ = std::make_unique<internal::RunWatch>(options_, *session_);
-  }
+  reporter_ = std::make_unique<internal::RunReporter>(options_, *session_);
 }
 
 Optimizer::~Optimizer() {
   if (!refused_.ok()) {
     (void)ended_by(refused_);
-  } else if (entered_ && !finished_ && std::uncaught_exceptions() > exceptions_) {
+  } else if (consensus_->entered() && !finished_ && std::uncaught_exceptions() > exceptions_) {
     (void)give_up({Fault::peer_lost, "an exception ended the program"});
   }
   // What lies with an accelerator is given back in turn.
-  const internal::InTurn turn(options_.accelerator.get());
+  const AcceleratorScope scope(options_.accelerator.get());
   driver_.reset();
   transport_.reset();
   algorithm_.reset();
@@ -220,8 +232,15 @@ Status Optimizer::connect() {
   if (driver_ || !status_.ok()) {
     return status_;
   }
-  if (Status status = agree(); !status.ok()) {
+  if (Status status = consensus_->agree([this] { return starting_point(); }); !status.ok()) {
     return ended_by(status);
+  }
+  if (options_.weight) {
+    const auto share = consensus_->share(*options_.weight);
+    if (!share.ok()) {
+      return ended_by(share.status());
+    }
+    terms_->share = *share;
   }
   auto made = make_transport(options_.transport, transport_options());
   if (!made.ok()) {
@@ -246,21 +265,30 @@ Status Optimizer::connect() {
   }
   consensus_->watch_connections([this](Rank awaited) { return driver_->look_for_lost(awaited); });
   stamp_settings();
-  if (watch_) {
-    watch_->clock.leave();
-  }
+  reporter_->clock().leave();
   return {};
+}
+
+Result<internal::StartingPoint> Optimizer::starting_point() const {
+  internal::StartingPoint start{.agreement = agreement(), .done = round_};
+  if (round_ == 0) {  // after a load each node has its own
+    std::vector<float> room;
+    const auto parameters = on_host(room);
+    if (!parameters.ok()) {
+      return parameters.status();
+    }
+    start.parameters = sha256_hex(std::as_bytes(*parameters));
+  }
+  return start;
 }
 
 Status Optimizer::begin_step() {
   if (Status status = connect(); !status.ok() || begun_) {
     return status;
   }
-  const auto from = watch_ ? internal::RoundClock::now() : PhaseSpan::Time();
+  const auto from = reporter_->clock().now();
   Status status = start_round();
-  if (watch_) {
-    watch_->clock.leave(from);
-  }
+  reporter_->clock().leave(from);
   return status;
 }
 
@@ -286,9 +314,7 @@ Status Optimizer::step(std::span<const float> gradient) {
   if (Status status = connect(); !status.ok()) {
     return status;
   }
-  if (watch_) {
-    watch_->clock.enter(round_);
-  }
+  reporter_->clock().enter(round_);
   Status status = start_round();
   if (status.fault() == Fault::ended) {
     return status;
@@ -300,6 +326,25 @@ Status Optimizer::step(std::span<const float> gradient) {
     status = enter_gradient();
   }
   return end_step(status.ok() ? driver_->gradient_ready(gradient) : status);
+}
+
+Status Optimizer::end_step(const Status& status) {
+  if (keep_open(status)) {
+    reporter_->clock().again();
+    return status;
+  }
+  if (!status.ok()) {
+    return ended_by(status);
+  }
+  refused_ = Status();
+  begun_ = false;
+  ++round_;
+  note_warnings();
+  reporter_->round_done(round_);
+  reporter_->clock().done(round_ - 1);
+  Status reported = reporter_->due(round_) ? report({}) : Status();
+  reporter_->clock().leave();
+  return reported;
 }
 
 bool Optimizer::keep_open(const Status& status) {
@@ -322,9 +367,7 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   if (Status status = connect(); !status.ok()) {
     return status;
   }
-  if (watch_) {
-    watch_->clock.pause();
-  }
+  reporter_->clock().pause();
   Status status = start_round();
   if (status.fault() == Fault::ended) {
     return status;
@@ -335,9 +378,7 @@ Status Optimizer::gradient_part(std::size_t first, std::span<const float> part) 
   if (status.ok()) {
     status = driver_->gradient_part(first, part);
   }
-  if (watch_) {
-    watch_->clock.resume();
-  }
+  reporter_->clock().resume();
   if (!keep_open(status)) {
     status = ended_by(status);  // which a step() after it returns
   }
@@ -378,10 +419,168 @@ Status Optimizer::step() {
         fmt::format("the parameters have {}, and each is to be in one part", parameters_.size()));
   }
   parts_.clear();
-  if (watch_) {
-    watch_->clock.enter(round_);
-  }
+  reporter_->clock().enter(round_);
   return end_step(driver_ && status_.ok() ? driver_->end_parts() : status_);
+}
+
+// Consensus: how all end, what they have the mean of, and who waits for whom.
+
+Status Optimizer::ended_by(Status fault) {
+  if (fault.ok() || !status_.ok()) {
+    return status_;
+  }
+  refused_ = Status();
+  status_ = std::move(fault);
+  if (!finished_) {
+    status_ = consensus_->give_up(status_);
+  }
+  end_report();
+  return status_;
+}
+
+Status Optimizer::give_up(const Status& cause) {
+  if (!status_.ok() || finished_ || cause.ok()) {
+    return status_;
+  }
+  return ended_by(says_who(cause.message()) ? cause : named(cause));
+}
+
+void Optimizer::require_length_of_mean(std::span<const float> mean) const {
+  if (!mean.empty() && mean.size() != parameters_.size() + carried_.size()) {
+    refuse("mean", fmt::format("{} elements", mean.size()),
+           fmt::format(
+               "the parameters have {}{}", parameters_.size(),
+               carried_.empty() ? "" : fmt::format(", and {} values go along", carried_.size())));
+  }
+}
+
+void Optimizer::carry_along(std::span<const float> values) {
+  if (driver_ || !carried_.empty()) {
+    throw Error("carry_along: it comes once, before the nodes meet: call it before the first step");
+  }
+  carried_ = values;
+  if (!values.empty()) {
+    options_.job.emplace_back("carried-values", fmt::to_string(values.size()));
+  }
+}
+
+Status Optimizer::take_from_node_0(std::span<float> values) {
+  if (Status status = connect(); !status.ok() || options_.nodes == 1) {
+    return status;
+  }
+  return ended_by(consensus_->take_from_node_0(values));
+}
+
+Result<double> Optimizer::mean_model(std::span<float> mean) {
+  require_whole_step();
+  if (mean.empty()) {
+    refuse("mean", "0 elements", fmt::format("the parameters have {}", parameters_.size()));
+  }
+  require_length_of_mean(mean);
+  if (Status status = connect(); !status.ok()) {
+    return status;
+  }
+  auto distance = meet_for_mean(mean);
+  if (distance.ok() && !begun_) {
+    reporter_->clock().leave();  // what this took is nobody's gradient
+  }
+  return distance;
+}
+
+Result<double> Optimizer::meet_for_mean(std::span<float> mean) {
+  Status status = ended_by(consensus_->come_to_mean(round_));
+  if (status.ok()) {
+    status = drain();
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  std::vector<float> room;
+  const auto parameters = on_host(room);
+  if (!parameters.ok()) {
+    return ended_by(named(parameters.status()));
+  }
+  std::span<const float> values = *parameters;
+  std::vector<float> whole;
+  if (!carried_.empty()) {
+    whole.assign(values.begin(), values.end());
+    whole.insert(whole.end(), carried_.begin(), carried_.end());
+    values = whole;
+  }
+  auto distance = consensus_->mean(round_, values, parameters_.size(), mean);
+  return distance.ok() ? distance : Result<double>(ended_by(distance.status()));
+}
+
+Status Optimizer::outlast_data() {
+  using Next = internal::UnevenData::Next;
+  Vector zeros;
+  for (;;) {
+    const auto next = consensus_->next_without_data(round_);
+    if (!next.ok()) {
+      return ended_by(next.status());
+    }
+    Status status;
+    if (*next == Next::nothing) {
+      return {};
+    }
+    if (*next == Next::mean) {
+      status = meet_for_mean({}).status();
+    } else {
+      if (zeros.empty()) {
+        const AcceleratorScope scope(options_.accelerator.get());
+        zeros = Vector(parameters_.size(), ops());
+      }
+      status = step(zeros);
+    }
+    if (!status.ok() && status.fault() != Fault::ended) {
+      return status;
+    }
+  }
+}
+
+Status Optimizer::finish() { return finish_with_mean({}).status(); }
+
+Result<double> Optimizer::finish_with_mean(std::span<float> mean) {
+  require_whole_step();
+  require_length_of_mean(mean);
+  Status status = status_;
+  if (status.ok() && !finished_ && options_.nodes > 1 &&
+      (options_.join != Join::none || !mean.empty())) {
+    status = connect();
+  }
+  if (status.ok() && !finished_ && options_.join != Join::none && options_.nodes > 1) {
+    status = outlast_data();
+  }
+  if (status.ok()) {
+    status = drain();
+  }
+  double distance = 0;
+  if (status.ok() && !mean.empty()) {
+    auto met = meet_for_mean(mean);
+    status = met.status();
+    distance = met.ok() ? *met : 0;
+  }
+  if (status.ok()) {
+    status = end_together();
+  }
+  return status.ok() ? Result<double>(distance) : status;
+}
+
+Status Optimizer::end_together() {
+  if (consensus_->entered()) {
+    if (Status status = consensus_->whereabouts().come(internal::MeetingPlace::finish, round_);
+        !status.ok()) {
+      return ended_by(status);
+    }
+  }
+  reporter_->leave(standing(), options_.timeout);
+  if (Status status = consensus_->end(); !status.ok()) {
+    return ended_by(status);
+  }
+  finished_ = true;
+  refused_ = Status();
+  end_report();
+  return {};
 }
 
 Status Optimizer::drain() {
@@ -459,9 +658,7 @@ void Optimizer::note_warnings() {
 
 void Optimizer::warn(std::string text) {
   warnings_.push_back(std::move(text));
-  if (watch_ && watch_->reporter) {
-    watch_->reporter->warn(warnings_.back());
-  }
+  reporter_->warn(warnings_.back());
 }
 
 void Optimizer::ask_to_stop() { consensus_->stop().ask(internal::EndReason::told); }
@@ -478,6 +675,68 @@ void Optimizer::require_whole_step() const {
   if (!parts_.empty()) {
     throw Error("gradient: parts of it were given; end this step with step() first");
   }
+}
+
+// Reporting: what an observer is told, and what of it anybody may ask.
+
+Status Optimizer::begin_report() {
+  if (!reporter_->to_begin()) {
+    return {};
+  }
+  measure_compression_before(reporter_->next(round_));
+  Status status = reporter_->begin(
+      {.nodes = options_.nodes, .done = round_, .dimension = parameters_.size()}, warnings_);
+  return ended_by(named(status));
+}
+
+Status Optimizer::report(internal::Findings found) {
+  if (Status status = drain(); !status.ok()) {
+    return status;
+  }
+  found.consensus_distance = consensus_->distance(round_).value_or(found.consensus_distance);
+  reporter_->report(standing(), found);
+  measure_compression_before(reporter_->next(round_));
+  return {};
+}
+
+void Optimizer::end_report() {
+  if (status_.ok()) {
+    reporter_->finish(standing());
+  } else {
+    reporter_->set_fault(status_);
+  }
+}
+
+Status Optimizer::evaluated(double loss, double accuracy) {
+  require_whole_step();
+  if (!reporter_->takes_evaluations()) {
+    return status_;
+  }
+  Status status = connect();
+  if (status.ok()) {
+    status = begin_report();
+  }
+  if (status.ok()) {
+    status = report({.loss = loss, .accuracy = accuracy, .evaluated = true});
+  }
+  if (!begun_) {
+    reporter_->clock().leave();
+  }
+  return status;
+}
+
+NodeStanding Optimizer::standing() const {
+  NodeStanding standing;
+  standing.node = options_.rank;
+  standing.round = round_;
+  standing.traffic = traffic();
+  standing.times = times();
+  standing.counters = counters();
+  standing.compression = compression();
+  standing.privacy = report_of(privacy());
+  standing.wall_s = reporter_->wall_s();
+  standing.compute_s = reporter_->clock().gradient_s();
+  return standing;
 }
 
 std::vector<LinkTraffic> Optimizer::traffic() const {
@@ -507,6 +766,14 @@ AlgorithmCounters Optimizer::counters() const {
 void Optimizer::measure_compression(Round first) {
   if (meter_) {
     meter_->measure_from(first / options_.communication_interval);  // an exchange's own number
+  }
+}
+
+void Optimizer::measure_compression_before(Round done) {
+  const Round first = done - std::min(done, options_.communication_interval);
+  if (!measured_ || first >= *measured_ + kMeasureEvery) {
+    measured_ = first;
+    measure_compression(first);
   }
 }
 

@@ -42,7 +42,9 @@ namespace sotto {
 
 namespace internal {
 class Consensus;
-class RunWatch;
+class RunReporter;
+struct Findings;
+struct StartingPoint;
 }  // namespace internal
 
 struct NodeStanding;
@@ -296,6 +298,9 @@ class Optimizer {
   /// Measures, with options().metered, what compression leaves out in the first round from `first`
   /// on that sends anything. After drain(), or before the first step.
   void measure_compression(Round first);
+  /// Likewise, shortly before so many rounds are done: of few reports on end the first one is
+  /// measured, kMeasureEvery rounds apart.
+  void measure_compression_before(Round done);
   /// What was measured last; after drain().
   std::optional<CompressionSample> compression() const;
   /// Unset without options.privacy.
@@ -349,24 +354,19 @@ class Optimizer {
   Status start_round();
   /// Tells the observer that the run begins, before its first round.
   Status begin_report();
-  /// Tells it how the nodes stand, and what the caller has found or NaN.
-  Status report(bool evaluated, double loss, double accuracy);
+  /// Tells it how the nodes stand, and what the caller has found.
+  Status report(internal::Findings found);
   /// Tells it how the run has ended.
   void end_report();
-  /// Removes the mean model that all nodes have read.
-  void forget_mean();
-  /// Learns what the weights of all nodes sum up to.
-  Status weigh();
-  /// Chooses the round before the next report whose compression is measured, if it is time.
-  void aim_meter();
+  /// The parameters as they are with the host, in `room` where they lie elsewhere.
+  Result<std::span<const float>> on_host(std::vector<float>& room) const;
   TransportOptions transport_options() const;
   /// What ends waits now: `interrupted` always, `stop` as long as no round has begun.
   StopRequest stop_request() const;
   /// What tells this run's frames from those of runs with other settings.
   std::uint64_t run_id() const;
-  /// Compares with node 0, and waits until all nodes have done so.
-  Status agree();
-  Status compare_with_node_0() const;
+  /// What is compared with node 0's before the first round.
+  Result<internal::StartingPoint> starting_point() const;
 
   OptimizerOptions options_;
   struct EarlyStop;
@@ -393,24 +393,17 @@ class Optimizer {
   DriverTimes times_before_;
   Status status_;
   Status refused_;         ///< why the last gradient was; OK when it was taken
-  bool entered_ = false;   ///< the session: all nodes can be told something
   bool finished_ = false;  ///< finish() went well
   int exceptions_ = std::uncaught_exceptions();  ///< when this was made
   Round round_ = 0;
   bool begun_ = false;
-  struct Mean {
-    Round round = 0;
-    double consensus_distance = 0;
-  };
-  std::optional<Mean> mean_;  ///< that was taken last
-  std::uint64_t means_ = 0;   ///< that were taken
   std::span<const float> carried_;
-  std::uint64_t gifts_ = 0;  ///< of node 0
+  std::optional<Round> measured_;  ///< the round whose compression was to be measured last
   std::map<std::size_t, std::size_t>
       parts_;  ///< of this round's gradient: where they begin and end
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Driver> driver_;             ///< uses what stands above
-  std::unique_ptr<internal::RunWatch> watch_;  ///< null: nobody watches
+  std::unique_ptr<Driver> driver_;  ///< uses what stands above
+  std::unique_ptr<internal::RunReporter> reporter_;
 };
 
 }  // namespace sotto

@@ -1,26 +1,15 @@
-// What the nodes of a run must agree on, and how they find out.
+// What the nodes of a run must agree on, as text.
 #include <sotto/trainers/optimizer.h>
-
-#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sotto/base/digest.h>
 #include <sotto/base/nearest.h>
-#include <sotto/kernels/vector.h>
-#include <sotto/trainers/meeting.h>
 #include <sotto/trainers/saved_model.h>
-
-#include "internal/consensus.h"
-#include "internal/in_turn.h"
-#include "internal/overdue.h"
 
 namespace sotto {
 namespace {
-
-/// Bound on the settings that a peer or a checkpoint may send.
-constexpr std::size_t kMaxAgreement = std::size_t{1} << 20;
 
 std::string text_digest(const std::string& text) {
   return sha256_hex(std::as_bytes(std::span(text))).substr(0, 16);
@@ -141,102 +130,6 @@ std::string Optimizer::agreement() const {
 
 std::uint64_t Optimizer::run_id() const {
   return std::stoull(text_digest(agreement()), nullptr, 16);
-}
-
-Status Optimizer::agree() {
-  Meetings& meetings = consensus_->meetings();
-  if (Status status = internal::naming_timeout(session_->enter(), options_.timeout); !status.ok()) {
-    if (options_.rank == 0) {
-      meetings.give_up(status);
-    }
-    return status;
-  }
-  entered_ = true;
-  if (Status status = compare_with_node_0(); !status.ok()) {
-    if (status.fault() == Fault::unexpected || !accelerator_status().ok()) {
-      meetings.give_up(status);
-    }
-    return status;
-  }
-  Status status = meetings.barrier("agreed");
-  if (options_.rank == 0 && status.fault() == Fault::deadline) {
-    meetings.give_up(status);
-  }
-  return status.ok() && options_.weight ? weigh() : status;
-}
-
-Status Optimizer::weigh() {
-  ByteBuffer mine;
-  mine.write(*options_.weight);
-  const auto all = consensus_->meetings().gather("weight", mine.bytes());
-  if (!all.ok()) {
-    return all.status();
-  }
-  double sum = 0;
-  for (std::size_t node = 0; node < all->size(); ++node) {
-    ByteReader in((*all)[node]);
-    const auto weight = in.read<double>();
-    if (!in.finished() || !is_weight(weight)) {
-      Status cause =
-          named({Fault::malformed,
-                 fmt::format("node {} counts itself by {}, which is no weight", node, weight)});
-      consensus_->meetings().give_up(cause);
-      return cause;
-    }
-    sum += weight;
-  }
-  ByteBuffer decided;
-  decided.write(sum);
-  const auto told = consensus_->meetings().broadcast("weights", decided.bytes());
-  if (!told.ok()) {
-    return told.status();
-  }
-  const double total = ByteReader(*told).read<double>();
-  const float share = share_of_weight(*options_.weight, total, options_.nodes);
-  if (!std::isfinite(share) || !(share > 0)) {
-    return named({Fault::malformed, fmt::format("the nodes' weights sum up to {}", total)});
-  }
-  terms_->share = share;
-  return {};
-}
-
-Status Optimizer::compare_with_node_0() const {
-  ByteBuffer card;
-  card.write_string(agreement());
-  card.write(round_);
-  if (round_ == 0) {  // after a load each node has its own
-    const internal::InTurn turn(options_.accelerator.get());
-    std::vector<float> room;
-    card.write_string(sha256_hex(std::as_bytes(on_host(parameters_, ops(), room))));
-  }
-  if (Status status = accelerator_status(); !status.ok()) {
-    return named(status);
-  }
-  if (options_.rank == 0) {
-    return session_->set("hello", card.bytes());
-  }
-  const auto shown = consensus_->meetings().await("hello", 0);
-  if (!shown.ok()) {
-    return shown.status();
-  }
-  ByteReader there(*shown);
-  ByteReader here(card.bytes());
-  const std::string difference =
-      first_difference(here.read_string(kMaxAgreement), there.read_string(kMaxAgreement));
-  if (!difference.empty()) {
-    return named({Fault::unexpected, fmt::format("other settings than node 0: {}", difference)});
-  }
-  if (const auto round = there.read<Round>(); here.read<Round>() != round) {
-    return named({Fault::unexpected,
-                  fmt::format("it has {} rounds done, and node 0 has {}: load what all nodes saved "
-                              "after the same round",
-                              round_, round)});
-  }
-  if ((round_ == 0 && here.read_string(64) != there.read_string(64)) || !there.finished()) {
-    return named(
-        {Fault::unexpected, "other initial parameters than node 0: start all nodes from one x"});
-  }
-  return {};
 }
 
 }  // namespace sotto

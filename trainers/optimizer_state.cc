@@ -9,8 +9,6 @@
 #include <sotto/optim/step_rules/learning_rate.h>
 #include <sotto/trainers/privacy_ledger.h>
 
-#include "internal/in_turn.h"
-
 namespace sotto {
 
 const Ops& Optimizer::ops() const {
@@ -21,14 +19,21 @@ Status Optimizer::accelerator_status() const {
   return options_.accelerator ? options_.accelerator->status() : Status();
 }
 
+Result<std::span<const float>> Optimizer::on_host(std::vector<float>& room) const {
+  const AcceleratorScope scope(options_.accelerator.get());
+  const std::span<const float> values = sotto::on_host(parameters_, ops(), room);
+  const Status status = accelerator_status();
+  return status.ok() ? Result<std::span<const float>>(values) : status;
+}
+
 void Optimizer::save(ByteBuffer& out) const {
   require_whole_step();
   check(begun_ || algorithm_->idle(), "Optimizer::save comes after drain");
   out.write(std::uint64_t{parameters_.size()});
   {
-    const internal::InTurn turn(options_.accelerator.get());
+    const AcceleratorScope scope(options_.accelerator.get());
     std::vector<float> room;
-    out.write_span(on_host(parameters_, ops(), room));
+    out.write_span(sotto::on_host(parameters_, ops(), room));
     out.write(weight_of_model(options_));
     out.write(options_.weight.value_or(0));
     algorithm_->save(out);
@@ -68,7 +73,7 @@ Status Optimizer::load(ByteReader& in) {
   }
   Status status;
   {
-    const internal::InTurn turn(options_.accelerator.get());
+    const AcceleratorScope scope(options_.accelerator.get());
     ops().from_host(std::as_bytes(std::span(saved)), parameters_);
     status = algorithm_->load(in);
   }

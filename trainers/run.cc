@@ -8,7 +8,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 
-#include "internal/node_run.h"
+#include "internal/run/node_run.h"
 
 namespace sotto {
 

@@ -104,8 +104,8 @@ Result<Calibration> calibrate(const std::vector<std::string>& transports,
   return found;
 }
 
-cli::Scenario calibrated(cli::Scenario scenario, const Calibration& calibration,
-                         const std::string& transport) {
+study::Scenario calibrated(study::Scenario scenario, const Calibration& calibration,
+                           const std::string& transport) {
   scenario.network = NetworkModel::linux_tcp();
   scenario.network.bandwidth_factor = calibration.share;
   scenario.network.initial_window_bytes = calibration.window_bytes;
@@ -139,8 +139,8 @@ std::string calibration_toml(const Calibration& calibration, const std::string& 
       calibration.window_bytes);
 }
 
-cli::Json calibration_json(const Calibration& calibration) {
-  cli::Json transports = cli::Json::object();
+study::Json calibration_json(const Calibration& calibration) {
+  study::Json transports = study::Json::object();
   for (const auto& [transport, cost] : calibration.transports) {
     transports[transport] = {{"acknowledgements", cost.acknowledgements},
                              {"seconds", cost.seconds},

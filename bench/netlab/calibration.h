@@ -30,11 +30,11 @@ Result<Calibration> calibrate(const std::vector<std::string>& transports,
                               const Laboratory& laboratory);
 
 /// The scenario as the simulator is to predict it over `transport`.
-cli::Scenario calibrated(cli::Scenario scenario, const Calibration& calibration,
-                         const std::string& transport);
+study::Scenario calibrated(study::Scenario scenario, const Calibration& calibration,
+                           const std::string& transport);
 
 /// What a scenario file says of it.
 std::string calibration_toml(const Calibration& calibration, const std::string& transport);
-cli::Json calibration_json(const Calibration& calibration);
+study::Json calibration_json(const Calibration& calibration);
 
 }  // namespace sotto::netlab

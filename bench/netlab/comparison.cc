@@ -8,28 +8,37 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/simulated_run.h>
+
 #include "emulated_run.h"
-#include "simulate/simulated_run.h"
 
 namespace sotto::netlab {
 namespace {
 
-using cli::Json;
+using study::Json;
 
-std::map<std::pair<Host, Host>, std::uint64_t> bytes_by_edge(const Json& result) {
-  std::map<std::pair<Host, Host>, std::uint64_t> bytes;
+using EdgeBytes = std::map<std::pair<Host, Host>, std::uint64_t>;
+
+EdgeBytes bytes_by_edge(const study::SimulationResult& result) {
+  EdgeBytes bytes;
+  for (const EdgeReport& edge : result.edges) {
+    bytes[{edge.from, edge.to}] = edge.bytes;
+  }
+  return bytes;
+}
+
+EdgeBytes bytes_by_edge(const Json& result) {
+  EdgeBytes bytes;
   for (const Json& edge : result.at("bytes_per_edge")) {
     bytes[{edge.at("from"), edge.at("to")}] = edge.at("bytes");
   }
   return bytes;
 }
 
-std::vector<NodeFault> faults_of(const Json& predicted) {
+std::vector<NodeFault> faults_of(const study::SimulationResult& predicted) {
   std::vector<NodeFault> faults;
-  for (const Json& fault : predicted.at("faults")) {
-    faults.push_back({.node = fault.at("node"),
-                      .at_s = fault.at("virtual_s"),
-                      .what = fault.at("fault").get<std::string>()});
+  for (const study::SimulatedFault& fault : predicted.faults) {
+    faults.push_back({.node = fault.node, .at_s = fault.virtual_s, .what = fault.fault});
   }
   return faults;
 }
@@ -63,7 +72,7 @@ std::string first_wrong(const std::vector<LinkCheck>& links) {
 }
 
 /// Looks again where a link is not what it should be: something else may have had the processor.
-std::vector<LinkCheck> look_at_links(const Lab& lab, const cli::Scenario& scenario,
+std::vector<LinkCheck> look_at_links(const Lab& lab, const study::Scenario& scenario,
                                      const Edges& edges, const Laboratory& laboratory) {
   constexpr int kLooks = 10;
   constexpr std::chrono::seconds kMeanwhile{1};
@@ -92,7 +101,7 @@ bool Comparison::as_predicted() const {
          (!predicted_faults.empty() || (bytes_equal && parameters_equal));
 }
 
-Comparison compare(const cli::Scenario& scenario, const std::string& words,
+Comparison compare(const study::Scenario& scenario, const std::string& words,
                    const std::string& transport, const Laboratory& laboratory) {
   Comparison found = {.scenario = scenario.title,
                       .words = words,
@@ -102,14 +111,14 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
                       .predicted_faults = {},
                       .measured_faults = {},
                       .failure = {}};
-  const auto simulated = cli::simulate_run(scenario, words, {});
+  const auto simulated = study::simulate_run(scenario, study::parse_run(words));
   if (!simulated.ok()) {
     found.failure = simulated.status().message();
     return found;
   }
-  const Json& predicted = simulated->result;
-  found.rounds = predicted.at("rounds");
-  found.predicted_s = predicted.at("virtual_s");
+  const study::SimulationResult& predicted = simulated->result;
+  found.rounds = predicted.rounds;
+  found.predicted_s = predicted.virtual_s;
   found.predicted_faults = faults_of(predicted);
   Edges edges;
   for (const auto& [edge, bytes] : bytes_by_edge(predicted)) {
@@ -144,7 +153,7 @@ Comparison compare(const cli::Scenario& scenario, const std::string& words,
     found.dimension = measured->result.at("dimension");
     found.bytes_equal = bytes_by_edge(predicted) == bytes_by_edge(measured->result);
     found.parameters_equal =
-        predicted.at("parameters_sha256") == measured->result.at("parameters_sha256");
+        measured->result.at("parameters_sha256") == Json(predicted.parameters_sha256);
   }
   return found;
 }

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <sotto/study/scenario.h>
+
 #include "emulated_run.h"
 #include "output.h"
-#include "scenario/scenario.h"
 #include "scene.h"
 
 namespace sotto::netlab {
@@ -50,10 +51,10 @@ struct Laboratory {
 };
 
 /// Throws Error for a wrong request; what goes wrong later is in `failure`.
-Comparison compare(const cli::Scenario& scenario, const std::string& words,
+Comparison compare(const study::Scenario& scenario, const std::string& words,
                    const std::string& transport, const Laboratory& laboratory);
 
-cli::Json comparison_json(const Comparison& comparison);
+study::Json comparison_json(const Comparison& comparison);
 std::vector<std::string> comparison_titles();
 std::vector<std::string> comparison_row(const Comparison& comparison);
 /// Who did not finish: when and why by prediction, and in truth.

@@ -12,10 +12,10 @@
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/study/run_spec.h>
 
 #include "../child.h"
 #include "signals.h"
-#include "train/run_words.h"
 
 namespace sotto::netlab {
 namespace {
@@ -82,7 +82,7 @@ Words task_words(const Lesson& lesson, int hidden) {
 
 Words train_words(const Contender& contender, const JobRequest& request, const Lesson& lesson,
                   const Course& course, const std::string& folder, Host host) {
-  Words words = cli::train_words(contender.words, {});
+  Words words = study::train_words(study::parse_run(contender.words), {});
   append(words, length_words(request));
   append(words, task_words(lesson, request.hidden));
   append(words, lesson_words(lesson, request.seed));
@@ -105,7 +105,7 @@ Words step_words(const Contender& contender, const JobRequest& request, const Co
                  const std::string& folder, Host host) {
   Words words = place_words(course, folder, host);
   append(words, length_words(request));
-  append(words, cli::train_words(contender.words, {}));
+  append(words, study::train_words(study::parse_run(contender.words), {}));
   append(words, {fmt::format("--transport={}", contender.transport),
                  "--address=" + course.address(host), fmt::format("--seed={}", request.seed),
                  fmt::format("--elements={}", elements_of(request.hidden))});

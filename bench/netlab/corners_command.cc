@@ -16,6 +16,9 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/simulated_run.h>
+#include <sotto/study/units.h>
 
 #include "calibration.h"
 #include "lab_commands.h"
@@ -23,12 +26,9 @@
 #include "output.h"
 #include "page.h"
 #include "plot.h"
-#include "result_file.h"
 #include "scenario_text.h"
 #include "signals.h"
-#include "simulate/simulated_run.h"
 #include "statistics.h"
-#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -188,9 +188,10 @@ class Survey {
   /// Seconds that so many rounds take.
   Result<double> predict(const Place& place, std::size_t method, std::uint64_t rounds) const {
     const MadeScenario made = made_at(place, method, rounds);
-    const auto run = cli::simulate_run(
-        calibrated(scenario_from(made.text()), calibration_, transport_), made.words, {});
-    return run.ok() ? Result<double>(run->result.at("virtual_s").get<double>()) : run.status();
+    const auto run =
+        study::simulate_run(calibrated(scenario_from(made.text()), calibration_, transport_),
+                            study::parse_run(made.words));
+    return run.ok() ? Result<double>(run->result.virtual_s) : run.status();
   }
 
   /// Runs the epoch, or where that takes longer than `seconds`, so much of it. The prediction has
@@ -248,8 +249,8 @@ void show(const Survey& survey, const cli::Output& output) {
     std::vector<std::string> row = {place.name()};
     for (const Times& one : times) {
       const auto measured = one.measured();
-      row.push_back(measured ? fmt::format("{} / {}", cli::duration_text(one.predicted),
-                                           cli::duration_text(*measured))
+      row.push_back(measured ? fmt::format("{} / {}", study::duration_text(one.predicted),
+                                           study::duration_text(*measured))
                              : "–");
     }
     rows.push_back(row);
@@ -305,8 +306,8 @@ std::string page_of(const std::vector<Survey>& surveys) {
   return html + cli::close_page();
 }
 
-cli::Json json_of(const Survey& survey) {
-  cli::Json rows = cli::Json::array();
+study::Json json_of(const Survey& survey) {
+  study::Json rows = study::Json::array();
   for (const auto& [place, times] : survey.field()) {
     for (std::size_t method = 0; method < kMethods.size(); ++method) {
       const Times& one = times[method];
@@ -317,8 +318,8 @@ cli::Json json_of(const Survey& survey) {
            {"run", kMethods[method].words},
            {"predicted_epoch_s", one.predicted},
            {"measured_epoch_s",
-            one.repeats.empty() ? cli::Json() : spread_json(spread_of(one.repeats))},
-           {"measured_rounds", one.repeats.empty() ? cli::Json() : cli::Json(one.rounds)}});
+            one.repeats.empty() ? study::Json() : spread_json(spread_of(one.repeats))},
+           {"measured_rounds", one.repeats.empty() ? study::Json() : study::Json(one.rounds)}});
     }
   }
   return {{"transport", survey.transport()}, {"times", rows}, {"worst_error", survey.worst()}};
@@ -333,7 +334,7 @@ struct CornersRequest {
 
 int run_corners(const CornersRequest& request) {
   const cli::Output output(request.lab.common);
-  cli::check_writable("--page", request.page);
+  study::check_writable("--page", request.page);
   if (!(request.seconds > 0 && request.seconds <= 600)) {
     refuse("--seconds", fmt::to_string(request.seconds), "it must be above 0 and at most 600");
   }
@@ -347,7 +348,7 @@ int run_corners(const CornersRequest& request) {
     return failed(calibration.status().message());
   }
   std::vector<Survey> surveys;
-  cli::Json transports = cli::Json::array();
+  study::Json transports = study::Json::array();
   std::string fault;
   for (const std::string& transport : request.lab.transports()) {
     Survey& survey =
@@ -362,13 +363,13 @@ int run_corners(const CornersRequest& request) {
     }
   }
   if (!request.page.empty()) {
-    cli::write_result_file("--page", request.page, page_of(surveys));
+    study::write_result_file("--page", request.page, page_of(surveys));
   }
   output.json({{"sotto", SOTTO_VERSION},
                {"calibration", calibration_json(*calibration)},
                {"epoch_rounds", kEpochRounds},
                {"transports", transports},
-               {"fault", fault.empty() ? cli::Json() : cli::Json(fault)}});
+               {"fault", fault.empty() ? study::Json() : study::Json(fault)}});
   return fault.empty() ? cli::kDone : failed(fault);
 }
 

@@ -11,11 +11,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/compute_spec.h>
+#include <sotto/study/run_spec.h>
+
 #include "../child.h"
 #include "happenings.h"
-#include "scenario/compute_spec.h"
 #include "starting_gun.h"
-#include "train/run_words.h"
 
 namespace sotto::netlab {
 namespace {
@@ -27,9 +28,11 @@ constexpr std::chrono::milliseconds kLook{5};
 constexpr std::chrono::milliseconds kGrace{500};
 constexpr int kPort = 29'500;
 
-std::vector<std::string> words_of(const cli::Scenario& scenario, const ProgramRun& run, Host host) {
+std::vector<std::string> words_of(const study::Scenario& scenario, const ProgramRun& run,
+                                  Host host) {
   std::vector<std::string> words = {run.program, "train"};
-  for (const std::string& word : cli::train_words(run.words, scenario.task_words)) {
+  for (const std::string& word :
+       study::train_words(study::parse_run(run.words), scenario.task_words)) {
     words.push_back(word);
   }
   std::erase_if(words, [](const std::string& word) { return word.starts_with("--eval-every="); });
@@ -39,8 +42,8 @@ std::vector<std::string> words_of(const cli::Scenario& scenario, const ProgramRu
       "--bind=" + shaped_address(host),
       "--insecure",
       "--eval-every=0",  // evaluations are no part of what is measured
-      fmt::format("--seed={}", scenario.task.common.seed),
-      "--gradient-time=" + cli::compute_time_text(pace),
+      fmt::format("--seed={}", scenario.task.seed),
+      "--gradient-time=" + study::compute_time_text(pace),
       "--quiet"};
   words.insert(words.end(), more.begin(), more.end());
   if (host == 0) {
@@ -52,13 +55,13 @@ std::vector<std::string> words_of(const cli::Scenario& scenario, const ProgramRu
 double seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
 
 /// Until the last node has ended, as the simulator counts: with losses they end apart.
-double training_s(const cli::Json& result) { return result.at("time").at("slowest_s"); }
+double training_s(const study::Json& result) { return result.at("time").at("slowest_s"); }
 
 /// The processes of one run. Times are of the scenario: from the first step on or, where a process
 /// is started late, from the start of the first; the program then waits until all are there.
 class Job {
  public:
-  Job(Lab& lab, const cli::Scenario& scenario, const ProgramRun& run)
+  Job(Lab& lab, const study::Scenario& scenario, const ProgramRun& run)
       : lab_(lab),
         scenario_(scenario),
         run_(run),
@@ -122,7 +125,7 @@ class Job {
       end.seconds = end.faults.back().at_s;
     }
     if (nodes_.front()->ended() == 0) {
-      end.result = cli::Json::parse(nodes_.front()->output(), nullptr, false);
+      end.result = study::Json::parse(nodes_.front()->output(), nullptr, false);
       if (end.result.is_discarded()) {
         return Status(Fault::malformed, "node 0 printed no result");
       }
@@ -203,7 +206,7 @@ class Job {
   }
 
   Lab& lab_;
-  const cli::Scenario& scenario_;
+  const study::Scenario& scenario_;
   const ProgramRun& run_;
   const std::vector<Happening> happenings_;
   std::size_t next_ = 0;
@@ -222,7 +225,7 @@ Status fault_of(const NodeFault& fault) {
 
 }  // namespace
 
-Result<ProgramEnd> run_program(Lab& lab, const cli::Scenario& scenario, const ProgramRun& run,
+Result<ProgramEnd> run_program(Lab& lab, const study::Scenario& scenario, const ProgramRun& run,
                                const std::atomic<bool>& stop) {
   Job job(lab, scenario, run);
   auto deadline =

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include <sotto/base/status.h>
+#include <sotto/study/scenario.h>
 
 #include "lab.h"
 #include "output.h"
-#include "scenario/scenario.h"
 
 namespace sotto::netlab {
 
@@ -31,7 +31,7 @@ struct NodeFault {
 };
 
 struct ProgramEnd {
-  cli::Json result;               ///< node 0's; null when it did not finish
+  study::Json result;             ///< node 0's; null when it did not finish
   double seconds = 0;             ///< until node 0 was done or, after faults, the last node ended
   std::vector<NodeFault> faults;  ///< the first in front
 };
@@ -39,7 +39,7 @@ struct ProgramEnd {
 /// Runs `sotto train` with the scenario's settings and paces. Where the scenario has no events a
 /// node that fails ends the run, with what it said; where it has, faults are what came of them. So
 /// does `stop` end it.
-Result<ProgramEnd> run_program(Lab& lab, const cli::Scenario& scenario, const ProgramRun& run,
+Result<ProgramEnd> run_program(Lab& lab, const study::Scenario& scenario, const ProgramRun& run,
                                const std::atomic<bool>& stop);
 
 }  // namespace sotto::netlab

@@ -9,13 +9,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/loaders.h>
 
 #include "lab_commands.h"
 #include "option_group.h"
 #include "race_heat.h"
 #include "signals.h"
-#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -59,10 +59,10 @@ void show(const std::vector<Standing>& standings, const Finishes& finishes,
     const bool ran = found != finishes.end();
     const bool reached = ran && found->second.round.has_value();
     rows.push_back({std::string(one.contender.name),
-                    std::isfinite(spread.median) ? cli::duration_text(spread.median) : "–",
+                    std::isfinite(spread.median) ? study::duration_text(spread.median) : "–",
                     spread_text(spread), reached ? fmt::to_string(*found->second.round) : "–",
-                    ran ? cli::percent(found->second.best) : "–",
-                    ran ? cli::duration_text(found->second.round_s) : "–",
+                    ran ? study::percent(found->second.best) : "–",
+                    ran ? study::duration_text(found->second.round_s) : "–",
                     ratio_text(speedups(one, standings, kAllreduce)),
                     ratio_text(speedups(one, standings, kHooks)), one.failure});
   }
@@ -71,8 +71,8 @@ void show(const std::vector<Standing>& standings, const Finishes& finishes,
                rows);
 }
 
-cli::Json json_of(const std::vector<Standing>& standings, const Finishes& finishes) {
-  cli::Json all = cli::Json::array();
+study::Json json_of(const std::vector<Standing>& standings, const Finishes& finishes) {
+  study::Json all = study::Json::array();
   for (const Standing& one : standings) {
     const auto found = finishes.find(one.contender.name);
     const bool ran = found != finishes.end();
@@ -82,12 +82,12 @@ cli::Json json_of(const std::vector<Standing>& standings, const Finishes& finish
     all.push_back(
         {{"name", one.contender.name},
          {"time_s", spread_json(one.spread())},
-         {"rounds", ran && found->second.round ? cli::Json(*found->second.round) : cli::Json()},
-         {"best_accuracy", ran ? cli::Json(found->second.best) : cli::Json()},
-         {"round_s", ran ? cli::Json(found->second.round_s) : cli::Json()},
+         {"rounds", ran && found->second.round ? study::Json(*found->second.round) : study::Json()},
+         {"best_accuracy", ran ? study::Json(found->second.best) : study::Json()},
+         {"round_s", ran ? study::Json(found->second.round_s) : study::Json()},
          {"ratio_to_allreduce", ratio(kAllreduce)},
          {"ratio_to_hooks", ratio(kHooks)},
-         {"failure", one.failure.empty() ? cli::Json() : cli::Json(one.failure)}});
+         {"failure", one.failure.empty() ? study::Json() : study::Json(one.failure)}});
   }
   return all;
 }
@@ -116,7 +116,7 @@ int run(const FinishRequest& request) {
   cli::catch_stop_signals();
   check_training(request);
   const Meeting meeting(request.heat, choose(trainees(), request.heat.only));
-  const cli::Json links = meeting.links();
+  const study::Json links = meeting.links();
   output.line(meeting.course().text());
   std::vector<Standing> standings = meeting.line_up();
   Finishes finishes;
@@ -136,7 +136,7 @@ int run(const FinishRequest& request) {
     return cli::kFailed;
   }
   output.line(fmt::format("\nuntil {} of the test examples are right, {} parameters",
-                          cli::percent(request.accuracy), elements_of(request.hidden)));
+                          study::percent(request.accuracy), elements_of(request.hidden)));
   show(standings, finishes, output);
   output.json({{"sotto", SOTTO_VERSION},
                {"network", meeting.course().json()},

@@ -44,7 +44,7 @@ Kind kind_of(NodeEvent::Kind kind) {
 }
 
 /// Which pair each link of the scenario's platform joins.
-std::map<LinkId, Pair> ends_of_links(const cli::Scenario& scenario, const Platform& platform,
+std::map<LinkId, Pair> ends_of_links(const study::Scenario& scenario, const Platform& platform,
                                      const std::vector<Pair>& pairs) {
   std::map<LinkId, Pair> ends;
   for (const auto& [from, to] : pairs) {
@@ -60,7 +60,7 @@ std::map<LinkId, Pair> ends_of_links(const cli::Scenario& scenario, const Platfo
 
 }  // namespace
 
-std::vector<Happening> happenings(const cli::Scenario& scenario) {
+std::vector<Happening> happenings(const study::Scenario& scenario) {
   const auto pairs = all_pairs(scenario.nodes);
   const Platform platform = scenario.platform(pairs);
   const auto ends = ends_of_links(scenario, platform, pairs);
@@ -85,7 +85,7 @@ std::vector<Happening> happenings(const cli::Scenario& scenario) {
   return all;
 }
 
-SimTime last_start(const cli::Scenario& scenario) {
+SimTime last_start(const study::Scenario& scenario) {
   SimTime last = 0;
   for (const NodeSpec& node : scenario.paces) {
     last = std::max(last, node.start);

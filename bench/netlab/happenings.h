@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include <sotto/study/scenario.h>
+
 #include "fabric.h"
-#include "scenario/scenario.h"
 
 namespace sotto::netlab {
 
@@ -27,9 +28,9 @@ struct Happening {
 
 /// By time; those of one time in the order in which they hold. Requires a scenario that
 /// check_emulable lets pass.
-std::vector<Happening> happenings(const cli::Scenario& scenario);
+std::vector<Happening> happenings(const study::Scenario& scenario);
 
 /// When the last process is started; 0: all at once.
-SimTime last_start(const cli::Scenario& scenario);
+SimTime last_start(const study::Scenario& scenario);
 
 }  // namespace sotto::netlab

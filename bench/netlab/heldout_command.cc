@@ -6,12 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/simulated_run.h>
+
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
 #include "scenario_text.h"
 #include "signals.h"
-#include "simulate/simulated_run.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -80,12 +81,13 @@ std::uint64_t rounds_for(const MadeScenario& made, const Calibration& calibratio
                          const std::string& transport) {
   MadeScenario brief = made;
   brief.rounds = kFewestRounds;
-  const auto predicted = cli::simulate_run(
-      calibrated(scenario_from(brief.text()), calibration, transport), made.words, {});
+  const auto predicted =
+      study::simulate_run(calibrated(scenario_from(brief.text()), calibration, transport),
+                          study::parse_run(made.words));
   if (!predicted.ok()) {
     return kFewestRounds;
   }
-  const double each = predicted->result.at("virtual_s").get<double>() / kFewestRounds;
+  const double each = predicted->result.virtual_s / kFewestRounds;
   const auto rounds = static_cast<std::uint64_t>(std::llround(kRunSeconds / each));
   return std::clamp(rounds, kFewestRounds, kMostRounds);
 }
@@ -122,7 +124,7 @@ class Table {
         exact_ ? "exact" : "NOT exact", same_models_ ? "equal bit for bit" : "NOT equal"));
   }
 
-  cli::Json json() const {
+  study::Json json() const {
     return {{"runs", json_},
             {"error_median", quantile(errors_, 0.5)},
             {"error_95", quantile(errors_, 0.95)},
@@ -136,7 +138,7 @@ class Table {
 
  private:
   std::vector<std::vector<std::string>> rows_;
-  cli::Json json_ = cli::Json::array();
+  study::Json json_ = study::Json::array();
   std::vector<double> errors_;
   std::vector<double> predicted_;
   std::vector<double> measured_;
@@ -173,7 +175,7 @@ int run(const HeldoutRequest& request) {
                     found.ok() ? fmt::format("{:+.1f} %", 100 * found.error()) : found.failure));
   }
   table.show(output);
-  cli::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
+  study::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
   result.update(table.json());
   output.json(result);
   return table.holds() ? cli::kDone : cli::kFailed;

@@ -10,8 +10,9 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/quantity.h>
+#include <sotto/study/units.h>
 
-#include <sotto/files/quantity.h>
 #include "../command_line.h"
 #include "lab_commands.h"
 #include "option_group.h"
@@ -19,7 +20,6 @@
 #include "race_result.h"
 #include "signals.h"
 #include "statistics.h"
-#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -143,8 +143,8 @@ void show(const std::vector<Attempt>& attempts, const cli::Output& output) {
   for (const Attempt& attempt : attempts) {
     const Spread spread = spread_of_runs(attempt);
     const auto ratio = ratios(attempts.front(), attempt);
-    rows.push_back({attempt.name, ratio.empty() ? "–" : cli::duration_text(spread.median),
-                    spread_text(spread), cli::amount(static_cast<double>(attempt.carried)),
+    rows.push_back({attempt.name, ratio.empty() ? "–" : study::duration_text(spread.median),
+                    spread_text(spread), study::amount(static_cast<double>(attempt.carried)),
                     ratio_text(ratio), attempt.failure.empty() ? attempt.said : attempt.failure});
   }
   output.table({"run", "time", "range", "wire", "ratio", "node 0's last line"}, rows);
@@ -167,13 +167,13 @@ int run(const LaunchRequest& request) {
       }
       if (!request.common.quiet) {
         fmt::print(stderr, "netlab: repeat {}/{}: {}: {}\n", repeat, request.repeats, attempt.name,
-                   attempt.failure.empty() ? cli::duration_text(*attempt.seconds.back())
+                   attempt.failure.empty() ? study::duration_text(*attempt.seconds.back())
                                            : attempt.failure);
       }
     }
   }
   show(attempts, output);
-  cli::Json runs = cli::Json::array();
+  study::Json runs = study::Json::array();
   std::string failure;
   for (const Attempt& attempt : attempts) {
     failure = failure.empty() ? attempt.failure : failure;
@@ -183,7 +183,7 @@ int run(const LaunchRequest& request) {
          {"ratio", spread_json(spread_of(ratios(attempts.front(), attempt)))},
          {"wire_bytes", attempt.carried},
          {"said", attempt.said},
-         {"failure", attempt.failure.empty() ? cli::Json() : cli::Json(attempt.failure)}});
+         {"failure", attempt.failure.empty() ? study::Json() : study::Json(attempt.failure)}});
   }
   output.json({{"sotto", SOTTO_VERSION},
                {"network", course.json()},
@@ -210,10 +210,10 @@ cli::Command add_launch_command(CLI::App& netlab) {
   place.count("--hosts", request->course.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
       place.option("--bandwidth", request->course.bandwidth, "RATE", "Of each host, up and down");
-  bandwidth.check(bench::readable_by(parse_bandwidth));
+  bandwidth.check(bench::readable_by(study::parse_bandwidth));
   CLI::Option& latency = place.option("--latency", request->course.latency, "TIME",
                                       "One way; a round trip takes twice that");
-  latency.check(bench::readable_by(parse_duration));
+  latency.check(bench::readable_by(study::parse_duration));
   place
       .flag("--loopback", request->course.loopback,
             "On this machine's loopback as it is, without these two; needs no root")

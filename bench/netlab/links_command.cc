@@ -6,13 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/simulated_run.h>
+#include <sotto/study/units.h>
+
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
 #include "scenario_text.h"
 #include "signals.h"
-#include "simulate/simulated_run.h"
-#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -114,11 +115,11 @@ Result<std::array<double, kMethods>> losses() {
   for (const Method method : {allreduce, dpsgd, dcd}) {
     MadeScenario made = made_for(kLinks[1], method, kLossRounds);
     made.batch = 32;
-    const auto run = cli::simulate_run(scenario_from(made.text()), made.words, {});
+    const auto run = study::simulate_run(scenario_from(made.text()), study::parse_run(made.words));
     if (!run.ok()) {
       return run.status();
     }
-    found[method] = run->result.at("final").at("loss");
+    found[method] = run->result.final->mean.loss;
   }
   return found;
 }
@@ -151,9 +152,9 @@ class Contest {
     for (std::size_t link = 0; link < kLinks.size(); ++link) {
       std::vector<std::string> row = {kLinks[link].name()};
       for (const Times& times : times_[link]) {
-        row.push_back(fmt::format("{} / {} / {}", cli::duration_text(times.formula),
-                                  cli::duration_text(times.predicted),
-                                  cli::duration_text(times.measured)));
+        row.push_back(fmt::format("{} / {} / {}", study::duration_text(times.formula),
+                                  study::duration_text(times.predicted),
+                                  study::duration_text(times.measured)));
       }
       rows.push_back(row);
     }
@@ -171,8 +172,8 @@ class Contest {
                        [](const Claim& claim) { return claim.predicted && claim.measured; });
   }
 
-  cli::Json json() const {
-    cli::Json claims = cli::Json::array();
+  study::Json json() const {
+    study::Json claims = study::Json::array();
     for (const Claim& claim : claims_of(times_)) {
       claims.push_back({{"claim", claim.sentence},
                         {"predicted", claim.predicted},
@@ -203,7 +204,7 @@ class Contest {
   const Calibration& calibration_;
   const Laboratory& laboratory_;
   AllTimes times_ = {};
-  cli::Json runs_ = cli::Json::array();
+  study::Json runs_ = study::Json::array();
 };
 
 /// Says whether the loss is all-reduce's.
@@ -229,7 +230,7 @@ int run(const LabRequest& request) {
   if (!calibration.ok() || !loss.ok()) {
     return failed((calibration.ok() ? loss.status() : calibration.status()).message());
   }
-  cli::Json all = cli::Json::array();
+  study::Json all = study::Json::array();
   bool holds = true;
   for (const std::string& transport : request.transports()) {
     Contest contest(transport, *calibration, laboratory);

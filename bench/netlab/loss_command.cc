@@ -10,13 +10,13 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/simulated_run.h>
 #include "calibration.h"
 #include "lab_commands.h"
 
 #include "option_group.h"
 #include "scenario_text.h"
 #include "signals.h"
-#include "simulate/simulated_run.h"
 #include "statistics.h"
 
 namespace sotto::netlab {
@@ -120,26 +120,26 @@ class LossStudy {
                               100 * quantile(errors_, 0.5), 100 * quantile(errors_, 1)));
     }
   }
-  cli::Json json() const {
+  study::Json json() const {
     return {{"runs", runs_},
             {"error_median", quantile(errors_, 0.5)},
             {"error_worst", quantile(errors_, 1)}};
   }
 
  private:
-  cli::Scenario scenario_of(const MadeScenario& made, const std::string& transport) const {
+  study::Scenario scenario_of(const MadeScenario& made, const std::string& transport) const {
     return calibrated(scenario_from(made.text()), calibration_, transport);
   }
   std::vector<double> predicted(MadeScenario made, const std::string& transport) const {
     std::vector<double> seconds;
     for (made.seed = 1; made.seed <= kPredictions; ++made.seed) {
-      cli::Scenario scenario = scenario_of(made, transport);
+      study::Scenario scenario = scenario_of(made, transport);
       scenario.timing_only = true;
-      const auto run = cli::simulate_run(scenario, made.words, {});
+      const auto run = study::simulate_run(scenario, study::parse_run(made.words));
       if (!run.ok()) {
         throw Error(run.status().message());
       }
-      seconds.push_back(run->result.at("virtual_s"));
+      seconds.push_back(run->result.virtual_s);
     }
     return seconds;
   }
@@ -148,7 +148,7 @@ class LossStudy {
   const Laboratory& laboratory_;
   std::vector<std::vector<std::string>> rows_;
   std::vector<double> errors_;
-  cli::Json runs_ = cli::Json::array();
+  study::Json runs_ = study::Json::array();
 };
 
 int run(const LossRequest& request) {
@@ -169,7 +169,7 @@ int run(const LossRequest& request) {
     return cli::kFailed;
   }
   study.show(output);
-  cli::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
+  study::Json result = {{"sotto", SOTTO_VERSION}, {"calibration", calibration_json(*calibration)}};
   result.update(study.json());
   output.json(result);
   return complete ? cli::kDone : cli::kFailed;

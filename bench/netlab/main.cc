@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
+#include <sotto/study/option_names.h>
 
 #include "lab_commands.h"
 #include "signals.h"
@@ -56,7 +57,7 @@ int main(int argc, char** argv) {
                ? program.exit(error)  // --help
                : complain(sotto::cli::explain(program, error), sotto::cli::kWrongRequest);
   } catch (const sotto::Error& error) {
-    return complain(sotto::cli::with_option_names(error.what()), sotto::cli::kWrongRequest);
+    return complain(sotto::study::with_option_names(error.what()), sotto::cli::kWrongRequest);
   } catch (const std::exception& error) {
     if (stopped(sotto::cli::kFailed)) {
       return complain("interrupted", kInterrupted);

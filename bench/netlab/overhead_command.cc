@@ -125,8 +125,8 @@ void show(const std::vector<Answer>& answers, const cli::Output& output) {
   output.table({"run", "transport", "a round", "limit", "over the limit", "range"}, rows);
 }
 
-cli::Json json_of(const std::vector<Answer>& answers) {
-  cli::Json all = cli::Json::array();
+study::Json json_of(const std::vector<Answer>& answers) {
+  study::Json all = study::Json::array();
   for (const Answer& answer : answers) {
     const auto ratios = answer.ratios();
     all.push_back({{"gradient", answer.question->gradient},

@@ -5,14 +5,14 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/units.h>
 
 #include "lab_commands.h"
 #include "option_group.h"
 #include "race_heat.h"
 #include "race_plot.h"
-#include "result_file.h"
 #include "signals.h"
-#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -72,11 +72,11 @@ Race run_size(const RaceRequest& request, const Meeting& meeting, std::uint64_t 
 }
 
 std::string amount_or_none(const std::optional<double>& bytes) {
-  return bytes ? cli::amount(*bytes) : "–";
+  return bytes ? study::amount(*bytes) : "–";
 }
 
-cli::Json number_or_null(const std::optional<double>& value) {
-  return value ? cli::Json(*value) : cli::Json();
+study::Json number_or_null(const std::optional<double>& value) {
+  return value ? study::Json(*value) : study::Json();
 }
 
 void show(const Race& race, const cli::Output& output) {
@@ -85,7 +85,7 @@ void show(const Race& race, const cli::Output& output) {
   for (const Standing& one : race.standings) {
     const Spread spread = one.spread();
     rows.push_back({std::string(one.contender.name),
-                    std::isfinite(spread.median) ? cli::duration_text(spread.median) : "–",
+                    std::isfinite(spread.median) ? study::duration_text(spread.median) : "–",
                     spread_text(spread), amount_or_none(one.bytes), amount_or_none(one.wire),
                     ratio_text(speedups(one, race.standings, kGloo)),
                     ratio_text(speedups(one, race.standings, kAllPeers)), one.failure});
@@ -102,23 +102,24 @@ void show(const Race& race, const cli::Output& output) {
   }
 }
 
-cli::Json json_of(const Race& race) {
-  cli::Json contenders = cli::Json::array();
+study::Json json_of(const Race& race) {
+  study::Json contenders = study::Json::array();
   for (const Standing& one : race.standings) {
     const auto ratio = [&](const std::vector<Standard>& standards) {
       return spread_json(spread_of(speedups(one, race.standings, standards)));
     };
-    contenders.push_back({{"name", one.contender.name},
-                          {"round_s", spread_json(one.spread())},
-                          {"bytes_per_node", number_or_null(one.bytes)},
-                          {"wire_bytes_per_node", number_or_null(one.wire)},
-                          {"ratio_to_gloo", ratio(kGloo)},
-                          {"ratio_to_all", ratio(kAllPeers)},
-                          {"failure", one.failure.empty() ? cli::Json() : cli::Json(one.failure)}});
+    contenders.push_back(
+        {{"name", one.contender.name},
+         {"round_s", spread_json(one.spread())},
+         {"bytes_per_node", number_or_null(one.bytes)},
+         {"wire_bytes_per_node", number_or_null(one.wire)},
+         {"ratio_to_gloo", ratio(kGloo)},
+         {"ratio_to_all", ratio(kAllPeers)},
+         {"failure", one.failure.empty() ? study::Json() : study::Json(one.failure)}});
   }
   const auto name_of = [&](const std::vector<Standard>& standards) {
     const Standing* best = best_of(race.standings, standards);
-    return best != nullptr ? cli::Json(best->contender.name) : cli::Json();
+    return best != nullptr ? study::Json(best->contender.name) : study::Json();
   };
   return {{"elements", elements_of(race.hidden)},
           {"best_of_gloo", name_of(kGloo)},
@@ -144,17 +145,17 @@ std::string plot_of(const std::vector<Race>& races, const std::string& where) {
 
 int run(const RaceRequest& request) {
   const cli::Output output(request.heat.lab.common);
-  cli::check_writable("--plot", request.plot);
+  study::check_writable("--plot", request.plot);
   cli::catch_stop_signals();
   if (request.rounds < 1) {
     refuse("--rounds", fmt::to_string(request.rounds), "at least one is needed");
   }
   const Meeting meeting(request.heat, choose(racers(), request.heat.only));
-  const cli::Json links = meeting.links();
+  const study::Json links = meeting.links();
   output.line(meeting.course().text());
   std::vector<Race> races;
   std::string fault;
-  cli::Json sizes = cli::Json::array();
+  study::Json sizes = study::Json::array();
   races.reserve(request.elements.size());
   for (const std::uint64_t elements : request.elements) {
     races.push_back(run_size(request, meeting, elements));
@@ -166,7 +167,7 @@ int run(const RaceRequest& request) {
     sizes.push_back(json_of(races.back()));
   }
   if (!request.plot.empty()) {
-    cli::write_result_file("--plot", request.plot, plot_of(races, meeting.course().text()));
+    study::write_result_file("--plot", request.plot, plot_of(races, meeting.course().text()));
   }
   output.json({{"sotto", SOTTO_VERSION},
                {"network", meeting.course().json()},

@@ -7,8 +7,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/deadline.h>
+#include <sotto/study/quantity.h>
 
-#include <sotto/files/quantity.h>
 #include "scenario_text.h"
 
 namespace sotto::netlab {
@@ -30,8 +30,8 @@ Course::Course(const CourseShape& shape) : shape_(shape) {
   const MadeScenario made = {.title = "race",
                              .words = "allreduce",
                              .nodes = shape.hosts,
-                             .mbit_per_s = parse_bandwidth(shape.bandwidth) / kBytesPerMbit,
-                             .latency_ms = 1000 * to_seconds(parse_duration(shape.latency))};
+                             .mbit_per_s = study::parse_bandwidth(shape.bandwidth) / kBytesPerMbit,
+                             .latency_ms = 1000 * to_seconds(study::parse_duration(shape.latency))};
   scenario_ = scenario_from(made.text());
   try {
     check_emulable(*scenario_);
@@ -69,11 +69,11 @@ std::string Course::text() const {
               : fmt::format("{} processes on loopback, without shaping", shape_.hosts);
 }
 
-cli::Json Course::json() const {
+study::Json Course::json() const {
   return {{"hosts", shape_.hosts},
           {"loopback", shape_.loopback},
-          {"bandwidth", lab_ ? cli::Json(shape_.bandwidth) : cli::Json()},
-          {"latency", lab_ ? cli::Json(shape_.latency) : cli::Json()}};
+          {"bandwidth", lab_ ? study::Json(shape_.bandwidth) : study::Json()},
+          {"latency", lab_ ? study::Json(shape_.latency) : study::Json()}};
 }
 
 }  // namespace sotto::netlab

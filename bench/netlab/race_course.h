@@ -41,11 +41,11 @@ class Course {
   std::vector<LinkCheck> check() const;
   /// "8 hosts, 100 Mbit/s, 10 ms one way"
   std::string text() const;
-  cli::Json json() const;
+  study::Json json() const;
 
  private:
   CourseShape shape_;
-  std::optional<cli::Scenario> scenario_;
+  std::optional<study::Scenario> scenario_;
   std::unique_ptr<Lab> lab_;
 };
 

@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/quantity.h>
+#include <sotto/study/units.h>
 
-#include <sotto/files/quantity.h>
 #include "../command_line.h"
 #include "option_group.h"
 #include "signals.h"
-#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -37,10 +37,10 @@ void add_heat_options(CLI::App& command, HeatRequest& request, const std::string
   group.count("--hosts", request.course.hosts, "N", "Number of nodes");
   CLI::Option& bandwidth =
       group.option("--bandwidth", request.course.bandwidth, "RATE", "Of each host, up and down");
-  bandwidth.check(bench::readable_by(parse_bandwidth));
+  bandwidth.check(bench::readable_by(study::parse_bandwidth));
   CLI::Option& latency = group.option("--latency", request.course.latency, "TIME",
                                       "One way; a round trip takes twice that");
-  latency.check(bench::readable_by(parse_duration));
+  latency.check(bench::readable_by(study::parse_duration));
   group
       .flag("--loopback", request.course.loopback,
             "On this machine's loopback as it is, without these two; needs no root")
@@ -66,8 +66,8 @@ void Meeting::say(const std::string& what) const {
   }
 }
 
-cli::Json Meeting::links() const {
-  cli::Json all = cli::Json::array();
+study::Json Meeting::links() const {
+  study::Json all = study::Json::array();
   for (const LinkCheck& check : course_.check()) {
     if (!check.good()) {
       say("warning: the emulated link is off: " + check.wrong);
@@ -124,7 +124,7 @@ void Meeting::heat(std::vector<Standing>& standings, const Ask& ask, const Take&
     one.seconds.push_back(seconds.ok() ? *seconds : std::nullopt);
     say(fmt::format("{}: {}: {}", title, one.contender.name,
                     !seconds.ok() ? "failed: " + one.failure
-                    : *seconds    ? cli::duration_text(**seconds)
+                    : *seconds    ? study::duration_text(**seconds)
                                   : "not reached"));
   }
 }

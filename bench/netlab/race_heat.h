@@ -35,7 +35,7 @@ class Meeting {
 
   const Course& course() const { return course_; }
   /// What a link is like, by plain TCP; says so where it is not what was asked for.
-  cli::Json links() const;
+  study::Json links() const;
   /// One standing for each contender, with a failure for those that cannot run here.
   std::vector<Standing> line_up() const;
   /// Runs every contender without a failure once, one after the other; `take` gets what came and

@@ -6,9 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/units.h>
+
 #include "race_job.h"
 #include "statistics.h"
-#include "units.h"
 
 namespace sotto::netlab {
 namespace {
@@ -17,9 +18,9 @@ Status malformed(const std::string& what) {
   return {Fault::malformed, fmt::format("it printed no result: {}", what)};
 }
 
-Result<cli::Json> last_json(const std::string& output) {
+Result<study::Json> last_json(const std::string& output) {
   const std::string line = output.starts_with("{") ? output : last_line(output);
-  cli::Json json = cli::Json::parse(line, nullptr, false);
+  study::Json json = study::Json::parse(line, nullptr, false);
   if (!json.is_object()) {
     return malformed(line.empty() ? "nothing at all" : line.substr(0, 200));
   }
@@ -27,7 +28,7 @@ Result<cli::Json> last_json(const std::string& output) {
 }
 
 /// Times are positive and finite, whoever measured them.
-Result<double> time_of(const cli::Json& json, const char* name) {
+Result<double> time_of(const study::Json& json, const char* name) {
   if (!json.contains(name) || !json.at(name).is_number()) {
     return malformed(fmt::format("'{}' is no number", name));
   }
@@ -70,7 +71,7 @@ Result<Finish> finish_from(const std::string& output, double accuracy) {
     return malformed("'history' is missing or empty");
   }
   Finish finish;
-  for (const cli::Json& point : json->at("history")) {
+  for (const study::Json& point : json->at("history")) {
     const auto seconds = time_of(point, "time_s");
     const auto round = time_of(point, "round");
     if (!seconds.ok() || !round.ok()) {
@@ -141,8 +142,8 @@ std::string failure_of_all(const std::vector<Standing>& all) {
 }
 
 std::string spread_text(const Spread& spread) {
-  return std::isfinite(spread.median) ? fmt::format("{} … {}", cli::duration_text(spread.low),
-                                                    cli::duration_text(spread.high))
+  return std::isfinite(spread.median) ? fmt::format("{} … {}", study::duration_text(spread.low),
+                                                    study::duration_text(spread.high))
                                       : "–";
 }
 

@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/run_spec.h>
+
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
 #include "signals.h"
-#include "train/run_words.h"
 
 namespace sotto::netlab {
 namespace {
@@ -25,11 +26,12 @@ struct RunRequest {
 
 int run(const RunRequest& request, const CLI::App& command) {
   const cli::Output output(request.lab.common);
-  const cli::Scenario scenario = cli::read_scenario(request.scenario, command);
+  const study::Scenario scenario =
+      study::read_scenario(request.scenario, cli::given_seed(command, request.lab.common));
   check_emulable(scenario);
-  for (const std::string& words : scenario.runs) {
-    (void)cli::train_words(words,
-                           scenario.task_words);  // refuse what is wrong before anything runs
+  for (const study::RunSpec& run : scenario.runs) {
+    (void)study::train_words(run,
+                             scenario.task_words);  // refuse what is wrong before anything runs
   }
   cli::catch_stop_signals();
   const Laboratory laboratory = request.lab.laboratory();
@@ -39,12 +41,12 @@ int run(const RunRequest& request, const CLI::App& command) {
   }
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> faults;
-  cli::Json runs = cli::Json::array();
+  study::Json runs = study::Json::array();
   bool complete = true;
-  for (const std::string& words : scenario.runs) {
+  for (const study::RunSpec& run : scenario.runs) {
     for (const std::string& transport : request.lab.transports()) {
       const Comparison found =
-          compare(calibrated(scenario, *calibration, transport), words, transport, laboratory);
+          compare(calibrated(scenario, *calibration, transport), run.name, transport, laboratory);
       if (cli::stop_requested()) {
         return cli::kFailed;
       }

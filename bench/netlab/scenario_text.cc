@@ -10,12 +10,12 @@
 
 namespace sotto::netlab {
 
-cli::Scenario scenario_from(const std::string& text) {
+study::Scenario scenario_from(const std::string& text) {
   const FileDescriptor file(::memfd_create("scenario", MFD_CLOEXEC));
   if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     throw Error("a scenario could not be kept in memory");
   }
-  return cli::read_scenario(fmt::format("/proc/self/fd/{}", file.get()));
+  return study::read_scenario(fmt::format("/proc/self/fd/{}", file.get()));
 }
 
 std::string MadeScenario::text() const {

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "scenario/scenario.h"
+#include <sotto/study/scenario.h>
 
 namespace sotto::netlab {
 
 /// Reads a scenario from text. Throws Error as read_scenario does.
-cli::Scenario scenario_from(const std::string& text);
+study::Scenario scenario_from(const std::string& text);
 
 /// Figures of a made scenario: every host has a connection of its own, the same for all.
 struct MadeScenario {

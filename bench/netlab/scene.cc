@@ -24,7 +24,7 @@ constexpr double kPingBytes = 53;
 constexpr int kPings = 5;
 
 /// The narrowest part of the way.
-double limit_of(const cli::Scenario& scenario, Host from, Host to) {
+double limit_of(const study::Scenario& scenario, Host from, Host to) {
   return std::min({scenario.link_between(from, to).bytes_per_s,
                    scenario.hosts[static_cast<std::size_t>(from)].up_bytes_per_s,
                    scenario.hosts[static_cast<std::size_t>(to)].down_bytes_per_s});
@@ -42,7 +42,7 @@ void check_rate_emulable(double bytes_per_s, const std::string& whose) {
 /// What makes two links alike.
 using LinkKind = std::tuple<double, double, SimTime, SimTime, SimTime, double>;
 
-LinkKind kind_of(const cli::Scenario& scenario, Host from, Host to) {
+LinkKind kind_of(const study::Scenario& scenario, Host from, Host to) {
   const LinkSpec there = scenario.link_between(from, to);
   const LinkSpec back = scenario.link_between(to, from);
   return {limit_of(scenario, from, to), limit_of(scenario, to, from), there.latency, back.latency,
@@ -53,7 +53,7 @@ double ping_s(double bytes_per_s) {
   return bytes_per_s < kUnlimited ? kPingBytes / bytes_per_s : 0;
 }
 
-void check_round_trip(const Lab& lab, const cli::Scenario& scenario, LinkCheck& check) {
+void check_round_trip(const Lab& lab, const study::Scenario& scenario, LinkCheck& check) {
   const LinkSpec there = scenario.link_between(check.from, check.to);
   const LinkSpec back = scenario.link_between(check.to, check.from);
   check.expected_round_trip_s = to_seconds(there.latency + back.latency) +
@@ -74,7 +74,7 @@ void check_round_trip(const Lab& lab, const cli::Scenario& scenario, LinkCheck& 
   }
 }
 
-void check_rate(const Lab& lab, const cli::Scenario& scenario, LinkCheck& check) {
+void check_rate(const Lab& lab, const study::Scenario& scenario, LinkCheck& check) {
   const double limit = limit_of(scenario, check.from, check.to);
   const bool lossy = scenario.link_between(check.from, check.to).loss > 0 ||
                      scenario.link_between(check.to, check.from).loss > 0;
@@ -100,7 +100,7 @@ void check_rate(const Lab& lab, const cli::Scenario& scenario, LinkCheck& check)
 
 }  // namespace
 
-void check_emulable(const cli::Scenario& scenario) {
+void check_emulable(const study::Scenario& scenario) {
   const auto refuse = [](const std::string& what) {
     throw Error(fmt::format("{}; `sotto simulate` can", what));
   };
@@ -130,17 +130,17 @@ void check_emulable(const cli::Scenario& scenario) {
       }
     }
   }
-  for (const cli::LinksChange& change : scenario.changes) {
+  for (const study::LinksChange& change : scenario.changes) {
     check_rate_emulable(change.bytes_per_s.value_or(kUnlimited),
                         fmt::format("the links that change after {:g} s", to_seconds(change.at)));
   }
 }
 
-std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario, bool free_net) {
+std::unique_ptr<Lab> make_lab(const study::Scenario& scenario, bool free_net) {
   auto lab = std::make_unique<Lab>(
-      LabOptions{.hosts = scenario.nodes, .free_net = free_net, .seed = scenario.task.common.seed});
+      LabOptions{.hosts = scenario.nodes, .free_net = free_net, .seed = scenario.task.seed});
   for (Host from = 0; from < scenario.nodes; ++from) {
-    const cli::HostSpec& host = scenario.hosts[static_cast<std::size_t>(from)];
+    const study::HostSpec& host = scenario.hosts[static_cast<std::size_t>(from)];
     lab->set_host(from, host.up_bytes_per_s, host.down_bytes_per_s);
     for (Host to = 0; to < scenario.nodes; ++to) {
       const LinkSpec link = scenario.link_between(from, to);
@@ -154,7 +154,7 @@ std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario, bool free_net) {
   return lab;
 }
 
-std::vector<LinkCheck> check_links(const Lab& lab, const cli::Scenario& scenario,
+std::vector<LinkCheck> check_links(const Lab& lab, const study::Scenario& scenario,
                                    const Edges& edges) {
   std::map<LinkKind, LinkCheck> kinds;
   for (const auto& [from, to] : edges) {

@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <sotto/study/scenario.h>
+
 #include "lab.h"
-#include "scenario/scenario.h"
 
 namespace sotto::netlab {
 
@@ -16,10 +17,10 @@ namespace sotto::netlab {
 using Edges = std::vector<std::pair<Host, Host>>;
 
 /// Throws Error for what cannot be emulated.
-void check_emulable(const cli::Scenario& scenario);
+void check_emulable(const study::Scenario& scenario);
 
 /// The scenario's network as it is at time 0, with or without a second one past its links.
-std::unique_ptr<Lab> make_lab(const cli::Scenario& scenario, bool free_net = true);
+std::unique_ptr<Lab> make_lab(const study::Scenario& scenario, bool free_net = true);
 
 /// One link as plain TCP found it.
 struct LinkCheck {
@@ -39,7 +40,7 @@ inline constexpr double kTolerance = 0.02;
 inline constexpr double kDelaySlack_s = 0.0006;
 
 /// Measures one link of each kind among `edges`. A link that cannot be measured is wrong.
-std::vector<LinkCheck> check_links(const Lab& lab, const cli::Scenario& scenario,
+std::vector<LinkCheck> check_links(const Lab& lab, const study::Scenario& scenario,
                                    const Edges& edges);
 
 }  // namespace sotto::netlab

@@ -18,7 +18,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sotto/base/error.h>
-#include <sotto/files/fault_file.h>
+#include <sotto/study/fault_file.h>
 #include <sotto/trainers/local_processes.h>
 
 #include "report.h"
@@ -94,7 +94,7 @@ bool write_json(const std::string& path, const Json& json) {
 }
 
 int run(const Request& request) {
-  const FaultPlan plan = read_fault_plan(request.plan);
+  const FaultPlan plan = study::read_fault_plan(request.plan);
   check_real(plan);
   std::optional<PrivateDirectory> temporary;
   if (request.keep.empty()) {

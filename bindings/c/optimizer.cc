@@ -376,6 +376,14 @@ sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round) 
   });
 }
 
+sotto_status sotto_optimizer_warning_count(sotto_optimizer* optimizer, size_t* count) {
+  return in_turn(optimizer, "optimizer", [&] {
+    need(count, "count");
+    *count = optimizer->optimizer.warnings().size() + optimizer->notices.texts().size();
+    return SOTTO_OK;
+  });
+}
+
 sotto_status sotto_optimizer_report(sotto_optimizer* optimizer, char** json) {
   return in_turn(optimizer, "optimizer", [&] {
     need(json, "json");

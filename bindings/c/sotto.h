@@ -274,6 +274,8 @@ SOTTO_API sotto_status sotto_optimizer_finish_with_mean(sotto_optimizer* optimiz
 
 // Rounds done.
 SOTTO_API sotto_status sotto_optimizer_round(sotto_optimizer* optimizer, uint64_t* round);
+// How many warnings the report holds: one that has grown says that there is something to read.
+SOTTO_API sotto_status sotto_optimizer_warning_count(sotto_optimizer* optimizer, size_t* count);
 // A JSON object: rank, nodes, round, dimension, the settings as used, the job's entries, warnings,
 // traffic by peer, times, counters, and what is spent of the privacy budget (else null). Counts are
 // exact after sotto_optimizer_drain. Free it with sotto_free.

@@ -15,8 +15,8 @@
 #include <sotto/compress/cuda/codec.h>
 #include <sotto/compress/registry.h>
 #include <sotto/kernels/ops.h>
+#include <sotto/study/codec_timing.h>
 
-#include "codec_timing.h"
 #include "commands.h"
 #include "device_timing.h"
 #include "option_group.h"

@@ -19,6 +19,12 @@
 #include <sotto/comm/session.h>
 #include <sotto/comm/store.h>
 #include <sotto/comm/transport.h>
+#include <sotto/study/compute_spec.h>
+#include <sotto/study/exchange_probe.h>
+#include <sotto/study/graph_size.h>
+#include <sotto/study/measured_scenario.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 #include <sotto/trainers/launcher.h>
 #include <sotto/trainers/local_processes.h>
@@ -26,18 +32,32 @@
 #include <sotto/trainers/run.h>
 
 #include "commands.h"
-#include "exchange_probe.h"
-#include "measured_scenario.h"
 #include "option_group.h"
 #include "output.h"
-#include "result_file.h"
-#include "scenario/compute_spec.h"
 #include "signals.h"
-#include "train/graph_size.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {
+
+Json network_json(const MeasuredNetwork& network) {
+  Json edges = Json::array();
+  for (const MeasuredEdge& edge : network.edges) {
+    edges.push_back({{"from", edge.from},
+                     {"to", edge.to},
+                     {"latency_s", edge.latency_s},
+                     {"bandwidth_bytes_per_s", edge.bandwidth_bytes_per_s},
+                     {"bytes", edge.bytes}});
+  }
+  Json hosts = Json::array();
+  for (std::size_t node = 0; node < network.hosts.size(); ++node) {
+    const MeasuredHost& host = network.hosts[node];
+    const auto rate = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+    hosts.push_back({{"node", node},
+                     {"up_bytes_per_s", rate(host.up_bytes_per_s)},
+                     {"down_bytes_per_s", rate(host.down_bytes_per_s)}});
+  }
+  return {{"edges", edges}, {"hosts", hosts}};
+}
 
 constexpr const char* kBenchExchangeExamples =
     "Examples:\n"

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/units.h>
 
 #include "bench_job.h"
 #include "bench_ring.h"
@@ -18,7 +19,6 @@
 #include "output.h"
 #include "program_output.h"
 #include "signals.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

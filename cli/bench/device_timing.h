@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "codec_timing.h"
+#include <sotto/study/codec_timing.h>
+
+#include "study.h"
 
 namespace sotto::cli {
 

@@ -12,6 +12,9 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/option_names.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/run_spec.h>
 
 #include "commands.h"
 #include "compare_equal.h"
@@ -20,10 +23,9 @@
 #include "option_group.h"
 #include "output.h"
 #include "repeated_run.h"
-#include "result_file.h"
 #include "signals.h"
-#include "train/run_words.h"
 #include "train/train_execution.h"
+#include "train/train_flags.h"
 #include "usage.h"
 
 namespace sotto::cli {
@@ -39,7 +41,7 @@ constexpr const char* kCompareExamples =
     "NAME=VALUE, in any order; options given to compare hold for all runs.";
 
 struct CompareOptions {
-  TrainOptions shared;
+  TrainFlags shared;
   std::vector<std::string> runs;
   std::uint64_t seeds = 1;
   std::string equal = "epochs";
@@ -74,9 +76,9 @@ void check_files_apart(const std::vector<ComparedRun>& runs) {
 std::vector<TrainOptions> settings_of(const std::string& words, const CompareOptions& options) {
   std::vector<TrainOptions> settings;
   for (std::uint64_t repeat = 0; repeat < options.seeds; ++repeat) {
-    settings.push_back(parse_run(words, options.shared));
+    settings.push_back(with_run(options.shared, parse_run(words)));
     settings.back().local = true;
-    settings.back().common.seed += repeat;
+    settings.back().seed += repeat;
   }
   return settings;
 }
@@ -155,7 +157,7 @@ Result<Json> run_one(const TrainOptions& settings, bool quiet) {
 void run_seeds(ComparedRun& planned, bool quiet) {
   RepeatedRun& run = planned.run;
   for (const TrainOptions& settings : planned.settings) {
-    const std::uint64_t seed = settings.common.seed;
+    const std::uint64_t seed = settings.seed;
     if (!run.failures.empty() && stop_requested()) {
       run.failures.push_back({seed, kNotRun});
       continue;
@@ -178,7 +180,7 @@ std::vector<RepeatedRun> run_all(std::vector<ComparedRun> planned, const Output&
   for (ComparedRun& next : planned) {
     if (stop_requested()) {
       for (const TrainOptions& settings : next.settings) {
-        next.run.failures.push_back({settings.common.seed, kNotRun});
+        next.run.failures.push_back({settings.seed, kNotRun});
       }
     } else {
       output.line(fmt::format("run {} of {}: {}", runs.size() + 1, planned.size(), next.run.words));

@@ -8,11 +8,12 @@
 #include <fmt/format.h>
 
 #include <sotto/base/text.h>
+#include <sotto/study/units.h>
 
 #include "page.h"
 #include "plot.h"
 #include "quality.h"
-#include "units.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

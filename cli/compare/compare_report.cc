@@ -9,9 +9,11 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/units.h>
+
 #include "quality.h"
+#include "study.h"
 #include "train/train_report.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "units.h"
+#include <sotto/study/units.h>
+
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

@@ -7,11 +7,11 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/data_check.h>
 
 #include "commands.h"
 #include "output.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

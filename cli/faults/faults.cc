@@ -13,16 +13,16 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/sites/simulated/simulated_sites.h>
+#include <sotto/study/fault_file.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/units.h>
 
-#include <sotto/files/fault_file.h>
 #include "commands.h"
 #include "injected.h"
 #include "option_group.h"
 #include "output.h"
-#include "result_file.h"
 #include "signals.h"
 #include "terminal/progress_line.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

@@ -8,11 +8,11 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/result_file.h>
 
 #include "commands.h"
 #include "manual/man_page.h"
 #include "output.h"
-#include "result_file.h"
 
 namespace sotto::cli {
 namespace {

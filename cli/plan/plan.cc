@@ -11,20 +11,21 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/internal/simulation_json.h>
+#include <sotto/study/plan_search.h>
+#include <sotto/study/plan_verdict.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/scenario.h>
+#include <sotto/study/units.h>
 
 #include "commands.h"
 #include "compare/compare_report.h"
 #include "option_group.h"
 #include "output.h"
-#include "plan_search.h"
-#include "plan_verdict.h"
 #include "quality.h"
-#include "result_file.h"
-#include "scenario/scenario.h"
 #include "signals.h"
 #include "simulate/simulation_page.h"
-#include "units.h"
-#include "usage.h"
+#include "simulate/simulation_progress.h"
 
 namespace sotto::cli {
 namespace {
@@ -49,13 +50,13 @@ struct PlanOptions {
 Json candidates_json(const PlanSearch& search) {
   Json candidates = Json::array();
   for (const Candidate& one : search.candidates()) {
-    candidates.push_back({{"name", one.words},
+    candidates.push_back({{"name", one.run.name},
                           {"predicted_s_per_round", one.seconds_per_round},
                           {"predicted_bytes_per_round", one.bytes_per_round},
                           {"spectral_gap", one.spectral_gap},
                           {"encode_s_per_byte", one.codec.encode_s_per_byte},
                           {"decode_s_per_byte", one.codec.decode_s_per_byte},
-                          {"simulated", search.simulated(one.words)}});
+                          {"simulated", search.simulated(one.run)}});
   }
   return candidates;
 }
@@ -66,7 +67,7 @@ Json run_json(const PlannedRun& run, Goal goal) {
   for (const auto& time : run.times) {
     times.push_back(optional(time));
   }
-  Json found = {{"name", run.candidate.words},
+  Json found = {{"name", run.candidate.run.name},
                 {"label", run.label},
                 {"compressed", run.candidate.compressed},
                 {"predicted_s_per_round", run.candidate.seconds_per_round},
@@ -74,17 +75,17 @@ Json run_json(const PlannedRun& run, Goal goal) {
                 {"prediction_error", optional(run.error())},
                 {"seconds", optional(time_of(run, goal))},
                 {"seconds_by_seed", times}};
-  found.update(run.result);
+  found.update(simulation_json(run.simulated.result));
   return found;
 }
 
 Json to_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
              const Verdict& verdict) {
   const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-  const auto words_of = [&](std::size_t run) { return runs[run].candidate.words; };
+  const auto words_of = [&](std::size_t run) { return runs[run].candidate.run.name; };
   Json refused = Json::array();
   for (const Refusal& refusal : search.refused()) {
-    refused.push_back({{"name", refusal.words}, {"why", refusal.why}});
+    refused.push_back({{"name", refusal.run}, {"why", refusal.why}});
   }
   Json finished = Json::array();
   for (const PlannedRun& run : runs) {
@@ -102,9 +103,9 @@ Json to_json(const PlanSearch& search, const std::vector<PlannedRun>& runs,
           {"over_allreduce", optional(verdict.over_allreduce)},
           {"over_best_uncompressed", optional(verdict.over_best_uncompressed)},
           {"verdict", verdict.lines},
-          {"command",
-           winner ? Json(train_command(words_of(*winner), search.scenario(), search.rounds()))
-                  : Json(nullptr)},
+          {"command", winner ? Json(train_command(runs[*winner].candidate.run, search.scenario(),
+                                                  search.rounds()))
+                             : Json(nullptr)},
           {"runs", finished},
           {"candidates", candidates_json(search)},
           {"refused", refused}};
@@ -143,10 +144,19 @@ std::vector<RepeatedRun> as_repeated(const std::vector<PlannedRun>& runs) {
   repeated.reserve(runs.size());
   for (const PlannedRun& run : runs) {
     repeated.push_back({.words = run.label,
-                        .rounds = run.result.at("rounds").get<Round>(),
-                        .results = {run.result}});
+                        .rounds = run.simulated.result.rounds,
+                        .results = {simulation_json(run.simulated.result)}});
   }
   return repeated;
+}
+
+std::vector<RunPicture> pictures_of(const std::vector<PlannedRun>& runs) {
+  std::vector<RunPicture> pictures;
+  pictures.reserve(runs.size());
+  for (const PlannedRun& run : runs) {
+    pictures.push_back({run.label, &run.simulated});
+  }
+  return pictures;
 }
 
 ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>& runs) {
@@ -156,17 +166,19 @@ ComparisonTable table_of(const PlanSearch& search, const std::vector<PlannedRun>
                            {},
                            ""};
   for (const PlannedRun& run : runs) {
-    const Json last = run.result.at("final").is_object() ? run.result.at("final") : Json::object();
-    const auto share = [&](const char* field) {
-      return last.contains(field) ? quality_text(quality, number_or_nan(last.at(field))) : "–";
+    const auto& last = run.simulated.result.final;
+    const auto share = [&](std::optional<double> value) {
+      return value ? quality_text(quality, *value) : "–";
     };
     const auto simulated = run.seconds_per_round();
     const auto error = run.error();
     table.rows.push_back({run.label, fmt::format("{:.4g}", run.candidate.seconds_per_round),
                           simulated ? fmt::format("{:.4g}", *simulated) : "ended early",
                           error ? fmt::format("{:+.1f} %", 100 * *error) : "–",
-                          time_text(run, Goal::target), share(quality.field), share(quality.worst),
-                          amount(bytes_per_node(run.result))});
+                          time_text(run, Goal::target),
+                          share(last ? std::optional(quality_of(last->mean)) : std::nullopt),
+                          share(last && last->own ? std::optional(last->own->worst) : std::nullopt),
+                          amount(run.simulated.result.bytes_per_node())});
   }
   add_notes(table, search, runs);
   return table;
@@ -192,7 +204,7 @@ int conclude(const PlanOptions& options, const PlanSearch& search,
     write_result_file(
         "--html", options.html,
         simulation_page("Plan: " + search.scenario().title, as_repeated(runs), {table},
-                        marks_of(search.scenario()), search.pictures(),
+                        marks_of(search.scenario()), pictures_of(runs),
                         {search.scenario().target_loss, search.scenario().target_quality()}));
     output.line(fmt::format("\nreport: {}", options.html));
   }
@@ -212,7 +224,7 @@ int run(const PlanOptions& options, const CLI::App& command) {
     refuse("--rank-by", options.rank_by, "it is mean or worst");
   }
   const Output output(options.common);
-  Scenario scenario = read_scenario(options.scenario, command);
+  Scenario scenario = read_scenario(options.scenario, given_seed(command, options.common));
   if (options.rank_by == "worst" && scenario.timing_only) {
     refuse("--rank-by", options.rank_by, "the scenario is timing-only: there are no models");
   }
@@ -221,14 +233,16 @@ int run(const PlanOptions& options, const CLI::App& command) {
   how.timelines = !options.html.empty();
   how.by_worst = options.rank_by == "worst";
   how.threads = gradient_threads(options.threads);
-  try {
-    PlanSearch search(std::move(how), std::move(scenario), output);
-    const auto runs = search.find();
-    return conclude(options, search, runs, output);
-  } catch (const PlanFailed& failure) {
-    say(failure.why);
+  how.tell = [&](const std::string& line) { output.line(line); };
+  how.observer = show_simulations(output.talks(), SimulationWarnings::hidden);
+  how.stop = stop_request();
+  PlanSearch search(std::move(how), std::move(scenario));
+  const auto runs = search.find();
+  if (!runs.ok()) {
+    say(stop_requested() ? kInterrupted : runs.status().message());
     return kFailed;
   }
+  return conclude(options, search, *runs, output);
 }
 
 }  // namespace

@@ -9,24 +9,26 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/internal/simulation_json.h>
+#include <sotto/study/option_names.h>
+#include <sotto/study/quantity.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/run_spec.h>
+#include <sotto/study/scenario.h>
+#include <sotto/study/simulated_run.h>
+#include <sotto/study/train_plan.h>
+#include <sotto/study/units.h>
 
-#include <sotto/files/quantity.h>
 #include "commands.h"
 #include "compare/compare_report.h"
 #include "compare/repeated_run.h"
 #include "option_group.h"
 #include "output.h"
 #include "quality.h"
-#include "result_file.h"
-#include "scenario/scenario.h"
 #include "signals.h"
-#include "simulated_result.h"
-#include "simulated_run.h"
 #include "simulation_page.h"
-#include "train/run_words.h"
-#include "train/train_plan.h"
-#include "units.h"
-#include "usage.h"
+#include "simulation_progress.h"
+#include "trace_file.h"
 
 namespace sotto::cli {
 namespace {
@@ -49,85 +51,98 @@ struct SimulateOptions {
   std::string trace_from = "0";
 };
 
-std::vector<std::string> row_of(const RepeatedRun& run, const Quality& quality,
+/// What became of a run: its result, or why it has none.
+struct Outcome {
+  std::string name;
+  std::optional<SimulatedRun> run;
+  std::string failure;
+};
+
+double figure(const Quality& quality, const Evaluation& model) {
+  return quality.share ? model.accuracy : model.r2;
+}
+
+std::vector<std::string> row_of(const Outcome& outcome, const Quality& quality,
                                 std::size_t columns) {
-  if (run.results.empty()) {
+  if (!outcome.run) {
     std::vector<std::string> row(columns, "–");
-    row[0] = run.words;
-    row[1] = run.failures.front().why;
+    row[0] = outcome.name;
+    row[1] = outcome.failure;
     return row;
   }
-  const Json& result = run.results.front();
-  const Json& target = result.at("time_to_target_s");
-  const Json& last = result.at("final");
-  const Json& fractions = result.at("fractions");
-  const auto share = [&](const char* of) {
-    return fmt::format("{:.0f} %", 100 * fractions.at(of).get<double>());
-  };
-  return {run.words,
-          fmt::to_string(run.rounds),
-          duration_text(result.at("virtual_s").get<double>()),
-          target.is_number() ? duration_text(target.get<double>()) : "–",
-          last.is_object() ? quality_text(quality, number_or_nan(last.at(quality.field))) : "–",
-          last.contains(quality.worst)
-              ? quality_text(quality, number_or_nan(last.at(quality.worst)))
-              : "–",
-          amount(bytes_per_node(result)),
-          share("compute"),
-          share("codec"),
-          share("wire"),
-          share("idle")};
+  const SimulationResult& result = outcome.run->result;
+  const auto& last = result.final;
+  const auto share = [](double of) { return fmt::format("{:.0f} %", 100 * of); };
+  return {outcome.name,
+          fmt::to_string(result.rounds),
+          duration_text(result.virtual_s),
+          result.time_to_target_s ? duration_text(*result.time_to_target_s) : "–",
+          last ? quality_text(quality, figure(quality, last->mean)) : "–",
+          last && last->own ? quality_text(quality, last->own->worst) : "–",
+          amount(result.bytes_per_node()),
+          share(result.shares.compute),
+          share(result.shares.codec),
+          share(result.shares.wire),
+          share(result.shares.idle)};
 }
 
 /// Of a run whose gradients were taken at older models than those they moved; else empty.
-std::string staleness_text(const RepeatedRun& run) {
-  const Json staleness = run.results.empty() ? Json::object() : run.results.front().at("staleness");
-  const double mean = number_or_nan(staleness.value("mean", Json()));
+std::string staleness_text(const Outcome& outcome) {
+  const double mean = outcome.run ? outcome.run->result.staleness.mean.value_or(0) : 0;
   return mean > 0 ? fmt::format(
                         "{}: gradients were applied {:.2f} averagings after they were "
                         "taken, {} at most",
-                        run.words, mean, staleness.at("most").get<std::uint64_t>())
+                        outcome.name, mean, *outcome.run->result.staleness.most)
                   : "";
 }
 
-ComparisonTable table_of(const std::vector<RepeatedRun>& runs) {
-  const Quality& quality = quality_among(runs);
+/// The runs as tables and pages of repeated runs have them.
+std::vector<RepeatedRun> as_repeated(const Scenario& scenario,
+                                     const std::vector<Outcome>& outcomes) {
+  std::vector<RepeatedRun> runs;
+  runs.reserve(outcomes.size());
+  for (const Outcome& outcome : outcomes) {
+    RepeatedRun& run = runs.emplace_back(RepeatedRun{.words = outcome.name});
+    if (outcome.run) {
+      run.rounds = outcome.run->result.rounds;
+      run.results.push_back(simulation_json(outcome.run->result));
+    } else {
+      run.failures.push_back({scenario.task.seed, outcome.failure});
+    }
+  }
+  return runs;
+}
+
+/// The runs of the scenario; below them it is said who lies.
+ComparisonTable table_of(const Scenario& scenario, const std::vector<Outcome>& outcomes,
+                         const Quality& quality) {
   ComparisonTable table = {{"run", "rounds", "virtual time", "to target", quality.heading,
                             "worst node", "sent/node", "computing", "codec", "on the wire", "idle"},
                            {},
                            ""};
-  for (const RepeatedRun& run : runs) {
-    table.rows.push_back(row_of(run, quality, table.titles.size()));
-    const std::string why = run.results.empty() ? "" : early_end(run.results.front());
+  for (const Outcome& outcome : outcomes) {
+    table.rows.push_back(row_of(outcome, quality, table.titles.size()));
+    const std::string why = outcome.run ? outcome.run->result.early_end() : "";
     if (!why.empty()) {
-      table.note +=
-          fmt::format("{}{} ended early: {}", table.note.empty() ? "" : "; ", run.words, why);
+      table.add_note(fmt::format("{} ended early: {}", outcome.name, why));
     }
-    if (const std::string old = staleness_text(run); !old.empty()) {
-      table.note += fmt::format("{}{}", table.note.empty() ? "" : "; ", old);
+    if (const std::string old = staleness_text(outcome); !old.empty()) {
+      table.add_note(old);
     }
   }
-  return table;
-}
-
-/// The runs of the scenario; above them it is said who lies.
-ComparisonTable table_of(const Scenario& scenario, const std::vector<RepeatedRun>& runs) {
-  ComparisonTable table = table_of(runs);
   if (scenario.attack) {
-    table.note += fmt::format("{}{}; {} of the others", table.note.empty() ? "" : "; ",
-                              attack_text(*scenario.attack),
-                              quality_among(runs).share ? "accuracies are" : "R² is");
+    table.add_note(fmt::format("{}; {} of the others", attack_text(*scenario.attack),
+                               quality.share ? "accuracies are" : "R² is"));
   }
   return table;
 }
 
 /// Where a setting stands that `why` names in front, "--lr: …", and the run does not; none: it is
 /// none of [task].
-std::optional<std::string> place_in_task(const Scenario& scenario, const std::string& words,
+std::optional<std::string> place_in_task(const Scenario& scenario, const RunSpec& run,
                                          const std::string& why) {
   const auto place = scenario.task_places.find(why.substr(0, why.find(':')));
-  if (place == scenario.task_places.end() ||
-      words.find(place->first.substr(2) + "=") != std::string::npos) {
+  if (place == scenario.task_places.end() || run.find(place->first.substr(2)) != nullptr) {
     return std::nullopt;
   }
   return place->second;
@@ -136,46 +151,50 @@ std::optional<std::string> place_in_task(const Scenario& scenario, const std::st
 /// Plans every run before the first one starts, so that a wrong one costs nothing.
 void check_runs(const Scenario& scenario) {
   for (std::size_t i = 0; i < scenario.runs.size(); ++i) {
-    const std::string& words = scenario.runs[i];
+    const RunSpec& run = scenario.runs[i];
     try {
-      const TrainPlan plan = make_train_plan(parse_run(words, scenario.task));
+      const TrainPlan plan = make_train_plan(with_run(scenario.task, run));
       check_target(scenario, plan.tasks->data().regression());
       for (const std::string& warning : plan.warnings) {
-        warn(fmt::format("{}: {}", words, warning));
+        warn(fmt::format("{}: {}", run.name, warning));
       }
     } catch (const Error& error) {
       const std::string why = with_option_names(error.what());
-      if (const auto place = place_in_task(scenario, words, why)) {
+      if (const auto place = place_in_task(scenario, run, why)) {
         throw Error(fmt::format("{}: {}", *place, why));
       }
-      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], words, why));
+      throw Error(fmt::format("{}: '{}': {}", scenario.run_places[i], run.name, why));
     }
   }
 }
 
-/// `picture` gets what is to be drawn of the run.
-RepeatedRun run_one(const Scenario& scenario, const std::string& words,
-                    const SimulationRequest& request, std::vector<RunPicture>* pictures) {
-  RepeatedRun run = {.words = words};
+Outcome run_one(const Scenario& scenario, const RunSpec& run, const SimulationRequest& request) {
+  Outcome outcome = {.name = run.name, .run = {}, .failure = {}};
   if (stop_requested()) {
-    run.failures.push_back({scenario.task.common.seed, kNotRun});
-    return run;
+    outcome.failure = kNotRun;
+    return outcome;
   }
-  auto simulated = simulate_run(scenario, words, request);
+  auto simulated = simulate_run(scenario, run, request);
   if (!simulated.ok()) {
-    run.failures.push_back({scenario.task.common.seed,
-                            stop_requested() ? kInterrupted : simulated.status().message()});
-    say(fmt::format("{}: {}", words, run.failures.back().why));
-    return run;
+    outcome.failure = stop_requested() ? kInterrupted : simulated.status().message();
+    say(fmt::format("{}: {}", run.name, outcome.failure));
+    return outcome;
   }
-  const Json& result = simulated->result;
-  run.rounds = result.at("rounds").get<Round>();
-  if (const std::string why = early_end(result); !why.empty()) {
-    say(fmt::format("{}: ended early: {}", words, why));
+  if (const std::string why = simulated->result.early_end(); !why.empty()) {
+    say(fmt::format("{}: ended early: {}", run.name, why));
   }
-  run.results.push_back(result);
-  pictures->push_back({words, std::move(*simulated)});
-  return run;
+  outcome.run = std::move(*simulated);
+  return outcome;
+}
+
+std::vector<RunPicture> pictures_of(const std::vector<Outcome>& outcomes) {
+  std::vector<RunPicture> pictures;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.run) {
+      pictures.push_back({outcome.name, &*outcome.run});
+    }
+  }
+  return pictures;
 }
 
 Json to_json(const Scenario& scenario, const std::vector<RepeatedRun>& runs, Expense expense) {
@@ -234,22 +253,26 @@ int run(const SimulateOptions& options, const CLI::App& command) {
   const Expense expense = parse_expense(options.equal, Expense::virtual_time);
   const SimTime trace_from = parse_trace_from(options);
   const Output output(options.common);
-  const Scenario scenario = read_scenario(options.scenario, command);
+  const Scenario scenario = read_scenario(options.scenario, given_seed(command, options.common));
   check_runs(scenario);
   output.line(fmt::format("{}: {} nodes", scenario.title, scenario.nodes));
   TraceFile trace(trace_from, scenario.runs.size());
-  const SimulationRequest request = {.threads = gradient_threads(options.threads),
-                                     .timeline = !options.html.empty(),
-                                     .trace = options.trace.empty() ? nullptr : &trace,
-                                     .progress = output.talks(),
-                                     .warnings = true};
-  std::vector<RepeatedRun> runs;
-  std::vector<RunPicture> pictures;
-  for (const std::string& words : scenario.runs) {
-    output.line(fmt::format("run {} of {}: {}", runs.size() + 1, scenario.runs.size(), words));
-    runs.push_back(run_one(scenario, words, request, &pictures));
+  catch_stop_signals();
+  const SimulationRequest request = {
+      .threads = gradient_threads(options.threads),
+      .timeline = !options.html.empty(),
+      .watcher = options.trace.empty() ? nullptr : &trace,
+      .observer = show_simulations(output.talks(), SimulationWarnings::shown),
+      .stop = stop_request()};
+  std::vector<Outcome> outcomes;
+  for (const RunSpec& run : scenario.runs) {
+    output.line(
+        fmt::format("run {} of {}: {}", outcomes.size() + 1, scenario.runs.size(), run.name));
+    outcomes.push_back(run_one(scenario, run, request));
   }
-  std::vector<ComparisonTable> tables = {table_of(scenario, runs)};
+  const auto runs = as_repeated(scenario, outcomes);
+  const auto pictures = pictures_of(outcomes);
+  std::vector<ComparisonTable> tables = {table_of(scenario, outcomes, quality_among(runs))};
   if (expense != Expense::epochs) {
     tables.push_back(level_table(runs, expense));
   }
@@ -257,7 +280,7 @@ int run(const SimulateOptions& options, const CLI::App& command) {
     show_table(table, output);
   }
   write_files(options, scenario, runs, tables, pictures, output);
-  if (request.trace != nullptr) {
+  if (request.watcher != nullptr) {
     write_trace(options, trace, output);
   }
   output.json(to_json(scenario, runs, expense));

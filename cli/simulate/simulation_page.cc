@@ -10,13 +10,14 @@
 #include <fmt/ranges.h>
 
 #include <sotto/base/text.h>
+#include <sotto/study/units.h>
 
 #include "compare/compare_page.h"
 #include "page.h"
 #include "plot.h"
 #include "quality.h"
+#include "study.h"
 #include "timeline_drawing.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {
@@ -99,13 +100,12 @@ std::string window_title(const Timeline& timeline, const TimelineWindow& window,
 
 std::string draw_run(const RunPicture& picture, std::size_t index,
                      const std::vector<PlotMark>& marks) {
-  const SimulatedRun& run = picture.run;
+  const SimulatedRun& run = *picture.run;
   std::string html = fmt::format("<h2>{}{}</h2>\n<div class=\"plots\">\n", curve_key(index),
                                  markup_text(picture.words));
   html += draw_graph(run);
   if (run.timeline) {
-    html +=
-        draw_shares(*run.timeline, from_seconds(run.result.at("virtual_s").get<double>()), marks);
+    html += draw_shares(*run.timeline, from_seconds(run.result.virtual_s), marks);
   }
   html += "</div>\n";
   if (run.timeline) {

@@ -4,18 +4,20 @@
 #include <string>
 #include <vector>
 
+#include <sotto/study/scenario_marks.h>
+#include <sotto/study/simulated_run.h>
+
 #include "compare/compare_page.h"
 #include "compare/compare_report.h"
 #include "compare/repeated_run.h"
-#include "scenario/scenario_marks.h"
-#include "simulated_run.h"
+#include "study.h"
 
 namespace sotto::cli {
 
 /// What is drawn of a run besides its curves.
 struct RunPicture {
   std::string words;
-  SimulatedRun run;
+  const SimulatedRun* run = nullptr;  ///< outlives the picture
 };
 
 /// Tables, curves, and for each run its graph with the load of its edges and what its nodes did.

@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/units.h>
+
 #include "axis.h"
-#include "units.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <sotto/study/timeline.h>
+
 #include "plot.h"
-#include "timeline.h"
+#include "study.h"
 
 namespace sotto::cli {
 

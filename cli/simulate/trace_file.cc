@@ -6,15 +6,16 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/observe/trace_event.h>
+#include <sotto/study/units.h>
 
-#include "units.h"
+#include "output.h"
 
 namespace sotto::cli {
 namespace {
 
 constexpr std::size_t kOfMessage = 4;
 
-std::string quoted(const std::string& text) { return json_text(Json(text)); }
+std::string json_quoted(const std::string& text) { return json_text(Json(text)); }
 
 }  // namespace
 
@@ -27,7 +28,7 @@ void TraceFile::begin_run(const std::string& name) {
   flights_.clear();
   events_ += fmt::format(
       "{}{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":{}}}}}",
-      events_.empty() ? "" : ",\n", runs_.size(), quoted(name));
+      events_.empty() ? "" : ",\n", runs_.size(), json_quoted(name));
 }
 
 bool TraceFile::take(SimTime time, std::size_t events) {
@@ -110,22 +111,21 @@ void TraceFile::deliver(const TraceEntry& entry) {
   write("f", entry.node, entry.time, fmt::format(R"("cat":"arrow","id":{},"name":"message")", id));
 }
 
-void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks, const Json& faults) {
-  for (const Json& fault : faults) {
-    const SimTime at = from_seconds(fault.at("virtual_s").get<double>());
-    const auto node = fault.at("node").get<Rank>();
+void TraceFile::end_run(SimTime end, const std::vector<ScenarioMark>& marks,
+                        const std::vector<SimulatedFault>& faults) {
+  for (const SimulatedFault& fault : faults) {
+    const SimTime at = from_seconds(fault.virtual_s);
     if (at >= from_) {
-      name_thread(node);
-      write("i", node, at,
-            fmt::format(R"("s":"t","cat":"fault","name":{})",
-                        quoted(fault.at("fault").get<std::string>())));
+      name_thread(fault.node);
+      write("i", fault.node, at,
+            fmt::format(R"("s":"t","cat":"fault","name":{})", json_quoted(fault.fault)));
     }
   }
   for (const ScenarioMark& mark : marks) {
     if (mark.at >= from_ && mark.at <= end) {
       events_ += ",\n" + trace_event("i", {runs_.size(), 1, mark.at},
                                      fmt::format(R"("s":"p","cat":"scenario","name":{})",
-                                                 quoted(mark.text)));
+                                                 json_quoted(mark.text)));
     }
   }
 }

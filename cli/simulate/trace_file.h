@@ -14,24 +14,24 @@
 #include <utility>
 #include <vector>
 
-#include "output.h"
-#include "scenario/scenario_marks.h"
-#include "stretches.h"
+#include <sotto/study/simulated_run.h>
+
+#include "study.h"
 
 namespace sotto::cli {
 
-class TraceFile {
+class TraceFile final : public SimulationWatcher {
  public:
   static constexpr std::size_t kMostEvents = 400'000;  ///< of all runs; about 50 MB
 
   /// Takes what happens from `from` on, of `runs` runs.
   TraceFile(SimTime from, std::size_t runs);
 
-  void begin_run(const std::string& name);
-  void add(const Stretch& stretch);
-  void add(const TraceEntry& entry);
-  /// `faults`: faults_json of the run.
-  void end_run(SimTime end, const std::vector<ScenarioMark>& marks, const Json& faults);
+  void begin_run(const std::string& name) override;
+  void add(const Stretch& stretch) override;
+  void add(const TraceEntry& entry) override;
+  void end_run(SimTime end, const std::vector<ScenarioMark>& marks,
+               const std::vector<SimulatedFault>& faults) override;
 
   std::size_t most_of_a_run() const { return most_; }
   /// Events that had no place, of all runs.

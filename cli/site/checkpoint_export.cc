@@ -7,6 +7,8 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/saved_model.h>
 #include <sotto/trainers/start_file.h>
 #include <sotto/trainers/task_registry.h>
@@ -14,8 +16,6 @@
 #include "commands.h"
 #include "option_group.h"
 #include "output.h"
-#include "result_file.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

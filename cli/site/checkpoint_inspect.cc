@@ -10,12 +10,12 @@
 
 #include <sotto/base/error.h>
 #include <sotto/sites/process/site_folder.h>
+#include <sotto/study/units.h>
 #include <sotto/trainers/checkpoint.h>
 #include <sotto/trainers/saved_model.h>
 
 #include "commands.h"
 #include "output.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

@@ -17,6 +17,7 @@
 #include <sotto/observe/monitor.h>
 #include <sotto/observe/tensorboard.h>
 #include <sotto/sites/process/site_run.h>
+#include <sotto/study/result_file.h>
 #include <sotto/trainers/durable_file.h>
 #include <sotto/trainers/parameter_file.h>
 
@@ -24,7 +25,6 @@
 #include "event_log.h"
 #include "output.h"
 #include "quality.h"
-#include "result_file.h"
 #include "signals.h"
 #include "site_config.h"
 #include "site_plan.h"
@@ -121,7 +121,7 @@ class Exit {
 int run_node(const NodeOptions& options, EventLog& log) {
   SiteConfig config = read_site_config(options.site);
   if (options.seed_given) {
-    config.training.common.seed = options.common.seed;
+    config.training.seed = options.common.seed;
   }
   check_result_file(config, "--json", options.common.json);
   const Output output(options.common);

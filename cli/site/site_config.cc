@@ -7,10 +7,12 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/study/internal/toml_reader.h>
+#include <sotto/study/quantity.h>
 
-#include <sotto/files/quantity.h>
-#include <sotto/files/toml_reader.h>
 #include "config_file.h"
+#include "study.h"
+#include "train/train_flags.h"
 
 namespace sotto::cli {
 namespace {
@@ -80,8 +82,9 @@ void read_network(TomlReader in, SiteConfig& config) {
 
 void read_training(const toml::table& table, const std::string& path, SiteConfig& config) {
   CLI::App command("", "node");
-  config.training.algorithm = "pushsum";
-  add_train_options(command, config.training);
+  TrainFlags flags;
+  flags.algorithm = "pushsum";
+  add_train_options(command, flags);
   for (CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
     if (!is_training_option(name) && name != command.get_help_ptr()->get_name()) {
@@ -92,6 +95,7 @@ void read_training(const toml::table& table, const std::string& path, SiteConfig
   command.add_option("--part", part);
   command.add_option("--export", config.export_file);
   apply_settings(command, table, path);
+  config.training = flags;
   try {
     config.part = part.empty() ? DataPart() : parse_part(part);
   } catch (const Error& error) {

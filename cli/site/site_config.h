@@ -11,9 +11,10 @@
 #include <sotto/observe/monitor_address.h>
 #include <sotto/sites/core/mass_rule.h>
 #include <sotto/sites/core/pull_bound.h>
+#include <sotto/study/train_options.h>
 
 #include "site_places.h"
-#include "train/train_options.h"
+#include "study.h"
 
 namespace sotto::cli {
 

@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "usage.h"
+#include <sotto/study/option_names.h>
+
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

@@ -17,13 +17,15 @@
 #include <sotto/optim/registry.h>
 #include <sotto/optim/robust/aggregation.h>
 #include <sotto/sites/core/site_admission.h>
+#include <sotto/study/internal/plan_json.h>
+#include <sotto/study/paced_task.h>
+#include <sotto/study/privacy_plan.h>
+#include <sotto/study/result_file.h>
+#include <sotto/study/train_checks.h>
+#include <sotto/study/train_plan.h>
 #include <sotto/trainers/start_file.h>
 
-#include "result_file.h"
-#include "train/paced_task.h"
-#include "train/privacy_plan.h"
-#include "train/train_checks.h"
-#include "train/train_plan.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -127,7 +129,7 @@ TaskFactory make_tasks(const SiteConfig& config) {
   task.partition = o.partition;
   task.batch = o.batch.value_or(task.batch);
   task.nodes = config.part.of;
-  task.seed = o.common.seed;
+  task.seed = o.seed;
   task.clipping = example_clipping(o);
   if (config.part.of == 1 && o.partition != TrainOptions().partition) {
     refuse("partition", o.partition, "it says how data are split; say into what with part");
@@ -223,7 +225,7 @@ Json config_json(const SiteConfig& config, const SitePlan& plan, const TaskFacto
                {"momentum", run.step_rule.momentum},
                {"weight_decay", run.step_rule.weight_decay},
                {"schedule", run.step_rule.schedule.spec()},
-               {"privacy", privacy_json(run.privacy)},
+               {"privacy", privacy_config_json(run.privacy)},
                {"communication_interval", run.communication_interval},
                {"rounds", run.rounds},
                {"eval_every", run.eval_every},
@@ -311,7 +313,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     const TaskFactory tasks = make_tasks(config);
     plan.task = tasks.make(config.part.number - 1);
     if (!o.gradient_time.empty()) {
-      plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.common.seed,
+      plan.task = make_paced_task(std::move(plan.task), parse_pace(o.gradient_time), o.seed,
                                   config.part.number - 1);
     }
     if (const auto& data = tasks.data().dataset) {
@@ -343,7 +345,7 @@ SitePlan make_site_plan(const SiteConfig& config) {
     run.step_rule = step_rule_of(o, steps);
     run.eval_every = o.eval_every.value_or(
         std::max<Round>(plan.task->rounds_per_epoch() / run.communication_interval, 1));
-    run.seed = o.common.seed;
+    run.seed = o.seed;
     if (!o.init.empty()) {
       Start start = naming("init", [&] { return read_start(o.init, plan.task->layout()); });
       run.start = std::move(start.parameters);

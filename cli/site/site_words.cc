@@ -9,9 +9,10 @@
 #include <sotto/base/json_text.h>
 #include <sotto/base/unix_time.h>
 #include <sotto/observe/metrics_text.h>
+#include <sotto/study/units.h>
 
 #include "quality.h"
-#include "units.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

@@ -8,10 +8,11 @@
 
 #include <sotto/base/text.h>
 #include <sotto/observe/figures.h>
+#include <sotto/study/units.h>
 
 #include "progress_line.h"
 #include "quality.h"
-#include "units.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {

@@ -8,17 +8,17 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/result_file.h>
+#include <sotto/study/train_plan.h>
 #include <sotto/trainers/checkpoint.h>
 
 #include "commands.h"
 #include "output.h"
-#include "result_file.h"
 #include "signals.h"
 #include "terminal/progress.h"
 #include "train_execution.h"
+#include "train_flags.h"
 #include "train_observers.h"
-#include "train_options.h"
-#include "train_plan.h"
 #include "train_report.h"
 
 namespace sotto::cli {
@@ -77,10 +77,10 @@ void name_outputs(const TrainPlan& plan, const TrainObservers& observers, const 
   }
 }
 
-int run(const TrainOptions& options, const ObserveOptions& observe) {
+int run(const TrainFlags& options, const ObserveOptions& observe) {
   check_writable("--trace", observe.telemetry.trace);
   const TrainPlan plan = make_train_plan(options);
-  CommonOptions common = options.common;
+  OutputOptions common = options.common;
   if (!plan.reports()) {
     common.quiet = true;
     common.json.clear();
@@ -120,7 +120,7 @@ int run(const TrainOptions& options, const ObserveOptions& observe) {
 }  // namespace
 
 Command add_train_command(CLI::App& program) {
-  auto options = std::make_shared<TrainOptions>();
+  auto options = std::make_shared<TrainFlags>();
   auto observe = std::make_shared<ObserveOptions>();
   CLI::App* command = program.add_subcommand("train", "Trains a model on N nodes");
   add_train_options(*command, *options);

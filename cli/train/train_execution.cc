@@ -15,9 +15,11 @@
 #include <sotto/comm/local_store.h>
 #include <sotto/comm/peers_file.h>
 #include <sotto/comm/transport.h>
+#include <sotto/study/internal/plan_json.h>
 #include <sotto/trainers/local_processes.h>
 
 #include "signals.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -34,7 +36,7 @@ const char* stop_notice() {
 /// What node 0 says and returns in the end.
 Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& result) {
   report.summary(result);
-  Json json = train_json(result, plan.config);
+  Json json = train_json(result, train_config_json(plan));
   if (const auto& data = plan.tasks->data().dataset; data && !data->names().classes.empty()) {
     json["classes"] = Json::array();
     for (const std::string& name : data->names().classes) {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <sotto/base/status.h>
+#include <sotto/study/train_plan.h>
 
 #include "output.h"
-#include "train_plan.h"
 #include "train_report.h"
 
 namespace sotto::cli {

@@ -6,10 +6,12 @@
 
 #include <sotto/base/json_text.h>
 #include <sotto/base/nearest.h>
+#include <sotto/study/internal/plan_json.h>
+#include <sotto/study/units.h>
 #include <sotto/topology/registry.h>
 
 #include "option_group.h"
-#include "units.h"
+#include "study.h"
 
 namespace sotto::cli {
 namespace {
@@ -33,7 +35,7 @@ MllogSettings mllog_settings(const TrainPlan& plan) {
 /// Warnings go the way of any, for which what stands on the terminal makes room.
 TelemetryOptions of_plan(TelemetryOptions telemetry, const TrainPlan& plan, Tell warn) {
   telemetry.keep = plan.run.resume;
-  telemetry.config = json_text(plan.config);
+  telemetry.config = json_text(train_config_json(plan));
   telemetry.mllog_settings = mllog_settings(plan);
   if (plan.launched) {
     telemetry.rank = plan.launched->rank;

@@ -8,11 +8,12 @@
 #include <CLI/App.hpp>
 
 #include <sotto/observe/telemetry.h>
+#include <sotto/study/train_plan.h>
 #include <sotto/trainers/observer.h>
 
+#include "study.h"
 #include "terminal/dashboard.h"
 #include "terminal/progress.h"
-#include "train_plan.h"
 
 namespace sotto::cli {
 

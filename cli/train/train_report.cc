@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <sotto/study/units.h>
+
 #include "quality.h"
+#include "study.h"
 #include "terminal/dashboard_frame.h"
-#include "units.h"
 
 namespace sotto::cli {
 namespace {

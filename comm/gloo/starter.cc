@@ -21,8 +21,8 @@ bool sends(Use use) { return use == Use::send || use == Use::notice; }
 }  // namespace
 
 Starter::Starter(Reports& reports)
-    : reports_(reports), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!bell_) {
+    : reports_(reports), wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wakeup_) {
     throw std::system_error(errno, std::generic_category(), "eventfd");
   }
 }
@@ -32,7 +32,7 @@ Starter::~Starter() {
 }
 
 void Starter::attach(std::shared_ptr<gloo::transport::tcp::Device> device) {
-  device->registerDescriptor(bell_.get(), EPOLLIN, this);
+  device->registerDescriptor(wakeup_.get(), EPOLLIN, this);
   device_ = std::move(device);
 }
 
@@ -43,7 +43,7 @@ void Starter::flush() {
 
 void Starter::detach() {
   flush();
-  device_->unregisterDescriptor(bell_.get(), this);  // returns once it handles nothing any more
+  device_->unregisterDescriptor(wakeup_.get(), this);  // returns once it handles nothing any more
   device_.reset();
   const std::lock_guard lock(mutex_);  // after all that it handled, also for who cannot see why
 }
@@ -56,7 +56,7 @@ void Starter::add(Start start) {
     due_.push_back(std::move(start));
   }
   if (first) {
-    ::eventfd_write(bell_.get(), 1);
+    ::eventfd_write(wakeup_.get(), 1);
   }
 }
 
@@ -65,7 +65,7 @@ void Starter::handleEvents(int /*events*/) {
   {
     const std::lock_guard lock(mutex_);
     eventfd_t calls = 0;
-    ::eventfd_read(bell_.get(), &calls);
+    ::eventfd_read(wakeup_.get(), &calls);
     starts.swap(due_);
     starting_ = true;
   }

@@ -58,7 +58,7 @@ class Starter final : private gloo::transport::tcp::Handler {
 
   std::shared_ptr<gloo::transport::tcp::Device> device_;
   Reports& reports_;
-  FileDescriptor bell_;  ///< readable where something is due
+  FileDescriptor wakeup_;  ///< readable where something is due
   std::mutex mutex_;
   std::condition_variable started_;
   std::vector<Start> due_;

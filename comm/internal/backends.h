@@ -1,6 +1,7 @@
-// The constructors of the transports, for the table in transport.cc, and what they share.
+// The constructors of the transports, for the table in transport.cc, and of the channels, for
+// channels.cc; and what the transports share.
 //
-// Options have been checked when these are called (transport.cc). Each throws Error for a setting
+// Options have been checked when these are called. Each throws Error for a setting
 // that only it refuses, and returns a fault when a peer does not come in time.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include <sotto/comm/channels.h>
 #include <sotto/comm/transport.h>
 
 namespace sotto::internal {
@@ -40,5 +42,7 @@ Result<std::unique_ptr<Transport>> make_gloo_transport(const TransportOptions& o
 Result<std::unique_ptr<Transport>> make_zmq_transport(const TransportOptions& options);
 /// Fault::io when there is no device.
 Result<std::unique_ptr<Transport>> make_nccl_transport(const TransportOptions& options);
+
+Result<std::unique_ptr<Channels>> make_zmq_channels(const ChannelOptions& options);
 
 }  // namespace sotto::internal

@@ -1,4 +1,4 @@
-// What a process of a local job and the keeper of its store say to each other: a request's head,
+// What a process of a local job and the server of its store say to each other: a request's head,
 // its key and its value; a reply's head and its value. Both are the same program on the same
 // machine, and nobody else can reach the line, so that structs travel as they lie in memory.
 #pragma once

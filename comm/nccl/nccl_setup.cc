@@ -53,7 +53,7 @@ Result<CommunicatorId> share_id(const TransportOptions& options, NcclApi& api, D
 
 /// Waits until all have joined. What neighbours say meanwhile goes into `early`.
 Status await_all(const TransportOptions& options, NcclApi& api, Communicator communicator,
-                 Lifelines& lifelines, std::vector<News>& early, Deadline deadline) {
+                 ControlLinks& control, std::vector<News>& early, Deadline deadline) {
   for (;;) {
     const auto settled = api.settled(communicator);
     if (!settled || *settled) {
@@ -64,7 +64,7 @@ Status await_all(const TransportOptions& options, NcclApi& api, Communicator com
               fmt::format("NCCL did not join its {} ranks in time", options.nodes)};
     }
     for (News& news :
-         lifelines.wait(std::min<Deadline::Clock::duration>(kBetweenLooks, deadline.left()))) {
+         control.wait(std::min<Deadline::Clock::duration>(kBetweenLooks, deadline.left()))) {
       if (!news.notice) {
         return {Fault::peer_lost, fmt::format("rank {} is gone: {}", news.peer, news.reason)};
       }
@@ -85,16 +85,15 @@ Result<NcclLinks> connect(const TransportOptions& options, std::shared_ptr<Devic
   if (!id) {
     return id.status();
   }
-  links.lifelines = std::make_unique<Lifelines>(options);
-  if (auto status = links.lifelines->connect(address, deadline); !status) {
+  links.control = std::make_unique<ControlLinks>(options);
+  if (auto status = links.control->connect(address, deadline); !status) {
     return status;
   }
   const auto communicator = api->join(options.nodes, *id, options.rank);
   if (!communicator) {
     return communicator.status();
   }
-  if (auto status =
-          await_all(options, *api, *communicator, *links.lifelines, links.early, deadline);
+  if (auto status = await_all(options, *api, *communicator, *links.control, links.early, deadline);
       !status) {
     api->abort(*communicator);
     return status;
@@ -102,7 +101,7 @@ Result<NcclLinks> connect(const TransportOptions& options, std::shared_ptr<Devic
   const auto bytes_for = [&](const std::vector<Rank>& peers) {
     std::map<Rank, std::size_t> bytes;
     for (const Rank peer : peers) {
-      bytes[peer] = links.lifelines->message_bytes(peer);
+      bytes[peer] = links.control->message_bytes(peer);
     }
     return bytes;
   };

@@ -22,9 +22,9 @@ using std::chrono::milliseconds;
 /// Between two looks at a group that is under way: a frame of a megabyte takes as long.
 constexpr microseconds kShortestWatch{20};
 constexpr microseconds kLongestWatch{1000};
-/// Nothing is under way: posts and lifelines end the wait.
+/// Nothing is under way: posts and notices end the wait.
 constexpr std::chrono::seconds kIdleWatch{1};
-/// NCCL tells that it failed, a lifeline that a process ended, in any order.
+/// NCCL tells that it failed, a control link that a process ended, in any order.
 constexpr milliseconds kBlamePatience{500};
 /// A peer that left, or gave up, has done its part of this; NCCL may still be moving ours.
 constexpr milliseconds kEndPatience{5000};
@@ -67,7 +67,7 @@ NcclTransport::~NcclTransport() {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
-  links_.lifelines->wake();
+  links_.control->wake();
   thread_.join();
 }
 
@@ -82,7 +82,7 @@ Status NcclTransport::post(const Exchange& exchange) {
     }
     posted_.push_back(exchange);
   }
-  links_.lifelines->wake();
+  links_.control->wake();
   return {};
 }
 
@@ -115,7 +115,7 @@ void NcclTransport::run() {
   }
   bool moved = true;
   for (;;) {
-    for (const News& news : culprits_first(links_.lifelines->wait(pause(moved)))) {
+    for (const News& news : culprits_first(links_.control->wait(pause(moved)))) {
       hear(news);
       look_for_missing();  // now, so that the first to be heard of is the one that is blamed
     }
@@ -153,7 +153,7 @@ void NcclTransport::take_posted() {
     }
     for (const Send& send : exchange.sends) {
       if (!lost_.contains(send.to)) {
-        links_.lifelines->tell(send.to, {.kind = Notice::Kind::frame, .bytes = send.frame.size()});
+        links_.control->tell(send.to, {.kind = Notice::Kind::frame, .bytes = send.frame.size()});
       }
     }
     links_.carrier->add(std::move(exchange));
@@ -169,7 +169,7 @@ void NcclTransport::take_posted() {
 void NcclTransport::begin_to_leave() {
   leaving_ = closing_deadline(*options_);
   for (const Rank peer : neighbours_) {
-    links_.lifelines->tell(
+    links_.control->tell(
         peer, {.kind = Notice::Kind::leaving, .counts = links_.carrier->committed(peer)});
   }
 }
@@ -218,7 +218,7 @@ void NcclTransport::hear(const News& news) {
       ended_.try_emplace(news.peer, Deadline::after(kEndPatience));
       break;
     case Notice::Kind::frame:
-      if (const std::size_t most = links_.lifelines->message_bytes(news.peer);
+      if (const std::size_t most = links_.control->message_bytes(news.peer);
           notice.bytes < kFrameHeaderBytes || notice.bytes > most) {
         turn_away(news.peer, news.peer);
         lose(news.peer, fmt::format("it announced a frame of {} bytes where {} to {} are due",
@@ -301,7 +301,7 @@ void NcclTransport::acknowledge() {
   for (const auto& [peer, theirs] : left_) {
     const FrameCounts done = links_.carrier->done(peer);
     if (done.received >= theirs.sent && thanked_.insert(peer).second) {
-      links_.lifelines->tell(peer, {.kind = Notice::Kind::taken, .counts = done});
+      links_.control->tell(peer, {.kind = Notice::Kind::taken, .counts = done});
     }
   }
 }
@@ -323,7 +323,7 @@ void NcclTransport::lose_unless_held(Rank peer, const std::string& reason) {
 }
 
 void NcclTransport::turn_away(Rank peer, Rank cause) {
-  links_.lifelines->tell(
+  links_.control->tell(
       peer, {.kind = Notice::Kind::aborted, .counts = links_.carrier->done(peer), .cause = cause});
 }
 

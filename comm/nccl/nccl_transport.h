@@ -2,7 +2,7 @@
 //
 // A thread of the transport's own launches groups and looks how they fare, so that a node serves
 // its peers while its program computes. What carries frames is carrier.h; who is still there is
-// known from lifelines.h.
+// known from control_links.h.
 //
 // All nodes share one communicator, and an abort ends all of it. So a node that loses a peer in the
 // middle of a group loses all its peers with it: the one at fault first, then the others, with the
@@ -29,14 +29,14 @@
 
 #include "../internal/ledger.h"
 #include "carrier.h"
-#include "lifelines.h"
+#include "control_links.h"
 
 namespace sotto::internal {
 
 /// What stands when all nodes have met; empty for a node that is alone.
 struct NcclLinks {
   std::shared_ptr<Device> device;
-  std::unique_ptr<Lifelines> lifelines;
+  std::unique_ptr<ControlLinks> control;
   std::unique_ptr<Carrier> carrier;
   std::vector<News> early;  ///< heard on the way
 };
@@ -48,14 +48,13 @@ Result<std::unique_ptr<Transport>> make_nccl_transport(const TransportOptions& o
 
 class NcclTransport final : public Transport {
  public:
-  /// `options` must be those that the lifelines were made with, and outlive nothing but this.
+  /// `options` must be those that the control links were made with, and outlive nothing but this.
   NcclTransport(std::unique_ptr<TransportOptions> options, NcclLinks links);
   ~NcclTransport() override;
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
 
   std::string_view name() const override { return "nccl"; }
-  bool takes_split_exchanges() const override { return false; }
   Status post(const Exchange& exchange) override;
   Result<TransportEvent> poll(Deadline deadline) override;
   void interrupt() override;

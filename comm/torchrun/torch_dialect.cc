@@ -42,9 +42,9 @@ ByteBuffer request_for(std::uint8_t number, std::string_view key) {
 }
 
 template <typename T>
-Result<T> receive_number(const TorchLine& line, Deadline deadline) {
+Result<T> receive_number(const TorchConnection& connection, Deadline deadline) {
   std::array<std::byte, sizeof(T)> bytes{};
-  if (Status status = line.receive(bytes, deadline); !status.ok()) {
+  if (Status status = connection.receive(bytes, deadline); !status.ok()) {
     return status;
   }
   return ByteReader(bytes).read<T>();
@@ -54,13 +54,13 @@ Result<T> receive_number(const TorchLine& line, Deadline deadline) {
 /// connection.
 Result<bool> gives_counts(const std::string& endpoint, std::span<const std::byte> bytes, int counts,
                           Deadline deadline) {
-  const auto line = TorchLine::open(endpoint, deadline);
-  if (!line.ok()) {
-    return line.status();
+  const auto connection = TorchConnection::open(endpoint, deadline);
+  if (!connection.ok()) {
+    return connection.status();
   }
-  Status said = line->send(bytes, deadline);
+  Status said = connection->send(bytes, deadline);
   for (int i = 0; said.ok() && i < counts; ++i) {
-    const auto count = receive_number<std::uint64_t>(*line, deadline);
+    const auto count = receive_number<std::uint64_t>(*connection, deadline);
     if (count.ok() && *count > kMostKeys) {
       return no_torch_store();
     }
@@ -71,15 +71,15 @@ Result<bool> gives_counts(const std::string& endpoint, std::span<const std::byte
 
 /// Which of the dialects without a greeting it is.
 Result<TorchDialect> find_removal(const std::string& endpoint, Deadline deadline) {
-  const auto line = TorchLine::open(endpoint, deadline);
-  if (!line.ok()) {
-    return line.status();
+  const auto connection = TorchConnection::open(endpoint, deadline);
+  if (!connection.ok()) {
+    return connection.status();
   }
   const ByteBuffer asked = request_for(kRemoveOrWatch, kNobodysKey);
-  if (Status sent = line->send(asked.bytes(), deadline); !sent.ok()) {
+  if (Status sent = connection->send(asked.bytes(), deadline); !sent.ok()) {
     return sent;
   }
-  const auto said = receive_number<std::uint8_t>(*line, deadline);
+  const auto said = receive_number<std::uint8_t>(*connection, deadline);
   if (!said.ok()) {
     return said.status();
   }
@@ -136,8 +136,8 @@ std::vector<std::byte> torch_remove(const TorchDialect& dialect, std::string_vie
   return request_for(dialect.remove, key).take();
 }
 
-Result<bool> receive_check(const TorchLine& line, Deadline deadline) {
-  const auto said = receive_number<std::uint8_t>(line, deadline);
+Result<bool> receive_check(const TorchConnection& connection, Deadline deadline) {
+  const auto said = receive_number<std::uint8_t>(connection, deadline);
   if (said.ok() && *said > 1) {
     return Status(Fault::malformed,
                   fmt::format("it says {} of whether a key is there: 0 or 1 was due", *said));
@@ -145,9 +145,9 @@ Result<bool> receive_check(const TorchLine& line, Deadline deadline) {
   return said.ok() ? Result<bool>(*said == 0) : said.status();
 }
 
-Result<std::vector<std::byte>> receive_value(const TorchLine& line, std::size_t most,
+Result<std::vector<std::byte>> receive_value(const TorchConnection& connection, std::size_t most,
                                              Deadline deadline) {
-  const auto size = receive_number<std::uint64_t>(line, deadline);
+  const auto size = receive_number<std::uint64_t>(connection, deadline);
   if (!size.ok()) {
     return size.status();
   }
@@ -156,12 +156,12 @@ Result<std::vector<std::byte>> receive_value(const TorchLine& line, std::size_t 
                   fmt::format("it announces a value of {} bytes: at most {} are due", *size, most));
   }
   std::vector<std::byte> value(*size);
-  Status status = line.receive(value, deadline);
+  Status status = connection.receive(value, deadline);
   return status.ok() ? Result<std::vector<std::byte>>(std::move(value)) : status;
 }
 
-Status receive_removed(const TorchLine& line, Deadline deadline) {
-  const auto count = receive_number<std::uint64_t>(line, deadline);
+Status receive_removed(const TorchConnection& connection, Deadline deadline) {
+  const auto count = receive_number<std::uint64_t>(connection, deadline);
   if (count.ok() && *count > 1) {
     return {Fault::malformed, fmt::format("it says that it removed {} keys of one", *count)};
   }

@@ -21,7 +21,7 @@
 #include <sotto/base/status.h>
 #include <sotto/comm/deadline.h>
 
-#include "torch_line.h"
+#include "torch_connection.h"
 
 namespace sotto::internal {
 
@@ -41,11 +41,11 @@ inline constexpr TorchDialect kTorch2_1 = {0, 2, 4, 7, false};
 inline constexpr TorchDialect kTorchUntil2_0 = {0, 2, 4, 8, false};
 
 /// Asks the server at an endpoint, over connections of its own, in a way that does no harm
-/// whichever version it is. Fault::unexpected where it is no TCPStore; faults of the lines are
-/// passed on.
+/// whichever version it is. Fault::unexpected where it is no TCPStore; faults of the connections
+/// are passed on.
 Result<TorchDialect> find_dialect(const std::string& endpoint, Deadline deadline);
 
-/// The line's first bytes, where the dialect greets.
+/// The connection's first bytes, where the dialect greets.
 std::vector<std::byte> torch_greeting();
 
 std::vector<std::byte> torch_set(const TorchDialect& dialect, std::string_view key,
@@ -56,11 +56,11 @@ std::vector<std::byte> torch_check(const TorchDialect& dialect, std::string_view
 std::vector<std::byte> torch_remove(const TorchDialect& dialect, std::string_view key);
 
 /// Whether the key is there. Fault::malformed for what is no answer to a `check`.
-Result<bool> receive_check(const TorchLine& line, Deadline deadline);
+Result<bool> receive_check(const TorchConnection& connection, Deadline deadline);
 /// The value; Fault::malformed for one that is longer than `most`.
-Result<std::vector<std::byte>> receive_value(const TorchLine& line, std::size_t most,
+Result<std::vector<std::byte>> receive_value(const TorchConnection& connection, std::size_t most,
                                              Deadline deadline);
 /// Waits until a key is removed, if it was there. Fault::malformed for what is no such answer.
-Status receive_removed(const TorchLine& line, Deadline deadline);
+Status receive_removed(const TorchConnection& connection, Deadline deadline);
 
 }  // namespace sotto::internal

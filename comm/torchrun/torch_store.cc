@@ -2,9 +2,9 @@
 // starts.
 //
 // Under a key stands its head: a short value, or a long value's length and version, whose pieces
-// have keys of their own: some servers close the line at a value of more than 8 MiB. A head is
-// never empty, as some servers give an empty value for a key that is not there. A get looks again
-// and again: of the requests that wait, the older servers cannot be told to stop.
+// have keys of their own: some servers close the connection at a value of more than 8 MiB. A head
+// is never empty, as some servers give an empty value for a key that is not there. A get looks
+// again and again: of the requests that wait, the older servers cannot be told to stop.
 #include <algorithm>
 #include <mutex>
 #include <optional>
@@ -22,14 +22,14 @@
 #include "../internal/server_patience.h"
 #include "../internal/start_number.h"
 #include "../internal/store_key.h"
+#include "torch_connection.h"
 #include "torch_dialect.h"
-#include "torch_line.h"
 
 namespace sotto {
 namespace {
 
+using internal::TorchConnection;
 using internal::TorchDialect;
-using internal::TorchLine;
 using Bytes = std::vector<std::byte>;
 
 /// What stands in a head.
@@ -43,8 +43,8 @@ constexpr std::chrono::seconds kTorchPatience{30};
 constexpr std::chrono::seconds kTorchFirstAnswer{10};
 /// A look at a key takes a round trip, however soon the wait for the key ends.
 constexpr std::chrono::milliseconds kTorchRoundTrip{1000};
-/// How often a request is made anew, however little time there is: a server may have closed a line
-/// that nobody used, or closes it for a key that was removed at that moment.
+/// How often a request is made anew, however little time there is: a server may have closed a
+/// connection that nobody used, or closes it for a key that was removed at that moment.
 constexpr int kTorchAttempts = 3;
 /// How often a value is fetched anew that is replaced meanwhile.
 constexpr int kTorchFetches = 10;
@@ -97,12 +97,12 @@ Result<std::optional<LongValue>> read_long_head(std::span<const std::byte> head)
                : Status(Fault::malformed, "what stands under the key is not of sotto's");
 }
 
-/// Requests over one line, each of which is answered before the next.
+/// Requests over one connection, each of which is answered before the next.
 class TorchTalk {
  public:
-  TorchTalk(const TorchLine& line, const TorchDialect& dialect, const StopRequest& stop,
+  TorchTalk(const TorchConnection& connection, const TorchDialect& dialect, const StopRequest& stop,
             Deadline limit)
-      : line_(line), dialect_(dialect), stop_(stop), limit_(limit) {}
+      : connection_(connection), dialect_(dialect), stop_(stop), limit_(limit) {}
 
   /// What stands under a place, at most `most` bytes; none when nothing does.
   Result<std::optional<Bytes>> read(const std::string& place, std::size_t most) {
@@ -111,10 +111,10 @@ class TorchTalk {
     if (!there.ok() || !*there) {
       return there.ok() ? Result<Found>(Found()) : there.status();
     }
-    if (Status sent = line_.send(torch_get(dialect_, place), limit_); !sent.ok()) {
+    if (Status sent = connection_.send(torch_get(dialect_, place), limit_); !sent.ok()) {
       return sent;
     }
-    auto value = internal::receive_value(line_, most, limit_);
+    auto value = internal::receive_value(connection_, most, limit_);
     if (!value.ok()) {
       return value.status();
     }
@@ -122,15 +122,15 @@ class TorchTalk {
   }
   /// The server takes it in the order of the requests, and says nothing.
   Status write(const std::string& place, std::span<const std::byte> value) {
-    return line_.send(torch_set(dialect_, place, value), limit_);
+    return connection_.send(torch_set(dialect_, place, value), limit_);
   }
   Result<bool> check(const std::string& place) {
-    Status sent = line_.send(torch_check(dialect_, place), limit_);
-    return sent.ok() ? internal::receive_check(line_, limit_) : sent;
+    Status sent = connection_.send(torch_check(dialect_, place), limit_);
+    return sent.ok() ? internal::receive_check(connection_, limit_) : sent;
   }
   Status remove(const std::string& place) {
-    Status sent = line_.send(torch_remove(dialect_, place), limit_);
-    return sent.ok() ? internal::receive_removed(line_, limit_) : sent;
+    Status sent = connection_.send(torch_remove(dialect_, place), limit_);
+    return sent.ok() ? internal::receive_removed(connection_, limit_) : sent;
   }
   /// Of a long value.
   Status remove_pieces(const std::string& place, const LongValue& value) {
@@ -145,7 +145,7 @@ class TorchTalk {
   void renew() { limit_ = internal::server_patience(kTorchPatience, stop_); }
 
  private:
-  const TorchLine& line_;
+  const TorchConnection& connection_;
   const TorchDialect& dialect_;
   const StopRequest& stop_;
   Deadline limit_;
@@ -171,13 +171,13 @@ class TorchStore final : public Store {
 
   std::string place(std::string_view key) const { return prefix_ + std::string(key); }
   Result<TorchDialect> dialect(const Deadline& deadline);
-  Result<TorchLine> borrow(const TorchDialect& dialect, const Deadline& deadline);
+  Result<TorchConnection> borrow(const TorchDialect& dialect, const Deadline& deadline);
   template <typename Talk>
   auto talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
       -> decltype(talk(std::declval<TorchTalk&>()));
   Status named(const Status& status, std::string_view advice = {}) const;
-  /// The long value that a set or a remove takes away. It is looked for once: where a line breaks
-  /// in the middle, the next one would find what this call has written itself.
+  /// The long value that a set or a remove takes away. It is looked for once: where a connection
+  /// breaks in the middle, the next one would find what this call has written itself.
   class Before {
    public:
     Status look(TorchTalk& talk, const std::string& place) {
@@ -209,7 +209,7 @@ class TorchStore final : public Store {
   std::mutex meeting_;
   std::optional<TorchDialect> dialect_;  ///< once the server has answered
   std::mutex mutex_;
-  std::vector<TorchLine> idle_;
+  std::vector<TorchConnection> idle_;
 };
 
 Status TorchStore::named(const Status& status, std::string_view advice) const {
@@ -242,25 +242,25 @@ Result<TorchDialect> TorchStore::dialect(const Deadline& deadline) {
   return found;
 }
 
-Result<TorchLine> TorchStore::borrow(const TorchDialect& dialect, const Deadline& deadline) {
+Result<TorchConnection> TorchStore::borrow(const TorchDialect& dialect, const Deadline& deadline) {
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      TorchLine line = std::move(idle_.back());
+      TorchConnection connection = std::move(idle_.back());
       idle_.pop_back();
-      return line;
+      return connection;
     }
   }
-  auto line = TorchLine::open(endpoint_, deadline);
-  if (line.ok() && dialect.greets) {
-    Status greeted = line->send(internal::torch_greeting(), deadline);
-    return greeted.ok() ? std::move(line) : greeted;
+  auto connection = TorchConnection::open(endpoint_, deadline);
+  if (connection.ok() && dialect.greets) {
+    Status greeted = connection->send(internal::torch_greeting(), deadline);
+    return greeted.ok() ? std::move(connection) : greeted;
   }
-  return line;
+  return connection;
 }
 
-/// Has a conversation on a line of its own, and again on another while lines break, for `patience`
-/// and a few times at least. Each answer has until `limit`.
+/// Has a conversation on a connection of its own, and again on another while connections break, for
+/// `patience` and a few times at least. Each answer has until `limit`.
 template <typename Talk>
 auto TorchStore::talk(const Deadline& limit, const Deadline& patience, const Talk& talk)
     -> decltype(talk(std::declval<TorchTalk&>())) {
@@ -270,14 +270,14 @@ auto TorchStore::talk(const Deadline& limit, const Deadline& patience, const Tal
   }
   internal::Backoff backoff(patience);
   for (int attempt = 1;; ++attempt) {
-    auto line = borrow(*known, limit);
-    Status failed = line.status();
-    if (line.ok()) {
-      TorchTalk conversation(*line, *known, stop_, limit);
+    auto connection = borrow(*known, limit);
+    Status failed = connection.status();
+    if (connection.ok()) {
+      TorchTalk conversation(*connection, *known, stop_, limit);
       auto result = talk(conversation);
       if (result.ok()) {
         const std::lock_guard lock(mutex_);
-        idle_.push_back(std::move(*line));
+        idle_.push_back(std::move(*connection));
         return result;
       }
       failed = status_of(result);

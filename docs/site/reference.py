@@ -14,6 +14,7 @@ FOLDERS = {
     "topology": "Graphs and their weights",
     "comm": "Transports, and where nodes meet",
     "sim": "The simulator",
+    "study": "Scenarios, simulated and planned",
     "kernels": "Vector operations",
     "base": "Errors, bytes, random numbers",
     "bindings": "C",

@@ -3,30 +3,35 @@
 #include <algorithm>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
+namespace {
+
+Mailbox pairing_mailbox(const LocalNode& node) {
+  return {node, 1, node.compressor().max_bytes(node.dimension())};
+}
+
+}  // namespace
 
 AdPsgd::AdPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::adpsgd, "adpsgd", std::move(setup)),
-      mail_(node_, 1, node_.compressor().max_bytes(node_.dimension())),
+    : MailAlgorithm(kInfo, std::move(setup), pairing_mailbox),
       pairings_(node_.topology(), node_.rank(), node_.seed()),
       mixed_(node_.vector()),
       next_(node_.vector()) {}
 
-Peers AdPsgd::peers() const { return graph_peers(node_, mail_); }
-
-bool AdPsgd::begin_round(Exchange& out) {
+void AdPsgd::begin_round() {
   node_.begin_round();
   due_ = pairings_.of(node_.round());
   stale_ = 0;
   node_.ops().copy(node_.x(), mixed_);
-  return post_next(out);
+  post_next();
 }
 
-bool AdPsgd::post_next(Exchange& out) {
+void AdPsgd::post_next() {
   if (due_.empty()) {
-    return false;
+    return;
   }
   partner_ = {.peer = due_.front().partner, .weight = 0.5F};
   const auto payload = node_.encode(mixed_, mail_.outgoing(), static_cast<std::uint32_t>(stale_));
@@ -38,17 +43,11 @@ bool AdPsgd::post_next(Exchange& out) {
               .from = {&partner_, 1},
               .elements_out = node_.dimension(),
               .elements_in = node_.dimension()},
-             payload.size(), out);
-  return true;
+             payload.size());
 }
 
-Status AdPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                             std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
-}
-
-Result<bool> AdPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  if (Status status = mail_.require_complete(); !status) {
+Status AdPsgd::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   // 2. ½ x_i + ½ x_j: the same bits at both nodes, and no overflow.
@@ -62,12 +61,12 @@ Result<bool> AdPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
   std::swap(mixed_, next_);
   due_ = due_.subspan(1);
   ++stale_;
-  return post_next(out);
+  post_next();
+  return {};
 }
 
-Status AdPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+Status AdPsgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "AD-PSGD takes a gradient after its pairings");
-  *post = false;
   // 3. x_i ← x_i − γ g_i
   if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
     return status;
@@ -84,5 +83,26 @@ AlgorithmCounters AdPsgd::counters() const {
   counters.bad_frames = mail_.bad_frames();
   return counters;
 }
+
+constinit const AlgorithmInfo AdPsgd::kInfo = {
+    .name = "adpsgd",
+    .title = "AD-PSGD, pairs of nodes at their own pace",
+    .paper = "Lian et al. 2018, arXiv:1710.06952",
+    .rule =
+        "x_i, x_j ← (x_i + x_j) / 2 for random pairs; x_i ← x_i − γ g_i, g_i taken "
+        "before",
+    .summary = "nodes of uneven speed: each waits only for its next partner",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .overlaps = true,
+    .accelerated = true,
+    .agreement = SettingsAgreement::loose,
+    .pattern = ExchangePattern::pairings,
+    .bytes = "2 · 4d on average",
+    .memory = {.floats = 2},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::adpsgd),
+    .build = build_algorithm<AdPsgd>};
 
 }  // namespace sotto

@@ -38,43 +38,32 @@
 // Overlap: the pairings of a round are independent of its gradient and hide behind it.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/exchange/pairings.h>
-#include <sotto/optim/local_node.h>
 #include <span>
+
+#include <sotto/optim/exchange/pairings.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class AdPsgd final : public Algorithm {
+class AdPsgd final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit AdPsgd(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return true; }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  void begin_round() override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
-  void save(ByteBuffer& out) const override { node_.save(out); }
-  Status load(ByteReader& in) override { return node_.load(in); }
 
  private:
-  /// Asks for the next pairing of the round; false when all are done.
-  bool post_next(Exchange& out);
+  /// Posts the next pairing of the round, unless all are done.
+  void post_next();
 
-  LocalNode node_;
-  Mailbox mail_;
   Pairings pairings_;
   std::span<const Pairing> due_;  // the round's pairings that are not done
   Edge partner_;                  // in the pairing under way

@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/algorithm_info.h>
+
 namespace sotto {
 
 AllReduceSgd::AllReduceSgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::allreduce, "allreduce", std::move(setup)),
+    : NodeAlgorithm(kInfo, std::move(setup)),
       sum_(node_.vector()),
       next_(node_.vector()),
       buckets_(node_.dimension(), node_.most_buckets()) {
@@ -24,14 +26,8 @@ Peers AllReduceSgd::peers() const {
   return peers;
 }
 
-bool AllReduceSgd::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status AllReduceSgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status AllReduceSgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "all-reduce takes one gradient a round");
-  *post = false;
   if (!node_.ops().combine({{1, gradient}}, sum_)) {
     return node_.require_finite(gradient, "gradient");
   }
@@ -40,41 +36,30 @@ Status AllReduceSgd::gradient_ready(std::span<const float> gradient, Exchange& o
   }
   posted_ = 0;
   summing_ = true;
-  const auto posted = next_exchange(out);
-  *post = posted.ok() && *posted;
-  return posted.status();
+  return step_if_done();
 }
 
 Result<bool> AllReduceSgd::next_exchange(Exchange& out) {
   // The next in the order of phases, and in a phase of buckets.
   const std::size_t b = posted_ % rings_.size();
-  RingMean& ring = rings_[b];
-  if (summing_ && !ring.open() && ring.more()) {
-    if (const Status status = ring.post(out); !status) {
-      return placed(b, status);
-    }
-    ++posted_;
-    return true;
+  const auto posted = rings_[b].next_exchange(out);
+  if (!posted) {
+    return placed(b, posted.status());
   }
-  const auto ended = [](const RingMean& one) { return !one.open() && !one.more(); };
-  if (summing_ && std::ranges::all_of(rings_, ended)) {
-    if (Status status = step(); !status) {
-      return status;
-    }
-  }
-  return false;
+  posted_ += *posted ? 1U : 0U;
+  return posted;
 }
 
-Status AllReduceSgd::frame_arrived(const ExchangeTag& tag, Rank from,
-                                   std::span<const std::byte> frame) {
-  return placed(tag.bucket, ring(tag).frame_arrived(from, frame));
+Status AllReduceSgd::complete(const Exchange& exchange) {
+  if (const Status status = ring(exchange.tag).complete(exchange); !status) {
+    return placed(exchange.tag.bucket, status);
+  }
+  return step_if_done();
 }
 
-Result<bool> AllReduceSgd::exchange_done(const ExchangeTag& tag, Exchange& out) {
-  if (const Status status = ring(tag).take(); !status) {
-    return placed(tag.bucket, status);
-  }
-  return next_exchange(out);
+Status AllReduceSgd::step_if_done() {
+  const auto busy = [](const RingMean& ring) { return ring.busy(); };
+  return std::ranges::any_of(rings_, busy) ? Status() : step();
 }
 
 Status AllReduceSgd::step() {
@@ -104,5 +89,28 @@ AlgorithmCounters AllReduceSgd::counters() const {
   }
   return sum;
 }
+
+constinit const AlgorithmInfo AllReduceSgd::kInfo = {
+    .name = "allreduce",
+    .title = "All-reduce SGD on a ring",
+    .paper = "Patarasuk and Yuan 2009",
+    .rule = "x ← x − γ (1/n) Σ_i g_i",
+    .summary =
+        "the centralized baseline: exact averages, for links with bandwidth and "
+        "low latency",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .separable = true,
+    .cuts_itself = true,
+    .accelerated = true,
+    .most_nodes = RingMean::most_nodes(1),
+    .agreement = SettingsAgreement::required,
+    .pattern = ExchangePattern::ring,
+    .bytes = "2 (n−1)/n · 4d",
+    .memory = {.floats = 2},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::allreduce),
+    .build = build_algorithm<AllReduceSgd>};
 
 }  // namespace sotto

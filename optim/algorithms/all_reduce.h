@@ -22,46 +22,41 @@
 #include <cstddef>
 #include <deque>
 
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/buckets.h>
 #include <sotto/optim/exchange/ring_mean.h>
 #include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
 /// The algorithm `allreduce`.
-class AllReduceSgd final : public Algorithm {
+class AllReduceSgd final : public NodeAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit AllReduceSgd(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
   Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !summing_; }
   bool accepts_gradient() const override { return node_.in_round() && !summing_; }
   bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status take_gradient(std::span<const float> gradient) override;
   Result<bool> next_exchange(Exchange& out) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
-  void save(ByteBuffer& out) const override { node_.save(out); }
-  Status load(ByteReader& in) override { return node_.load(in); }
 
  private:
+  /// Steps once the mean of all buckets is there.
+  Status step_if_done();
   /// x ← x − d at the mean gradient.
   Status step();
   RingMean& ring(const ExchangeTag& tag);
   /// A fault of a bucket, with its number.
   Status placed(std::size_t bucket, const Status& status) const;
 
-  LocalNode node_;
   Vector sum_;  ///< of the gradients, then their mean
   Vector next_;
   Buckets buckets_;

@@ -5,26 +5,21 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
-ApmSqueeze::ApmSqueeze(AlgorithmId id, AlgorithmSetup setup)
-    : node_(id, id == AlgorithmId::apmsqueeze ? "apmsqueeze" : "onebit-adam", std::move(setup)),
+ApmSqueeze::ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup)
+    : NodeAlgorithm(info, std::move(setup)),
       adam_(Adam::of(node_.step_rule())),
       mean_(node_),
       work_(node_.dimension()),
       direction_(node_.dimension()),
-      freeze_round_(node_.freeze_step().value_or(kNotYet)) {}
+      freeze_round_(node_.setup().freeze_step.value_or(kNotYet)) {}
 
-bool ApmSqueeze::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status ApmSqueeze::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "APMSqueeze takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -33,26 +28,19 @@ Status ApmSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out
     late_.take_gradient(work_, adam_, node_.round(), freeze_round_);
     adam_.penalize(node_.x(), work_);
     adam_.momentum_after(work_);
-    if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients(), out);
-        !status) {
+    if (Status status = mean_.begin_compressed(work_, variance(), late_.gradients()); !status) {
       return status;
     }
   } else {
     node_.ops().copy(gradient, work_);
-    mean_.begin_exact(work_, out);
+    mean_.begin_exact(work_);
   }
-  *post = true;
   return {};
 }
 
-Result<bool> ApmSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  auto more = mean_.exchange_done(work_, out);
-  if (more && !*more) {
-    if (Status status = step(); !status) {
-      return status;
-    }
-  }
-  return more;
+Status ApmSqueeze::complete(const Exchange& exchange) {
+  const Status status = mean_.complete(exchange, work_);
+  return !status || mean_.open() ? status : step();
 }
 
 Status ApmSqueeze::step() {
@@ -116,13 +104,13 @@ Status ApmSqueeze::load(ByteReader& in) {
   if (in.failed() || saved_freeze == 0 || !std::isfinite(last_norm_) || last_norm_ < 0) {
     return {Fault::malformed, "checkpoint without the state of the variance"};
   }
-  if (node_.freeze_step() && saved_freeze != *node_.freeze_step()) {
+  if (node_.setup().freeze_step && saved_freeze != *node_.setup().freeze_step) {
     return {Fault::malformed,
             fmt::format(
                 "checkpoint of a run that freezes the variance {} where it is to be after "
                 "round {}",
                 saved_freeze == kNotYet ? "by itself" : fmt::format("after round {}", saved_freeze),
-                *node_.freeze_step())};
+                *node_.setup().freeze_step)};
   }
   freeze_round_ = saved_freeze;
   if (Status status = mean_.load(in); !status) {
@@ -130,5 +118,54 @@ Status ApmSqueeze::load(ByteReader& in) {
   }
   return late_.load(in, adam_, freeze_round_);
 }
+
+namespace {
+
+constexpr std::string_view kSqueezeRule =
+    "m_i = β₁ m̄ + (1 − β₁) g_i; m̄ ← C(mean_i C(m_i + δ_i) + δ̄); "
+    "x ← x − γ m̄ / (√v + ε), v frozen";
+
+template <const AlgorithmInfo& info>
+std::unique_ptr<Algorithm> build_squeeze(AlgorithmSetup setup) {
+  return std::make_unique<ApmSqueeze>(info, std::move(setup));
+}
+
+}  // namespace
+
+constinit const AlgorithmInfo ApmSqueeze::kApmSqueeze = {
+    .name = "apmsqueeze",
+    .title = "APMSqueeze, Adam-preconditioned momentum through chunk owners",
+    .paper = "Tang et al. 2020, arXiv:2008.11343",
+    .rule = kSqueezeRule,
+    .summary = "Adam to all nodes in a bit an element, after freeze_step plain rounds",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .step_rule = "adam",
+    .freezing = Freezing::given,
+    .agreement = SettingsAgreement::required,
+    .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
+    .memory = {.floats = 3, .per_nth = 3},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::apmsqueeze),
+    .build = build_squeeze<ApmSqueeze::kApmSqueeze>};
+
+constinit const AlgorithmInfo ApmSqueeze::kOneBitAdam = {
+    .name = "onebit-adam",
+    .title = "1-bit Adam, momentum through chunk owners",
+    .paper = "Tang et al. 2021, arXiv:2102.02888",
+    .rule = kSqueezeRule,
+    .summary = "as apmsqueeze, but finds by itself when the variance is stable",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .step_rule = "adam",
+    .freezing = Freezing::automatic,
+    .agreement = SettingsAgreement::required,
+    .bytes = "2 (n−1)/n · |C|; 4d for |C| before the freeze",
+    .memory = {.floats = 3, .per_nth = 3},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::onebit_adam),
+    .build = build_squeeze<ApmSqueeze::kOneBitAdam>};
 
 }  // namespace sotto

@@ -43,35 +43,32 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
 #include <sotto/optim/freeze_notice.h>
 #include <sotto/optim/late_elements.h>
 #include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {
 
-class ApmSqueeze final : public Algorithm {
+class ApmSqueeze final : public NodeAlgorithm {
  public:
-  /// Use make_algorithm (registry.h), which validates `setup`. `id` is apmsqueeze or onebit_adam.
-  ApmSqueeze(AlgorithmId id, AlgorithmSetup setup);
+  static const AlgorithmInfo kApmSqueeze;
+  static const AlgorithmInfo kOneBitAdam;
 
-  std::string_view name() const override { return node_.name(); }
+  /// Use make_algorithm (registry.h), which validates `setup`. `info` is kApmSqueeze or
+  /// kOneBitAdam.
+  ApmSqueeze(const AlgorithmInfo& info, AlgorithmSetup setup);
+
   Peers peers() const override { return mean_.peers(); }
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !mean_.open(); }
   bool accepts_gradient() const override { return node_.in_round() && !mean_.open(); }
   bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                       std::span<const std::byte> frame) override {
-    return mean_.frame_arrived(from, frame);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Result<bool> next_exchange(Exchange& out) override { return mean_.next_exchange(out); }
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   std::vector<std::string> take_warnings() override;
@@ -95,7 +92,6 @@ class ApmSqueeze final : public Algorithm {
   /// Sets freeze_round_ once the variance has become stable.
   void watch_variance();
 
-  LocalNode node_;
   FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   ChunkMean mean_;

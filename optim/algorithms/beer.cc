@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -34,12 +35,15 @@ std::span<const std::byte> encoding(std::span<const std::byte> payload) {
   return split(payload).encodings[part];
 }
 
+Mailbox two_encodings_mailbox(const LocalNode& node) {
+  return {node, max_in_degree(node),
+          kLengthBytes + 2 * node.compressor().max_bytes(node.dimension())};
+}
+
 }  // namespace
 
 Beer::Beer(AlgorithmSetup setup)
-    : node_(AlgorithmId::beer, "beer", std::move(setup)),
-      mail_(node_, max_in_degree(node_),
-            kLengthBytes + 2 * node_.compressor().max_bytes(node_.dimension())),
+    : MailAlgorithm(kInfo, std::move(setup), two_encodings_mailbox),
       eta_(node_.consensus_stepsize()),
       model_(node_),
       gradient_(node_),
@@ -47,16 +51,8 @@ Beer::Beer(AlgorithmSetup setup)
       tracked_(node_.vector()),
       next_(node_.vector()) {}
 
-Peers Beer::peers() const { return graph_peers(node_, mail_); }
-
-bool Beer::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status Beer::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status Beer::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "BEER takes a gradient after the exchange of the round before");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -101,26 +97,18 @@ Status Beer::gradient_ready(std::span<const float> gradient, Exchange& out, bool
   ByteWriter(payload).write(std::uint64_t{first});
   ops.axpy(eta_, gradient_.pull, shift_);
   ops.copy(next_, x);
-  mail_.post(graph_plan(node_), kLengthBytes + first + second, out);
-  *post = true;
+  mail_.post(graph_plan(node_), kLengthBytes + first + second);
   node_.finish_round();
   return {};
 }
 
-Status Beer::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                           std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  if (!split(mail_.payload(*edge)).whole) {
-    return mail_.refuse(*edge, {Fault::malformed, "its payload is too short for two encodings"});
-  }
-  return {};
-}
-
-Result<bool> Beer::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status Beer::complete(const Exchange& exchange) {
+  const auto judge = [this](std::size_t edge) {
+    return split(mail_.payload(edge)).whole
+               ? Status()
+               : Status{Fault::malformed, "its payload is too short for two encodings"};
+  };
+  if (Status status = mail_.accept(exchange, judge); !status) {
     return status;
   }
   // Nothing is kept before all payloads are known to be right.
@@ -137,14 +125,7 @@ Result<bool> Beer::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) 
   if (Status status = node_.decode_own(encoding<0>(own), 1, gradient_.copy); !status) {
     return status;
   }
-  if (Status status = node_.decode_own(encoding<1>(own), 1, model_.copy); !status) {
-    return status;
-  }
-  return false;
-}
-
-AlgorithmCounters Beer::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return node_.decode_own(encoding<1>(own), 1, model_.copy);
 }
 
 void Beer::save(ByteBuffer& out) const {
@@ -166,5 +147,25 @@ Status Beer::load(ByteReader& in) {
   }
   return read_floats(in, "shift", shift_);
 }
+
+constinit const AlgorithmInfo Beer::kInfo = {
+    .name = "beer",
+    .title = "BEER, compressed gradient tracking",
+    .paper = "Zhao et al. 2022, arXiv:2201.13320",
+    .rule =
+        "V ← V + η G (W − I) + ∇_t − ∇_{t−1}; X ← X + η H (W − I) − γ V; "
+        "G ← G + C(V − G); H ← H + C(X − H)",
+    .summary = "any contraction where the nodes' data differ much; two messages a round",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .overlaps = true,
+    .consensus_stepsize = true,
+    .consensus_stepsize_cap = 0.5,
+    .accelerated = true,
+    .bytes = "degree · 2 |C|",
+    .memory = {.floats = 7},
+    .default_compressor = "topk:0.1",
+    .wire_id = wire_id(AlgorithmId::beer),
+    .build = build_algorithm<Beer>};
 
 }  // namespace sotto

@@ -30,33 +30,23 @@
 //   exactly behind the gradient of round t + 1.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class Beer final : public Algorithm {
+class Beer final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit Beer(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return true; }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round() && !mail_.open(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
-  AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -64,8 +54,6 @@ class Beer final : public Algorithm {
   std::span<const float> shift() const { return shift_; }
 
  private:
-  LocalNode node_;
-  Mailbox mail_;
   float eta_;
   PublicCopy model_;     // h_i, p_i
   PublicCopy gradient_;  // g_i, r_i

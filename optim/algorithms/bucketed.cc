@@ -14,8 +14,7 @@ constexpr std::size_t kBucketElements = std::size_t{1} << 18U;
 constexpr std::size_t kMostByDefault = 64;
 
 AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
-                           std::span<float> parameters, const std::shared_ptr<Vector>& scratch,
-                           const float* direction_scale) {
+                           std::span<float> parameters, const std::shared_ptr<Vector>& scratch) {
   AlgorithmSetup part;
   part.rank = setup.rank;
   part.nodes = setup.nodes;
@@ -32,7 +31,7 @@ AlgorithmSetup bucket_part(const AlgorithmSetup& setup, std::uint32_t number,
   part.run_id = setup.run_id;
   part.bucket = number;
   part.delayed_gradient = setup.delayed_gradient;
-  part.direction_scale = direction_scale;
+  part.directed = true;
   part.scratch = scratch;
   part.allow_contract_violation = setup.allow_contract_violation;
   part.ops = setup.ops;
@@ -48,7 +47,7 @@ std::uint32_t default_buckets(std::size_t elements) {
 }
 
 Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
+    : NodeAlgorithm(info, stepping_part(setup)),
       direction_(node_.direction_room()),
       queue_({node_.dimension(), setup.buckets}),
       begun_(queue_.buckets().count()) {
@@ -56,9 +55,8 @@ Bucketed::Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup)
   buckets_.reserve(queue_.buckets().count());
   directions_.resize(queue_.buckets().count());
   for (std::size_t b = 0; b < queue_.buckets().count(); ++b) {
-    buckets_.push_back(
-        build_piece(info, bucket_part(setup, static_cast<std::uint32_t>(b),
-                                      queue_.buckets().of(node_.x(), b), scratch, &scale_)));
+    buckets_.push_back(build_piece(info, bucket_part(setup, static_cast<std::uint32_t>(b),
+                                                     queue_.buckets().of(node_.x(), b), scratch)));
   }
 }
 
@@ -82,24 +80,13 @@ bool Bucketed::idle() const {
                                           [](const auto& bucket) { return bucket->idle(); });
 }
 
-bool Bucketed::begin_round(Exchange& out) {
+void Bucketed::begin_round() {
   node_.begin_round();
   begun_ = 0;
-  return begin_buckets(out);
 }
 
-bool Bucketed::begin_buckets(Exchange& out) {
-  while (begun_ < buckets_.size()) {
-    if (buckets_[begun_++]->begin_round(out)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-Status Bucketed::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+Status Bucketed::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "buckets take one gradient a round");
-  *post = false;
   // 1. d_i; an overflow is found here, before a bucket has stepped
   const auto d = node_.direction_in(gradient, direction_);
   if (!d) {
@@ -142,18 +129,26 @@ void Bucketed::await_directions() {
 }
 
 Result<bool> Bucketed::next_exchange(Exchange& out) {
-  if (begin_buckets(out)) {
-    return true;
+  while (begun_ < buckets_.size()) {
+    const std::size_t b = begun_++;
+    buckets_[b]->begin_round();
+    auto posted = buckets_[b]->next_exchange(out);
+    if (!posted.ok() || *posted) {
+      return posted.ok() ? posted : placed(b, posted.status());
+    }
   }
   // 2. A takes d_i[b], in the order in which they came
   const auto whole = queue_.whole();
   while (stepped_ < whole.size() && buckets_[whole[stepped_]]->accepts_gradient()) {
-    bool post = false;
     const std::size_t b = whole[stepped_++];
-    if (Status status = buckets_[b]->gradient_ready(directions_[b], out, &post); !status) {
+    if (Status status = buckets_[b]->take_direction({scale_, directions_[b]}); !status) {
       return placed(b, status);
     }
-    if (post) {
+    auto posted = buckets_[b]->next_exchange(out);
+    if (!posted.ok()) {
+      return placed(b, posted.status());
+    }
+    if (*posted) {
       finish_if_done();
       return true;
     }
@@ -182,19 +177,12 @@ Status Bucketed::placed(std::size_t bucket, const Status& status) const {
   return status.with_context(fmt::format("bucket {} of {}", bucket, buckets_.size()));
 }
 
-Status Bucketed::frame_arrived(const ExchangeTag& tag, Rank from,
-                               std::span<const std::byte> frame) {
-  Status status = at(tag).frame_arrived(tag, from, frame);
-  return status.ok() ? status : placed(tag.bucket, status);
-}
-
-Result<bool> Bucketed::exchange_done(const ExchangeTag& tag, Exchange& out) {
-  auto more = at(tag).exchange_done(tag, out);
-  if (!more.ok()) {
-    return placed(tag.bucket, more.status());
+Status Bucketed::complete(const Exchange& exchange) {
+  if (Status status = at(exchange.tag).complete(exchange); !status) {
+    return placed(exchange.tag.bucket, status);
   }
   finish_if_done();
-  return more;
+  return {};
 }
 
 std::vector<std::string> Bucketed::take_warnings() {

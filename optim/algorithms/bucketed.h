@@ -27,9 +27,9 @@
 #include <memory>
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/bucket_queue.h>
 #include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/registry.h>
 
 namespace sotto {
@@ -38,27 +38,22 @@ namespace sotto {
 /// is rarely idle while a node encodes, and so few that headers and system calls cost nothing.
 std::uint32_t default_buckets(std::size_t elements);
 
-class Bucketed final : public Algorithm {
+class Bucketed final : public NodeAlgorithm {
  public:
   /// Use make_algorithm (registry.h), which validates `setup`.
   Bucketed(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
   Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override;
   bool accepts_gradient() const override;
   bool idle() const override;
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  void begin_round() override;
+  Status take_gradient(std::span<const float> gradient) override;
   bool takes_parts() const override { return node_.separable(); }
   Status gradient_part(std::size_t first, std::span<const float> part) override;
   Result<bool> next_exchange(Exchange& out) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   std::vector<std::string> take_warnings() override;
@@ -78,18 +73,15 @@ class Bucketed final : public Algorithm {
   void cut(const Direction& direction);
   /// None of the next round is there yet.
   void await_directions();
-  /// Begins the round of further buckets, until one wants an exchange.
-  bool begin_buckets(Exchange& out);
   /// Ends the round once all buckets have.
   void finish_if_done();
   /// A fault of a bucket, with its number.
   Status placed(std::size_t bucket, const Status& status) const;
 
-  LocalNode node_;     // x_i and the step rule
   Vector direction_;   // where it has to be written
   BucketQueue queue_;  // by the directions of this round that are there
   std::vector<std::unique_ptr<Algorithm>> buckets_;
-  float scale_ = 1;                                 // of directions, which the buckets look at
+  float scale_ = 1;                                 // of directions,
   std::vector<std::span<const float>> directions_;  // by bucket
   // Of this round:
   std::size_t begun_;        // buckets

@@ -4,18 +4,22 @@
 #include <string_view>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
+namespace {
+
+Mailbox difference_mailbox(const LocalNode& node) {
+  return node.topology().time_varying() ? ReplicaExchange::make_mailbox(node) : graph_mailbox(node);
+}
+
+}  // namespace
 
 ChocoSgd::ChocoSgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::choco, "choco", std::move(setup)),
-      mail_(node_.topology().time_varying()
-                ? ReplicaExchange::make_mailbox(node_)
-                : Mailbox(node_, max_in_degree(node_),
-                          node_.compressor().max_bytes(node_.dimension()))),
+    : MailAlgorithm(kInfo, std::move(setup), difference_mailbox),
       eta_(node_.consensus_stepsize()),
       public_(node_),
       own_direction_(node_.direction_room()),
@@ -25,34 +29,30 @@ ChocoSgd::ChocoSgd(AlgorithmSetup setup)
   }
 }
 
-Peers ChocoSgd::peers() const { return graph_peers(node_, mail_); }
-
-bool ChocoSgd::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status ChocoSgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status ChocoSgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "CHOCO-SGD takes one gradient a round");
-  *post = false;
   const auto d = node_.direction_in(gradient, own_direction_);
-  if (!d) {
-    return d.status();
-  }
+  return d ? take(*d) : d.status();
+}
+
+Status ChocoSgd::take_direction(const Direction& d) {
+  check(accepts_gradient(), "CHOCO-SGD takes one gradient a round");
+  return take(d);
+}
+
+Status ChocoSgd::take(const Direction& d) {
   // 1. x_i^½ = x_i − γ g_i
-  half_ = HalfStep(node_.x(), *d);
-  return send_difference(out, post);
+  half_ = HalfStep(node_.x(), d);
+  return send_difference();
 }
 
-Status ChocoSgd::step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
-                            bool* post) {
-  check(!begin_round(out), "CHOCO-SGD sends nothing before it steps");
-  *post = false;
+Status ChocoSgd::step_ahead(const Direction& d, std::span<float> stepped) {
+  begin_round();
   half_ = HalfStep(node_.x(), d, stepped);
-  return send_difference(out, post);
+  return send_difference();
 }
 
-Status ChocoSgd::send_difference(Exchange& out, bool* post) {
+Status ChocoSgd::send_difference() {
   const auto x = node_.x();
   const std::span<float> copy = public_.copy;
 
@@ -72,34 +72,30 @@ Status ChocoSgd::send_difference(Exchange& out, bool* post) {
     if (!update) {
       return update.status();
     }
-    copies_->post(*update, copy, out);
+    copies_->post(*update, copy);
   } else {
     const auto encoded = node_.encode_made(prepare, scratch_, mail_.outgoing(), kWhat);
     if (!encoded) {
       return encoded.status();
     }
-    mail_.post(graph_plan(node_), encoded->size(), out);
+    mail_.post(graph_plan(node_), encoded->size());
   }
-  *post = true;
   return {};
 }
 
-Status ChocoSgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                               std::span<const std::byte> frame) {
+Status ChocoSgd::accept(const Exchange& exchange) {
   if (!copies_) {
-    return mail_.accept(from, frame).status();
-  }
-  const auto arrival = copies_->open(from, frame);
-  if (!arrival || arrival->replica == nullptr) {
-    return arrival.status();
+    return mail_.accept(exchange);
   }
   // 3. x̂_j ← x̂_j + q_j
-  return copies_->applied(*arrival, node_.compressor().decode_add(arrival->update.encoding, 1,
-                                                                  arrival->replica->model));
+  const auto apply = [&](std::span<const std::byte> encoding, std::span<float> copy) {
+    return node_.compressor().decode_add(encoding, 1, copy);
+  };
+  return copies_->accept(exchange, std::ref(apply));
 }
 
-Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status ChocoSgd::complete(const Exchange& exchange) {
+  if (Status status = accept(exchange); !status) {
     return status;
   }
   FiniteWatch watch(node_);
@@ -118,7 +114,7 @@ Result<bool> ChocoSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out
     return status;
   }
   node_.finish_round();
-  return false;
+  return {};
 }
 
 bool ChocoSgd::step(std::size_t first, std::span<const float> pull) {
@@ -165,5 +161,28 @@ Status ChocoSgd::load(ByteReader& in) {
   }
   return copies_->load(in);
 }
+
+constinit const AlgorithmInfo ChocoSgd::kInfo = {
+    .name = "choco",
+    .title = "CHOCO-SGD, compressed gossip",
+    .paper = "Koloskova et al. 2019, arXiv:1902.00340, arXiv:1907.09356",
+    .rule =
+        "x̂_i ← x̂_i + C(x_i − γ g_i − x̂_i); "
+        "x_i ← x_i − γ g_i + η Σ_j W_ij (x̂_j − x̂_i)",
+    .summary = "any contraction, however strong; cheap on a graph that stays",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .replicas = true,
+    .delayable = true,
+    .separable = true,
+    .consensus_stepsize = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|; 4d along a new edge",
+    .memory = {.floats = 4, .per_changing_neighbour = 1},
+    .default_compressor = "topk:0.1",
+    .wire_id = wire_id(AlgorithmId::choco),
+    .build = build_algorithm<ChocoSgd>};
 
 }  // namespace sotto

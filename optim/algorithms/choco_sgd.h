@@ -35,36 +35,26 @@
 //   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
+#include <optional>
+
 #include <sotto/optim/exchange/half_step.h>
-#include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/exchange/replica_exchange.h>
-#include <sotto/optim/local_node.h>
-#include <optional>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class ChocoSgd final : public Algorithm {
+class ChocoSgd final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit ChocoSgd(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mail_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
-
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
-                    bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status take_direction(const Direction& d) override;
+  Status step_ahead(const Direction& d, std::span<float> stepped) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -79,15 +69,17 @@ class ChocoSgd final : public Algorithm {
   }
 
  private:
+  /// Steps along d, and sends what comes of it.
+  Status take(const Direction& d);
   /// Sends the difference of x_i^½ to x̂_i, once the former is known.
-  Status send_difference(Exchange& out, bool* post);
+  Status send_difference();
+  /// Takes the frames of the exchange, and what they bring for the copies.
+  Status accept(const Exchange& exchange);
   /// p_i ← Σ_j W_ij (x̂_j − x̂_i), from the copies.
   void sum_pull();
   /// x_i ← x_i^½ + η p_i, from element `first` on. Whether it is finite there.
   bool step(std::size_t first, std::span<const float> pull);
 
-  LocalNode node_;
-  Mailbox mail_;
   std::optional<ReplicaExchange> copies_;  // of a graph that changes
   float eta_;
   PublicCopy public_;     // x̂_i, p_i

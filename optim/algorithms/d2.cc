@@ -2,29 +2,21 @@
 
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
 D2::D2(AlgorithmSetup setup)
-    : node_(AlgorithmId::d2, "d2", std::move(setup)),
-      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
+    : MailAlgorithm(kInfo, std::move(setup)),
       correction_(node_.vector()),
       y_(node_.vector()),
       change_(node_.vector()),
       difference_(node_.vector()) {}
 
-Peers D2::peers() const { return graph_peers(node_, mail_); }
-
-bool D2::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status D2::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status D2::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "D² takes one gradient a round");
-  *post = false;
   // 1. y_i = x_i − γ g_i + u_i
   if (Status status = node_.move(node_.x(), gradient, y_); !status) {
     return status;
@@ -34,17 +26,12 @@ Status D2::gradient_ready(std::span<const float> gradient, Exchange& out, bool* 
     return status;
   }
   const auto payload = node_.encode(y_, mail_.outgoing());
-  mail_.post(graph_plan(node_), payload.size(), out);
-  *post = true;
+  mail_.post(graph_plan(node_), payload.size());
   return {};
 }
 
-Status D2::frame_arrived(const ExchangeTag& /*tag*/, Rank from, std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
-}
-
-Result<bool> D2::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status D2::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   const Ops& ops = node_.ops();
@@ -76,11 +63,7 @@ Result<bool> D2::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
   }
   ops.copy(difference_, node_.x());
   node_.finish_round();
-  return false;
-}
-
-AlgorithmCounters D2::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return {};
 }
 
 void D2::save(ByteBuffer& out) const {
@@ -94,5 +77,22 @@ Status D2::load(ByteReader& in) {
   }
   return read_floats(in, "correction", correction_);
 }
+
+constinit const AlgorithmInfo D2::kInfo = {
+    .name = "d2",
+    .title = "D², for nodes with different data",
+    .paper = "Tang et al. 2018, arXiv:1803.07068",
+    .rule = "X_{t+1} = W (2 X_t − X_{t−1} − γ G_t + γ G_{t−1})",
+    .summary = "as dpsgd, where the nodes' data differ much",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::symmetric,
+    .eigenvalues_above = -1.0 / 3,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · 4d",
+    .memory = {.floats = 4},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::d2),
+    .build = build_algorithm<D2>};
 
 }  // namespace sotto

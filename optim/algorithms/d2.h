@@ -25,32 +25,20 @@
 // Overlap: none, y_i depends on the gradient.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class D2 final : public Algorithm {
+class D2 final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit D2(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mail_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
-
-  AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -58,8 +46,6 @@ class D2 final : public Algorithm {
   std::span<const float> correction() const { return correction_; }
 
  private:
-  LocalNode node_;
-  Mailbox mail_;
   Vector correction_;  // u_i
   Vector y_;           // y_i
   Vector change_;      // Δ_i

@@ -2,32 +2,22 @@
 
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
 
 DPsgd::DPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::dpsgd, "dpsgd", std::move(setup)),
-      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
-      mixed_(node_.vector()),
-      next_(node_.scratch()) {}
+    : MailAlgorithm(kInfo, std::move(setup)), mixed_(node_.vector()), next_(node_.scratch()) {}
 
-Peers DPsgd::peers() const { return graph_peers(node_, mail_); }
-
-bool DPsgd::begin_round(Exchange& out) {
+void DPsgd::begin_round() {
   node_.begin_round();
   const auto payload = node_.encode(node_.x(), mail_.outgoing());
-  mail_.post(graph_plan(node_), payload.size(), out);
-  return true;
+  mail_.post(graph_plan(node_), payload.size());
 }
 
-Status DPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                            std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
-}
-
-Result<bool> DPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status DPsgd::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   // Σ_j W_ij x_j, the own term first, then the neighbours in rank order.
@@ -36,22 +26,46 @@ Result<bool> DPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/)
     return status;
   }
   mail_.close();
-  return false;
+  return {};
 }
 
-Status DPsgd::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+Status DPsgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
-  *post = false;
   // x_i ← Σ_j W_ij x_j − γ g_i
-  if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
+  const Status status = node_.step_from(mixed_, gradient, next_);
+  if (status.ok()) {
+    node_.finish_round();
+  }
+  return status;
+}
+
+Status DPsgd::take_direction(const Direction& d) {
+  check(accepts_gradient(), "D-PSGD takes a gradient after its exchange");
+  if (Status status = node_.step_along(mixed_, d, next_); !status) {
     return status;
   }
+  node_.ops().copy(next_, node_.x());
   node_.finish_round();
   return {};
 }
 
-AlgorithmCounters DPsgd::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
-}
+constinit const AlgorithmInfo DPsgd::kInfo = {
+    .name = "dpsgd",
+    .title = "D-PSGD, full precision between neighbours",
+    .paper = "Lian et al. 2017, arXiv:1705.09056",
+    .rule = "x_i ← Σ_j W_ij x_j − γ g_i",
+    .summary = "for links with latency and with bandwidth to spare",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::doubly_stochastic,
+    .time_varying = true,
+    .overlaps = true,
+    .separable = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · 4d",
+    .memory = {.floats = 2},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::dpsgd),
+    .build = build_algorithm<DPsgd>};
 
 }  // namespace sotto

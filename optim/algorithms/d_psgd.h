@@ -15,38 +15,25 @@
 // Overlap: the exchange of x_i is independent of g_i and hides behind it exactly.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class DPsgd final : public Algorithm {
+class DPsgd final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit DPsgd(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return true; }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
-
-  AlgorithmCounters counters() const override;
-  void save(ByteBuffer& out) const override { node_.save(out); }
-  Status load(ByteReader& in) override { return node_.load(in); }
+  void begin_round() override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status take_direction(const Direction& d) override;
+  Status complete(const Exchange& exchange) override;
 
  private:
-  LocalNode node_;
-  Mailbox mail_;
   Vector mixed_;           // Σ_j W_ij x_j
   std::span<float> next_;  // room for d, and the next x_i
 };

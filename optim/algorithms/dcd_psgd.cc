@@ -4,31 +4,29 @@
 #include <utility>
 
 #include <sotto/kernels/combination.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
 
 DcdPsgd::DcdPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::dcd, "dcd", std::move(setup)),
-      mail_(ReplicaExchange::make_mailbox(node_)),
+    : MailAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       replicas_(node_, mail_, node_.x(), /*lead=*/1),
       z_(node_.scratch()),
       direction_(node_.direction_room()) {}
 
-Peers DcdPsgd::peers() const { return graph_peers(node_, mail_); }
-
-bool DcdPsgd::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
+Status DcdPsgd::take_gradient(std::span<const float> gradient) {
+  check(accepts_gradient(), "DCD-PSGD takes a gradient after the exchange of the round before");
+  const auto d = node_.direction_in(gradient, direction_);
+  return d ? send_movement(*d) : d.status();
 }
 
-Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status DcdPsgd::take_direction(const Direction& d) {
   check(accepts_gradient(), "DCD-PSGD takes a gradient after the exchange of the round before");
-  *post = false;
-  const auto d = node_.direction_in(gradient, direction_);
-  if (!d) {
-    return d.status();
-  }
+  return send_movement(d);
+}
+
+Status DcdPsgd::send_movement(const Direction& d) {
   const auto x = node_.x();
 
   // 1. x_i^½ = W_ii x_i + Σ_{j≠i} W_ij x̂_j − γ g_i
@@ -41,38 +39,30 @@ Status DcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
     for (const Replica& neighbour : replicas()) {
       sum.add(neighbour.weight, piece(ReplicaExchange::value(neighbour, x)));
     }
-    sum.add(-d->scale, piece(d->values));
+    sum.add(-d.scale, piece(d.values));
     return sum.add(-1, piece(x)).write();
   };
   const auto update = replicas_.encode(
-      x, {.make = std::ref(movement), .reads = {x, d->values}, .residual = false, .add_to = x}, z_,
+      x, {.make = std::ref(movement), .reads = {x, d.values}, .residual = false, .add_to = x}, z_,
       "difference of the models");
   if (!update) {
     return update.status();
   }
-  replicas_.post(*update, x, out);
-  *post = true;
+  replicas_.post(*update, x);
   node_.finish_round();
   return {};
 }
 
-Status DcdPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                              std::span<const std::byte> frame) {
-  const auto arrival = replicas_.open(from, frame);
-  if (!arrival || arrival->replica == nullptr) {
-    return arrival.status();
-  }
+Status DcdPsgd::complete(const Exchange& exchange) {
   // 3. x̂_j ← x̂_j + C(z_j)
-  return replicas_.applied(*arrival, node_.compressor().decode_add(arrival->update.encoding, 1,
-                                                                   arrival->replica->model));
-}
-
-Result<bool> DcdPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+  const auto apply = [&](std::span<const std::byte> encoding, std::span<float> replica) {
+    return node_.compressor().decode_add(encoding, 1, replica);
+  };
+  if (Status status = replicas_.accept(exchange, std::ref(apply)); !status) {
     return status;
   }
   mail_.close();
-  return false;
+  return {};
 }
 
 AlgorithmCounters DcdPsgd::counters() const {
@@ -92,5 +82,26 @@ Status DcdPsgd::load(ByteReader& in) {
   }
   return replicas_.load(in);
 }
+
+constinit const AlgorithmInfo DcdPsgd::kInfo = {
+    .name = "dcd",
+    .title = "DCD-PSGD, difference compression",
+    .paper = "Tang et al. 2018, arXiv:1803.06443",
+    .rule = "z_i = Σ_j W_ij x̂_j − γ g_i − x_i; x_i ← x_i + C(z_i)",
+    .summary = "the first choice for quantizers of 4 bits and more on slow links",
+    .contract = ContractKind::unbiased,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .replicas = true,
+    .overlaps = true,
+    .separable = true,
+    .bounded_by_spectrum = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|; 4d along a new edge",
+    .memory = {.floats = 2, .per_neighbour = 1},
+    .default_compressor = "quant:8",
+    .wire_id = wire_id(AlgorithmId::dcd),
+    .build = build_algorithm<DcdPsgd>};
 
 }  // namespace sotto

@@ -27,31 +27,23 @@
 //   exactly behind the gradient of round t + 1.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/replica_exchange.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class DcdPsgd final : public Algorithm {
+class DcdPsgd final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit DcdPsgd(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return true; }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round() && !mail_.open(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status take_direction(const Direction& d) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -61,8 +53,9 @@ class DcdPsgd final : public Algorithm {
   std::span<const Replica> replicas() const { return replicas_.held(); }
 
  private:
-  LocalNode node_;
-  Mailbox mail_;
+  /// Steps 1 to 3, once the direction is known.
+  Status send_movement(const Direction& d);
+
   ReplicaExchange replicas_;
   std::span<float> z_;
   Vector direction_;  // γ g_i unless it was given

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -10,8 +11,7 @@
 namespace sotto {
 
 DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
-    : node_(AlgorithmId::deepsqueeze, "deepsqueeze", std::move(setup)),
-      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
+    : MailAlgorithm(kInfo, std::move(setup)),
       eta_(node_.consensus_stepsize()),
       sum_(node_),
       error_(node_.vector()),
@@ -19,54 +19,47 @@ DeepSqueeze::DeepSqueeze(AlgorithmSetup setup)
       own_half_(node_.steps_ahead() ? Vector() : node_.vector()),
       half_(own_half_) {}
 
-Peers DeepSqueeze::peers() const { return graph_peers(node_, mail_); }
-
-bool DeepSqueeze::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status DeepSqueeze::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status DeepSqueeze::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
-  *post = false;
   // 1. x_i^½ = x_i − γ g_i
   half_ = own_half_;
   if (Status status = node_.move(node_.x(), gradient, half_); !status) {
     return status;
   }
-  return send_compensated(out, post);
+  return send_compensated();
 }
 
-Status DeepSqueeze::step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
-                               bool* post) {
-  check(!begin_round(out), "DeepSqueeze sends nothing before it steps");
-  *post = false;
+Status DeepSqueeze::take_direction(const Direction& d) {
+  check(accepts_gradient(), "DeepSqueeze takes one gradient a round");
+  half_ = own_half_;
+  if (Status status = node_.step_along(node_.x(), d, half_); !status) {
+    return status;
+  }
+  return send_compensated();
+}
+
+Status DeepSqueeze::step_ahead(const Direction& d, std::span<float> stepped) {
+  begin_round();
   half_ = stepped;
   if (Status status = node_.step_along(node_.x(), d, half_); !status) {
     return status;
   }
-  return send_compensated(out, post);
+  return send_compensated();
 }
 
-Status DeepSqueeze::send_compensated(Exchange& out, bool* post) {
+Status DeepSqueeze::send_compensated() {
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
   const auto payload = node_.encode_compensated(half_, error_, v_, mail_.outgoing());
   if (!payload.ok()) {
     return payload.status();
   }
   std::swap(error_, v_);
-  mail_.post(graph_plan(node_), payload->size(), out);
-  *post = true;
+  mail_.post(graph_plan(node_), payload->size());
   return {};
 }
 
-Status DeepSqueeze::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                                  std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
-}
-
-Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status DeepSqueeze::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   // 3. x_i ← x_i^½ + η Σ_j (W_ij − 1[i = j]) C(v_j)
@@ -85,11 +78,7 @@ Result<bool> DeepSqueeze::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*
     return status;
   }
   node_.finish_round();
-  return false;
-}
-
-AlgorithmCounters DeepSqueeze::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return {};
 }
 
 void DeepSqueeze::save(ByteBuffer& out) const {
@@ -103,5 +92,28 @@ Status DeepSqueeze::load(ByteReader& in) {
   }
   return read_floats(in, "error", error_);
 }
+
+constinit const AlgorithmInfo DeepSqueeze::kInfo = {
+    .name = "deepsqueeze",
+    .title = "DeepSqueeze, error-compensated compression",
+    .paper = "Tang et al. 2019, arXiv:1907.07346",
+    .rule =
+        "v_i = x_i − γ g_i + δ_i; δ_i ← v_i − C(v_i); "
+        "x_i ← x_i − γ g_i + η Σ_j (W_ij − 1[i=j]) C(v_j)",
+    .summary = "any contraction, changing graphs, little memory",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::doubly_stochastic,
+    .time_varying = true,
+    .delayable = true,
+    .separable = true,
+    .consensus_stepsize = true,
+    .consensus_stepsize_cap = 0.5,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|",
+    .memory = {.floats = 3},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::deepsqueeze),
+    .build = build_algorithm<DeepSqueeze>};
 
 }  // namespace sotto

@@ -20,35 +20,23 @@
 //   (delayed_gradient.h) the exchange hides behind it.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/frame_sum.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class DeepSqueeze final : public Algorithm {
+class DeepSqueeze final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit DeepSqueeze(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mail_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
+  Status take_gradient(std::span<const float> gradient) override;
+  Status take_direction(const Direction& d) override;
+  Status step_ahead(const Direction& d, std::span<float> stepped) override;
+  Status complete(const Exchange& exchange) override;
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
-                    bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
-
-  AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -57,10 +45,8 @@ class DeepSqueeze final : public Algorithm {
 
  private:
   /// Sends x_i^½ with the error, once it is known.
-  Status send_compensated(Exchange& out, bool* post);
+  Status send_compensated();
 
-  LocalNode node_;
-  Mailbox mail_;
   float eta_;
   FrameSum sum_;
   Vector error_;  // δ_i

@@ -7,42 +7,33 @@
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
-namespace {
-
-/// Directions are handed on as they are.
-constexpr float kWhole = 1;
-
-}  // namespace
-
 DelayedGradient::DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : accelerator_(setup.accelerator),
-      z_(setup.parameters),
-      x_(z_, *setup.ops),
-      node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
+    : NodeAlgorithm(info, stepping_part(setup)),
+      x_(node_.x(), node_.ops()),
       direction_(node_.direction_room()) {
   setup.parameters = x_;
   setup.step_rule = make_step_rule({.learning_rate = 1}, *setup.ops);
-  setup.direction_scale = &kWhole;
+  setup.directed = true;
   inner_ = info.build(std::move(setup));
 }
 
-bool DelayedGradient::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status DelayedGradient::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status DelayedGradient::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "a delayed gradient is taken once the round before it is over");
-  *post = false;
   // 2. d_t
   const auto d = node_.direction_in(gradient, direction_);
-  if (!d) {
-    return d.status();
-  }
+  return d ? take(*d) : d.status();
+}
+
+Status DelayedGradient::take_direction(const Direction& d) {
+  check(accepts_gradient(), "a delayed gradient is taken once the round before it is over");
+  return take(d);
+}
+
+Status DelayedGradient::take(const Direction& d) {
   // 3. A steps from x_t, which stays as it is until its exchange is over; z_{t+1} is where to
-  if (Status status = inner_->step_ahead(*d, z_, out, post); !status) {
-    Status own = node_.require_finite(z_, "updated model");
-    node_.ops().copy(x_, z_);
+  if (Status status = inner_->step_ahead(d, node_.x()); !status) {
+    Status own = node_.require_finite(node_.x(), "updated model");
+    node_.ops().copy(x_, node_.x());
     return own.ok() ? status : own;
   }
   node_.finish_round();

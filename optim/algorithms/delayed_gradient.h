@@ -31,34 +31,25 @@
 
 #include <memory>
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/registry.h>
 
 namespace sotto {
 
-class DelayedGradient final : public Algorithm {
+class DelayedGradient final : public NodeAlgorithm {
  public:
   /// Use make_algorithm (registry.h), which validates `setup`.
   DelayedGradient(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
   Peers peers() const override { return inner_->peers(); }
-  std::span<const float> parameters() const override { return z_; }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !node_.in_round(); }
   bool accepts_gradient() const override { return node_.in_round() && inner_->parameters_ready(); }
   bool idle() const override { return !node_.in_round() && inner_->idle(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    return inner_->frame_arrived(tag, from, frame);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    return inner_->exchange_done(tag, out);
-  }
+  Status take_gradient(std::span<const float> gradient) override;
+  Status take_direction(const Direction& d) override;
+  Result<bool> next_exchange(Exchange& out) override { return inner_->next_exchange(out); }
+  Status complete(const Exchange& exchange) override { return inner_->complete(exchange); }
 
   AlgorithmCounters counters() const override { return inner_->counters(); }
   std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
@@ -69,11 +60,11 @@ class DelayedGradient final : public Algorithm {
   const Algorithm& inner() const { return *inner_; }
 
  private:
-  std::shared_ptr<const Accelerator> accelerator_;  // outlives what it has made
-  std::span<float> z_;                              // the caller's
-  Vector x_;                                        // A's
-  LocalNode node_;                                  // with the step rule, at z_t
-  Vector direction_;                                // room for d_t
+  /// Step 3.
+  Status take(const Direction& d);
+
+  Vector x_;          // A's; node_ is at z_t, with the step rule
+  Vector direction_;  // room for d_t
   std::unique_ptr<Algorithm> inner_;
 };
 

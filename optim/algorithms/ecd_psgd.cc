@@ -5,16 +5,16 @@
 #include <utility>
 
 #include <sotto/kernels/combination.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
 EcdPsgd::EcdPsgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::ecd, "ecd", std::move(setup)),
-      mail_(ReplicaExchange::make_mailbox(node_)),
+    : MailAlgorithm(kInfo, std::move(setup), ReplicaExchange::make_mailbox),
       estimates_(node_, mail_, node_.x(), /*lead=*/1),
-      clock_limit_(node_.extrapolation_clock(kClockLimit)),
+      clock_limit_(node_.setup().extrapolation_clock.value_or(kClockLimit)),
       own_(node_.x(), node_.ops()),
       next_(node_.vector()),
       z_(node_.vector()) {}
@@ -23,20 +23,18 @@ float EcdPsgd::clock(Round round) const {
   return static_cast<float>(std::min(round + 1, clock_limit_));
 }
 
-Peers EcdPsgd::peers() const { return graph_peers(node_, mail_); }
-
-bool EcdPsgd::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
+Status EcdPsgd::take_gradient(std::span<const float> gradient) {
+  check(accepts_gradient(), "ECD-PSGD takes a gradient after the exchange of the round before");
+  const auto d = node_.direction_in(gradient, z_);
+  return d ? send_extrapolated(*d) : d.status();
 }
 
-Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status EcdPsgd::take_direction(const Direction& d) {
   check(accepts_gradient(), "ECD-PSGD takes a gradient after the exchange of the round before");
-  *post = false;
-  const auto d = node_.direction_in(gradient, z_);
-  if (!d) {
-    return d.status();
-  }
+  return send_extrapolated(d);
+}
+
+Status EcdPsgd::send_extrapolated(const Direction& d) {
   const Ops& ops = node_.ops();
   const auto x = node_.x();
   const float t = clock(node_.round());
@@ -47,7 +45,7 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
   for (const Replica& neighbour : estimates()) {
     sum.add(neighbour.weight, ReplicaExchange::value(neighbour, own_));
   }
-  sum.add(-d->scale, d->values).write();
+  sum.add(-d.scale, d.values).write();
 
   // 2. z_i = x_i^t + (t/2) (x_i^{t+1} − x_i^t); send C(z_i)
   const auto extrapolated = [&](std::size_t first, std::span<float> z) {
@@ -68,8 +66,7 @@ Status EcdPsgd::gradient_ready(std::span<const float> gradient, Exchange& out, b
     return node_.fault(status.fault(), "own encoding: " + status.message());
   }
   ops.copy(next_, x);
-  estimates_.post(update, own_, out);
-  *post = true;
+  estimates_.post(update, own_);
   node_.finish_round();
   return {};
 }
@@ -85,23 +82,16 @@ Status EcdPsgd::advance_estimate(Round round, std::span<const std::byte> encodin
   return {};
 }
 
-Status EcdPsgd::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                              std::span<const std::byte> frame) {
-  const auto arrival = estimates_.open(from, frame);
-  if (!arrival || arrival->replica == nullptr) {
-    return arrival.status();
-  }
+Status EcdPsgd::complete(const Exchange& exchange) {
   // 3. y_j^{t+1} = y_j^t + (2/t) (C(z_j) − y_j^t)
-  return estimates_.applied(
-      *arrival, advance_estimate(mail_.round(), arrival->update.encoding, arrival->replica->model));
-}
-
-Result<bool> EcdPsgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+  const auto apply = [&](std::span<const std::byte> encoding, std::span<float> estimate) {
+    return advance_estimate(mail_.round(), encoding, estimate);
+  };
+  if (Status status = estimates_.accept(exchange, std::ref(apply)); !status) {
     return status;
   }
   mail_.close();
-  return false;
+  return {};
 }
 
 AlgorithmCounters EcdPsgd::counters() const {
@@ -125,5 +115,28 @@ Status EcdPsgd::load(ByteReader& in) {
   }
   return estimates_.load(in);
 }
+
+constinit const AlgorithmInfo EcdPsgd::kInfo = {
+    .name = "ecd",
+    .title = "ECD-PSGD, extrapolation compression",
+    .paper = "Tang et al. 2018, arXiv:1803.06443",
+    .rule =
+        "x_i⁺ = Σ_j W_ij y_j − γ g_i; y_i ← (1 − 2/t) y_i + (2/t) C(z_i), "
+        "z_i = (1 − t/2) x_i + (t/2) x_i⁺",
+    .summary = "for coarse unbiased quantizers with a fixed step",
+    .contract = ContractKind::unbiased_absolute,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .replicas = true,
+    .overlaps = true,
+    .separable = true,
+    .extrapolation_clock = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · |C|; 4d along a new edge",
+    .memory = {.floats = 3, .per_neighbour = 1},
+    .default_compressor = "grid:8:0.05",
+    .wire_id = wire_id(AlgorithmId::ecd),
+    .build = build_algorithm<EcdPsgd>};
 
 }  // namespace sotto

@@ -36,34 +36,26 @@
 // Overlap: exact, as with DCD-PSGD.
 #pragma once
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/replica_exchange.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class EcdPsgd final : public Algorithm {
+class EcdPsgd final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Where the extrapolation clock stops at the latest.
   static constexpr Round kClockLimit = 4096;
 
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit EcdPsgd(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return true; }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round() && !mail_.open(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status take_direction(const Direction& d) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -74,13 +66,13 @@ class EcdPsgd final : public Algorithm {
   std::span<const Replica> estimates() const { return estimates_.held(); }
 
  private:
+  /// Steps 1 to 3, once the direction is known.
+  Status send_extrapolated(const Direction& d);
   /// t of the paper, which starts at 1 and stops at the limit.
   float clock(Round round) const;
   /// y ← y + (2/t) (C(z) − y) for the t of `round`; leaves y untouched on a fault.
   Status advance_estimate(Round round, std::span<const std::byte> encoding, std::span<float> y);
 
-  LocalNode node_;
-  Mailbox mail_;
   ReplicaExchange estimates_;
   Round clock_limit_;
   Vector own_;  // y_i

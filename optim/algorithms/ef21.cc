@@ -2,15 +2,23 @@
 
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
+namespace {
+
+Mailbox mailbox_to_all(const LocalNode& node) {
+  return {node, static_cast<std::size_t>(node.nodes()) - 1,
+          node.compressor().max_bytes(node.dimension())};
+}
+
+}  // namespace
 
 Ef21::Ef21(AlgorithmSetup setup)
-    : node_(AlgorithmId::ef21, "ef21", std::move(setup)),
+    : MailAlgorithm(kInfo, std::move(setup), mailbox_to_all),
       others_(all_others(node_)),
-      mail_(node_, others_.size(), node_.compressor().max_bytes(node_.dimension())),
       estimate_(node_.vector()),
       mean_(node_.vector()),
       next_(node_.vector()),
@@ -18,15 +26,9 @@ Ef21::Ef21(AlgorithmSetup setup)
 
 Peers Ef21::peers() const { return peers_along(others_, mail_); }
 
-bool Ef21::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status Ef21::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status Ef21::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "EF21 takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -46,14 +48,8 @@ Status Ef21::gradient_ready(std::span<const float> gradient, Exchange& out, bool
               .from = others_,
               .elements_out = node_.dimension(),
               .elements_in = node_.dimension()},
-             payload.size(), out);
-  *post = true;
+             payload.size());
   return {};
-}
-
-Status Ef21::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                           std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
 }
 
 Status Ef21::sum_differences() {
@@ -76,8 +72,8 @@ Status Ef21::sum_differences() {
   return {};
 }
 
-Result<bool> Ef21::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status Ef21::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   if (Status status = sum_differences(); !status) {
@@ -92,11 +88,7 @@ Result<bool> Ef21::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) 
   std::swap(mean_, next_);
   node_.ops().copy(direction_, node_.x());
   node_.finish_round();
-  return false;
-}
-
-AlgorithmCounters Ef21::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  return {};
 }
 
 void Ef21::save(ByteBuffer& out) const {
@@ -114,5 +106,24 @@ Status Ef21::load(ByteReader& in) {
   }
   return read_floats(in, "mean of the estimates", mean_);
 }
+
+constinit const AlgorithmInfo Ef21::kInfo = {
+    .name = "ef21",
+    .title = "EF21, compressed differences of gradients",
+    .paper = "Richtárik et al. 2021, arXiv:2106.05203",
+    .rule = "g_i ← g_i + C(∇_i − g_i); x ← x − γ (1/n) Σ_i g_i",
+    .summary =
+        "exact descent with any contraction where all nodes reach each other "
+        "and gradients have little noise",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .accelerated = true,
+    .agreement = SettingsAgreement::required,
+    .bytes = "(n−1) · |C|",
+    .memory = {.floats = 4},
+    .default_compressor = "topk:0.1",
+    .wire_id = wire_id(AlgorithmId::ef21),
+    .build = build_algorithm<Ef21>};
 
 }  // namespace sotto

@@ -30,32 +30,21 @@
 
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class Ef21 final : public Algorithm {
+class Ef21 final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit Ef21(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
   Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mail_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
-
-  AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
 
@@ -68,13 +57,11 @@ class Ef21 final : public Algorithm {
   /// 2. next_ = G + (1/n) Σ_j c_j
   Status sum_differences();
 
-  LocalNode node_;
   std::vector<Edge> others_;  // all nodes but this one
-  Mailbox mail_;
-  Vector estimate_;   // g_i
-  Vector mean_;       // G
-  Vector next_;       // ∇_i − g_i, then the next G
-  Vector direction_;  // d, then the next x
+  Vector estimate_;           // g_i
+  Vector mean_;               // G
+  Vector next_;               // ∇_i − g_i, then the next G
+  Vector direction_;          // d, then the next x
 };
 
 }  // namespace sotto

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sotto/compress/none.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/zero_where_zero.h>
 #include <sotto/topology/analysis.h>
@@ -39,22 +40,22 @@ Round spreading_time(const Topology& graph) {
   return std::min<Round>(2 * distance, nodes - 1);
 }
 
-std::size_t longest_payload(const LocalNode& node, std::size_t vector_bytes) {
+Mailbox gossip_adam_mailbox(const LocalNode& node) {
   const std::size_t elements = node.dimension();
-  return std::max(2 * vector_bytes,
-                  node.compressor().max_bytes(elements) + LateGossip::max_bytes(elements));
+  return {node, max_in_degree(node),
+          std::max(2 * make_none(node.ops())->max_bytes(elements),
+                   node.compressor().max_bytes(elements) + LateGossip::max_bytes(elements))};
 }
 
 }  // namespace
 
 GossipAdam::GossipAdam(AlgorithmSetup setup)
-    : node_(AlgorithmId::gossip_adam, "onebit-adam-gossip", std::move(setup)),
+    : MailAlgorithm(kInfo, std::move(setup), gossip_adam_mailbox),
       adam_(Adam::of(node_.step_rule())),
       exact_(make_none(node_.ops())),
       vector_bytes_(exact_->max_bytes(node_.dimension())),
-      mail_(node_, max_in_degree(node_), longest_payload(node_, vector_bytes_)),
       eta_(node_.consensus_stepsize()),
-      freeze_step_(node_.freeze_step().value_or(0)),
+      freeze_step_(node_.setup().freeze_step.value_or(0)),
       agreement_(spreading_time(node_.topology())),
       late_(agreement_),
       late_gossip_(late_),
@@ -62,8 +63,6 @@ GossipAdam::GossipAdam(AlgorithmSetup setup)
       half_(node_.dimension()),
       scratch_(node_.dimension()),
       scratch2_(node_.dimension()) {}
-
-Peers GossipAdam::peers() const { return graph_peers(node_, mail_); }
 
 ExchangePlan GossipAdam::plan() const {
   ExchangePlan plan = graph_plan(node_);
@@ -82,38 +81,27 @@ std::span<const std::byte> GossipAdam::variance_of(std::span<const std::byte> pa
   return payload.subspan(vector_bytes_);
 }
 
-bool GossipAdam::begin_round(Exchange& out) {
+void GossipAdam::begin_round() {
   node_.begin_round();
   if (squeezing()) {
-    return false;
+    return;
   }
   const auto payload = mail_.outgoing();
   exact_->encode(node_.x(), {}, payload);
   exact_->encode(adam_.variance(), {}, payload.subspan(vector_bytes_));
-  mail_.post(plan(), 2 * vector_bytes_, out);
-  return true;
+  mail_.post(plan(), 2 * vector_bytes_);
 }
 
-Status GossipAdam::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                                 std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  if (!squeezing() && mail_.payload(*edge).size() != 2 * vector_bytes_) {
-    return mail_.refuse(*edge, {Fault::malformed, "its payload is not two vectors long"});
-  }
-  return {};
-}
-
-Result<bool> GossipAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status GossipAdam::complete(const Exchange& exchange) {
+  const auto judge = [this](std::size_t edge) {
+    return squeezing() || mail_.payload(edge).size() == 2 * vector_bytes_
+               ? Status()
+               : Status{Fault::malformed, "its payload is not two vectors long"};
+  };
+  if (Status status = mail_.accept(exchange, judge); !status) {
     return status;
   }
-  if (Status status = squeezing() ? squeeze() : mix(); !status) {
-    return status;
-  }
-  return false;
+  return squeezing() ? squeeze() : mix();
 }
 
 Status GossipAdam::mix() {
@@ -176,10 +164,9 @@ Status GossipAdam::step_from(std::span<const float> from, std::span<const float>
   return node_.require_finite(half_, "updated model");
 }
 
-Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status GossipAdam::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "decentralized 1-bit Adam takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.enter_step_rule(gradient); !status) {
     return status;
   }
@@ -215,8 +202,7 @@ Status GossipAdam::gradient_ready(std::span<const float> gradient, Exchange& out
   if (Status status = node_.decode_own(payload, 1, public_.copy); !status) {
     return status;
   }
-  mail_.post(plan(), late_gossip_.append(mail_.outgoing(), payload.size()), out);
-  *post = true;
+  mail_.post(plan(), late_gossip_.append(mail_.outgoing(), payload.size()));
   return {};
 }
 
@@ -250,10 +236,6 @@ Status GossipAdam::squeeze() {
   return {};
 }
 
-AlgorithmCounters GossipAdam::counters() const {
-  return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
-}
-
 std::vector<std::string> GossipAdam::take_warnings() {
   return squeezing() ? notice_.take(node_.layout(), adam_.variance(), freeze_step_)
                      : std::vector<std::string>();
@@ -279,5 +261,27 @@ Status GossipAdam::load(ByteReader& in) {
   }
   return late_.load(in, adam_, freeze_step_);
 }
+
+constinit const AlgorithmInfo GossipAdam::kInfo = {
+    .name = "onebit-adam-gossip",
+    .title = "Decentralized 1-bit Adam",
+    .paper = "sotto's own, after arXiv:2102.02888 and arXiv:1902.00340",
+    .rule =
+        "m_i ← β₁ m_i + (1 − β₁) g_i; x_i^½ = x_i − γ m_i / (√v + ε), v frozen and "
+        "common; x̂_i ← x̂_i + C(x_i^½ − x̂_i); x_i ← x_i^½ + η Σ_j W_ij (x̂_j − x̂_i)",
+    .summary =
+        "Adam between neighbours in a bit an element, after freeze_step rounds in "
+        "full precision",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .consensus_stepsize = true,
+    .consensus_stepsize_cap = 0.5,
+    .step_rule = "adam",
+    .freezing = Freezing::given,
+    .bytes = "degree · |C|; degree · 8d before the freeze",
+    .memory = {.floats = 5},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::gossip_adam),
+    .build = build_algorithm<GossipAdam>};
 
 }  // namespace sotto

@@ -44,37 +44,28 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/late_gossip.h>
-#include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/public_copy.h>
 #include <sotto/optim/freeze_notice.h>
 #include <sotto/optim/late_elements.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {
 
-class GossipAdam final : public Algorithm {
+class GossipAdam final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit GossipAdam(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !node_.in_round(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  void begin_round() override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
-  AlgorithmCounters counters() const override;
   std::vector<std::string> take_warnings() override;
   void save(ByteBuffer& out) const override;
   Status load(ByteReader& in) override;
@@ -100,12 +91,10 @@ class GossipAdam final : public Algorithm {
   /// m_i of this gradient, and half_ ← x_from − γ m̂ / (√v̂ + ε).
   Status step_from(std::span<const float> from, std::span<const float> gradient);
 
-  LocalNode node_;
   FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   std::unique_ptr<Compressor> exact_;
   std::size_t vector_bytes_;  // of a vector in full precision
-  Mailbox mail_;
   float eta_;
   Round freeze_step_;  // T_w
   Round agreement_;    // D

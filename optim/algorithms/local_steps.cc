@@ -19,7 +19,7 @@ AlgorithmSetup inner_part(AlgorithmSetup setup, std::span<float> synced) {
 }  // namespace
 
 LocalSteps::LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup)
-    : node_(static_cast<AlgorithmId>(info.wire_id), info.name, stepping_part(setup)),
+    : NodeAlgorithm(info, stepping_part(setup)),
       interval_(setup.communication_interval),
       weighted_(setup.weighted),
       synced_(node_.x(), node_.ops()),
@@ -36,21 +36,17 @@ Status LocalSteps::placed(const Status& status) const {
       fmt::format("node {}, round {}, at an exchange", node_.rank(), node_.round()));
 }
 
-bool LocalSteps::begin_round(Exchange& out) {
+void LocalSteps::begin_round() {
   check(parameters_ready(), "a round of local steps begins at a model");
   node_.begin_round();
-  if (begun_) {
-    return false;
+  if (!begun_) {
+    begun_ = true;
+    inner_->begin_round();
   }
-  begun_ = true;
-  const bool post = inner_->begin_round(out);
-  under_way_ += post ? 1U : 0U;
-  return post;
 }
 
-Status LocalSteps::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status LocalSteps::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "local steps take one gradient a round");
-  *post = false;
 
   // 1. Δ_i ← Δ_i + d(g_i)
   if (Status status = node_.direction(gradient, work_); !status) {
@@ -68,10 +64,9 @@ Status LocalSteps::gradient_ready(std::span<const float> gradient, Exchange& out
   if (Status status = node_.require_finite(work_, "movement since the last exchange"); !status) {
     return status;
   }
-  if (Status status = inner_->gradient_ready(work_, out, post); !status) {
+  if (Status status = inner_->take_gradient(work_); !status) {
     return placed(status);
   }
-  under_way_ += *post ? 1U : 0U;
   handed_over_ = true;
   take_synced();
   return {};
@@ -109,20 +104,13 @@ Result<bool> LocalSteps::next_exchange(Exchange& out) {
   return more;
 }
 
-Status LocalSteps::frame_arrived(const ExchangeTag& tag, Rank from,
-                                 std::span<const std::byte> frame) {
-  Status status = inner_->frame_arrived(tag, from, frame);
-  return status.ok() ? status : placed(status);
-}
-
-Result<bool> LocalSteps::exchange_done(const ExchangeTag& tag, Exchange& out) {
-  auto more = inner_->exchange_done(tag, out);
-  if (!more.ok()) {
-    return placed(more.status());
+Status LocalSteps::complete(const Exchange& exchange) {
+  if (Status status = inner_->complete(exchange); !status) {
+    return placed(status);
   }
-  under_way_ -= *more ? 0U : 1U;
+  --under_way_;
   take_synced();
-  return more;
+  return {};
 }
 
 void LocalSteps::save(ByteBuffer& out) const {

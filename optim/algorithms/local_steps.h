@@ -38,31 +38,26 @@
 #include <cstddef>
 #include <memory>
 
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/registry.h>
 
 namespace sotto {
 
-class LocalSteps final : public Algorithm {
+class LocalSteps final : public NodeAlgorithm {
  public:
   /// Use make_algorithm (registry.h), which validates `setup` and sets both of its step rules.
   LocalSteps(const AlgorithmInfo& info, AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
   Peers peers() const override { return inner_->peers(); }
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !handed_over_; }
   bool accepts_gradient() const override;
   bool idle() const override { return !node_.in_round() && under_way_ == 0; }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  void begin_round() override;
+  Status take_gradient(std::span<const float> gradient) override;
   Result<bool> next_exchange(Exchange& out) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override { return inner_->counters(); }
   std::vector<std::string> take_warnings() override { return inner_->take_warnings(); }
@@ -82,7 +77,6 @@ class LocalSteps final : public Algorithm {
   /// A fault of the inner algorithm, with this one's round in front of that one's.
   Status placed(const Status& status) const;
 
-  LocalNode node_;  // x_i and the local rule; rounds are gradients
   Round interval_;  // H
   bool weighted_;   // by the share of this node's data
   Vector synced_;   // s_i

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
@@ -20,12 +21,16 @@ GridOptions grid_of(const LocalNode& node) {
   return *options;
 }
 
+Mailbox grid_mailbox(const LocalNode& node) {
+  return {node, max_in_degree(node),
+          ModuloGrid::payload_bytes(node.dimension(), grid_of(node).bits)};
+}
+
 }  // namespace
 
 Moniqua::Moniqua(AlgorithmSetup setup)
-    : node_(AlgorithmId::moniqua, "moniqua", std::move(setup)),
+    : MailAlgorithm(kInfo, std::move(setup), grid_mailbox),
       grid_(grid_of(node_), node_.seed(), max_in_degree(node_), node_.ops()),
-      mail_(node_, max_in_degree(node_), grid_.payload_bytes(node_.dimension())),
       mixed_(node_.dimension()),
       next_(node_.dimension()) {
   heard_.reserve(max_in_degree(node_));
@@ -45,30 +50,20 @@ Status Moniqua::require_in_range(std::span<const float> x, std::string_view what
                                         *far, what, x[*far], node_.compressor().spec()));
 }
 
-Peers Moniqua::peers() const { return graph_peers(node_, mail_); }
-
-bool Moniqua::begin_round(Exchange& out) {
+void Moniqua::begin_round() {
   node_.begin_round();
 
   // 1. send k_i mod 2^B
   const auto payload = mail_.outgoing().first(grid_.payload_bytes(node_.dimension()));
   grid_.encode(node_.x(), node_.rounding_key(0), payload);
-  mail_.post(graph_plan(node_), payload.size(), out);
-  return true;
+  mail_.post(graph_plan(node_), payload.size());
 }
 
-Status Moniqua::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                              std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  const Status status = grid_.check_header(mail_.payload(*edge), node_.dimension());
-  return status.ok() ? status : mail_.refuse(*edge, status);
-}
-
-Result<bool> Moniqua::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status Moniqua::complete(const Exchange& exchange) {
+  const auto judge = [this](std::size_t edge) {
+    return grid_.check_header(mail_.payload(edge), node_.dimension());
+  };
+  if (Status status = mail_.accept(exchange, judge); !status) {
     return status;
   }
   // 2. and 3. x_i + Σ_j W_ij (x̂_j − x̂_i)
@@ -85,12 +80,11 @@ Result<bool> Moniqua::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
                            node_.compressor().spec())});
   }
   mail_.close();
-  return false;
+  return {};
 }
 
-Status Moniqua::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+Status Moniqua::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "Moniqua takes a gradient after its exchange");
-  *post = false;
   // 3. … − γ g_i
   if (Status status = node_.move(mixed_, gradient, next_); !status) {
     return status;
@@ -111,5 +105,27 @@ Status Moniqua::load(ByteReader& in) {
 AlgorithmCounters Moniqua::counters() const {
   return {.saturated = 0, .bad_frames = mail_.bad_frames()};
 }
+
+constinit const AlgorithmInfo Moniqua::kInfo = {
+    .name = "moniqua",
+    .title = "Moniqua, models modulo a range",
+    .paper = "Lu and De Sa 2020, arXiv:2002.11787",
+    .rule =
+        "x_i ← x_i + Σ_j W_ij (x̂_j − x̂_i) − γ g_i, x̂ on a grid and sent "
+        "modulo 2^B steps",
+    .summary =
+        "few bits and no memory for neighbours, on graphs that change too; the "
+        "models must stay within θ",
+    .contract = ContractKind::unbiased_absolute,
+    .graph = GraphNeed::doubly_stochastic,
+    .time_varying = true,
+    .overlaps = true,
+    .family = "grid",
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "degree · (B d/8 + 13)",
+    .memory = {.floats = 2},
+    .default_compressor = "grid:8:0.01",
+    .wire_id = wire_id(AlgorithmId::moniqua),
+    .build = build_algorithm<Moniqua>};
 
 }  // namespace sotto

@@ -31,35 +31,26 @@
 
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/modulo_grid.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class Moniqua final : public Algorithm {
+class Moniqua final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a grid of 1 or 2
   /// bits, and for a model beyond its range.
   explicit Moniqua(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return true; }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  void begin_round() override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
-  void save(ByteBuffer& out) const override { node_.save(out); }
   Status load(ByteReader& in) override;
 
   /// θ
@@ -69,9 +60,7 @@ class Moniqua final : public Algorithm {
   /// Fault::non_finite naming `what` if x is beyond the grid's range.
   Status require_in_range(std::span<const float> x, std::string_view what) const;
 
-  LocalNode node_;
   ModuloGrid grid_;
-  Mailbox mail_;
   std::vector<ModuloGrid::Heard> heard_;  // by in-edge
   std::vector<float> mixed_;              // x_i + Σ_j W_ij (x̂_j − x̂_i)
   std::vector<float> next_;               // room for d, and the next x_i

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sotto/kernels/norm.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/step_rules/trust_ratio.h>
 
@@ -24,25 +25,19 @@ void follow_ratio(double ratio, double& mean) {
 }  // namespace
 
 OneBitLamb::OneBitLamb(AlgorithmSetup setup)
-    : node_(AlgorithmId::onebit_lamb, "onebit-lamb", std::move(setup)),
+    : NodeAlgorithm(kInfo, std::move(setup)),
       lamb_(Lamb::of(node_.step_rule())),
       adam_(lamb_.moments()),
       mean_(node_),
-      freeze_step_(node_.freeze_step().value_or(0)),
+      freeze_step_(node_.setup().freeze_step.value_or(0)),
       tensors_(lamb_.layout().size()),
       fresh_(node_.dimension()),
       work_(node_.dimension()),
       direction_(node_.dimension()) {}
 
-bool OneBitLamb::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status OneBitLamb::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "1-bit LAMB takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -55,22 +50,20 @@ Status OneBitLamb::gradient_ready(std::span<const float> gradient, Exchange& out
     for (std::size_t l = 0; l < tensors_.size(); ++l) {
       node_.ops().scale(tensors_[l].scale, lamb_.layout()[l].of(std::span(work_)));
     }
-    if (Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients(), out);
+    if (Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients());
         !status) {
       return status;
     }
   } else {
     node_.ops().copy(gradient, work_);
-    mean_.begin_exact(work_, out);
+    mean_.begin_exact(work_);
   }
-  *post = true;
   return {};
 }
 
-Result<bool> OneBitLamb::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  auto more = mean_.exchange_done(work_, out);
-  if (!more || *more) {
-    return more;
+Status OneBitLamb::complete(const Exchange& exchange) {
+  if (Status status = mean_.complete(exchange, work_); !status || mean_.open()) {
+    return status;
   }
   const bool plain = !frozen();
   if (Status status = plain
@@ -85,7 +78,7 @@ Result<bool> OneBitLamb::exchange_done(const ExchangeTag& /*tag*/, Exchange& out
   if (plain) {
     follow_ratios();
   }
-  return false;
+  return {};
 }
 
 Status OneBitLamb::move() {
@@ -272,5 +265,25 @@ Status OneBitLamb::load(ByteReader& in) {
   }
   return late_.load(in, adam_, freeze_step_);
 }
+
+constinit const AlgorithmInfo OneBitLamb::kInfo = {
+    .name = "onebit-lamb",
+    .title = "1-bit LAMB, step lengths by tensor",
+    .paper = "Li et al. 2021, arXiv:2104.06069",
+    .rule =
+        "m_i = β₁ m̄ + (1 − β₁) g_i; m̄ ← C(mean_i C(s m_i + δ_i) + δ̄) / s; "
+        "x_l ← x_l − γ r_l c_l (m̄ / (√v + ε) + λ x)_l, v and c frozen",
+    .summary = "as onebit-adam, for large batches",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .step_rule = "lamb",
+    .freezing = Freezing::given,
+    .agreement = SettingsAgreement::required,
+    .bytes = "2 (n−1)/n · |C|; 4d for |C| before freeze_step",
+    .memory = {.floats = 4, .per_nth = 3},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::onebit_lamb),
+    .build = build_algorithm<OneBitLamb>};
 
 }  // namespace sotto

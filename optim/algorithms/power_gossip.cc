@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
 
 namespace sotto {
@@ -29,6 +30,24 @@ std::size_t exact_elements(const std::vector<FactorPiece>& pieces) {
   return elements;
 }
 
+std::vector<FactorPiece> pieces_of(const LocalNode& node, const LowRankOptions& options) {
+  return factor_pieces(node.layout(), static_cast<std::size_t>(options.rank),
+                       static_cast<std::size_t>(options.steps));
+}
+
+/// Floats along an edge, at most.
+std::size_t longest_message(const std::vector<FactorPiece>& pieces, const LowRankOptions& options) {
+  return PowerLink::longest_product(pieces, static_cast<std::size_t>(options.rank)) +
+         exact_elements(pieces);
+}
+
+Mailbox product_mailbox(const LocalNode& node) {
+  const LowRankOptions options = options_of(node);
+  const std::size_t floats = longest_message(pieces_of(node, options), options);
+  return {node, max_in_degree(node), kDigestBytes + floats * sizeof(float),
+          std::max<std::size_t>(max_in_degree(node), 1)};
+}
+
 void require_both_directions(const LocalNode& node) {
   const Topology& graph = node.topology();
   for (Round round = 0; round < graph.period(); ++round) {
@@ -44,9 +63,9 @@ void require_both_directions(const LocalNode& node) {
 }  // namespace
 
 PowerGossip::PowerGossip(AlgorithmSetup setup)
-    : node_(AlgorithmId::powergossip, "powergossip", std::move(setup)),
+    : MailAlgorithm(kInfo, std::move(setup), product_mailbox),
       options_(options_of(node_)),
-      pieces_(factor_pieces(node_.layout(), rank(), static_cast<std::size_t>(options_.steps))),
+      pieces_(pieces_of(node_, options_)),
       exact_(exact_elements(pieces_)),
       steps_(exact_ == node_.dimension() ? 1 : options_.steps),
       links_([this] {
@@ -57,17 +76,13 @@ PowerGossip::PowerGossip(AlgorithmSetup setup)
         }
         return links;
       }()),
-      theirs_(PowerLink::longest_product(pieces_, rank()) + exact_),
+      theirs_(longest_message(pieces_, options_)),
       scratch_(PowerLink::scratch_size(pieces_, rank())),
-      mail_(node_, max_in_degree(node_), kDigestBytes + theirs_.size() * sizeof(float),
-            std::max<std::size_t>(max_in_degree(node_), 1)),
       mixed_(node_.dimension()),
       next_(node_.dimension()) {
   parcels_.reserve(max_in_degree(node_));
   due_.reserve(max_in_degree(node_));
 }
-
-Peers PowerGossip::peers() const { return graph_peers(node_, mail_); }
 
 PowerLink& PowerGossip::link(const Edge& edge) {
   return *std::ranges::lower_bound(links_, edge.peer, {}, &PowerLink::peer);
@@ -82,18 +97,17 @@ void PowerGossip::for_each_exact(Visit&& visit) {
   }
 }
 
-bool PowerGossip::begin_round(Exchange& out) {
+void PowerGossip::begin_round() {
   node_.begin_round();
   node_.ops().copy(node_.x(), mixed_);
   for (const Edge& edge : node_.in_edges()) {
     link(edge).begin(node_.round());
   }
   step_ = 0;
-  post_step(out);
-  return true;
+  post_step();
 }
 
-void PowerGossip::post_step(Exchange& out) {
+void PowerGossip::post_step() {
   parcels_.clear();
   due_.clear();
   for (const Edge& edge : node_.out_edges()) {
@@ -115,17 +129,7 @@ void PowerGossip::post_step(Exchange& out) {
                    .to = node_.out_edges(),
                    .from = node_.in_edges(),
                    .elements_by_sender = due_},
-                  parcels_, out);
-}
-
-Status PowerGossip::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                                  std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  const auto theirs = read(*edge);
-  return theirs.ok() ? Status() : mail_.refuse(*edge, theirs.status());
+                  parcels_);
 }
 
 Result<std::span<const float>> PowerGossip::read(std::size_t edge) {
@@ -155,8 +159,10 @@ Result<std::span<const float>> PowerGossip::read(std::size_t edge) {
   return std::span<const float>(theirs);
 }
 
-Result<bool> PowerGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  if (Status status = mail_.require_complete(); !status) {
+Status PowerGossip::complete(const Exchange& exchange) {
+  if (Status status =
+          mail_.accept(exchange, [this](std::size_t edge) { return read(edge).status(); });
+      !status) {
     return status;
   }
   if (step_ == 0) {
@@ -182,15 +188,13 @@ Result<bool> PowerGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& ou
     return status;
   }
   if (++step_ < steps_) {
-    post_step(out);
-    return true;
+    post_step();
   }
-  return false;
+  return {};
 }
 
-Status PowerGossip::gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) {
+Status PowerGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "PowerGossip takes a gradient after its exchanges");
-  *post = false;
   // 3. x_i ← x_i − γ g_i
   if (Status status = node_.step_from(mixed_, gradient, next_); !status) {
     return status;
@@ -228,5 +232,28 @@ Status PowerGossip::load(ByteReader& in) {
   }
   return {};
 }
+
+constinit const AlgorithmInfo PowerGossip::kInfo = {
+    .name = "powergossip",
+    .title = "PowerGossip, power iteration on neighbours' differences",
+    .paper = "Vogels et al. 2020, arXiv:2008.01425",
+    .rule =
+        "X_i ← X_i + Σ_j W_ij C(X_j − X_i) − γ G_i; C(D) = (D B) Bᵀ; "
+        "B ← orth(D B), for D and Dᵀ by turns",
+    .summary =
+        "large matrices between neighbours: no consensus step to tune, no "
+        "replicas, graphs that change",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .overlaps = true,
+    .family = "lowrank",
+    .bytes =
+        "degree · 4f, f = Σ K (rows + columns) / 2 over the matrices, times "
+        "their steps, and all other elements",
+    .memory = {.floats = 2, .of_matrices = "3 K (degree + 1) / shorter side"},
+    .default_compressor = "lowrank:1",
+    .wire_id = wire_id(AlgorithmId::powergossip),
+    .build = build_algorithm<PowerGossip>};
 
 }  // namespace sotto

@@ -41,32 +41,24 @@
 
 #include <sotto/compress/factors.h>
 #include <sotto/compress/low_rank.h>
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
 #include <sotto/optim/exchange/power_link.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class PowerGossip final : public Algorithm {
+class PowerGossip final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a graph with edges
   /// of one direction.
   explicit PowerGossip(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return true; }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  void begin_round() override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -78,12 +70,11 @@ class PowerGossip final : public Algorithm {
   /// Calls visit with the part of mixed_ that each tensor is which is averaged as it is.
   template <typename Visit>
   void for_each_exact(Visit&& visit);
-  /// Asks for the exchange of a step.
-  void post_step(Exchange& out);
+  /// Posts the exchange of a step.
+  void post_step();
   /// The floats that came along an edge, or why they cannot be taken.
   Result<std::span<const float>> read(std::size_t edge);
 
-  LocalNode node_;
   LowRankOptions options_;
   std::vector<FactorPiece> pieces_;
   std::size_t exact_;             // elements averaged as they are
@@ -91,7 +82,6 @@ class PowerGossip final : public Algorithm {
   std::vector<PowerLink> links_;  // to all rounds' neighbours, by peer
   std::vector<float> theirs_;     // what came along one edge
   std::vector<double> scratch_;   // of all links
-  Mailbox mail_;
   int step_ = 0;                  // of the round
   std::vector<Parcel> parcels_;   // by edge of the round
   std::vector<std::size_t> due_;  // floats to come, by edge of the round

@@ -5,6 +5,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/compress/low_rank.h>
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
@@ -27,7 +28,7 @@ void to_floats(std::span<const double> from, std::span<float> to) {
 }  // namespace
 
 PowerSgd::PowerSgd(AlgorithmSetup setup)
-    : node_(AlgorithmId::powersgd, "powersgd", std::move(setup)),
+    : NodeAlgorithm(kInfo, std::move(setup)),
       rank_(rank_of(node_)),
       parts_([this] {
         std::vector<Part> parts;
@@ -59,14 +60,8 @@ PowerSgd::PowerSgd(AlgorithmSetup setup)
   wide_.reserve(longest);
 }
 
-bool PowerSgd::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status PowerSgd::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status PowerSgd::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "PowerSGD takes one gradient a round");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
@@ -75,15 +70,8 @@ Status PowerSgd::gradient_ready(std::span<const float> gradient, Exchange& out, 
   if (Status status = node_.require_finite(compensated_, "compensated gradient"); !status) {
     return status;
   }
-  auto posted = begin_left(out);
-  if (posted.ok() && !*posted) {
-    posted = proceed(out);
-  }
-  if (!posted.ok()) {
-    return posted.status();
-  }
-  *post = *posted;
-  return {};
+  begin_left();
+  return mean_.busy() ? Status() : proceed();
 }
 
 void PowerSgd::orthonormalize_floats(std::span<float> factor) {
@@ -92,7 +80,7 @@ void PowerSgd::orthonormalize_floats(std::span<float> factor) {
   to_floats(wide_, factor);
 }
 
-Result<bool> PowerSgd::begin_left(Exchange& out) {
+void PowerSgd::begin_left() {
   RandomStream random({.seed = node_.seed(), .round = node_.round(), .purpose = Purpose::select});
   for (const Part& part : parts_) {
     const auto m = of(part, compensated_);
@@ -108,10 +96,9 @@ Result<bool> PowerSgd::begin_left(Exchange& out) {
   }
   right_due_ = true;
   mean_.begin(left_, 0, "sum of the left factors");
-  return post_mean(out);
 }
 
-Result<bool> PowerSgd::begin_right(Exchange& out) {
+void PowerSgd::begin_right() {
   for (const Part& part : parts_) {
     if (part.piece.matrix) {
       orthonormalize_floats(left(part));  // P
@@ -122,38 +109,21 @@ Result<bool> PowerSgd::begin_right(Exchange& out) {
   }
   right_due_ = false;
   mean_.begin(right_, mean_.phases(), "sum of the right factors");
-  return post_mean(out);
 }
 
-Result<bool> PowerSgd::post_mean(Exchange& out) {
-  if (!mean_.more()) {
-    return false;
-  }
-  if (Status status = mean_.post(out); !status) {
-    return status;
-  }
-  return true;
-}
-
-Result<bool> PowerSgd::proceed(Exchange& out) {
+Status PowerSgd::proceed() {
   if (right_due_) {
-    auto posted = begin_right(out);
-    if (!posted.ok() || *posted) {
-      return posted;
+    begin_right();
+    if (mean_.busy()) {
+      return {};
     }
   }
-  if (Status status = step(); !status) {
-    return status;
-  }
-  return false;
+  return step();
 }
 
-Result<bool> PowerSgd::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  if (Status status = mean_.take(); !status) {
-    return status;
-  }
-  const auto posted = post_mean(out);
-  return !posted.ok() || *posted ? posted : proceed(out);
+Status PowerSgd::complete(const Exchange& exchange) {
+  const Status status = mean_.complete(exchange);
+  return !status || mean_.busy() ? status : proceed();
 }
 
 Status PowerSgd::step() {
@@ -198,5 +168,25 @@ Status PowerSgd::load(ByteReader& in) {
   }
   return read_floats(in, "right factors", right_);
 }
+
+constinit const AlgorithmInfo PowerSgd::kInfo = {
+    .name = "powersgd",
+    .title = "PowerSGD, all-reduce of low-rank factors",
+    .paper = "Vogels et al. 2019, arXiv:1905.13727",
+    .rule =
+        "M_i = g_i + e_i; P = orth(mean_i M_i S); Q = mean_i M_iᵀ P; "
+        "x ← x − γ P Qᵀ; e_i = M_i − P Qᵀ; S ← Q",
+    .summary = "as allreduce, for models of large matrices, in K columns of each",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .family = "lowrank",
+    .most_nodes = RingMean::most_nodes(2),
+    .agreement = SettingsAgreement::required,
+    .bytes = "2 (n−1)/n · 4f, f = Σ K (rows + columns) over the matrices",
+    .memory = {.floats = 4},
+    .default_compressor = "lowrank:2",
+    .wire_id = wire_id(AlgorithmId::powersgd),
+    .build = build_algorithm<PowerSgd>};
 
 }  // namespace sotto

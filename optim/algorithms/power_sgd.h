@@ -31,32 +31,27 @@
 #include <vector>
 
 #include <sotto/compress/factors.h>
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/ring_mean.h>
 #include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
-class PowerSgd final : public Algorithm {
+class PowerSgd final : public NodeAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit PowerSgd(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
   Peers peers() const override { return mean_.peers(); }
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mean_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mean_.open(); }
+  bool parameters_ready() const override { return !mean_.busy(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mean_.busy(); }
   bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                       std::span<const std::byte> frame) override {
-    return mean_.frame_arrived(from, frame);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Result<bool> next_exchange(Exchange& out) override { return mean_.next_exchange(out); }
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -87,17 +82,14 @@ class PowerSgd final : public Algorithm {
   }
   void orthonormalize_floats(std::span<float> factor);
 
-  /// Starts the mean of M_i S; true when `out` is to be posted.
-  Result<bool> begin_left(Exchange& out);
+  /// Starts the mean of M_i S.
+  void begin_left();
   /// Starts the mean of M_iᵀ P, P made of the mean before it.
-  Result<bool> begin_right(Exchange& out);
-  /// Asks for the next exchange of the mean under way; false where that is done.
-  Result<bool> post_mean(Exchange& out);
+  void begin_right();
   /// What follows the mean that is there: the next one, or the step.
-  Result<bool> proceed(Exchange& out);
+  Status proceed();
   Status step();
 
-  LocalNode node_;
   std::size_t rank_;
   std::vector<Part> parts_;
   std::vector<float> left_;   ///< M_i S, then P, and what is exact

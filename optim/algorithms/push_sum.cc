@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/finite_watch.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
@@ -44,12 +45,15 @@ std::size_t max_further_shares(const LocalNode& node) {
   return most;
 }
 
+Mailbox share_mailbox(const LocalNode& node) {
+  return {node, max_in_degree(node),
+          PushHeader::kBytes + node.compressor().max_bytes(node.dimension())};
+}
+
 }  // namespace
 
 PushSum::PushSum(AlgorithmSetup setup)
-    : node_(AlgorithmId::pushsum, "pushsum", std::move(setup)),
-      mail_(node_, max_in_degree(node_),
-            PushHeader::kBytes + node_.compressor().max_bytes(node_.dimension())),
+    : MailAlgorithm(kInfo, std::move(setup), share_mailbox),
       eta_(node_.consensus_stepsize()),
       sum_(node_),
       x_(node_.x(), node_.ops()),
@@ -59,8 +63,6 @@ PushSum::PushSum(AlgorithmSetup setup)
       heard_(max_in_degree(node_)),
       reframed_(max_further_shares(node_), FrameVector(mail_.max_frame_bytes())) {}
 
-Peers PushSum::peers() const { return graph_peers(node_, mail_); }
-
 double PushSum::given() const {
   double sum = 0;
   for (const Edge& edge : node_.out_edges()) {
@@ -69,25 +71,25 @@ double PushSum::given() const {
   return sum;
 }
 
-bool PushSum::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status PushSum::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status PushSum::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "push-sum takes one gradient a round");
-  *post = false;
   // 1. x_i^½ = x_i − γ ∇f_i(z_i)
   if (Status status = node_.move(x_, gradient, half_); !status) {
     return status;
   }
-  return send_share(out, post);
+  return send_share();
 }
 
-Status PushSum::step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
-                           bool* post) {
-  check(!begin_round(out), "push-sum sends nothing before it steps");
-  *post = false;
+Status PushSum::take_direction(const Direction& d) {
+  check(accepts_gradient(), "push-sum takes one gradient a round");
+  if (Status status = node_.step_along(x_, d, half_); !status) {
+    return status;
+  }
+  return send_share();
+}
+
+Status PushSum::step_ahead(const Direction& d, std::span<float> stepped) {
+  begin_round();
   if (Status status = node_.step_along(x_, d, half_); !status) {
     return status;
   }
@@ -95,10 +97,10 @@ Status PushSum::step_ahead(const Direction& d, std::span<float> stepped, Exchang
   if (!node_.ops().combine({{static_cast<float>(1 / mass_), half_}}, stepped)) {
     return node_.require_finite(stepped, "updated model");
   }
-  return send_share(out, post);
+  return send_share();
 }
 
-Status PushSum::send_share(Exchange& out, bool* post) {
+Status PushSum::send_share() {
   // 2. v_i = x_i^½ + δ_i; send C(v_i); δ_i ← v_i − C(v_i)
   const auto payload = mail_.outgoing();
   const auto encoding =
@@ -111,13 +113,12 @@ Status PushSum::send_share(Exchange& out, bool* post) {
                payload);
   std::swap(error_, v_);
   std::swap(x_, half_);
-  mail_.post(graph_plan(node_), PushHeader::kBytes + encoding->size(), out);
-  state_shares(out);
-  *post = true;
+  mail_.post(graph_plan(node_), PushHeader::kBytes + encoding->size());
+  state_shares();
   return {};
 }
 
-void PushSum::state_shares(Exchange& out) {
+void PushSum::state_shares() {
   const auto edges = node_.out_edges();
   std::size_t frames = 0;
   for (std::size_t k = 1; k < edges.size(); ++k) {
@@ -126,7 +127,7 @@ void PushSum::state_shares(Exchange& out) {
     });
     const auto first = static_cast<std::size_t>(same - edges.begin());
     if (first < k) {
-      out.sends[k].frame = out.sends[first].frame;
+      mail_.send_instead(k, mail_.frame_to(first));
       continue;
     }
     FrameVector& frame = reframed_[frames++];
@@ -134,7 +135,7 @@ void PushSum::state_shares(Exchange& out) {
     const auto payload = std::span(frame).subspan(kFrameHeaderBytes, sent.size());
     std::copy(sent.begin(), sent.end(), payload.begin());
     write_header({.share = static_cast<double>(share(edges[k])), .mass = mass_}, payload);
-    out.sends[k].frame = mail_.seal(frame);
+    mail_.send_instead(k, mail_.seal(frame));
   }
 }
 
@@ -150,35 +151,32 @@ Status PushSum::check_mass(double mass) const {
   return {};
 }
 
-Status PushSum::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                              std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  ByteReader in(mail_.payload(*edge));
+Status PushSum::read_header(std::size_t edge) {
+  ByteReader in(mail_.payload(edge));
   PushHeader header;
   header.share = in.read<double>();
   header.mass = in.read<double>();
   if (in.failed()) {
-    return mail_.refuse(*edge, {Fault::malformed, "its payload is too short for a share and ω"});
+    return {Fault::malformed, "its payload is too short for a share and ω"};
   }
   if (!std::isfinite(header.share)) {
-    return mail_.refuse(*edge, {Fault::non_finite, fmt::format("its share is {}", header.share)});
+    return {Fault::non_finite, fmt::format("its share is {}", header.share)};
   }
   if (!(header.share >= kLeastMass && header.share <= 1)) {
-    return mail_.refuse(*edge, {Fault::malformed, fmt::format("its share is {}, outside {} … 1",
-                                                              header.share, kLeastMass)});
+    return {Fault::malformed,
+            fmt::format("its share is {}, outside {} … 1", header.share, kLeastMass)};
   }
   if (const Status status = check_mass(header.mass); !status) {
-    return mail_.refuse(*edge, status);
+    return status;
   }
-  heard_[*edge] = header;
+  heard_[edge] = header;
   return {};
 }
 
-Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status PushSum::complete(const Exchange& exchange) {
+  if (Status status =
+          mail_.accept(exchange, [this](std::size_t edge) { return read_header(edge); });
+      !status) {
     return status;
   }
   const double gives = given();
@@ -216,7 +214,7 @@ Result<bool> PushSum::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*
   }
   mass_ = mass;
   node_.finish_round();
-  return false;
+  return {};
 }
 
 /// η (Σ_j P_ij C(v_j) − C(v_i)). What is given away need not be a float32 value: its two halves
@@ -264,5 +262,25 @@ Status PushSum::load(ByteReader& in) {
   }
   return read_floats(in, "error", error_);
 }
+
+constinit const AlgorithmInfo PushSum::kInfo = {
+    .name = "pushsum",
+    .title = "Push-sum, stochastic gradient push on directed graphs",
+    .paper = "He et al. 2019, arXiv:1910.04956; Assran et al. 2018, arXiv:1811.10792",
+    .rule = "x_i ← Σ_j P_ij (x_j − γ ∇f_j(z_j)); ω_i ← Σ_j P_ij ω_j; z_i = x_i / ω_i",
+    .summary = "directed and changing graphs; its compressed form is sotto's own",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::column_stochastic,
+    .time_varying = true,
+    .delayable = true,
+    .separable = true,
+    .consensus_stepsize = true,
+    .accelerated = true,
+    .pattern = ExchangePattern::neighbours,
+    .bytes = "out-degree · (|C| + 16)",
+    .memory = {.floats = 4},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::pushsum),
+    .build = build_algorithm<PushSum>};
 
 }  // namespace sotto

@@ -38,10 +38,8 @@
 #include <vector>
 
 #include <sotto/base/float_vector.h>
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/frame_sum.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 
 namespace sotto {
 
@@ -53,26 +51,17 @@ struct PushHeader {
   double mass = 0;   ///< ω_j before the exchange
 };
 
-class PushSum final : public Algorithm {
+class PushSum final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup` and chooses η.
   explicit PushSum(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mail_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
-
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status step_ahead(const Direction& d, std::span<float> stepped, Exchange& out,
-                    bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status take_direction(const Direction& d) override;
+  Status step_ahead(const Direction& d, std::span<float> stepped) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -85,19 +74,19 @@ class PushSum final : public Algorithm {
 
  private:
   /// Sends shares of x_i^½ with the error, once it is known, and of ω_i.
-  Status send_share(Exchange& out, bool* post);
+  Status send_share();
   /// η P_ji as it is sent: rounded once, so that giver and taker use the same number.
   float share(const Edge& edge) const { return eta_ * edge.weight; }
   /// Σ_j η P_ji over the out-edges of the round under way: what this node gives away.
   double given() const;
   /// Gives each share among the round's out-edges that differs from the posted frame's its own
   /// frame.
-  void state_shares(Exchange& out);
+  void state_shares();
+  /// Takes what stands before the encoding along an in-edge into heard_, or says what is wrong.
+  Status read_header(std::size_t edge);
   Status check_mass(double mass) const;
   void sum_changes(double gives);
 
-  LocalNode node_;
-  Mailbox mail_;
   float eta_;
   FrameSum sum_;
   double mass_ = 1;                    // ω_i

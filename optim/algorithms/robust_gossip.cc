@@ -1,17 +1,20 @@
 #include <sotto/optim/algorithms/robust_gossip.h>
 
+#include <string_view>
 #include <utility>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/robust/byzantine_node.h>
 #include <sotto/optim/state_io.h>
 
 namespace sotto {
 
 RobustGossip::RobustGossip(AlgorithmSetup setup)
-    : rule_spec_(setup.rule.empty() ? kDefaultAggregation : setup.rule),
-      node_(AlgorithmId::robust, "robust", std::move(setup)),
-      mail_(node_, max_in_degree(node_), node_.compressor().max_bytes(node_.dimension())),
-      rule_(make_aggregation(rule_spec_, max_in_degree(node_), node_.dimension(), node_.ops())),
+    : MailAlgorithm(kInfo, std::move(setup)),
+      rule_(make_aggregation(
+          node_.setup().rule.empty() ? kDefaultAggregation : std::string_view(node_.setup().rule),
+          max_in_degree(node_), node_.dimension(), node_.ops())),
       half_(node_.dimension()),
       step_(node_.dimension()),
       next_(node_.dimension()),
@@ -19,16 +22,8 @@ RobustGossip::RobustGossip(AlgorithmSetup setup)
   received_.reserve(models_.size());
 }
 
-Peers RobustGossip::peers() const { return graph_peers(node_, mail_); }
-
-bool RobustGossip::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status RobustGossip::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "robust gossip takes one gradient a round");
-  *post = false;
   // x_i^½ = x_i − γ g_i
   if (Status status = node_.move(node_.x(), gradient, next_); !status) {
     return status;
@@ -36,14 +31,8 @@ Status RobustGossip::gradient_ready(std::span<const float> gradient, Exchange& o
   std::swap(half_, next_);
   node_.ops().subtract(half_, node_.x(), step_);
   const auto payload = node_.encode(half_, mail_.outgoing());
-  mail_.post(graph_plan(node_), payload.size(), out);
-  *post = true;
+  mail_.post(graph_plan(node_), payload.size());
   return {};
-}
-
-Status RobustGossip::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                                   std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
 }
 
 void RobustGossip::open_mail() {
@@ -59,8 +48,8 @@ void RobustGossip::open_mail() {
   }
 }
 
-Result<bool> RobustGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status RobustGossip::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   open_mail();
@@ -72,7 +61,7 @@ Result<bool> RobustGossip::exchange_done(const ExchangeTag& /*tag*/, Exchange& /
   node_.ops().copy(next_, node_.x());
   mail_.close();
   node_.finish_round();
-  return false;
+  return {};
 }
 
 AlgorithmCounters RobustGossip::counters() const {
@@ -90,5 +79,34 @@ Status RobustGossip::load(ByteReader& in) {
   }
   return expect_name(in, "rule", rule_->spec());
 }
+
+namespace {
+
+std::unique_ptr<Algorithm> build_robust(AlgorithmSetup setup) {
+  if (setup.adversary != nullptr && setup.adversary->includes(setup.rank)) {
+    return std::make_unique<ByzantineNode>(std::move(setup));
+  }
+  return std::make_unique<RobustGossip>(std::move(setup));
+}
+
+}  // namespace
+
+constinit const AlgorithmInfo RobustGossip::kInfo = {
+    .name = "robust",
+    .title = "Robust gossip, for neighbours that may lie",
+    .paper = "He, Karimireddy, Jaggi 2022, arXiv:2202.01545",
+    .rule =
+        "x_i^½ = x_i − γ g_i; x_i ← x_i^½ + Σ_j W_ij clip(x_j^½ − x_i^½, τ_i), "
+        "or another robust mean",
+    .summary = "sites that may be Byzantine; --rule says how neighbours are doubted",
+    .contract = ContractKind::exact,
+    .graph = GraphNeed::symmetric,
+    .time_varying = true,
+    .aggregation = true,
+    .bytes = "degree · 4d",
+    .memory = {.floats = 3, .per_neighbour = 1},
+    .default_compressor = "none",
+    .wire_id = wire_id(AlgorithmId::robust),
+    .build = build_robust};
 
 }  // namespace sotto

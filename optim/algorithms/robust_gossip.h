@@ -24,32 +24,21 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/robust/aggregation.h>
 
 namespace sotto {
 
-class RobustGossip final : public Algorithm {
+class RobustGossip final : public MailAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`. Throws Error for a rule that is
   /// none.
   explicit RobustGossip(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mail_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
-
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -64,9 +53,6 @@ class RobustGossip final : public Algorithm {
   /// Decodes what came into received_; what is no model is left out and counted.
   void open_mail();
 
-  std::string rule_spec_;  // taken from the setup before node_ takes the rest
-  LocalNode node_;
-  Mailbox mail_;
   std::unique_ptr<Aggregation> rule_;
   std::vector<float> half_;  // x_i^½
   std::vector<float> step_;  // x_i^½ − x_i

@@ -13,13 +13,12 @@ WeightedGradient::WeightedGradient(std::unique_ptr<Algorithm> inner,
       terms_(std::move(terms)),
       weighted_(parameters().size(), ops) {}
 
-Status WeightedGradient::gradient_ready(std::span<const float> gradient, Exchange& out,
-                                        bool* post) {
+Status WeightedGradient::take_gradient(std::span<const float> gradient) {
   if (terms_->share == 1) {
-    return inner().gradient_ready(gradient, out, post);
+    return inner().take_gradient(gradient);
   }
   ops_.combine({{terms_->share, gradient}}, weighted_);
-  return inner().gradient_ready(weighted_, out, post);
+  return inner().take_gradient(weighted_);
 }
 
 }  // namespace sotto

@@ -29,7 +29,7 @@ class WeightedGradient final : public ForwardingAlgorithm {
   WeightedGradient(std::unique_ptr<Algorithm> inner, std::shared_ptr<RoundTerms> terms,
                    const Ops& ops, std::shared_ptr<const Accelerator> accelerator);
 
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status take_gradient(std::span<const float> gradient) override;
 
  private:
   std::shared_ptr<const Accelerator> accelerator_;  // outlives what it has made

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <sotto/optim/algorithm_info.h>
 #include <sotto/optim/state_io.h>
 #include <sotto/optim/zero_where_zero.h>
 
@@ -30,7 +31,7 @@ Round following_variance(Round round, Round index, std::optional<Round> freeze_s
 }  // namespace
 
 ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
-    : node_(AlgorithmId::zero_one_adam, "zeroone-adam", std::move(setup)),
+    : NodeAlgorithm(kInfo, std::move(setup)),
       adam_(Adam::of(node_.step_rule())),
       mean_(node_),
       common_(node_.x().begin(), node_.x().end()),
@@ -39,39 +40,32 @@ ZeroOneAdam::ZeroOneAdam(AlgorithmSetup setup)
       work_(node_.dimension()) {}
 
 bool ZeroOneAdam::exchanges_now() const {
-  if (!node_.freeze_step()) {
+  if (!node_.setup().freeze_step) {
     return true;
   }
-  const Round interval = std::min(node_.local_step_limit().value_or(kDefaultLimit),
-                                  doubled(node_.round() / *node_.freeze_step()));
+  const Round interval = std::min(node_.setup().local_step_limit.value_or(kDefaultLimit),
+                                  doubled(node_.round() / *node_.setup().freeze_step));
   return since_exchange_ + 1 >= interval;
 }
 
 bool ZeroOneAdam::variance_frozen() const {
-  return node_.freeze_step() && next_variance_ == kNoRound;
+  return node_.setup().freeze_step && next_variance_ == kNoRound;
 }
 
-bool ZeroOneAdam::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
-}
-
-Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status ZeroOneAdam::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "0/1 Adam takes one gradient a round");
   check(gradient.size() == node_.dimension(), "a gradient has the dimension of the parameters");
-  *post = false;
   if (Status status = node_.require_finite(gradient, "gradient"); !status) {
     return status;
   }
   node_.ops().copy(gradient, gradient_);
   if (updates_variance()) {
-    mean_.begin_exact(gradient_, out);
-    *post = true;
+    mean_.begin_exact(gradient_);
     return {};
   }
   adam_.clip(gradient_, work_);
   if (variance_frozen()) {
-    late_.take_gradient(work_, adam_, node_.round(), *node_.freeze_step());
+    late_.take_gradient(work_, adam_, node_.round(), *node_.setup().freeze_step);
   }
   adam_.penalize(node_.x(), work_);
   step();
@@ -80,15 +74,13 @@ Status ZeroOneAdam::gradient_ready(std::span<const float> gradient, Exchange& ou
     adam_.precondition(1, work_, gradient_);
     return move();
   }
-  Status status = mean_.begin_compressed(work_, adam_.variance(), late_.gradients(), out);
-  *post = status.ok();
-  return status;
+  return mean_.begin_compressed(work_, adam_.variance(), late_.gradients());
 }
 
-Result<bool> ZeroOneAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& out) {
-  auto more = mean_.exchange_done(updates_variance() ? gradient_ : work_, out);
-  if (!more || *more) {
-    return more;
+Status ZeroOneAdam::complete(const Exchange& exchange) {
+  const std::span<float> mean = updates_variance() ? gradient_ : work_;
+  if (Status status = mean_.complete(exchange, mean); !status || mean_.open()) {
+    return status;
   }
   if (updates_variance()) {
     if (Status status = take_variance(); !status) {
@@ -101,10 +93,7 @@ Result<bool> ZeroOneAdam::exchange_done(const ExchangeTag& /*tag*/, Exchange& ou
     node_.ops().copy(work_, adam_.momentum());
     node_.ops().scale(factor, adam_.momentum());
   }  // else a schedule has come to γ = 0, and u tells nothing of m
-  if (Status status = take_mean(); !status) {
-    return status;
-  }
-  return false;
+  return take_mean();
 }
 
 Status ZeroOneAdam::take_variance() {
@@ -113,7 +102,7 @@ Status ZeroOneAdam::take_variance() {
     return status;
   }
   mean_.clear_errors();
-  next_variance_ = following_variance(node_.round(), variances_, node_.freeze_step());
+  next_variance_ = following_variance(node_.round(), variances_, node_.setup().freeze_step);
   ++variances_;
   return {};
 }
@@ -162,13 +151,14 @@ AlgorithmCounters ZeroOneAdam::counters() const {
 }
 
 std::vector<std::string> ZeroOneAdam::take_warnings() {
-  return variance_frozen() ? notice_.take(node_.layout(), adam_.variance(), *node_.freeze_step())
-                           : std::vector<std::string>();
+  return variance_frozen()
+             ? notice_.take(node_.layout(), adam_.variance(), *node_.setup().freeze_step)
+             : std::vector<std::string>();
 }
 
 void ZeroOneAdam::save(ByteBuffer& out) const {
   node_.save(out);
-  out.write(node_.freeze_step().value_or(kNoRound));
+  out.write(node_.setup().freeze_step.value_or(kNoRound));
   out.write(rates_);
   out.write(since_exchange_);
   out.write(next_variance_);
@@ -193,7 +183,7 @@ Status ZeroOneAdam::load(ByteReader& in) {
   if (in.failed() || !std::isfinite(rates_) || rates_ < 0) {
     return {Fault::malformed, "checkpoint without the state of the schedule of exchanges"};
   }
-  if (freeze_step != node_.freeze_step().value_or(kNoRound)) {
+  if (freeze_step != node_.setup().freeze_step.value_or(kNoRound)) {
     return {Fault::malformed, "checkpoint of a run with another freeze step"};
   }
   if (Status status = read_floats(in, "common model", common_); !status) {
@@ -205,7 +195,30 @@ Status ZeroOneAdam::load(ByteReader& in) {
   if (Status status = mean_.load(in); !status) {
     return status;
   }
-  return late_.load(in, adam_, node_.freeze_step().value_or(kNoRound));
+  return late_.load(in, adam_, node_.setup().freeze_step.value_or(kNoRound));
 }
+
+constinit const AlgorithmInfo ZeroOneAdam::kInfo = {
+    .name = "zeroone-adam",
+    .title = "0/1 Adam, fewer variances and local steps",
+    .paper = "Lu et al. 2022, arXiv:2202.06009",
+    .rule =
+        "m_i = β₁ m_i + (1 − β₁) g_i; u_i ← u_i + γ m_i; x_i = x' − u_i / (√v + ε); "
+        "now and then u ← C(mean_i C(u_i + δ_i) + δ̄), m_i = u / Σγ, x' = x_i",
+    .summary =
+        "as onebit-adam without its warm-up: a bit an element from the start, "
+        "and not in every round after freeze_step",
+    .contract = ContractKind::contraction,
+    .graph = GraphNeed::any,
+    .time_varying = true,
+    .step_rule = "adam",
+    .freezing = Freezing::optional,
+    .local_step_limit = true,
+    .agreement = SettingsAgreement::required,
+    .bytes = "2 (n−1)/n · |C|; 4d for |C| in rounds of variance, 0 in local steps",
+    .memory = {.floats = 5, .per_nth = 3},
+    .default_compressor = "sign",
+    .wire_id = wire_id(AlgorithmId::zero_one_adam),
+    .build = build_algorithm<ZeroOneAdam>};
 
 }  // namespace sotto

@@ -46,35 +46,30 @@
 #include <string>
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
 #include <sotto/optim/exchange/chunk_mean.h>
 #include <sotto/optim/freeze_notice.h>
 #include <sotto/optim/late_elements.h>
 #include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/step_rules/adam.h>
 
 namespace sotto {
 
-class ZeroOneAdam final : public Algorithm {
+class ZeroOneAdam final : public NodeAlgorithm {
  public:
+  static const AlgorithmInfo kInfo;
+
   /// Use make_algorithm (registry.h), which validates `setup`.
   explicit ZeroOneAdam(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
   Peers peers() const override { return mean_.peers(); }
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
   bool parameters_ready() const override { return !mean_.open(); }
   bool accepts_gradient() const override { return node_.in_round() && !mean_.open(); }
   bool idle() const override { return !node_.in_round(); }
 
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                       std::span<const std::byte> frame) override {
-    return mean_.frame_arrived(from, frame);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Result<bool> next_exchange(Exchange& out) override { return mean_.next_exchange(out); }
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   std::vector<std::string> take_warnings() override;
@@ -104,7 +99,6 @@ class ZeroOneAdam final : public Algorithm {
   /// x_i = x' − d, d in gradient_.
   Status move();
 
-  LocalNode node_;
   FreezeNotice notice_;
   Adam& adam_;  // node_'s step rule
   ChunkMean mean_;

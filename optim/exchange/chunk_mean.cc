@@ -66,13 +66,13 @@ std::span<const std::byte> ChunkMean::encode(Rank owner, std::span<float> v,
                        : out.first(append_exact_part(exact.values, out, encoding.size()));
 }
 
-void ChunkMean::begin_exact(std::span<float> v, Exchange& out) {
+void ChunkMean::begin_exact(std::span<float> v) {
   pass_ = {};
-  scatter(v, out);
+  scatter(v);
 }
 
 Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float> mask,
-                                   const ExactElements& exact, Exchange& out) {
+                                   const ExactElements& exact) {
   if (Status status = node_.require_finite(exact.values, "late gradient"); !status) {
     return status;
   }
@@ -82,12 +82,12 @@ Status ChunkMean::begin_compressed(std::vector<float>& v, std::span<const float>
   if (Status status = node_.require_finite(v, "compensated vector"); !status) {
     return status;
   }
-  scatter(v, out);
+  scatter(v);
   std::swap(error_, v);
   return {};
 }
 
-void ChunkMean::scatter(std::span<float> v, Exchange& out) {
+void ChunkMean::scatter(std::span<float> v) {
   for (Rank owner = 0; owner < node_.nodes(); ++owner) {
     const auto part = chunk(owner).of(v);
     const auto bucket = static_cast<std::uint32_t>(owner);
@@ -98,7 +98,7 @@ void ChunkMean::scatter(std::span<float> v, Exchange& out) {
       parcels_[edge(owner)] = {.elements = part.size(), .payload_bytes = payload.size()};
     }
   }
-  mail_.post_each(plan(kScatter), parcels_, out);
+  mail_.post_each(plan(kScatter), parcels_);
 }
 
 Result<std::span<const std::byte>> ChunkMean::encoding_in(std::span<const std::byte> payload,
@@ -118,7 +118,7 @@ Status ChunkMean::decode(Rank from, Rank owner, std::span<float> y) {
              : mail_.refuse(edge(from), decoded);
 }
 
-Status ChunkMean::average(Exchange& out) {
+Status ChunkMean::average() {
   const Ops& ops = node_.ops();
   // The values of this node are encoded, and make room for the sums.
   const auto exact = pass_.exact.in(chunk(node_.rank())).values;
@@ -147,19 +147,16 @@ Status ChunkMean::average(Exchange& out) {
   if (pass_.compressed) {
     std::swap(chunk_error_, average_);
   }
-  mail_.post(plan(kGather), own_payload_.size(), out);
+  mail_.post(plan(kGather), own_payload_.size());
   return {};
 }
 
-Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
-  if (Status status = mail_.require_complete(); !status) {
+Status ChunkMean::complete(const Exchange& exchange, std::span<float> mean) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   if (mail_.phase() == kScatter) {
-    if (Status status = average(out); !status) {
-      return status;
-    }
-    return true;
+    return average();
   }
   node_.ops().fill(0, mean);
   node_.ops().fill(0, pass_.exact.values);
@@ -172,7 +169,7 @@ Result<bool> ChunkMean::exchange_done(std::span<float> mean, Exchange& out) {
     zero_where_zero(pass_.mask, mean);
   }
   mail_.close();
-  return false;
+  return {};
 }
 
 void ChunkMean::clear_errors() {

@@ -47,20 +47,18 @@ class ChunkMean {
   std::uint64_t bad_frames() const { return mail_.bad_frames(); }
 
   /// Starts the mean of all `v`, which are left as they are. A round has one mean at most.
-  void begin_exact(std::span<float> v, Exchange& out);
+  void begin_exact(std::span<float> v);
   /// Starts the mean of all v + δ, compressed by the node's C; v is spoilt. Elements where `mask`
   /// is 0 are taken as 0, and carry no error. All nodes have the same mask and the same `exact.at`;
   /// what `exact` views outlives the mean, and its values end as the mean of all nodes', exactly.
   /// Fault::non_finite if v + δ overflows; δ is then as it was.
   Status begin_compressed(std::vector<float>& v, std::span<const float> mask,
-                          const ExactElements& exact, Exchange& out);
-  /// Takes in a frame, as Algorithm::frame_arrived.
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) {
-    return mail_.accept(from, frame).status();
-  }
-  /// The exchange under way is complete. True when `out` is to be posted; false when `mean` has
-  /// been written. Faults as in Algorithm::exchange_done.
-  Result<bool> exchange_done(std::span<float> mean, Exchange& out);
+                          const ExactElements& exact);
+  /// Writes the exchange that is due to `out`; false when none is.
+  bool next_exchange(Exchange& out) { return mail_.take(out); }
+  /// Takes the exchange under way, as Algorithm::complete. The mean has another one, unless it is
+  /// not open() any more: it then stands in `mean`.
+  Status complete(const Exchange& exchange, std::span<float> mean);
 
   /// δ_i
   std::span<const float> error() const { return error_; }
@@ -95,9 +93,9 @@ class ChunkMean {
   std::span<const std::byte> encode(Rank owner, std::span<float> v, std::span<std::byte> out,
                                     std::uint32_t bucket);
   /// Sends v's chunks to their owners.
-  void scatter(std::span<float> v, Exchange& out);
+  void scatter(std::span<float> v);
   /// Takes all nodes' chunks and sends the result.
-  Status average(Exchange& out);
+  Status average();
   /// y ← y + what `from` sent, this node included, of the chunk of `owner`.
   Status decode(Rank from, Rank owner, std::span<float> y);
   /// The encoding alone in a payload; what else it holds is added to the elements in full

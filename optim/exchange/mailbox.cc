@@ -7,18 +7,6 @@
 #include <fmt/format.h>
 
 namespace sotto {
-namespace {
-
-/// The edge of `peer` among `edges`, which are sorted by peer; their number if there is none.
-std::size_t edge_of(std::span<const Edge> edges, Rank peer) {
-  const auto at = std::lower_bound(edges.begin(), edges.end(), peer,
-                                   [](const Edge& edge, Rank rank) { return edge.peer < rank; });
-  return at == edges.end() || at->peer != peer ? edges.size()
-                                               : static_cast<std::size_t>(at - edges.begin());
-}
-
-}  // namespace
-
 Mailbox::Mailbox(const LocalNode& node, std::size_t senders, std::size_t payload_bytes,
                  std::size_t parcels)
     : Mailbox(node, senders, std::vector<std::size_t>(parcels, payload_bytes)) {}
@@ -42,49 +30,50 @@ std::span<std::byte> Mailbox::outgoing(std::size_t parcel) {
   return outgoing_[parcel].bytes.subspan(kFrameHeaderBytes);
 }
 
-void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange& out) {
-  open_exchange(plan, out);
+void Mailbox::post(const ExchangePlan& plan, std::size_t payload_bytes) {
+  open_exchange(plan);
   sent_bytes_ = payload_bytes;
   const auto frame = seal(outgoing_.front().bytes);
   for (const Edge& edge : plan.to) {
-    out.sends.push_back({edge.peer, frame});
+    due_.sends.push_back({edge.peer, frame});
   }
 }
 
-void Mailbox::post_each(const ExchangePlan& plan, std::span<const Parcel> parcels, Exchange& out) {
+void Mailbox::post_each(const ExchangePlan& plan, std::span<const Parcel> parcels) {
   check(parcels.size() == plan.to.size(), "each peer is sent a parcel");
-  open_exchange(plan, out);
+  open_exchange(plan);
   for (std::size_t i = 0; i < parcels.size(); ++i) {
-    out.sends.push_back({plan.to[i].peer, seal(outgoing_[i].bytes, parcels[i])});
+    due_.sends.push_back({plan.to[i].peer, seal(outgoing_[i].bytes, parcels[i])});
   }
 }
 
 void Mailbox::post_chosen(const ExchangePlan& plan, std::span<const Parcel> parcels,
-                          std::span<const std::size_t> choice, Exchange& out) {
+                          std::span<const std::size_t> choice) {
   check(choice.size() == plan.to.size(), "each peer is sent a parcel");
-  open_exchange(plan, out);
+  open_exchange(plan);
   sent_bytes_ = parcels.front().payload_bytes;
   for (std::size_t k = 0; k < parcels.size(); ++k) {
     seal(outgoing_[k].bytes, parcels[k]);
   }
   for (std::size_t i = 0; i < choice.size(); ++i) {
     const std::size_t bytes = kFrameHeaderBytes + parcels[choice[i]].payload_bytes;
-    out.sends.push_back({plan.to[i].peer, outgoing_[choice[i]].bytes.first(bytes)});
+    due_.sends.push_back({plan.to[i].peer, outgoing_[choice[i]].bytes.first(bytes)});
   }
 }
 
-void Mailbox::open_exchange(const ExchangePlan& plan, Exchange& out) {
+void Mailbox::open_exchange(const ExchangePlan& plan) {
   check(!open_, "one exchange at a time");
   check(plan.from.size() <= slots_.size(), "a mailbox has a slot for every sender");
   plan_ = plan;
   settings_ = node_.terms().stamp;
   open_ = true;
-  out.tag = plan.tag;
-  out.sends.clear();
-  out.receives.clear();
+  taken_ = false;
+  due_.tag = plan.tag;
+  due_.sends.clear();
+  due_.receives.clear();
   for (std::size_t edge = 0; edge < plan.from.size(); ++edge) {
     slots_[edge].arrived = false;
-    out.receives.push_back({plan.from[edge].peer, slots_[edge].frame.bytes});
+    due_.receives.push_back({plan.from[edge].peer, slots_[edge].frame.bytes});
   }
 }
 
@@ -94,7 +83,7 @@ std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame) const {
 
 std::span<const std::byte> Mailbox::seal(std::span<std::byte> frame, const Parcel& parcel) const {
   return seal_frame({.run_id = node_.run_id(),
-                     .algorithm = static_cast<std::uint16_t>(node_.id()),
+                     .algorithm = node_.info().wire_id,
                      .compressor = parcel.compressor.value_or(plan_.compressor),
                      .round = plan_.tag.round,
                      .sender = node_.rank(),
@@ -110,18 +99,42 @@ std::span<const std::byte> Mailbox::sent() const {
   return outgoing_.front().bytes.subspan(kFrameHeaderBytes, sent_bytes_);
 }
 
-Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame) {
-  if (!open_) {
-    return refusal(Fault::unexpected, from, "no exchange is under way");
+bool Mailbox::take(Exchange& out) {
+  if (taken_) {
+    return false;
   }
-  const std::size_t edge = edge_of(plan_.from, from);
-  if (edge == plan_.from.size()) {
-    return refusal(Fault::unexpected, from, "this peer has nothing to send in this round");
+  taken_ = true;
+  out.tag = due_.tag;
+  out.sends.assign(due_.sends.begin(), due_.sends.end());
+  out.receives.assign(due_.receives.begin(), due_.receives.end());
+  return true;
+}
+
+Status Mailbox::accept(const Exchange& exchange, const Judge& judge) {
+  if (!open_ || !taken_ || exchange.tag != plan_.tag ||
+      exchange.receives.size() != plan_.from.size()) {
+    return node_.fault(Fault::unexpected, "no such exchange is under way");
   }
+  if (Status status = require_frames(exchange); !status) {
+    return status;
+  }
+  for (std::size_t edge = 0; edge < plan_.from.size(); ++edge) {
+    if (slots_[edge].arrived) {
+      continue;
+    }
+    if (Status status = accept(edge, exchange.receives[edge].frame()); !status) {
+      return status;
+    }
+    if (Status status = judge ? judge(edge) : Status(); !status) {
+      return refuse(edge, status);
+    }
+  }
+  return {};
+}
+
+Status Mailbox::accept(std::size_t edge, std::span<const std::byte> frame) {
+  const Rank from = plan_.from[edge].peer;
   Slot& slot = slots_[edge];
-  if (slot.arrived) {
-    return refusal(Fault::unexpected, from, "its frame is here already");
-  }
   const auto room = slot.frame.bytes;
   if (frame.size() > room.size()) {
     return refusal(Fault::malformed, from,
@@ -144,7 +157,7 @@ Result<std::size_t> Mailbox::accept(Rank from, std::span<const std::byte> frame)
   }
   slot.payload = room.subspan(kFrameHeaderBytes, view->payload.size());
   slot.arrived = true;
-  return edge;
+  return {};
 }
 
 std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) const {
@@ -156,7 +169,7 @@ std::string Mailbox::objection(const FrameHeader& header, std::size_t edge) cons
   };
   expect("run id", header.run_id, node_.run_id());
   expect("sender", header.sender, plan_.from[edge].peer);
-  expect("algorithm id", header.algorithm, static_cast<std::uint16_t>(node_.id()));
+  expect("algorithm id", header.algorithm, node_.info().wire_id);
   expect("compressor id", header.compressor, plan_.compressor_from(edge));
   expect("round", header.round, plan_.tag.round);
   expect("phase", header.phase, plan_.tag.phase);
@@ -176,14 +189,13 @@ Status Mailbox::refuse(std::size_t edge, const Status& why) {
 Status Mailbox::refusal(Fault fault, Rank from, std::string_view why) {
   ++bad_frames_;
   return {fault, fmt::format("node {}, round {}: frame from node {} is refused: {}", node_.rank(),
-                             open_ ? plan_.tag.round : node_.round(), from, why)};
+                             plan_.tag.round, from, why)};
 }
 
-Status Mailbox::require_complete() const {
-  check(open_, "an exchange is under way when it is done");
+Status Mailbox::require_frames(const Exchange& exchange) const {
   std::string missing;
   for (std::size_t edge = 0; edge < plan_.from.size(); ++edge) {
-    if (!slots_[edge].arrived) {
+    if (!slots_[edge].arrived && exchange.receives[edge].bytes == 0) {
       missing += fmt::format("{}{}", missing.empty() ? "" : ", ", plan_.from[edge].peer);
     }
   }
@@ -196,7 +208,10 @@ Status Mailbox::require_complete() const {
 }
 
 void Mailbox::close() {
-  check(open_ && require_complete().ok(), "an exchange is closed once all frames are there");
+  check(open_ && std::all_of(slots_.begin(),
+                             slots_.begin() + static_cast<std::ptrdiff_t>(plan_.from.size()),
+                             [](const Slot& slot) { return slot.arrived; }),
+        "an exchange is closed once all frames are there");
   open_ = false;
 }
 

@@ -1,15 +1,17 @@
 // The frames of one exchange: those going out, the same for all or one for each peer, and one
 // coming in from each peer.
 //
-// A building block of the algorithms, not for users. An algorithm encodes into outgoing(), posts,
-// and then reads payloads by edge, in rank order, whatever the order in which they came. Payloads
-// stand behind their headers, so nothing is copied on either side.
+// A building block of the algorithms, not for users. An algorithm encodes into outgoing() and
+// posts; the exchange is then due until `take` hands it out. Once it is complete, `accept` takes
+// its frames, and payloads are read by edge, in rank order. Payloads stand behind their headers, so
+// nothing is copied on either side.
 //
 // One thread at a time. Owns all frame buffers; allocates only in the constructor.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,17 +71,25 @@ class Mailbox {
   /// Where the payload of the next frame, or of its parcel of this number, is to be encoded.
   /// Requires !open().
   std::span<std::byte> outgoing(std::size_t parcel = 0);
-  /// Seals the first `payload_bytes` of outgoing() into a frame, and writes to `out` the exchange
-  /// that carries it to all of plan.to and brings one frame from each of plan.from.
-  void post(const ExchangePlan& plan, std::size_t payload_bytes, Exchange& out);
+  /// Seals the first `payload_bytes` of outgoing() into a frame, and opens the exchange that
+  /// carries it to all of plan.to and brings one frame from each of plan.from. It is due from then
+  /// on.
+  void post(const ExchangePlan& plan, std::size_t payload_bytes);
   /// The same with a frame of its own, from outgoing(i), for each plan.to[i]; the parcels say how
   /// many elements and bytes, in place of plan.elements_out.
-  void post_each(const ExchangePlan& plan, std::span<const Parcel> parcels, Exchange& out);
-
+  void post_each(const ExchangePlan& plan, std::span<const Parcel> parcels);
   /// The same with the frame of parcels[choice[i]] for each plan.to[i]. At least one parcel; the
   /// first is what sent() then shows.
   void post_chosen(const ExchangePlan& plan, std::span<const Parcel> parcels,
-                   std::span<const std::size_t> choice, Exchange& out);
+                   std::span<const std::size_t> choice);
+  /// Sends `frame` to plan.to[k] in place of the one that was posted.
+  void send_instead(std::size_t k, std::span<const std::byte> frame) {
+    due_.sends[k].frame = frame;
+  }
+  /// The frame that goes to plan.to[k].
+  std::span<const std::byte> frame_to(std::size_t k) const { return due_.sends[k].frame; }
+  /// Writes the exchange that is due to `out`; false when none is.
+  bool take(Exchange& out);
 
   /// Seals a further frame of the exchange just posted, whose payload is as long as the one posted
   /// and stands at `frame[kFrameHeaderBytes …]`: for a peer that is to get other bytes. The frame
@@ -98,14 +108,15 @@ class Mailbox {
   /// The payload that came from from()[edge].
   std::span<const std::byte> payload(std::size_t edge) const { return slots_[edge].payload; }
 
-  /// Takes a frame and returns the number of its edge. A frame that is damaged, foreign, not due,
-  /// or here already is a fault, counted, and changes nothing else.
-  Result<std::size_t> accept(Rank from, std::span<const std::byte> frame);
-  /// Takes back accept: the payload turned out to be bad, and a right one is still due. Returns
-  /// `why` with the sender's name, counted.
+  /// Judges the payload of an edge, which has been taken.
+  using Judge = std::function<Status(std::size_t edge)>;
+  /// Takes the frames of the exchange under way, which is complete. A frame that is damaged,
+  /// foreign, missing or not due is a fault that names its sender and is counted, as is one whose
+  /// payload `judge` finds bad; frames before it have been taken, and another call goes on with it.
+  Status accept(const Exchange& exchange, const Judge& judge = {});
+  /// Takes back a frame that was accepted: the payload turned out to be bad, and a right one is
+  /// still due. Returns `why` with the sender's name, counted.
   Status refuse(std::size_t edge, const Status& why);
-  /// Fault::unexpected naming the peers whose frames are missing, unless all are there.
-  Status require_complete() const;
   /// Ends the exchange; requires that all frames are there.
   void close();
 
@@ -125,11 +136,14 @@ class Mailbox {
     bool arrived = false;
   };
 
-  /// Opens the exchange: `out` brings a frame from each of plan.from, and sends nothing yet.
-  void open_exchange(const ExchangePlan& plan, Exchange& out);
+  /// Opens the exchange: it brings a frame from each of plan.from, and sends nothing yet.
+  void open_exchange(const ExchangePlan& plan);
   std::span<const std::byte> seal(std::span<std::byte> frame, const Parcel& parcel) const;
   /// Checks a parsed header against what is due from an edge; empty when all is right.
   std::string objection(const FrameHeader& header, std::size_t edge) const;
+  Status accept(std::size_t edge, std::span<const std::byte> frame);
+  /// Fault::unexpected naming the peers whose frames are missing, unless all are there.
+  Status require_frames(const Exchange& exchange) const;
   Status refusal(Fault fault, Rank from, std::string_view why);
 
   const LocalNode& node_;
@@ -138,8 +152,10 @@ class Mailbox {
   std::vector<Slot> slots_;
   std::size_t max_frame_bytes_ = 0;
   ExchangePlan plan_;
+  Exchange due_;  ///< as it was posted
   std::size_t sent_bytes_ = 0;
   bool open_ = false;
+  bool taken_ = true;  ///< nothing is due
   std::uint64_t bad_frames_ = 0;
 };
 

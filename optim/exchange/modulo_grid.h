@@ -49,7 +49,11 @@ class ModuloGrid {
   double reach() const;
   /// Bytes of the payload for so many elements.
   std::size_t payload_bytes(std::size_t elements) const {
-    return kHeaderBytes + packed_bytes(elements, grid_.bits);
+    return payload_bytes(elements, grid_.bits);
+  }
+  /// As payload_bytes, of a grid with so many bits.
+  static std::size_t payload_bytes(std::size_t elements, int bits) {
+    return kHeaderBytes + packed_bytes(elements, bits);
   }
   /// The first element of x that is out of range; nothing when all are in it.
   std::optional<std::size_t> beyond_range(std::span<const float> x) const;

@@ -31,6 +31,10 @@ Peers peers_along(std::span<const Edge> edges, const Mailbox& mail) {
   return peers;
 }
 
+Mailbox graph_mailbox(const LocalNode& node) {
+  return {node, max_in_degree(node), node.compressor().max_bytes(node.dimension())};
+}
+
 Peers graph_peers(const LocalNode& node, const Mailbox& mail) {
   return {.to = node.topology().out_peers(node.rank()),
           .from = node.topology().in_peers(node.rank()),

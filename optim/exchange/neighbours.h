@@ -23,6 +23,9 @@ std::vector<Edge> all_others(const LocalNode& node);
 /// Peers of a node that sends to, and hears, the same nodes in all rounds.
 Peers peers_along(std::span<const Edge> edges, const Mailbox& mail);
 
+/// A mailbox for one frame of the whole model, the same to all, along every edge of the graph.
+Mailbox graph_mailbox(const LocalNode& node);
+
 /// All whom the graph makes this node talk to, in any round.
 Peers graph_peers(const LocalNode& node, const Mailbox& mail);
 

@@ -118,7 +118,7 @@ Result<Update> ReplicaExchange::encode(std::span<const float> vector,
   return update;
 }
 
-void ReplicaExchange::post(const Update& update, std::span<const float> vector, Exchange& out) {
+void ReplicaExchange::post(const Update& update, std::span<const float> vector) {
   version_.advance(update);
   const Round next = node_.round() + lead_;
   const auto to = graph().out_edges(rank(), next);
@@ -144,7 +144,7 @@ void ReplicaExchange::post(const Update& update, std::span<const float> vector, 
   plan.to = to;
   plan.from = graph().in_edges(rank(), next);
   plan.compressors_by_sender = due_;
-  mail_.post_chosen(plan, std::span(parcels).first(whole ? 2 : 1), choice_, out);
+  mail_.post_chosen(plan, std::span(parcels).first(whole ? 2 : 1), choice_);
   asked_by_.clear();
 }
 
@@ -178,48 +178,50 @@ std::size_t ReplicaExchange::write_prefix(std::uint64_t version,
   return out.position();
 }
 
-Status ReplicaExchange::read_prefix(std::span<const std::byte> payload,
-                                    ReplicaArrival& arrival) const {
+Status ReplicaExchange::read_prefix(std::span<const std::byte> payload, Update& update,
+                                    bool& asks) const {
   ByteReader in(payload);
   const auto version = in.read<std::uint64_t>();
-  arrival.update.version = version & ~kAsks;
+  update.version = version & ~kAsks;
   if ((version & kAsks) != 0) {
     const auto count = in.read<std::uint32_t>();
     for (std::uint32_t k = 0; k < count && !in.failed(); ++k) {
-      arrival.asks |= in.read<Rank>() == rank() && !in.failed();
+      asks |= in.read<Rank>() == rank() && !in.failed();
     }
   }
   if (in.failed()) {
     return {Fault::malformed, "its payload is too short for a version and what may follow it"};
   }
-  arrival.update.encoding = in.take(in.remaining());
-  arrival.update.payload_bytes = payload.size();
+  update.encoding = in.take(in.remaining());
+  update.payload_bytes = payload.size();
   return {};
 }
 
-Result<ReplicaArrival> ReplicaExchange::open(Rank from, std::span<const std::byte> frame) {
-  const auto edge = mail_.accept(from, frame);
-  if (!edge) {
-    return edge.status();
-  }
-  Replica& replica = pool_[*edge];
-  ReplicaArrival arrival{.edge = *edge};
-  Status status = read_prefix(mail_.payload(*edge), arrival);
+Status ReplicaExchange::accept(const Exchange& exchange, const Apply& apply) {
+  return mail_.accept(exchange, [&](std::size_t edge) { return take_frame(edge, apply); });
+}
+
+Status ReplicaExchange::take_frame(std::size_t edge, const Apply& apply) {
+  Replica& replica = pool_[edge];
+  Update update;
+  bool asks = false;
+  Status status = read_prefix(mail_.payload(edge), update, asks);
   if (status && replica.state == ReplicaState::awaited) {
-    status = take_whole(arrival.update, replica);
+    status = take_whole(update, replica);
   } else if (status && replica.good()) {
-    if (arrival.update.version ==
-        replica.version.before(mail_.round(), replica.model, node_.ops())) {
-      arrival.replica = &replica;
-      return arrival;
+    if (update.version == replica.version.before(mail_.round(), replica.model, node_.ops())) {
+      status = apply(update.encoding, replica.model);
+      if (status) {
+        replica.version.advance(update);
+      }
+    } else {
+      status = mark_drifted(replica);
     }
-    status = mark_drifted(replica);
   }
-  if (!status) {
-    return mail_.refuse(*edge, status);
+  if (status && asks) {
+    asked_by_.push_back(mail_.from()[edge].peer);
   }
-  note_ask(arrival);
-  return arrival;
+  return status;
 }
 
 Status ReplicaExchange::take_whole(const Update& update, Replica& replica) {
@@ -248,22 +250,6 @@ Status ReplicaExchange::mark_drifted(Replica& replica) {
   }
   replica.state = ReplicaState::drifted;
   ++drifted_;
-  return {};
-}
-
-void ReplicaExchange::note_ask(const ReplicaArrival& arrival) {
-  const Rank peer = mail_.from()[arrival.edge].peer;
-  if (arrival.asks && !has(asked_by_, peer)) {
-    asked_by_.push_back(peer);
-  }
-}
-
-Status ReplicaExchange::applied(const ReplicaArrival& arrival, const Status& status) {
-  if (!status) {
-    return mail_.refuse(arrival.edge, status);
-  }
-  arrival.replica->version.advance(arrival.update);
-  note_ask(arrival);
   return {};
 }
 

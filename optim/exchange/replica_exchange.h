@@ -29,6 +29,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -37,14 +38,6 @@
 #include <sotto/optim/local_node.h>
 
 namespace sotto {
-
-/// What a frame brought for a replica.
-struct ReplicaArrival {
-  std::size_t edge = 0;
-  bool asks = false;           ///< the sender asks for this node's whole vector
-  Replica* replica = nullptr;  ///< to apply the update to; null when there is nothing to apply
-  Update update = {};
-};
 
 class ReplicaExchange {
  public:
@@ -68,13 +61,13 @@ class ReplicaExchange {
                         std::span<float> change, std::string_view what);
   /// Posts that frame; `vector` is now with C(change) applied. Turns to the graph of the exchange,
   /// so the round must have been mixed if lead is 1.
-  void post(const Update& update, std::span<const float> vector, Exchange& out);
+  void post(const Update& update, std::span<const float> vector);
 
-  /// Takes a frame. When the result has a replica, the caller applies the update to it and tells
-  /// `applied`; otherwise all is done.
-  Result<ReplicaArrival> open(Rank from, std::span<const std::byte> frame);
-  /// Follows an update that was applied, or refuses the frame for the reason why it could not be.
-  Status applied(const ReplicaArrival& arrival, const Status& status);
+  /// Applies the encoding of an update to a replica, or says why it cannot be.
+  using Apply = std::function<Status(std::span<const std::byte> encoding, std::span<float> model)>;
+  /// Takes the frames of the exchange, which is complete. Faults are those of Mailbox::accept; the
+  /// exchange stays open.
+  Status accept(const Exchange& exchange, const Apply& apply);
 
   /// Drifted replicas found so far.
   std::uint64_t drifted() const { return drifted_; }
@@ -94,12 +87,13 @@ class ReplicaExchange {
   /// Writes the whole vector into the second parcel, and returns the payload's length.
   std::size_t write_whole(std::span<const float> vector);
   std::size_t write_prefix(std::uint64_t version, std::span<std::byte> payload) const;
-  /// Reads what stands before the encoding. Fault::malformed when it is cut short.
-  Status read_prefix(std::span<const std::byte> payload, ReplicaArrival& arrival) const;
+  /// What stands before the encoding says whether the sender asks for this node's whole vector.
+  /// Fault::malformed when it is cut short.
+  Status read_prefix(std::span<const std::byte> payload, Update& update, bool& asks) const;
+  Status take_frame(std::size_t edge, const Apply& apply);
   Status take_whole(const Update& update, Replica& replica);
   /// Marks a replica as drifted, unless nobody can be asked for the vector.
   Status mark_drifted(Replica& replica);
-  void note_ask(const ReplicaArrival& arrival);
 
   LocalNode& node_;
   Mailbox& mail_;

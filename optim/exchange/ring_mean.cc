@@ -84,7 +84,17 @@ void RingMean::begin(std::span<float> v, int first, std::string_view what) {
   phase_ = 0;
 }
 
-Status RingMean::post(Exchange& out) {
+Result<bool> RingMean::next_exchange(Exchange& out) {
+  if (open() || !more()) {
+    return false;
+  }
+  if (Status status = post(); !status) {
+    return status;
+  }
+  return mail_.take(out);
+}
+
+Status RingMean::post() {
   const auto sent = chunk(phase_);
   std::size_t payload_bytes = 0;
   if (phase_ > node_.nodes() - 1) {
@@ -107,13 +117,13 @@ Status RingMean::post(Exchange& out) {
               .from = {&previous_, 1},
               .elements_out = sent.size(),
               .elements_in = chunk(phase_ + 1).size()},
-             payload_bytes, out);
+             payload_bytes);
   ++phase_;
   return {};
 }
 
-Status RingMean::take() {
-  if (Status status = mail_.require_complete(); !status) {
+Status RingMean::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   const auto taken = chunk(phase_);

@@ -52,19 +52,19 @@ class RingMean {
   /// Starts the mean of all v, which is replaced by it and must stay where it is; `first` is the
   /// number of its first phase in the round, `what` names v where a sum overflows.
   void begin(std::span<float> v, int first, std::string_view what);
-  /// Phases are left; otherwise v is the mean.
-  bool more() const { return phase_ < phases(); }
-  /// Asks for the exchange of the next phase. Requires more(), and that none is open(). A sum that
-  /// is not finite is Fault::non_finite.
-  Status post(Exchange& out);
-  /// Takes in a frame, as Algorithm::frame_arrived.
-  Status frame_arrived(Rank from, std::span<const std::byte> frame) {
-    return mail_.accept(from, frame).status();
-  }
-  /// The exchange under way is complete. Faults as in Algorithm::exchange_done.
-  Status take();
+  /// The mean has begun and is not there yet.
+  bool busy() const { return open() || more(); }
+  /// Writes the exchange of the next phase to `out`; false where none is left, or one is open(). A
+  /// sum that is not finite is Fault::non_finite.
+  Result<bool> next_exchange(Exchange& out);
+  /// Takes the exchange under way, as Algorithm::complete.
+  Status complete(const Exchange& exchange);
 
  private:
+  /// Phases are left.
+  bool more() const { return phase_ < phases(); }
+  /// Posts the next phase.
+  Status post();
   const Compressor& codec() const { return exact_ ? *exact_ : node_.compressor(); }
   /// Whether chunks travel as they are.
   bool exact() const { return codec().wire_id() == kNoneWireId; }
@@ -84,7 +84,7 @@ class RingMean {
   std::uint32_t bucket_;
   std::span<float> v_;
   int first_ = 0;
-  int phase_ = 0;  ///< that is posted next
+  int phase_ = phases();  ///< that is posted next
   std::string_view what_;
 };
 

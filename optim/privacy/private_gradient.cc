@@ -32,7 +32,7 @@ Status PrivateGradient::fault(Fault kind, std::string_view message) const {
   return {kind, fmt::format("node {}, round {}: {}", rank_, round(), message)};
 }
 
-Status PrivateGradient::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status PrivateGradient::take_gradient(std::span<const float> gradient) {
   if (steps_ >= allowed_) {
     return fault(Fault::budget,
                  fmt::format("the privacy budget is spent: after {} steps epsilon is {:.6g} at "
@@ -48,7 +48,7 @@ Status PrivateGradient::gradient_ready(std::span<const float> gradient, Exchange
   }
   mechanism_.release(steps_, gradient, released_);
   ++steps_;
-  return inner().gradient_ready(released_, out, post);
+  return inner().take_gradient(released_);
 }
 
 void PrivateGradient::save(ByteBuffer& out) const {

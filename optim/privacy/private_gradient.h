@@ -35,7 +35,7 @@ class PrivateGradient final : public ForwardingAlgorithm {
 
   /// Fault::budget when the step would cost more than is left; nothing has changed then, as with a
   /// gradient that is not finite. Any other gradient counts as a step.
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
+  Status take_gradient(std::span<const float> gradient) override;
   void save(ByteBuffer& out) const override;
   /// Never lowers steps().
   Status load(ByteReader& in) override;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <sotto/base/check.h>
+#include <sotto/optim/algorithms/robust_gossip.h>
 #include <sotto/optim/exchange/neighbours.h>
 #include <sotto/optim/state_io.h>
 
@@ -18,12 +19,15 @@ std::vector<std::size_t> parcel_sizes(const LocalNode& node) {
   return std::vector<std::size_t>(most, node.compressor().max_bytes(node.dimension()));
 }
 
+Mailbox lying_mailbox(const LocalNode& node) {
+  return {node, max_in_degree(node), parcel_sizes(node)};
+}
+
 }  // namespace
 
 ByzantineNode::ByzantineNode(AlgorithmSetup setup)
-    : adversary_(setup.adversary),
-      node_(AlgorithmId::robust, "robust", std::move(setup)),
-      mail_(node_, max_in_degree(node_), parcel_sizes(node_)),
+    : MailAlgorithm(RobustGossip::kInfo, std::move(setup), lying_mailbox),
+      adversary_(node_.setup().adversary),
       half_(node_.dimension()),
       message_(node_.dimension()),
       mixed_(node_.dimension()),
@@ -32,13 +36,6 @@ ByzantineNode::ByzantineNode(AlgorithmSetup setup)
       remembered_(heard_.size()) {
   witnessed_.reserve(static_cast<std::size_t>(node_.nodes()));
   parcels_.reserve(parcel_sizes(node_).size());
-}
-
-Peers ByzantineNode::peers() const { return graph_peers(node_, mail_); }
-
-bool ByzantineNode::begin_round(Exchange& /*out*/) {
-  node_.begin_round();
-  return false;
 }
 
 std::span<const float> ByzantineNode::known(Rank rank) const {
@@ -88,9 +85,8 @@ void ByzantineNode::lie_to(Rank victim) {
   craft(attack, model, step, witnessed_, liars, message_);
 }
 
-Status ByzantineNode::gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) {
+Status ByzantineNode::take_gradient(std::span<const float> gradient) {
   check(accepts_gradient(), "a Byzantine node takes one gradient a round");
-  *post = false;
   if (Status status = node_.move(node_.x(), gradient, half_); !status) {
     return status;
   }
@@ -100,18 +96,12 @@ Status ByzantineNode::gradient_ready(std::span<const float> gradient, Exchange& 
     const auto payload = node_.encode(message_, mail_.outgoing(parcels_.size()));
     parcels_.push_back({.elements = node_.dimension(), .payload_bytes = payload.size()});
   }
-  mail_.post_each(graph_plan(node_), parcels_, out);
-  *post = true;
+  mail_.post_each(graph_plan(node_), parcels_);
   return {};
 }
 
-Status ByzantineNode::frame_arrived(const ExchangeTag& /*tag*/, Rank from,
-                                    std::span<const std::byte> frame) {
-  return mail_.accept(from, frame).status();
-}
-
-Result<bool> ByzantineNode::exchange_done(const ExchangeTag& /*tag*/, Exchange& /*out*/) {
-  if (Status status = mail_.require_complete(); !status) {
+Status ByzantineNode::complete(const Exchange& exchange) {
+  if (Status status = mail_.accept(exchange); !status) {
     return status;
   }
   const Ops& ops = node_.ops();
@@ -135,7 +125,7 @@ Result<bool> ByzantineNode::exchange_done(const ExchangeTag& /*tag*/, Exchange& 
   }
   mail_.close();
   node_.finish_round();
-  return false;
+  return {};
 }
 
 AlgorithmCounters ByzantineNode::counters() const { return {.bad_frames = mail_.bad_frames()}; }

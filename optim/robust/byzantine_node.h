@@ -10,31 +10,18 @@
 #include <memory>
 #include <vector>
 
-#include <sotto/optim/algorithm.h>
-#include <sotto/optim/exchange/mailbox.h>
-#include <sotto/optim/local_node.h>
+#include <sotto/optim/node_algorithm.h>
 #include <sotto/optim/robust/attack.h>
 
 namespace sotto {
 
-class ByzantineNode final : public Algorithm {
+class ByzantineNode final : public MailAlgorithm {
  public:
   /// Use make_algorithm with setup.adversary, which says that setup.rank is one.
   explicit ByzantineNode(AlgorithmSetup setup);
 
-  std::string_view name() const override { return node_.name(); }
-  Peers peers() const override;
-  std::span<const float> parameters() const override { return node_.x(); }
-  Round round() const override { return node_.round(); }
-  bool parameters_ready() const override { return !mail_.open(); }
-  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
-  bool idle() const override { return !node_.in_round(); }
-
-  bool begin_round(Exchange& out) override;
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override;
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override;
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override;
+  Status take_gradient(std::span<const float> gradient) override;
+  Status complete(const Exchange& exchange) override;
 
   AlgorithmCounters counters() const override;
   void save(ByteBuffer& out) const override;
@@ -47,8 +34,6 @@ class ByzantineNode final : public Algorithm {
   void lie_to(Rank victim);
 
   std::shared_ptr<const Adversary> adversary_;
-  LocalNode node_;
-  Mailbox mail_;
   std::vector<float> half_;  // the own model after its step
   std::vector<float> message_;
   std::vector<float> mixed_;

@@ -137,7 +137,9 @@ void Courier::post(Rank node, Exchange& exchange, std::vector<Rank>* released) {
   open.exchange.tag.bucket = exchange.tag.bucket;
   open.exchange.sends.swap(exchange.sends);
   open.exchange.receives.swap(exchange.receives);
-  open.sizes.assign(open.exchange.receives.size(), kMissing);
+  for (Receive& receive : open.exchange.receives) {
+    receive.bytes = 0;
+  }
   open.elements = 0;
   open.awaited = open.exchange.receives.size();
   open.unsent = open.exchange.sends.size();
@@ -253,18 +255,17 @@ Courier::Effects Courier::deliver(const Arrival& arrival) {
 }
 
 bool Courier::take(Line& line, std::vector<Parcel>::iterator parcel, Open& exchange) {
-  const auto& receives = exchange.exchange.receives;
+  auto& receives = exchange.exchange.receives;
   const auto receive = std::lower_bound(receives.begin(), receives.end(), line.edge.from,
                                         [](const Receive& r, Rank rank) { return r.from < rank; });
   if (receive == receives.end() || receive->from != line.edge.from) {
     return false;
   }
-  std::uint32_t& size = exchange.sizes[static_cast<std::size_t>(receive - receives.begin())];
-  if (size != kMissing) {
+  if (receive->bytes != 0) {
     return false;
   }
   check(parcel->bytes <= receive->buffer.size(), "a receive has room for the frame that is due");
-  size = parcel->bytes;
+  receive->bytes = parcel->bytes;
   exchange.elements += parcel->elements;
   --exchange.awaited;
   if (options_.payload) {
@@ -315,8 +316,8 @@ bool Courier::lose_sender(ConnectionId id) {
   line.sender_gone = true;
   anyone_gone_ = true;
   for (const Open& open : boxes_[index(line.edge.to)].open) {
-    for (std::size_t i = 0; open.used && i < open.sizes.size(); ++i) {
-      if (open.exchange.receives[i].from == line.edge.from && open.sizes[i] == kMissing) {
+    for (const Receive& receive : open.exchange.receives) {
+      if (open.used && receive.from == line.edge.from && receive.bytes == 0) {
         return true;
       }
     }
@@ -347,9 +348,9 @@ std::vector<Rank> Courier::awaited(Rank node) const {
   const Box& box = boxes_[index(node)];
   std::vector<Rank> peers;
   for (const Open& open : box.open) {
-    for (std::size_t i = 0; open.used && i < open.sizes.size(); ++i) {
-      if (open.sizes[i] == kMissing) {
-        peers.push_back(open.exchange.receives[i].from);
+    for (const Receive& receive : open.exchange.receives) {
+      if (open.used && receive.bytes == 0) {
+        peers.push_back(receive.from);
       }
     }
   }

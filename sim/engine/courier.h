@@ -19,8 +19,6 @@ namespace sotto {
 
 class Courier {
  public:
-  static constexpr std::uint32_t kMissing = ~std::uint32_t{0};
-
   struct Options {
     TransportModel transport;
     bool payload = true;
@@ -39,8 +37,7 @@ class Courier {
     bool used = false;
     std::uint64_t number = 0;  ///< of those that were posted
     Exchange exchange;
-    std::vector<std::uint32_t> sizes;  ///< bytes that came for receives[i]; kMissing: not there
-    double elements = 0;               ///< that what is there encodes
+    double elements = 0;  ///< that what is there encodes
     std::size_t awaited = 0;
     std::size_t unsent = 0;
     bool complete() const { return used && awaited == 0 && unsent == 0; }

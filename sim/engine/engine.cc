@@ -181,7 +181,7 @@ void Simulator::Engine::handle_node(const Event& event) {
     case posted: {
       const Codec how = std::exchange(node.codec, Codec::idle);
       if (post(rank, node.exchange)) {
-        start_exchanges(rank, false, how);
+        start_exchanges(rank, how);
       }
       break;
     }
@@ -251,8 +251,8 @@ bool Simulator::Engine::step(Rank rank) {
 bool Simulator::Engine::begin_round(Rank rank) {
   Node& node = at(rank);
   node.stage = Stage::before_gradient;
-  const bool due = node.algorithm->begin_round(scratch_);
-  return start_exchanges(rank, due, Codec::encoding);
+  node.algorithm->begin_round();
+  return start_exchanges(rank, Codec::encoding);
 }
 
 void Simulator::Engine::start_gradient(Rank rank) {
@@ -267,13 +267,12 @@ void Simulator::Engine::start_gradient(Rank rank) {
 
 bool Simulator::Engine::take_gradient(Rank rank) {
   Node& node = at(rank);
-  bool due = false;
   node.stage = Stage::stepping;
-  if (Status status = node.algorithm->gradient_ready(node.gradient, scratch_, &due); !status) {
+  if (Status status = node.algorithm->take_gradient(node.gradient); !status) {
     end(rank, std::move(status));
     return false;
   }
-  return start_exchanges(rank, due, Codec::encoding);
+  return start_exchanges(rank, Codec::encoding);
 }
 
 void Simulator::Engine::finish_round(Rank rank) {
@@ -292,23 +291,20 @@ void Simulator::Engine::finish_round(Rank rank) {
   count_round(round, true);
 }
 
-bool Simulator::Engine::start_exchanges(Rank rank, bool due, Codec how) {
+bool Simulator::Engine::start_exchanges(Rank rank, Codec how) {
   Node& node = at(rank);
-  for (;; due = false) {
-    if (!due) {
-      // What it is at goes on with this.
-      const Result<bool> more =
-          node.codec == Codec::idle ? node.algorithm->next_exchange(scratch_) : false;
-      if (!more) {
-        end(rank, more.status());
-        return false;
-      }
-      if (!*more) {
-        complete_all(rank);
-        return true;
-      }
+  while (true) {
+    // What it is at goes on with this.
+    const Result<bool> more =
+        node.codec == Codec::idle ? node.algorithm->next_exchange(scratch_) : false;
+    if (!more) {
+      end(rank, more.status());
+      return false;
     }
-    check(node.codec == Codec::idle, "an algorithm does one thing at a time");
+    if (!*more) {
+      complete_all(rank);
+      return true;
+    }
     if (const SimTime time = encode_time(rank, scratch_); time > 0) {
       account(rank);
       std::swap(node.exchange, scratch_);

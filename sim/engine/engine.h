@@ -125,9 +125,8 @@ class Simulator::Engine {
   bool may_go_on(Rank rank, bool ready) const { return ready && (options_.overlap || quiet(rank)); }
 
   // The exchange.
-  /// Encodes and posts scratch_, if it is `due`, and then all that the algorithm wants carried
-  /// beside it. `how` is who waits for the encoding. False when the node has ended by that.
-  bool start_exchanges(Rank rank, bool due, Codec how);
+  /// Encodes and posts all that the algorithm wants carried now. False when that ends the run.
+  bool start_exchanges(Rank rank, Codec how);
   SimTime encode_time(Rank rank, const Exchange& exchange) const;
   /// False when the node has ended by that.
   bool post(Rank rank, Exchange& exchange);

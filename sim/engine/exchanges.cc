@@ -72,26 +72,14 @@ void Simulator::Engine::complete(Rank rank) {
 
 void Simulator::Engine::carried_exchange(Rank rank) {
   Node& node = at(rank);
-  Algorithm& algorithm = *node.algorithm;
   node.codec = Codec::idle;
   const Courier::Open& done = *courier_.complete(rank);
-  const ExchangeTag tag = done.exchange.tag;
-  const auto& receives = done.exchange.receives;
-  for (std::size_t i = 0; i < receives.size(); ++i) {
-    Status status =
-        algorithm.frame_arrived(tag, receives[i].from, receives[i].buffer.first(done.sizes[i]));
-    if (!status) {
-      end(rank, std::move(status));
-      return;
-    }
-  }
-  courier_.close(rank, done);
-  const auto more = algorithm.exchange_done(tag, scratch_);
-  if (!more) {
-    end(rank, more.status());
+  if (Status status = node.algorithm->complete(done.exchange); !status) {
+    end(rank, std::move(status));
     return;
   }
-  start_exchanges(rank, *more, Codec::encoding_aside);
+  courier_.close(rank, done);
+  start_exchanges(rank, Codec::encoding_aside);
 }
 
 void Simulator::Engine::handle_arrival(const Arrival& arrival) {

@@ -98,7 +98,7 @@ class Site {
   std::span<const float> parameters() const { return setup_.parameters; }
   /// Local steps done.
   Round round() const { return round_; }
-  /// A local step. Fault::non_finite as in Algorithm::gradient_ready; the state is then unchanged.
+  /// A local step. Fault::non_finite as in Algorithm::take_gradient; the state is then unchanged.
   Status step(std::span<const float> gradient);
   /// After a gradient or loss at parameters() that is not finite, or a step that failed so: the
   /// model is again what it was before the last collect, or before a neighbour's was taken over,

@@ -35,9 +35,9 @@ class OnDevice final : public ForwardingAlgorithm {
     here_ = x_->read();
     return here_;
   }
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+  Status take_gradient(std::span<const float> gradient) override {
     gradient_->write(gradient);
-    return ForwardingAlgorithm::gradient_ready(gradient_->there(), out, post);
+    return ForwardingAlgorithm::take_gradient(gradient_->there());
   }
 
  private:

@@ -42,6 +42,7 @@ int sotto_c_functions(void) {
       (function)sotto_optimizer_finish,
       (function)sotto_optimizer_finish_with_mean,
       (function)sotto_optimizer_round,
+      (function)sotto_optimizer_warning_count,
       (function)sotto_optimizer_report,
       (function)sotto_optimizer_save,
       (function)sotto_optimizer_load,

@@ -11,11 +11,11 @@
 
 #include <sotto/base/error.h>
 #include <sotto/comm/peers_file.h>
+#include <sotto/study/scenario.h>
 #include <sotto/topology/registry.h>
 
 #include "cli/scenario_text.h"
 #include "commands.h"
-#include "scenario/scenario.h"
 #include "site/site_config.h"
 #include "support/blocks.h"
 #include "trainers/scratch.h"
@@ -72,12 +72,12 @@ void read(const Block& block, const fs::path& path, const sotto::test::Scratch& 
   } else if (head.starts_with("sotto-site")) {
     sotto::cli::read_site_config(path.string());
   } else if (head.starts_with("sotto-scenario")) {
-    sotto::cli::read_scenario(path.string());
+    sotto::study::read_scenario(path.string());
   } else if (head.starts_with("[")) {
     // A part of a scenario.
     const std::string whole = sotto::test::scenario(
         "count = 8, gradient = \"20 ms\"", sotto::test::kNetwork, block.text(), "\"robust\"");
-    sotto::cli::read_scenario(scratch.write("whole.toml", whole).string());
+    sotto::study::read_scenario(scratch.write("whole.toml", whole).string());
   } else {
     FAIL_CHECK(block.place(), ": no reader is known for a file that begins with ", head);
   }

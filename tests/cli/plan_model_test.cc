@@ -1,6 +1,7 @@
 // The planner's α–β model and what it concludes.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -8,12 +9,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>  // what the library of the program leaves to its main
 
-#include "plan/plan_guess.h"
-#include "plan/plan_model.h"
-#include "plan/plan_verdict.h"
+#include <sotto/study/plan_guess.h>
+#include <sotto/study/plan_model.h>
+#include <sotto/study/plan_verdict.h>
 
 using namespace sotto;
-using namespace sotto::cli;
+using namespace sotto::study;
 
 namespace {
 
@@ -62,10 +63,11 @@ using Times = std::vector<std::optional<double>>;
 
 PlannedRun finished(const std::string& words, bool compressed, Times times) {
   PlannedRun run;
-  run.candidate.words = words;
+  run.candidate.run = {words, {{"algorithm", words}}};
   run.candidate.compressed = compressed;
   run.label = words;
-  run.result = {{"virtual_s", 10.0}, {"rounds", 10}, {"faults", Json::array()}};
+  run.simulated.result.virtual_s = 10;
+  run.simulated.result.rounds = 10;
   run.times = std::move(times);
   return run;
 }
@@ -172,7 +174,7 @@ TEST_CASE("bits are recommended only where they are worth it") {
 
 TEST_CASE("who ended early has no time of a round, and is named") {
   PlannedRun crashed = finished("allreduce", false, {});
-  crashed.result["faults"] = {{{"node", 2}, {"fault", "node 2, round 1: it crashed"}}};
+  crashed.simulated.result.faults = {{2, 1, "node 2, round 1: it crashed"}};
   const PlannedRun whole = finished("dcd quant:8 ring", true, {});
   CHECK_FALSE(time_of(crashed, Goal::epoch));
   CHECK_FALSE(crashed.error());
@@ -192,7 +194,7 @@ TEST_CASE("graphs nearly as quick as the quickest are told apart by how they mix
   const auto candidate = [](const std::string& method, const std::string& graph, double time,
                             double gap) {
     Candidate made;
-    made.words = method + " " + graph;
+    made.run.name = method + " " + graph;
     made.method = method;
     made.seconds_per_round = time;
     made.spectral_gap = gap;
@@ -203,7 +205,7 @@ TEST_CASE("graphs nearly as quick as the quickest are told apart by how they mix
        candidate("dcd", "complete", 3, 1), candidate("choco", "ring", 0.5, 0.1)});
   std::vector<std::string> words;
   for (const Candidate& one : ordered) {
-    words.push_back(one.words);
+    words.push_back(one.run.name);
   }
   CHECK(words == std::vector<std::string>{"choco ring", "dcd torus", "dcd ring", "dcd complete"});
 }
@@ -237,15 +239,23 @@ TEST_CASE("of runs that are alike the one that sends least is named") {
 TEST_CASE("the time to the target lies between two evaluations") {
   Scenario scenario;
   scenario.target_accuracy = 0.8;
-  const auto at = [](double time, const Json& accuracy) {
-    return Json{{"virtual_s", time}, {"accuracy", accuracy}, {"loss", 1.0}};
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto at = [](double time, double accuracy, double loss = 1) {
+    HistoryPoint point;
+    point.time_s = time;
+    point.accuracy = accuracy;
+    point.loss = loss;
+    return point;
   };
   CHECK(*time_to(scenario, {at(10, 0.5), at(20, 0.7), at(30, 0.9)}) == doctest::Approx(25));
-  CHECK(*time_to(scenario, Json::array({at(10, 0.9)})) == doctest::Approx(10));
+  CHECK(*time_to(scenario, {at(10, 0.9)}) == doctest::Approx(10));
   CHECK_FALSE(time_to(scenario, {at(10, 0.5), at(20, 0.7)}));
-  CHECK_FALSE(time_to(scenario, {at(10, nullptr), at(20, nullptr)}));
+  CHECK_FALSE(time_to(scenario, {at(10, kNan), at(20, kNan)}));
   scenario.target_loss = 0.5;
   CHECK_FALSE(time_to(scenario, {at(10, 0.5), at(20, 0.9)}));
+  scenario.target_accuracy.reset();
+  // A loss that is no number any more is no loss below the target.
+  CHECK_FALSE(time_to(scenario, {at(10, 0.5), at(20, 0.9, kNan)}));
 }
 
 TEST_CASE("local steps hide an exchange behind all their gradients") {
@@ -376,16 +386,17 @@ TEST_CASE("the command has the scenario's settings, and the run's own in their p
   Scenario scenario;
   scenario.nodes = 8;
   scenario.task_words = {"--task=text:my notes.txt", "--lr=0.1", "--rounds=30"};
-  CHECK(train_command("dcd quant:4 ring lr=0.2", scenario, 100)
+  CHECK(train_command(parse_run("dcd quant:4 ring lr=0.2"), scenario, 100)
             .starts_with("sotto train --nodes=8 '--task=text:my notes.txt' --rounds=30 "
                          "--algorithm=dcd --compressor=quant:4 --topology=ring --lr=0.2"));
-  scenario.task.common.seed = 7;
-  CHECK(train_command("allreduce", scenario, 100).find(" --algorithm=allreduce --seed=7") !=
-        std::string::npos);
+  scenario.task.seed = 7;
+  CHECK(train_command(parse_run("allreduce"), scenario, 100)
+            .find(" --algorithm=allreduce --seed=7") != std::string::npos);
   scenario.task_words.clear();
-  CHECK(train_command("allreduce", scenario, 120).find(" --rounds=120") != std::string::npos);
+  CHECK(train_command(parse_run("allreduce"), scenario, 120).find(" --rounds=120") !=
+        std::string::npos);
   scenario.transport = TransportModel::gloo();
-  const std::string gloo = train_command("dpsgd ring", scenario, 120);
+  const std::string gloo = train_command(parse_run("dpsgd ring"), scenario, 120);
   CHECK(gloo.find("zmq") == std::string::npos);
   CHECK(gloo.find("inproc") == std::string::npos);
 }

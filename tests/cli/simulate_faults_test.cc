@@ -7,10 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <sotto/sim/network/platform.h>
+#include <sotto/study/timeline.h>
+#include <sotto/study/units.h>
 
 #include "cli/scenario_text.h"
-#include "simulate/timeline.h"
-#include "units.h"
 
 using namespace sotto::test;
 using nlohmann::json;
@@ -268,8 +268,8 @@ TEST_CASE("a setting of [task] is refused where it stands, one of a run there") 
 TEST_CASE("a timeline shows those first to whom something happens, and when it does") {
   using sotto::Phase;
   using sotto::SimTime;
-  sotto::cli::Timeline timeline(100, 50,
-                                {.moments = {{2'050, "so"}, {2'060, "too"}}, .nodes = {70}});
+  sotto::study::Timeline timeline(100, 50,
+                                  {.moments = {{2'050, "so"}, {2'060, "too"}}, .nodes = {70}});
   CHECK(timeline.shown_nodes() == 32);
   CHECK(timeline.shown().back() == 70);
   CHECK(timeline.row(70) == 31);
@@ -329,7 +329,7 @@ TEST_CASE("time spent in encoding has a column of its own") {
 }
 
 TEST_CASE("a timeline holds what lasts as long as time does") {
-  sotto::cli::Timeline timeline(1, 1);
+  sotto::study::Timeline timeline(1, 1);
   const sotto::SimTime end = sotto::kNever - 1;
   timeline.add({.node = 0, .phase = sotto::Phase::compute, .from = 0, .until = end / 2});
   timeline.add({.node = 0, .phase = sotto::Phase::compute, .from = end / 2, .until = end});
@@ -344,7 +344,7 @@ TEST_CASE("a timeline holds what lasts as long as time does") {
 
 TEST_CASE("a timeline of many nodes that last as long as time does counts no negative time") {
   constexpr int kNodes = 1000;
-  sotto::cli::Timeline timeline(kNodes, 1);
+  sotto::study::Timeline timeline(kNodes, 1);
   for (sotto::Rank node = 0; node < kNodes; ++node) {
     timeline.add(
         {.node = node, .phase = sotto::Phase::idle, .from = 0, .until = sotto::kNever - 1});
@@ -374,17 +374,17 @@ TEST_CASE("a run that outlasts virtual time says so, and what would come later")
 }
 
 TEST_CASE("durations are told with four digits, in a unit that fits") {
-  using sotto::cli::duration_text;
+  using sotto::study::duration_text;
   CHECK(duration_text(0) == "0 s");
   CHECK(duration_text(0.00025) == "250 µs");
   CHECK(duration_text(0.01234567) == "12.35 ms");
   CHECK(duration_text(0.99996) == "1000 ms");
   CHECK(duration_text(60) == "60 s");
   CHECK(duration_text(86'400) == "86400 s");
-  CHECK(sotto::cli::exact_seconds(60'000'000'000) == 60.0);
-  CHECK(sotto::cli::rate_text(1.25e6) == "10 Mbit/s");
-  CHECK(sotto::cli::rate_text(3.125e9) == "25 Gbit/s");
-  CHECK(sotto::cli::rate_text(sotto::kUnlimited) == "no limit");
+  CHECK(sotto::study::exact_seconds(60'000'000'000) == 60.0);
+  CHECK(sotto::study::rate_text(1.25e6) == "10 Mbit/s");
+  CHECK(sotto::study::rate_text(3.125e9) == "25 Gbit/s");
+  CHECK(sotto::study::rate_text(sotto::kUnlimited) == "no limit");
 }
 
 TEST_CASE("a lossy link that was cut and heals carries on, and a loss near 1 ends a run") {

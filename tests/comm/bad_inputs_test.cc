@@ -10,11 +10,11 @@
 #include <sotto/base/frame.h>
 #include <sotto/base/philox.h>
 
-#include "../../comm/internal/store_shelf.h"
-#include "../../comm/zmq/arrivals.h"
-#include "../../comm/zmq/departures.h"
-#include "../../comm/zmq/inbox.h"
-#include "../../comm/zmq/tcp_store_wire.h"
+#include "../../comm/zmq/channels/message_receiver.h"
+#include "../../comm/zmq/channels/message_sender.h"
+#include "../../comm/zmq/store/stored_values.h"
+#include "../../comm/zmq/store/tcp_store_wire.h"
+#include "../../comm/zmq/transport/frame_receiver.h"
 
 using namespace sotto;
 using namespace sotto::internal;
@@ -43,14 +43,15 @@ struct Hearing {
     return options;
   }
   Fault hear(const ExchangeTag& tag, std::uint64_t total, std::uint64_t offset) {
-    return inbox.take({.tag = tag, .total = total, .offset = offset, .bytes = kTen}, ledger)
+    return inbox
+        .take({.tag = tag, .piece = {.total = total, .offset = offset, .bytes = kTen}}, ledger)
         .status()
         .fault();
   }
 
   Ledger ledger;
   std::vector<std::byte> room;
-  Inbox inbox{1, kMaxFrame, 2};
+  FrameReceiver inbox{1, kMaxFrame, 2};
 };
 
 }  // namespace
@@ -88,9 +89,7 @@ TEST_CASE("bad input: 2^20 reassemblies at once: two frames wait at most, and no
     // Whole frames ahead of time, each another one's.
     const std::vector<std::byte> frame(kFrameHeaderBytes);
     const auto taken = node.inbox.take({.tag = {.round = 5 + static_cast<Round>(i)},
-                                        .total = frame.size(),
-                                        .offset = 0,
-                                        .bytes = frame},
+                                        .piece = {.total = frame.size(), .bytes = frame}},
                                        node.ledger);
     begun += taken.ok() ? 1 : 0;
     if (!taken.ok()) {
@@ -107,15 +106,14 @@ TEST_CASE("bad input: 2^20 reassemblies at once: two frames wait at most, and no
 }
 
 TEST_CASE("bad input: 2^20 reassemblies at once on a channel: one message at a time") {
-  Arrivals arrivals(kMaxFrame);
+  MessageReceiver arrivals(kMaxFrame);
   arrivals.said(arrivals.receipt(0));
-  REQUIRE(arrivals.take({.number = 0, .total = 200, .offset = 0, .bytes = kTen}).ok());
+  REQUIRE(arrivals.take({.number = 0, .piece = {.total = 200, .offset = 0, .bytes = kTen}}).ok());
   for (int i = 1; i <= kReassemblies; ++i) {
-    REQUIRE_FALSE(
-        arrivals
-            .take(
-                {.number = static_cast<std::uint64_t>(i), .total = 200, .offset = 0, .bytes = kTen})
-            .ok());
+    REQUIRE_FALSE(arrivals
+                      .take({.number = static_cast<std::uint64_t>(i),
+                             .piece = {.total = 200, .offset = 0, .bytes = kTen}})
+                      .ok());
   }
   CHECK(arrivals.arriving());
 }
@@ -132,7 +130,8 @@ TEST_CASE("bad input: old and far-future rounds, and a tag nobody awaits") {
     // A frame ahead waits, and only for its own round.
     const std::vector<std::byte> frame(kFrameHeaderBytes);
     const auto taken = node.inbox.take(
-        {.tag = {.round = round}, .total = frame.size(), .offset = 0, .bytes = frame}, node.ledger);
+        {.tag = {.round = round}, .piece = {.total = frame.size(), .offset = 0, .bytes = frame}},
+        node.ledger);
     REQUIRE(taken.ok());
     CHECK(*taken == 0);
     CHECK_FALSE(node.ledger.has_event());
@@ -147,32 +146,32 @@ TEST_CASE("bad input: old and far-future rounds, and a tag nobody awaits") {
 
 TEST_CASE("bad input: sequence wrap: numbers and counts of 2^64-1 are no next ones") {
   const auto first = [](const channel_wire::Chunk& chunk) {
-    Arrivals arrivals(kMaxFrame);
+    MessageReceiver arrivals(kMaxFrame);
     arrivals.said(arrivals.receipt(0));
     return arrivals.take(chunk).ok();
   };
-  CHECK(first({.number = 0, .total = 20, .offset = 0, .bytes = kTen}));
+  CHECK(first({.number = 0, .piece = {.total = 20, .offset = 0, .bytes = kTen}}));
   for (const std::uint64_t number : {kMost, kMost - 1, std::uint64_t{1} << 63U, std::uint64_t{1}}) {
     CAPTURE(number);
-    CHECK_FALSE(first({.number = number, .total = 20, .offset = 0, .bytes = kTen}));
+    CHECK_FALSE(first({.number = number, .piece = {.total = 20, .offset = 0, .bytes = kTen}}));
   }
   for (const std::uint64_t total :
        {kMost, kMost - channel_wire::kMessageCost, kMost - channel_wire::kMessageCost + 1,
         std::uint64_t{1} << 62U, std::uint64_t{0xFFFFFFFF}}) {
     CAPTURE(total);  // its cost wraps
-    CHECK_FALSE(first({.number = 0, .total = total, .offset = 0, .bytes = kTen}));
+    CHECK_FALSE(first({.number = 0, .piece = {.total = total, .offset = 0, .bytes = kTen}}));
   }
   for (const channel_wire::Receipt receipt :
        {channel_wire::Receipt{kMost, 0}, channel_wire::Receipt{1, kMost},
         channel_wire::Receipt{std::uint64_t{1} << 62U, kMost}}) {
-    Departures departures(std::chrono::seconds(1));
+    MessageSender departures(std::chrono::seconds(1));
     departures.add(std::vector<std::byte>(100));
-    CHECK_FALSE(departures.take(receipt, Departures::Clock::time_point()).ok());
+    CHECK_FALSE(departures.take(receipt, MessageSender::Clock::time_point()).ok());
   }
   // The largest allowance is one like any other.
-  Departures departures(std::chrono::seconds(1));
+  MessageSender departures(std::chrono::seconds(1));
   departures.add(std::vector<std::byte>(100));
-  REQUIRE(departures.take({0, kMost}, Departures::Clock::time_point()).ok());
+  REQUIRE(departures.take({0, kMost}, MessageSender::Clock::time_point()).ok());
   CHECK(departures.ready());
 }
 
@@ -180,7 +179,7 @@ TEST_CASE("bad input: a store's pieces: offset + length that wraps, totals that 
   using namespace sotto::internal::store_wire;
   const auto sent = [](std::uint64_t total, std::uint64_t offset) {
     const auto message = make_request(
-        {.kind = Kind::set, .key = "model/1", .bytes = kTen, .total = 100, .offset = 0});
+        {.kind = Kind::set, .key = "model/1", .piece = {.total = 100, .offset = 0, .bytes = kTen}});
     std::vector<std::byte> bytes(message.size());
     std::memcpy(bytes.data(), message.data(), message.size());
     constexpr std::size_t kTotalAt = 1 + 4 + 8;
@@ -201,11 +200,11 @@ TEST_CASE("bad input: a store's pieces: offset + length that wraps, totals that 
     CAPTURE(total);
     CHECK_FALSE(sent(total, 0));
   }
-  StoreShelf shelf(10'000);
-  REQUIRE(shelf.set(1, "line", {"model/1", 100, 0, kTen}).ok());
-  CHECK(shelf.set(1, "line", {"model/1", 101, 10, kTen}).status().fault() == Fault::malformed);
-  REQUIRE(shelf.set(1, "line", {"model/1", 100, 0, kTen}).ok());
-  CHECK(shelf.set(1, "line", {"model/1", 100, 5, kTen}).status().fault() == Fault::malformed);
-  CHECK_FALSE(shelf.set(1, "line", {"model/1", 20'000, 0, kTen}).ok());  // more than its room
+  StoredValues values(10'000);
+  REQUIRE(values.set(1, "line", {"model/1", {100, 0, kTen}}).ok());
+  CHECK(values.set(1, "line", {"model/1", {101, 10, kTen}}).status().fault() == Fault::malformed);
+  REQUIRE(values.set(1, "line", {"model/1", {100, 0, kTen}}).ok());
+  CHECK(values.set(1, "line", {"model/1", {100, 5, kTen}}).status().fault() == Fault::malformed);
+  CHECK_FALSE(values.set(1, "line", {"model/1", {20'000, 0, kTen}}).ok());  // more than its room
 }
 #endif

@@ -7,9 +7,9 @@
 
 #include <sotto/base/philox.h>
 
-#include "../../comm/zmq/arrivals.h"
-#include "../../comm/zmq/channel_events.h"
-#include "../../comm/zmq/departures.h"
+#include "../../comm/zmq/channels/channel_events.h"
+#include "../../comm/zmq/channels/message_receiver.h"
+#include "../../comm/zmq/channels/message_sender.h"
 #include "sites.h"
 
 using namespace sotto;
@@ -27,9 +27,9 @@ Status fault_of(std::span<const std::byte> bytes) {
   return parsed.ok() ? Status() : parsed.status();
 }
 
-/// Arrivals that have let their peer send all that they ever let.
-Arrivals open_arrivals(std::size_t max_message_bytes) {
-  Arrivals arrivals(max_message_bytes);
+/// MessageReceiver that have let their peer send all that they ever let.
+MessageReceiver open_arrivals(std::size_t max_message_bytes) {
+  MessageReceiver arrivals(max_message_bytes);
   arrivals.said(arrivals.receipt(0));
   return arrivals;
 }
@@ -38,13 +38,13 @@ Arrivals open_arrivals(std::size_t max_message_bytes) {
 
 TEST_CASE("a channel's messages are read as they were written") {
   const auto bytes = message_of(1, 100);
-  const auto chunk = parse(write(Chunk{7, 1000, 900, bytes}));
+  const auto chunk = parse(write(Chunk{7, {1000, 900, bytes}}));
   REQUIRE(chunk.ok());
   const auto& read = std::get<Chunk>(*chunk);
   CHECK(read.number == 7);
-  CHECK(read.total == 1000);
-  CHECK(read.offset == 900);
-  const auto written = write(Chunk{7, 1000, 900, bytes});
+  CHECK(read.piece.total == 1000);
+  CHECK(read.piece.offset == 900);
+  const auto written = write(Chunk{7, {1000, 900, bytes}});
   CHECK(written.size() == kChunkHeaderBytes + 100);
   CHECK(std::get<Greeting>(*parse(write(Greeting{kMost}))).session == kMost);
   CHECK(std::get<Accept>(*parse(write(Accept{5}))).session == 5);
@@ -57,7 +57,7 @@ TEST_CASE("a channel's messages are read as they were written") {
 TEST_CASE("a channel's messages: every truncation and every trailing byte is refused") {
   for (const Bytes& whole :
        {write(Greeting{1}), write(Accept{1}), write(Receipt{1, 2}), write(Bye{}),
-        write(Chunk{0, 1, 0, std::vector<std::byte>(1)}), write(Chunk{0, 0, 0, {}})}) {
+        write(Chunk{0, {1, 0, std::vector<std::byte>(1)}}), write(Chunk{0, {0, 0, {}}})}) {
     CHECK(fault_of(whole).ok());
     for (std::size_t size = 0; size < whole.size(); ++size) {
       CAPTURE(size);
@@ -83,13 +83,13 @@ TEST_CASE("a channel's messages: unknown kinds, versions, sessions, and chunks t
   const Bytes ten(10);
   const Bytes much(kMaxChunkBytes + 1);
   for (const Chunk& chunk :
-       {Chunk{0, 9, 0, ten}, Chunk{0, 10, 1, ten}, Chunk{0, 10, 10, ten}, Chunk{0, 10, 11, ten},
-        Chunk{0, kMost, kMost, ten}, Chunk{0, kMost, kMost - 9, ten}, Chunk{0, 5, kMost - 4, ten},
-        Chunk{0, 10, 0, {}}, Chunk{0, 10, 10, {}}, Chunk{0, 0, 1, {}},
-        Chunk{0, much.size(), 0, much}}) {
+       {Chunk{0, {9, 0, ten}}, Chunk{0, {10, 1, ten}}, Chunk{0, {10, 10, ten}},
+        Chunk{0, {10, 11, ten}}, Chunk{0, {kMost, kMost, ten}}, Chunk{0, {kMost, kMost - 9, ten}},
+        Chunk{0, {5, kMost - 4, ten}}, Chunk{0, {10, 0, {}}}, Chunk{0, {10, 10, {}}},
+        Chunk{0, {0, 1, {}}}, Chunk{0, {much.size(), 0, much}}}) {
     CHECK(fault_of(write(chunk)).fault() == Fault::malformed);
   }
-  CHECK(fault_of(write(Chunk{kMost, kMost, kMost - 10, ten})).ok());
+  CHECK(fault_of(write(Chunk{kMost, {kMost, kMost - 10, ten}})).ok());
 }
 
 TEST_CASE("a channel's messages: what any bytes parse to is what they are written as") {
@@ -111,17 +111,18 @@ TEST_CASE(
     "arriving chunks: gaps, overlaps, totals that change, and numbers that jump are refused") {
   const Bytes ten(10);
   for (const Chunk& second :
-       {Chunk{0, 100, 0, ten}, Chunk{0, 100, 5, ten}, Chunk{0, 100, 11, ten}, Chunk{0, 99, 10, ten},
-        Chunk{0, kMost, 10, ten}, Chunk{1, 100, 10, ten}, Chunk{1, 10, 0, ten},
-        Chunk{kMost, 100, 10, ten}}) {
+       {Chunk{0, {100, 0, ten}}, Chunk{0, {100, 5, ten}}, Chunk{0, {100, 11, ten}},
+        Chunk{0, {99, 10, ten}}, Chunk{0, {kMost, 10, ten}}, Chunk{1, {100, 10, ten}},
+        Chunk{1, {10, 0, ten}}, Chunk{kMost, {100, 10, ten}}}) {
     auto arrivals = open_arrivals(1000);
-    const auto first = arrivals.take({0, 100, 0, ten});
+    const auto first = arrivals.take({0, {100, 0, ten}});
     REQUIRE(first.ok());
     CHECK_FALSE(first->has_value());
     CHECK(arrivals.take(second).status().fault() == Fault::malformed);
   }
-  for (const Chunk& first : {Chunk{1, 10, 0, ten}, Chunk{kMost, 10, 0, ten}, Chunk{0, 20, 10, ten},
-                             Chunk{0, 1001, 0, ten}, Chunk{0, kMost, 0, ten}}) {
+  for (const Chunk& first :
+       {Chunk{1, {10, 0, ten}}, Chunk{kMost, {10, 0, ten}}, Chunk{0, {20, 10, ten}},
+        Chunk{0, {1001, 0, ten}}, Chunk{0, {kMost, 0, ten}}}) {
     auto arrivals = open_arrivals(1000);
     CHECK(arrivals.take(first).status().fault() == Fault::malformed);
     CHECK_FALSE(arrivals.arriving());
@@ -133,7 +134,7 @@ TEST_CASE("arriving chunks: nothing is let in beyond the allowance, however smal
   std::uint64_t held = 0;
   std::uint64_t number = 0;
   for (;; ++number) {
-    const auto taken = arrivals.take({number, 0, 0, {}});
+    const auto taken = arrivals.take({number, {0, 0, {}}});
     if (!taken.ok()) {
       CHECK(taken.status().fault() == Fault::unexpected);
       break;
@@ -146,22 +147,22 @@ TEST_CASE("arriving chunks: nothing is let in beyond the allowance, however smal
   const auto full = arrivals.receipt(held);
   arrivals.said(full);
   CHECK_FALSE(arrivals.news(held));
-  CHECK_FALSE(arrivals.take({number, 0, 0, {}}).ok());
+  CHECK_FALSE(arrivals.take({number, {0, 0, {}}}).ok());
   // All has been taken: room for two of the longest again.
   CHECK(arrivals.news(0));
   arrivals.said(arrivals.receipt(0));
   const Bytes longest(1000);
-  CHECK(arrivals.take({number, 1000, 0, longest}).ok());
-  CHECK(arrivals.take({number + 1, 1000, 0, longest}).ok());
-  CHECK_FALSE(arrivals.take({number + 2, 0, 0, {}}).ok());
+  CHECK(arrivals.take({number, {1000, 0, longest}}).ok());
+  CHECK(arrivals.take({number + 1, {1000, 0, longest}}).ok());
+  CHECK_FALSE(arrivals.take({number + 2, {0, 0, {}}}).ok());
 }
 
 TEST_CASE("arriving chunks: what older sessions left here counts, and an allowance never shrinks") {
-  Arrivals arrivals(1000);
+  MessageReceiver arrivals(1000);
   const auto nothing = arrivals.receipt(arrivals.window() + 5);
   CHECK(nothing.allowed == 0);
   arrivals.said(nothing);
-  CHECK_FALSE(arrivals.take({0, 0, 0, {}}).ok());
+  CHECK_FALSE(arrivals.take({0, {0, 0, {}}}).ok());
   arrivals.said(arrivals.receipt(arrivals.window() / 2));
   const auto before = arrivals.receipt(0).allowed;
   arrivals.said(arrivals.receipt(0));
@@ -169,8 +170,8 @@ TEST_CASE("arriving chunks: what older sessions left here counts, and an allowan
 }
 
 TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
-  const auto start = Departures::Clock::time_point();
-  Departures out(8s);
+  const auto start = MessageSender::Clock::time_point();
+  MessageSender out(8s);
   auto in = open_arrivals(100'000);
   const auto message = message_of(3, 50'000);
   out.add(message);
@@ -182,7 +183,8 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
   Bytes arrived;
   std::size_t chunks = 0;
   for (; out.ready(); out.gone(start), ++chunks) {
-    CHECK(out.next().bytes.size() <= Pace::kLeastChunkBytes);  // nothing is known of the link
+    CHECK(out.next().piece.bytes.size() <=
+          ChunkSizer::kLeastChunkBytes);  // nothing is known of the link
     auto taken = in.take(out.next());
     REQUIRE(taken.ok());
     if (*taken) {
@@ -202,17 +204,17 @@ TEST_CASE("departing messages wait for an allowance, and arrive in chunks") {
 }
 
 TEST_CASE("receipts for what was never sent, and allowances that shrink, are refused") {
-  const auto start = Departures::Clock::time_point();
+  const auto start = MessageSender::Clock::time_point();
   for (const Receipt& bad : {Receipt{101, 1000}, Receipt{kMost, 1000}, Receipt{49, 1000},
                              Receipt{50, 999}, Receipt{50, 0}}) {
-    Departures out(8s);
+    MessageSender out(8s);
     out.add(Bytes(100));
     REQUIRE(out.take({0, 1000}, start).ok());
     out.gone(start);
     REQUIRE(out.take({50, 1000}, start).ok());
     CHECK(out.take(bad, start).fault() == Fault::malformed);
   }
-  Departures out(8s);
+  MessageSender out(8s);
   out.add(Bytes(100));
   CHECK_FALSE(out.take({1, 1000}, start).ok());
   CHECK(out.take({0, kMost}, start).ok());
@@ -222,18 +224,18 @@ TEST_CASE("receipts for what was never sent, and allowances that shrink, are ref
 TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its way for long") {
   const double rate = 125'000;
   const auto timeout = 2s;
-  Departures out(timeout);
+  MessageSender out(timeout);
   out.add(Bytes(std::size_t{64} << 20));
-  auto now = Departures::Clock::time_point();
+  auto now = MessageSender::Clock::time_point();
   std::uint64_t arrived = 0;
   REQUIRE(out.take({0, cost_of(std::size_t{64} << 20)}, now).ok());
   std::chrono::duration<double> longest{};
   while (out.ready()) {
-    const auto bytes = out.next().bytes.size();
+    const auto bytes = out.next().piece.bytes.size();
     const std::chrono::duration<double> took(static_cast<double>(bytes) / rate);
     longest = std::max(longest, took);
     out.gone(now);
-    now += std::chrono::duration_cast<Departures::Clock::duration>(took);
+    now += std::chrono::duration_cast<MessageSender::Clock::duration>(took);
     arrived += bytes;
     REQUIRE(out.take({arrived, cost_of(std::size_t{64} << 20)}, now).ok());
   }
@@ -242,8 +244,8 @@ TEST_CASE("64 MiB message at 1 Mbit/s with a short timeout: no chunk is on its w
 }
 
 TEST_CASE("chunks grow on a fast link and shrink on one that becomes slow") {
-  const auto start = Pace::Clock::time_point();
-  Pace pace(1s);
+  const auto start = ChunkSizer::Clock::time_point();
+  ChunkSizer pace(1s);
   pace.begin(start);
   for (int i = 1; i <= 10; ++i) {
     pace.arrived(10'000'000, start + i * 100ms);
@@ -252,12 +254,12 @@ TEST_CASE("chunks grow on a fast link and shrink on one that becomes slow") {
   pace.arrived(kMaxChunkBytes, start + 11s);
   CHECK(pace.chunk_bytes() < 5000);
   pace.arrived(10, start + 111s);
-  CHECK(pace.chunk_bytes() == Pace::kLeastChunkBytes);
+  CHECK(pace.chunk_bytes() == ChunkSizer::kLeastChunkBytes);
 }
 
 TEST_CASE("receipts that come all at once, behind what went the other way, make no link fast") {
-  const auto start = Pace::Clock::time_point();
-  Pace pace(500ms);
+  const auto start = ChunkSizer::Clock::time_point();
+  ChunkSizer pace(500ms);
   pace.begin(start);
   // 4 KiB take an eighth of a second, and of eight receipts seven wait for the eighth.
   auto now = start;
@@ -266,7 +268,7 @@ TEST_CASE("receipts that come all at once, behind what went the other way, make 
     for (int receipt = 0; receipt < 8; ++receipt) {
       pace.arrived(4096, now + std::chrono::microseconds(receipt));
     }
-    CHECK(pace.chunk_bytes() <= 2 * Pace::kLeastChunkBytes);
+    CHECK(pace.chunk_bytes() <= 2 * ChunkSizer::kLeastChunkBytes);
   }
   // What was true long ago counts no more: the link has become fast.
   for (int step = 1; step <= 2000; ++step) {

@@ -4,7 +4,7 @@
 
 #include <sotto/base/philox.h>
 
-#include "../../comm/zmq/frame_quota.h"
+#include "../../comm/zmq/channels/frame_quota.h"
 #include "nodes.h"
 #include "raw_curve.h"
 #include "raw_site.h"
@@ -41,7 +41,7 @@ struct RawPair {
   /// One message that a rank 1 of good faith sends.
   void expect_delivery() {
     const auto message = message_of(9, 1000);
-    raw.send(Chunk{0, 1000, 0, message});
+    raw.send(Chunk{0, {1000, 0, message}});
     a.expect_message(1, message);
   }
 
@@ -59,7 +59,7 @@ std::vector<Offence> offences() {
   const Bytes ten(10);
   std::vector<Bytes> many(3 + Sites::kMaxMessage * 2 / kMessageCost);
   for (std::size_t i = 0; i < many.size(); ++i) {
-    many[i] = write(Chunk{i, 0, 0, {}});
+    many[i] = write(Chunk{i, {0, 0, {}}});
   }
   auto version = write(Greeting{8});
   version[1] = std::byte{9};
@@ -71,16 +71,16 @@ std::vector<Offence> offences() {
           {"greeted twice", {write(Greeting{7})}},
           {"greeted twice", {write(Greeting{8})}},
           {"accepted twice", {write(Accept{3})}},
-          {"does not lie inside", {write(Chunk{0, 5, 0, ten})}},
-          {"does not lie inside", {write(Chunk{0, kMost, kMost, ten})}},
-          {"100001 bytes where 100000", {write(Chunk{0, Sites::kMaxMessage + 1, 0, ten})}},
-          {"bytes where 100000", {write(Chunk{0, std::uint64_t{1} << 62, 0, ten})}},
-          {"was to begin", {write(Chunk{0, 100, 10, ten})}},
-          {"was to begin", {write(Chunk{5, 100, 0, ten})}},
-          {"was due", {write(Chunk{0, 100, 0, ten}), write(Chunk{0, 100, 5, ten})}},
-          {"was due", {write(Chunk{0, 100, 0, ten}), write(Chunk{0, 100, 0, ten})}},
-          {"was due", {write(Chunk{0, 100, 0, ten}), write(Chunk{0, 200, 10, ten})}},
-          {"was due", {write(Chunk{0, 100, 0, ten}), write(Chunk{1, 100, 0, ten})}},
+          {"does not lie inside", {write(Chunk{0, {5, 0, ten}})}},
+          {"does not lie inside", {write(Chunk{0, {kMost, kMost, ten}})}},
+          {"100001 bytes where 100000", {write(Chunk{0, {Sites::kMaxMessage + 1, 0, ten}})}},
+          {"bytes where 100000", {write(Chunk{0, {std::uint64_t{1} << 62, 0, ten}})}},
+          {"was to begin", {write(Chunk{0, {100, 10, ten}})}},
+          {"was to begin", {write(Chunk{5, {100, 0, ten}})}},
+          {"was due", {write(Chunk{0, {100, 0, ten}}), write(Chunk{0, {100, 5, ten}})}},
+          {"was due", {write(Chunk{0, {100, 0, ten}}), write(Chunk{0, {100, 0, ten}})}},
+          {"was due", {write(Chunk{0, {100, 0, ten}}), write(Chunk{0, {200, 10, ten}})}},
+          {"was due", {write(Chunk{0, {100, 0, ten}}), write(Chunk{1, {100, 0, ten}})}},
           {"receipt for 1 bytes", {write(Receipt{1, 0})}},
           {"receipt for", {write(Receipt{0, 5}), write(Receipt{0, 4})}},
           {"were left to it", many}};
@@ -175,7 +175,7 @@ TEST_CASE("authorised but malicious: who speaks before both sides have accepted"
   (void)pair.raw.heard<Greeting>();  // of the session that ends with the offence
   pair.raw.connect();
   pair.raw.send(Greeting{7});
-  pair.raw.send(Chunk{0, 10, 0, Bytes(10)});
+  pair.raw.send(Chunk{0, {10, 0, Bytes(10)}});
   pair.await_offences(1);
   pair.a.expect_nothing();
   pair.meet();
@@ -187,7 +187,7 @@ TEST_CASE("what belongs to an older session is dropped") {
   pair.raw.connect();
   pair.raw.send(Greeting{7});
   pair.raw.send(Accept{1});  // of a greeting that the site has forgotten
-  pair.raw.send(Chunk{0, 10, 0, Bytes(10)});
+  pair.raw.send(Chunk{0, {10, 0, Bytes(10)}});
   pair.raw.send(Receipt{99, 99});
   pair.raw.accept();
   pair.a.expect_up(1);
@@ -205,7 +205,7 @@ TEST_CASE("replay after reconnect: a new connection begins a new session") {
   pair.a.expect_down(1, "connect");
   pair.raw.accept();
   pair.a.expect_up(1);
-  pair.raw.send(Chunk{1, 10, 0, Bytes(10)});  // goes on where the old one was
+  pair.raw.send(Chunk{1, {10, 0, Bytes(10)}});  // goes on where the old one was
   pair.a.expect_down(1, "broke a rule");
 }
 
@@ -214,12 +214,12 @@ TEST_CASE("a frame split at every byte, and a peer that stalls in the middle of 
   pair.meet();
   const auto message = message_of(4, 300);
   for (std::size_t at = 0; at < message.size(); ++at) {
-    pair.raw.send(Chunk{0, 300, at, std::span(message).subspan(at, 1)});
+    pair.raw.send(Chunk{0, {300, at, std::span(message).subspan(at, 1)}});
   }
   pair.a.expect_message(1, message);
-  pair.raw.send(Chunk{1, 300, 0, std::span(message).first(299)});
+  pair.raw.send(Chunk{1, {300, 0, std::span(message).first(299)}});
   pair.a.expect_nothing();
-  pair.raw.send(Chunk{1, 300, 299, std::span(message).last(1)});
+  pair.raw.send(Chunk{1, {300, 299, std::span(message).last(1)}});
   pair.a.expect_message(1, message);
 }
 
@@ -267,7 +267,7 @@ TEST_CASE("stolen identity: a listed key speaks for its own rank only, whatever 
   REQUIRE(thief.let_in());
   thief.send(write(Greeting{7}));
   thief.send(write(Accept{1}));
-  thief.send(write(Chunk{0, 10, 0, Bytes(10)}));
+  thief.send(write(Chunk{0, {10, 0, Bytes(10)}}));
   Outsider another(endpoint, keys_of(2));
   another.send(write(Bye{}));
   CHECK(another.let_in());

@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/faulty.h>
-#include <sotto/comm/shaped.h>
+#include "decorators/faulty_transport.h"
+#include "decorators/shaped_transport.h"
 
 #include "nodes.h"
 

@@ -134,15 +134,15 @@ TEST_CASE("nccl: a peer that announces what no frame can be is lost") {
     std::memcpy(communicator.data(), id->at(0).data(), communicator.size());
     const auto device = std::make_shared<FakeDevice>();
     FakeNccl library(fake_world(), device);
-    internal::Lifelines lifelines(options);
-    REQUIRE(lifelines
+    internal::ControlLinks control(options);
+    REQUIRE(control
                 .connect(internal::resolve_bind_address(
                              "bind", options.bind, {.beyond_loopback = false, .everywhere = false}),
                          generous())
                 .ok());
     const auto joined = library.join(2, communicator, rank);
     REQUIRE(joined.ok());
-    lifelines.tell(0, {.kind = internal::Notice::Kind::frame, .bytes = bytes});
+    control.tell(0, {.kind = internal::Notice::Kind::frame, .bytes = bytes});
     REQUIRE(store->get("told", generous()).ok());
     library.abort(*joined);
   });

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/comm/faulty.h>
+#include "decorators/faulty_transport.h"
 
 #include "nccl_nodes.h"
 

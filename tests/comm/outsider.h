@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 #include <zmq.hpp>
 
-#include "../../comm/zmq/gatekeeper.h"
-#include "../../comm/zmq/listener.h"
-#include "../../comm/zmq/monitor.h"
+#include "../../comm/zmq/socket/authenticator.h"
+#include "../../comm/zmq/socket/listener.h"
+#include "../../comm/zmq/socket/monitor.h"
 #include "free_port.h"
 #include "nodes.h"
 #include "raw_peer.h"
@@ -72,14 +72,14 @@ class Outsider {
 class Sink {
  public:
   explicit Sink(const KeyPair& keys)
-      : gatekeeper_(context_, [](std::string_view, std::string_view) { return true; }),
+      : authenticator_(context_, [](std::string_view, std::string_view) { return true; }),
         listener_(context_, "tcp://127.0.0.1:*", {1U << 20, 1000}, &keys) {}
   /// "127.0.0.1:41234"
   std::string address() const { return listener_.endpoint().substr(6); }
 
  private:
   zmq::context_t context_;
-  internal::Gatekeeper gatekeeper_;
+  internal::Authenticator authenticator_;
   internal::Listener listener_;
 };
 

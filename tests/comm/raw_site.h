@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "../../comm/zmq/channel_wire.h"
+#include "../../comm/zmq/channels/channel_wire.h"
 #include "outsider.h"
 #include "sites.h"
 
@@ -15,7 +15,7 @@ class RawSite {
  public:
   explicit RawSite(const Sites& sites)
       : endpoint_(fmt::format("tcp://{}", sites.lines()[0].address)),
-        gatekeeper_(context_, [](std::string_view, std::string_view) { return true; }),
+        authenticator_(context_, [](std::string_view, std::string_view) { return true; }),
         listener_(context_, fmt::format("tcp://{}", sites.lines()[1].address), {1U << 20, 1000},
                   &keys_) {}
 
@@ -67,7 +67,7 @@ class RawSite {
   const std::string endpoint_;
   const KeyPair keys_ = keys_of(1);
   zmq::context_t context_;
-  internal::Gatekeeper gatekeeper_;
+  internal::Authenticator authenticator_;
   internal::Listener listener_;
   std::optional<Outsider> client_;
 };

@@ -10,7 +10,7 @@
 #include <sotto/base/error.h>
 #include <sotto/base/philox.h>
 
-#include "../../comm/zmq/admission_test.h"
+#include "../../comm/zmq/socket/admission_test.h"
 #include "bad_link.h"
 #include "outsider.h"
 
@@ -239,7 +239,7 @@ TEST_CASE(
   const KeyPair keys = make_key_pair();
   zmq::context_t context;
   zmq::socket_t router(context, zmq::socket_type::router);
-  std::optional<internal::Gatekeeper> gatekeeper;
+  std::optional<internal::Authenticator> gatekeeper;
   std::string expected;
   SUBCASE("guarded, and nobody decides") {
     internal::set_curve_server(router, keys);

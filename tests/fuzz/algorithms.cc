@@ -12,6 +12,7 @@
 #include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -105,44 +106,40 @@ class Disturbed final : public sotto::ForwardingAlgorithm {
   Disturbed(std::unique_ptr<sotto::Algorithm> inner, ByteReader& in)
       : ForwardingAlgorithm(std::move(inner)), in_(in) {}
 
-  sotto::Status frame_arrived(const sotto::ExchangeTag& tag, sotto::Rank from,
-                              std::span<const std::byte> frame) override {
-    const Bytes right = copy(frame);  // whose memory the algorithm may write to
-    const Bytes bad = changed(right, in_);
-    const auto before = counters().bad_frames;
-    sotto::Status status = inner().frame_arrived(tag, from, bad);
-    if (status.ok()) {
-      right_[from] = right;
-      return status;
+  sotto::Status complete(const sotto::Exchange& exchange) override {
+    sotto::test::OtherFrames frames(exchange);
+    std::vector<bool> bad(frames.count(), true);
+    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+      frames.show(edge, changed(frames.right(edge), in_));
     }
-    check_fault(status);
-    check(counters().bad_frames == before + 1, "a frame that is refused is counted");
-    return inner().frame_arrived(tag, from, right);
-  }
-
-  sotto::Result<bool> exchange_done(const sotto::ExchangeTag& tag, sotto::Exchange& out) override {
     while (true) {
-      auto done = inner().exchange_done(tag, out);
-      if (done.ok()) {
-        right_.clear();
-        return done;
+      const auto before = counters().bad_frames;
+      sotto::Status status = inner().complete(frames.exchange());
+      if (status.ok()) {
+        return status;
       }
-      check_fault(done.status());
-      const auto culprit = std::ranges::find_if(right_, [&](const auto& held) {
-        return done.status().message().find("frame from node " + std::to_string(held.first) +
-                                            " ") != std::string::npos;
-      });
-      if (culprit == right_.end()) {
-        return done;  // its own: the sum overflows
+      check_fault(status);
+      std::size_t culprit = 0;
+      while (culprit < frames.count() && !(bad[culprit] && names(status, frames.from(culprit)))) {
+        ++culprit;
       }
-      const auto [from, frame] = *culprit;
-      right_.erase(culprit);
-      check(inner().frame_arrived(tag, from, frame).ok(),
-            "after a payload that does not decode the right frame is still due");
+      if (culprit == frames.count()) {
+        return status;  // its own: the sum overflows
+      }
+      check(frames.shown(culprit).empty() || counters().bad_frames == before + 1,
+            "a frame that is refused is counted");
+      // The right frame is still due.
+      bad[culprit] = false;
+      frames.show_right(culprit);
     }
   }
 
  private:
+  static bool names(const sotto::Status& status, sotto::Rank from) {
+    const std::string rank = std::to_string(from);
+    return status.message().find("frame from node " + rank + " ") != std::string::npos ||
+           status.message().find("without frames from " + rank) != std::string::npos;
+  }
   static void check_fault(const sotto::Status& status) {
     check(status.fault() == Fault::malformed || status.fault() == Fault::unexpected ||
               status.fault() == Fault::non_finite,
@@ -150,7 +147,6 @@ class Disturbed final : public sotto::ForwardingAlgorithm {
   }
 
   ByteReader& in_;
-  std::map<sotto::Rank, Bytes> right_;
 };
 
 std::shared_ptr<const sotto::Topology> graph_for(const sotto::AlgorithmInfo& info,

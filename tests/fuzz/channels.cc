@@ -7,9 +7,9 @@
 #include <sotto/base/bytes.h>
 #include <sotto/base/check.h>
 
-#include "../../comm/zmq/arrivals.h"
-#include "../../comm/zmq/channel_wire.h"
-#include "../../comm/zmq/departures.h"
+#include "../../comm/zmq/channels/channel_wire.h"
+#include "../../comm/zmq/channels/message_receiver.h"
+#include "../../comm/zmq/channels/message_sender.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -50,9 +50,9 @@ class Side {
       return false;
     }
     if (*taken) {
-      check((*taken)->size() <= kMaxMessage && (*taken)->size() == chunk.total,
+      check((*taken)->size() <= kMaxMessage && (*taken)->size() == chunk.piece.total,
             "a message is as long as it said, and not too long");
-      held_.push_back(wire::cost_of(chunk.total));
+      held_.push_back(wire::cost_of(chunk.piece.total));
       cost_ += held_.back();
       check(cost_ <= in_.window(), "what a peer may have here is bounded");
       if (chunk.number % 3 == 2) {  // its reader is slow
@@ -79,9 +79,9 @@ class Side {
     }
   }
 
-  sotto::internal::Arrivals in_{kMaxMessage};
-  sotto::internal::Departures out_{std::chrono::seconds(1)};
-  sotto::internal::Departures::Clock::time_point now_;
+  sotto::internal::MessageReceiver in_{kMaxMessage};
+  sotto::internal::MessageSender out_{std::chrono::seconds(1)};
+  sotto::internal::MessageSender::Clock::time_point now_;
   wire::Receipt said_;
   std::deque<std::uint64_t> held_;
   std::uint64_t cost_ = 0;

@@ -11,19 +11,19 @@
 #include <sotto/base/error.h>
 #include <sotto/optim/robust/attack.h>
 #include <sotto/optim/schedule.h>
+#include <sotto/study/compute_spec.h>
+#include <sotto/study/quantity.h>
+#include <sotto/study/rank_list.h>
+#include <sotto/study/run_spec.h>
+#include <sotto/study/scenario.h>
 #include <sotto/trainers/partition.h>
 
-#include <sotto/files/fault_file.h>
-#include <sotto/files/quantity.h>
-#include <sotto/files/rank_list.h>
+#include <sotto/study/fault_file.h>
 #include "../../comm/internal/host_port.h"
 #include "config_file.h"
 #include "memory_file.h"
-#include "scenario/compute_spec.h"
-#include "scenario/scenario.h"
 #include "site/site_config.h"
-#include "train/run_words.h"
-#include "train/train_options.h"
+#include "train/train_flags.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -35,7 +35,7 @@ void read(std::string_view name, const std::string& path) {
     const auto site = sotto::cli::read_site_config(path);
     check(!site.name.empty() && site.window >= 1, "a site has a name and a window");
   } else if (name == "fault_plan") {
-    const auto plan = sotto::read_fault_plan(path);
+    const auto plan = sotto::study::read_fault_plan(path);
     check(plan.sites >= 1 && plan.window >= 1, "a plan has sites, and windows");
     for (const auto& fault : plan.faults) {
       check(std::ranges::all_of(fault.sites, [&](sotto::Rank site) { return site < plan.sites; }),
@@ -43,11 +43,11 @@ void read(std::string_view name, const std::string& path) {
     }
   } else if (name == "config") {
     CLI::App train("sotto train");
-    sotto::cli::TrainOptions options;
+    sotto::cli::TrainFlags options;
     sotto::cli::add_train_options(train, options);
     sotto::cli::apply_config_file(train, path);
   } else {
-    const auto scenario = sotto::cli::read_scenario(path);
+    const auto scenario = sotto::study::read_scenario(path);
     check(scenario.nodes >= 1, "a scenario has nodes");
     for (sotto::Rank to = 1; to < std::min(scenario.nodes, 8); ++to) {
       check(scenario.link_between(0, to).bytes_per_s > 0, "links carry something");
@@ -58,19 +58,19 @@ void read(std::string_view name, const std::string& path) {
 void parse(std::uint8_t kind, const std::string& text) {
   switch (kind % 9) {
     case 0:
-      check(sotto::parse_duration(text) >= 0, "durations are not negative");
+      check(sotto::study::parse_duration(text) >= 0, "durations are not negative");
       return;
     case 1:
-      check(sotto::parse_bandwidth(text) > 0, "bandwidths are positive");
+      check(sotto::study::parse_bandwidth(text) > 0, "bandwidths are positive");
       return;
     case 2:
-      check(sotto::parse_ranks(text, 100).size() <= 100, "nodes are listed once");
+      check(sotto::study::parse_ranks(text, 100).size() <= 100, "nodes are listed once");
       return;
     case 3:
-      (void)sotto::cli::parse_compute_time(text);
+      (void)sotto::study::parse_compute_time(text);
       return;
     case 4:
-      (void)sotto::cli::parse_run(text, {});
+      (void)sotto::study::with_run({}, sotto::study::parse_run(text));
       return;
     case 5:
       (void)sotto::parse_schedule(text, 100);

@@ -23,7 +23,7 @@
 #include <sotto/trainers/privacy_ledger.h>
 #include <sotto/trainers/quadratic.h>
 
-#include "../../trainers/internal/run_state.h"
+#include "../../trainers/internal/run/run_state.h"
 #include "../../trainers/loaders/idx.h"
 #include "memory_file.h"
 

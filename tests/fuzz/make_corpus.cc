@@ -15,9 +15,9 @@
 #include <sotto/topology/registry.h>
 
 #ifdef SOTTO_HAVE_ZMQ
-#include "../../comm/zmq/channel_wire.h"
-#include "../../comm/zmq/tcp_store_wire.h"
-#include "../../comm/zmq/wire.h"
+#include "../../comm/zmq/channels/channel_wire.h"
+#include "../../comm/zmq/store/tcp_store_wire.h"
+#include "../../comm/zmq/transport/wire.h"
 #endif
 #include "algorithms.h"
 #include "files.h"
@@ -91,14 +91,14 @@ void write_channels(const fs::path& folder) {
   };
   const std::vector<wire::Message> whole = {
       wire::Greeting{7},          wire::Accept{8},
-      wire::Receipt{0, 20000},    wire::Chunk{0, 200, 0, bytes},
+      wire::Receipt{0, 20000},    wire::Chunk{0, {200, 0, bytes}},
       wire::Receipt{4096, 20000}, wire::Bye{}};
   conversation("whole", whole);
   std::vector<wire::Message> parts;
   for (std::uint64_t number = 0; number < 6; ++number) {
-    parts.push_back(wire::Chunk{number, 200, 0, std::span(bytes).first(120)});
+    parts.push_back(wire::Chunk{number, {200, 0, std::span(bytes).first(120)}});
     parts.push_back(wire::Receipt{0, 6000 * number});
-    parts.push_back(wire::Chunk{number, 200, 120, std::span(bytes).first(80)});
+    parts.push_back(wire::Chunk{number, {200, 120, std::span(bytes).first(80)}});
   }
   conversation("parts", parts);
   const std::vector<wire::Message> empty(9, wire::Chunk{});
@@ -324,8 +324,8 @@ void write_transports(const fs::path& root) {
   sotto::ByteBuffer frames;
   const std::vector<std::byte> frame(100, std::byte{7});
   for (sotto::Round round = 0; round < 4; ++round) {
-    std::size_t taken = 0;
-    add_message(view(wire::make_chunk({.round = round}, frame, 0, &taken)), frames);
+    const auto piece = sotto::internal::piece_at(frame, 0, wire::kChunkBytes);
+    add_message(view(wire::make_chunk({{.round = round}, piece})), frames);
     add_message(view(wire::make_credit(1)), frames);
   }
   add_message(view(wire::make_hello({.run_id = 7, .from = 1, .to = 0})), frames);
@@ -337,8 +337,12 @@ void write_transports(const fs::path& root) {
     asked.write(line);
     add_message(view(store::make_request(request)), asked);
   };
-  ask(0, {.kind = store::Kind::set, .key = "m/1", .bytes = frame, .total = 200, .offset = 0});
-  ask(0, {.kind = store::Kind::set, .key = "m/1", .bytes = frame, .total = 200, .offset = 100});
+  ask(0, {.kind = store::Kind::set,
+          .key = "m/1",
+          .piece = {.total = 200, .offset = 0, .bytes = frame}});
+  ask(0, {.kind = store::Kind::set,
+          .key = "m/1",
+          .piece = {.total = 200, .offset = 100, .bytes = frame}});
   ask(0, {.kind = store::Kind::get, .key = "m/1", .wait_ms = 5});
   ask(1, {.kind = store::Kind::get, .key = "m/1-2"});
   ask(0, {.kind = store::Kind::remove, .key = "m/1"});

@@ -8,10 +8,10 @@
 #include <sotto/base/check.h>
 #include <sotto/comm/transport.h>
 
-#include "../../comm/internal/store_shelf.h"
-#include "../../comm/zmq/inbox.h"
-#include "../../comm/zmq/tcp_store_wire.h"
-#include "../../comm/zmq/wire.h"
+#include "../../comm/zmq/store/stored_values.h"
+#include "../../comm/zmq/store/tcp_store_wire.h"
+#include "../../comm/zmq/transport/frame_receiver.h"
+#include "../../comm/zmq/transport/wire.h"
 
 namespace sotto_fuzz {
 namespace {
@@ -84,22 +84,22 @@ class Hearing {
   }
 
   internal::Ledger ledger_;
-  internal::Inbox inbox_;
+  internal::FrameReceiver inbox_;
   Bytes room_;
   sotto::Round round_ = 0;
 };
 
-void answer(internal::StoreShelf& shelf, sotto::Rank client, const std::string& line,
+void answer(internal::StoredValues& values, sotto::Rank client, const std::string& line,
             const internal::store_wire::Request& request) {
   using internal::store_wire::Kind;
   if (request.kind == Kind::set) {
-    (void)shelf.set(client, line, {request.key, request.total, request.offset, request.bytes});
+    (void)values.set(client, line, {request.key, request.piece});
   } else if (request.kind == Kind::remove) {
-    (void)shelf.remove(client, request.key);
+    (void)values.remove(client, request.key);
   } else {
-    const auto value = shelf.get(client, request.key);
-    if (value.ok() && *value != nullptr && request.offset <= (*value)->bytes.size()) {
-      const auto piece = internal::store_wire::make_piece(**value, request.offset,
+    const auto value = values.get(client, request.key);
+    if (value.ok() && *value != nullptr && request.piece.offset <= (*value)->bytes.size()) {
+      const auto piece = internal::store_wire::make_piece(**value, request.piece.offset,
                                                           internal::store_wire::kPieceBytes);
       check(internal::store_wire::parse_reply(view(piece)).ok(), "an answer keeps the grammar");
     }
@@ -132,7 +132,7 @@ void hear_transport(std::string_view /*name*/, std::span<const std::byte> input)
 
 void ask_store(std::string_view /*name*/, std::span<const std::byte> input) {
   ByteReader in(input);
-  internal::StoreShelf shelf(kRoom);
+  internal::StoredValues values(kRoom);
   while (in.remaining() > 0) {
     const auto line = in.read<std::uint8_t>();
     const Bytes bytes = next_message(in);
@@ -141,7 +141,7 @@ void ask_store(std::string_view /*name*/, std::span<const std::byte> input) {
     if (request) {
       check(std::ranges::equal(view(internal::store_wire::make_request(*request)), bytes),
             "a request that parses is the one that is written");
-      answer(shelf, 1 + line % 3, std::to_string(line), *request);
+      answer(values, 1 + line % 3, std::to_string(line), *request);
     }
   }
 }

@@ -33,7 +33,7 @@ constexpr std::string_view kHeld[] = {"sign", "quant:8", "quant:4"};
 /// Whether none of those that are held to it falls short; says which does.
 bool fast_enough(const cli::DeviceTimings& timings, std::size_t elements) {
   bool enough = true;
-  for (const cli::CodecTiming& timing : timings.codecs) {
+  for (const study::CodecTiming& timing : timings.codecs) {
     const double share = std::min(timing.encode_gbs(elements), timing.decode_mix_gbs(elements)) /
                          timings.copy_bandwidth;
     const bool held = std::ranges::any_of(
@@ -59,7 +59,7 @@ bool measure(std::size_t elements, int repeats, const std::string& path) {
       "\"results\": [",
       timings.device, elements, timings.copy_bandwidth);
   const char* separator = "";
-  for (const cli::CodecTiming& timing : timings.codecs) {
+  for (const study::CodecTiming& timing : timings.codecs) {
     const double encode = timing.encode_gbs(elements);
     const double decode = timing.decode_mix_gbs(elements);
     const double limit = timings.copy_bandwidth;

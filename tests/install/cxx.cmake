@@ -5,7 +5,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/common.cmake)
 install_build()
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix
     -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=Debug -DUSES_TORCH=${USES_TORCH}
-    -DUSES_OBSERVE=${USES_OBSERVE})
+    -DUSES_OBSERVE=${USES_OBSERVE} -DUSES_STUDY=${USES_STUDY}
+    -DEXAMPLES=${EXAMPLES})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/trainer)
 # Four lines: it began, the loss, the end, it ended.
@@ -19,6 +20,9 @@ function(run_watched program)
 endfunction()
 if(USES_OBSERVE)
   run_watched(${WORK}/build/watched)
+endif()
+if(USES_STUDY)
+  run(${WORK}/build/what_if)
 endif()
 if(USES_TORCH)
   run(${WORK}/build/uses_torch)

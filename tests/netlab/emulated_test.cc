@@ -58,7 +58,7 @@ TEST_CASE("who lies in a scenario lies as in the simulation over real sockets to
   MadeScenario made = brief();
   made.words = "robust complete";
   made.nodes = 3;
-  const cli::Scenario lying =
+  const study::Scenario lying =
       scenario_from(made.text() + "[attack]\nnodes = \"2\"\nkind = \"noise:3\"\n");
   const Comparison found = compare(lying, made.words, "zmq", {SOTTO_PROGRAM, &stop});
   if (!found.ok() && found.links.size() == 1 && !found.links[0].good()) {
@@ -144,7 +144,7 @@ TEST_CASE("a calibration says in a scenario what it found") {
   const auto lines = calibration_toml(calibration, "gloo");
   CHECK(lines.find("overhead = \"200 us\"") != std::string::npos);
   CHECK(lines.find("codec = \"500 MB/s\"") != std::string::npos);
-  const cli::Scenario scenario = calibrated(scenario_from(brief().text()), calibration, "gloo");
+  const study::Scenario scenario = calibrated(scenario_from(brief().text()), calibration, "gloo");
   CHECK(scenario.network.bandwidth_factor == 0.95);
   CHECK(scenario.network.crosstraffic == 0.02);
   CHECK(scenario.network.initial_window_bytes == 14480);

@@ -10,9 +10,9 @@
 #include "bench/netlab/race_plot.h"
 #include "bench/netlab/race_result.h"
 #include "support/skip.h"
-#include "train/run_words.h"
 
 #include <sotto/comm/transport.h>
+#include <sotto/study/run_spec.h>
 #include <sotto/trainers/local_processes.h>
 
 using namespace sotto;
@@ -56,7 +56,7 @@ TEST_CASE("every contender has a name of its own, words that sotto takes, and so
       const bool own = one.runner == Runner::sotto || one.runner == Runner::sotto_peer;
       CHECK(own == !one.transport.empty());
       if (own) {
-        CHECK_NOTHROW(cli::train_words(one.words, {}));
+        CHECK_NOTHROW(study::train_words(study::parse_run(one.words), {}));
       }
       full = full || one.standard == Standard::gloo;
       hook = hook || one.standard == Standard::ddp_hook;

@@ -9,9 +9,9 @@
 #include <doctest/doctest.h>
 
 #include <sotto/base/error.h>
+#include <sotto/study/quantity.h>
 #include <sotto/trainers/local_processes.h>
 
-#include <sotto/files/quantity.h>
 #include "bench/command_line.h"
 #include "bench/netlab/lab_commands.h"
 #include "usage.h"
@@ -105,7 +105,7 @@ TEST_CASE("the programs beside sotto end with its statuses: 0, 1 a failure, 2 a 
   const auto status = [](const std::vector<const char*>& words, const std::function<void()>& work) {
     std::string rate;
     CLI::App app("", "study");
-    app.add_option("--rate", rate, "")->check(bench::readable_by(parse_bandwidth));
+    app.add_option("--rate", rate, "")->check(bench::readable_by(study::parse_bandwidth));
     return bench::run_program(app, static_cast<int>(words.size()), words.data(), work);
   };
   const auto nothing = [] {};

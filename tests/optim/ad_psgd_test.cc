@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -86,7 +87,8 @@ class Race {
         return false;
       }
       runner.begun = true;
-      runner.posted = node.begin_round(runner.exchange);
+      node.begin_round();
+      runner.posted = *node.next_exchange(runner.exchange);
       return true;
     }
     if (withholds) {
@@ -95,9 +97,8 @@ class Race {
     std::vector<float> gradient(kDimension);
     task(static_cast<Rank>(rank), node.round(), node.parameters(), gradient);
     Exchange none;
-    bool post = true;
-    REQUIRE(node.gradient_ready(gradient, none, &post).ok());
-    REQUIRE_FALSE(post);
+    REQUIRE(node.take_gradient(gradient).ok());
+    REQUIRE_FALSE(*node.next_exchange(none));
     runner.begun = false;
     return true;
   }
@@ -119,11 +120,11 @@ class Race {
 
   void finish(std::size_t rank, std::size_t from, std::span<const std::byte> frame) {
     Algorithm& node = cluster_.driver.node(rank);
-    const ExchangeTag tag = runners_[rank].exchange.tag;
-    REQUIRE(node.frame_arrived(tag, static_cast<Rank>(from), frame).ok());
-    const auto more = node.exchange_done(tag, runners_[rank].exchange);
-    REQUIRE(more.ok());
-    runners_[rank].posted = *more;
+    Exchange& exchange = runners_[rank].exchange;
+    REQUIRE(exchange.receives.at(0).from == static_cast<Rank>(from));
+    Bytes came = copy_of(frame);
+    REQUIRE(node.complete(with_frame(exchange, came)).ok());
+    runners_[rank].posted = *node.next_exchange(exchange);
     ++runners_[rank].done;
   }
 

@@ -14,6 +14,7 @@
 #include <sotto/optim/exchange/chunks.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -127,14 +128,13 @@ TEST_CASE("buckets of equal values are rounded by noise of their own, in every p
   const auto node =
       make_algorithm("allreduce", node_setup(options, 0, x, cluster_topology(options)));
   Exchange out;
-  REQUIRE_FALSE(node->begin_round(out));
+  node->begin_round();
   std::vector<float> gradient(kDimension);
   for (std::size_t k = 0; k < kDimension; ++k) {
     gradient[k] = std::sin(static_cast<float>(k % 4096));
   }
-  bool post = false;
-  REQUIRE(node->gradient_ready(gradient, out, &post).ok());
-  REQUIRE(post);
+  REQUIRE(node->take_gradient(gradient).ok());
+  REQUIRE(*node->next_exchange(out));
   const Exchange first = out;
   REQUIRE(*node->next_exchange(out));
   const Exchange second = out;
@@ -153,9 +153,9 @@ TEST_CASE("a frame that cannot be decoded is refused with its bucket, and the ri
   const auto node =
       make_algorithm("allreduce", node_setup(options, 0, x, cluster_topology(options)));
   Exchange out;
-  REQUIRE_FALSE(node->begin_round(out));
-  bool post = false;
-  REQUIRE(node->gradient_ready(std::vector<float>(kDimension, 1), out, &post).ok());
+  node->begin_round();
+  REQUIRE(node->take_gradient(std::vector<float>(kDimension, 1)).ok());
+  REQUIRE(*node->next_exchange(out));
   REQUIRE(*node->next_exchange(out));
   REQUIRE(out.tag.bucket == 1);
   const Exchange exchange = out;
@@ -165,12 +165,10 @@ TEST_CASE("a frame that cannot be decoded is refused with its bucket, and the ri
   header.sender = 1;
   auto bad = frame;
   std::fill_n(bad.begin() + kFrameHeaderBytes, sizeof(float), std::byte{0xFF});  // a NaN
-  REQUIRE(node->frame_arrived(exchange.tag, 1, seal_frame(header, bad)).ok());
-  const auto refused = node->exchange_done(exchange.tag, out);
-  REQUIRE_FALSE(refused.ok());
-  CHECK(refused.status().fault() == Fault::non_finite);
-  CHECK_MESSAGE(refused.status().message().find("bucket 1 of 2") != std::string::npos,
-                refused.status().message());
+  seal_frame(header, bad);
+  const Status refused = node->complete(with_frame(exchange, bad));
+  CHECK(refused.fault() == Fault::non_finite);
+  CHECK_MESSAGE(refused.message().find("bucket 1 of 2") != std::string::npos, refused.message());
 }
 
 TEST_CASE("what all-reduce sends is measured where somebody asks, whatever encodes it") {
@@ -188,10 +186,10 @@ TEST_CASE("what all-reduce sends is measured where somebody asks, whatever encod
     const auto node = make_algorithm("allreduce", std::move(setup));
     meter->measure_from(0);
     Exchange out;
-    node->begin_round(out);
-    bool post = false;
+    node->begin_round();
     const std::vector<float> gradient(pair.dimension, 2);
-    REQUIRE(node->gradient_ready(gradient, out, &post).ok());
+    REQUIRE(node->take_gradient(gradient).ok());
+    REQUIRE(*node->next_exchange(out));
     REQUIRE(meter->last());
     CHECK(meter->last()->signal == doctest::Approx(4.0 * 4096));  // one chunk of two
   }
@@ -206,19 +204,20 @@ TEST_CASE("buckets are posted in one order: by phase, and in a phase by bucket")
       make_algorithm("allreduce", node_setup(options, 0, x, cluster_topology(options)));
   CHECK(node->peers().frames_a_round == 3);
   Exchange out;
-  CHECK_FALSE(node->begin_round(out));
+  node->begin_round();
   std::vector<Exchange> posted;
-  const auto take = [&](bool post) {
-    while (post) {
-      posted.push_back(out);
+  const auto take = [&] {
+    while (true) {
       const auto more = node->next_exchange(out);
       REQUIRE(more.ok());
-      post = *more;
+      if (!*more) {
+        return;
+      }
+      posted.push_back(out);
     }
   };
-  bool post = false;
-  REQUIRE(node->gradient_ready(std::vector<float>(kDimension, 1), out, &post).ok());
-  take(post);
+  REQUIRE(node->take_gradient(std::vector<float>(kDimension, 1)).ok());
+  take();
   REQUIRE(posted.size() == 3);
   CHECK_FALSE(node->parameters_ready());
   // Bucket 2 is there first, but goes on only after the others.
@@ -234,10 +233,9 @@ TEST_CASE("buckets are posted in one order: by phase, and in a phase by bucket")
     header.sender = 2;
     header.elements = elements;
     header.payload_bytes = 4 * elements;
-    REQUIRE(node->frame_arrived(exchange.tag, 2, seal_frame(header, frame)).ok());
-    const auto more = node->exchange_done(exchange.tag, out);
-    REQUIRE(more.ok());
-    take(*more);
+    seal_frame(header, frame);
+    REQUIRE(node->complete(with_frame(exchange, frame)).ok());
+    take();
   };
   finish(2);
   finish(1);

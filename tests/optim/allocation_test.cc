@@ -86,22 +86,21 @@ class Watched final : public ForwardingAlgorithm {
  public:
   using ForwardingAlgorithm::ForwardingAlgorithm;
 
-  bool begin_round(Exchange& out) override {
+  void begin_round() override {
     const Window window;
-    return inner().begin_round(out);
+    inner().begin_round();
   }
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+  Status take_gradient(std::span<const float> gradient) override {
     const Window window;
-    return inner().gradient_ready(gradient, out, post);
+    return inner().take_gradient(gradient);
   }
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
+  Result<bool> next_exchange(Exchange& out) override {
     const Window window;
-    return inner().frame_arrived(tag, from, frame);
+    return inner().next_exchange(out);
   }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
+  Status complete(const Exchange& exchange) override {
     const Window window;
-    return inner().exchange_done(tag, out);
+    return inner().complete(exchange);
   }
 };
 
@@ -110,17 +109,17 @@ class FrameWatch final : public ForwardingAlgorithm {
  public:
   using ForwardingAlgorithm::ForwardingAlgorithm;
 
-  bool begin_round(Exchange& out) override { return note(inner().begin_round(out), out); }
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
-    Status status = inner().gradient_ready(gradient, out, post);
-    (void)note(*post, out);
-    return status;
-  }
   Result<bool> next_exchange(Exchange& out) override {
-    return note(inner().next_exchange(out), out);
-  }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    return note(inner().exchange_done(tag, out), out);
+    auto posted = inner().next_exchange(out);
+    if (posted.ok() && *posted) {
+      for (const Send& send : out.sends) {
+        longest_sent_ = std::max(longest_sent_, note(send.frame.data()));
+      }
+      for (const Receive& receive : out.receives) {
+        (void)note(receive.buffer.data());
+      }
+    }
+    return posted;
   }
   /// Of all these buffers, as they were allocated, and of the longest frame's where none of that
   /// length was sent: a model is handed over to a new neighbour, or to one that lost it.
@@ -133,21 +132,6 @@ class FrameWatch final : public ForwardingAlgorithm {
   }
 
  private:
-  Result<bool> note(Result<bool> posted, const Exchange& out) {
-    (void)note(posted.ok() && *posted, out);
-    return posted;
-  }
-  bool note(bool posted, const Exchange& out) {
-    if (posted) {
-      for (const Send& send : out.sends) {
-        longest_sent_ = std::max(longest_sent_, note(send.frame.data()));
-      }
-      for (const Receive& receive : out.receives) {
-        (void)note(receive.buffer.data());
-      }
-    }
-    return posted;
-  }
   std::size_t note(const std::byte* buffer) {
     REQUIRE(next_block <= blocks.size());
     // The last one there: earlier ones had been freed.

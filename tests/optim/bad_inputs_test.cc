@@ -11,13 +11,12 @@
 #include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 using namespace sotto;
 using namespace sotto::test;
 
 namespace {
-
-using Bytes = std::vector<std::byte>;
 
 /// What is heard before each right frame, and how it must be called.
 struct Lie {
@@ -37,16 +36,19 @@ class LiedTo final : public ForwardingAlgorithm {
   LiedTo(std::unique_ptr<Algorithm> inner, Lie lie)
       : ForwardingAlgorithm(std::move(inner)), lie_(lie) {}
 
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    const Bytes right(frame.begin(), frame.end());  // `frame` is overwritten
-    const auto view = parse_frame(right);
-    REQUIRE(view.ok());
-    const auto before = counters().bad_frames;
-    const Status status = inner().frame_arrived(tag, from, lie_.tell(view->header, view->payload));
-    CHECK_MESSAGE(status.fault() == lie_.fault, status.message());
-    CHECK(counters().bad_frames == before + 1);
-    return inner().frame_arrived(tag, from, right);
+  Status complete(const Exchange& exchange) override {
+    OtherFrames frames(exchange);
+    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+      const auto view = parse_frame(frames.right(edge));
+      REQUIRE(view.ok());
+      const auto before = counters().bad_frames;
+      frames.show(edge, lie_.tell(view->header, view->payload));
+      const Status status = inner().complete(frames.exchange());
+      CHECK_MESSAGE(status.fault() == lie_.fault, status.message());
+      CHECK(counters().bad_frames == before + 1);
+      frames.show_right(edge);
+    }
+    return inner().complete(frames.exchange());
   }
 
  private:
@@ -123,14 +125,17 @@ TEST_CASE("bad input: positive weights whose sum overflows are a fault, and neve
   class Huge final : public ForwardingAlgorithm {
    public:
     using ForwardingAlgorithm::ForwardingAlgorithm;
-    Status frame_arrived(const ExchangeTag& tag, Rank from,
-                         std::span<const std::byte> frame) override {
+    Status complete(const Exchange& exchange) override {
       ByteBuffer payload;
       payload.write(1.0);
       payload.write(4.0);
       payload.write_span(std::span<const float>(
           std::array<float, 8>{3e38F, 3e38F, 3e38F, 3e38F, 3e38F, 3e38F, 3e38F, 3e38F}));
-      return inner().frame_arrived(tag, from, sealed(parse_frame(frame)->header, payload.bytes()));
+      OtherFrames frames(exchange);
+      for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+        frames.show(edge, sealed(parse_frame(frames.right(edge))->header, payload.bytes()));
+      }
+      return inner().complete(frames.exchange());
     }
   };
   const ClusterOptions options{.algorithm = "pushsum",

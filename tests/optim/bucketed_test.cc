@@ -15,6 +15,7 @@
 #include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -63,19 +64,17 @@ struct Lone {
     made.compressor = make_compressor("none");
     return made;
   }
-  /// `out`, if it is posted, and all that can go beside it.
-  std::vector<Exchange> take(bool posted, Exchange out) const {
+  /// All exchanges that can go now.
+  std::vector<Exchange> take() const {
     std::vector<Exchange> all;
+    Exchange out;
     for (;;) {
-      if (posted) {
-        all.push_back(out);
-      }
       const auto more = node->next_exchange(out);
       REQUIRE(more.ok());
       if (!*more) {
         return all;
       }
-      posted = true;
+      all.push_back(out);
     }
   }
   /// The peer's frames are as this node's own, but for the sender.
@@ -84,12 +83,9 @@ struct Lone {
                                  exchange.sends.at(0).frame.end());
     auto header = parse_frame(frame)->header;
     header.sender = 1;
-    const auto sealed = seal_frame(header, frame);
-    REQUIRE(node->frame_arrived(exchange.tag, 1, sealed).ok());
-    Exchange out;
-    const auto more = node->exchange_done(exchange.tag, out);
-    REQUIRE(more.ok());
-    *further = take(*more, out);
+    seal_frame(header, frame);
+    REQUIRE(node->complete(with_frame(exchange, frame)).ok());
+    *further = take();
   }
 
   ClusterOptions options;
@@ -110,8 +106,7 @@ class InParts final : public ForwardingAlgorithm {
     }
   }
 
-  Status gradient_ready(std::span<const float> gradient, Exchange& /*out*/, bool* post) override {
-    *post = false;
+  Status take_gradient(std::span<const float> gradient) override {
     RandomStream stream({.seed = order_, .round = round(), .purpose = Purpose::test});
     std::vector<std::pair<std::size_t, std::size_t>> parts = parts_;
     if (order_ == 0) {
@@ -205,12 +200,11 @@ TEST_CASE("further buckets are posted while the first is under way, and each end
   Lone pair("dcd");
   Algorithm& node = *pair.node;
   CHECK(node.peers().frames_a_round == 3);
-  Exchange out;
-  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  node.begin_round();
+  REQUIRE(pair.take().empty());
   const std::vector<float> gradient(kDimension, 0.5F);
-  bool post = false;
-  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
-  auto first = pair.take(post, out);
+  REQUIRE(node.take_gradient(gradient).ok());
+  auto first = pair.take();
   REQUIRE(first.size() == 3);
   for (std::uint32_t b = 0; b < 3; ++b) {
     CHECK(first[b].tag == ExchangeTag{0, 0, b});
@@ -222,10 +216,11 @@ TEST_CASE("further buckets are posted while the first is under way, and each end
 
   // The next gradient is taken; only the first bucket's exchange is done, and that bucket goes.
   std::vector<Exchange> further;
-  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  node.begin_round();
+  REQUIRE(pair.take().empty());
   REQUIRE(node.accepts_gradient());
-  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
-  CHECK(pair.take(post, out).empty());
+  REQUIRE(node.take_gradient(gradient).ok());
+  CHECK(pair.take().empty());
   CHECK_FALSE(node.accepts_gradient());
   pair.finish(first[0], &further);
   REQUIRE(further.size() == 1);
@@ -248,20 +243,20 @@ TEST_CASE("further buckets are posted while the first is under way, and each end
 TEST_CASE("a bucket whose gradient is there steps while others are still in the round before") {
   Lone pair("dcd");
   Algorithm& node = *pair.node;
-  Exchange out;
-  node.begin_round(out);
+  node.begin_round();
+  REQUIRE(pair.take().empty());
   const std::vector<float> gradient(kDimension, 0.5F);
-  bool post = false;
-  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
-  const auto first = pair.take(post, out);
+  REQUIRE(node.take_gradient(gradient).ok());
+  const auto first = pair.take();
   REQUIRE(first.size() == 3);
   std::vector<Exchange> further;
   pair.finish(first[2], &further);
-  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  node.begin_round();
+  REQUIRE(pair.take().empty());
   REQUIRE(node.accepts_gradient());
   const auto last = std::span(gradient).subspan(2 * kGrain);
   REQUIRE(node.gradient_part(2 * kGrain, last).ok());
-  const auto second = pair.take(false, out);
+  const auto second = pair.take();
   REQUIRE(second.size() == 1);
   CHECK(second[0].tag == ExchangeTag{1, 0, 2});
 }
@@ -269,37 +264,36 @@ TEST_CASE("a bucket whose gradient is there steps while others are still in the 
 TEST_CASE("a gradient that is not finite changes no bucket, and another may be given") {
   Lone pair("dcd");
   Algorithm& node = *pair.node;
-  Exchange out;
-  node.begin_round(out);
+  node.begin_round();
+  REQUIRE(pair.take().empty());
   std::vector<float> gradient(kDimension, 0.5F);
   gradient.back() = std::numeric_limits<float>::quiet_NaN();
   const auto before = pair.x;
-  bool post = true;
-  const Status refused = node.gradient_ready(gradient, out, &post);
+  const Status refused = node.take_gradient(gradient);
   CHECK(refused.fault() == Fault::non_finite);
   CHECK_MESSAGE(refused.message().find(std::to_string(kDimension - 1)) != std::string::npos,
                 refused.message());
-  CHECK_FALSE(post);
+  CHECK(pair.take().empty());
   CHECK(pair.x == before);
   gradient.back() = 0.5F;
-  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
-  CHECK(pair.take(post, out).size() == 3);
+  REQUIRE(node.take_gradient(gradient).ok());
+  CHECK(pair.take().size() == 3);
 }
 
 TEST_CASE("a frame of one bucket is refused as that of another, which is named") {
   Lone pair("dcd");
   Algorithm& node = *pair.node;
-  Exchange out;
-  node.begin_round(out);
-  bool post = false;
+  node.begin_round();
+  REQUIRE(pair.take().empty());
   const std::vector<float> gradient(kDimension, 0.5F);
-  REQUIRE(node.gradient_ready(gradient, out, &post).ok());
-  const auto posted = pair.take(post, out);
+  REQUIRE(node.take_gradient(gradient).ok());
+  const auto posted = pair.take();
   std::vector<std::byte> frame(posted[0].sends.at(0).frame.begin(),
                                posted[0].sends.at(0).frame.end());
   auto header = parse_frame(frame)->header;
   header.sender = 1;
-  const Status status = node.frame_arrived(posted[1].tag, 1, seal_frame(header, frame));
+  seal_frame(header, frame);
+  const Status status = node.complete(with_frame(posted[1], frame));
   CHECK(status.fault() == Fault::unexpected);
   CHECK_MESSAGE(status.message().find("bucket 1 of 3") != std::string::npos, status.message());
   CHECK(node.counters().bad_frames == 1);
@@ -404,13 +398,13 @@ TEST_CASE("a bucket goes as soon as its gradient is whole, and moves no other's 
   Lone pair("choco", {.learning_rate = 0.05});
   Algorithm& node = *pair.node;
   REQUIRE(node.takes_parts());
-  Exchange out;
-  REQUIRE(pair.take(node.begin_round(out), out).empty());
+  node.begin_round();
+  REQUIRE(pair.take().empty());
   const auto before = pair.x;
   const std::vector<float> gradient(kDimension, 0.5F);
   const auto give = [&](std::size_t first, std::size_t end) {
     REQUIRE(node.gradient_part(first, std::span(gradient).subspan(first, end - first)).ok());
-    return pair.take(false, out);
+    return pair.take();
   };
   CHECK(give(kDimension - 30, kDimension).empty());
   CHECK_FALSE(node.parameters_ready());
@@ -439,10 +433,10 @@ TEST_CASE("a part that is not finite changes nothing, and may be given again") {
   Lone clean("choco", rule);
   std::vector<float> gradient(kDimension, 0.5F);
   const auto bad = std::vector<float>(10, std::numeric_limits<float>::infinity());
-  Exchange out;
   for (Lone* pair : {&refused, &clean}) {
     Algorithm& node = *pair->node;
-    REQUIRE(pair->take(node.begin_round(out), out).empty());
+    node.begin_round();
+    REQUIRE(pair->take().empty());
     if (pair == &refused) {
       const Status status = node.gradient_part(7, bad);
       CHECK(status.fault() == Fault::non_finite);
@@ -455,7 +449,7 @@ TEST_CASE("a part that is not finite changes nothing, and may be given again") {
     CHECK(node.gradient_part(20, bad).fault() == Fault::non_finite);
     REQUIRE(node.gradient_part(20, std::span(gradient).subspan(20)).ok());
     std::vector<Exchange> further;
-    for (const Exchange& exchange : pair->take(false, out)) {
+    for (const Exchange& exchange : pair->take()) {
       pair->finish(exchange, &further);
     }
   }

@@ -38,9 +38,10 @@ TEST_CASE("frames start on a cache line, in every bucket") {
   std::vector<float> x(kDimension, 1);
   const auto node = make_algorithm("dcd", node_setup(options, 0, x, cluster_topology(options)));
   Exchange out;
-  bool post = node->begin_round(out);
-  REQUIRE(node->gradient_ready(std::vector<float>(kDimension, 0.5F), out, &post).ok());
-  for (int posted = post ? 1 : 0; posted < 4; ++posted) {
+  node->begin_round();
+  REQUIRE_FALSE(*node->next_exchange(out));
+  REQUIRE(node->take_gradient(std::vector<float>(kDimension, 0.5F)).ok());
+  for (int posted = 0; posted < 4; ++posted) {
     if (posted > 0) {
       CHECK(std::bit_cast<std::uintptr_t>(out.sends.at(0).frame.data()) % kLine == 0);
       CHECK(std::bit_cast<std::uintptr_t>(out.receives.at(0).buffer.data()) % kLine == 0);

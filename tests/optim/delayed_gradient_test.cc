@@ -228,12 +228,11 @@ TEST_CASE("an update that overflows with a delay is a fault before it is sent, a
       CHECK(status.fault() == Fault::non_finite);
       if (buckets == 1) {  // the next is refused, as after an overflow without a delay
         Exchange out;
-        bool post = true;
-        REQUIRE(cluster.driver.node(0).accepts_gradient());
-        const Status again = cluster.driver.node(0).gradient_ready(
-            std::vector<float>(options.dimension), out, &post);
+        Algorithm& node = cluster.driver.node(0);
+        REQUIRE(node.accepts_gradient());
+        const Status again = node.take_gradient(std::vector<float>(options.dimension));
         CHECK(again.fault() == Fault::non_finite);
-        CHECK_FALSE(post);
+        CHECK_FALSE(*node.next_exchange(out));
       }
       for (const auto& x : cluster.x) {
         CHECK(std::all_of(x.begin(), x.end(), [](float value) { return std::isfinite(value); }));
@@ -258,14 +257,12 @@ TEST_CASE("an overflow within push-sum is final with a delay as well") {
   REQUIRE(cluster.driver.run(1, pull(-1e38F)).ok());
   Algorithm& hub = cluster.driver.node(0);
   REQUIRE(hub.counters().mass.value() > 1.5);
-  Exchange out;
-  REQUIRE_FALSE(hub.begin_round(out));
-  bool post = true;
-  Status status = hub.gradient_ready(std::vector<float>(8, -2.5e38F), out, &post);
+  hub.begin_round();
+  Status status = hub.take_gradient(std::vector<float>(8, -2.5e38F));
   for (int t = 0; t < 3; ++t) {
     CHECK(status.fault() == Fault::non_finite);
     REQUIRE(hub.accepts_gradient());
-    status = hub.gradient_ready(std::vector<float>(8), out, &post);
+    status = hub.take_gradient(std::vector<float>(8));
   }
 }
 
@@ -375,16 +372,15 @@ TEST_CASE("with a delay, a gradient that is not finite changes nothing, and anot
     CHECK(same_bits(model(cluster), model(untroubled)));
     // Both have begun the round; the gradient that is right does what it would have done.
     Exchange out;
-    bool post = false;
     std::vector<float> gradient(options.dimension);
     task(0, 3, cluster.x[0], gradient);
     Algorithm& twin = untroubled.driver.node(0);
-    REQUIRE_FALSE(twin.begin_round(out));
+    twin.begin_round();
     std::vector<std::byte> frames[2];
     std::size_t turn = 0;
     for (Algorithm* node : {&cluster.driver.node(0), &twin}) {
-      REQUIRE(node->gradient_ready(gradient, out, &post).ok());
-      REQUIRE(post);
+      REQUIRE(node->take_gradient(gradient).ok());
+      REQUIRE(*node->next_exchange(out));
       const auto frame = out.sends.front().frame;
       frames[turn++].assign(frame.begin(), frame.end());
     }

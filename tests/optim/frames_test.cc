@@ -11,13 +11,12 @@
 #include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 using namespace sotto;
 using namespace sotto::test;
 
 namespace {
-
-using Bytes = std::vector<std::byte>;
 
 /// The same frame with another header or payload, its checksum right.
 Bytes resealed(std::span<const std::byte> frame,
@@ -45,42 +44,50 @@ class Disturbed final : public ForwardingAlgorithm {
  public:
   using ForwardingAlgorithm::ForwardingAlgorithm;
 
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    tag_ = tag;
-    const Bytes right(frame.begin(), frame.end());
-    expect_foreign(from, right);
-    expect_damaged(from, right);
-    REQUIRE(inner().frame_arrived(tag, from, right).ok());
-    expect_refused(Fault::unexpected, from, right, "here already");
-    last_from_ = from;
-    last_frame_ = right;
-    return {};
-  }
-
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    auto more = inner().exchange_done(tag, out);
-    if (more.ok() && !*more) {
-      expect_refused(Fault::unexpected, last_from_, last_frame_, "no exchange is under way");
+  Status complete(const Exchange& exchange) override {
+    OtherFrames frames(exchange);
+    for (edge_ = 0; edge_ < frames.count(); ++edge_) {
+      expect_foreign(frames);
+      expect_damaged(frames);
+      frames.show_right(edge_);
     }
-    return more;
+    expect_undue(frames.exchange());
+    Status status = inner().complete(frames.exchange());
+    REQUIRE_MESSAGE(status.ok(), status.message());
+    const Status again = inner().complete(frames.exchange());
+    CHECK(again.fault() == Fault::unexpected);
+    CHECK(again.message().find("no such exchange is under way") != std::string::npos);
+    return status;
   }
 
   std::uint64_t expected_bad() const { return expected_bad_; }
 
  private:
-  void expect_refused(Fault fault, Rank from, std::span<const std::byte> frame,
-                      std::string_view why) {
-    const Status status = inner().frame_arrived(tag_, from, frame);
+  void expect_refused(Fault fault, OtherFrames& frames, Bytes frame, std::string_view why) {
+    frames.show(edge_, std::move(frame));
+    const Status status = inner().complete(frames.exchange());
     CAPTURE(status.message());
     CAPTURE(why);
     CHECK(status.fault() == fault);
     CHECK(status.message().find(why) != std::string::npos);
-    CHECK(names(status, from));
+    CHECK(names(status, frames.from(edge_)));
     CHECK(inner().counters().bad_frames == ++expected_bad_);
   }
 
-  void expect_foreign(Rank from, const Bytes& right) {
+  /// An exchange that is not under way, or lacks a frame, is no exchange.
+  void expect_undue(const Exchange& right) {
+    Exchange other = right;
+    ++other.tag.round;
+    CHECK(inner().complete(other).fault() == Fault::unexpected);
+    if (!right.receives.empty()) {
+      other = right;
+      other.receives.pop_back();
+      CHECK(inner().complete(other).fault() == Fault::unexpected);
+    }
+  }
+
+  void expect_foreign(OtherFrames& frames) {
+    const Bytes right = frames.right(edge_);
     struct Case {
       std::string_view field;
       void (*change)(FrameHeader&);
@@ -100,67 +107,51 @@ class Disturbed final : public ForwardingAlgorithm {
              Case{"element count", [](FrameHeader& h) { ++h.elements; }},
              Case{"element count", [](FrameHeader& h) { h.elements = ~std::uint64_t{0}; }},
          }) {
-      expect_refused(Fault::unexpected, from,
+      expect_refused(Fault::unexpected, frames,
                      resealed(right, [&](FrameHeader& h, Bytes&) { wrong.change(h); }),
                      wrong.field);
     }
-    const Rank stranger = 99;
-    expect_refused(Fault::unexpected, stranger,
-                   resealed(right, [](FrameHeader& h, Bytes&) { h.sender = stranger; }),
-                   "nothing to send");
-    expect_refused(Fault::unexpected, -1, right, "nothing to send");
   }
 
-  void expect_damaged(Rank from, const Bytes& right) {
-    expect_refused(Fault::malformed, from, {}, "too few");
-    expect_refused(Fault::malformed, from, std::span(right).first(right.size() - 1), "");
+  void expect_damaged(OtherFrames& frames) {
+    const Bytes right = frames.right(edge_);
+    expect_refused(Fault::malformed, frames, Bytes(1), "too few");
+    expect_refused(Fault::malformed, frames, {right.begin(), right.end() - 1}, "");
     Bytes damaged = right;
     damaged.back() ^= std::byte{1};
-    expect_refused(Fault::malformed, from, damaged, "checksum");
-    expect_refused(Fault::malformed, from, Bytes(1U << 20U), "fit");
+    expect_refused(Fault::malformed, frames, damaged, "checksum");
+    expect_refused(Fault::malformed, frames, Bytes(1U << 20U), "fit");
   }
 
-  ExchangeTag tag_;
-  Rank last_from_ = 0;
-  Bytes last_frame_;
+  std::size_t edge_ = 0;
   std::uint64_t expected_bad_ = 0;
 };
 
-/// Gives its algorithm a well-sealed frame with a bad payload before every right one: the algorithm
-/// may refuse it at once, or when the exchange is done.
+/// Gives its algorithm a well-sealed frame with a bad payload in place of every right one, until
+/// the algorithm has refused it.
 class Poisoned final : public ForwardingAlgorithm {
  public:
   Poisoned(std::unique_ptr<Algorithm> inner, std::function<void(Bytes&)> poison)
       : ForwardingAlgorithm(std::move(inner)), poison_(std::move(poison)) {}
 
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    Bytes right(frame.begin(), frame.end());
-    const Bytes bad = resealed(frame, [this](FrameHeader&, Bytes& payload) { poison_(payload); });
-    if (const Status status = inner().frame_arrived(tag, from, bad); !status) {
-      CHECK(names(status, from));
-      return inner().frame_arrived(tag, from, right);
+  Status complete(const Exchange& exchange) override {
+    OtherFrames frames(exchange);
+    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+      frames.show(edge, resealed(frames.right(edge),
+                                 [this](FrameHeader&, Bytes& payload) { poison_(payload); }));
     }
-    held_.emplace_back(from, std::move(right));
-    return {};
-  }
-
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    for (const auto& [from, right] : held_) {
-      const auto refused = inner().exchange_done(tag, out);
+    for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+      const Status refused = inner().complete(frames.exchange());
       REQUIRE_FALSE(refused.ok());
-      CAPTURE(refused.status().message());
-      CHECK(names(refused.status(), from));
-      const Status status = inner().frame_arrived(tag, from, right);
-      REQUIRE(status.ok());
+      CAPTURE(refused.message());
+      CHECK(names(refused, frames.from(edge)));
+      frames.show_right(edge);
     }
-    held_.clear();
-    return inner().exchange_done(tag, out);
+    return inner().complete(frames.exchange());
   }
 
  private:
   std::function<void(Bytes&)> poison_;
-  std::vector<std::pair<Rank, Bytes>> held_;
 };
 
 void check_unharmed(const ClusterOptions& options, const Wrap& wrap) {
@@ -176,7 +167,7 @@ void check_unharmed(const ClusterOptions& options, const Wrap& wrap) {
 
 }  // namespace
 
-TEST_CASE("foreign, damaged, undue and repeated frames are refused, counted, and change nothing") {
+TEST_CASE("foreign, damaged and undue frames are refused, counted, and change nothing") {
   for (const AlgorithmInfo& info : algorithms()) {
     for (const std::string topology : {"ring", "matching:5"}) {
       if (topology != "ring" && !info.time_varying) {
@@ -241,20 +232,20 @@ TEST_CASE("an exchange is not done while frames are missing, and says whose") {
     Cluster cluster({.algorithm = std::string(info.name), .topology = "complete", .nodes = 4});
     Algorithm& node = cluster.driver.node(2);
     Exchange exchange;
-    bool post = node.begin_round(exchange);
-    if (!post) {
+    node.begin_round();
+    if (!*node.next_exchange(exchange)) {
       const std::vector<float> gradient(64, 1.0F);
-      REQUIRE(node.gradient_ready(gradient, exchange, &post).ok());
+      REQUIRE(node.take_gradient(gradient).ok());
+      REQUIRE(*node.next_exchange(exchange));
     }
-    REQUIRE(post);
-    const auto done = node.exchange_done(exchange.tag, exchange);
-    CHECK(done.status().fault() == Fault::unexpected);
+    const Status done = node.complete(exchange);
+    CHECK(done.fault() == Fault::unexpected);
     std::string expected = "frames from ";
     for (const Receive& receive : exchange.receives) {
       expected += (receive.from == exchange.receives.front().from ? "" : ", ") +
                   std::to_string(receive.from);
     }
-    CHECK(done.status().message().find(expected) != std::string::npos);
+    CHECK(done.message().find(expected) != std::string::npos);
     CHECK_FALSE(node.idle());
   }
 }

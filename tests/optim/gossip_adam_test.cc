@@ -12,6 +12,7 @@
 #include <sotto/base/frame.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -160,8 +161,10 @@ TEST_CASE("a frame with a negative variance is refused") {
   const auto peer = make_algorithm("onebit-adam-gossip", node_setup(chosen, 1, y, graph));
   Exchange mine;
   Exchange theirs;
-  REQUIRE(node->begin_round(mine));
-  REQUIRE(peer->begin_round(theirs));
+  node->begin_round();
+  peer->begin_round();
+  REQUIRE(*node->next_exchange(mine));
+  REQUIRE(*peer->next_exchange(theirs));
   // The peer's frame, sealed anew around a variance of −1.
   const auto frame = theirs.sends.at(0).frame;
   const auto parsed = parse_frame(frame);
@@ -170,11 +173,10 @@ TEST_CASE("a frame with a negative variance is refused") {
   const float negative = -1;
   std::memcpy(forged.data() + forged.size() - sizeof(float), &negative, sizeof(float));
   seal_frame((*parsed).header, forged);
-  REQUIRE(node->frame_arrived(mine.tag, 1, forged).ok());
-  const auto done = node->exchange_done(mine.tag, mine);
+  const Status done = node->complete(with_frame(mine, forged));
   CHECK_FALSE(done.ok());
-  CHECK(done.status().message().find("negative variance") != std::string::npos);
+  CHECK(done.message().find("negative variance") != std::string::npos);
   // The right frame still does.
-  REQUIRE(node->frame_arrived(mine.tag, 1, frame).ok());
-  CHECK(node->exchange_done(mine.tag, mine).ok());
+  Bytes right = copy_of(frame);
+  CHECK(node->complete(with_frame(mine, right)).ok());
 }

@@ -25,15 +25,15 @@ class Fleeting final : public ForwardingAlgorithm {
  public:
   using ForwardingAlgorithm::ForwardingAlgorithm;
 
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+  Status take_gradient(std::span<const float> gradient) override {
     gradient_.assign(gradient.begin(), gradient.end());
-    return gone_if_ready(inner().gradient_ready(gradient_, out, post));
+    return gone_if_ready(inner().take_gradient(gradient_));
   }
   Result<bool> next_exchange(Exchange& out) override {
     return gone_if_ready(inner().next_exchange(out));
   }
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    return gone_if_ready(inner().exchange_done(tag, out));
+  Status complete(const Exchange& exchange) override {
+    return gone_if_ready(inner().complete(exchange));
   }
 
  private:

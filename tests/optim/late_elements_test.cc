@@ -14,6 +14,7 @@
 #include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 
 using namespace sotto;
 using namespace sotto::test;
@@ -93,46 +94,35 @@ class Damaging final : public ForwardingAlgorithm {
   Damaging(std::unique_ptr<Algorithm> inner, Round first, int& refused)
       : ForwardingAlgorithm(std::move(inner)), first_(first), refused_(refused) {}
 
-  Status frame_arrived(const ExchangeTag& tag, Rank from,
-                       std::span<const std::byte> frame) override {
-    const auto parsed = parse_frame(frame);
-    if (round() < first_ || !right_.empty() || !parsed.ok()) {
-      return inner().frame_arrived(tag, from, frame);
+  Status complete(const Exchange& exchange) override {
+    OtherFrames frames(exchange);
+    if (round() < first_ || frames.count() == 0) {
+      return inner().complete(exchange);
     }
-    right_.assign(frame.begin(), frame.end());
-    from_ = from;
     // The length of the last part in full precision is another one, or the part is cut short.
-    std::vector<std::byte> wrong(frame.begin(), frame.end());
+    Bytes wrong = frames.right(0);
     if (round() % 2 == 0) {
       wrong[wrong.size() - 4] ^= std::byte{0x15};
     } else {
       wrong.resize(wrong.size() - 3);
     }
-    FrameHeader header = parsed->header;
+    FrameHeader header = parse_frame(frames.right(0))->header;
     header.payload_bytes = wrong.size() - kFrameHeaderBytes;
     seal_frame(header, wrong);
-    return inner().frame_arrived(tag, from, wrong);
-  }
-
-  Result<bool> exchange_done(const ExchangeTag& tag, Exchange& out) override {
-    auto more = inner().exchange_done(tag, out);
-    if (!more.ok() && !right_.empty()) {
-      ++refused_;
-      CHECK(more.status().message().find("is refused") != std::string::npos);
-      if (const Status taken = inner().frame_arrived(tag, from_, right_); !taken.ok()) {
-        return taken;
-      }
-      more = inner().exchange_done(tag, out);
+    frames.show(0, wrong);
+    const Status status = inner().complete(frames.exchange());
+    if (status.ok()) {
+      return status;
     }
-    right_.clear();
-    return more;
+    ++refused_;
+    CHECK(status.message().find("is refused") != std::string::npos);
+    frames.show_right(0);
+    return inner().complete(frames.exchange());
   }
 
  private:
   Round first_;
   int& refused_;
-  std::vector<std::byte> right_;
-  Rank from_ = 0;
 };
 
 /// Rounds of full precision before anything is frozen at all nodes.

@@ -218,25 +218,27 @@ TEST_CASE("the exchange of D-PSGD hides behind H gradients, that of DCD behind t
     Cluster cluster(options_for(algorithm, 3));
     Algorithm& node = cluster.driver.node(0);
     Exchange exchange;
-    bool posted = node.begin_round(exchange);
-    CHECK(posted == (algorithm == "dpsgd"));
+    const auto posts = [&] { return *node.next_exchange(exchange); };
+    node.begin_round();
+    CHECK(posts() == (algorithm == "dpsgd"));
     if (algorithm == "dcd") {
       for (int round = 0; round < 3; ++round) {
         REQUIRE(node.accepts_gradient());
-        REQUIRE(node.gradient_ready(gradient, exchange, &posted).ok());
-        CHECK(posted == (round == 2));
-        CHECK_FALSE(node.begin_round(exchange));
+        REQUIRE(node.take_gradient(gradient).ok());
+        CHECK(posts() == (round == 2));
+        node.begin_round();
+        CHECK_FALSE(posts());
       }
     }
     // Two gradients are taken while the exchange is under way, the third one waits for it.
     for (int round = 0; round < 2; ++round) {
-      bool post = true;
       REQUIRE(node.accepts_gradient());
-      REQUIRE(node.gradient_ready(gradient, exchange, &post).ok());
-      CHECK_FALSE(post);
+      REQUIRE(node.take_gradient(gradient).ok());
+      CHECK_FALSE(posts());
       CHECK(node.parameters_ready());
       CHECK_FALSE(node.idle());
-      CHECK_FALSE(node.begin_round(exchange));
+      node.begin_round();
+      CHECK_FALSE(posts());
     }
     CHECK_FALSE(node.accepts_gradient());
   }
@@ -347,16 +349,16 @@ TEST_CASE("after a gradient that was refused another one is taken as if nothing 
   for (Cluster* cluster : {&clean, &hit}) {
     Algorithm& node = cluster->driver.node(1);
     Exchange exchange;
-    bool post = false;
-    (void)node.begin_round(exchange);
-    REQUIRE(node.gradient_ready(good, exchange, &post).ok());
-    (void)node.begin_round(exchange);
+    node.begin_round();
+    REQUIRE(*node.next_exchange(exchange));
+    REQUIRE(node.take_gradient(good).ok());
+    node.begin_round();
     if (cluster == &hit) {
       const auto before = hit.x[1];
-      CHECK(node.gradient_ready(bad, exchange, &post).fault() == Fault::non_finite);
+      CHECK(node.take_gradient(bad).fault() == Fault::non_finite);
       CHECK(hit.x[1] == before);
     }
-    REQUIRE(node.gradient_ready(good, exchange, &post).ok());
+    REQUIRE(node.take_gradient(good).ok());
   }
   CHECK(hit.x[1] == clean.x[1]);
 }

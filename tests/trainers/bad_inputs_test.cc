@@ -15,7 +15,7 @@
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/trainers/checkpoint.h>
 
-#include "../../trainers/internal/run_state.h"
+#include "../../trainers/internal/run/run_state.h"
 #include "../../trainers/loaders/idx.h"
 #include "scratch.h"
 

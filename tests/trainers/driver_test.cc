@@ -31,51 +31,51 @@ class TwoPhases final : public Algorithm {
   /// The update that a gradient makes overflows once it has been taken.
   bool overflows = false;
 
-  bool begin_round(Exchange& out) override {
+  void begin_round() override {
     begun_ = true;
-    if (early) {
-      fill(0, out);
-    }
-    return early;
+    due_ = early;
   }
-  Status gradient_ready(std::span<const float> gradient, Exchange& out, bool* post) override {
-    *post = false;
+  Status take_gradient(std::span<const float> gradient) override {
     if (gradient[0] < 0) {
       return {Fault::non_finite, "no such gradient"};
     }
-    fill(0, out);
-    *post = busy_ = true;
+    phase_ = 0;
+    busy_ = due_ = true;
     return {};
   }
-  Result<bool> next_exchange(Exchange& /*out*/) override {
-    return overflows && busy_ ? Result<bool>(Status(Fault::non_finite, "overflow")) : false;
-  }
-  Status frame_arrived(const ExchangeTag& /*tag*/, Rank /*from*/,
-                       std::span<const std::byte> frame) override {
-    if (frame.size() == 1) {
-      return {Fault::malformed, "too short"};
-    }
-    x_ += static_cast<float>(frame.size());
-    return {};
-  }
-  Result<bool> exchange_done(const ExchangeTag& /*tag*/, Exchange& out) override {
-    if (phase_ == 0) {
-      fill(1, out);
+  Result<bool> next_exchange(Exchange& out) override {
+    if (due_) {
+      due_ = false;
+      fill(out);
       return true;
     }
+    return overflows && busy_ ? Result<bool>(Status(Fault::non_finite, "overflow")) : false;
+  }
+  Status complete(const Exchange& exchange) override {
+    for (const Receive& receive : exchange.receives) {
+      if (receive.bytes == 1) {
+        return {Fault::malformed, "too short"};
+      }
+      x_ += static_cast<float>(receive.bytes);
+    }
+    if (phase_ == 0) {
+      phase_ = 1;
+      due_ = true;
+      return {};
+    }
     ++round_;
+    phase_ = 0;
     busy_ = begun_ = false;
-    return false;
+    return {};
   }
   AlgorithmCounters counters() const override { return {}; }
   void save(ByteBuffer& /*out*/) const override {}
   Status load(ByteReader& /*in*/) override { return {}; }
 
  private:
-  void fill(std::uint16_t phase, Exchange& out) {
-    phase_ = phase;
-    out.tag = {round_, phase, 0};
-    out.sends = {{kPeer, std::span(room_).first(10U + phase)}};
+  void fill(Exchange& out) {
+    out.tag = {round_, phase_, 0};
+    out.sends = {{kPeer, std::span(room_).first(10U + phase_)}};
     out.receives = {{kPeer, room_}};
   }
 
@@ -84,6 +84,7 @@ class TwoPhases final : public Algorithm {
   Round round_ = 0;
   std::uint16_t phase_ = 0;
   bool begun_ = false;
+  bool due_ = false;
   bool busy_ = false;
 };
 

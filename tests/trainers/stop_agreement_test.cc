@@ -1,5 +1,5 @@
 // Nodes end after the same round, whichever of them are told to stop, and whenever.
-#include <sotto/trainers/internal/stop_agreement.h>
+#include <sotto/trainers/internal/consensus/stop_agreement.h>
 
 #include <algorithm>
 #include <array>

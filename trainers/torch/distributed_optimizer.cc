@@ -115,6 +115,7 @@ void DistributedOptimizer::build() {
   if (run.node) {
     options.store = run.node->options().store;  // where other nodes may be waiting
     run.node.reset();
+    run.shown_warnings = 0;
     run.rule = nullptr;
   }
   run.flat.emplace(parameters_in(param_groups_), run.names);
@@ -140,10 +141,10 @@ void DistributedOptimizer::prepare_local(OptimizerOptions& options) {
   to_float32(state_);
   if (run.group_sizes != sizes_of(param_groups_)) {
     // What is changed in the groups that there are is announced to the others later.
-    run.local_text = optimizer_text(*run.local, param_groups_);
+    run.local_settings = optimizer_settings(*run.local, param_groups_);
     run.agreed = run.announced = group_options(param_groups_);
   }
-  options.job.emplace_back("torch-optimizer", run.local_text);
+  options.job.insert(options.job.end(), run.local_settings.begin(), run.local_settings.end());
   options.job.emplace_back("torch-optimizer-state", state_text(param_groups_, state_));
   options.step_rule.learning_rate = run.agreed.rates.empty() ? 0 : run.agreed.rates.front();
   if (takes_sparse_gradients(*run.local)) {
@@ -334,6 +335,7 @@ bool DistributedOptimizer::start_in_backward() {
   }
   run_->begun = false;
   run_->flat->publish();
+  show_warnings();
   return loss;
 }
 
@@ -346,6 +348,14 @@ void DistributedOptimizer::skip_step() {
   require_ok(run_->node->step(std::vector<float>(run_->flat->values().size())));
   run_->begun = false;
   run_->flat->publish();
+  show_warnings();
+}
+
+void DistributedOptimizer::show_warnings() {
+  const auto& warnings = run_->node->warnings();
+  for (; run_->shown_warnings < warnings.size(); ++run_->shown_warnings) {
+    TORCH_WARN("sotto: ", warnings[run_->shown_warnings]);
+  }
 }
 
 void DistributedOptimizer::finish() { end(false); }

@@ -125,7 +125,7 @@ FlatParameters::FlatParameters(const std::vector<::torch::Tensor>& parameters,
           "what is shared by two layers is to be given once, or torch's optimizers step it twice");
     }
     if (!parameter.requires_grad()) {
-      frozen_.push_back(parameter);
+      frozen_.push_back({name[i], parameter});
       continue;
     }
     require_usable(parameter, name[i]);
@@ -162,7 +162,8 @@ bool FlatParameters::holds(const std::vector<::torch::Tensor>& parameters) const
   };
   return std::ranges::equal(parameters, all_, is_as_taken) &&
          std::ranges::all_of(parameters_, &::torch::Tensor::requires_grad) &&
-         std::ranges::none_of(frozen_, &::torch::Tensor::requires_grad);
+         std::ranges::none_of(frozen_,
+                              [](const Frozen& one) { return one.parameter.requires_grad(); });
 }
 
 std::vector<std::size_t> FlatParameters::frozen_since() const {
@@ -185,7 +186,7 @@ std::span<const float> FlatParameters::gradient() const {
 
 std::string FlatParameters::frozen_digest() const {
   Sha256 digest;
-  for (const ::torch::Tensor& parameter : frozen_) {
+  for (const auto& [name, parameter] : frozen_) {
     const bool strided = parameter.layout() == ::torch::kStrided;
     const auto values = strided ? parameter.detach() : parameter.detach().to_dense();
     const auto dense = values.to(::torch::kCPU).contiguous();
@@ -199,15 +200,14 @@ void FlatParameters::require_unchanged() const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     require_unchanged(i);
   }
-  for (const ::torch::Tensor& parameter : frozen_) {
+  for (const auto& [name, parameter] : frozen_) {
     if (parameter.requires_grad()) {
-      throw Error(
-          fmt::format("a parameter of shape {} that was frozen when the nodes met requires a "
-                      "gradient now, and is "
-                      "not trained: freeze layers that are to be unfrozen later after the first "
-                      "step, or make a "
-                      "new optimizer",
-                      shape_text(parameter.sizes())));
+      throw Error(fmt::format(
+          "parameter {} of shape {} was frozen when the nodes met and requires a gradient now, but "
+          "is not trained: freeze layers that are to be unfrozen later after the first "
+          "zero_grad(), "
+          "or make a new optimizer",
+          name, shape_text(parameter.sizes())));
     }
   }
 }

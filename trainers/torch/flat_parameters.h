@@ -75,11 +75,15 @@ class FlatParameters {
     std::int64_t version = 0;
   };
   Taken taken(const ::torch::Tensor& parameter) const;
+  struct Frozen {
+    std::string name;
+    ::torch::Tensor parameter;
+  };
 
   ParameterLayout layout_;
   std::vector<Taken> all_;  // the caller's
   std::vector<::torch::Tensor> parameters_;
-  std::vector<::torch::Tensor> frozen_;
+  std::vector<Frozen> frozen_;
   bool takes_sparse_ = false;
   std::vector<char> staged_;
   std::vector<const void*> places_;  // of staged ones

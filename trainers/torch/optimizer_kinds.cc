@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <tuple>
@@ -52,6 +53,49 @@ bool adam_to_float32(::torch::optim::OptimizerParamState& any) {
   return state != nullptr;
 }
 
+struct NamedOption {
+  const char* name;
+  double value;
+};
+
+/// What options of torch's own kinds say beside the learning rate, by the names of the options.
+std::vector<NamedOption> named_options(const ::torch::optim::OptimizerOptions& options) {
+  using namespace ::torch::optim;
+  const auto adam = [](const auto& of) {
+    return std::vector<NamedOption>{{"beta1", std::get<0>(of.betas())},
+                                    {"beta2", std::get<1>(of.betas())},
+                                    {"eps", of.eps()},
+                                    {"weight_decay", of.weight_decay()},
+                                    {"amsgrad", of.amsgrad() ? 1.0 : 0.0}};
+  };
+  if (const auto* sgd = dynamic_cast<const SGDOptions*>(&options)) {
+    return {{"momentum", sgd->momentum()},
+            {"dampening", sgd->dampening()},
+            {"weight_decay", sgd->weight_decay()},
+            {"nesterov", sgd->nesterov() ? 1.0 : 0.0}};
+  }
+  if (const auto* of = dynamic_cast<const AdamOptions*>(&options)) {
+    return adam(*of);
+  }
+  if (const auto* of = dynamic_cast<const AdamWOptions*>(&options)) {
+    return adam(*of);
+  }
+  if (const auto* rms = dynamic_cast<const RMSpropOptions*>(&options)) {
+    return {{"alpha", rms->alpha()},
+            {"eps", rms->eps()},
+            {"weight_decay", rms->weight_decay()},
+            {"momentum", rms->momentum()},
+            {"centered", rms->centered() ? 1.0 : 0.0}};
+  }
+  if (const auto* adagrad = dynamic_cast<const AdagradOptions*>(&options)) {
+    return {{"lr_decay", adagrad->lr_decay()},
+            {"weight_decay", adagrad->weight_decay()},
+            {"initial_accumulator_value", adagrad->initial_accumulator_value()},
+            {"eps", adagrad->eps()}};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string first_line(const std::exception& exception) {
@@ -87,43 +131,39 @@ bool GroupOptions::one_rate() const {
 }
 
 GroupOptions group_options(const ParameterGroups& groups) {
-  using namespace ::torch::optim;
   GroupOptions made;
-  const auto add = [&](std::initializer_list<double> numbers) {
-    made.others.insert(made.others.end(), numbers);
-  };
   for (const auto& group : groups) {
-    const ::torch::optim::OptimizerOptions& options = group.options();
-    made.rates.push_back(options.get_lr());
-    if (const auto* sgd = dynamic_cast<const SGDOptions*>(&options)) {
-      add({sgd->momentum(), sgd->dampening(), sgd->weight_decay(), sgd->nesterov() ? 1.0 : 0.0});
-    } else if (const auto* adam = dynamic_cast<const AdamOptions*>(&options)) {
-      add({std::get<0>(adam->betas()), std::get<1>(adam->betas()), adam->eps(),
-           adam->weight_decay(), adam->amsgrad() ? 1.0 : 0.0});
-    } else if (const auto* adamw = dynamic_cast<const AdamWOptions*>(&options)) {
-      add({std::get<0>(adamw->betas()), std::get<1>(adamw->betas()), adamw->eps(),
-           adamw->weight_decay(), adamw->amsgrad() ? 1.0 : 0.0});
-    } else if (const auto* rms = dynamic_cast<const RMSpropOptions*>(&options)) {
-      add({rms->alpha(), rms->eps(), rms->weight_decay(), rms->momentum(),
-           rms->centered() ? 1.0 : 0.0});
-    } else if (const auto* adagrad = dynamic_cast<const AdagradOptions*>(&options)) {
-      add({adagrad->lr_decay(), adagrad->weight_decay(), adagrad->initial_accumulator_value(),
-           adagrad->eps()});
+    made.rates.push_back(group.options().get_lr());
+    for (const NamedOption& option : named_options(group.options())) {
+      made.others.push_back(option.value);
     }
   }
   return made;
 }
 
-std::string optimizer_text(const ::torch::optim::Optimizer& optimizer,
-                           const ParameterGroups& groups) {
-  ByteBuffer settings;
-  for (const auto& group : groups) {
-    ::torch::serialize::OutputArchive archive;
-    group.options().serialize(archive);
-    settings.write_string(archive_bytes(archive));
-    settings.write(std::uint64_t{group.params().size()});
+Settings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
+                            const ParameterGroups& groups) {
+  Settings settings = {{"torch-optimizer", kind_of(optimizer)}};
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto add = [&](std::string_view name, std::string value) {
+      settings.emplace_back(fmt::format("torch-optimizer's {} of group {}", name, i),
+                            std::move(value));
+    };
+    const ::torch::optim::OptimizerOptions& options = groups[i].options();
+    const auto named = named_options(options);
+    add("lr", fmt::format("{}", options.get_lr()));
+    for (const NamedOption& option : named) {
+      add(option.name, fmt::format("{}", option.value));
+    }
+    if (named.empty()) {
+      ::torch::serialize::OutputArchive archive;
+      options.serialize(archive);
+      const std::string written = archive_bytes(archive);
+      add("options", sha256_hex(std::as_bytes(std::span(written))).substr(0, 16));
+    }
+    add("tensors", fmt::to_string(groups[i].params().size()));
   }
-  return fmt::format("{} {}", kind_of(optimizer), sha256_hex(settings.bytes()).substr(0, 16));
+  return settings;
 }
 
 std::string state_text(const ParameterGroups& groups, const ParameterStates& states) {

@@ -11,6 +11,8 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
 
+#include <sotto/trainers/settings.h>
+
 #include "parameter_state.h"
 
 namespace sotto::torch {
@@ -40,9 +42,10 @@ struct GroupOptions {
 
 GroupOptions group_options(const ParameterGroups& groups);
 
-/// What tells an optimizer's kind and the options of its groups, which nodes compare: "SGD a1b2…".
-std::string optimizer_text(const ::torch::optim::Optimizer& optimizer,
-                           const ParameterGroups& groups);
+/// An optimizer's kind and the options of its groups, by name, which nodes compare. Options of
+/// kinds that torch does not have are compared by a digest of what they write to an archive.
+Settings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
+                            const ParameterGroups& groups);
 
 /// What tells the state that an optimizer starts with, which nodes compare: "fresh", or a digest.
 /// Throws Error for a state that does not say what it holds.

@@ -65,6 +65,7 @@ _SIGNATURES = {
         ctypes.POINTER(ctypes.c_double),
     ],
     "sotto_optimizer_round": [_handle, _uint64_p],
+    "sotto_optimizer_warning_count": [_handle, _size_p],
     "sotto_optimizer_report": [_handle, _text_p],
     "sotto_optimizer_save": [_handle, _handle_p, _size_p],
     "sotto_optimizer_load": [_handle, ctypes.c_char_p, ctypes.c_size_t],

@@ -80,12 +80,11 @@ def rates_of(groups):
 
 
 def options_of(groups, names):
-    """What else the groups say of those names, in a text that is the same for the same options."""
-    options = [
+    """What each group says of those names, but for the learning rate."""
+    return [
         {name: _plain(group.get(name)) for name in sorted(names) if name not in _IMPLEMENTATION}
         for group in groups
     ]
-    return repr([sorted(group.items()) for group in options])
 
 
 def _plain(value):
@@ -98,13 +97,16 @@ def _plain(value):
     return value
 
 
-def text_of(optimizer):
-    """An optimizer's kind and the options of its groups, which nodes compare."""
+def optimizer_settings(optimizer):
+    """An optimizer's kind and the options of its groups, by name, which nodes compare."""
     groups = optimizer.param_groups
-    settings = repr(rates_of(groups)) + options_of(groups, optimizer.defaults)
-    settings += repr([len(group["params"]) for group in groups])
     kind = type(optimizer)
-    return f"{kind.__module__}.{kind.__qualname__} {hashlib.sha256(settings.encode()).hexdigest()[:16]}"
+    settings = {"torch-optimizer": f"{kind.__module__}.{kind.__qualname__}"}
+    options = options_of(groups, optimizer.defaults)
+    for i, (group, rate) in enumerate(zip(groups, rates_of(groups))):
+        for name, value in {"lr": rate, **options[i], "tensors": len(group["params"])}.items():
+            settings[f"torch-optimizer's {name} of group {i}"] = repr(value)
+    return settings
 
 
 def state_text(optimizer):

@@ -7,6 +7,7 @@ import ctypes
 import math
 import os
 import threading
+import warnings
 import weakref
 from types import TracebackType
 from typing import Any, Optional, TypeVar
@@ -107,6 +108,7 @@ class Optimizer(Handle):
         self._store = store
         self._rule = own_step_rule
         self._carried: Optional[Array] = None
+        self._shown: list[str] = []  # of the report's warnings
         self._interrupt = _Interrupt()
         with layout_handle(layout) as tensors, handle_of(
             store, Store, "store"
@@ -202,11 +204,23 @@ class Optimizer(Handle):
         finish can."""
         address, length = self._like_parameters(gradient, "gradient")
         self._wait("step", address, length)
+        self._show_warnings()
+
+    def _show_warnings(self):
+        """Hands new warnings of the report to Python's `warnings`."""
+        known = ctypes.c_size_t()
+        self._do("warning_count", ctypes.byref(known))
+        if known.value > len(self._shown):
+            texts = self.report()["warnings"]
+            for text in texts:
+                if text not in self._shown:
+                    warnings.warn(text, RuntimeWarning, stacklevel=3)
+            self._shown = texts
 
     def set_learning_rate(self, rate: float) -> None:
         """The base learning rate from the next step on; part of what save returns. All nodes change it
         after the same step: allreduce and all others that keep models equal raise Unexpected where one
-        does not, and with gossip the report's warnings say so."""
+        does not, and with gossip there is a RuntimeWarning, which the report has too."""
         self._do("set_learning_rate", rate)
 
     def announce_settings(self, rate: float, others: str = "") -> None:

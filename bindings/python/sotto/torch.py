@@ -30,13 +30,13 @@ from ._errors import Ended, Refused
 from ._flat_parameters import FlatParameters, bytes_of, zeros
 from ._local_optimizer import (
     LocalOptimizer,
+    optimizer_settings,
     options_of,
     parameters_of,
     rates_of,
     require_wrappable,
     state_text,
     takes_sparse_gradients,
-    text_of,
 )
 from ._module_watch import Holders, Members, plain_name
 from ._optimizer import Optimizer, Store
@@ -126,7 +126,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 f"module: {type(module).__name__} is no torch.nn.Module; give the model"
             )
         self.optimizer = None  # type: ignore[assignment]
-        self._rule = self._watch = self._text = None
+        self._rule = self._watch = self._compared = None
         self._started = False
         own_rule = isinstance(given, torch.nn.Module)
         model = given if own_rule else module
@@ -155,15 +155,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._flat.takes_sparse = takes_sparse_gradients(local)
         self._rule = LocalOptimizer(local, self._flat)
         sizes = [len(group["params"]) for group in local.param_groups]
-        if self._text is None or self._text[0] != sizes:
+        if self._compared is None or self._compared[0] != sizes:
             # What is changed in the groups that there are is announced to the others later.
-            self._text = (sizes, text_of(local))
+            self._compared = (sizes, optimizer_settings(local))
             self._agreed = self._announced = self._options(local)
             self._announced_frozen = []
         self._rule.widen_state()
         job = {
             **(settings.get("job") or {}),
-            "torch-optimizer": self._text[1],
+            **self._compared[1],
             "torch-optimizer-state": state_text(local),
         }
         rule = StepRule("torch", self._rule.next_model)

@@ -150,6 +150,17 @@ def test_a_rate_that_one_node_alone_changes_is_found():
         play(2, node, local=sgd, algorithm="allreduce")
 
 
+def test_a_rate_that_one_node_alone_changes_is_a_warning_with_gossip():
+    def node(rank, model, optimizer):
+        for round in range(6):
+            if rank == 1 and round == 3:
+                optimizer.param_groups[0]["lr"] = 0.025
+            take_step(model, optimizer, rank, round)
+
+    with pytest.warns(RuntimeWarning, match="0.025"):
+        play(2, node, local=sgd, algorithm="dpsgd")
+
+
 def test_other_options_that_one_node_alone_changes_are_found():
     def node(rank, model, optimizer):
         for round in range(6):
@@ -164,7 +175,7 @@ def test_other_options_that_one_node_alone_changes_are_found():
 def test_nodes_whose_torch_optimizers_differ_do_not_start():
     kinds = [sgd, lambda model: torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.8)]
     made = iter(kinds)
-    with pytest.raises(sotto.Unexpected, match="torch-optimizer"):
+    with pytest.raises(sotto.Unexpected, match="momentum of group 0"):
         play(2, lambda rank, model, optimizer: optimizer.zero_grad(), local=lambda m: next(made)(m))
 
 

@@ -1,0 +1,187 @@
+// The channel to one peer: two connections, one opened by each side, and what has been said on
+// them.
+//
+// Each side greets on the connection that it opens, with a session number drawn for it, and accepts
+// the greeting that came on the other's. A side is up when it has accepted the other's latest
+// greeting and the other has accepted its own: then both mean the same pair of sessions. What comes
+// before the acceptance of the present greeting belongs to an older pair, and is dropped. A side
+// that goes down ends both connections, so that the other notices at once.
+//
+// A greeting while the pair is up comes from a rival: a process that was started again, or a second
+// holder of the key. It waits until the pair falls, and is its side's next connection then. A
+// process that was started again has to wait no longer than until the end of the one before it
+// shows; a copy of the key elsewhere gets nowhere.
+//
+// Thread safety: none; the caller locks. What touches sockets is called from their thread only:
+// hear, ended, work, and the accessors for polling. The rest only says what that thread has to do.
+// Ownership: its connection; events and the listener are the caller's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <zmq.hpp>
+
+#include <sotto/comm/channels.h>
+
+#include "../socket/listener.h"
+#include "../socket/peer_connection.h"
+#include "channel_events.h"
+#include "frame_quota.h"
+#include "lookup.h"
+#include "message_receiver.h"
+#include "message_sender.h"
+
+namespace sotto::internal {
+
+/// What the channels of a site share.
+struct ChannelContext {
+  const ChannelOptions& options;
+  zmq::context_t& context;
+  Listener& listener;
+  ChannelEvents& events;
+};
+
+class Channel {
+ public:
+  /// Of the thread that works: it stands still while that thread does, so that what was not heard
+  /// while nobody listened counts as nobody's silence.
+  using Time = Deadline::Clock::time_point;
+
+  Channel(const ChannelContext& context, Rank peer) : context_(context), traffic_{.peer = peer} {}
+
+  // From any thread.
+
+  /// The peer's line of the list, or that it has none any more. A peer with another key is another.
+  void list(const std::optional<TrustedPeer>& line);
+  /// The peer's key, as text; "" when it is not listed.
+  const std::string& key() const { return key_; }
+  Status send(std::span<const std::byte> message);
+  /// Down, and tried again after `pause`; nothing more of the peer is delivered.
+  void close(Time now, std::chrono::milliseconds pause);
+  void delivered(std::size_t message_bytes) { traffic_.bytes_received += message_bytes; }
+  ChannelTraffic traffic() const;
+
+  // From the thread that works.
+
+  /// A message of a connection that proved this peer's key.
+  void hear(const Incoming& incoming, Time now);
+  /// True when the listener's connection with this number is the peer's.
+  bool on(int connection) const {
+    return (in_ && in_->connection == connection) ||
+           (rival_ && rival_->in.connection == connection);
+  }
+  /// That connection ended.
+  void ended(int connection, Time now);
+  /// All that is due. `drained`: nothing is left to be heard.
+  void work(Time now, bool drained);
+  /// Sends what is queued, and a goodbye behind it.
+  void leave() { leaving_ = true; }
+  /// Nothing is left that leave() waits for.
+  bool left() const { return left_ || !up() || ending_; }
+  /// Drops the connection; what it took is sent for so long at most.
+  void abandon(int linger_ms);
+
+  PeerConnection* connection() { return connection_.get(); }
+  /// Something goes out as soon as the connection takes it.
+  bool pending(Time now) const;
+
+ private:
+  /// What the peer has said on the connection that it opened.
+  struct In {
+    enum class Phase {
+      silent,   ///< its greeting
+      stale,    ///< that it accepts a greeting that is not ours any more
+      current,  ///< that it accepts our present one
+    };
+    std::string route;
+    int connection = -1;  ///< −1: ended
+    std::uint64_t session = 0;
+    Phase phase = Phase::silent;
+  };
+  /// While the channel is up.
+  struct Pair {
+    Pair(const ChannelOptions& options, Time now)
+        : in(options.max_message_bytes),
+          out(options.timeout),
+          quota(now),
+          heard(now),
+          receipted(now) {}
+    MessageReceiver in;
+    MessageSender out;
+    FrameQuota quota;
+    Time heard;
+    Time receipted;
+    Time chunk_heard{};
+    Deadline::Clock::duration chunk_gap{};  ///< between the last two chunks of a message
+  };
+  struct Rival {
+    In in;
+    Time since;
+  };
+  struct Ending {
+    Time since;
+    ChannelTrouble trouble;
+    std::string reason;
+  };
+
+  bool up() const { return pair_.has_value(); }
+  bool open() const { return connection_ != nullptr && connected_ && !ending_; }
+  bool welcome(Time now) const { return !key_.empty() && now >= barred_until_; }
+  bool contested() const;
+  bool receipt_due(Time now) const;
+  /// What the peer's messages cost that wait here; all that it may have while its quota is spent.
+  std::uint64_t held(Time now) const;
+  /// A frame of the pair's; false: it was one too many.
+  bool within_quota(const channel_wire::Message& message, Time now);
+  bool say(const channel_wire::Message& message);
+
+  void greet(const Incoming& incoming, std::uint64_t session, Time now);
+  void let_in(In in, Time now);
+  void heed(const channel_wire::Message& message, Time now);
+  void heed_accept(std::uint64_t session, Time now);
+  void heed_chunk(const channel_wire::Chunk& chunk, Time now);
+  void rise(Time now);
+  void fall(ChannelTrouble trouble, const std::string& reason);
+  void end_soon(Time now, ChannelTrouble trouble, std::string reason);
+  void offend(const std::string& what, Time now);
+  void hang_up(Time now);
+  void drop_connection(Time now, ChannelTrouble trouble, std::string reason);
+  void try_later(Time now, ChannelTrouble trouble, std::string reason);
+
+  void look_at_connection(Time now);
+  void connect(Time now);
+  void judge_silence(Time now);
+  void speak(Time now);
+  void speak_chunks(Time now);
+
+  const ChannelContext context_;
+  TrustedPeer trusted_;
+  std::string key_;
+  ChannelTraffic traffic_;
+
+  std::optional<Lookup> lookup_;
+  std::unique_ptr<PeerConnection> connection_;
+  bool connected_ = false;
+  Time connecting_since_;       ///< it was begun, or opened
+  std::uint64_t session_ = 0;   ///< of our connection; 0 without one
+  bool greeted_ = false;        ///< on our connection
+  std::uint64_t accepted_ = 0;  ///< the peer's session that we accepted last on our connection
+  std::chrono::milliseconds pause_{0};
+  Time next_attempt_;
+  Time barred_until_;
+
+  std::optional<In> in_;
+  std::optional<Rival> rival_;
+  std::optional<Pair> pair_;
+  std::optional<Ending> ending_;  ///< of the pair
+  Time unpaired_since_;           ///< both connections are there, and the pair is not
+  bool hang_up_ = false;          ///< due
+  bool leaving_ = false;
+  bool left_ = false;
+};
+
+}  // namespace sotto::internal

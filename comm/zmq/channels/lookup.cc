@@ -1,0 +1,57 @@
+#include "lookup.h"
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+#include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
+
+#include "../../internal/address.h"
+#include "../../internal/host_port.h"
+#include "../../internal/tcp.h"
+
+namespace sotto::internal {
+
+struct Lookup::Answer {
+  std::optional<std::string> endpoint;
+  std::atomic<bool> done{false};
+};
+
+Lookup::Lookup(const std::string& host_port) : answer_(std::make_shared<Answer>()) {
+  const auto parsed = parse_host_port(host_port);
+  if (!parsed) {
+    answer_->done = true;
+    return;
+  }
+  const Address as_numbers{.numeric = parsed->host,
+                           .ipv6 = parsed->host.find(':') != std::string::npos};
+  const auto port = fmt::to_string(parsed->port);
+  if (numeric_address(as_numbers.endpoint(port)) != nullptr) {
+    answer_->endpoint = as_numbers.endpoint(port);
+    answer_->done = true;
+    return;
+  }
+  const auto find = [answer = answer_, host = parsed->host, port] {
+    try {
+      answer->endpoint = resolve_host("address", host).endpoint(port);
+    } catch (const Error&) {  // no such host, for now
+    }
+    answer->done = true;
+  };
+  try {
+    start_thread("a name's look-up", find).detach();
+  } catch (const Shortage&) {
+    answer_->done = true;  // for now
+  }
+}
+
+bool Lookup::done() const { return answer_->done; }
+
+std::optional<std::string> Lookup::endpoint() const {
+  check(done(), "the answer has come");
+  return answer_->endpoint;
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,47 @@
+// What arrives from one peer in one session: puts chunks together into messages, within the
+// allowance that the peer was given. Pure; not thread-safe. Ownership: the message under way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "channel_wire.h"
+
+namespace sotto::internal {
+
+class MessageReceiver {
+ public:
+  explicit MessageReceiver(std::size_t max_message_bytes) : max_message_bytes_(max_message_bytes) {}
+
+  /// Memory that the messages of one peer may take: one that is used and one that comes.
+  std::uint64_t window() const { return 2 * channel_wire::cost_of(max_message_bytes_); }
+
+  /// The message that this chunk ends, nothing in the middle of one, or what the peer did wrong.
+  /// What a chunk says is checked before memory is given to it.
+  Result<std::optional<std::vector<std::byte>>> take(const channel_wire::Chunk& chunk);
+  /// True in the middle of a message.
+  bool arriving() const { return progress_.under_way(); }
+
+  /// What can be said to the peer when its messages, of any session, that nobody has taken yet cost
+  /// `held`.
+  channel_wire::Receipt receipt(std::uint64_t held) const;
+  /// That has been said.
+  void said(const channel_wire::Receipt& receipt) { said_ = receipt; }
+  /// So much is new since then that the peer should know.
+  bool news(std::uint64_t held) const;
+
+ private:
+  Status begin(const channel_wire::Chunk& chunk);
+
+  const std::size_t max_message_bytes_;
+  channel_wire::Receipt said_;
+  std::uint64_t received_ = 0;  ///< bytes of chunks
+  std::uint64_t begun_ = 0;     ///< what all messages cost whose first chunk has come
+  std::uint64_t number_ = 0;    ///< of the next message, or of the one under way
+  Progress progress_;
+  std::vector<std::byte> message_;
+};
+
+}  // namespace sotto::internal

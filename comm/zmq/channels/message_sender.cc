@@ -1,0 +1,88 @@
+#include "message_sender.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <sotto/base/check.h>
+
+namespace sotto::internal {
+namespace {
+
+/// Chunks in a timeout.
+constexpr double kChunksHeard = 8;
+
+}  // namespace
+
+void ChunkSizer::arrived(std::uint64_t bytes, Clock::time_point now) {
+  const auto rate = [&](std::uint64_t count, Clock::time_point from) {
+    const std::chrono::duration<double> took =
+        std::max<Clock::duration>(now - from, std::chrono::milliseconds(1));
+    return static_cast<double>(count) / took.count();
+  };
+  // Receipts that waited behind what goes the other way come all at once: the mean tells then. The
+  // last ones tell when the link has become slow.
+  bytes_ += bytes;
+  const std::chrono::duration<double> room = timeout_;
+  const double fit =
+      std::min(rate(bytes_, since_), rate(bytes, last_)) * room.count() / kChunksHeard;
+  // At most twice as long at once: the first bytes go into buffers, not over the link.
+  chunk_bytes_ = static_cast<std::size_t>(std::clamp(
+      std::min(fit, 2.0 * static_cast<double>(chunk_bytes_)), static_cast<double>(kLeastChunkBytes),
+      static_cast<double>(channel_wire::kMaxChunkBytes)));
+  last_ = now;
+  if (now - since_ > timeout_) {  // older times count less and less
+    since_ += (now - since_) / 2;
+    bytes_ /= 2;
+  }
+}
+
+bool MessageSender::ready() const {
+  return !queue_.empty() &&
+         (begun_ || channel_wire::cost_of(queue_.front().size()) <= receipt_.allowed - spent_);
+}
+
+channel_wire::Chunk MessageSender::next() const {
+  check(ready(), "a chunk that the peer takes");
+  const auto& message = queue_.front();
+  return {.number = number_, .piece = piece_at(message, offset_, sizer_.chunk_bytes())};
+}
+
+void MessageSender::gone(Clock::time_point now) {
+  const Piece piece = next().piece;
+  if (!begun_) {
+    begun_ = true;
+    spent_ += channel_wire::cost_of(piece.total);
+  }
+  if (chunks_bytes_ == receipt_.received) {
+    sizer_.begin(now);
+  }
+  offset_ += piece.bytes.size();
+  chunks_bytes_ += piece.bytes.size();
+  if (piece.last()) {
+    sent_bytes_ += piece.total;
+    queued_bytes_ -= piece.total;
+    queue_.pop_front();
+    ++number_;
+    offset_ = 0;
+    begun_ = false;
+  }
+}
+
+Status MessageSender::take(const channel_wire::Receipt& receipt, Clock::time_point now) {
+  if (receipt.received > chunks_bytes_ || receipt.received < receipt_.received ||
+      receipt.allowed < receipt_.allowed) {
+    return {Fault::malformed,
+            fmt::format("a receipt for {} bytes and an allowance of {}, where {} were sent and {} "
+                        "and {} said before",
+                        receipt.received, receipt.allowed, chunks_bytes_, receipt_.received,
+                        receipt_.allowed)};
+  }
+  if (receipt.received > receipt_.received) {
+    sizer_.arrived(receipt.received - receipt_.received, now);
+  }
+  receipt_ = receipt;
+  return {};
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,83 @@
+// What goes to one peer in one session: queued messages in chunks, within the peer's allowance, and
+// how long a chunk may be on its link. Pure; not thread-safe. Ownership: the queued messages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include <sotto/comm/deadline.h>
+
+#include "channel_wire.h"
+
+namespace sotto::internal {
+
+/// How fast a link takes chunks, measured by the receipts for them, and how long a chunk may thus
+/// be for the peer to hear something many times within its timeout of silence.
+class ChunkSizer {
+ public:
+  using Clock = Deadline::Clock;
+
+  explicit ChunkSizer(Clock::duration timeout) : timeout_(timeout) {}
+
+  /// Bytes go out after there was nothing under way.
+  void begin(Clock::time_point now) {
+    since_ = last_ = now;
+    bytes_ = 0;
+  }
+  /// So many bytes have arrived, since the last call or since begin.
+  void arrived(std::uint64_t bytes, Clock::time_point now);
+  std::size_t chunk_bytes() const { return chunk_bytes_; }
+
+  static constexpr std::size_t kLeastChunkBytes = std::size_t{4} << 10;
+
+ private:
+  const Clock::duration timeout_;
+  Clock::time_point since_;  ///< of the mean
+  std::uint64_t bytes_ = 0;  ///< that arrived since
+  Clock::time_point last_;   ///< when bytes arrived
+  std::size_t chunk_bytes_ = kLeastChunkBytes;
+};
+
+class MessageSender {
+ public:
+  using Clock = Deadline::Clock;
+
+  explicit MessageSender(Clock::duration timeout) : sizer_(timeout) {}
+
+  void add(std::span<const std::byte> message) {
+    queue_.emplace_back(message.begin(), message.end());
+    queued_bytes_ += message.size();
+  }
+  bool empty() const { return queue_.empty(); }
+  /// Of messages that are not out whole.
+  std::size_t queued_bytes() const { return queued_bytes_; }
+  std::size_t queued_messages() const { return queue_.size(); }
+
+  /// There is a chunk that the peer takes.
+  bool ready() const;
+  /// That chunk, a view that lasts until gone(). Requires ready().
+  channel_wire::Chunk next() const;
+  /// It was handed over. True when a message is out whole; its length is added to sent_bytes().
+  void gone(Clock::time_point now);
+  std::uint64_t sent_bytes() const { return sent_bytes_; }
+
+  /// Fault::malformed when the peer says that it got what was not sent, or takes back what it said.
+  Status take(const channel_wire::Receipt& receipt, Clock::time_point now);
+
+ private:
+  std::deque<std::vector<std::byte>> queue_;
+  std::size_t queued_bytes_ = 0;
+  channel_wire::Receipt receipt_;  ///< the last one
+  std::uint64_t number_ = 0;       ///< of the first message in the queue
+  std::size_t offset_ = 0;         ///< of its next chunk
+  bool begun_ = false;
+  std::uint64_t spent_ = 0;  ///< what all messages cost that have begun
+  std::uint64_t chunks_bytes_ = 0;
+  std::uint64_t sent_bytes_ = 0;
+  ChunkSizer sizer_;
+};
+
+}  // namespace sotto::internal

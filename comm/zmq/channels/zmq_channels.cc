@@ -1,0 +1,360 @@
+// All channels of a site: one listener, one thread that does all that sockets need, and what that
+// thread and the site's share, under one lock.
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/start_threads.h>
+#include <sotto/comm/peers_file.h>
+
+#include "../../internal/address.h"
+#include "../../internal/backends.h"
+#include "../../internal/host_port.h"
+#include "../socket/admission_test.h"
+#include "../socket/authenticator.h"
+#include "../socket/socket.h"
+#include "../socket/wakeup.h"
+#include "channel.h"
+
+namespace sotto::internal {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = Deadline::Clock;
+
+/// How soon a change of the list of peers is noticed, and what was put off is done.
+constexpr std::chrono::milliseconds kLook = 100ms;
+/// Looks in a timeout.
+constexpr int kLooks = 8;
+/// How long a connection may be there before it says whose it is.
+constexpr auto kGreetingTime = 5s;
+/// Messages that are taken before others have their turn.
+constexpr int kMessagesAtOnce = 64;
+/// Connections of strangers, and of peers that try again, beside those of the peers.
+constexpr std::size_t kSpareConnections = 64;
+
+/// A context with room for two sockets and their monitors' for every peer that a list may name.
+zmq::context_t make_context() {
+  zmq::context_t context = new_context(2 * kDescriptorsOfSocket);  // more come with the peers
+  context.set(zmq::ctxopt::max_sockets, static_cast<int>(3 * (kMostPeers + kSpareConnections)));
+  return context;
+}
+
+class ZmqChannels final : public Channels {
+ public:
+  ZmqChannels(const ChannelOptions& options, const std::string& endpoint);
+  ~ZmqChannels() override;
+  ZmqChannels(const ZmqChannels&) = delete;
+  ZmqChannels& operator=(const ZmqChannels&) = delete;
+
+  /// Tries whom the socket lets in, and begins.
+  Status start();
+
+  std::string address() const override { return listener_.endpoint().substr(6); }  // tcp://
+  Status send(Rank peer, std::span<const std::byte> message) override;
+  Result<ChannelEvent> poll(Deadline deadline) override;
+  void close(Rank peer, std::chrono::milliseconds pause) override;
+  std::vector<ChannelTraffic> traffic() const override;
+  RefusedKeys refused_keys() const override { return refusals_.all(); }
+
+ private:
+  // The thread.
+  void run();
+  void live();
+  void leave();
+  void progress();
+  void tick();
+  bool take_message();
+  void notice_ends();
+  void cut_idle();
+  void wait(std::unique_lock<std::mutex>& lock);
+  Channel* channel_of(std::string_view key);
+
+  void heed_list();
+
+  const ChannelOptions options_;
+  zmq::context_t context_ = make_context();
+  Refusals refusals_;
+  const Authenticator authenticator_;
+  Listener listener_;
+  Wakeup wakeup_;
+
+  mutable std::mutex mutex_;  ///< of all that follows
+  std::condition_variable news_;
+  ChannelEvents events_;
+  std::map<Rank, Channel> channels_;
+  std::uint64_t list_version_ = ~std::uint64_t{0};
+  Clock::time_point now_ = Clock::now();  ///< as the thread counts
+  Clock::time_point looked_ = now_;       ///< when it counted last
+  Status failure_;
+  bool stopping_ = false;
+  std::vector<zmq::pollitem_t> poll_items_;  ///< the thread's
+
+  std::thread thread_;
+};
+
+ZmqChannels::ZmqChannels(const ChannelOptions& options, const std::string& endpoint)
+    : options_(options),
+      authenticator_(context_, admit_listed(options.security, &refusals_)),
+      listener_(context_, endpoint,
+                {channel_wire::kMaxWireBytes,
+                 kSpareConnections + 4 * options.security.peers->peers().size()},
+                &options_.security.own) {}
+
+Status ZmqChannels::start() {
+  if (auto holds = test_admission(listener_.endpoint(), options_.security.own); !holds) {
+    return holds;
+  }
+  refusals_.forget();  // keys of the test
+  heed_list();
+  thread_ = start_thread("channels", [this] { run(); });
+  return {};
+}
+
+ZmqChannels::~ZmqChannels() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wakeup_.signal();
+    thread_.join();
+  }
+}
+
+Status ZmqChannels::send(Rank peer, std::span<const std::byte> message) {
+  const std::lock_guard lock(mutex_);
+  heed_list();
+  const auto channel = channels_.find(peer);
+  if (channel == channels_.end()) {
+    return {Fault::peer_lost, fmt::format("rank {} is not listed", peer)};
+  }
+  Status sent = channel->second.send(message);
+  if (sent) {
+    wakeup_.signal();
+  }
+  return sent;
+}
+
+Result<ChannelEvent> ZmqChannels::poll(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    heed_list();  // between a message's arrival and its delivery
+    if (auto event = events_.take()) {
+      if (event->kind == ChannelEvent::Kind::message) {
+        channels_.at(event->peer).delivered(event->message.size());
+        wakeup_.signal();  // there is room again
+      }
+      return std::move(*event);
+    }
+    if (!failure_) {
+      return failure_;
+    }
+    if (deadline.expired()) {
+      return Status(Fault::deadline, "nothing happened on any channel");
+    }
+    news_.wait_until(lock, deadline.at());
+  }
+}
+
+void ZmqChannels::close(Rank peer, std::chrono::milliseconds pause) {
+  const std::lock_guard lock(mutex_);
+  if (const auto channel = channels_.find(peer); channel != channels_.end()) {
+    channel->second.close(now_, pause);
+    wakeup_.signal();
+  }
+}
+
+std::vector<ChannelTraffic> ZmqChannels::traffic() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ChannelTraffic> traffic;
+  for (const auto& [rank, channel] : channels_) {
+    traffic.push_back(channel.traffic());
+  }
+  return traffic;
+}
+
+/// Says to every channel what the list of peers says, as soon as it has changed.
+void ZmqChannels::heed_list() {
+  const AllowList& list = *options_.security.peers;
+  if (list.version() == list_version_) {
+    return;
+  }
+  list_version_ = list.version();
+  refusals_.forget_keys();
+  const ChannelContext home{options_, context_, listener_, events_};
+  for (const TrustedPeer& line : list.peers()) {
+    if (line.rank != options_.rank) {
+      channels_.try_emplace(line.rank, home, line.rank);
+    }
+  }
+  for (auto& [rank, channel] : channels_) {
+    channel.list(list.find(rank));
+  }
+  wakeup_.signal();
+}
+
+void ZmqChannels::run() {
+  try {
+    live();
+    leave();
+  } catch (const zmq::error_t& error) {
+    const std::lock_guard lock(mutex_);
+    failure_ = {Fault::io, fmt::format("zmq at {}: {}", listener_.endpoint(), error.what())};
+    news_.notify_all();
+  }
+}
+
+void ZmqChannels::live() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    progress();
+    wait(lock);
+  }
+}
+
+/// Brings out what is queued, and says goodbye.
+void ZmqChannels::leave() {
+  const auto deadline = Deadline::after(options_.close_timeout);
+  std::unique_lock lock(mutex_);
+  for (auto& [rank, channel] : channels_) {
+    channel.leave();
+  }
+  const auto done = [&] {
+    return std::all_of(channels_.begin(), channels_.end(),
+                       [](const auto& entry) { return entry.second.left(); });
+  };
+  for (progress(); !done() && !deadline.expired(); progress()) {
+    wait(lock);
+  }
+  for (auto& [rank, channel] : channels_) {
+    channel.abandon(deadline.left_ms());
+  }
+}
+
+/// Everything that can be done without waiting.
+void ZmqChannels::progress() {
+  wakeup_.clear();
+  tick();
+  heed_list();
+  bool drained = false;
+  for (int i = 0; i < kMessagesAtOnce && !drained; ++i) {
+    drained = !take_message();
+  }
+  notice_ends();
+  if (drained) {
+    cut_idle();
+  }
+  for (auto& [rank, channel] : channels_) {
+    channel.work(now_, drained);
+  }
+  if (!events_.empty()) {
+    news_.notify_all();
+  }
+}
+
+/// Time goes on while the thread looks; while the process stood still, so did its peers' time.
+void ZmqChannels::tick() {
+  const auto now = Clock::now();
+  now_ += std::min<Clock::duration>(now - looked_, 2 * options_.timeout / kLooks);
+  looked_ = now;
+}
+
+Channel* ZmqChannels::channel_of(std::string_view key) {
+  const auto found = std::find_if(channels_.begin(), channels_.end(), [&](const auto& entry) {
+    return !key.empty() && entry.second.key() == key;
+  });
+  return found == channels_.end() ? nullptr : &found->second;
+}
+
+bool ZmqChannels::take_message() {
+  const auto incoming = listener_.receive();
+  heed_list();  // between a message's arrival and its use
+  if (!incoming) {
+    return false;
+  }
+  notice_ends();  // connection numbers are reused: what is known of older ones is settled first
+  if (Channel* channel = channel_of(incoming->key)) {
+    channel->hear(*incoming, now_);
+  } else {
+    listener_.cut(incoming->connection);
+  }
+  return true;
+}
+
+void ZmqChannels::notice_ends() {
+  for (const int connection : listener_.ended()) {
+    for (auto& [rank, channel] : channels_) {
+      if (channel.on(connection)) {
+        channel.ended(connection, now_);
+      }
+    }
+  }
+}
+
+/// Who keeps a connection without a greeting keeps it from others.
+void ZmqChannels::cut_idle() {
+  for (const int connection : listener_.older_than(Clock::now() - kGreetingTime)) {
+    if (std::none_of(channels_.begin(), channels_.end(),
+                     [&](const auto& entry) { return entry.second.on(connection); })) {
+      listener_.cut(connection);
+    }
+  }
+}
+
+void ZmqChannels::wait(std::unique_lock<std::mutex>& lock) {
+  poll_items_.clear();
+  poll_items_.push_back({nullptr, wakeup_.descriptor(), ZMQ_POLLIN, 0});
+  poll_items_.push_back({listener_.socket().handle(), 0, ZMQ_POLLIN, 0});
+  poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
+  for (auto& [rank, channel] : channels_) {
+    if (PeerConnection* connection = channel.connection()) {
+      poll_items_.push_back({connection->monitor()->handle(), 0, ZMQ_POLLIN, 0});
+      if (channel.pending(now_)) {
+        poll_items_.push_back({connection->socket().handle(), 0, ZMQ_POLLOUT, 0});
+      }
+    }
+  }
+  const auto most = std::min(kLook, options_.timeout / kLooks);
+  lock.unlock();
+  // An interrupted wait is as good as one that ended: the caller looks again.
+  (void)zmq_poll(poll_items_.data(), static_cast<int>(poll_items_.size()), most.count());
+  lock.lock();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Channels>> make_zmq_channels(const ChannelOptions& options) {
+  const auto own = options.security.peers->find(options.rank);
+  const auto text = !options.bind.empty() ? options.bind : own ? own->address : std::string();
+  const auto place = parse_host_port(text);
+  if (!place) {
+    refuse(options.bind.empty() ? "address" : "bind", text, "where to listen is HOST:PORT");
+  }
+  const auto address =
+      resolve_bind_address("bind", place->host, {.beyond_loopback = true, .everywhere = true});
+  try {
+    auto channels =
+        std::make_unique<ZmqChannels>(options, address.endpoint(fmt::to_string(place->port)));
+    if (auto started = channels->start(); !started) {
+      return started;
+    }
+    return Result<std::unique_ptr<Channels>>(std::move(channels));
+  } catch (const zmq::error_t& error) {
+    return Status(Fault::io, fmt::format("listening at {}: {}", text, error.what()));
+  }
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,97 @@
+// A connection that this process opens to a peer's listener.
+//
+// In plain text there is one attempt: who published an address listens there. With keys a peer may
+// come later, be busy, or refuse. A refusal is not the end: CurveZMQ does not authenticate it, so
+// that anybody on the way can say it. With `retry` attempts are repeated, with growing pauses,
+// until the first that the peer takes; without, the object is of no more use once it is broken. A
+// connection that broke after it was open has lost messages, and is never replaced.
+//
+// Thread safety: one thread. Ownership: its sockets; the context must outlive it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <zmq.hpp>
+
+#include <sotto/comm/channels.h>
+#include <sotto/comm/deadline.h>
+#include <sotto/comm/security.h>
+
+#include "monitor.h"
+
+namespace sotto::internal {
+
+/// Ourselves and the peer that we expect.
+struct CurveClient {
+  KeyPair own;
+  PublicKey server;
+};
+
+struct ConnectionOptions {
+  std::string endpoint;
+  std::size_t max_message_bytes = 0;
+  /// Only the holder of its `server` can answer; without it the connection is in plain text.
+  std::optional<CurveClient> curve{};
+  bool retry = false;
+  std::string_view participant;  ///< what reasons call both ends, "node" or "site"
+};
+
+class PeerConnection {
+ public:
+  /// Open: with keys, both sides have proved theirs.
+  enum class State { opening, open, broken };
+  using Time = Deadline::Clock::time_point;
+
+  /// Begins to connect. Throws zmq::error_t, e.g. when there are no descriptors left.
+  PeerConnection(zmq::context_t& context, ConnectionOptions options);
+
+  /// Takes in what happened, and tries again when that is due. In plain text it is always open, and
+  /// with `retry` it is watched only until it is open: its end shows as the end of what the peer
+  /// sends.
+  State look();
+  bool open() const { return state_ == State::open; }
+  /// Attempts so far. What the socket of an earlier one held is gone.
+  int attempts() const { return attempts_; }
+  /// When the next attempt is due, if one is.
+  std::optional<Time> next_attempt() const { return next_attempt_; }
+  /// Why the last attempt failed, or the connection ended; none and "" when nothing did.
+  ChannelTrouble trouble() const { return trouble_; }
+  const std::string& reason() const { return reason_; }
+
+  /// Hands a message over; false when it does not take one now.
+  bool send(std::span<const std::byte> message);
+  bool send(zmq::message_t message);
+  bool writable();
+  /// What it took is still sent, for so long at most, after its end.
+  void linger(int milliseconds) { socket_.set(zmq::sockopt::linger, milliseconds); }
+  void close();
+
+  zmq::socket_t& socket() { return socket_; }
+  /// Readable when look() may have news; null when there will be none.
+  zmq::socket_t* monitor() { return watched() ? &monitor_->socket() : nullptr; }
+
+ private:
+  bool watched() const { return monitor_ && !(options_.retry && open()); }
+  void connect();
+  void note(const SocketEvent& event);
+  void explain(const SocketEvent& event);
+
+  zmq::context_t& context_;
+  const ConnectionOptions options_;
+  zmq::socket_t socket_;
+  std::unique_ptr<SocketMonitor> monitor_;
+  State state_ = State::opening;
+  ChannelTrouble trouble_ = ChannelTrouble::none;
+  std::string reason_;
+  int attempts_ = 0;
+  std::chrono::milliseconds pause_;
+  std::optional<Time> next_attempt_;
+};
+
+}  // namespace sotto::internal

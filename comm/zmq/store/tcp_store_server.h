@@ -1,0 +1,81 @@
+// The serving side of the TCP store: a thread that keeps the values and answers clients.
+//
+// A get of a key that is not there waits at the server until it is, or until the client's own
+// deadline. With keys, clients are the node itself, as node 0, and the listed peers, by their
+// ranks; the list is looked at before every message and every answer. The destructor first lets the
+// clients go: it serves on until the last one has disconnected, for kFarewell at most.
+//
+// Thread safety: constructor and destructor on one thread; everything else is the server's thread.
+// Ownership: the values.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <zmq.hpp>
+
+#include <sotto/comm/deadline.h>
+
+#include "../socket/authenticator.h"
+#include "../socket/listener.h"
+#include "../socket/socket.h"
+#include "../socket/wakeup.h"
+#include "stored_values.h"
+#include "tcp_store_wire.h"
+
+namespace sotto::internal {
+
+class TcpStoreServer {
+ public:
+  /// Long enough for answers under way; a client that hangs is not worth more.
+  static constexpr std::chrono::seconds kFarewell{1};
+  /// How long that is once a stop is requested.
+  static constexpr std::chrono::milliseconds kHurriedFarewell{400};
+
+  /// With `security`, clients are the node itself and its listed peers. Throws zmq::error_t when
+  /// the address cannot be bound.
+  TcpStoreServer(const std::string& endpoint, const std::optional<Security>& security,
+                 StopRequest stop);
+  ~TcpStoreServer();
+  /// OK when strangers are refused (admission_test.h).
+  Status test(const Security& security) const;
+  TcpStoreServer(const TcpStoreServer&) = delete;
+  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+
+ private:
+  struct Waiting {
+    std::string key;
+    Deadline until;
+    std::string identity;  ///< of the client, as text
+  };
+
+  void serve();
+  void drop_ended();
+  void answer(const Incoming& incoming);
+  /// False for somebody who is not listed (any more).
+  bool know(const std::string& identity, StoredValues::Client* client) const;
+  void set(const Incoming& incoming, const StoredValues::Client& client,
+           const store_wire::Request& request);
+  void get(const Incoming& incoming, const StoredValues::Client& client,
+           const store_wire::Request& request);
+  void wake(const std::string& key);
+  void expire();
+  int wait_ms(Deadline end) const;
+
+  const std::optional<Security> security_;
+  const StopRequest stop_request_;
+  zmq::context_t context_ = new_context(2 * kDescriptorsOfSocket);
+  const std::unique_ptr<Authenticator> authenticator_;
+  Listener listener_;
+  Wakeup stop_;  ///< signalled by the destructor
+  StoredValues values_;
+  std::map<int, std::string> routes_;       ///< of connections that have spoken
+  std::map<std::string, Waiting> waiting_;  ///< by route: a client waits for one key at a time
+  std::thread thread_;
+};
+
+}  // namespace sotto::internal

@@ -1,0 +1,472 @@
+// Nodes as processes that reach each other over TCP through ZeroMQ.
+//
+// Each node listens on one port. For every neighbour there are two connections, one opened by each
+// side; a node speaks only on those that it opened and listens on the others. That a peer died
+// shows as the end of the connection that it opened.
+//
+// With keys, every connection is encrypted and both ends have proved who they are: the listener's
+// authenticator admits listed keys only, and whoever connects expects the key that its list gives
+// for the peer. Who a message is from is the key that its connection proved, never what it says.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <zmq.hpp>
+
+#include <sotto/base/error.h>
+
+#include "../../internal/address.h"
+#include "../../internal/backends.h"
+#include "../../internal/ledger.h"
+#include "../../internal/rendezvous.h"
+#include "../../internal/trust.h"
+#include "../socket/admission_test.h"
+#include "../socket/authenticator.h"
+#include "../socket/listener.h"
+#include "../socket/socket.h"
+#include "../socket/wakeup.h"
+#include "frame_receiver.h"
+#include "frame_sender.h"
+#include "wire.h"
+
+namespace sotto::internal {
+namespace {
+
+using Clock = Deadline::Clock;
+
+/// What a peer sent before its connection ended may reach us a moment after the news of the end.
+constexpr auto kSettle = std::chrono::milliseconds(200);
+/// How soon somebody who waits notices that the list of peers has changed.
+constexpr auto kListLook = std::chrono::milliseconds(200);
+constexpr const char* kRevoked = "the list of peers does not trust it any more";
+/// Connections of strangers, and of peers that try again, beside those of the neighbours.
+constexpr std::size_t kSpareChannels = 64;
+
+struct Peer {
+  Peer(zmq::context_t& context, Rank rank, const std::string& endpoint, zmq::message_t hello,
+       const TransportOptions& options, std::optional<CurveClient> curve)
+      : key(curve ? curve->server.text() : std::string()),
+        out(context, rank, endpoint, std::move(hello), options.frames_ahead, std::move(curve)),
+        in(rank, options.max_frame_bytes, options.frames_ahead) {}
+
+  const std::string key;  ///< which alone speaks for it; "" in plain text
+  FrameSender out;
+  FrameReceiver in;
+  bool greeted = false;  ///< its hello has come
+  bool left = false;     ///< its bye has come
+  std::optional<Clock::time_point> ended;
+};
+
+/// A context with room for a listener, and a socket with its monitor for each neighbour.
+zmq::context_t make_context(std::size_t neighbours) {
+  zmq::context_t context = new_context(kDescriptorsOfSocket * (1 + neighbours));
+  const auto sockets = static_cast<int>(3 * neighbours + kSpareChannels);
+  context.set(zmq::ctxopt::max_sockets, std::max(sockets, context.get(zmq::ctxopt::max_sockets)));
+  return context;
+}
+
+class ZmqTransport final : public Transport {
+ public:
+  ZmqTransport(const TransportOptions& options, const Address& address)
+      : options_(options),
+        ledger_(options),
+        context_(make_context(neighbours(options).size())),
+        authenticator_(options.security ? std::make_unique<Authenticator>(
+                                              context_, admit_listed(*options.security))
+                                        : nullptr),
+        listener_(context_, address.endpoint(options.security ? own_port(options) : "*"),
+                  {zmq_wire::kMaxMessageBytes, kSpareChannels + 2 * neighbours(options).size()},
+                  options.security ? &options.security->own : nullptr) {}
+  ~ZmqTransport() override;
+  ZmqTransport(const ZmqTransport&) = delete;
+  ZmqTransport& operator=(const ZmqTransport&) = delete;
+
+  /// Meets all neighbours, at the addresses that the list of peers or the store gives.
+  Status connect();
+
+  std::string_view name() const override { return "zmq"; }
+  Status post(const Exchange& exchange) override;
+  Result<TransportEvent> poll(Deadline deadline) override;
+  void interrupt() override { wakeup_.signal(); }
+
+ private:
+  Result<std::map<Rank, std::string>> find_neighbours(const TransportOptions& options,
+                                                      Deadline deadline) const;
+  Status greet_everyone(Deadline deadline);
+  Status missing() const;
+
+  void progress();
+  void heed_list();
+  bool take_message();
+  void take_hello(const Incoming& incoming, const zmq_wire::Hello& hello);
+  void take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk);
+  void notice_ends();
+  void lose_ended();
+  void lose(Rank rank, Peer& peer, const std::string& reason);
+  void credit_or_lose(Rank rank, Peer& peer, const Result<std::size_t>& consumed);
+  void lose_leavers();
+  void wait(Deadline deadline);
+
+  const TransportOptions options_;
+  Ledger ledger_;
+  zmq::context_t context_;
+  const std::unique_ptr<Authenticator> authenticator_;
+  Listener listener_;
+  std::map<Rank, Peer> peers_;
+  std::map<std::string, Rank> routes_;
+  std::map<int, Rank> connections_;
+  std::vector<zmq::pollitem_t> poll_items_;
+  Wakeup wakeup_;
+  /// Of the list of peers, as heeded last.
+  std::uint64_t list_version_ = ~std::uint64_t{0};
+  bool closing_ = false;
+};
+
+Status ZmqTransport::connect() {
+  const Deadline deadline = Deadline::after(options_.connect_timeout, &options_.stop);
+  if (options_.security) {
+    if (auto holds = test_admission(listener_.endpoint(), options_.security->own); !holds) {
+      return holds;
+    }
+  }
+  // The list may have changed since it was checked, and may go on changing; see heed_list().
+  const auto now = options_.security ? with_present_list(options_) : options_;
+  for (const Rank rank : neighbours(now)) {
+    if (now.security && !trusted_key(now, rank)) {
+      return {Fault::peer_lost, fmt::format("connecting to rank {}: {}", rank, kRevoked)};
+    }
+  }
+  const auto found = find_neighbours(now, deadline);
+  if (!found) {
+    return found.status();
+  }
+  for (const auto& [rank, endpoint] : *found) {
+    std::optional<CurveClient> curve;
+    if (now.security) {
+      curve = CurveClient{now.security->own, now.security->peers->find(rank)->key};
+    }
+    peers_.try_emplace(
+        rank, context_, rank, endpoint,
+        zmq_wire::make_hello({.run_id = options_.run_id, .from = options_.rank, .to = rank}),
+        options_, std::move(curve));
+  }
+  return greet_everyone(deadline);
+}
+
+Result<std::map<Rank, std::string>> ZmqTransport::find_neighbours(const TransportOptions& options,
+                                                                  Deadline deadline) const {
+  std::map<Rank, std::string> endpoints;
+  if (options.security) {
+    endpoints = static_endpoints(options);
+    if (!endpoints.empty()) {
+      return endpoints;
+    }
+  }
+  if (options.store == nullptr && !neighbours(options).empty()) {
+    refuse("store", "none",
+           "the list of peers does not say where they listen, so that they meet through a store");
+  }
+  const auto& endpoint = listener_.endpoint();
+  const auto bytes = std::as_bytes(std::span(endpoint));
+  Addresses mine;
+  for (const Rank rank : neighbours(options)) {
+    mine[rank].assign(bytes.begin(), bytes.end());
+  }
+  const auto theirs = meet(options, "zmq", mine, deadline);
+  if (!theirs) {
+    return theirs.status();
+  }
+  for (const auto& [rank, address] : *theirs) {
+    endpoints[rank].assign(reinterpret_cast<const char*>(address.data()), address.size());
+  }
+  return endpoints;
+}
+
+Status ZmqTransport::greet_everyone(Deadline deadline) {
+  for (;;) {
+    progress();
+    if (ledger_.has_event()) {
+      const auto event = ledger_.take_event();
+      return {Fault::peer_lost, fmt::format("connecting to rank {}: {}", event.peer, event.reason)};
+    }
+    Status open = missing();
+    if (open.ok()) {
+      return open;
+    }
+    if (deadline.expired()) {
+      return deadline.stopped() ? Status(Fault::stopped, "stopped; " + open.message()) : open;
+    }
+    wait(deadline);
+  }
+}
+
+Status ZmqTransport::missing() const {
+  std::vector<Rank> silent;
+  std::string trouble;
+  for (const auto& [rank, peer] : peers_) {
+    if (!peer.greeted || !peer.out.greeted()) {
+      silent.push_back(rank);
+      if (!peer.out.trouble().empty()) {
+        trouble += fmt::format("; rank {}: {}", rank, peer.out.trouble());
+      }
+    }
+  }
+  return silent.empty()
+             ? Status()
+             : Status(Fault::deadline, fmt::format("no greetings exchanged with rank {}{}",
+                                                   list_ranks(silent), trouble));
+}
+
+ZmqTransport::~ZmqTransport() {
+  closing_ = true;  // buffers of open exchanges may be gone already
+  const Deadline deadline = closing_deadline(options_);
+  for (auto& [rank, peer] : peers_) {
+    peer.out.leave();
+  }
+  const auto busy = [&] {
+    return std::any_of(peers_.begin(), peers_.end(),
+                       [](const auto& entry) { return entry.second.out.pending(); });
+  };
+  for (progress(); busy() && !deadline.expired(); progress()) {
+    wait(deadline);
+  }
+  for (auto& [rank, peer] : peers_) {
+    peer.out.close(deadline.expired() ? 0 : deadline.left_ms());
+  }
+}
+
+Status ZmqTransport::post(const Exchange& exchange) {
+  notice_ends();
+  heed_list();
+  if (auto opened = ledger_.open(exchange); !opened) {
+    return opened;
+  }
+  for (const Receive& receive : exchange.receives) {
+    Peer& peer = peers_.at(receive.from);
+    credit_or_lose(receive.from, peer, peer.in.match(ledger_));
+  }
+  for (const Send& send : exchange.sends) {
+    peers_.at(send.to).out.add(exchange.tag, send.frame);
+  }
+  lose_leavers();
+  for (auto& [rank, peer] : peers_) {
+    peer.out.pump(ledger_);
+  }
+  return {};
+}
+
+Result<TransportEvent> ZmqTransport::poll(Deadline deadline) {
+  for (;;) {
+    if (!ledger_.has_event()) {
+      progress();
+    }
+    if (ledger_.has_event()) {
+      return ledger_.take_event();
+    }
+    if (wakeup_.clear()) {
+      return interruption();
+    }
+    if (deadline.expired()) {
+      return ledger_.overdue(deadline);
+    }
+    wait(deadline);
+  }
+}
+
+/// Everything that can be done without waiting.
+void ZmqTransport::progress() {
+  constexpr int kBatch = 16;  // then the senders get their turn again
+  bool drained = false;
+  for (int i = 0; i < kBatch && !drained; ++i) {
+    drained = !take_message();
+  }
+  notice_ends();
+  if (drained) {
+    lose_ended();
+  }
+  for (auto& [rank, peer] : peers_) {
+    if (!ledger_.lost(rank)) {
+      peer.out.look();
+    }
+    peer.out.pump(ledger_);
+  }
+}
+
+/// Gives up the peers that the list of peers trusts no longer, as soon as it has changed.
+void ZmqTransport::heed_list() {
+  if (!options_.security || options_.security->peers->version() == list_version_) {
+    return;
+  }
+  list_version_ = options_.security->peers->version();
+  for (auto& [rank, peer] : peers_) {
+    if (!ledger_.lost(rank) && trusted_key(options_, rank) != peer.key) {
+      lose(rank, peer, kRevoked);
+    }
+  }
+}
+
+bool ZmqTransport::take_message() {
+  const auto incoming = listener_.receive();
+  heed_list();  // between a message's arrival and its use
+  if (!incoming) {
+    return false;
+  }
+  const auto message = zmq_wire::parse(view_of(incoming->body));
+  const auto route = routes_.find(incoming->route);
+  if (route == routes_.end()) {
+    // Strangers are heard only if they introduce themselves.
+    if (message.ok() && std::holds_alternative<zmq_wire::Hello>(*message)) {
+      take_hello(*incoming, std::get<zmq_wire::Hello>(*message));
+    }
+    return true;
+  }
+  const Rank rank = route->second;
+  Peer& peer = peers_.at(rank);
+  if (ledger_.lost(rank) || peer.left || incoming->key != peer.key) {
+    return true;
+  }
+  if (!message) {
+    lose(rank, peer, message.status().message());
+  } else if (const auto* chunk = std::get_if<zmq_wire::Chunk>(&*message)) {
+    take(rank, peer, *chunk);
+  } else if (const auto* credit = std::get_if<zmq_wire::Credit>(&*message)) {
+    if (!peer.out.credit(credit->count)) {
+      lose(rank, peer, "gave more credit than it had");
+    }
+  } else if (std::holds_alternative<zmq_wire::Bye>(*message)) {
+    peer.left = true;
+    peer.out.close(0);
+    lose_leavers();
+  } else {
+    lose(rank, peer, "introduced itself twice");
+  }
+  return true;
+}
+
+void ZmqTransport::take_hello(const Incoming& incoming, const zmq_wire::Hello& hello) {
+  const auto peer = peers_.find(hello.from);
+  if (hello.run_id != options_.run_id || hello.to != options_.rank || peer == peers_.end() ||
+      peer->second.greeted || incoming.key != peer->second.key) {
+    return;
+  }
+  // Connection numbers are reused: what is known of older ones must be settled first.
+  notice_ends();
+  if (const auto older = connections_.find(incoming.connection); older != connections_.end()) {
+    peers_.at(older->second).ended = Clock::now();
+  }
+  peer->second.greeted = true;
+  routes_[incoming.route] = hello.from;
+  connections_[incoming.connection] = hello.from;
+  if (!listener_.alive(incoming.connection)) {
+    peer->second.ended = Clock::now();
+  }
+}
+
+void ZmqTransport::take(Rank rank, Peer& peer, const zmq_wire::Chunk& chunk) {
+  if (closing_) {
+    return;
+  }
+  if (!std::binary_search(options_.from.begin(), options_.from.end(), rank)) {
+    lose(rank, peer, "sent a frame although nobody listens to it");
+    return;
+  }
+  credit_or_lose(rank, peer, peer.in.take(chunk, ledger_));
+}
+
+void ZmqTransport::credit_or_lose(Rank rank, Peer& peer, const Result<std::size_t>& consumed) {
+  if (consumed.ok()) {
+    peer.out.owe(*consumed);
+  } else {
+    lose(rank, peer, consumed.status().message());
+  }
+}
+
+void ZmqTransport::notice_ends() {
+  for (const int connection : listener_.ended()) {
+    const auto known = connections_.find(connection);
+    if (known != connections_.end()) {
+      peers_.at(known->second).ended = Clock::now();
+      connections_.erase(known);
+    }
+  }
+}
+
+/// Gives up peers whose connection ended without a bye. Called when nothing is left to receive.
+void ZmqTransport::lose_ended() {
+  const auto now = Clock::now();
+  for (auto& [rank, peer] : peers_) {
+    if (peer.ended && now - *peer.ended >= kSettle && !peer.left && !ledger_.lost(rank)) {
+      lose(rank, peer, "its connection ended without a goodbye");
+    }
+  }
+}
+
+/// Gives up a peer, and hangs up on it: what it goes on sending is not even read.
+void ZmqTransport::lose(Rank rank, Peer& peer, const std::string& reason) {
+  ledger_.lose(rank, reason);
+  peer.out.close(0);
+  for (const auto& [connection, speaker] : connections_) {
+    if (speaker == rank) {
+      listener_.cut(connection);
+    }
+  }
+}
+
+/// A peer that said goodbye is missed only by those who still need it.
+void ZmqTransport::lose_leavers() {
+  for (auto& [rank, peer] : peers_) {
+    if (peer.left && ledger_.needs(rank)) {
+      ledger_.lose(rank, "closed");
+    }
+  }
+}
+
+void ZmqTransport::wait(Deadline deadline) {
+  poll_items_.clear();
+  poll_items_.push_back({listener_.socket().handle(), 0, ZMQ_POLLIN, 0});
+  poll_items_.push_back({listener_.monitor().handle(), 0, ZMQ_POLLIN, 0});
+  poll_items_.push_back({nullptr, wakeup_.descriptor(), ZMQ_POLLIN, 0});
+  auto until = deadline.next_look();
+  if (options_.security) {
+    until = std::min(until, Clock::now() + kListLook);
+  }
+  for (auto& [rank, peer] : peers_) {
+    if (peer.out.pending()) {
+      poll_items_.push_back({peer.out.socket().handle(), 0, ZMQ_POLLOUT, 0});
+    }
+    if (zmq::socket_t* monitor = peer.out.monitor()) {
+      poll_items_.push_back({monitor->handle(), 0, ZMQ_POLLIN, 0});
+    }
+    if (const auto next = peer.out.next_attempt()) {
+      until = std::min(until, *next);
+    }
+    if (peer.ended && !peer.left && !ledger_.lost(rank)) {
+      until = std::min(until, *peer.ended + kSettle);
+    }
+  }
+  // An interrupted wait is as good as one that ended: callers look again.
+  (void)zmq_poll(poll_items_.data(), static_cast<int>(poll_items_.size()),
+                 Deadline(until).left_ms());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> make_zmq_transport(const TransportOptions& options) {
+  Reach reach{.beyond_loopback = options.insecure || options.security, .everywhere = false};
+  if (options.security) {
+    reach.everywhere = own_port(options) != "*";  // peers know the address from their lists
+  }
+  const auto address = resolve_bind_address("bind", options.bind, reach);
+  try {
+    auto transport = std::make_unique<ZmqTransport>(options, address);
+    if (auto connected = transport->connect(); !connected) {
+      return connected;
+    }
+    return Result<std::unique_ptr<Transport>>(std::move(transport));
+  } catch (const zmq::error_t& error) {
+    return Status(Fault::io, fmt::format("zmq on {}: {}", address.numeric, error.what()));
+  }
+}
+
+}  // namespace sotto::internal

@@ -1,0 +1,43 @@
+// A family of compressors: what is known of it, and how a specification becomes an object.
+//
+// Each is defined at the end of its own file; registry.cc lists them.
+#pragma once
+
+#include <memory>
+
+#include <sotto/base/parameter_layout.h>
+#include <sotto/compress/compressor.h>
+#include <sotto/compress/registry.h>
+
+#include "spec.h"
+
+namespace sotto::internal {
+
+/// What a compressor is wanted for.
+struct Wanted {
+  ContractKind need;  ///< decides between a family's forms where the specification does not
+  const Ops& ops;
+  const ParameterLayout& layout;
+};
+
+/// One family: its facts, and its builder.
+struct Family {
+  CompressorInfo info;
+  /// Builds what `spec` says; throws Error for what it does not understand. Null: the specification
+  /// has a form of its own.
+  std::unique_ptr<Compressor> (*build)(SpecReader& spec, const Wanted& wanted);
+};
+
+extern const Family kNoneFamily;
+extern const Family kFp16Family;
+extern const Family kBf16Family;
+extern const Family kQuantFamily;
+extern const Family kGridFamily;
+extern const Family kSignFamily;
+extern const Family kTopkFamily;
+extern const Family kRandkFamily;
+extern const Family kOutlierFamily;
+extern const Family kLowRankFamily;
+extern const Family kPerTensorFamily;
+
+}  // namespace sotto::internal

@@ -1,0 +1,107 @@
+// What is known of an algorithm before it is made: each states its own at the end of its file, and
+// registry.h lists them. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <sotto/compress/compressor.h>
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/algorithm_id.h>
+
+namespace sotto {
+
+/// What an algorithm asks of the mixing matrix.
+enum class GraphNeed {
+  any,                ///< does not use the graph (all-reduce)
+  doubly_stochastic,  ///< rows and columns sum to 1
+  symmetric,          ///< symmetric and doubly stochastic
+  column_stochastic,  ///< columns sum to 1 (push-sum)
+};
+
+/// How an algorithm learns after how many rounds it freezes Adam's variance.
+enum class Freezing {
+  never,      ///< it does not
+  given,      ///< by AlgorithmSetup::freeze_step, which it needs
+  automatic,  ///< by itself, unless freeze_step says it
+  optional,   ///< by freeze_step; without it, it does not
+};
+
+/// Floats of state per parameter that a node keeps, besides the model, those of the step rule and
+/// the frames: what the header of the algorithm says, and a test measures.
+struct StateMemory {
+  double floats = 0;
+  double per_neighbour = 0;           ///< times the degree of a round
+  double per_changing_neighbour = 0;  ///< the same, on graphs that change
+  double per_nth = 0;                 ///< divided by the number of nodes
+  std::string_view of_matrices = {};  ///< what comes on top and depends on their shapes
+};
+
+/// The exchanges of a round: who sends to whom, frames of one size.
+enum class ExchangePattern {
+  irregular,   ///< several of a kind a round, or frames of several sizes
+  neighbours,  ///< one exchange with the graph's neighbours
+  ring,        ///< 2 (n − 1) exchanges a bucket, each to the next rank and from the one before
+  pairings,    ///< one with each partner of the round (AD-PSGD)
+};
+
+/// One algorithm, as `sotto list` shows it.
+struct AlgorithmInfo {
+  std::string_view name;     ///< "dcd"
+  std::string_view title;    ///< "DCD-PSGD, difference compression"
+  std::string_view paper;    ///< authors, year, arXiv number
+  std::string_view rule;     ///< the update in one line
+  std::string_view summary;  ///< when to use it
+  ContractKind contract = ContractKind::any;
+  GraphNeed graph = GraphNeed::any;
+  double eigenvalues_above = -1;      ///< λ_n of a symmetric W must be larger (D²: −⅓)
+  bool time_varying = false;          ///< takes graphs that change between rounds
+  bool replicas = false;              ///< and hands whole vectors over along edges that are new
+  bool overlaps = false;              ///< its exchange hides behind a gradient exactly
+  bool delayable = false;             ///< does so with gradients that do not wait for it
+  bool separable = false;             ///< parameters can be cut into buckets (bucketed.h)
+  bool cuts_itself = false;           ///< into buckets, and is not cut from outside
+  bool consensus_stepsize = false;    ///< has the parameter η
+  bool extrapolation_clock = false;   ///< has the parameter that bounds t
+  double consensus_stepsize_cap = 1;  ///< the largest η that is chosen by default
+  bool bounded_by_spectrum = false;   ///< the theory bounds the compressor's α by the graph (DCD)
+  std::string_view step_rule = {};    ///< the one that it takes; empty: any
+  std::string_view family = {};       ///< of the compressors that it takes; empty: any
+  Freezing freezing = Freezing::never;
+  bool local_step_limit = false;  ///< has the parameter that bounds its own local steps
+  bool accelerated = false;       ///< its vectors may lie where the host cannot reach them
+  bool aggregation = false;       ///< has the parameter that says how it takes neighbours in
+  /// The largest job: beyond, the phases of a round are more than a frame can number.
+  int most_nodes = std::numeric_limits<int>::max();
+  /// What it makes of nodes that come to step with different settings.
+  SettingsAgreement agreement = SettingsAgreement::expected;
+  /// Which exchanges a round has, where they are so regular that a stand-in can play them.
+  ExchangePattern pattern = ExchangePattern::irregular;
+  /// Bytes that a node sends in a round, headers left out: n nodes, d parameters, |C| an encoding.
+  std::string_view bytes;
+  StateMemory memory;
+  std::string_view default_compressor;
+  std::uint16_t wire_id = 0;
+  /// Constructs it from a setup that make_algorithm has approved; call make_algorithm instead.
+  std::unique_ptr<Algorithm> (*build)(AlgorithmSetup setup) = nullptr;
+};
+
+/// The usual AlgorithmInfo::build: T is made from the setup.
+template <typename T>
+std::unique_ptr<Algorithm> build_algorithm(AlgorithmSetup setup) {
+  return std::make_unique<T>(std::move(setup));
+}
+
+/// The need in words, for messages and lists.
+std::string_view graph_need_name(GraphNeed need);
+
+/// The floats for a node of so many neighbours a round among `nodes`; of_matrices is left out.
+double state_floats(const StateMemory& memory, int nodes, int degree, bool changing_graph);
+/// The same as a formula: "2 + degree".
+std::string state_formula(const StateMemory& memory);
+
+}  // namespace sotto

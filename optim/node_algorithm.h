@@ -1,0 +1,59 @@
+// What reads the same in the algorithms that are built around a LocalNode, and in those of them
+// that have one Mailbox: accessors, and the defaults of what most of them do alike.
+//
+// Building blocks of the algorithms, not for users.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <sotto/optim/algorithm.h>
+#include <sotto/optim/exchange/mailbox.h>
+#include <sotto/optim/exchange/neighbours.h>
+#include <sotto/optim/local_node.h>
+
+namespace sotto {
+
+/// An algorithm whose model and rounds are a LocalNode's.
+class NodeAlgorithm : public Algorithm {
+ public:
+  std::string_view name() const override { return node_.name(); }
+  std::span<const float> parameters() const override { return node_.x(); }
+  Round round() const override { return node_.round(); }
+  void begin_round() override { node_.begin_round(); }
+  void save(ByteBuffer& out) const override { node_.save(out); }
+  Status load(ByteReader& in) override { return node_.load(in); }
+
+ protected:
+  /// A node with the algorithm's facts and this run's setup; Error for a setup that LocalNode
+  /// refuses.
+  NodeAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup) : node_(info, std::move(setup)) {}
+
+  LocalNode node_;
+};
+
+/// An algorithm whose exchanges are those of one mailbox, which a round waits for.
+class MailAlgorithm : public NodeAlgorithm {
+ public:
+  Peers peers() const override { return graph_peers(node_, mail_); }
+  bool parameters_ready() const override { return !mail_.open(); }
+  bool accepts_gradient() const override { return node_.in_round() && !mail_.open(); }
+  bool idle() const override { return !node_.in_round() && !mail_.open(); }
+  Result<bool> next_exchange(Exchange& out) override { return mail_.take(out); }
+  AlgorithmCounters counters() const override {
+    return {.saturated = node_.saturated(), .bad_frames = mail_.bad_frames()};
+  }
+
+ protected:
+  /// Makes the mailbox of a node: whom it exchanges frames with.
+  using MakeMailbox = Mailbox (*)(const LocalNode& node);
+
+  /// A node whose mailbox `make` makes, by default for the edges of its graph.
+  MailAlgorithm(const AlgorithmInfo& info, AlgorithmSetup setup, MakeMailbox make = graph_mailbox)
+      : NodeAlgorithm(info, std::move(setup)), mail_(make(node_)) {}
+
+  Mailbox mail_;
+};
+
+}  // namespace sotto

@@ -1,0 +1,72 @@
+// How long a compressor takes on this machine. Measures time: results vary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sotto/base/float_vector.h>
+#include <sotto/base/workers.h>
+
+namespace sotto::study {
+
+/// Which time a measurement counts.
+enum class Clock {
+  processor,  ///< of this thread: what else runs on the machine takes turns, and does not count
+  elapsed     ///< where several threads work
+};
+
+/// Seconds of calls that do the same.
+struct Elapsed {
+  double fastest = 0;
+  double median = 0;
+  double slowest = 0;
+};
+
+/// Of so many seconds, of which there is one at least.
+Elapsed elapsed_of(std::vector<double> seconds);
+
+/// Times `repeats` calls, one at least.
+Elapsed timed(int repeats, const std::function<void()>& call, Clock clock = Clock::processor);
+
+/// Normal values; they repeat after 2^20, which no cache level tells from fresh ones.
+FloatVector normal_values(std::size_t elements, std::uint64_t seed);
+
+struct CodecTiming {
+  std::string spec;       ///< in full
+  std::size_t bytes = 0;  ///< of the encoding
+  Elapsed encode{};       ///< with error feedback
+  Elapsed decode_mix{};   ///< y += weight × C
+
+  /// Bytes that must move (docs/performance.md), for vectors of `elements`: value and error read,
+  /// error and frame written;
+  double encode_bytes(std::size_t elements) const { return moved(3, elements); }
+  /// frame and y read, y written.
+  double decode_mix_bytes(std::size_t elements) const { return moved(2, elements); }
+
+  /// Billions of these a second, in the fastest call.
+  double encode_gbs(std::size_t elements) const {
+    return 1e-9 * encode_bytes(elements) / encode.fastest;
+  }
+  /// Billions of bytes a second that decoding and mixing moved, in the fastest call.
+  double decode_mix_gbs(std::size_t elements) const {
+    return 1e-9 * decode_mix_bytes(elements) / decode_mix.fastest;
+  }
+
+ private:
+  double moved(double vectors, std::size_t elements) const {
+    return vectors * static_cast<double>(elements * sizeof(float)) + static_cast<double>(bytes);
+  }
+};
+
+/// Encodes x, and mixes it into y, which has its length; `repeats` times each. Throws
+/// Error for a wrong specification. `workers`, if not null, share the work.
+CodecTiming time_codec(const std::string& spec, std::span<const float> x, std::span<float> y,
+                       std::uint64_t seed, int repeats, std::shared_ptr<Workers> workers = nullptr,
+                       Clock clock = Clock::processor);
+
+}  // namespace sotto::study

@@ -1,0 +1,13 @@
+// Plans of faults as TOML files (docs/faults.md has the format whole). One thread at a time.
+#pragma once
+
+#include <string>
+
+#include <sotto/sites/simulated/fault_plan.h>
+
+namespace sotto::study {
+
+/// Throws Error naming line and key of what is wrong.
+FaultPlan read_fault_plan(const std::string& path);
+
+}  // namespace sotto::study

@@ -1,0 +1,93 @@
+#include <sotto/study/internal/node_data.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <sotto/base/error.h>
+#include <sotto/trainers/optimizer_settings.h>
+
+namespace sotto::study {
+namespace {
+
+class EndingTask final : public Task {
+ public:
+  EndingTask(std::unique_ptr<Task> task, Round rounds) : task_(std::move(task)), rounds_(rounds) {}
+
+  const ParameterLayout& layout() const override { return task_->layout(); }
+  void initialize(std::span<float> parameters, std::uint64_t seed) const override {
+    task_->initialize(parameters, seed);
+  }
+  Round rounds_per_epoch() const override { return task_->rounds_per_epoch(); }
+  double loss_and_gradient(Round round, std::span<const float> parameters,
+                           std::span<float> gradient) override {
+    if (round < rounds_) {
+      return task_->loss_and_gradient(round, parameters, gradient);
+    }
+    std::ranges::fill(gradient, 0.0F);
+    return 0;
+  }
+  Evaluation evaluate(std::span<const float> parameters) override {
+    return task_->evaluate(parameters);
+  }
+
+ private:
+  std::unique_ptr<Task> task_;
+  Round rounds_;
+};
+
+}  // namespace
+
+std::vector<double> weights_of_nodes(const TrainOptions& options, const TrainPlan& plan) {
+  if (options.weight != kWeightByExamples) {
+    if (!options.weight.empty() && !plan.launched) {
+      refuse("--weight", options.weight,
+             "here all nodes have the options of one command, and would count alike; give "
+             "examples");
+    }
+    return {};
+  }
+  const auto examples = plan.tasks->examples_per_node();
+  if (examples.empty() && plan.tasks->options().deal) {
+    refuse("--weight", options.weight,
+           fmt::format("{} has no examples that could be counted", plan.tasks->data().spec));
+  }
+  if (examples.empty()) {  // nobody takes a gradient
+    return std::vector<double>(static_cast<std::size_t>(plan.tasks->options().nodes), 1.0);
+  }
+  return {examples.begin(), examples.end()};
+}
+
+std::vector<Round> rounds_of_nodes(const TrainOptions& options, const TaskFactory& tasks,
+                                   Round rounds) {
+  if (options.join.empty()) {
+    return {};
+  }
+  static_cast<void>(parse_join(options.join));
+  if (options.rounds) {
+    refuse("--join", options.join,
+           "with --rounds every node takes so many steps, whatever its data: give --epochs");
+  }
+  if (wants_privacy(options)) {
+    refuse("--join", options.join, "a round without data would cost privacy");
+  }
+  const auto examples = tasks.examples_per_node();
+  if (examples.empty() && tasks.options().deal) {
+    refuse("--join", options.join,
+           fmt::format("{} has no examples that could run out", tasks.data().spec));
+  }
+  const double all = std::accumulate(examples.begin(), examples.end(), 0.0);
+  std::vector<Round> own;
+  for (const std::size_t count : examples) {
+    const double share = static_cast<double>(count * examples.size()) / all;
+    own.push_back(static_cast<Round>(std::ceil(static_cast<double>(rounds) * share)));
+  }
+  return own;
+}
+
+std::unique_ptr<Task> make_ending_task(std::unique_ptr<Task> task, Round rounds) {
+  return std::make_unique<EndingTask>(std::move(task), rounds);
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,18 @@
+// The settings of a planned run as JSON. Pure functions; thread-safe.
+#pragma once
+
+#include <optional>
+
+#include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/study/internal/json.h>
+#include <sotto/study/train_plan.h>
+
+namespace sotto::study {
+
+/// What noise hides, and what it costs; null without it.
+Json privacy_config_json(const std::optional<PrivacyOptions>& privacy);
+
+/// All settings as used, as results have them under "config".
+Json train_config_json(const TrainPlan& plan);
+
+}  // namespace sotto::study

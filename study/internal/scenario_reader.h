@@ -1,0 +1,63 @@
+// What the parts of a scenario's reader share. Throws Error naming line and key of what is wrong.
+// One thread at a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sotto/study/internal/toml_reader.h>
+#include <sotto/study/scenario.h>
+
+namespace sotto::study {
+
+/// How a scenario calls its nodes.
+struct Names {
+  int nodes = 0;
+  std::map<std::string, std::vector<Rank>> groups = {};
+
+  /// "0-3, europe": ascending, each once.
+  std::vector<Rank> ranks(const std::string& text) const;
+};
+
+/// Which nodes some list speaks of, and where: what it says of a node a second time contradicts
+/// what it said first, and is refused with both places.
+class SaidOfNodes {
+ public:
+  /// Throws Error where one of the ranks was noted already; `twice` says what it then has or does.
+  void note(const std::vector<Rank>& ranks, const std::string& place, std::string_view twice);
+
+ private:
+  std::map<Rank, std::string> places_;
+};
+
+/// The nodes that a key names, which has to be there.
+std::vector<Rank> read_ranks(TomlReader& in, std::string_view key, const Names& names);
+/// `from` and `to` of links.
+std::pair<std::vector<Rank>, std::vector<Rank>> read_ends(TomlReader& in, const Names& names);
+/// What lies between some nodes, which says nothing of their own connections.
+LinkSpec read_link_between(TomlReader& in, std::string_view key);
+
+/// [task]: settings of `sotto train` that hold for all runs.
+void read_task(const toml::table& file, const std::string& path, Scenario& scenario);
+
+/// [attack] of a file of which [nodes] and [task] are read.
+void read_attack(TomlReader& file, Scenario& scenario, const Names& names);
+/// Refuses lies, of [attack] and others, where there are none to tell. The last to read.
+void check_attack(const TomlReader& file, const Scenario& scenario);
+
+/// Where each of a scenario's events stands.
+using EventPlaces = std::vector<std::string>;
+
+/// Something happens to nodes: crash, vanish, leave, suspend, resume or join.
+void happen_to(const std::vector<Rank>& ranks, SimTime at, std::string_view what,
+               const std::string& place, Scenario& scenario, EventPlaces& places);
+/// What the file that `churn` names says, a line for each: TIME,WHAT,NODES.
+void read_churn(TomlReader& file, Scenario& scenario, const Names& names, EventPlaces& places);
+
+/// [[events]] and churn of a file of which [nodes] and [network] are read.
+void read_events(TomlReader& file, Scenario& scenario, const Names& names);
+
+}  // namespace sotto::study

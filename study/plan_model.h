@@ -1,0 +1,104 @@
+// How long the rounds of a job take, by an α–β model: the planner's own cheap screen, which the
+// simulator then checks. Pure functions; not thread-safe.
+//
+// Each link ℓ, hosts' ways out and in among them, works through the frames that cross it in the
+// order in which they were posted, with its bandwidth β: a frame f of b bytes that is posted at P
+// is through at
+//
+//   E_ℓ(f) = max(E_ℓ(the one before), P) + b / β_ℓ
+//
+// where frames that a node posts at once end at once, and it arrives at
+//
+//   A(f) = Σ_ℓ L_ℓ + max(P + b / r, max_ℓ E_ℓ(f))
+//
+// L: latency, drawn within its jitter; r: what TCP keeps where packets are lost (mean_rate in
+// losses.h, with twice the latency as the round trip), and less while a connection's window
+// is small (congestion_window.h). Of a frame that stands for several buckets the first is there
+// after its share of the bytes, and is decoded while the others are on their way. β and L are those
+// that the protocol leaves (NetworkModel). Over a transport that sends on demand, P is not before
+// the receiver's word of its own post has come. A node posts when its first bucket is encoded, and
+// what hides behind a gradient is waited for as far as that bucket; the next gradient is of all of
+// them. Where exchanges follow each other (all-reduce), each bucket goes on to its next once it has
+// been decoded. A node encodes and decodes one at a time. Its exchange is over when its frames are
+// there and decoded, and what it sent and is larger than a socket's buffer has arrived.
+// Nodes' clocks then advance round by round by the rules of sim/simulator.h: gradient, encoding,
+// exchanges that hide behind gradients or do not.
+//
+// What the model leaves out: that frames which are under way together share a link, rather than
+// have it in turn; that a frame's way through one link can be slowed down by another; packets,
+// which take turns; shares by round-trip time; a window that does not open; events.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <sotto/base/ids.h>
+#include <sotto/sim/network/platform.h>
+#include <sotto/sim/simulator.h>
+
+namespace sotto::study {
+
+/// A frame from one node to another.
+struct PlannedFrame {
+  Rank from = 0;
+  Rank to = 0;
+  std::uint64_t bytes = 0;
+  bool encoded = true;         ///< false: the same frame as the one before it, for another peer
+  std::uint64_t elements = 0;  ///< parameters that it encodes
+  std::uint32_t buckets = 1;   ///< for which it stands: encoded, sent and decoded one by one
+};
+
+/// What all nodes exchange at a time.
+using PlannedExchange = std::vector<PlannedFrame>;
+
+/// What all nodes exchange in a round.
+struct PlannedRound {
+  std::vector<PlannedExchange> before;  ///< posted at its start, one after another
+  std::vector<PlannedExchange> after;   ///< posted once the gradient is there
+  bool hides = false;                   ///< those behind the next gradient
+  bool waits = true;                    ///< for what is under way; false: a local step
+};
+
+/// The rounds of a job: for a while those of its beginning, in turn, then the steady ones.
+template <typename Kind>
+struct RoundsOf {
+  Round beginning_rounds = 0;
+  std::vector<Kind> beginning = {};
+  std::vector<Kind> steady = {};
+
+  /// The round of this number, counted from 0.
+  const Kind& round(Round number) const {
+    return number < beginning_rounds ? beginning[number % beginning.size()]
+                                     : steady[(number - beginning_rounds) % steady.size()];
+  }
+};
+/// All rounds of a job, as its nodes exchange frames in them.
+using PlannedJob = RoundsOf<PlannedRound>;
+
+/// How quick the nodes and the protocol between them are.
+struct Pace {
+  std::vector<NodeSpec> nodes;  ///< by rank
+  bool overlap = true;          ///< exchanges hide behind gradients where the algorithm allows it
+  std::uint64_t seed = 0;       ///< of compute times, whose draws are the simulator's, and jitter
+  NetworkModel network = {};    ///< what the protocol makes of the platform's bandwidths
+  TransportModel transport = {};
+};
+
+/// The job with `interval` rounds from one exchange to the next, as LocalSteps has it: what is
+/// posted before the gradient hides behind all of them, what is posted after it behind the next
+/// ones.
+PlannedJob with_local_steps(const PlannedJob& job, Round interval);
+
+/// Bytes that a node sends in a round, in the mean over nodes and rounds.
+double bytes_per_round(const PlannedJob& job, int nodes, Round rounds);
+
+/// `rounds`, or fewer, three at least, where a job's messages are so many that its pace is to be
+/// taken from its first rounds.
+Round affordable_rounds(const PlannedJob& job, Round rounds);
+
+/// Seconds that a round takes, in the mean over `rounds` of them. Throws Error for a frame between
+/// nodes that the platform does not connect.
+double seconds_per_round(const PlannedJob& job, const Platform& platform, const Pace& pace,
+                         Round rounds);
+
+}  // namespace sotto::study

@@ -1,0 +1,29 @@
+// Differential privacy in the settings of `sotto train`: what was asked for, what it comes to for
+// the task at hand, and what is refused. Pure functions but for the data that they are shown.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/optim/privacy/privacy_options.h>
+#include <sotto/study/train_options.h>
+#include <sotto/trainers/task_registry.h>
+
+namespace sotto::study {
+
+/// What the tasks have to do for it. Requires options that check_settings takes.
+std::optional<ExampleClipping> example_clipping(const TrainOptions& options);
+
+/// The mechanism of every node, accounted for the node with the fewest examples. Chooses the noise
+/// for `rounds` rounds when only ε is given, and lowers `rounds` to what the budget allows. Throws
+/// Error.
+std::optional<PrivacyOptions> plan_privacy(const TrainOptions& options, const TaskFactory& tasks,
+                                           Round& rounds);
+
+/// Promises that are weaker than they look, and a run that ends before `asked` rounds.
+void warn_of_privacy(const TrainOptions& options, const std::optional<PrivacyOptions>& privacy,
+                     const TaskFactory& tasks, Round asked, Round rounds,
+                     std::vector<std::string>& warnings);
+
+}  // namespace sotto::study

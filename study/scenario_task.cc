@@ -1,0 +1,144 @@
+// The settings that hold for all runs of a scenario: [task].
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sotto/base/error.h>
+#include <sotto/base/nearest.h>
+#include <sotto/study/internal/scenario_reader.h>
+#include <sotto/study/internal/setting_text.h>
+
+namespace sotto::study {
+namespace {
+
+/// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
+constexpr std::array<std::string_view, 13> kNotInTasks = {
+    "nodes", "transport",  "rendezvous", "bind",      "insecure",   "key",          "peers",
+    "local", "checkpoint", "resume",     "algorithm", "compressor", "gradient-time"};
+
+bool in_tasks(const Setting& setting) {
+  return setting.name != "seed" &&
+         std::ranges::find(kNotInTasks, setting.name) == kNotInTasks.end();
+}
+
+/// The settings that a task may have, in their order.
+std::vector<const Setting*> task_settings(const std::vector<SettingGroup>& groups) {
+  std::vector<const Setting*> settings;
+  for (const SettingGroup& group : groups) {
+    for (const Setting& setting : group.settings) {
+      if (in_tasks(setting)) {
+        settings.push_back(&setting);
+      }
+    }
+  }
+  return settings;
+}
+
+/// Reads the keys of one table, each once.
+class TaskReader {
+ public:
+  TaskReader(const std::string& path, TrainOptions& task)
+      : path_(path), groups_(train_settings(task)), settings_(task_settings(groups_)) {}
+
+  void read(const std::string& key, const toml::node& value) {
+    const std::string where = toml_place(path_, value);
+    const Setting* setting = find_setting(groups_, key);
+    if (setting == nullptr || !in_tasks(*setting)) {
+      refuse_unknown(where, key);
+    }
+    if (const auto first = lines_.find(setting); first != lines_.end()) {
+      throw Error(
+          fmt::format("{}: '{}' is what line {} says already: dashes and underscores are one",
+                      where, key, first->second));
+    }
+    check_rival(*setting, where, key);
+    lines_.emplace(setting, value.source().begin.line);
+    check_type(*setting, value, where, key);
+    const std::string text = toml_value_text(value, where, key);
+    if (const auto why = assign(*setting, text)) {
+      throw Error(fmt::format("{}: '{}': {}", where, key, *why));
+    }
+    given_[setting] = text;
+  }
+
+  /// What was given, as "--lr=0.1".
+  std::vector<std::string> words() const {
+    std::vector<std::string> words;
+    for (const Setting* setting : settings_) {
+      if (const auto text = given_.find(setting); text != given_.end()) {
+        words.push_back(fmt::format("--{}={}", setting->name, text->second));
+      }
+    }
+    return words;
+  }
+
+ private:
+  [[noreturn]] void refuse_unknown(const std::string& where, std::string key) const {
+    std::ranges::replace(key, '_', '-');
+    std::vector<std::string> known;
+    for (const Setting* setting : settings_) {
+      known.emplace_back(setting->name);
+    }
+    throw Error(fmt::format("{}: '{}' is no setting of `sotto simulate`{} there are {}", where, key,
+                            did_you_mean(key, known), fmt::join(known, ", ")));
+  }
+
+  /// A run is as long as its rounds say, or its epochs.
+  void check_rival(const Setting& setting, const std::string& where, const std::string& key) const {
+    const std::string_view rival = setting.name == "epochs"   ? "rounds"
+                                   : setting.name == "rounds" ? "epochs"
+                                                              : "";
+    const auto first =
+        std::ranges::find_if(lines_, [&](const auto& line) { return line.first->name == rival; });
+    if (first != lines_.end()) {
+      throw Error(fmt::format("{}: '{}' cannot stand beside '{}' in line {}", where, key, rival,
+                              first->second));
+    }
+  }
+
+  /// Text does not pass for a number, nor for true or false.
+  static void check_type(const Setting& setting, const toml::node& value, const std::string& where,
+                         const std::string& key) {
+    if (value.is_string() && is_switch(setting)) {
+      throw Error(fmt::format("{}: '{}' must be true or false, without quotes", where, key));
+    }
+    if (value.is_string() && is_numeric(setting)) {
+      throw Error(fmt::format("{}: '{}' must be a number, without quotes", where, key));
+    }
+  }
+
+  const std::string& path_;
+  const std::vector<SettingGroup> groups_;
+  const std::vector<const Setting*> settings_;
+  std::map<const Setting*, unsigned> lines_;
+  std::map<const Setting*, std::string> given_;
+};
+
+}  // namespace
+
+void read_task(const toml::table& file, const std::string& path, Scenario& scenario) {
+  const auto* table = file.get_as<toml::table>("task");
+  if (table == nullptr) {
+    return;
+  }
+  TaskReader reader(path, scenario.task);
+  for (const auto& [key, value] : *table) {
+    reader.read(std::string(key.str()), value);
+  }
+  scenario.task_words = reader.words();
+  for (const auto& [key, value] : *table) {
+    std::string name = "--" + std::string(key.str());
+    std::replace(name.begin(), name.end(), '_', '-');
+    scenario.task_places.emplace(
+        std::move(name),
+        fmt::format("{}: task.{}", toml_place(path, value), std::string(key.str())));
+  }
+}
+
+}  // namespace sotto::study

@@ -1,0 +1,77 @@
+// One node's training run (run.h): rounds, evaluations, checkpoints, and the result in the end.
+// Belongs to one thread; owns the parameters and the optimizer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sotto/trainers/checkpoint.h>
+#include <sotto/trainers/meeting.h>
+#include <sotto/trainers/run.h>
+
+#include "stopwatch.h"
+
+namespace sotto::internal {
+
+class NodeRun {
+ public:
+  /// Refuses (Error) whatever this node can see to be wrong alone, before any node waits for it.
+  NodeRun(const RunOptions& options, Task& task, const RunHooks& hooks);
+
+  /// Whatever ends it, also an exception, the others are told why, and the observer that it has.
+  Result<RunResult> run();
+
+ private:
+  Result<RunResult> run_to_end();
+  /// Node 0's observer, which is told what happens; null on other nodes, and where there is none.
+  Observer* node_0_observer() const { return rank_ == 0 ? hooks_.observer : nullptr; }
+  void tell_start();
+  /// Has compression measured in the round before the next evaluation, if it is time.
+  void measure_compression();
+  NodeStanding standing() const;
+  /// The round whose end has led here, for a phase behind it; before the first round, that one.
+  Round last_round() const;
+  Status step();
+  Status take_average(const AveragedModel& model);
+  /// Tells the others why this node ends, or learns from them why it must.
+  Status explain(const Status& fault);
+  Status one_round();
+  /// Passes on what the optimizer has warned of since the last call.
+  void tell_warnings();
+  /// The nodes have agreed to end here: saves what can be saved. Fault::ended, with why.
+  Status end_early(const Status& ended);
+  Status evaluate(bool last);
+  void take_row(Rank rank, std::span<const float> parameters);
+  Status save();
+  Status resume();
+  Status load(Round round);
+  /// Finds the round after which no node may go on: the last one asked for, or that of the node
+  /// whose privacy budget is spent first.
+  Status agree_on_end();
+  Result<RunResult> conclude();
+  bool due(Round every) const;
+
+  const RunOptions options_;
+  Task& task_;
+  const RunHooks hooks_;
+  const Rank rank_;
+  std::vector<float> parameters_;
+  std::vector<float> gradient_;
+  const bool health_;  ///< an observer wants to know how the nodes stand
+  Optimizer optimizer_;
+  Meetings meetings_;
+  std::optional<CheckpointFolder> folder_;
+  Round end_;           ///< rounds in all
+  Round saved_ = 0;     ///< round of the last checkpoint written or loaded
+  std::size_t warned_;  ///< of the optimizer's warnings, those that are told
+
+  Stopwatch wall_;
+  Stopwatch compute_;
+  std::vector<HistoryPoint> history_;  // node 0's alone, as the next two
+  std::vector<std::string> digests_;
+  std::string rows_;
+  Status dumped_;  ///< whether these are where they were to be
+};
+
+}  // namespace sotto::internal
