@@ -105,7 +105,7 @@ class Trial {
     }
   }
 
-  /// Of the honest nodes' mean model in the end.
+  /// The accuracy of the honest nodes' mean model in the end.
   double accuracy(Round rounds) {
     const Status status = driver_.run(rounds, [this](Rank rank, Round round, auto x, auto g) {
       if (rank < kHonest) {

@@ -1,21 +1,14 @@
 #include "running_job.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -25,6 +18,8 @@ namespace sotto::bench {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kLook{1};
 
 /// Inodes of the sockets in a state of TCP, as /proc/PID/net/tcp shows them.
 void add_established(const fs::path& table, std::set<std::string>& inodes) {
@@ -46,66 +41,28 @@ void add_established(const fs::path& table, std::set<std::string>& inodes) {
 
 }  // namespace
 
-RunningJob::RunningJob(const std::vector<std::string>& words) : start_(Deadline::Clock::now()) {
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw std::runtime_error(fmt::format("no pipe: {}", std::strerror(errno)));
-  }
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words) {
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  }
-  arguments.push_back(nullptr);
-  errors_ = ::memfd_create("errors", MFD_CLOEXEC);
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    ::dup2(ends[1], STDOUT_FILENO);
-    ::dup2(errors_, STDERR_FILENO);
-    ::execv(arguments.front(), arguments.data());
-    ::_exit(127);
-  }
-  ::close(ends[1]);
-  output_ = ends[0];
-  if (pid_ < 0) {
-    ::close(output_);
-    ::close(errors_);
-    throw std::runtime_error(fmt::format("cannot fork: {}", std::strerror(errno)));
-  }
-}
+RunningJob::RunningJob(const std::vector<std::string>& words)
+    : start_(Deadline::Clock::now()), child_(words, {.at_our_end = SIGTERM}) {}
 
 RunningJob::~RunningJob() {
-  ::kill(pid_, SIGTERM);  // the program ends its nodes, and kills those that do not end
-  ::close(output_);       // so that it does not wait for a reader
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  ::close(errors_);
+  child_.signal(SIGTERM);  // the program ends its nodes, and kills those that do not end
+  (void)child_.wait();
 }
 
 double RunningJob::wait_for_lines(int lines, Deadline deadline) {
-  while (std::count(said_.begin(), said_.end(), '\n') < lines) {
-    pollfd polled{output_, POLLIN, 0};
-    const int ready = ::poll(&polled, 1, deadline.left_ms());
-    char buffer[4096];
-    const auto got = ready > 0 ? ::read(output_, buffer, sizeof buffer) : 0;
-    if (got > 0) {
-      said_.append(buffer, static_cast<std::size_t>(got));
-    } else if (ready >= 0 || errno != EINTR) {
-      throw std::runtime_error(fmt::format("the program {}; it said: {}{}",
-                                           ready > 0 ? "ended" : "did not get so far in time",
-                                           said_, errors()));
+  while (true) {
+    const bool ended = child_.ended().has_value();  // looked at before what it has said by then
+    said_ = child_.output();
+    if (std::count(said_.begin(), said_.end(), '\n') >= lines) {
+      return seconds_since(start_);
     }
+    if (ended || deadline.expired()) {
+      throw std::runtime_error(fmt::format("the program {}; it said: {}{}",
+                                           ended ? "ended" : "did not get so far in time", said_,
+                                           child_.errors()));
+    }
+    std::this_thread::sleep_for(kLook);
   }
-  return seconds_since(start_);
-}
-
-std::string RunningJob::errors() const {
-  constexpr std::size_t kMost = 4096;
-  std::string text(kMost, '\0');
-  const auto got = ::pread(errors_, text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return text;
 }
 
 std::vector<pid_t> RunningJob::nodes() const {
@@ -119,7 +76,7 @@ std::vector<pid_t> RunningJob::nodes() const {
     std::istringstream rest(text.substr(std::min(text.size(), text.rfind(')') + 1)));
     std::string state;
     pid_t parent = -1;
-    if (rest >> state >> parent && parent == pid_) {
+    if (rest >> state >> parent && parent == child_.number()) {
       children.push_back(std::stoi(name));
     }
   }

@@ -11,11 +11,14 @@
 
 #include <sotto/comm/deadline.h>
 
+#include "child.h"
+
 namespace sotto::bench {
 
 class RunningJob {
  public:
-  /// Starts a program (a path and its arguments). Throws std::runtime_error when it cannot.
+  /// Starts a program (a path and its arguments). Throws std::runtime_error when it
+  /// cannot.
   explicit RunningJob(const std::vector<std::string>& words);
   /// Asks it to end, and waits until it is gone.
   ~RunningJob();
@@ -31,14 +34,9 @@ class RunningJob {
   std::vector<pid_t> nodes() const;
 
  private:
-  /// What it has said on its standard error, which is kept from the terminal.
-  std::string errors() const;
-
-  pid_t pid_ = -1;
-  int output_ = -1;
-  int errors_ = -1;  ///< a file in memory
-  std::string said_;
   Deadline::Clock::time_point start_;
+  Child child_;
+  std::string said_;
 };
 
 /// TCP connections of a process that are established.

@@ -45,7 +45,7 @@ struct Study {
   int memory_nodes = 4;
 };
 
-/// Of the ring.
+/// Neighbours of a node in the ring.
 constexpr int kDegree = 2;
 
 double median(std::vector<double> values) {
@@ -184,7 +184,7 @@ double private_bytes(const Study& settings, const std::string& algorithm,
   return median(least);
 }
 
-/// Of the multi-layer perceptron of the task digits.
+/// Parameters of the multi-layer perceptron of the task digits.
 double parameters_of(int hidden) { return 784.0 * hidden + hidden + 10.0 * hidden + 10; }
 
 /// Bytes that the frames of a node of the ring have room for: one out, one in for each neighbour.

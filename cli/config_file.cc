@@ -61,8 +61,8 @@ std::vector<std::string> known_names(const CLI::App& command) {
   return names;
 }
 
-[[noreturn]] void refuse_unknown(const std::string& where, std::string key,
-                                 const CLI::App& command) {
+[[noreturn]] void refuse_unknown_key(const std::string& where, std::string key,
+                                     const CLI::App& command) {
   std::replace(key.begin(), key.end(), '_', '-');
   const auto known = known_names(command);
   throw Error(fmt::format("{}: '{}' is no setting of `sotto {}`{} there are {}", where, key,
@@ -99,7 +99,7 @@ void apply_settings(CLI::App& command, const toml::table& table, const std::stri
     const std::string where = toml_place(path, value);
     CLI::Option* option = find_option(command, std::string(key.str()));
     if (option == nullptr) {
-      refuse_unknown(where, std::string(key.str()), command);
+      refuse_unknown_key(where, std::string(key.str()), command);
     }
     if (const auto first = set_here.find(option); first != set_here.end()) {
       throw Error(

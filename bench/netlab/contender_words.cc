@@ -5,14 +5,17 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include <sotto/base/check.h>
 #include <sotto/base/error.h>
+#include <sotto/comm/deadline.h>
 #include <sotto/study/run_spec.h>
 
-#include "program_output.h"
+#include "../child.h"
+#include "signals.h"
 
 namespace sotto::netlab {
 namespace {
@@ -30,13 +33,18 @@ bool runs(const std::string& path) { return ::access(path.c_str(), X_OK) == 0; }
 
 std::optional<std::string> missing_torch(const std::string& python) {
   constexpr std::chrono::seconds kPatience{60};
+  constexpr std::chrono::milliseconds kTorchLook{10};
   if (!runs(python)) {
     return fmt::format("no Python is at {}; --python names another", python);
   }
-  const auto said =
-      cli::program_output({python, "-c", "import torch.distributed"}, Deadline::after(kPatience));
-  return said.ok() ? std::nullopt
-                   : std::optional(fmt::format("{} has no PyTorch (python3-torch)", python));
+  const Deadline deadline = Deadline::after(kPatience);
+  bench::Child child({python, "-c", "import torch.distributed"});
+  while (!child.ended() && !deadline.expired() && !cli::stop_requested()) {
+    std::this_thread::sleep_for(kTorchLook);
+  }
+  return child.ended() == 0
+             ? std::nullopt
+             : std::optional(fmt::format("{} has no PyTorch (python3-torch)", python));
 }
 
 std::vector<std::string> split(std::string_view words) {

@@ -43,11 +43,12 @@ constexpr const char* kCornersExamples =
 constexpr int kCornersNodes = 8;
 constexpr const char* kCornersModel = "mlp:343";  // 272,695 parameters
 constexpr double kEpochRounds = 100;
-/// Of two runs the second is as much longer as all further rounds are: the first rounds have
-/// connections to open, receives to tell of, and Adam's variance to gather.
+/// Rounds of the first of two real runs. The second is as much longer as all further rounds
+/// are: the first rounds have connections to open, receives to tell of, and Adam's variance to
+/// gather.
 constexpr double kFirstRounds = 3;
 constexpr double kFewestMore = 3;
-/// The same of simulated runs.
+/// Rounds of the first of two simulated runs.
 constexpr std::uint64_t kSimulatedRounds = 6;
 
 struct Method {
@@ -102,7 +103,7 @@ const std::array<Edge, 4>& edges() {
   return kEdges;
 }
 
-/// Of an epoch, in seconds.
+/// Times of an epoch, in seconds.
 struct Times {
   double predicted = 0;         ///< 0: not simulated
   std::vector<double> repeats;  ///< measured; empty: not there

@@ -14,7 +14,7 @@
 #include <sotto/study/compute_spec.h>
 #include <sotto/study/run_spec.h>
 
-#include "child.h"
+#include "../child.h"
 #include "happenings.h"
 #include "starting_gun.h"
 
@@ -105,7 +105,7 @@ class Job {
     return std::any_of(nodes_.begin(), nodes_.end(),
                        [](auto& node) { return node && node->ended().value_or(0) != 0; });
   }
-  /// Who did not finish, the first in front.
+  /// The nodes that did not finish, and why; the first in front.
   std::vector<NodeFault> faults() {
     std::vector<NodeFault> all;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -139,12 +139,13 @@ class Job {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (!nodes_[i] && seconds(Clock::now() - started_) >= to_seconds(scenario_.paces[i].start)) {
         const auto host = static_cast<Host>(i);
-        nodes_[i] = std::make_unique<Child>(
-            &lab_.at(host), words_of(scenario_, run_, host),
-            std::map<std::string, std::string>{{"RANK", fmt::to_string(i)},
-                                               {"WORLD_SIZE", fmt::to_string(nodes_.size())},
-                                               {"MASTER_ADDR", free_address(0)},
-                                               {"MASTER_PORT", fmt::to_string(kPort)}});
+        nodes_[i] = std::make_unique<bench::Child>(
+            words_of(scenario_, run_, host),
+            bench::ChildSetup{.variables = {{"RANK", fmt::to_string(i)},
+                                            {"WORLD_SIZE", fmt::to_string(nodes_.size())},
+                                            {"MASTER_ADDR", free_address(0)},
+                                            {"MASTER_PORT", fmt::to_string(kPort)}},
+                              .network = lab_.at(host).fd()});
       }
     }
   }
@@ -212,7 +213,7 @@ class Job {
   const double joined_s_;  ///< when all are there
   const bool eventful_;
   const Clock::time_point started_;
-  std::vector<std::unique_ptr<Child>> nodes_;
+  std::vector<std::unique_ptr<bench::Child>> nodes_;
   std::vector<std::optional<double>> ended_s_;
   std::vector<bool> out_;  ///< crashed or vanished
   std::optional<StartingGun> gun_;

@@ -67,7 +67,7 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Of the mean; 0 for fewer than two.
+/// The standard error of the mean; 0 for fewer than two values.
 double standard_error(const std::vector<double>& values) {
   const double middle = mean(values);
   double sum = 0;

@@ -10,7 +10,7 @@
 
 #include <sotto/comm/deadline.h>
 
-#include "child.h"
+#include "../child.h"
 
 namespace sotto::netlab {
 namespace {
@@ -25,8 +25,10 @@ class Job {
       : course_(course), since_(course.carried()) {
     nodes_.reserve(processes.size());
     for (const Process& process : processes) {
-      nodes_.push_back(
-          std::make_unique<Child>(course.at(process.host), process.words, process.variables));
+      const NetworkNamespace* where = course.at(process.host);
+      nodes_.push_back(std::make_unique<bench::Child>(
+          process.words, bench::ChildSetup{.variables = process.variables,
+                                           .network = where == nullptr ? -1 : where->fd()}));
     }
   }
 
@@ -61,7 +63,7 @@ class Job {
 
  private:
   const Course& course_;
-  std::vector<std::unique_ptr<Child>> nodes_;
+  std::vector<std::unique_ptr<bench::Child>> nodes_;
   std::uint64_t since_;
   bool warm_ = false;
 };

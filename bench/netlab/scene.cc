@@ -16,7 +16,7 @@ namespace {
 
 /// What the switch was seen to carry at the declared rate, with some to spare.
 constexpr double kFastestLink = 2e9 / 8;
-/// Of a packet that is full; what is left is payload.
+/// Bytes of a full packet; what headers leave is payload.
 constexpr double kPacketBytes = 1500;
 constexpr double kSegmentBytes = 1448;
 /// A packet with one byte in it.

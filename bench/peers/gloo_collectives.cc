@@ -16,7 +16,7 @@ namespace {
 
 using sotto::peers::Averager;
 
-/// Of the step that follows.
+/// The learning rate of the step that follows.
 constexpr float kRate = 0.01F;
 
 struct Request {

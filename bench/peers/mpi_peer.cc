@@ -22,7 +22,7 @@ namespace {
 
 using sotto::peers::Laps;
 
-/// Of the step along a mean.
+/// The learning rate of the step along a mean.
 constexpr float kRate = 0.01F;
 
 struct Request {

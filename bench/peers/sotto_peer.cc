@@ -81,7 +81,7 @@ class Referee {
     std::this_thread::sleep_until(
         Clock::time_point(Clock::duration(sotto::ByteReader(agreed).read<Clock::duration::rep>())));
   }
-  /// Of all processes, on rank 0.
+  /// The largest of all processes' seconds, on rank 0.
   double slowest(double seconds) {
     for (const auto& one : expect(meetings_.gather("seconds", bytes_of(seconds)))) {
       seconds = std::max(seconds, sotto::ByteReader(one).read<double>());

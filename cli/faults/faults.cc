@@ -1,5 +1,5 @@
-// `sotto faults`: a plan of faults, played on simulated sites under many seeds, or on real
-// sites.
+// `sotto faults`: a plan of faults, played on simulated sites under many seeds. On real ones
+// bench/sitelab plays it.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -13,12 +13,11 @@
 #include <sotto/base/error.h>
 #include <sotto/base/start_threads.h>
 #include <sotto/sites/simulated/simulated_sites.h>
+#include <sotto/study/fault_file.h>
 #include <sotto/study/result_file.h>
 #include <sotto/study/units.h>
 
 #include "commands.h"
-#include "fault_file.h"
-#include "faults_real.h"
 #include "injected.h"
 #include "option_group.h"
 #include "output.h"
@@ -32,7 +31,6 @@ constexpr const char* kFaultsExamples =
     "Examples:\n"
     "  sotto faults examples/faults/soak.toml --seeds 100\n"
     "  sotto faults examples/faults/soak.toml --seed 17 --trace trace.txt\n"
-    "  sotto faults examples/faults/real-soak.toml --real\n"
     "Every seed draws other faults, delays and targets; the same seed gives the same run, to the "
     "byte. What is checked after every event: docs/faults.md.";
 
@@ -118,15 +116,6 @@ std::vector<SimulatedSitesReport> run_seeds(const FaultPlan& plan, std::uint64_t
   }
   reports.resize(end);
   return reports;
-}
-
-/// Throws Error for settings that sites refuse, before any run.
-void check_sites(FaultPlan plan) {
-  plan.duration = 1;
-  plan.faults.clear();
-  plan.random.reset();
-  plan.rounds.reset();
-  static_cast<void>(simulate_sites(plan, {}));
 }
 
 /// Runs one seed and writes what happens, line by line.
@@ -216,30 +205,15 @@ void show(const FaultPlan& plan, const Summary& summary, const Output& output) {
        {"largest state", amount(static_cast<double>(summary.largest_state))}});
 }
 
-int run_real(const FaultsOptions& options, const FaultPlan& plan) {
-  if (!plan.lies.empty()) {
-    refuse("--real", options.plan, "real sites do not lie: [[liar]] is for simulated ones");
-  }
-  if (options.seeds != 1) {
-    refuse("--seeds", fmt::to_string(options.seeds), "real sites run once; give another --seed");
-  }
-  if (!options.trace.empty()) {
-    refuse("--trace", options.trace,
-           "a trace is of simulated sites; --keep keeps the real ones' logs");
-  }
-  return run_faults_real(plan, options.common, options.keep);
-}
-
 int run(const FaultsOptions& options) {
+  if (options.real || !options.keep.empty()) {
+    refuse(options.real ? "--real" : "--keep", options.real ? options.plan : options.keep,
+           "real sites have a program of their own, bench/sitelab of sotto's sources: "
+           "build/bench/sitelab PLAN [--seed N] [--keep FOLDER]");
+  }
   check_writable("--trace", options.trace);
   const FaultPlan plan = read_fault_plan(options.plan);
   check_sites(plan);
-  if (options.real) {
-    return run_real(options, plan);
-  }
-  if (!options.keep.empty()) {
-    refuse("--keep", options.keep, "simulated sites have no files; it is for --real");
-  }
   const Output output(options.common);
   if (!options.trace.empty() && options.seeds > 1) {
     refuse("--trace", options.trace, "it is of one run; give --seeds 1");
@@ -289,18 +263,16 @@ int run(const FaultsOptions& options) {
 Command add_faults_command(CLI::App& program) {
   auto options = std::make_shared<FaultsOptions>();
   CLI::App* command = program.add_subcommand(
-      "faults",
-      "Plays a plan of faults on simulated or real sites, and checks that nothing is lost");
+      "faults", "Plays a plan of faults on simulated sites, and checks that nothing is lost");
   OptionGroup group(*command, "What is played");
   group.option("PLAN", options->plan, "FILE.toml", "The plan").required();
   group.count("--seeds", options->seeds, "N", "Runs, with the seeds from --seed on", kMostSeeds);
   group.count("--threads", options->threads, "N",
               "Runs at a time; by default one a core. Results do not depend on it", 1024);
   group.option("--trace", options->trace, "FILE", "Write what happens in a run, line by line");
-  group.flag("--real", options->real,
-             "On real sites: processes of `sotto node` on this machine, in the plan's own time");
-  group.option("--keep", options->keep, "FOLDER",
-               "With --real: keep the sites' files and logs there");
+  // Where these went is told to who still asks for them.
+  command->add_flag("--real", options->real)->group("");
+  command->add_option("--keep", options->keep)->group("");
   add_common_options(*command, options->common);
   command->footer(kFaultsExamples);
   return {command, [options] { return run(*options); }};

@@ -88,7 +88,10 @@ CommandWords words_below(const CLI::App& app, std::vector<std::string> path) {
   words.help = app.get_description();
   words.footer = app.get_footer();
   for (const CLI::Option* option : app.get_options()) {
-    (option->get_positional() ? words.positionals : words.options).push_back(option_words(*option));
+    if (!option->get_group().empty()) {  // those without one are hidden
+      (option->get_positional() ? words.positionals : words.options)
+          .push_back(option_words(*option));
+    }
   }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     words.commands.push_back(words_below(*command, words.path));

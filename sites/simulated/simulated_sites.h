@@ -98,6 +98,9 @@ struct SimulatedSitesReport {
   std::string trace_sha256;
 };
 
+/// Throws Error for a plan, or for settings in it that sites refuse, before any run.
+void check_sites(const FaultPlan& plan);
+
 /// Plays the plan, until its end or the first violation. Throws Error for a plan that is refused.
 SimulatedSitesReport simulate_sites(const FaultPlan& plan, const SimulatedSitesOptions& options);
 

@@ -1,7 +1,5 @@
-// Whether every site gets on, and finds its neighbours again after a disturbance,
-// in time: looked at from outside, on simulated sites (sites/simulated/simulated_sites.h) and on
-// real ones
-// (`sotto faults --real`).
+// Whether every site gets on, and finds its neighbours again after a disturbance, in time: looked
+// at from outside, on simulated sites (simulated_sites.h) and on real ones (bench/sitelab).
 //
 // Two sites are *in touch* when each is up for the other, and each knows the other's incarnation.
 // That is asked of every pair whose processes run, list each other, and have a way open in both

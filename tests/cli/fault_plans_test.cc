@@ -82,3 +82,17 @@ TEST_CASE("a seed that fails is told with a way to see it again, and replays exa
   CHECK(hash("3") == hash("3"));
   CHECK(hash("3") != hash("4"));
 }
+
+TEST_CASE("sotto faults says where real sites went, whatever plan it is given") {
+  const std::string plan = SOTTO_FAULT_PLANS "/real-minute.toml";
+  const std::vector<Arguments> asked = {{"faults", plan, "--real"},
+                                        {"faults", plan, "--real", "--keep", "kept"},
+                                        {"faults", plan, "--keep", "kept"},
+                                        {"faults", "no-such-plan.toml", "--real"}};
+  for (const Arguments& words : asked) {
+    const Ended ended = run(words);
+    CHECK(ended.status == 2);
+    CHECK_MESSAGE(contains(ended.err, "bench/sitelab"), ended.err);
+  }
+  CHECK_FALSE(contains(run({"faults", "--help"}).out, "--real"));
+}

@@ -59,8 +59,8 @@ class Bench {
   std::vector<std::pair<std::size_t, std::size_t>> places_;
 };
 
-/// The same, each part in memory of its own that ends with it: for compute-sanitizer, which sees
-/// what is read or written beyond.
+/// Memory of which each part is an allocation of its own, for compute-sanitizer, which then
+/// sees what is read or written beyond.
 class Allotments {
  public:
   void clear() { memory_.clear(); }

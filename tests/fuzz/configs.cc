@@ -18,9 +18,9 @@
 #include <sotto/study/scenario.h>
 #include <sotto/trainers/partition.h>
 
+#include <sotto/study/fault_file.h>
 #include "../../comm/internal/host_port.h"
 #include "config_file.h"
-#include "faults/fault_file.h"
 #include "memory_file.h"
 #include "site/site_config.h"
 #include "train/train_flags.h"
@@ -35,7 +35,7 @@ void read(std::string_view name, const std::string& path) {
     const auto site = sotto::cli::read_site_config(path);
     check(!site.name.empty() && site.window >= 1, "a site has a name and a window");
   } else if (name == "fault_plan") {
-    const auto plan = sotto::cli::read_fault_plan(path);
+    const auto plan = sotto::study::read_fault_plan(path);
     check(plan.sites >= 1 && plan.window >= 1, "a plan has sites, and windows");
     for (const auto& fault : plan.faults) {
       check(std::ranges::all_of(fault.sites, [&](sotto::Rank site) { return site < plan.sites; }),

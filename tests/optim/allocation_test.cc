@@ -121,8 +121,9 @@ class FrameWatch final : public ForwardingAlgorithm {
     }
     return posted;
   }
-  /// Of all these buffers, as they were allocated, and of the longest frame's where none of that
-  /// length was sent: a model is handed over to a new neighbour, or to one that lost it.
+  /// Bytes of all these buffers, as they were allocated, and of the longest frame's where
+  /// none of that length was sent: a model is handed over to a new neighbour, or to one that
+  /// lost it.
   std::size_t bytes() const {
     std::size_t sum = longest_sent_ < peers().max_frame_bytes ? peers().max_frame_bytes : 0;
     for (const auto& [buffer, size] : buffers_) {
@@ -161,7 +162,7 @@ double constructed_floats(const ClusterOptions& options) {
   return static_cast<double>(live_bytes) / static_cast<double>(sizeof(float) * x.size());
 }
 
-/// Of which these are of the frames.
+/// Floats a parameter that the frames take of these.
 double frame_floats(const ClusterOptions& options) {
   const auto topology = cluster_topology(options);
   std::vector<const FrameWatch*> nodes;

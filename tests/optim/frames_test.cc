@@ -18,7 +18,7 @@ using namespace sotto::test;
 
 namespace {
 
-/// The same frame with another header or payload, its checksum right.
+/// A copy of the frame with another header or payload, and a right checksum.
 Bytes resealed(std::span<const std::byte> frame,
                const std::function<void(FrameHeader&, Bytes& payload)>& change) {
   const auto view = parse_frame(frame);

@@ -62,7 +62,7 @@ class Attacked {
     return dynamic_cast<const RobustGossip&>(driver.node(static_cast<std::size_t>(rank)));
   }
 
-  /// Of the honest nodes 0 … 5.
+  /// The mean of the honest nodes 0 … 5.
   std::vector<double> mean() const {
     std::vector<double> mean(kDimension);
     for (std::size_t rank = 0; rank < 6; ++rank) {
@@ -199,7 +199,7 @@ TEST_CASE("attacks send what their papers say") {
 
 namespace {
 
-/// Its node's frames hold a NaN, or an infinity, or too few elements, by turns.
+/// A node whose frames hold a NaN, or an infinity, or too few elements, by turns.
 class Poisoner final : public ForwardingAlgorithm {
  public:
   using ForwardingAlgorithm::ForwardingAlgorithm;

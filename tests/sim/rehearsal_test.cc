@@ -91,7 +91,7 @@ SimulationReport run(const NodeFactory& make, const std::vector<float>& start,
   return Simulator(platform, options, std::move(nodes), gradient).run();
 }
 
-/// Of the run, and of its rehearsal: what must be equal.
+/// Compares a run with its rehearsal in all that must be equal.
 void compare(const Job& job, bool light, bool stand_ins) {
   CAPTURE(job.algorithm);
   CAPTURE(job.topology);

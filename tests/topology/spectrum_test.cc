@@ -26,7 +26,7 @@ double ring_laplacian(int nodes, int k) {
 
 std::size_t at(Rank node) { return static_cast<std::size_t>(node); }
 
-/// The same graph, its nodes in random order.
+/// A graph like `topology`, its nodes in random order.
 Topology renumbered(const Topology& topology) {
   RandomStream random({.seed = 17, .purpose = Purpose::test});
   std::vector<Rank> name(at(topology.nodes()));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kWidth = 70;  // three buckets of 4096 and more
 
-/// Its second layer is used twice, and its last one never.
+/// A net whose second layer is used twice, and whose last one never is.
 struct DeepImpl : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) {
     const auto hidden = torch::tanh(second->forward(torch::tanh(first->forward(x))));

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kNodes = 4;
 constexpr std::size_t kDimension = 150;
-/// Of models that are cut, into four buckets, the last of them short.
+/// The dimension of models that are cut: into four buckets, the last of them short.
 constexpr std::size_t kCutDimension = 3 * 4096 + 100;
 constexpr Round kRounds = 50;
 

@@ -34,7 +34,7 @@ class Halving : public StepRule {
   }
 };
 
-/// The same, making the next model at once.
+/// A rule that halves as Halving does, and makes the next model at once.
 class ExactHalving final : public Halving {
  public:
   Status next_model(Round /*round*/, std::span<const float> x, std::span<const float> gradient,

@@ -392,4 +392,13 @@ SimulatedSitesReport simulate_sites(const FaultPlan& plan, const SimulatedSitesO
   return sites::World(plan, options).run();
 }
 
+void check_sites(const FaultPlan& plan) {
+  FaultPlan moment = plan;
+  moment.duration = 1;
+  moment.faults.clear();
+  moment.random.reset();
+  moment.rounds.reset();
+  static_cast<void>(simulate_sites(moment, {}));
+}
+
 }  // namespace sotto

@@ -28,8 +28,8 @@ std::function<bool(std::size_t, std::size_t)> ring_with_chord(std::size_t sites)
   };
 }
 
-/// The same graph in all rounds, but given as one of two, so that CHOCO-SGD sums in the order in
-/// which sites do.
+/// A graph that is equal in all rounds, but given as one of two, so that CHOCO-SGD sums in the
+/// order in which sites do.
 std::shared_ptr<const Topology> graph_of(std::size_t sites) {
   const auto edge = ring_with_chord(sites);
   std::vector<WeightedEdge> edges;
@@ -131,7 +131,8 @@ TEST_CASE("core: followers of a public copy hold the same bits, whatever dies an
 
 namespace {
 
-/// Of the honest sites' mean model, after 600 rounds of five sites of which one lies.
+/// The excess of the honest sites' mean model, after 600 rounds of five sites of which one
+/// lies.
 double excess_beside_a_liar(const std::string& rule, bool lies) {
   constexpr std::size_t kSites = 5;
   constexpr std::size_t kLiar = 2;

@@ -1,15 +1,9 @@
-#include "real_site.h"
+#include "site_process.h"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -24,7 +18,7 @@
 #include <sotto/base/start_threads.h>
 #include <sotto/observe/monitor.h>
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
 using namespace std::chrono_literals;
@@ -39,26 +33,11 @@ sites::Incarnation parse_incarnation(const std::string& hex) {
   return incarnation;
 }
 
-/// In the child, where nothing may be allocated any more.
-[[noreturn]] void become(char* const* words, int log, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) {
-    ::_exit(127);
-  }
-  ::setpgid(0, 0);  // Ctrl-C is for the parent, which ends its children in good order
-  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(nothing, STDOUT_FILENO);
-  ::dup2(log, STDERR_FILENO);
-  ::execv("/proc/self/exe", words);
-  ::_exit(127);
-}
-
 }  // namespace
 
-std::string real_site_name(Rank site) { return fmt::format("{}{}", kName, site); }
+std::string site_name(Rank site) { return fmt::format("{}{}", kName, site); }
 
-Rank real_site_rank(std::string_view name) {
+Rank site_rank(std::string_view name) {
   Rank rank = -1;
   if (name.starts_with(kName)) {
     name.remove_prefix(kName.size());
@@ -67,52 +46,8 @@ Rank real_site_rank(std::string_view name) {
   return rank;
 }
 
-SiteProcess::SiteProcess(const std::string& site_file, const std::string& log,
-                         const std::string& result) {
-  std::vector<std::string> words = {"sotto", "node", site_file, "--log", "json", "--json", result};
-  std::vector<char*> argv;
-  argv.reserve(words.size() + 1);
-  for (std::string& word : words) {
-    argv.push_back(word.data());
-  }
-  argv.push_back(nullptr);
-  const int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  const pid_t parent = ::getpid();
-  pid_ = err < 0 ? -1 : ::fork();
-  if (pid_ == 0) {
-    become(argv.data(), err, parent);
-  }
-  const int trouble = errno;
-  ::close(err);
-  if (pid_ < 0) {
-    throw std::runtime_error(fmt::format("a site cannot be started: {}", std::strerror(trouble)));
-  }
-}
-
-SiteProcess::~SiteProcess() {
-  if (!ended()) {
-    ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-}
-
-void SiteProcess::send(int signal) const {
-  if (!status_) {
-    ::kill(pid_, signal);
-  }
-}
-
-std::optional<int> SiteProcess::ended() {
-  int status = 0;
-  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
-    status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  }
-  return status_;
-}
-
-std::optional<Footprint> SiteProcess::footprint() const {
-  const std::filesystem::path proc = fmt::format("/proc/{}", pid_);
+std::optional<Footprint> footprint_of(pid_t process) {
+  const std::filesystem::path proc = fmt::format("/proc/{}", process);
   std::ifstream file(proc / "statm");
   double pages = 0;
   double resident = 0;
@@ -147,7 +82,7 @@ SiteStatus parse_site_status(const std::string& text) try {
                   .lowered = json.at("mass_lowered"),
                   .resets = json.at("resets")};
   for (const auto& peer : json.at("peers")) {
-    status.listed.push_back(real_site_rank(peer.at("name").get<std::string>()));
+    status.listed.push_back(site_rank(peer.at("name").get<std::string>()));
     sites::PeerState& seen = status.peers.emplace_back();
     seen.name = peer.at("name");
     seen.up = peer.at("up");
@@ -220,4 +155,4 @@ void StatusWatch::ask() {
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

@@ -1,8 +1,8 @@
-#include "real_growth.h"
+#include "growth.h"
 
 #include <algorithm>
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
 /// A run that can be judged has so many seconds, and so many samples in each third.
@@ -64,4 +64,4 @@ Growth Footprints::growth(bool steady) const {
   return growth;
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "real_world.h"
+#include "world.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
 constexpr double kTolerance = 1e-9;
@@ -21,8 +21,8 @@ constexpr double kKillNoticed = 2;
 
 }  // namespace
 
-/// As many sites are there at any time, but for a while.
-bool RealWorld::steady() const {
+/// Whether the plan leaves as many sites as it began with, but for a while.
+bool World::steady() const {
   return std::none_of(faults_.begin(), faults_.end(), [](const PlannedFault& fault) {
     return fault.kind == FaultKind::join ||
            (fault_kind(fault.kind).lasts && fault.lasting == kNever);
@@ -30,14 +30,14 @@ bool RealWorld::steady() const {
 }
 
 /// SIGTERM to all; each must end in good order, and soon.
-void RealWorld::end_all() {
+void World::end_all() {
   replaced_.clear();
   for (const auto& own : slots_) {
     if (own->process) {
       const bool up = own->seen.process == own->number;
-      own->process->send(SIGCONT);
+      own->process->signal(SIGCONT);
       own->stopped = false;
-      own->process->send(up ? SIGTERM : SIGKILL);
+      own->process->signal(up ? SIGTERM : SIGKILL);
       if (!up) {
         own->process.reset();
       } else if (!own->leaving) {
@@ -60,14 +60,14 @@ void RealWorld::end_all() {
   }
 }
 
-void RealWorld::audit() {
+void World::audit() {
   report_.growth = footprints_.growth(steady());
   if (report_.growth.flat == false) {
     fail(-1, "the end of the run", "memory or descriptors of its processes have grown");
   }
   std::vector<DurableSite> durable;
   for (Rank site = 0; site < plan_.sites; ++site) {
-    auto found = read_durable(*slot(site).home.files, site);
+    auto found = read_durable(plan_, *slot(site).home.files, site);
     if (!found.ok()) {
       fail(site, "the end of the run", fmt::format("its state: {}", found.status().message()));
     } else if (found->has_value()) {
@@ -102,7 +102,7 @@ void RealWorld::audit() {
   }
 }
 
-void RealWorld::read_logs() {
+void World::read_logs() {
   std::vector<std::vector<LogEntry>> logs(slots_.size());
   for (std::size_t site = 0; site < slots_.size(); ++site) {
     for (const std::string& path : slots_[site]->logs) {
@@ -126,7 +126,7 @@ void RealWorld::read_logs() {
 }
 
 /// When those who were in touch with it said so; who was struck itself meanwhile is not asked.
-void RealWorld::measure(const Gone& gone, const std::vector<std::vector<LogEntry>>& logs) {
+void World::measure(const Gone& gone, const std::vector<std::vector<LogEntry>>& logs) {
   const double at = unix_start_ + to_seconds(gone.at);
   const double limit = kKillNoticed + (gone.stopped ? to_seconds(plan_.silence) : 0);
   Detections& seen = gone.stopped ? report_.stopped : report_.killed;
@@ -149,4 +149,4 @@ void RealWorld::measure(const Gone& gone, const std::vector<std::vector<LogEntry
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

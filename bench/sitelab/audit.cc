@@ -1,4 +1,4 @@
-#include "real_audit.h"
+#include "audit.h"
 
 #include <algorithm>
 #include <bit>
@@ -15,14 +15,13 @@
 #include <sotto/sites/process/site_folder.h>
 #include <sotto/sites/process/site_of_options.h>
 
-#include "real_site.h"
-#include "site/site_config.h"
-#include "site/site_plan.h"
+#include "site_process.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
-/// The same for both ends of a stream, and for no other stream: from one incarnation to another.
+/// The identity of a stream from one incarnation to another: equal at both ends, and that of no
+/// other stream.
 sites::StreamId stream_of(sites::Incarnation from, sites::Incarnation to) {
   return std::max<sites::StreamId>(from ^ std::rotl(to, 32), 1);
 }
@@ -57,7 +56,8 @@ double parse_time(const std::string& text) {
 
 }  // namespace
 
-Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank site) {
+Result<std::optional<DurableSite>> read_durable(const FaultPlan& plan, const SiteFiles& files,
+                                                Rank site) {
   const auto found = read_site_state(files.state());
   if (!found.ok()) {
     return found.status();
@@ -66,9 +66,8 @@ Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank sit
     return std::optional<DurableSite>();
   }
   const SiteStateFile& file = (*found)->state;
-  const SitePlan plan = make_site_plan(read_site_config(files.site_file()));
   std::vector<float> parameters;
-  sites::SiteSetup setup = site_setup(plan.run, *plan.task, parameters);
+  sites::SiteSetup setup = site_setup(files.options(plan), *make_site_task(plan), parameters);
   setup.incarnation = 1;  // replaced by the state's
   const auto node = std::make_unique<sites::Site>(std::move(setup));
   ByteReader in(file.site);
@@ -81,7 +80,7 @@ Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank sit
                          .peers = node->peers(),
                          .bytes = file.site.size()};
   for (const sites::PeerState& peer : durable.peers) {
-    durable.listed.push_back(real_site_rank(peer.name));
+    durable.listed.push_back(site_rank(peer.name));
   }
   return std::optional(std::move(durable));
 }
@@ -135,10 +134,10 @@ std::vector<LogEntry> read_log(const std::string& path) {
     }
     entries.push_back({.time = parse_time(json.at("time")),
                        .event = json.at("event"),
-                       .peer = real_site_rank(json.value("peer", "")),
+                       .peer = site_rank(json.value("peer", "")),
                        .text = json.value("text", "")});
   }
   return entries;
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

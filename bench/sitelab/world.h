@@ -1,4 +1,4 @@
-// The world of real sites under faults (real_federation.h): their processes, what befalls them, and
+// The world of real sites under faults (real_sites.h): their processes, what befalls them, and
 // an onlooker. What sites/simulated/world/world.h does in virtual time.
 //
 // One thread. One run an object.
@@ -20,23 +20,24 @@
 #include <sotto/sites/simulated/site_liveness.h>
 #include <sotto/topology/topology.h>
 
-#include "real_federation.h"
-#include "real_files.h"
-#include "real_site.h"
-#include "real_ways.h"
+#include "../child.h"
+#include "real_sites.h"
+#include "relays.h"
+#include "site_files.h"
+#include "site_process.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 
-class RealWorld {
+class World {
  public:
-  RealWorld(const FaultPlan& plan, const RealOptions& options);
+  World(const FaultPlan& plan, const RealOptions& options);
 
   RealReport run();
 
  private:
   /// A folder, and where its process listens.
   struct Home {
-    std::unique_ptr<RealFiles> files;
+    std::unique_ptr<SiteFiles> files;
     FileDescriptor port_holder;
     FileDescriptor monitor_holder;
     int port = 0;
@@ -50,7 +51,7 @@ class RealWorld {
     KeyPair keys = make_key_pair();
     std::map<Rank, int> doors;  ///< where it reaches others
     std::vector<Rank> listed;   ///< as its list says now
-    std::unique_ptr<SiteProcess> process;
+    std::unique_ptr<bench::Child> process;
     std::uint64_t number = 0;  ///< of the process, in this run
     bool stopped = false;
     std::optional<SimTime> leaving;  ///< since
@@ -66,7 +67,7 @@ class RealWorld {
   struct Replaced {
     Rank site = 0;
     Home home;
-    std::unique_ptr<SiteProcess> process;
+    std::unique_ptr<bench::Child> process;
     std::uint64_t number = 0;
     bool stopped = true;
     SimTime since = 0;   ///< it stands still
@@ -88,7 +89,7 @@ class RealWorld {
     std::vector<Rank> witnesses;
   };
 
-  // Sites (real_world.cc).
+  // Sites (world.cc).
   Home make_home(Rank site, const std::string& name);
   void write_peers(Rank site);
   void begin_process(Rank site);
@@ -102,7 +103,7 @@ class RealWorld {
   void step();
   RealProgress progress() const;
 
-  // What befalls them (real_strikes.cc).
+  // What befalls them (strikes.cc).
   void arm(std::size_t fault);
   void strike(std::size_t fault, Rank site);
   bool happens(const PlannedFault& fault, Rank site, Active& active);
@@ -111,7 +112,7 @@ class RealWorld {
   void take_over(Rank site);
   void strike_at(Rank site, FaultMoment moment);
   void relist(Rank site, std::vector<Rank> listed);
-  /// Its state is about to be gone, or another one.
+  /// Tells that the state of `site` is about to be removed or replaced.
   void forget_state(Rank site);
   void over(const Active& active);
   void resume(const Active& active);
@@ -119,7 +120,7 @@ class RealWorld {
   std::vector<Rank> others(const PlannedFault& fault, Rank site) const;
   void disturb(Rank site);
 
-  // The end (real_end.cc).
+  // The end (end.cc).
   bool steady() const;
   void end_all();
   void audit();
@@ -136,7 +137,7 @@ class RealWorld {
   std::vector<PlannedFault> faults_;
   std::size_t next_fault_ = 0;
   std::shared_ptr<const Topology> topology_;
-  RealWays ways_;
+  Relays relays_;
   sites::Liveness liveness_;
   FileDescriptor inotify_;
   const std::chrono::steady_clock::time_point start_;
@@ -154,4 +155,4 @@ class RealWorld {
   RealReport report_;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

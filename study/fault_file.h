@@ -5,9 +5,9 @@
 
 #include <sotto/sites/simulated/fault_plan.h>
 
-namespace sotto::cli {
+namespace sotto::study {
 
 /// Throws Error naming line and key of what is wrong.
 FaultPlan read_fault_plan(const std::string& path);
 
-}  // namespace sotto::cli
+}  // namespace sotto::study

@@ -1,4 +1,4 @@
-#include "real_ways.h"
+#include "relays.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@
 
 #include <sotto/base/start_threads.h>
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
 /// What a flow takes at once, and what it holds before its sender waits: so much of the link's
@@ -74,10 +74,10 @@ std::pair<FileDescriptor, int> hold_port() {
   return {std::move(holder), ntohs(address.sin_port)};
 }
 
-RealWays::RealWays(int sites, const LinkSpec& link)
+Relays::Relays(int sites, const LinkSpec& link)
     : sites_(static_cast<std::size_t>(sites)),
       link_(link),
-      ways_(sites_ * sites_),
+      relays_(sites_ * sites_),
       ports_(sites_),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_) {
@@ -86,19 +86,19 @@ RealWays::RealWays(int sites, const LinkSpec& link)
   thread_ = start_thread("the ways", [this] { relay(); });
 }
 
-RealWays::~RealWays() {
+Relays::~Relays() {
   stop_ = true;
   wake();
   thread_.join();
 }
 
-void RealWays::wake() {
+void Relays::wake() {
   const std::uint64_t one = 1;
   // A bell that has been rung too often to take more is rung.
   [[maybe_unused]] const auto written = ::write(bell_.get(), &one, sizeof one);
 }
 
-int RealWays::open(Rank from, Rank to) {
+int Relays::open(Rank from, Rank to) {
   auto [socket, port] = hold_port();
   if (::listen(socket.get(), 64) != 0) {
     fail("a relay cannot listen");
@@ -109,31 +109,31 @@ int RealWays::open(Rank from, Rank to) {
   return port;
 }
 
-void RealWays::lead_to(Rank site, int port) {
+void Relays::lead_to(Rank site, int port) {
   const std::lock_guard lock(mutex_);
   ports_[static_cast<std::size_t>(site)] = port;
 }
 
-void RealWays::block(Rank from, Rank to) {
+void Relays::block(Rank from, Rank to) {
   const std::lock_guard lock(mutex_);
   ++way(from, to).blocked;
   wake();
 }
 
-void RealWays::unblock(Rank from, Rank to) {
+void Relays::unblock(Rank from, Rank to) {
   const std::lock_guard lock(mutex_);
   --way(from, to).blocked;
   wake();
 }
 
-void RealWays::set_link(Rank from, Rank to, std::optional<LinkSpec> link) {
+void Relays::set_link(Rank from, Rank to, std::optional<LinkSpec> link) {
   const std::lock_guard lock(mutex_);
   way(from, to).changed = std::move(link);
   way(from, to).free = {};
   wake();
 }
 
-bool RealWays::reset(Rank a, Rank b, std::uint64_t bytes) {
+bool Relays::reset(Rank a, Rank b, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   bool any = false;
   for (const auto& connection : connections_) {
@@ -149,19 +149,19 @@ bool RealWays::reset(Rank a, Rank b, std::uint64_t bytes) {
   return any;
 }
 
-bool RealWays::open_both_ways(Rank a, Rank b) const {
+bool Relays::open_both_ways(Rank a, Rank b) const {
   const std::lock_guard lock(mutex_);
   return way(a, b).blocked == 0 && way(b, a).blocked == 0;
 }
 
-bool RealWays::slowed(Rank a, Rank b) const {
+bool Relays::slowed(Rank a, Rank b) const {
   const std::lock_guard lock(mutex_);
   return way(a, b).changed || way(b, a).changed;
 }
 
 // The thread that relays.
 
-void RealWays::accept_at(const Door& door) {
+void Relays::accept_at(const Door& door) {
   FileDescriptor client(
       ::accept4(door.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!client) {
@@ -180,7 +180,7 @@ void RealWays::accept_at(const Door& door) {
 }
 
 /// Both ends hear of it at once, and what is under way is gone.
-void RealWays::break_off(const Connection& connection) {
+void Relays::break_off(const Connection& connection) {
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   for (const FileDescriptor& end : connection.ends) {
     if (end) {
@@ -189,7 +189,7 @@ void RealWays::break_off(const Connection& connection) {
   }
 }
 
-void RealWays::take(Connection& connection, std::size_t flow) {
+void Relays::take(Connection& connection, std::size_t flow) {
   Flow& on = connection.flows[flow];
   Way& along =
       flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
@@ -216,7 +216,7 @@ void RealWays::take(Connection& connection, std::size_t flow) {
       {.due = along.free + std::chrono::nanoseconds(link.latency), .bytes = std::move(bytes)});
 }
 
-void RealWays::give(Connection& connection, std::size_t flow, Clock::time_point now) {
+void Relays::give(Connection& connection, std::size_t flow, Clock::time_point now) {
   Flow& on = connection.flows[flow];
   while (!on.pieces.empty() && on.pieces.front().due <= now) {
     Piece& piece = on.pieces.front();
@@ -253,7 +253,7 @@ void RealWays::give(Connection& connection, std::size_t flow, Clock::time_point 
   }
 }
 
-RealWays::Clock::time_point RealWays::next_due(Clock::time_point now) const {
+Relays::Clock::time_point Relays::next_due(Clock::time_point now) const {
   auto next = now + std::chrono::seconds(1);
   for (const auto& connection : connections_) {
     for (std::size_t flow = 0; flow < 2; ++flow) {
@@ -267,8 +267,7 @@ RealWays::Clock::time_point RealWays::next_due(Clock::time_point now) const {
   return next;
 }
 
-pollfd RealWays::wanted(const Connection& connection, std::size_t end,
-                        Clock::time_point now) const {
+pollfd Relays::wanted(const Connection& connection, std::size_t end, Clock::time_point now) const {
   const Flow& from = connection.flows[end];
   const Flow& to = connection.flows[1 - end];
   const Way& along = way_of(connection, end);
@@ -280,7 +279,7 @@ pollfd RealWays::wanted(const Connection& connection, std::size_t end,
   return {.fd = events == 0 ? -1 : connection.ends[end].get(), .events = events, .revents = 0};
 }
 
-std::vector<pollfd> RealWays::wanted(Clock::time_point now) const {
+std::vector<pollfd> Relays::wanted(Clock::time_point now) const {
   std::vector<pollfd> fds = {{.fd = bell_.get(), .events = POLLIN, .revents = 0}};
   fds.reserve(1 + doors_.size() + 2 * connections_.size());
   for (const Door& door : doors_) {
@@ -294,7 +293,7 @@ std::vector<pollfd> RealWays::wanted(Clock::time_point now) const {
   return fds;
 }
 
-void RealWays::move_on(std::span<const pollfd> ends) {
+void Relays::move_on(std::span<const pollfd> ends) {
   const auto now = Clock::now();
   for (std::size_t k = 0; 2 * k < ends.size(); ++k) {
     Connection& connection = *connections_[k];
@@ -312,7 +311,7 @@ void RealWays::move_on(std::span<const pollfd> ends) {
   }
 }
 
-void RealWays::relay() {
+void Relays::relay() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     const auto now = Clock::now();
@@ -341,4 +340,4 @@ void RealWays::relay() {
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

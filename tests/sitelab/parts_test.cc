@@ -1,4 +1,4 @@
-// What `sotto faults --real` is made of: relays, the audit of mass, the judge of growth.
+// What `sitelab` is made of: relays, the audit of mass, the judge of growth.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,15 +12,15 @@
 
 #include <sotto/sites/process/site_folder.h>
 
+#include "bench/sitelab/audit.h"
+#include "bench/sitelab/growth.h"
+#include "bench/sitelab/relays.h"
+#include "bench/sitelab/site_files.h"
 #include "comm/free_port.h"
-#include "faults/real_audit.h"
-#include "faults/real_files.h"
-#include "faults/real_growth.h"
-#include "faults/real_ways.h"
 #include "trainers/scratch.h"
 
 using namespace sotto;
-using namespace sotto::cli;
+using namespace sotto::sitelab;
 using sotto::test::loopback;
 
 namespace {
@@ -43,7 +43,7 @@ struct Relayed {
     REQUIRE(::send(from.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(text.size()));
   }
-  /// So many bytes; fewer where the connection ends before.
+  /// Reads `bytes` bytes; fewer where the connection ends before.
   static std::string hear(const FileDescriptor& at, std::size_t bytes) {
     std::string text(bytes, '\0');
     const auto got = ::recv(at.get(), text.data(), bytes, MSG_WAITALL);
@@ -51,7 +51,7 @@ struct Relayed {
     return text;
   }
 
-  RealWays ways;
+  Relays ways;
   FileDescriptor client;
   FileDescriptor server;
 };
@@ -157,7 +157,7 @@ TEST_CASE("processes that take more and more are found, those that do not are no
 TEST_CASE(
     "a state that is damaged leaves the one before, or nothing; an older one is put back whole") {
   const sotto::test::Scratch scratch;
-  RealFiles files((scratch.path() / "site").string(), 0, make_key_pair());
+  SiteFiles files((scratch.path() / "site").string(), 0, make_key_pair());
   std::filesystem::create_directories(files.state());
   const auto write = [&](const std::string& name, std::uint32_t number) {
     const std::string fresh = files.state() + "/fresh";

@@ -1,4 +1,4 @@
-// The files of one real site of `sotto faults --real`: key, list of peers, site.toml and state, and
+// The files of one real site of `sitelab`: key, list of peers, site.toml and state, and
 // copies of its states as they are written, so that an older one can be put back.
 //
 // One thread at a time. The folder is the caller's; a file that cannot be written throws
@@ -8,15 +8,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <sotto/base/ids.h>
 #include <sotto/comm/security.h>
+#include <sotto/sites/process/site_options.h>
 #include <sotto/sites/simulated/fault_plan.h>
+#include <sotto/trainers/task.h>
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 
 /// A line of a site's list of peers.
 struct RealPeer {
@@ -27,10 +30,13 @@ struct RealPeer {
   bool send_to = false;
 };
 
-class RealFiles {
+/// The task that all sites of a plan train.
+std::unique_ptr<Task> make_site_task(const FaultPlan& plan);
+
+class SiteFiles {
  public:
   /// Makes the folder with the site's key in it.
-  RealFiles(std::string folder, Rank site, const KeyPair& keys);
+  SiteFiles(std::string folder, Rank site, const KeyPair& keys);
 
   std::string site_file() const { return folder_ + "/site.toml"; }
   std::string state() const { return folder_ + "/state"; }
@@ -39,6 +45,8 @@ class RealFiles {
 
   /// The site's file for a plan: it listens at one port of loopback, its monitor at another one.
   void write_site(const FaultPlan& plan, std::uint64_t seed, int port, int monitor) const;
+  /// What the site's file for a plan says, but for what concerns its process alone.
+  SiteOptions options(const FaultPlan& plan) const;
   /// The list of peers, the site's own line among them; put in place at once.
   void write_peers(const std::vector<RealPeer>& lines) const;
 
@@ -51,7 +59,7 @@ class RealFiles {
   bool corrupt();
   void lose();
   /// Another site's state, as it is now, becomes this one's.
-  void copy_state(const RealFiles& from) const;
+  void copy_state(const SiteFiles& from) const;
 
  private:
   static constexpr std::size_t kKept = 8;
@@ -62,4 +70,4 @@ class RealFiles {
   std::deque<std::string> kept_;  ///< files, oldest first
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

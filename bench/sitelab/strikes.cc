@@ -5,18 +5,18 @@
 #include <csignal>
 #include <utility>
 
-#include "real_world.h"
+#include "world.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
-/// Who is on its way out is looked at again after this.
+/// How long until a process that is on its way out is looked at again.
 constexpr SimTime kSoon = 100'000'000;
 
 }  // namespace
 
 /// From now on the fault may happen: at once, or when its sites are where it waits for them.
-void RealWorld::arm(std::size_t fault) {
+void World::arm(std::size_t fault) {
   const PlannedFault& planned = faults_[fault];
   for (const Rank site : planned.sites) {
     if (planned.round || planned.moment != FaultMoment::any) {
@@ -27,7 +27,7 @@ void RealWorld::arm(std::size_t fault) {
   }
 }
 
-void RealWorld::strike_at(Rank site, FaultMoment moment) {
+void World::strike_at(Rank site, FaultMoment moment) {
   Slot& own = slot(site);
   const auto due = std::find_if(own.armed.begin(), own.armed.end(), [&](std::size_t fault) {
     const PlannedFault& planned = faults_[fault];
@@ -40,7 +40,7 @@ void RealWorld::strike_at(Rank site, FaultMoment moment) {
   }
 }
 
-std::vector<Rank> RealWorld::others(const PlannedFault& fault, Rank site) const {
+std::vector<Rank> World::others(const PlannedFault& fault, Rank site) const {
   std::vector<Rank> peers = fault.peers;
   for (Rank rank = 0; fault.peers.empty() && rank < plan_.sites; ++rank) {
     peers.push_back(rank);
@@ -49,7 +49,7 @@ std::vector<Rank> RealWorld::others(const PlannedFault& fault, Rank site) const 
   return peers;
 }
 
-void RealWorld::strike(std::size_t fault, Rank site) {
+void World::strike(std::size_t fault, Rank site) {
   const PlannedFault& planned = faults_[fault];
   Active active = {.fault = fault,
                    .site = site,
@@ -74,7 +74,7 @@ void RealWorld::strike(std::size_t fault, Rank site) {
 }
 
 /// Does what the fault does to one site; false when there is nothing to be done to.
-bool RealWorld::happens(const PlannedFault& fault, Rank site, Active& active) {
+bool World::happens(const PlannedFault& fault, Rank site, Active& active) {
   Slot& own = slot(site);
   switch (fault.kind) {
     case FaultKind::kill:
@@ -87,20 +87,20 @@ bool RealWorld::happens(const PlannedFault& fault, Rank site, Active& active) {
       return own.process && !own.stopped && !own.leaving && stops(fault, site);
     case FaultKind::reset:
       return std::count_if(active.peers.begin(), active.peers.end(),
-                           [&](Rank peer) { return ways_.reset(site, peer, fault.bytes); }) > 0;
+                           [&](Rank peer) { return relays_.reset(site, peer, fault.bytes); }) > 0;
     case FaultKind::one_way:
     case FaultKind::partition:
       for (const Rank peer : active.peers) {
-        ways_.block(site, peer);
+        relays_.block(site, peer);
         if (fault.kind == FaultKind::partition) {
-          ways_.block(peer, site);
+          relays_.block(peer, site);
         }
       }
       return true;
     case FaultKind::slow:
       for (const Rank peer : active.peers) {
-        ways_.set_link(site, peer, fault.link);
-        ways_.set_link(peer, site, fault.link);
+        relays_.set_link(site, peer, fault.link);
+        relays_.set_link(peer, site, fault.link);
       }
       return true;
     case FaultKind::forget: {
@@ -127,20 +127,20 @@ bool RealWorld::happens(const PlannedFault& fault, Rank site, Active& active) {
         return false;
       }
       own.leaving = now();
-      own.process->send(SIGTERM);
+      own.process->signal(SIGTERM);
       return true;
   }
   return false;
 }
 
-void RealWorld::expect_missed(Rank site, bool stopped) {
+void World::expect_missed(Rank site, bool stopped) {
   const Slot& own = slot(site);
   Gone gone = {.site = site, .at = now(), .stopped = stopped, .witnesses = {}};
   for (Rank peer = 0; peer < plan_.sites; ++peer) {
     const Slot& other = slot(peer);
     const auto place = std::find(other.seen.listed.begin(), other.seen.listed.end(), site);
     if (peer != site && other.process && !other.stopped && !other.leaving && own.process &&
-        place != other.seen.listed.end() && ways_.open_both_ways(site, peer) &&
+        place != other.seen.listed.end() && relays_.open_both_ways(site, peer) &&
         other.seen.peers[static_cast<std::size_t>(place - other.seen.listed.begin())].up) {
       gone.witnesses.push_back(peer);
     }
@@ -148,10 +148,10 @@ void RealWorld::expect_missed(Rank site, bool stopped) {
   gone_.push_back(std::move(gone));
 }
 
-bool RealWorld::kills(const PlannedFault& fault, Rank site) {
+bool World::kills(const PlannedFault& fault, Rank site) {
   Slot& own = slot(site);
   const bool talked = !own.stopped && !own.leaving && own.seen.process == own.number;
-  own.process->send(SIGKILL);
+  own.process->signal(SIGKILL);
   if (talked && fault.kind == FaultKind::kill) {
     expect_missed(site, false);
   }
@@ -163,7 +163,7 @@ bool RealWorld::kills(const PlannedFault& fault, Rank site) {
   if (fault.kind == FaultKind::kill) {
     return true;
   }
-  const auto before = read_durable(*own.home.files, site);
+  const auto before = read_durable(plan_, *own.home.files, site);
   forget_state(site);
   if (fault.kind == FaultKind::lose) {
     own.home.files->lose();
@@ -172,7 +172,7 @@ bool RealWorld::kills(const PlannedFault& fault, Rank site) {
   } else {
     own.home.files->corrupt();
   }
-  const auto after = read_durable(*own.home.files, site);
+  const auto after = read_durable(plan_, *own.home.files, site);
   const auto made = [](const auto& read) {
     const sites::SiteState state =
         read.ok() && read->has_value() ? (*read)->state : sites::SiteState();
@@ -183,16 +183,16 @@ bool RealWorld::kills(const PlannedFault& fault, Rank site) {
   return true;
 }
 
-void RealWorld::forget_state(Rank site) {
+void World::forget_state(Rank site) {
   int& watch = slot(site).home.watch;
   if (watch >= 0) {
     ::inotify_rm_watch(inotify_.get(), std::exchange(watch, -1));
   }
 }
 
-bool RealWorld::stops(const PlannedFault& fault, Rank site) {
+bool World::stops(const PlannedFault& fault, Rank site) {
   Slot& own = slot(site);
-  own.process->send(SIGSTOP);
+  own.process->signal(SIGSTOP);
   own.stopped = true;
   if (fault.kind == FaultKind::replace) {
     take_over(site);
@@ -204,9 +204,9 @@ bool RealWorld::stops(const PlannedFault& fault, Rank site) {
 
 /// Another process with the same key goes on from what is written, elsewhere; the old one keeps its
 /// folder and its address, as a machine does that was cut off.
-void RealWorld::take_over(Rank site) {
+void World::take_over(Rank site) {
   Slot& own = slot(site);
-  Home fresh = make_home(site, real_site_name(site) + "." + std::to_string(own.logs.size()));
+  Home fresh = make_home(site, site_name(site) + "." + std::to_string(own.logs.size()));
   fresh.files->copy_state(*own.home.files);
   forget_state(site);
   replaced_.push_back({.site = site,
@@ -217,16 +217,16 @@ void RealWorld::take_over(Rank site) {
   own.logs.push_back(own.home.files->log());
   own.process.reset();
   write_peers(site);
-  ways_.lead_to(site, own.home.port);
+  relays_.lead_to(site, own.home.port);
   begin_process(site);
 }
 
-void RealWorld::relist(Rank site, std::vector<Rank> listed) {
+void World::relist(Rank site, std::vector<Rank> listed) {
   slot(site).listed = std::move(listed);
   write_peers(site);
 }
 
-void RealWorld::over(const Active& active) {
+void World::over(const Active& active) {
   if (active.fault == faults_.size()) {
     begin_process(active.site);
     return;
@@ -244,16 +244,16 @@ void RealWorld::over(const Active& active) {
     case FaultKind::one_way:
     case FaultKind::partition:
       for (const Rank peer : active.peers) {
-        ways_.unblock(active.site, peer);
+        relays_.unblock(active.site, peer);
         if (fault.kind == FaultKind::partition) {
-          ways_.unblock(peer, active.site);
+          relays_.unblock(peer, active.site);
         }
       }
       break;
     case FaultKind::slow:
       for (const Rank peer : active.peers) {
-        ways_.set_link(active.site, peer, std::nullopt);
-        ways_.set_link(peer, active.site, std::nullopt);
+        relays_.set_link(active.site, peer, std::nullopt);
+        relays_.set_link(peer, active.site, std::nullopt);
       }
       break;
     case FaultKind::forget: {
@@ -277,20 +277,20 @@ void RealWorld::over(const Active& active) {
   }
 }
 
-void RealWorld::resume(const Active& active) {
+void World::resume(const Active& active) {
   Slot& own = slot(active.site);
   if (own.process && own.number == active.process) {
-    own.process->send(SIGCONT);
+    own.process->signal(SIGCONT);
     own.stopped = false;
     own.moved = now();
   }
   for (Replaced& old : replaced_) {
     if (old.site == active.site && old.number == active.process) {
-      old.process->send(SIGCONT);
+      old.process->signal(SIGCONT);
       old.stopped = false;
       old.holds = now() - old.since < 2 * plan_.silence;
     }
   }
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

@@ -1,4 +1,4 @@
-#include "fault_file.h"
+#include <sotto/study/fault_file.h>
 
 #include <algorithm>
 #include <string_view>
@@ -13,9 +13,7 @@
 #include <sotto/study/rank_list.h>
 #include <sotto/topology/registry.h>
 
-#include "study.h"
-
-namespace sotto::cli {
+namespace sotto::study {
 namespace {
 
 constexpr std::uint64_t kVersion = 1;
@@ -177,4 +175,4 @@ FaultPlan read_fault_plan(const std::string& path) {
   return plan;
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::study

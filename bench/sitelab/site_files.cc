@@ -1,4 +1,4 @@
-#include "real_files.h"
+#include "site_files.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,17 +10,19 @@
 
 #include <sotto/base/text.h>
 #include <sotto/comm/key_file.h>
+#include <sotto/comm/peers_file.h>
 #include <sotto/sites/process/site_folder.h>
+#include <sotto/trainers/task_registry.h>
 
-#include "real_site.h"
+#include "site_process.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
 namespace fs = std::filesystem;
 
 /// Examples of a site, and steps between evaluations, of which there are none on the way.
-constexpr int kRealFilesExamples = 100;
+constexpr int kExamples = 100;
 constexpr std::uint64_t kSeldom = 1'000'000'000;
 
 void write_text(const std::string& path, const std::string& text) {
@@ -32,17 +34,24 @@ void write_text(const std::string& path, const std::string& text) {
   }
 }
 
+constexpr const char* kModel = "softmax";
+constexpr double kRate = 0.05;
+
+std::string task_of(const FaultPlan& plan) {
+  return fmt::format("digits,train={},test={}", kExamples * plan.sites, kExamples);
+}
+
 std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) {
   const bool push_sum = plan.exchange == sites::MixingKind::push_sum;
   std::string text = fmt::format(
-      "[training]\ntask = \"digits,train={},test={}\"\nmodel = \"softmax\"\npart = \"{}/{}\"\n"
-      "algorithm = \"{}\"\ncommunication-interval = {}\nlr = 0.05\nseed = {}\neval-every = {}\n"
+      "[training]\ntask = \"{}\"\nmodel = \"{}\"\npart = \"{}/{}\"\n"
+      "algorithm = \"{}\"\ncommunication-interval = {}\nlr = {}\nseed = {}\neval-every = {}\n"
       "gradient-time = \"{} ns\"\n",
-      kRealFilesExamples * plan.sites, kRealFilesExamples, site + 1, plan.sites,
+      task_of(plan), kModel, site + 1, plan.sites,
       push_sum            ? "pushsum"
       : plan.rule.empty() ? "choco"
                           : "robust",
-      plan.interval, seed, kSeldom, plan.gradient);
+      plan.interval, kRate, seed, kSeldom, plan.gradient);
   if (plan.rule.empty()) {
     text += fmt::format("compressor = {}\n", toml_text(plan.compressor));
   } else {
@@ -53,35 +62,59 @@ std::string training_text(const FaultPlan& plan, Rank site, std::uint64_t seed) 
 
 }  // namespace
 
-RealFiles::RealFiles(std::string folder, Rank site, const KeyPair& keys)
-    : folder_(std::move(folder)), site_(site) {
-  fs::create_directories(folder_ + "/kept");
-  write_key_file(folder_ + "/site.key", real_site_name(site), keys);
+std::unique_ptr<Task> make_site_task(const FaultPlan& plan) {
+  TaskOptions options;
+  options.model = kModel;
+  return TaskFactory(load_task(task_of(plan)), std::move(options)).make(0);
 }
 
-void RealFiles::write_site(const FaultPlan& plan, std::uint64_t seed, int port, int monitor) const {
+SiteFiles::SiteFiles(std::string folder, Rank site, const KeyPair& keys)
+    : folder_(std::move(folder)), site_(site) {
+  fs::create_directories(folder_ + "/kept");
+  write_key_file(folder_ + "/site.key", site_name(site), keys);
+}
+
+void SiteFiles::write_site(const FaultPlan& plan, std::uint64_t seed, int port, int monitor) const {
   const auto ms = [](SimTime time) { return std::max<SimTime>(time / 1'000'000, 1); };
   write_text(site_file(),
              fmt::format("sotto-site = 1\nname = \"{}\"\nkey = \"site.key\"\n"
                          "peers = \"peers.csv\"\nstate = \"state\"\nlisten = \"127.0.0.1:{}\"\n"
                          "monitor = \"127.0.0.1:{}\"\n\n{}\n[network]\ntimeout = \"{} ms\"\n"
                          "patience = \"{} ms\"\nfound-after = \"{} ms\"\nslack = {}\nwindow = {}\n",
-                         real_site_name(site_), port, monitor, training_text(plan, site_, seed),
+                         site_name(site_), port, monitor, training_text(plan, site_, seed),
                          ms(plan.silence), ms(plan.patience), ms(plan.found_after), plan.slack,
                          plan.window));
 }
 
-void RealFiles::write_peers(const std::vector<RealPeer>& lines) const {
+SiteOptions SiteFiles::options(const FaultPlan& plan) const {
+  const KeyPair keys = read_key_file(folder_ + "/site.key");
+  auto lines = read_peers_file(folder_ + "/peers.csv", PeerNumbers::of_names);
+  const auto own = std::ranges::find(lines, keys.public_key, &TrustedPeer::key);
+  const Rank rank = own == lines.end() ? Rank{0} : own->rank;
+  SiteOptions options{.security = {keys, std::make_shared<AllowList>(std::move(lines))},
+                      .rank = rank};
+  options.name = site_name(site_);
+  options.exchange = plan.exchange;
+  options.compressor = plan.rule.empty() ? plan.compressor : "none";
+  options.rule = plan.rule;
+  options.step_rule.learning_rate = kRate;
+  options.communication_interval = plan.interval;
+  options.slack = plan.slack;
+  options.window = plan.window;
+  return options;
+}
+
+void SiteFiles::write_peers(const std::vector<RealPeer>& lines) const {
   std::string text = "name,key,address,may_send,send_to\n";
   for (const RealPeer& line : lines) {
-    text += fmt::format("{},{},127.0.0.1:{},{},{}\n", real_site_name(line.site), line.key.text(),
+    text += fmt::format("{},{},127.0.0.1:{},{},{}\n", site_name(line.site), line.key.text(),
                         line.port, line.may_send ? "yes" : "no", line.send_to ? "yes" : "no");
   }
   write_text(folder_ + "/peers.new", text);
   fs::rename(folder_ + "/peers.new", folder_ + "/peers.csv");
 }
 
-void RealFiles::keep_state(std::string_view name) {
+void SiteFiles::keep_state(std::string_view name) {
   const std::string copy = fmt::format("{}/kept/{}", folder_, ++copies_);
   std::error_code code;
   // A new state takes the name over and leaves this one as it is: a link is a copy.
@@ -96,7 +129,7 @@ void RealFiles::keep_state(std::string_view name) {
   }
 }
 
-bool RealFiles::restore(std::uint64_t back) {
+bool SiteFiles::restore(std::uint64_t back) {
   if (kept_.empty()) {
     return false;
   }
@@ -113,7 +146,7 @@ bool RealFiles::restore(std::uint64_t back) {
   return true;
 }
 
-bool RealFiles::corrupt() {
+bool SiteFiles::corrupt() {
   const auto found = read_site_state(state());
   if (!found.ok() || !found->has_value()) {
     return false;
@@ -131,13 +164,13 @@ bool RealFiles::corrupt() {
   return true;
 }
 
-void RealFiles::lose() {
+void SiteFiles::lose() {
   fs::remove_all(state());
   kept_.clear();
 }
 
-void RealFiles::copy_state(const RealFiles& from) const {
+void SiteFiles::copy_state(const SiteFiles& from) const {
   fs::copy(from.state(), state(), fs::copy_options::recursive);
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

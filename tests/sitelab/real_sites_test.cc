@@ -1,4 +1,4 @@
-// `sotto faults --real`: plans of faults on processes of `sotto node`, in their short form; the
+// `sitelab`: plans of faults on processes of `sotto node`, in their short form; the
 // long one is examples/faults/real-soak.toml.
 #include <cmath>
 #include <filesystem>
@@ -24,9 +24,9 @@ const std::string kHead =
     "[site]\ngradient = \"40 ms\"\npatience = \"2 s\"\nsilence = \"1 s\"\nfound-after = \"2 s\"\n";
 
 Ended faults(const Scratch& scratch, const std::string& text, const Arguments& more = {}) {
-  Arguments all = {"faults", scratch.write("plan.toml", text).string(), "--real", "--json", "-"};
+  Arguments all = {SOTTO_SITELAB, scratch.write("plan.toml", text).string(), "--json", "-"};
   all.insert(all.end(), more.begin(), more.end());
-  return run(all);
+  return Process(all).wait();
 }
 
 std::string read(const std::filesystem::path& path) {
@@ -172,7 +172,13 @@ TEST_CASE("what cannot be done to real sites is refused by name") {
     CHECK(ended.status == 2);
     CHECK_MESSAGE(contains(ended.err, each.second), ended.err);
   }
-  CHECK(contains(faults(scratch, kHead, {"--seeds", "2"}).err, "--seeds"));
-  CHECK(contains(faults(scratch, kHead, {"--trace", "t.txt"}).err, "--trace"));
-  CHECK(contains(faults(scratch, kHead, {"--keep", scratch.path().string()}).err, "--keep"));
+  const Ended kept = faults(scratch, kHead, {"--keep", scratch.path().string()});
+  CHECK(kept.status == 2);
+  CHECK(contains(kept.err, "--keep"));
+  const Ended lies = faults(scratch, kHead + "[[liar]]\nkind = \"takes\"\nsites = \"1\"\n");
+  CHECK(lies.status == 2);
+  CHECK_MESSAGE(contains(lies.err, "real sites do not lie"), lies.err);
+  const Ended refused = faults(scratch, "exchange = \"push-sum\"\nrule = \"median\"\n" + kHead);
+  CHECK(refused.status == 2);
+  CHECK_MESSAGE(contains(refused.err, "push-sum"), refused.err);
 }

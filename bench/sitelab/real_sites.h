@@ -22,10 +22,10 @@
 #include <sotto/sites/simulated/fault_plan.h>
 #include <sotto/sites/simulated/simulated_sites.h>
 
-#include "real_audit.h"
-#include "real_growth.h"
+#include "audit.h"
+#include "growth.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 
 /// Throws Error, naming it, for what cannot be done to real processes.
 void check_real(const FaultPlan& plan);
@@ -39,6 +39,7 @@ struct RealProgress {
 };
 
 struct RealOptions {
+  std::string program;  ///< the sotto that runs the sites
   std::uint64_t seed = 0;
   std::string folder;  ///< for the sites' files; there, and empty
   std::function<void(const RealProgress&)> progress = {};
@@ -68,6 +69,6 @@ struct RealReport {
 };
 
 /// Runs the plan, until its end or the first violation. Throws Error for a plan that is refused.
-RealReport run_real_federation(const FaultPlan& plan, const RealOptions& options);
+RealReport run_real_sites(const FaultPlan& plan, const RealOptions& options);
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

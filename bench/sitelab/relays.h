@@ -1,4 +1,4 @@
-// What lies between the real sites of `sotto faults --real`: a relay of TCP on loopback for each
+// What lies between the real sites of `sitelab`: a relay of TCP on loopback for each
 // site and each peer of it, through which the site reaches that peer. It can stop what goes one
 // way, slow it down, and break connections in the middle of a message, as networks do.
 //
@@ -28,26 +28,26 @@
 #include <sotto/sim/network/platform.h>
 #include <sotto/sites/simulated/site_liveness.h>
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 
 /// A TCP socket bound to a port of loopback that nobody else gets while it is there; servers that
 /// set SO_REUSEADDR can listen at it. Throws std::runtime_error.
 std::pair<FileDescriptor, int> hold_port();
 
-class RealWays final : public sites::Ways {
+class Relays final : public sites::Ways {
  public:
   /// `link` lies between any two of so many sites.
-  RealWays(int sites, const LinkSpec& link);
-  ~RealWays() override;
-  RealWays(const RealWays&) = delete;
-  RealWays& operator=(const RealWays&) = delete;
+  Relays(int sites, const LinkSpec& link);
+  ~Relays() override;
+  Relays(const Relays&) = delete;
+  Relays& operator=(const Relays&) = delete;
 
   /// Where `from` reaches `to`: a port of loopback. Begins to relay; once for each pair.
   int open(Rank from, Rank to);
   /// Where the process of a site listens from now on.
   void lead_to(Rank site, int port);
 
-  /// So many times blocked, so many times unblocked.
+  /// Blocks nest: a way is open again after as many calls of unblock.
   void block(Rank from, Rank to);
   void unblock(Rank from, Rank to);
   /// None: as at first. Of what goes from one to the other.
@@ -96,12 +96,12 @@ class RealWays final : public sites::Ways {
   };
 
   Way& way(Rank from, Rank to) {
-    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+    return relays_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
   }
   const Way& way(Rank from, Rank to) const {
-    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+    return relays_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
   }
-  /// Of flow k.
+  /// The way that flow `flow` of the connection takes.
   const Way& way_of(const Connection& connection, std::size_t flow) const {
     return flow == 0 ? way(connection.from, connection.to) : way(connection.to, connection.from);
   }
@@ -122,7 +122,7 @@ class RealWays final : public sites::Ways {
   std::size_t sites_;
   LinkSpec link_;
   mutable std::mutex mutex_;
-  std::vector<Way> ways_;
+  std::vector<Way> relays_;
   std::vector<int> ports_;  ///< by site
   std::vector<Door> doors_;
   std::vector<std::unique_ptr<Connection>> connections_;
@@ -131,4 +131,4 @@ class RealWays final : public sites::Ways {
   std::thread thread_;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

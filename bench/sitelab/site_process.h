@@ -1,4 +1,5 @@
-// One process of `sotto faults --real`, and how its site stands as its own monitor tells it.
+// What can be seen of a process of `sotto node` from outside: what it takes of the machine, and how
+// its site stands as its own monitor tells it.
 //
 // Thread safety: one thread at a time; StatusWatch asks from a thread of its own.
 #pragma once
@@ -17,11 +18,11 @@
 #include <sotto/base/ids.h>
 #include <sotto/sites/core/site.h>
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 
 /// The name of a site of a plan, and back; −1: no such name.
-std::string real_site_name(Rank site);
-Rank real_site_rank(std::string_view name);
+std::string site_name(Rank site);
+Rank site_rank(std::string_view name);
 
 /// What a process takes of the machine.
 struct Footprint {
@@ -29,27 +30,8 @@ struct Footprint {
   double descriptors = 0;
 };
 
-/// `sotto node SITE.toml`, killed if it still runs in the end, or when this process dies.
-class SiteProcess {
- public:
-  /// Its log, as JSON, goes to the end of `log`, its result to `result`. Throws
-  /// std::runtime_error. From the thread that lives as long as the process may.
-  SiteProcess(const std::string& site_file, const std::string& log, const std::string& result);
-  ~SiteProcess();
-  SiteProcess(const SiteProcess&) = delete;
-  SiteProcess& operator=(const SiteProcess&) = delete;
-
-  pid_t number() const { return pid_; }
-  void send(int signal) const;
-  /// Its exit status, or 128 + the signal that was its end; none while it runs.
-  std::optional<int> ended();
-  /// None when it has ended.
-  std::optional<Footprint> footprint() const;
-
- private:
-  pid_t pid_ = -1;
-  std::optional<int> status_;
-};
+/// What the process takes; none when it has ended.
+std::optional<Footprint> footprint_of(pid_t process);
 
 /// How a site stood when its monitor was asked last.
 struct SiteStatus {
@@ -89,4 +71,4 @@ class StatusWatch {
   std::thread thread_;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "real_site.h"
+#include "site_process.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 
 /// Means over all processes that have run for a while.
 struct Growth {
@@ -37,4 +37,4 @@ class Footprints {
   std::vector<Sample> samples_;
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

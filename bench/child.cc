@@ -1,5 +1,6 @@
 #include "child.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -8,11 +9,10 @@
 
 #include <array>
 #include <csignal>
+#include <stdexcept>
 #include <string_view>
 
-#include <sotto/base/error.h>
-
-namespace sotto::netlab {
+namespace sotto::bench {
 namespace {
 
 constexpr int kCannotStart = 127;
@@ -47,6 +47,14 @@ FileDescriptor memory_file(const char* name) {
   return FileDescriptor(::memfd_create(name, MFD_CLOEXEC));
 }
 
+FileDescriptor log_file(const std::string& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) {
+    throw std::runtime_error("no log can be written to " + path);
+  }
+  return file;
+}
+
 std::string contents_of(const FileDescriptor& file) {
   std::string text;
   std::array<char, 4096> piece;
@@ -60,42 +68,53 @@ std::string contents_of(const FileDescriptor& file) {
 
 }  // namespace
 
-Child::Child(const NetworkNamespace* where, const std::vector<std::string>& words,
-             const std::map<std::string, std::string>& variables)
-    : output_(memory_file("output")), errors_(memory_file("errors")) {
+Child::Child(const std::vector<std::string>& words, const ChildSetup& setup)
+    : output_(memory_file("output")),
+      errors_(setup.log.empty() ? memory_file("errors") : log_file(setup.log)) {
   // Between fork and exec only system calls are safe: other threads may hold locks.
   std::vector<std::string> argument_texts = words;
-  std::vector<std::string> variable_texts = environment_with(variables);
+  std::vector<std::string> variable_texts = environment_with(setup.variables);
   const auto arguments = pointers_to(argument_texts);
   const auto environment = pointers_to(variable_texts);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() == parent && (where == nullptr || ::setns(where->fd(), CLONE_NEWNET) == 0) &&
+    ::prctl(PR_SET_PDEATHSIG, setup.at_our_end);
+    if (setup.own_group) {
+      ::setpgid(0, 0);
+    }
+    if (::getppid() == parent && (setup.network < 0 || ::setns(setup.network, CLONE_NEWNET) == 0) &&
         ::dup2(output_.get(), STDOUT_FILENO) >= 0 && ::dup2(errors_.get(), STDERR_FILENO) >= 0) {
       ::execve(arguments[0], arguments.data(), environment.data());
     }
     ::_exit(kCannotStart);
   }
   if (pid_ < 0) {
-    throw Error("a process could not be started");
+    throw std::runtime_error("a process could not be started");
   }
 }
 
 Child::~Child() {
   if (!ended()) {
     ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    (void)wait();
   }
 }
 
-std::optional<int> Child::ended() {
+std::optional<int> Child::look(int options) {
   int status = 0;
-  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
+  if (!status_ && ::waitpid(pid_, &status, options) == pid_) {
     status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
   return status_;
+}
+
+std::optional<int> Child::ended() { return look(WNOHANG); }
+
+int Child::wait() {
+  while (!look(0)) {  // a signal that is caught interrupts it
+  }
+  return *status_;
 }
 
 void Child::signal(int number) {
@@ -107,4 +126,4 @@ void Child::signal(int number) {
 std::string Child::output() const { return contents_of(output_); }
 std::string Child::errors() const { return contents_of(errors_); }
 
-}  // namespace sotto::netlab
+}  // namespace sotto::bench

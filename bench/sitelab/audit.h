@@ -16,9 +16,9 @@
 #include <sotto/sites/core/site.h>
 #include <sotto/sites/simulated/site_books.h>
 
-#include "real_files.h"
+#include "site_files.h"
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 
 /// The state of a site, as it would go on from it.
 struct DurableSite {
@@ -29,8 +29,10 @@ struct DurableSite {
   std::size_t bytes = 0;
 };
 
-/// Reads it as `sotto node` does. None: there is no state. A fault when it does not load.
-Result<std::optional<DurableSite>> read_durable(const RealFiles& files, Rank site);
+/// Reads it as `sotto node` does, whose files those of `plan` are. None: there is no state. A fault
+/// when it does not load.
+Result<std::optional<DurableSite>> read_durable(const FaultPlan& plan, const SiteFiles& files,
+                                                Rank site);
 
 struct MassAudit {
   double minted = 0;
@@ -41,7 +43,8 @@ struct MassAudit {
   double worst_error = 0;  ///< of one site: |ω + given up + Σ made − Σ applied − minted|
 };
 
-/// Of sites none of whose streams has begun anew, worst_error is of all; else it says nothing.
+/// Adds up what all sites hold. `worst_error` covers the sites none of whose streams has begun
+/// anew, and says nothing where there is none.
 MassAudit audit_mass(const std::vector<DurableSite>& durable, int sites);
 
 /// An entry of a site's log.
@@ -63,4 +66,4 @@ struct Detections {
   double longest() const { return seconds.empty() ? 0 : seconds.back(); }
 };
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab

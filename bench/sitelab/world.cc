@@ -1,4 +1,4 @@
-#include "real_world.h"
+#include "world.h"
 
 #include <poll.h>
 #include <sys/inotify.h>
@@ -18,7 +18,7 @@
 #include <sotto/base/unix_time.h>
 #include <sotto/topology/registry.h>
 
-namespace sotto::cli {
+namespace sotto::sitelab {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -32,12 +32,16 @@ constexpr SimTime kSampleEvery = 1'000'000'000;
 constexpr SimTime kSlack = 10'000'000'000;
 /// This process got no time for so long: nor did, perhaps, the sites.
 constexpr SimTime kPause = 2'000'000'000;
-/// Of the task that sites train.
+/// The longest message of the task that sites train.
 constexpr std::size_t kMessageBytes = 4 * 7850 + 256;
 
 }  // namespace
 
 void check_real(const FaultPlan& plan) {
+  check_sites(plan);
+  if (!plan.lies.empty()) {
+    refuse("liar", plan.title, "real sites do not lie: [[liar]] is for simulated ones");
+  }
   if (plan.sites > kMostProcesses) {
     refuse("sites", fmt::to_string(plan.sites),
            fmt::format("each is a process with relays to its peers: {} at most", kMostProcesses));
@@ -73,12 +77,12 @@ void check_real(const FaultPlan& plan) {
   }
 }
 
-RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
+World::World(const FaultPlan& plan, const RealOptions& options)
     : plan_(plan),
       options_(options),
       faults_(draw_faults(plan, options.seed)),
       topology_(make_topology(plan.graph, plan.sites)),
-      ways_(plan.sites, plan.link),
+      relays_(plan.sites, plan.link),
       liveness_(plan, later(sites::recovery_bound(plan, kMessageBytes), kSlack)),
       inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       start_(std::chrono::steady_clock::now()),
@@ -92,9 +96,9 @@ RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
   for (Rank site = 0; site < plan.sites; ++site) {
     Slot& made = *slots_.emplace_back(std::make_unique<Slot>());
     made.listed = sites::neighbours(*topology_, site);
-    made.home = make_home(site, real_site_name(site));
+    made.home = make_home(site, site_name(site));
     made.logs.push_back(made.home.files->log());
-    ways_.lead_to(site, made.home.port);
+    relays_.lead_to(site, made.home.port);
   }
   for (Rank site = 0; site < plan.sites; ++site) {
     write_peers(site);
@@ -105,32 +109,32 @@ RealWorld::RealWorld(const FaultPlan& plan, const RealOptions& options)
   }
 }
 
-SimTime RealWorld::now() const {
+SimTime World::now() const {
   return nanoseconds(std::chrono::steady_clock::now() - start_).count();
 }
 
-void RealWorld::fail(Rank site, std::string during, std::string what) {
+void World::fail(Rank site, std::string during, std::string what) {
   if (!report_.violation) {
     report_.violation = {
         .time = now(), .site = site, .during = std::move(during), .what = std::move(what)};
   }
 }
 
-void RealWorld::disturb(Rank site) {
+void World::disturb(Rank site) {
   liveness_.disturb(site, now());
   slot(site).disturbed.push_back(now());
 }
 
-RealWorld::Home RealWorld::make_home(Rank site, const std::string& name) {
+World::Home World::make_home(Rank site, const std::string& name) {
   Home home;
-  home.files = std::make_unique<RealFiles>(options_.folder + "/" + name, site, slot(site).keys);
+  home.files = std::make_unique<SiteFiles>(options_.folder + "/" + name, site, slot(site).keys);
   std::tie(home.port_holder, home.port) = hold_port();
   std::tie(home.monitor_holder, home.monitor) = hold_port();
   home.files->write_site(plan_, options_.seed, home.port, home.monitor);
   return home;
 }
 
-void RealWorld::write_peers(Rank site) {
+void World::write_peers(Rank site) {
   Slot& own = slot(site);
   std::vector<RealPeer> lines = {{.site = site, .key = own.keys.public_key, .port = own.home.port}};
   const std::vector<Rank> heard = topology_->in_peers(site);
@@ -138,7 +142,7 @@ void RealWorld::write_peers(Rank site) {
   for (const Rank peer : own.listed) {
     const auto [place, fresh] = own.doors.try_emplace(peer, 0);
     if (fresh) {
-      place->second = ways_.open(site, peer);
+      place->second = relays_.open(site, peer);
     }
     lines.push_back({.site = peer,
                      .key = slot(peer).keys.public_key,
@@ -149,13 +153,17 @@ void RealWorld::write_peers(Rank site) {
   own.home.files->write_peers(lines);
 }
 
-void RealWorld::begin_process(Rank site) {
+void World::begin_process(Rank site) {
   Slot& own = slot(site);
   if (own.process) {
     return;
   }
-  own.process = std::make_unique<SiteProcess>(own.home.files->site_file(), own.home.files->log(),
-                                              own.home.files->result());
+  const SiteFiles& files = *own.home.files;
+  own.process = std::make_unique<bench::Child>(
+      std::vector<std::string>{options_.program, "node", files.site_file(), "--log", "json",
+                               "--json", files.result()},
+      // Ctrl-C is for this process, which ends its sites in good order.
+      bench::ChildSetup{.log = files.log(), .own_group = true});
   own.number = ++report_.starts;
   own.stopped = false;
   own.leaving.reset();
@@ -165,8 +173,8 @@ void RealWorld::begin_process(Rank site) {
   disturb(site);
 }
 
-/// Who has ended, and whether that is as it should be.
-void RealWorld::look_after_processes() {
+/// Finds processes that have ended, and whether that is as it should be.
+void World::look_after_processes() {
   for (Rank site = 0; site < plan_.sites; ++site) {
     Slot& own = slot(site);
     if (!own.process) {
@@ -189,7 +197,7 @@ void RealWorld::look_after_processes() {
   });
 }
 
-void RealWorld::ended(Rank site, int status) {
+void World::ended(Rank site, int status) {
   Slot& own = slot(site);
   own.process.reset();
   own.watch.follow(0, 0);
@@ -212,7 +220,7 @@ void RealWorld::ended(Rank site, int status) {
 }
 
 /// What the monitors say.
-void RealWorld::look_at_sites() {
+void World::look_at_sites() {
   for (Rank site = 0; site < plan_.sites; ++site) {
     Slot& own = slot(site);
     const auto latest = own.watch.latest();
@@ -246,7 +254,7 @@ void RealWorld::look_at_sites() {
   }
 }
 
-void RealWorld::look_for_hangs() {
+void World::look_for_hangs() {
   std::vector<sites::SiteView> views;
   for (Rank site = 0; site < plan_.sites; ++site) {
     const Slot& own = slot(site);
@@ -264,16 +272,16 @@ void RealWorld::look_for_hangs() {
       contested[static_cast<std::size_t>(old.site)] = 1;
     }
   }
-  auto trouble = liveness_.look(now(), views, contested, ways_);
+  auto trouble = liveness_.look(now(), views, contested, relays_);
   if (trouble) {
     fail(trouble->first, "waiting", std::move(trouble->second));
   }
 }
 
-void RealWorld::take_footprints() {
+void World::take_footprints() {
   for (const auto& own : slots_) {
     if (own->process && !own->stopped) {
-      if (const auto taken = own->process->footprint()) {
+      if (const auto taken = footprint_of(own->process->number())) {
         footprints_.add(to_seconds(now()), to_seconds(now() - own->began), *taken);
       }
     }
@@ -281,7 +289,7 @@ void RealWorld::take_footprints() {
 }
 
 /// What the sites have written meanwhile.
-void RealWorld::look_at_states() {
+void World::look_at_states() {
   alignas(inotify_event) std::array<char, 16384> buffer{};
   ssize_t got = 0;
   while ((got = ::read(inotify_.get(), buffer.data(), buffer.size())) > 0) {
@@ -312,14 +320,14 @@ void RealWorld::look_at_states() {
   }
 }
 
-bool RealWorld::all_done() const {
+bool World::all_done() const {
   return plan_.rounds && now() > last_over_ &&
          std::all_of(slots_.begin(), slots_.end(), [&](const auto& own) {
            return !own->process || own->seen.state.round >= *plan_.rounds;
          });
 }
 
-RealProgress RealWorld::progress() const {
+RealProgress World::progress() const {
   RealProgress progress = {.run_s = to_seconds(now())};
   for (const std::uint64_t count : report_.injected) {
     progress.faults += count;
@@ -335,7 +343,7 @@ RealProgress RealWorld::progress() const {
   return progress;
 }
 
-void RealWorld::step() {
+void World::step() {
   while (next_fault_ < faults_.size() && faults_[next_fault_].at <= now()) {
     arm(next_fault_++);
   }
@@ -362,7 +370,7 @@ void RealWorld::step() {
   }
 }
 
-RealReport RealWorld::run() {
+RealReport World::run() {
   for (Rank site = 0; site < plan_.sites; ++site) {
     const bool late = std::any_of(faults_.begin(), faults_.end(), [&](const PlannedFault& fault) {
       return fault.kind == FaultKind::join &&
@@ -396,10 +404,10 @@ RealReport RealWorld::run() {
   return std::move(report_);
 }
 
-RealReport run_real_federation(const FaultPlan& plan, const RealOptions& options) {
+RealReport run_real_sites(const FaultPlan& plan, const RealOptions& options) {
   check_plan(plan);
   check_real(plan);
-  return RealWorld(plan, options).run();
+  return World(plan, options).run();
 }
 
-}  // namespace sotto::cli
+}  // namespace sotto::sitelab
