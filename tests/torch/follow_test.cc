@@ -104,6 +104,29 @@ TEST_CASE("until the nodes meet, what is done to the model counts as if it had b
   }
 }
 
+TEST_CASE("until the nodes meet, a write through data() reaches a float32 copy too") {
+  const auto batches = make_batches(3, 8);
+  std::vector<Net> nets;
+  for (const bool before : {true, false}) {
+    Net& net = nets.emplace_back(make_net());
+    net->to(torch::kDouble);
+    if (before) {
+      net->first->weight.data().mul_(0.5);
+    }
+    DistributedOptimizer optimizer(heavy_sgd_of(net->parameters()), job(1, "dcd"));
+    if (!before) {
+      net->first->weight.data().mul_(0.5);
+    }
+    for (const Batch& batch : batches) {
+      optimizer.zero_grad();
+      torch::mse_loss(net->forward(batch.x.to(torch::kDouble)), batch.y.to(torch::kDouble))
+          .backward();
+      optimizer.step();
+    }
+  }
+  CHECK(same_bits(nets[0], nets[1]));
+}
+
 TEST_CASE("nodes that have loaded other models since are told so") {
   std::vector<Net> nets = {make_net(), make_net()};
   const std::vector<Net> others = {make_net(7), make_net(8)};

@@ -163,7 +163,23 @@ bool FlatParameters::holds(const std::vector<::torch::Tensor>& parameters) const
   return std::ranges::equal(parameters, all_, is_as_taken) &&
          std::ranges::all_of(parameters_, &::torch::Tensor::requires_grad) &&
          std::ranges::none_of(frozen_,
-                              [](const Frozen& one) { return one.parameter.requires_grad(); });
+                              [](const Frozen& one) { return one.parameter.requires_grad(); }) &&
+         copies_hold();
+}
+
+bool FlatParameters::copies_hold() const {
+  const ::torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    // A write through data() leaves no trace but the values.
+    if (staged_[i] != 0) {
+      float* const place = layout_[i].of(values()).data();
+      const auto now = parameters_[i].detach().to(::torch::kCPU, ::torch::kFloat);
+      if (!now.equal(piece_of(values_, place, now.sizes()))) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 std::vector<std::size_t> FlatParameters::frozen_since() const {

@@ -75,6 +75,8 @@ class FlatParameters {
     std::int64_t version = 0;
   };
   Taken taken(const ::torch::Tensor& parameter) const;
+  /// Whether the float32 copies of staged parameters have the values that those have.
+  bool copies_hold() const;
   struct Frozen {
     std::string name;
     ::torch::Tensor parameter;

@@ -147,6 +147,13 @@ class _Slot:
         self._address = self.parameter.data_ptr()
         self._strides = _strides_of(self.parameter)
 
+    def copy_holds(self):
+        """Whether the float32 copy, if there is one, has the parameter's values: a write through
+        `.data` leaves no trace but these."""
+        if not self.staged:
+            return True
+        return torch.equal(self.parameter.detach().to("cpu", torch.float32), self.values)
+
     def require_unchanged(self):
         parameter = self.parameter
         if parameter.shape != self.values.shape:
@@ -237,7 +244,7 @@ class FlatParameters:
         return len(parameters) == len(self._given) and all(
             now is then and _state_of(now) == taken
             for now, then, taken in zip(parameters, self._given, self._taken)
-        )
+        ) and all(slot.copy_holds() for slot in self.slots)
 
     def frozen_digest(self):
         """A fingerprint of the frozen parameters' values, which nodes are to have in common."""

@@ -61,6 +61,21 @@ def test_what_is_done_before_the_first_step_counts_as_if_it_had_come_before(chan
     assert same_bits(*trained)
 
 
+def test_a_write_through_data_before_the_first_step_reaches_a_float32_copy_too():
+    trained = []
+    for before in (True, False):
+        model = net().double()
+        if before:
+            model.first.weight.data.mul_(0.5)
+        optimizer = wrap(sgd(model), algorithm="dcd")
+        if not before:
+            model.first.weight.data.mul_(0.5)
+        for round in range(3):
+            take_step(model, optimizer, 0, round)
+        trained.append(bits(model))
+    assert same_bits(*trained)
+
+
 def test_layers_that_are_unfrozen_before_the_first_step_are_trained():
     for with_module in (True, False):
         model = net()
