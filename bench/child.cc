@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <stdexcept>
 #include <string_view>
 
@@ -90,14 +92,15 @@ Child::Child(const std::vector<std::string>& words, const ChildSetup& setup)
     ::_exit(kCannotStart);
   }
   if (pid_ < 0) {
-    throw std::runtime_error("a process could not be started");
+    throw std::runtime_error(std::string("a process could not be started: ") + strerror(errno));
   }
 }
 
 Child::~Child() {
   if (!ended()) {
     ::kill(pid_, SIGKILL);
-    (void)wait();
+    while (!look(0) && errno == EINTR) {
+    }
   }
 }
 
@@ -112,7 +115,10 @@ std::optional<int> Child::look(int options) {
 std::optional<int> Child::ended() { return look(WNOHANG); }
 
 int Child::wait() {
-  while (!look(0)) {  // a signal that is caught interrupts it
+  while (!look(0)) {
+    if (errno != EINTR) {
+      throw std::runtime_error(std::string("a process cannot be waited for: ") + strerror(errno));
+    }
   }
   return *status_;
 }

@@ -38,7 +38,8 @@ class Child {
   pid_t number() const { return pid_; }
   /// Exit status of the program, or 128 + the signal that ended it; nothing while it runs.
   std::optional<int> ended();
-  /// Waits for its end, however long that takes.
+  /// Waits for the program's end, however long that takes. Throws std::runtime_error where
+  /// something else has waited for it.
   int wait();
   void signal(int number);
   /// What it has printed so far.

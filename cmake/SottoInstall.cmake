@@ -82,5 +82,6 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, libtorch-dev, libfmt-dev, libsodium-dev, zlib1g-dev, libhwy-dev, \
-libzmq3-dev, libgloo-dev, libhiredis-dev, libcpp-httplib-dev, libisal-dev, libxxhash-dev")
+libzmq3-dev, libgloo-dev, libhiredis-dev, libcpp-httplib-dev, libisal-dev, libxxhash-dev, \
+libtomlplusplus-dev")
 include(CPack)

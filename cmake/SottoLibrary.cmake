@@ -1,8 +1,8 @@
 # sotto_add_library(FOLDER [PUBLIC lib…] [PRIVATE lib…] [BUILD_ONLY lib…] [PARTS dir…] [SUBDIRS dir…]
 #                   [EXPORT set])
 #
-# One target a folder, named after it (sites/core is sotto::sites_core): every FOLDER/*.cc is compiled, every FOLDER/*.h is a public header, included as
-# <sotto/FOLDER/name.h> in the tree and after installation alike (a link in the build tree makes the
+# One target a folder, named after it (sites/core is sotto::sites_core): every FOLDER/*.cc is
+# compiled, every FOLDER/*.h is a public header, included as <sotto/FOLDER/name.h> in the tree and after installation alike (a link in the build tree makes the
 # folder visible under that name). PARTS are sub-folders of which the same holds. SUBDIRS adds a
 # backend's private sources. BUILD_ONLY names header-only libraries that users of the installed
 # package do not need. EXPORT: the targets that it is installed among, by default sottoTargets.

@@ -17,6 +17,8 @@ sotto_report("hiredis" SOTTO_HAVE_REDIS "redis:// rendezvous"
              "no redis:// rendezvous (libhiredis-dev)")
 sotto_report("cpp-httplib" SOTTO_HAVE_OBSERVE "sotto::observe, a run's figures for dashboards"
              "no sotto::observe (libcpp-httplib-dev)")
+sotto_report("toml++" SOTTO_HAVE_STUDY "sotto::study, scenarios that are simulated and planned"
+             "no sotto::study (libtomlplusplus-dev)")
 sotto_report("ISA-L" SOTTO_HAVE_ISAL "files for TensorBoard" "none for TensorBoard (libisal-dev)")
 if(NOT SOTTO_WITH_TORCH)
   set(why_no_torch "-DSOTTO_WITH_TORCH=${SOTTO_WITH_TORCH}")

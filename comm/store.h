@@ -42,10 +42,10 @@ std::shared_ptr<Store> make_file_store(const std::string& directory);
 /// Served by node 0 at host:port, reached by the others; needs the ZeroMQ component. Long values
 /// travel in pieces: a wait for one that has begun to come ends when no piece comes for 30 s. With
 /// `security` everything is encrypted, node 0 is known by its key, and only listed peers are
-/// answered, each for its own keys (internal/store_rules.h) and within its room
-/// (internal/store_shelf.h): a key that ends in "/3" is node 3's alone, in "/3-5" node 3's for node
-/// 5, in "/any" the first one's to set it, and others are node 0's for all. Without, serving beyond
-/// loopback is refused unless `insecure`. A `host` that nobody knows is waited for until
+/// answered, each for its own keys (zmq/store/store_rules.h) and within its room
+/// (zmq/store/stored_values.h): a key that ends in "/3" is node 3's alone, in "/3-5" node 3's for
+/// node 5, in "/any" the first one's to set it, and others are node 0's for all. Without, serving
+/// beyond loopback is refused unless `insecure`. A `host` that nobody knows is waited for until
 /// `known_by`, whose stop request, of which the store keeps a copy, also ends waits for a server
 /// that does not answer. Throws Stopped when it ends this one.
 std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, bool serve,

@@ -145,6 +145,7 @@ RunSpec parse_run(std::string_view words) {
 }
 
 TrainOptions with_run(const TrainOptions& shared, const RunSpec& run) {
+  check_names(run);
   TrainOptions options = shared;
   options.compressor.clear();
   if (run.find("epochs") != nullptr && run.find("rounds") != nullptr) {

@@ -18,13 +18,12 @@ namespace sotto::study {
 namespace {
 
 /// Settings of `sotto train` that a scenario says otherwise, or that make no sense in one.
-constexpr std::array<std::string_view, 13> kNotInTasks = {
-    "nodes", "transport",  "rendezvous", "bind",      "insecure",   "key",          "peers",
-    "local", "checkpoint", "resume",     "algorithm", "compressor", "gradient-time"};
+constexpr std::array<std::string_view, 14> kNotInTasks = {
+    "nodes", "transport",  "rendezvous", "bind",      "insecure",   "key",           "peers",
+    "local", "checkpoint", "resume",     "algorithm", "compressor", "gradient-time", "seed"};
 
 bool in_tasks(const Setting& setting) {
-  return setting.name != "seed" &&
-         std::ranges::find(kNotInTasks, setting.name) == kNotInTasks.end();
+  return std::ranges::find(kNotInTasks, setting.name) == kNotInTasks.end();
 }
 
 /// The settings that a task may have, in their order.

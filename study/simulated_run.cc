@@ -356,7 +356,7 @@ Result<SimulatedRun> SimulatedJob::run() {
 
 SimulationResult SimulatedJob::result(const SimulationReport& report) const {
   SimulationResult made;
-  made.plan = plan_;
+  made.settings = std::make_shared<const RunSettings>(settings_of(*plan_));
   made.nodes = scenario_.nodes;
   made.bytes_sent.resize(static_cast<std::size_t>(scenario_.nodes));
   for (const EdgeReport& edge : report.edges) {

@@ -62,7 +62,7 @@ struct FinalModels {
 
 /// What one run of a scenario came to.
 struct SimulationResult {
-  std::shared_ptr<const TrainPlan> plan;  ///< the run's settings as used
+  std::shared_ptr<const RunSettings> settings;  ///< as used
   int nodes = 0;
   Round rounds = 0;      ///< that the node with the most finished
   double virtual_s = 0;  ///< until the last node ended

@@ -278,6 +278,10 @@ std::unique_ptr<Task> TrainPlan::unpaced_task_of(Rank rank) const {
   return own_rounds.empty() ? std::move(task) : make_ending_task(std::move(task), own_rounds[node]);
 }
 
+RunSettings settings_of(const TrainPlan& plan) {
+  return {plan.options, plan.run, plan.tasks->options(), plan.tasks->data().spec};
+}
+
 TrainPlan make_train_plan(const TrainOptions& options) {
   check_options(options);
   check_writable("--dump-parameters", options.dump_parameters);

@@ -33,6 +33,17 @@ struct TrainPlan {
   bool reports() const { return !launched || launched->rank == 0; }
 };
 
+/// The settings of a run as used, without the data that a TrainPlan's tasks hold.
+struct RunSettings {
+  TrainOptions options;  ///< as given
+  RunOptions run;
+  TaskOptions task;
+  std::string task_spec;  ///< what the data were loaded from
+};
+
+/// Copies the settings out of a plan, whose tasks are then not needed for them.
+RunSettings settings_of(const TrainPlan& plan);
+
 /// Loads the data. Throws Error.
 TrainPlan make_train_plan(const TrainOptions& options);
 

@@ -8,9 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/simulated_run.h>
-
 #include "emulated_run.h"
+#include "predicted_run.h"
 
 namespace sotto::netlab {
 namespace {
@@ -111,12 +110,12 @@ Comparison compare(const study::Scenario& scenario, const std::string& words,
                       .predicted_faults = {},
                       .measured_faults = {},
                       .failure = {}};
-  const auto simulated = study::simulate_run(scenario, study::parse_run(words));
+  const auto simulated = predicted_run(scenario, words);
   if (!simulated.ok()) {
     found.failure = simulated.status().message();
     return found;
   }
-  const study::SimulationResult& predicted = simulated->result;
+  const study::SimulationResult& predicted = *simulated;
   found.rounds = predicted.rounds;
   found.predicted_s = predicted.virtual_s;
   found.predicted_faults = faults_of(predicted);

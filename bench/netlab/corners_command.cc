@@ -17,7 +17,6 @@
 #include <sotto/base/error.h>
 #include <sotto/base/text.h>
 #include <sotto/study/result_file.h>
-#include <sotto/study/simulated_run.h>
 #include <sotto/study/units.h>
 
 #include "calibration.h"
@@ -26,6 +25,7 @@
 #include "output.h"
 #include "page.h"
 #include "plot.h"
+#include "predicted_run.h"
 #include "scenario_text.h"
 #include "signals.h"
 #include "statistics.h"
@@ -190,9 +190,8 @@ class Survey {
   Result<double> predict(const Place& place, std::size_t method, std::uint64_t rounds) const {
     const MadeScenario made = made_at(place, method, rounds);
     const auto run =
-        study::simulate_run(calibrated(scenario_from(made.text()), calibration_, transport_),
-                            study::parse_run(made.words));
-    return run.ok() ? Result<double>(run->result.virtual_s) : run.status();
+        predicted_run(calibrated(scenario_from(made.text()), calibration_, transport_), made.words);
+    return run.ok() ? Result<double>(run->virtual_s) : run.status();
   }
 
   /// Runs the epoch, or where that takes longer than `seconds`, so much of it. The prediction has

@@ -6,11 +6,10 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/simulated_run.h>
-
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
+#include "predicted_run.h"
 #include "scenario_text.h"
 #include "signals.h"
 #include "statistics.h"
@@ -82,12 +81,11 @@ std::uint64_t rounds_for(const MadeScenario& made, const Calibration& calibratio
   MadeScenario brief = made;
   brief.rounds = kFewestRounds;
   const auto predicted =
-      study::simulate_run(calibrated(scenario_from(brief.text()), calibration, transport),
-                          study::parse_run(made.words));
+      predicted_run(calibrated(scenario_from(brief.text()), calibration, transport), made.words);
   if (!predicted.ok()) {
     return kFewestRounds;
   }
-  const double each = predicted->result.virtual_s / kFewestRounds;
+  const double each = predicted->virtual_s / kFewestRounds;
   const auto rounds = static_cast<std::uint64_t>(std::llround(kRunSeconds / each));
   return std::clamp(rounds, kFewestRounds, kMostRounds);
 }

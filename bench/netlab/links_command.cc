@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include <sotto/study/simulated_run.h>
 #include <sotto/study/units.h>
 
 #include "calibration.h"
 #include "lab_commands.h"
 #include "option_group.h"
+#include "predicted_run.h"
 #include "scenario_text.h"
 #include "signals.h"
 
@@ -115,11 +115,11 @@ Result<std::array<double, kMethods>> losses() {
   for (const Method method : {allreduce, dpsgd, dcd}) {
     MadeScenario made = made_for(kLinks[1], method, kLossRounds);
     made.batch = 32;
-    const auto run = study::simulate_run(scenario_from(made.text()), study::parse_run(made.words));
+    const auto run = predicted_run(scenario_from(made.text()), made.words);
     if (!run.ok()) {
       return run.status();
     }
-    found[method] = run->result.final->mean.loss;
+    found[method] = run->final->mean.loss;
   }
   return found;
 }

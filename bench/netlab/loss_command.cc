@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 
 #include <sotto/base/error.h>
-#include <sotto/study/simulated_run.h>
 #include "calibration.h"
 #include "lab_commands.h"
 
 #include "option_group.h"
+#include "predicted_run.h"
 #include "scenario_text.h"
 #include "signals.h"
 #include "statistics.h"
@@ -135,11 +135,11 @@ class LossStudy {
     for (made.seed = 1; made.seed <= kPredictions; ++made.seed) {
       study::Scenario scenario = scenario_of(made, transport);
       scenario.timing_only = true;
-      const auto run = study::simulate_run(scenario, study::parse_run(made.words));
+      const auto run = predicted_run(scenario, made.words);
       if (!run.ok()) {
         throw Error(run.status().message());
       }
-      seconds.push_back(run->result.virtual_s);
+      seconds.push_back(run->virtual_s);
     }
     return seconds;
   }

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,6 +18,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/study/fault_file.h>
+#include <sotto/study/result_file.h>
 #include <sotto/trainers/local_processes.h>
 
 #include "report.h"
@@ -86,16 +86,21 @@ std::string make_folder(const std::string& path) {
   return std::filesystem::absolute(path).string();
 }
 
-/// "-": standard output; false when it cannot be written.
-bool write_json(const std::string& path, const Json& json) {
-  std::ofstream file(path == "-" ? "/dev/stdout" : path);
-  file << json.dump(2) << std::endl;
-  return file.good();
+void write_json(const std::string& path, const Json& json) {
+  const std::string text = json.dump(2) + "\n";
+  if (path == "-") {
+    fmt::print("{}", text);
+  } else if (!path.empty()) {
+    study::write_result_file("--json", path, text);
+  }
 }
 
 int run(const Request& request) {
   const FaultPlan plan = study::read_fault_plan(request.plan);
-  check_real(plan);
+  check_real(plan);  // before a folder is made
+  if (request.json != "-") {
+    study::check_writable("--json", request.json);
+  }
   std::optional<PrivateDirectory> temporary;
   if (request.keep.empty()) {
     temporary.emplace();
@@ -119,9 +124,7 @@ int run(const Request& request) {
   if (!request.quiet && request.json != "-") {
     show(plan, report);
   }
-  if (!request.json.empty() && !write_json(request.json, to_json(plan, report))) {
-    return complain(fmt::format("{} could not be written", request.json), kFailed);
-  }
+  write_json(request.json, to_json(plan, report));
   if (!report.violation) {
     return kHeld;
   }

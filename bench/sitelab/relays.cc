@@ -77,7 +77,7 @@ std::pair<FileDescriptor, int> hold_port() {
 Relays::Relays(int sites, const LinkSpec& link)
     : sites_(static_cast<std::size_t>(sites)),
       link_(link),
-      relays_(sites_ * sites_),
+      ways_(sites_ * sites_),
       ports_(sites_),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_) {

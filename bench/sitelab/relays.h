@@ -96,10 +96,10 @@ class Relays final : public sites::Ways {
   };
 
   Way& way(Rank from, Rank to) {
-    return relays_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
   }
   const Way& way(Rank from, Rank to) const {
-    return relays_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
+    return ways_[static_cast<std::size_t>(from) * sites_ + static_cast<std::size_t>(to)];
   }
   /// The way that flow `flow` of the connection takes.
   const Way& way_of(const Connection& connection, std::size_t flow) const {
@@ -122,7 +122,7 @@ class Relays final : public sites::Ways {
   std::size_t sites_;
   LinkSpec link_;
   mutable std::mutex mutex_;
-  std::vector<Way> relays_;
+  std::vector<Way> ways_;
   std::vector<int> ports_;  ///< by site
   std::vector<Door> doors_;
   std::vector<std::unique_ptr<Connection>> connections_;

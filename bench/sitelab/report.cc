@@ -1,12 +1,13 @@
 #include "report.h"
 
 #include <cstdio>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include <sotto/study/units.h>
 
 namespace sotto::sitelab {
 namespace {
@@ -23,13 +24,10 @@ Json footprint_json(const Footprint& taken) {
   return {{"resident_bytes", taken.resident_bytes}, {"descriptors", taken.descriptors}};
 }
 
-/// By kind; kinds that did not happen are left out.
-Json injected_json(std::span<const std::uint64_t> injected) {
+Json injected_json(const RealReport& report) {
   Json counts = Json::object();
-  for (const FaultKindInfo& kind : fault_kinds()) {
-    if (const std::uint64_t count = injected[static_cast<std::size_t>(kind.kind)]; count > 0) {
-      counts[std::string(kind.name)] = count;
-    }
+  for (const auto& [kind, times] : faults_that_happened(report.injected)) {
+    counts[std::string(kind->name)] = times;
   }
   return counts;
 }
@@ -41,8 +39,6 @@ std::string detections_text(const Detections& seen) {
   return fmt::format("after {:.3f} s (median), {:.3f} s at most; {} not", seen.median(),
                      seen.longest(), seen.missed);
 }
-
-std::string megabytes(double bytes) { return fmt::format("{:.2f} MB", bytes / 1e6); }
 
 /// What is told, and the figure.
 using Row = std::pair<std::string, std::string>;
@@ -66,7 +62,7 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
           {"seed", report.seed},
           {"run_s", report.run_s},
           {"pauses_s", report.pauses_s},
-          {"injected", injected_json(report.injected)},
+          {"injected", injected_json(report)},
           {"starts", report.starts},
           {"rounds", {report.rounds_least, report.rounds_most}},
           {"resets", report.resets},
@@ -95,18 +91,17 @@ Json to_json(const FaultPlan& plan, const RealReport& report) {
 }
 
 void show(const FaultPlan& plan, const RealReport& report) {
-  fmt::print("{}: {} sites under {}, real processes for {:.0f} s\n", plan.title, plan.sites,
-             plan.graph, report.run_s);
+  fmt::print("{}: {} under {}, real processes for {:.0f} s\n", plan.title,
+             study::counted(static_cast<std::uint64_t>(plan.sites), "site"), plan.graph,
+             report.run_s);
   const Growth& growth = report.growth;
   const auto memory = [](const Footprint& taken) {
-    return fmt::format("{}, {:.1f} descriptors", megabytes(taken.resident_bytes),
+    return fmt::format("{}, {:.1f} descriptors", study::amount(taken.resident_bytes),
                        taken.descriptors);
   };
   std::vector<Row> rows;
-  for (const FaultKindInfo& kind : fault_kinds()) {
-    if (const auto count = report.injected[static_cast<std::size_t>(kind.kind)]; count > 0) {
-      rows.push_back({fmt::format("faults: {}", kind.name), fmt::to_string(count)});
-    }
+  for (const auto& [kind, times] : faults_that_happened(report.injected)) {
+    rows.push_back({fmt::format("faults: {}", kind->name), fmt::to_string(times)});
   }
   const std::vector<Row> figures = {
       {"processes started", fmt::to_string(report.starts)},
@@ -129,7 +124,7 @@ void show(const FaultPlan& plan, const RealReport& report) {
       rows.push_back({"largest error of a site", fmt::format("{:.2e}", report.mass.worst_error)});
     }
   }
-  rows.push_back({"largest state", megabytes(static_cast<double>(report.largest_state))});
+  rows.push_back({"largest state", study::amount(static_cast<double>(report.largest_state))});
   rows.push_back({"a process early in the run", memory(growth.early)});
   rows.push_back({"a process late in the run", memory(growth.late)});
   rows.push_back({"memory and descriptors", !growth.flat   ? "cannot be told"

@@ -68,20 +68,20 @@ std::unique_ptr<Task> make_site_task(const FaultPlan& plan) {
   return TaskFactory(load_task(task_of(plan)), std::move(options)).make(0);
 }
 
-SiteFiles::SiteFiles(std::string folder, Rank site, const KeyPair& keys)
-    : folder_(std::move(folder)), site_(site) {
+SiteFiles::SiteFiles(std::string folder, Rank site, const KeyPair& keys, std::uint64_t seed)
+    : folder_(std::move(folder)), site_(site), seed_(seed) {
   fs::create_directories(folder_ + "/kept");
   write_key_file(folder_ + "/site.key", site_name(site), keys);
 }
 
-void SiteFiles::write_site(const FaultPlan& plan, std::uint64_t seed, int port, int monitor) const {
+void SiteFiles::write_site(const FaultPlan& plan, int port, int monitor) const {
   const auto ms = [](SimTime time) { return std::max<SimTime>(time / 1'000'000, 1); };
   write_text(site_file(),
              fmt::format("sotto-site = 1\nname = \"{}\"\nkey = \"site.key\"\n"
                          "peers = \"peers.csv\"\nstate = \"state\"\nlisten = \"127.0.0.1:{}\"\n"
                          "monitor = \"127.0.0.1:{}\"\n\n{}\n[network]\ntimeout = \"{} ms\"\n"
                          "patience = \"{} ms\"\nfound-after = \"{} ms\"\nslack = {}\nwindow = {}\n",
-                         site_name(site_), port, monitor, training_text(plan, site_, seed),
+                         site_name(site_), port, monitor, training_text(plan, site_, seed_),
                          ms(plan.silence), ms(plan.patience), ms(plan.found_after), plan.slack,
                          plan.window));
 }
@@ -101,6 +101,7 @@ SiteOptions SiteFiles::options(const FaultPlan& plan) const {
   options.communication_interval = plan.interval;
   options.slack = plan.slack;
   options.window = plan.window;
+  options.seed = seed_;
   return options;
 }
 

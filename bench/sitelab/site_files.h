@@ -35,8 +35,8 @@ std::unique_ptr<Task> make_site_task(const FaultPlan& plan);
 
 class SiteFiles {
  public:
-  /// Makes the folder with the site's key in it.
-  SiteFiles(std::string folder, Rank site, const KeyPair& keys);
+  /// Makes the folder with the site's key in it. `seed` is that of the run.
+  SiteFiles(std::string folder, Rank site, const KeyPair& keys, std::uint64_t seed);
 
   std::string site_file() const { return folder_ + "/site.toml"; }
   std::string state() const { return folder_ + "/state"; }
@@ -44,7 +44,7 @@ class SiteFiles {
   std::string result() const { return folder_ + "/result.json"; }
 
   /// The site's file for a plan: it listens at one port of loopback, its monitor at another one.
-  void write_site(const FaultPlan& plan, std::uint64_t seed, int port, int monitor) const;
+  void write_site(const FaultPlan& plan, int port, int monitor) const;
   /// What the site's file for a plan says, but for what concerns its process alone.
   SiteOptions options(const FaultPlan& plan) const;
   /// The list of peers, the site's own line among them; put in place at once.
@@ -66,6 +66,7 @@ class SiteFiles {
 
   std::string folder_;
   Rank site_;
+  std::uint64_t seed_;
   std::uint64_t copies_ = 0;
   std::deque<std::string> kept_;  ///< files, oldest first
 };

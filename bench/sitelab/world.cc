@@ -127,10 +127,11 @@ void World::disturb(Rank site) {
 
 World::Home World::make_home(Rank site, const std::string& name) {
   Home home;
-  home.files = std::make_unique<SiteFiles>(options_.folder + "/" + name, site, slot(site).keys);
+  home.files = std::make_unique<SiteFiles>(options_.folder + "/" + name, site, slot(site).keys,
+                                           options_.seed);
   std::tie(home.port_holder, home.port) = hold_port();
   std::tie(home.monitor_holder, home.monitor) = hold_port();
-  home.files->write_site(plan_, options_.seed, home.port, home.monitor);
+  home.files->write_site(plan_, home.port, home.monitor);
   return home;
 }
 
@@ -405,7 +406,6 @@ RealReport World::run() {
 }
 
 RealReport run_real_sites(const FaultPlan& plan, const RealOptions& options) {
-  check_plan(plan);
   check_real(plan);
   return World(plan, options).run();
 }

@@ -36,7 +36,7 @@ const char* stop_notice() {
 /// What node 0 says and returns in the end.
 Json conclude(const TrainPlan& plan, TrainReport& report, const RunResult& result) {
   report.summary(result);
-  Json json = train_json(result, train_config_json(plan));
+  Json json = train_json(result, train_config_json(study::settings_of(plan)));
   if (const auto& data = plan.tasks->data().dataset; data && !data->names().classes.empty()) {
     json["classes"] = Json::array();
     for (const std::string& name : data->names().classes) {

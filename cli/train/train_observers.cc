@@ -35,7 +35,7 @@ MllogSettings mllog_settings(const TrainPlan& plan) {
 /// Warnings go the way of any, for which what stands on the terminal makes room.
 TelemetryOptions of_plan(TelemetryOptions telemetry, const TrainPlan& plan, Tell warn) {
   telemetry.keep = plan.run.resume;
-  telemetry.config = json_text(train_config_json(plan));
+  telemetry.config = json_text(train_config_json(study::settings_of(plan)));
   telemetry.mllog_settings = mllog_settings(plan);
   if (plan.launched) {
     telemetry.rank = plan.launched->rank;

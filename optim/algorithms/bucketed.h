@@ -81,7 +81,7 @@ class Bucketed final : public NodeAlgorithm {
   Vector direction_;   // where it has to be written
   BucketQueue queue_;  // by the directions of this round that are there
   std::vector<std::unique_ptr<Algorithm>> buckets_;
-  float scale_ = 1;                                 // of directions,
+  float scale_ = 1;                                 // of directions
   std::vector<std::span<const float>> directions_;  // by bucket
   // Of this round:
   std::size_t begun_;        // buckets

@@ -52,7 +52,10 @@ class LocalSteps final : public NodeAlgorithm {
   Peers peers() const override { return inner_->peers(); }
   bool parameters_ready() const override { return !handed_over_; }
   bool accepts_gradient() const override;
-  bool idle() const override { return !node_.in_round() && under_way_ == 0; }
+  /// An exchange of the inner round may be due before next_exchange has handed it over.
+  bool idle() const override {
+    return !node_.in_round() && (begun_ || inner_->idle()) && under_way_ == 0;
+  }
 
   void begin_round() override;
   Status take_gradient(std::span<const float> gradient) override;

@@ -20,6 +20,7 @@ Mailbox::Mailbox(const LocalNode& node, std::size_t senders,
     max_frame_bytes_ = std::max(max_frame_bytes_, kFrameHeaderBytes + bytes);
   }
   slots_.reserve(senders);
+  due_.receives.reserve(senders);
   for (std::size_t sender = 0; sender < senders; ++sender) {
     slots_.push_back({.frame = {node, max_frame_bytes_}, .payload = {}});
   }

@@ -110,9 +110,10 @@ class Mailbox {
 
   /// Judges the payload of an edge, which has been taken.
   using Judge = std::function<Status(std::size_t edge)>;
-  /// Takes the frames of the exchange under way, which is complete. A frame that is damaged,
-  /// foreign, missing or not due is a fault that names its sender and is counted, as is one whose
-  /// payload `judge` finds bad; frames before it have been taken, and another call goes on with it.
+  /// Takes the frames of the exchange under way, which is complete. A frame that is damaged or
+  /// foreign is a fault that names its sender and is counted, as is one whose payload `judge` finds
+  /// bad; frames before it have been taken, and another call goes on with it. Frames that are
+  /// missing are a fault that names their senders.
   Status accept(const Exchange& exchange, const Judge& judge = {});
   /// Takes back a frame that was accepted: the payload turned out to be bad, and a right one is
   /// still due. Returns `why` with the sender's name, counted.

@@ -65,7 +65,7 @@ struct SiteSetup {
   Incarnation incarnation = 0;  ///< not 0; drawn anew in each start. load replaces it, and the site
                                 ///< takes it should it have to give up what was loaded
   std::uint32_t life = 1;       ///< larger in each start of the process, also where its state is
-                                ///< gone: as far as a clock can tell (trainers' SiteFolder)
+                                ///< gone: as far as a clock can tell (SiteFolder)
   const Ops* ops = &host_ops();
 };
 

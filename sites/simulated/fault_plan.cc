@@ -177,6 +177,16 @@ class Draw {
 
 std::span<const FaultKindInfo> fault_kinds() { return kFaultKinds; }
 
+std::vector<FaultCount> faults_that_happened(std::span<const std::uint64_t> counts) {
+  std::vector<FaultCount> happened;
+  for (const FaultKindInfo& kind : kFaultKinds) {
+    if (const std::uint64_t times = counts[static_cast<std::size_t>(kind.kind)]; times > 0) {
+      happened.push_back({&kind, times});
+    }
+  }
+  return happened;
+}
+
 const FaultKindInfo& fault_kind(FaultKind kind) {
   return kFaultKinds[static_cast<std::size_t>(kind)];
 }

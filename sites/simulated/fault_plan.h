@@ -51,6 +51,13 @@ struct FaultKindInfo {
 
 /// All kinds, in the order of the enumeration.
 std::span<const FaultKindInfo> fault_kinds();
+/// How often a kind of fault happened.
+struct FaultCount {
+  const FaultKindInfo* kind = nullptr;
+  std::uint64_t times = 0;
+};
+/// The kinds that happened, of counts in the order of fault_kinds().
+std::vector<FaultCount> faults_that_happened(std::span<const std::uint64_t> counts);
 /// The entry of a kind.
 const FaultKindInfo& fault_kind(FaultKind kind);
 /// Throws Error listing the names if there is none of this.

@@ -6,14 +6,14 @@
 namespace sotto::study {
 namespace {
 
-Json settings_json(const TrainPlan& plan) {
-  const TrainOptions& o = plan.options;
-  const RunOptions& run = plan.run;
+Json settings_json(const RunSettings& settings) {
+  const TrainOptions& o = settings.options;
+  const RunOptions& run = settings.run;
   const OptimizerOptions& used = run.optimizer;
-  const TaskOptions& task = plan.tasks->options();
+  const TaskOptions& task = settings.task;
   const auto& outer = used.outer_step_rule;
   const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
-  return {{"task", plan.tasks->data().spec},
+  return {{"task", settings.task_spec},
           {"model", task.model},
           {"batch", task.batch},
           {"gradient_time", o.gradient_time},
@@ -85,9 +85,9 @@ Json privacy_config_json(const std::optional<PrivacyOptions>& privacy) {
           {"seed", privacy->test_seed ? Json(*privacy->test_seed) : Json()}};
 }
 
-Json train_config_json(const TrainPlan& plan) {
-  Json config = settings_json(plan);
-  if (plan.options.simulated) {
+Json train_config_json(const RunSettings& settings) {
+  Json config = settings_json(settings);
+  if (settings.options.simulated) {
     config.erase("transport");  // nothing is carried: the scenario says what links do
   }
   return config;

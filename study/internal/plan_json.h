@@ -13,6 +13,6 @@ namespace sotto::study {
 Json privacy_config_json(const std::optional<PrivacyOptions>& privacy);
 
 /// All settings as used, as results have them under "config".
-Json train_config_json(const TrainPlan& plan);
+Json train_config_json(const RunSettings& settings);
 
 }  // namespace sotto::study

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <variant>
 
@@ -29,10 +30,16 @@ bool same_name(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, dashed, dashed);
 }
 
-/// The words for true and false that a command line takes.
-std::optional<bool> parse_switch(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kOn = {"true", "on", "yes", "enable", "1"};
-  constexpr std::array<std::string_view, 5> kOff = {"false", "off", "no", "disable", "0"};
+/// The words for true and false that a command line takes, in any case.
+std::optional<bool> parse_switch(std::string_view given) {
+  constexpr std::array<std::string_view, 8> kOn = {"true", "on", "yes", "enable",
+                                                   "t",    "y",  "+",   "1"};
+  constexpr std::array<std::string_view, 8> kOff = {"false", "off", "no", "disable",
+                                                    "f",     "n",   "-",  "0"};
+  std::string text(given);
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
   if (std::ranges::find(kOn, text) != kOn.end()) {
     return true;
   }

@@ -78,7 +78,7 @@ Json marks_json(const std::vector<ScenarioMark>& marks) {
 }
 
 Json simulation_json(const SimulationResult& result) {
-  const OptimizerOptions& used = result.plan->run.optimizer;
+  const OptimizerOptions& used = result.settings->run.optimizer;
   const PhaseShares& shares = result.shares;
   return {{"algorithm", used.algorithm},
           {"compressor", used.compressor},
@@ -106,7 +106,7 @@ Json simulation_json(const SimulationResult& result) {
           {"messages", result.messages},
           {"trace_sha256", result.trace_sha256},
           {"parameters_sha256", result.parameters_sha256},
-          {"config", train_config_json(*result.plan)}};
+          {"config", train_config_json(*result.settings)}};
 }
 
 }  // namespace sotto::study

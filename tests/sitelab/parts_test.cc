@@ -157,7 +157,7 @@ TEST_CASE("processes that take more and more are found, those that do not are no
 TEST_CASE(
     "a state that is damaged leaves the one before, or nothing; an older one is put back whole") {
   const sotto::test::Scratch scratch;
-  SiteFiles files((scratch.path() / "site").string(), 0, make_key_pair());
+  SiteFiles files((scratch.path() / "site").string(), 0, make_key_pair(), 0);
   std::filesystem::create_directories(files.state());
   const auto write = [&](const std::string& name, std::uint32_t number) {
     const std::string fresh = files.state() + "/fresh";

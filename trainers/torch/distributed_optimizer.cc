@@ -353,8 +353,9 @@ void DistributedOptimizer::skip_step() {
 
 void DistributedOptimizer::show_warnings() {
   const auto& warnings = run_->node->warnings();
-  for (; run_->shown_warnings < warnings.size(); ++run_->shown_warnings) {
-    TORCH_WARN("sotto: ", warnings[run_->shown_warnings]);
+  while (run_->shown_warnings < warnings.size()) {
+    const std::string& text = warnings[run_->shown_warnings++];  // a handler may throw
+    TORCH_WARN("sotto: ", text);
   }
 }
 

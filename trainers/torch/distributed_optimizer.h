@@ -168,9 +168,9 @@ class DistributedOptimizer final : public ::torch::optim::Optimizer {
   void settle();
   /// Starts a round, unless one is started.
   void begin();
-  /// Takes what a torch optimizer alone has saved.
   /// Hands new warnings of the node to torch's handler of warnings, which prints them.
   void show_warnings();
+  /// Takes what a torch optimizer alone has saved.
   void load_plain(::torch::serialize::InputArchive& archive);
   void load_buffers(::torch::serialize::InputArchive& archive);
   /// Takes node 0's buffers, before the first step.

@@ -96,6 +96,42 @@ std::vector<NamedOption> named_options(const ::torch::optim::OptimizerOptions& o
   return {};
 }
 
+/// Whether named_options has all that the options say.
+bool are_torchs(const ::torch::optim::OptimizerOptions& options) {
+  using namespace ::torch::optim;
+  const auto& kind = typeid(options);
+  return kind == typeid(SGDOptions) || kind == typeid(AdamOptions) ||
+         kind == typeid(AdamWOptions) || kind == typeid(RMSpropOptions) ||
+         kind == typeid(AdagradOptions);
+}
+
+std::string digest_of(std::string_view text) {
+  return sha256_hex(std::as_bytes(std::span(text))).substr(0, 16);
+}
+
+/// Groups that are compared option by option; with a group a parameter there are thousands, which
+/// nodes compare as one.
+constexpr std::size_t kNamedGroups = 64;
+
+void add_group(const ::torch::optim::OptimizerParamGroup& group, std::size_t number,
+               Settings& settings) {
+  const auto add = [&](std::string_view name, std::string value) {
+    settings.emplace_back(fmt::format("torch-optimizer's {} of group {}", name, number),
+                          std::move(value));
+  };
+  const ::torch::optim::OptimizerOptions& options = group.options();
+  add("lr", fmt::format("{}", options.get_lr()));
+  for (const NamedOption& option : named_options(options)) {
+    add(option.name, fmt::format("{}", option.value));
+  }
+  if (!are_torchs(options)) {
+    ::torch::serialize::OutputArchive archive;
+    options.serialize(archive);
+    add("options", digest_of(archive_bytes(archive)));
+  }
+  add("tensors", fmt::to_string(group.params().size()));
+}
+
 }  // namespace
 
 std::string first_line(const std::exception& exception) {
@@ -144,24 +180,13 @@ GroupOptions group_options(const ParameterGroups& groups) {
 Settings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
                             const ParameterGroups& groups) {
   Settings settings = {{"torch-optimizer", kind_of(optimizer)}};
+  Settings further;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const auto add = [&](std::string_view name, std::string value) {
-      settings.emplace_back(fmt::format("torch-optimizer's {} of group {}", name, i),
-                            std::move(value));
-    };
-    const ::torch::optim::OptimizerOptions& options = groups[i].options();
-    const auto named = named_options(options);
-    add("lr", fmt::format("{}", options.get_lr()));
-    for (const NamedOption& option : named) {
-      add(option.name, fmt::format("{}", option.value));
-    }
-    if (named.empty()) {
-      ::torch::serialize::OutputArchive archive;
-      options.serialize(archive);
-      const std::string written = archive_bytes(archive);
-      add("options", sha256_hex(std::as_bytes(std::span(written))).substr(0, 16));
-    }
-    add("tensors", fmt::to_string(groups[i].params().size()));
+    add_group(groups[i], i, i < kNamedGroups ? settings : further);
+  }
+  if (!further.empty()) {
+    settings.emplace_back(fmt::format("torch-optimizer's groups from {} on", kNamedGroups),
+                          digest_of(settings_text(further)));
   }
   return settings;
 }

@@ -42,8 +42,9 @@ struct GroupOptions {
 
 GroupOptions group_options(const ParameterGroups& groups);
 
-/// An optimizer's kind and the options of its groups, by name, which nodes compare. Options of
-/// kinds that torch does not have are compared by a digest of what they write to an archive.
+/// An optimizer's kind and the options of its groups, by name, which nodes compare. What options of
+/// kinds that torch does not have say besides is compared by a digest of what they write to an
+/// archive, and groups beyond the first 64 by one digest.
 Settings optimizer_settings(const ::torch::optim::Optimizer& optimizer,
                             const ParameterGroups& groups);
 

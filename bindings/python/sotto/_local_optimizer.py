@@ -97,15 +97,27 @@ def _plain(value):
     return value
 
 
+# Groups that are compared option by option; with a group a parameter there are thousands, which
+# nodes compare as one.
+_NAMED_GROUPS = 64
+
+
 def optimizer_settings(optimizer):
-    """An optimizer's kind and the options of its groups, by name, which nodes compare."""
+    """An optimizer's kind and the options of its groups, by name, which nodes compare; groups beyond
+    the first 64 by one digest."""
     groups = optimizer.param_groups
     kind = type(optimizer)
     settings = {"torch-optimizer": f"{kind.__module__}.{kind.__qualname__}"}
+    further = {}
     options = options_of(groups, optimizer.defaults)
     for i, (group, rate) in enumerate(zip(groups, rates_of(groups))):
         for name, value in {"lr": rate, **options[i], "tensors": len(group["params"])}.items():
-            settings[f"torch-optimizer's {name} of group {i}"] = repr(value)
+            shown = " ".join(repr(value).split("\n"))  # a setting is one line
+            among = settings if i < _NAMED_GROUPS else further
+            among[f"torch-optimizer's {name} of group {i}"] = shown
+    if further:
+        digest = hashlib.sha256(repr(further).encode()).hexdigest()[:16]
+        settings[f"torch-optimizer's groups from {_NAMED_GROUPS} on"] = digest
     return settings
 
 

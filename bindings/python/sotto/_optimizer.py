@@ -212,10 +212,10 @@ class Optimizer(Handle):
         self._do("warning_count", ctypes.byref(known))
         if known.value > len(self._shown):
             texts = self.report()["warnings"]
-            for text in texts:
-                if text not in self._shown:
-                    warnings.warn(text, RuntimeWarning, stacklevel=3)
-            self._shown = texts
+            new = [text for text in texts if text not in self._shown]
+            self._shown = texts  # also where the first of them is raised as an error
+            for text in new:
+                warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def set_learning_rate(self, rate: float) -> None:
         """The base learning rate from the next step on; part of what save returns. All nodes change it

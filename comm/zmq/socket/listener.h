@@ -38,7 +38,7 @@ class Listener {
   };
 
   /// Binds `endpoint` ("tcp://127.0.0.1:*" takes a free port). With `own` it is guarded: the
-  /// context needs a Authenticator. Throws zmq::error_t when the system refuses.
+  /// context needs an Authenticator. Throws zmq::error_t when the system refuses.
   Listener(zmq::context_t& context, const std::string& endpoint, const Limits& limits,
            const KeyPair* own);
 

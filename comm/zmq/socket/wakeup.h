@@ -22,10 +22,10 @@ class Wakeup {
   }
 
   void signal() { (void)::eventfd_write(descriptor_.get(), 1); }
-  /// Takes back all rings so far; true when there was one.
+  /// Takes back all signals so far; true when there was one.
   bool clear() {
-    eventfd_t rings = 0;
-    return ::eventfd_read(descriptor_.get(), &rings) == 0;
+    eventfd_t signals = 0;
+    return ::eventfd_read(descriptor_.get(), &signals) == 0;
   }
   /// Becomes readable with a signal.
   int descriptor() const { return descriptor_.get(); }

@@ -393,6 +393,7 @@ SimulatedSitesReport simulate_sites(const FaultPlan& plan, const SimulatedSitesO
 }
 
 void check_sites(const FaultPlan& plan) {
+  check_plan(plan);
   FaultPlan moment = plan;
   moment.duration = 1;
   moment.faults.clear();

@@ -179,6 +179,54 @@ def test_nodes_whose_torch_optimizers_differ_do_not_start():
         play(2, lambda rank, model, optimizer: optimizer.zero_grad(), local=lambda m: next(made)(m))
 
 
+def settings_with_last_momentum(momentum, groups):
+    tensors = [torch.nn.Parameter(torch.zeros(1)) for _ in range(groups)]
+    local = torch.optim.SGD([{"params": [tensor]} for tensor in tensors], lr=0.1)
+    local.param_groups[-1]["momentum"] = momentum
+    return sotto.torch.optimizer_settings(local)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 64, 65, 3000])
+def test_options_of_every_group_are_compared_and_never_too_long_to_show(groups):
+    settings = settings_with_last_momentum(0.5, groups)
+    assert settings == settings_with_last_momentum(0.5, groups)
+    other = settings_with_last_momentum(0.25, groups)
+    assert settings.keys() == other.keys()
+    assert sum(settings[name] != other[name] for name in settings) == 1
+    assert sum(len(name) + len(value) for name, value in settings.items()) < 1 << 17
+
+
+def test_an_option_whose_text_has_several_lines_is_compared():
+    class Options:
+        def __repr__(self):
+            return "first\nsecond"
+
+    def local(model):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.defaults["note"] = None
+        optimizer.param_groups[0]["note"] = Options()
+        return optimizer
+
+    play(2, lambda rank, model, optimizer: optimizer.zero_grad(), local=local)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_warning_that_is_an_error_is_raised_once():
+    raised = [0, 0]
+
+    def node(rank, model, optimizer):
+        for round in range(6):
+            if rank == 1 and round == 3:
+                optimizer.param_groups[0]["lr"] = 0.025
+            try:
+                take_step(model, optimizer, rank, round)
+            except RuntimeWarning:
+                raised[rank] += 1
+
+    play(2, node, local=sgd, algorithm="dpsgd")
+    assert max(raised) == 1
+
+
 def test_a_closure_is_evaluated_once_and_its_loss_comes_back():
     plain, model = net(), net()
     reference, optimizer = sgd(plain), wrap(sgd(model), algorithm="allreduce")

@@ -83,7 +83,13 @@ Status Consensus::compare(const StartingPoint& mine) {
     return shown.status();
   }
   ByteReader there(*shown);
-  const std::string difference = first_difference(mine.agreement, there.read_string(kMaxAgreement));
+  const std::string theirs = there.read_string(kMaxAgreement);
+  if (there.failed()) {
+    return named(
+        {Fault::malformed,
+         fmt::format("what node 0 shows holds no settings of at most {} bytes", kMaxAgreement)});
+  }
+  const std::string difference = first_difference(mine.agreement, theirs);
   if (!difference.empty()) {
     return named({Fault::unexpected, fmt::format("other settings than node 0: {}", difference)});
   }
