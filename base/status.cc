@@ -34,4 +34,12 @@ Status Status::with_context(std::string_view context) const {
   return ok() ? *this : Status(fault_, fmt::format("{}: {}", context, message_));
 }
 
+Status naming_timeout(const Status& status, std::chrono::milliseconds timeout) {
+  if (status.fault() != Fault::deadline) {
+    return status;
+  }
+  return {Fault::deadline, fmt::format("{} (the timeout is {} s)", status.message(),
+                                       std::chrono::duration<double>(timeout).count())};
+}
+
 }  // namespace sotto

@@ -4,6 +4,7 @@
 // values that own their message; they are as thread-safe as `std::string`.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,5 +90,9 @@ class [[nodiscard]] Result {
   std::optional<T> value_;
   Status status_;
 };
+
+/// A fault of kind deadline with "(the timeout is 60 s)" behind its message, which says which
+/// setting ended the wait; any other status as it is.
+Status naming_timeout(const Status& status, std::chrono::milliseconds timeout);
 
 }  // namespace sotto

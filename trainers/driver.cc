@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <sotto/base/start_threads.h>
-#include <sotto/trainers/meeting.h>
 
 namespace sotto {
 namespace {
@@ -514,7 +513,7 @@ Driver::Load::iterator Driver::find(const ExchangeTag& tag) {
 
 Status Driver::named(const Status& status, Round round) const {
   // A deadline names the round itself, of the oldest exchange that is not done.
-  return internal::naming_timeout(status, options_.timeout)
+  return naming_timeout(status, options_.timeout)
       .with_context(status.fault() == Fault::deadline
                         ? fmt::format("node {}", options_.rank)
                         : fmt::format("node {}, round {}", options_.rank, round));

@@ -19,14 +19,6 @@
 
 namespace sotto {
 
-Status internal::naming_timeout(const Status& status, std::chrono::milliseconds timeout) {
-  if (status.fault() != Fault::deadline) {
-    return status;
-  }
-  return {Fault::deadline, fmt::format("{} (the timeout is {} s)", status.message(),
-                                       std::chrono::duration<double>(timeout).count())};
-}
-
 namespace {
 
 /// How often a wait looks whether somebody gave up: soon at first, as others are mostly near.
@@ -181,7 +173,7 @@ Result<std::vector<std::byte>> Meetings::await(const std::string& key, Rank peer
       }
     }
     if (deadline.expired()) {
-      return internal::naming_timeout(value.status(), timeout_)
+      return naming_timeout(value.status(), timeout_)
           .with_context(fmt::format("node {}: waiting for node {}", rank_, peer));
     }
   }

@@ -24,12 +24,6 @@
 
 namespace sotto {
 
-namespace internal {
-/// A deadline with "(the timeout is 60 s)" behind its message, which says what setting ended the
-/// wait; any other status as it is.
-Status naming_timeout(const Status& status, std::chrono::milliseconds timeout);
-}  // namespace internal
-
 /// Node 0's view of all models at one round.
 struct AveragedModel {
   std::vector<float> parameters;              ///< x̄, weighted, summed in double in rank order

@@ -244,7 +244,7 @@ Status Optimizer::connect() {
   }
   auto made = make_transport(options_.transport, transport_options());
   if (!made.ok()) {
-    return ended_by(named(internal::naming_timeout(made.status(), options_.timeout)));
+    return ended_by(named(naming_timeout(made.status(), options_.timeout)));
   }
   transport_ = std::move(*made);
   try {
