@@ -15,7 +15,6 @@
 #include <sotto/comm/peers_file.h>
 #include <sotto/compress/registry.h>
 #include <sotto/optim/registry.h>
-#include <sotto/optim/robust/aggregation.h>
 #include <sotto/sites/core/site_admission.h>
 #include <sotto/study/internal/plan_json.h>
 #include <sotto/study/paced_task.h>
@@ -37,12 +36,11 @@ struct Way {
   std::string_view algorithm;
   MixingKind exchange;
   bool compresses;
-  bool has_rule;
 };
-constexpr auto kWays = std::to_array<Way>({{"pushsum", MixingKind::push_sum, true, false},
-                                           {"choco", MixingKind::gossip, true, false},
-                                           {"dpsgd", MixingKind::gossip, false, false},
-                                           {"robust", MixingKind::gossip, false, true}});
+constexpr auto kWays = std::to_array<Way>({{"pushsum", MixingKind::push_sum, true},
+                                           {"choco", MixingKind::gossip, true},
+                                           {"dpsgd", MixingKind::gossip, false},
+                                           {"robust", MixingKind::gossip, false}});
 
 const Way& way_of(std::string_view algorithm) {
   const auto* const way = std::ranges::find(kWays, algorithm, &Way::algorithm);
@@ -66,27 +64,20 @@ SiteOptions read_identity(const SiteConfig& config) {
 }
 
 void take_exchange(const TrainOptions& o, SiteOptions& run) {
-  const Way& way = way_of(o.algorithm);
+  const AlgorithmInfo& info = algorithm_info(o.algorithm);
+  const Way& way = way_of(info.name);
   run.exchange = way.exchange;
   run.compressor = o.compressor;
   if (run.compressor.empty()) {
-    run.compressor = algorithm_info(o.algorithm).default_compressor;
+    run.compressor = info.default_compressor;
   }
   if (!way.compresses && run.compressor != "none") {
     refuse("compressor", run.compressor,
            fmt::format("{} sends whole models; choco and pushsum compress", o.algorithm));
   }
-  if (!way.has_rule && !o.rule.empty()) {
-    refuse("rule", o.rule,
-           way.exchange == MixingKind::push_sum
-               ? "no robust rule is proven for push-sum on directed graphs; take algorithm = "
-                 "\"robust\" where all trust is mutual"
-               : "it is for algorithm = \"robust\"");
-  }
-  if (way.has_rule) {
-    run.rule = o.rule.empty() ? std::string(kDefaultAggregation) : o.rule;
-  }
-  run.consensus_stepsize = o.consensus_stepsize;
+  const AlgorithmSpec algorithm = algorithm_of(o);
+  run.rule = algorithm.hyperparameters.text("rule");
+  run.consensus_stepsize = algorithm.hyperparameters.optional_real("eta");
 }
 
 void take_network(const SiteConfig& config, SiteOptions& run, std::vector<std::string>& warnings) {

@@ -80,7 +80,7 @@ Json marks_json(const std::vector<ScenarioMark>& marks) {
 Json simulation_json(const SimulationResult& result) {
   const OptimizerOptions& used = result.settings->run.optimizer;
   const PhaseShares& shares = result.shares;
-  return {{"algorithm", used.algorithm},
+  return {{"algorithm", algorithm_info(used.algorithm).name},
           {"compressor", used.compressor},
           {"topology", used.topology},
           {"nodes", result.nodes},
