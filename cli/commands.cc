@@ -9,6 +9,7 @@
 
 #include <sotto/base/error.h>
 #include <sotto/base/number.h>
+#include <sotto/study/repeated_values.h>
 
 #include "option_group.h"
 
@@ -41,16 +42,6 @@ CLI::Validator number() {
       "", kNumeric);
 }
 
-void refuse_repeated(const std::string& option, const std::vector<std::string>& values) {
-  for (auto value = values.begin(); value != values.end(); ++value) {
-    const auto first = std::find(values.begin(), value, *value);
-    if (first != value) {
-      throw Error(fmt::format("{}: value {}, '{}', is value {} once more; once is enough", option,
-                              value - values.begin() + 1, *value, first - values.begin() + 1));
-    }
-  }
-}
-
 std::optional<std::vector<int>> parse_counts(const std::string& option, std::string_view text) {
   std::vector<int> values;
   std::vector<std::string> words;
@@ -63,7 +54,7 @@ std::optional<std::vector<int>> parse_counts(const std::string& option, std::str
     values.push_back(*value);
     words.push_back(fmt::to_string(*value));
     if (comma == std::string_view::npos) {
-      refuse_repeated(option, words);
+      study::refuse_repeated(option, words);
       return values;
     }
     rest.remove_prefix(comma + 1);

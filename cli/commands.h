@@ -56,9 +56,6 @@ CLI::Validator number();
 /// "64,1024" → 64, 1024; nothing for anything else. Throws Error for a number that is there twice.
 std::optional<std::vector<int>> parse_counts(const std::string& option, std::string_view text);
 
-/// Throws Error for a value that a list has twice, with the places of both.
-void refuse_repeated(const std::string& option, const std::vector<std::string>& values);
-
 /// Whether the option has one of these two validators.
 bool is_numeric(CLI::Option& option);
 

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include <sotto/base/number.h>
+#include <sotto/study/repeated_values.h>
 #include <sotto/trainers/optimizer_settings.h>
 
 #include "commands.h"
@@ -100,7 +101,7 @@ class OptionGroup {
   CLI::Option& list(const std::string& name, std::vector<std::string>& values,
                     const std::string& type, const std::string& help) {
     const auto take = [&values, name](const CLI::results_t& texts) {
-      refuse_repeated(name, texts);
+      study::refuse_repeated(name, texts);
       values = texts;
       return true;
     };

@@ -1,7 +1,6 @@
 #include "quality.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -10,11 +9,6 @@
 #include "study.h"
 
 namespace sotto::cli {
-
-const Quality& quality_in(const Json& point) {
-  return point.is_object() && std::isfinite(number_or_nan(point.value("r2", Json()))) ? kR2
-                                                                                      : kAccuracy;
-}
 
 const Quality& quality_among(const std::vector<RepeatedRun>& runs) {
   const bool regression = std::any_of(runs.begin(), runs.end(), [](const RepeatedRun& run) {

@@ -13,8 +13,6 @@
 
 namespace sotto::cli {
 
-/// The figure of JSON that `add_quality` filled.
-const Quality& quality_in(const Json& point);
 /// The figure of runs of one task.
 const Quality& quality_among(const std::vector<RepeatedRun>& runs);
 

@@ -17,7 +17,6 @@
 #include <sotto/study/run_spec.h>
 
 #include "commands.h"
-#include "compare_equal.h"
 #include "compare_page.h"
 #include "compare_report.h"
 #include "option_group.h"

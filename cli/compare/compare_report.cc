@@ -18,29 +18,10 @@
 namespace sotto::cli {
 namespace {
 
-/// The runs where all had spent as much as the thriftiest did in all.
-struct Level {
-  Expense expense = Expense::epochs;
-  double amount = 0;
-
-  std::string in_words() const {
-    return expense == Expense::bytes  ? fmt::format("after {}/node", cli::amount(amount))
-           : expense == Expense::time ? fmt::format("after {:.3g} s", amount)
-                                      : fmt::format("after {:.3g} virtual s", amount);
-  }
-  std::optional<Standing> of(const Json& result) const {
-    return standing_at(expense, amount, result);
-  }
-};
-
-Level level_of(const std::vector<RepeatedRun>& runs, Expense expense) {
-  std::vector<const Json*> results;
-  for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
-      results.push_back(&result);
-    }
-  }
-  return {expense, common_expense(expense, results)};
+std::string in_words(const Level& level) {
+  return level.expense == Expense::bytes  ? fmt::format("after {}/node", amount(level.amount))
+         : level.expense == Expense::time ? fmt::format("after {:.3g} s", level.amount)
+                                          : fmt::format("after {:.3g} virtual s", level.amount);
 }
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -58,18 +39,6 @@ std::vector<std::string> failed_row(const RepeatedRun& run, std::size_t columns)
   row[0] = run.words;
   row[1] = why == kInterrupted || why == kNotRun ? why : "failed";
   return row;
-}
-
-Json at_equal(const Json& result, const Level& level) {
-  const auto at = level.of(result);
-  if (!at) {
-    return nullptr;
-  }
-  return {{expense_field(level.expense), level.amount},
-          {"round", at->round},
-          {"loss", at->loss},
-          {"accuracy", at->regression || !at->quality ? Json() : Json(*at->quality)},
-          {"r2", at->regression && at->quality ? Json(*at->quality) : Json()}};
 }
 
 /// Whether it did with one seed at least.
@@ -127,7 +96,7 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs) {
 ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense) {
   const Level level = level_of(runs, expense);
   const Quality& quality = quality_among(runs);
-  ComparisonTable table = {{level.in_words(), "rounds", "loss", quality.heading}, {}, ""};
+  ComparisonTable table = {{in_words(level), "rounds", "loss", quality.heading}, {}, ""};
   bool none = false;
   bool partial = false;
   for (const RepeatedRun& run : runs) {
@@ -165,25 +134,6 @@ void show_table(const ComparisonTable& table, const Output& output) {
   if (!table.note.empty()) {
     output.line(table.note);
   }
-}
-
-Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense) {
-  const Level level = expense == Expense::epochs ? Level{} : level_of(runs, expense);
-  Json finished = Json::array();
-  Json failed = Json::array();
-  for (const RepeatedRun& run : runs) {
-    for (const Json& result : run.results) {
-      finished.push_back({{"name", run.words}});
-      finished.back().update(result);
-      if (expense != Expense::epochs) {
-        finished.back()["at_equal"] = at_equal(result, level);
-      }
-    }
-    for (const FailedRun& failure : run.failures) {
-      failed.push_back({{"name", run.words}, {"seed", failure.seed}, {"error", failure.why}});
-    }
-  }
-  return {{"sotto", SOTTO_VERSION}, {"runs", std::move(finished)}, {"failed", std::move(failed)}};
 }
 
 }  // namespace sotto::cli

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "compare_equal.h"
+#include <sotto/study/internal/comparison_json.h>
+
 #include "output.h"
 #include "repeated_run.h"
 
@@ -25,8 +26,5 @@ ComparisonTable ends_table(const std::vector<RepeatedRun>& runs);
 ComparisonTable level_table(const std::vector<RepeatedRun>& runs, Expense expense);
 
 void show_table(const ComparisonTable& table, const Output& output);
-
-/// The finished runs, one entry for each seed, and why the others are not there.
-Json comparison_json(const std::vector<RepeatedRun>& runs, Expense expense);
 
 }  // namespace sotto::cli

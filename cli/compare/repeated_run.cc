@@ -57,10 +57,6 @@ double bytes_per_node(const Json& result) {
 
 double wall_time(const Json& result) { return result.at("time").at("wall_s").get<double>(); }
 
-double number_or_nan(const Json& value) {
-  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
 std::string spread_text(const RepeatedRun& run, const Metric& metric) {
   const Spread spread = spread_of(run, metric);
   if (std::isnan(spread.mean)) {

@@ -42,7 +42,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
      {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "sim", "sites/core",
       "sites/process", "sites/simulated", "observe", "study"}},
     {"bindings",
-     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe"}},
+     {"base", "kernels", "compress", "topology", "optim", "comm", "trainers", "observe", "study"}},
 };
 
 std::vector<std::string> read_lines(const fs::path& path) {
